@@ -1,0 +1,52 @@
+"""Every exception that leaves toolspeak.
+
+    ToolspeakError
+    ├── BadRequest        the caller's request cannot be understood or is over a limit
+    ├── BadSchema         a tool's JSON Schema cannot be used
+    ├── BadJson           a text is not JSON, and cannot be repaired without guessing
+    ├── BadFrame          a byte stream breaks the SSE or NDJSON framing, or its limits
+    └── UnknownName       no dialect (or wire, or upstream) has that name
+
+The core returns complaints as values; these are for callers' mistakes and for bytes that are no protocol.
+"""
+
+from typing import ClassVar
+
+
+class ToolspeakError(Exception):
+    """What every error of ours has: the HTTP status it means, and whether trying again can help."""
+
+    status: ClassVar[int] = 500
+    retryable: ClassVar[bool] = False
+
+
+class BadRequest(ToolspeakError):
+    """The request names something that does not exist, or is over a limit."""
+
+    status = 400
+
+
+class BadSchema(BadRequest):
+    """A tool's JSON Schema is too large, too deep, or not a schema."""
+
+
+class BadJson(ToolspeakError):
+    """Not JSON, and no repair without guessing. `position` is a character index into the text."""
+
+    status = 400
+
+    def __init__(self, message: str, position: int = 0) -> None:
+        """Keep where it went wrong, for the message to the model."""
+        super().__init__(message)
+        self.position = position
+
+
+class BadFrame(ToolspeakError):
+    """An event stream broke its framing or went over a limit: the peer's fault."""
+
+    status = 502
+    retryable = True
+
+
+class UnknownName(BadRequest):
+    """Nothing is registered under that name."""

@@ -1,0 +1,122 @@
+"""What happens while a turn is generated.
+
+Text goes in, in any chunks; these come out, in order, and none is ever taken back. Every event that was read
+from model text keeps that text, so that `"".join(map(raw_of, events))` is the model's output to the byte (P1).
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TypeAlias
+
+from toolspeak.ir.complaint import Complaint
+from toolspeak.ir.fix import Fix
+
+
+class Why(StrEnum):
+    """Why model text was set aside."""
+
+    DEBRIS = "debris"
+    """Markup of the protocol itself: wrappers, reasoning tags, orphan closers."""
+    FORGED = "forged"
+    """From the first tool result on that the model invented."""
+    LIMIT = "limit"
+    """After a limit was reached."""
+
+
+class StopReason(StrEnum):
+    """Why generation ended."""
+
+    END = "end"
+    CALLS = "calls"
+    LENGTH = "length"
+    FILTER = "filter"
+    ERROR = "error"
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens, as the upstream counted them."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TextDelta:
+    """More visible text."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReasoningDelta:
+    """More reasoning. `signature` is opaque and usually empty."""
+
+    text: str
+    signature: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CallStarted:
+    """A call of a tool that exists. `native_id` is the id that the model wrote, if any."""
+
+    id: str
+    name: str
+    native_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ArgsDelta:
+    """More of the arguments' JSON text."""
+
+    id: str
+    json: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallEnded:
+    """The call is complete, from this model text, after these fixes."""
+
+    id: str
+    raw: str = ""
+    fixes: tuple[Fix, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CallRejected:
+    """The model attempted a call that must not run."""
+
+    complaint: Complaint
+    raw: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Discarded:
+    """Model text that is neither shown nor executed."""
+
+    why: Why
+    raw: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The last event of a turn."""
+
+    stop: StopReason
+    usage: Usage = Usage()
+
+
+Event: TypeAlias = (
+    TextDelta | ReasoningDelta | CallStarted | ArgsDelta | CallEnded | CallRejected | Discarded | Finished
+)
+
+
+def raw_of(event: Event) -> str:
+    """Return the model text that an event was read from."""
+    match event:
+        case TextDelta(text) | ReasoningDelta(text):
+            return text
+        case CallEnded(raw=raw) | CallRejected(raw=raw) | Discarded(raw=raw):
+            return raw
+        case CallStarted() | ArgsDelta() | Finished():
+            return ""

@@ -1,0 +1,160 @@
+"""A turn: what one generation came to. The whole is the fold of the stream, and there is no other way to get one."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TypeAlias, assert_never
+
+from toolspeak.ir.complaint import Complaint
+from toolspeak.ir.event import (
+    ArgsDelta,
+    CallEnded,
+    CallRejected,
+    CallStarted,
+    Discarded,
+    Event,
+    Finished,
+    ReasoningDelta,
+    StopReason,
+    TextDelta,
+    Usage,
+)
+from toolspeak.ir.message import Call, Reasoning, Text
+
+TurnPart: TypeAlias = Text | Reasoning | Call | CallRejected | Discarded
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """The parts in the order in which the model wrote them; neighbouring text is one part."""
+
+    parts: tuple[TurnPart, ...] = ()
+    stop: StopReason | None = None
+    usage: Usage = Usage()
+
+    @property
+    def text(self) -> str:
+        """All visible text."""
+        return "".join(part.text for part in self.parts if isinstance(part, Text))
+
+    @property
+    def reasoning(self) -> str:
+        """All reasoning."""
+        return "".join(part.text for part in self.parts if isinstance(part, Reasoning))
+
+    @property
+    def calls(self) -> tuple[Call, ...]:
+        """The calls that may run."""
+        return tuple(part for part in self.parts if isinstance(part, Call))
+
+    @property
+    def complaints(self) -> tuple[Complaint, ...]:
+        """Why attempted calls may not run."""
+        return tuple(part.complaint for part in self.parts if isinstance(part, CallRejected))
+
+
+class Fold:
+    """Folds events into a turn as they come; calls may interleave, and stand where they started."""
+
+    def __init__(self) -> None:
+        """Start an empty turn."""
+        self._parts: list[TurnPart | str] = []  # a str is the id of a call that may still grow
+        self._open: dict[str, tuple[CallStarted, list[str], CallEnded | None]] = {}
+        self._tail: list[str] = []
+        self._stop: StopReason | None = None
+        self._usage = Usage()
+        self._tail_is: type[Text | Reasoning] = Text
+        self._signature = ""
+
+    def feed(self, events: Iterable[Event]) -> None:
+        """Take more events."""
+        for event in events:
+            self._take(event)
+
+    def turn(self) -> Turn:
+        """Return what has come so far; a call that never ended is not in it (P3)."""
+        self._flush()
+        parts = tuple(part for part in map(self._whole, self._parts) if part is not None)
+        return Turn(parts, self._stop, self._usage)
+
+    def _take(self, event: Event) -> None:
+        match event:
+            case TextDelta(text):
+                self._grow(Text, text)
+            case ReasoningDelta(text, signature):
+                self._grow(Reasoning, text)
+                if signature:
+                    self._signature = signature
+                    self._flush()
+            case CallStarted() | CallRejected() | Discarded():
+                self._flush()
+                self._place(event)
+            case ArgsDelta(id, json):
+                self._open[id][1].append(json)
+            case CallEnded(id):
+                started, pieces, _ = self._open[id]
+                self._open[id] = (started, pieces, event)
+            case Finished(stop, usage):
+                self._stop, self._usage = stop, usage
+            case _:
+                assert_never(event)
+
+    def _place(self, event: CallStarted | CallRejected | Discarded) -> None:
+        if isinstance(event, CallStarted):
+            self._open[event.id] = (event, [], None)
+            self._parts.append(event.id)
+            return
+        last = self._parts[-1] if self._parts else None
+        if isinstance(event, Discarded) and isinstance(last, Discarded) and last.why == event.why:
+            self._parts[-1] = Discarded(event.why, last.raw + event.raw)
+        else:
+            self._parts.append(event)
+
+    def _grow(self, kind: type[Text | Reasoning], text: str) -> None:
+        if kind is not self._tail_is:
+            self._flush()
+            self._tail_is = kind
+        self._tail.append(text)
+
+    def _flush(self) -> None:
+        text = "".join(self._tail)
+        self._tail.clear()
+        if self._tail_is is Text and text:
+            self._parts.append(Text(text))
+        elif self._tail_is is Reasoning and (text or self._signature):
+            self._parts.append(Reasoning(text, self._signature))
+            self._signature = ""
+
+    def _whole(self, part: TurnPart | str) -> TurnPart | None:
+        if not isinstance(part, str):
+            return part
+        started, pieces, ended = self._open[part]
+        if ended is None:
+            return None
+        return Call(started.id, started.name, "".join(pieces), started.native_id, ended.raw, ended.fixes)
+
+
+def fold(events: Iterable[Event]) -> Turn:
+    """Fold a whole stream."""
+    folding = Fold()
+    folding.feed(events)
+    return folding.turn()
+
+
+def unfold(turn: Turn) -> Iterator[Event]:
+    """Give the shortest stream that folds to this turn."""
+    for part in turn.parts:
+        match part:
+            case Text(text):
+                yield TextDelta(text)
+            case Reasoning(text, signature):
+                yield ReasoningDelta(text, signature)
+            case Call():
+                yield CallStarted(part.id, part.name, part.native_id)
+                yield ArgsDelta(part.id, part.arguments)
+                yield CallEnded(part.id, part.raw, part.fixes)
+            case CallRejected() | Discarded():
+                yield part
+            case _:
+                assert_never(part)
+    if turn.stop is not None:
+        yield Finished(turn.stop, turn.usage)
