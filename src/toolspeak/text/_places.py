@@ -1,0 +1,278 @@
+"""Finding the way in a JSON Schema: what applies at one place, and what below it.
+
+A schema here may have any shape: a keyword of the wrong shape is as good as none. Answers are never stricter than
+the schema itself, so whatever does not pass here is certainly not accepted by the schema.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from toolspeak.ir.json import Json, JsonObject
+
+MAX_DEPTH: Final = 64
+TYPES: Final = frozenset({"null", "boolean", "integer", "number", "string", "array", "object"})
+NOTHING: Final[JsonObject] = {"enum": []}  # the schema `false` as an object
+
+_MOST_PARTS = 64
+_MOST_BRANCHES = 32
+_MOST_ALTERNATIONS = 3  # alternatives inside alternatives: more tell little, and references may run in circles
+_NAMES: Final[Mapping[type, str]] = {
+    type(None): "null",
+    bool: "boolean",
+    int: "integer",
+    float: "number",
+    str: "string",
+    list: "array",
+    dict: "object",
+}
+
+
+def type_of(value: Json) -> str:
+    """Name the JSON type of a value; every float is a number, also a whole one."""
+    return _NAMES.get(type(value)) or next(name for kind, name in _NAMES.items() if isinstance(value, kind))
+
+
+def as_list(value: Json) -> list[Json]:
+    """Give the list, or an empty one for anything else."""
+    return value if isinstance(value, list) else []
+
+
+def as_object(value: Json) -> JsonObject:
+    """Give the object, or an empty one for anything else."""
+    return value if isinstance(value, dict) else {}
+
+
+def pointer_to(path: str, key: str | int) -> str:
+    """Extend a JSON pointer."""
+    if isinstance(key, int):
+        return f"{path}/{key}"
+    return f"{path}/{key.replace('~', '~0').replace('/', '~1') if '~' in key or '/' in key else key}"
+
+
+def look_up(root: JsonObject, reference: str) -> "JsonObject | bool | None":
+    """Find the schema that a local `$ref` means; None if there is none, or if it is not local."""
+    if reference == "#":
+        return root
+    if not reference.startswith("#/"):
+        return None
+    place: Json = root
+    for step in reference[2:].split("/"):
+        key = _unescaped(step)
+        if isinstance(place, dict):
+            place = place.get(key)
+        elif isinstance(place, list) and key.isascii() and key.isdigit() and int(key[:9]) < len(place):
+            place = place[int(key[:9])]
+        else:
+            return None
+    return place if isinstance(place, dict | bool) else None
+
+
+def _unescaped(step: str) -> str:
+    """Undo the escapes of a pointer in a URI: percent first, then tilde."""
+    if "%" in step:
+        head, *rest = step.split("%")
+        encoded = head.encode(errors="replace") + b"".join(map(_percent, rest))
+        step = encoded.decode(errors="replace")
+    return step.replace("~1", "/").replace("~0", "~")
+
+
+def _percent(piece: str) -> bytes:
+    try:
+        return bytes.fromhex(piece[:2]) + piece[2:].encode(errors="replace")
+    except ValueError:
+        return b"%" + piece.encode(errors="replace")
+
+
+def levels(value: Json) -> list[list[Json]]:
+    """List the values of each level of nesting; more than MAX_DEPTH + 1 levels mean that the value is too deep."""
+    found = [[value]]
+    while len(found) <= MAX_DEPTH + 1:
+        nested = [item for item in found[-1] if isinstance(item, dict | list)]
+        if not nested:
+            break
+        below = [child for item in nested for child in (item.values() if isinstance(item, dict) else item)]
+        if not below:
+            break
+        found.append(below)
+    return found
+
+
+@dataclass(slots=True)
+class Steps:
+    """What a walk over value and schema may still cost; it ends all recursion."""
+
+    left: int
+
+    def take(self, count: int = 1) -> bool:
+        """Pay for a step; False if nothing is left."""
+        self.left -= count
+        return self.left >= 0
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """The values that `enum` or `const` leaves, made ready for fast search."""
+
+    scalars: frozenset[tuple[bool, Json]]  # with "is a boolean", because True == 1 in Python
+    containers: tuple[Json, ...]
+    folded: dict[str, str | None]  # text without case → the one choice that it can mean
+
+    def hold(self, value: Json) -> bool:
+        """Tell whether the value is one of the choices."""
+        if isinstance(value, dict | list):
+            return value in self.containers
+        return (isinstance(value, bool), value) in self.scalars
+
+
+def _choices(options: list[Json]) -> Choices:
+    folded: dict[str, str | None] = {}
+    for option in options:
+        if isinstance(option, str):
+            key = option.casefold()
+            folded[key] = None if folded.get(key, option) != option else option
+    scalars = [(isinstance(one, bool), one) for one in options if not isinstance(one, dict | list)]
+    containers = [one for one in options if isinstance(one, dict | list)]
+    return Choices(frozenset(scalars), tuple(containers), folded)
+
+
+class Places:
+    """The places of one schema; `root` is what local references refer to.
+
+    What is known about a part is remembered under its identity: a part must live as long as this.
+    """
+
+    def __init__(self, root: JsonObject) -> None:
+        """Remember the root; everything else is looked up when needed."""
+        self._root = root
+        self._choices: dict[int, Choices | None] = {}
+        self._types: dict[int, frozenset[str] | None] = {}
+
+    def parts(self, schema: Json) -> list[JsonObject]:
+        """List the schemas that all apply here: the schema itself, what it refers to, and its allOf."""
+        if isinstance(schema, dict) and "$ref" not in schema and "allOf" not in schema:
+            return [schema]
+        parts: list[JsonObject] = []
+        pending: list[Json] = [schema]
+        while pending and len(parts) < _MOST_PARTS:  # the bound also cuts cycles that only refer
+            one = pending.pop(0)
+            if one is False:
+                parts.append(NOTHING)
+            elif isinstance(one, dict) and not any(one is part for part in parts):
+                parts.append(one)
+                reference = one.get("$ref")
+                if isinstance(reference, str):
+                    pending.append(look_up(self._root, reference))
+                pending += as_list(one.get("allOf"))
+        return parts
+
+    def choices(self, part: JsonObject) -> Choices | None:
+        """Give the values that a part's own enum or const leaves; None if it has neither."""
+        if "enum" not in part and "const" not in part:
+            return None
+        if id(part) not in self._choices:
+            enum = part.get("enum")
+            options = [part["const"]] if "const" in part else enum if isinstance(enum, list) else None
+            self._choices[id(part)] = None if options is None else _choices(options)
+        return self._choices[id(part)]
+
+    def own_types(self, part: JsonObject) -> frozenset[str] | None:
+        """Give the types that a part's own keywords leave; None if they leave all. A number may be an integer."""
+        if "type" not in part and "enum" not in part and "const" not in part:
+            return None
+        if id(part) not in self._types:
+            self._types[id(part)] = self._read_types(part)
+        return self._types[id(part)]
+
+    def _read_types(self, part: JsonObject) -> frozenset[str] | None:
+        named = part.get("type")
+        names = {name for name in (named if isinstance(named, list) else [named]) if isinstance(name, str)} & TYPES
+        choices = None if names else self.choices(part)
+        if choices is not None:
+            names = {type_of(value) for _, value in choices.scalars} | {type_of(value) for value in choices.containers}
+        elif not names:
+            return None
+        if part.get("nullable") is True:
+            names.add("null")
+        return frozenset(names | {"integer"} if "number" in names else names)
+
+    def admits(self, value: Json, part: JsonObject, *, whole_floats: bool) -> bool:
+        """Tell whether type, enum and const of this part take the value; `whole_floats` lets 3.0 be an integer."""
+        if value is None and part.get("nullable") is True:
+            return True
+        types = self.own_types(part)
+        if types is not None and not _has_type(value, types, whole_floats=whole_floats):
+            return False
+        choices = self.choices(part)
+        return choices is None or choices.hold(value)
+
+    def below(self, part: JsonObject, key: str) -> Json:
+        """Give the schema that a part has for a property; True where it does not say."""
+        properties = as_object(part.get("properties"))
+        if key in properties:
+            return properties[key]
+        if "patternProperties" in part:
+            return True  # whether a pattern matches is the validator's business
+        return part.get("additionalProperties", True)
+
+    def item(self, part: JsonObject, index: int) -> Json:
+        """Give the schema that a part has for an item; True where it does not say."""
+        items = part.get("items", True)
+        first = as_list(part.get("prefixItems", items))
+        if index < len(first):
+            return first[index]
+        return part.get("additionalItems", True) if isinstance(items, list) else items
+
+    def properties(self, schema: Json, depth: int = 0) -> dict[str, list[Json]]:
+        """List the properties that a schema knows, in its order, each with all schemas that apply to it."""
+        found: dict[str, list[Json]] = {}
+        for part in self.parts(schema) if depth < _MOST_ALTERNATIONS else []:
+            for key, below in as_object(part.get("properties")).items():
+                found.setdefault(key, []).append(below)
+            for keyword in ("anyOf", "oneOf"):
+                for key, schemas in self._alternative_properties(part, keyword, depth).items():
+                    found.setdefault(key, []).append({"anyOf": schemas})
+        return found
+
+    def _alternative_properties(self, part: JsonObject, keyword: str, depth: int) -> dict[str, list[Json]]:
+        found: dict[str, list[Json]] = {}
+        for branch in as_list(part.get(keyword))[:_MOST_BRANCHES]:
+            for key, schemas in self.properties(branch, depth + 1).items():
+                found.setdefault(key, []).append({"allOf": schemas})
+        return found
+
+    def required(self, schema: Json) -> frozenset[str]:
+        """List the properties that a schema requires in any case."""
+        names = [name for part in self.parts(schema) for name in as_list(part.get("required"))]
+        return frozenset(name for name in names if isinstance(name, str))
+
+    def types(self, schema: Json, depth: int = 0) -> frozenset[str] | None:
+        """Give the types that a schema leaves, its references and alternatives included; None if it does not say."""
+        found: frozenset[str] | None = None
+        for part in self.parts(schema) if depth < _MOST_ALTERNATIONS else []:
+            for types in (self._hinted(part), *(self._union(part, key, depth) for key in ("anyOf", "oneOf"))):
+                found = types if found is None else found if types is None else found & types
+        return found
+
+    def _hinted(self, part: JsonObject) -> frozenset[str] | None:
+        types = self.own_types(part)
+        if types is None and isinstance(part.get("properties"), dict):
+            return frozenset({"object"})
+        if types is None and ("items" in part or "prefixItems" in part):
+            return frozenset({"array"})
+        return types
+
+    def _union(self, part: JsonObject, keyword: str, depth: int) -> frozenset[str] | None:
+        branches = as_list(part.get(keyword))
+        if len(branches) > _MOST_BRANCHES:
+            return None
+        found = [self.types(branch, depth + 1) for branch in branches]
+        known = [types for types in found if types is not None]
+        return frozenset[str]().union(*known) if known and len(known) == len(found) else None
+
+
+def _has_type(value: Json, types: frozenset[str], *, whole_floats: bool) -> bool:
+    name = type_of(value)
+    if name in types:
+        return True
+    return whole_floats and isinstance(value, float) and "integer" in types and value.is_integer()

@@ -1,0 +1,259 @@
+"""Bringing a value into the types that a schema demands: only where it demands them, and without loss.
+
+    coerce({"n": "4", "tags": '["a"]'}, schema) → Coerced({"n": 4, "tags": ["a"]}, (Fix("string to integer", "/n"), …))
+
+What the schema already accepts is never changed, so text where text is allowed stays text, whatever it looks like.
+Where two readings are possible, none is taken: the validator then says what is wrong. `typed` is for values that came
+as plain text and have no type of their own.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from toolspeak.errors import BadJson
+from toolspeak.ir.fix import Fix
+from toolspeak.ir.json import Json, JsonObject
+from toolspeak.text._explain import Explainer
+from toolspeak.text._places import MAX_DEPTH, Places, Steps, as_list, as_object, levels, pointer_to, type_of
+from toolspeak.text._scalars import readings
+from toolspeak.text.repair import repair
+from toolspeak.text.strict import parse
+
+WRAPPERS: Final = frozenset({"input", "arguments", "properties", "parameters", "args"})
+
+_BRANCHES = ("anyOf", "oneOf")
+_EXACT_FLOATS = 2.0**53
+_FEWEST_STEPS = 2_000
+_STEPS_PER_VALUE = 32
+_STEPS_PER_CHARACTER = 4  # a string may hold JSON
+_CHARACTERS_PER_STEP = 16  # to read one
+_SOME_TEXT = "\0"  # no enum has it: where it fits, every text does
+
+
+@dataclass(frozen=True, slots=True)
+class Coerced:
+    """A value and what was done to get it."""
+
+    value: Json
+    fixes: tuple[Fix, ...] = ()
+
+
+def coerce(value: Json, schema: Json, root: "JsonObject | None" = None, *, wrap_scalars: bool = False) -> Coerced:
+    """Coerce a value for a place with this schema; `root` is what the schema's references refer to."""
+    return Coercer(_places(schema, root), wrap_scalars=wrap_scalars).coerce(value, schema)
+
+
+def coerce_arguments(value: Json, schema: JsonObject, *, wrap_scalars: bool = False) -> Coerced:
+    """Coerce the arguments of a call: as `coerce`, after decoding and unwrapping what stands for the whole object."""
+    return Coercer(Places(schema), wrap_scalars=wrap_scalars).arguments(value, schema)
+
+
+def typed(raw: str, schema: Json, root: "JsonObject | None" = None) -> Coerced:
+    """Type a value that came as plain text."""
+    return Coercer(_places(schema, root)).typed(raw, schema)
+
+
+def _places(schema: Json, root: "JsonObject | None") -> Places:
+    return Places(as_object(schema) if root is None else root)
+
+
+class Coercer:
+    """Coerces one value. New for each: it keeps the fixes, and the steps that are left."""
+
+    def __init__(self, places: Places, *, wrap_scalars: bool = False) -> None:
+        """Look up schemas in `places`; `wrap_scalars` makes `[x]` of `x` where only an array is accepted."""
+        self._places, self._wrap_scalars = places, wrap_scalars
+        self._fixes: list[Fix] = []
+        self._steps = Steps(_FEWEST_STEPS)
+        self._shape = Explainer(places, self._steps, shape_only=True)
+
+    def coerce(self, value: Json, schema: Json) -> Coerced:
+        """Coerce a value for a place with this schema."""
+        self._expect(value)
+        return Coerced(self._value(value, schema, "", 0), tuple(self._fixes))
+
+    def arguments(self, value: Json, schema: JsonObject) -> Coerced:
+        """Coerce the arguments of a call."""
+        return self.coerce(self._unwrapped(self._decoded(value), schema), schema)
+
+    def typed(self, raw: str, schema: Json) -> Coerced:
+        """Type a value that came as plain text; where nothing fits, the text stays and the validator complains."""
+        types = self._places.types(schema)
+        if types is None:
+            return Coerced(_guessed(raw))
+        if "string" in types:
+            return self._text(raw, schema, types)
+        read = self._read(raw.strip(), types)
+        return Coerced(raw) if read is None else self.coerce(read.value, schema)
+
+    def _expect(self, value: Json) -> None:
+        """Allow as many steps as the value is worth: the work is linear in it, whatever the schema is."""
+        for level in levels(value):
+            self._steps.left += _STEPS_PER_VALUE * len(level)
+            self._steps.left += sum(_STEPS_PER_CHARACTER * len(item) for item in level if isinstance(item, str))
+
+    def _fix(self, what: str, path: str) -> None:
+        self._fixes.append(Fix(what, path))
+
+    # The whole arguments
+
+    def _decoded(self, value: Json) -> Json:
+        if value is None or (isinstance(value, str) and not value.strip()):
+            self._fix("no arguments", "")
+            return {}
+        decoded = _object_in(value)
+        if decoded is None:
+            return value
+        self._fix("string to object", "")
+        return decoded
+
+    def _unwrapped(self, value: Json, schema: JsonObject) -> Json:
+        """Take the arguments out of `{"input": {…}}`, if that is certainly not what the schema means."""
+        if not isinstance(value, dict) or len(value) != 1 or not WRAPPERS.issuperset(value):
+            return value
+        known = self._places.properties(schema)
+        key, wrapped = next(iter(value.items()))
+        self._expect(value)
+        inner = wrapped if isinstance(wrapped, dict) else _object_in(wrapped)
+        if key in known or inner is None or not known.keys() >= inner.keys() or self._shape.fits(value, schema):
+            return value
+        self._fix(f"unwrapped from {key}", "")
+        return inner
+
+    # Plain text
+
+    def _text(self, raw: str, schema: Json, types: frozenset[str]) -> Coerced:
+        """Keep a text that is allowed to be one, but for `null` and for the case and blanks of an enum's values."""
+        fits = self._shape.fits(raw, schema)
+        if raw == "null" and "null" in types and (not fits or self._shape.fits(_SOME_TEXT, schema)):
+            return Coerced(None)
+        if fits:
+            return Coerced(raw)
+        coerced = self.coerce(raw.strip(), schema)
+        return coerced if self._shape.fits(coerced.value, schema) else Coerced(raw)
+
+    def _read(self, text: str, types: frozenset[str]) -> Coerced | None:
+        for _, value in readings(text, types):
+            return Coerced(value)
+        if text[:1] not in {"[", "{"}:
+            return None
+        try:
+            repaired = repair(text, closed=True)
+        except BadJson:
+            return None
+        if type_of(repaired.value) not in types:
+            return None
+        self._fixes += repaired.fixes
+        return Coerced(repaired.value)
+
+    # Any value
+
+    def _value(self, value: Json, schema: Json, path: str, depth: int) -> Json:
+        if not self._steps.take() or depth > MAX_DEPTH:
+            return value
+        parts = self._places.parts(schema)
+        for part in parts:
+            value = self._own(value, part, path)
+        for part in parts:
+            for keyword in _BRANCHES:
+                if keyword in part:
+                    value = self._branch(value, as_list(part[keyword]), path, depth)
+        if isinstance(value, dict):
+            return self._fields(value, parts, path, depth)
+        if isinstance(value, list):
+            return self._items(value, parts, path, depth)
+        return value
+
+    def _own(self, value: Json, part: JsonObject, path: str) -> Json:
+        """Change the value to what the part's own type and enum accept, if there is a way."""
+        if self._places.admits(value, part, whole_floats=False):
+            return value
+        if isinstance(value, str) and not self._steps.take(len(value) // _CHARACTERS_PER_STEP):
+            return value
+        for what, candidate in self._candidates(value, part):
+            if self._places.admits(candidate, part, whole_floats=False):
+                self._fix(what, path)
+                return candidate
+        return value
+
+    def _candidates(self, value: Json, part: JsonObject) -> Iterator[tuple[str, Json]]:
+        types = self._places.own_types(part) or frozenset()
+        if isinstance(value, str):
+            choices = self._places.choices(part)
+            meant = choices.folded.get(value.casefold()) if choices else None
+            if meant is not None:
+                yield "enum case", meant
+            for kind, candidate in readings(value, types):
+                yield f"string to {kind}", candidate
+        elif isinstance(value, float) and value.is_integer() and abs(value) <= _EXACT_FLOATS:
+            yield "float to integer", int(value)
+        if self._wrap_scalars and value is not None and not isinstance(value, dict | list):
+            yield "wrapped in an array", [value]
+
+    def _branch(self, value: Json, branches: list[Json], path: str, depth: int) -> Json:
+        """Change the value to what an alternative accepts, if none accepts it as it is and all ways lead to one."""
+        if not branches or any(self._shape.fits(value, branch, depth + 1) for branch in branches):
+            return value
+        found: list[Coerced] = []
+        kept = len(self._fixes)
+        for branch in branches:
+            candidate = self._value(value, branch, path, depth + 1)
+            if self._shape.fits(candidate, branch, depth + 1):
+                found.append(Coerced(candidate, tuple(self._fixes[kept:])))
+            del self._fixes[kept:]
+        if len({repr(one.value) for one in found}) != 1:
+            return value
+        self._fixes += found[0].fixes
+        return found[0].value
+
+    def _fields(self, value: JsonObject, parts: list[JsonObject], path: str, depth: int) -> JsonObject:
+        fields: JsonObject = {}
+        for key, item in value.items():
+            schemas = [below for part in parts if (below := self._places.below(part, key)) is not True]
+            if item is None and self._is_surplus(key, schemas, parts, depth):
+                self._fix("null dropped", pointer_to(path, key))
+                continue
+            fields[key] = item
+            for schema in schemas:
+                fields[key] = self._value(fields[key], schema, pointer_to(path, key), depth + 1)
+        is_same = len(fields) == len(value) and all(fields[key] is item for key, item in value.items())
+        return value if is_same else fields
+
+    def _is_surplus(self, key: str, schemas: list[Json], parts: list[JsonObject], depth: int) -> bool:
+        """Tell whether a null only says that an optional property is not given."""
+        if any(key in as_list(part.get("required")) for part in parts):
+            return False
+        if not any(key in as_object(part.get("properties")) for part in parts):
+            return False
+        return not all(self._shape.fits(None, schema, depth + 1) for schema in schemas)
+
+    def _items(self, value: list[Json], parts: list[JsonObject], path: str, depth: int) -> list[Json]:
+        for part in parts:
+            if "items" in part or "prefixItems" in part:
+                new = [
+                    self._value(item, self._places.item(part, index), pointer_to(path, index), depth + 1)
+                    for index, item in enumerate(value)
+                ]
+                value = new if any(one is not other for one, other in zip(new, value, strict=True)) else value
+        return value
+
+
+def _object_in(value: Json) -> "JsonObject | None":
+    """Decode a string that holds a JSON object."""
+    if not isinstance(value, str) or not value.lstrip().startswith("{"):
+        return None
+    try:
+        decoded = parse(value)
+    except BadJson:
+        return None
+    return decoded if isinstance(decoded, dict) else None
+
+
+def _guessed(raw: str) -> Json:
+    """Read JSON where the schema does not say; text stays text."""
+    try:
+        value = parse(raw)
+    except BadJson:
+        return raw
+    return raw if isinstance(value, str) else value

@@ -1,0 +1,197 @@
+"""Where a JSON value ends, told while it comes in.
+
+A pushdown automaton over the value's structure: strings are skipped (a marker inside one is data), brackets are
+matched, and the first place that cannot be JSON is told at once, so that nobody waits for an end that cannot come.
+It is lenient in what `lenient.py` can repair in place: single quotes, bare keys, trailing commas.
+"""
+
+import re
+from enum import Enum, auto
+from typing import NamedTuple
+
+MAX_DEPTH = 64
+MAX_BLANKS = 2_000
+
+_BLANK = re.compile(r"[ \t\r\n]*")
+_SCALAR = re.compile(r"[\w.+\-]*")
+_IN_STRING = {'"': re.compile(r'[^"\\]*'), "'": re.compile(r"[^'\\]*")}
+
+
+class Status(Enum):
+    """How far the value is."""
+
+    OPEN = auto()
+    DONE = auto()
+    BROKEN = auto()
+    RUNAWAY = auto()
+    """More blanks in a row than any model means: it has lost its way."""
+
+
+class Member(NamedTuple):
+    """A key of the outermost object and its value, as offsets from the start of the JSON value."""
+
+    key: tuple[int, int]
+    value: tuple[int, int]
+
+
+class _Want(Enum):
+    VALUE = auto()
+    VALUE_OR_END = auto()
+    KEY_OR_END = auto()
+    COLON = auto()
+    COMMA_OR_END = auto()
+
+
+_VALUE_WANTED = (_Want.VALUE, _Want.VALUE_OR_END)
+_CLOSES = {"}": "{", "]": "["}
+
+
+class JsonSpan:
+    """Feed it the text from the first character of the value on; it says where the value ends."""
+
+    def __init__(self, max_depth: int = MAX_DEPTH, max_blanks: int = MAX_BLANKS) -> None:
+        """Start before the value's first character."""
+        self.status = Status.OPEN
+        self.members: list[Member] = []
+        self._max_depth, self._max_blanks = max_depth, max_blanks
+        self._stack: list[str] = []
+        self._want = _Want.VALUE
+        self._quote = ""
+        self._escaped = False
+        self._scalar = False
+        self._blanks = 0
+        self._offset = 0  # of the current feed's text[0], from the value's start
+        self._token = 0  # offset where the current token (at depth 1) started
+        self._key = (0, 0)
+
+    @property
+    def first_key_known(self) -> bool:
+        """Tell whether the outermost object's first key is complete."""
+        return bool(self.members) or self._key != (0, 0)
+
+    @property
+    def first_key(self) -> tuple[int, int]:
+        """Return the offsets of the outermost object's first key, quotes included."""
+        return self.members[0].key if self.members else self._key
+
+    def feed(self, text: str, pos: int = 0) -> int:
+        """Consume `text` from `pos`; return where the value (or what can be used of it) ends, and set `status`."""
+        self._offset -= pos
+        end = pos
+        while end < len(text) and self.status is Status.OPEN:
+            end = self._step(text, end)
+        self._offset += end
+        return end
+
+    def _step(self, text: str, pos: int) -> int:
+        if self._quote:
+            return self._string(text, pos)
+        if self._scalar:
+            return self._rest_of_scalar(text, pos)
+        start, pos = pos, self._skip_blanks(text, pos)
+        if pos == len(text) or self.status is not Status.OPEN:
+            return pos
+        if pos == start:
+            self._blanks = 0
+        return self._structure(text, pos)
+
+    def _skip_blanks(self, text: str, pos: int) -> int:
+        found = _BLANK.match(text, pos)
+        end = min(found.end() if found else pos, pos + self._max_blanks + 1 - self._blanks)
+        self._blanks += end - pos
+        if self._blanks > self._max_blanks:
+            self.status = Status.RUNAWAY
+        elif end < len(text):
+            self._blanks = 0
+        return end
+
+    def _string(self, text: str, pos: int) -> int:
+        if self._escaped:
+            self._escaped = False
+            return pos + 1
+        found = _IN_STRING[self._quote].match(text, pos)
+        pos = found.end() if found else pos
+        if pos == len(text):
+            return pos
+        if text[pos] == "\\":
+            self._escaped = True
+        else:
+            self._quote = ""
+            self._ended(pos + 1)
+        return pos + 1
+
+    def _rest_of_scalar(self, text: str, pos: int) -> int:
+        found = _SCALAR.match(text, pos)
+        end = found.end() if found else pos
+        if end < len(text):
+            self._scalar = False
+            self._ended(end)
+        return end
+
+    def _structure(self, text: str, pos: int) -> int:
+        char = text[pos]
+        if char in "{[":
+            return self._open(char, pos)
+        if char in "}]":
+            return self._close(char, pos)
+        if char == ",":
+            return self._comma(pos)
+        if char == ":" and self._want is _Want.COLON:
+            self._want = _Want.VALUE
+            return pos + 1
+        return self._begin_token(char, pos)
+
+    def _open(self, char: str, pos: int) -> int:
+        if self._want not in _VALUE_WANTED or len(self._stack) >= self._max_depth:
+            return self._break(pos)
+        if len(self._stack) == 1:
+            self._token = self._offset + pos
+        self._stack.append(char)
+        self._want = _Want.KEY_OR_END if char == "{" else _Want.VALUE_OR_END
+        return pos + 1
+
+    def _close(self, char: str, pos: int) -> int:
+        unfinished = self._want in (_Want.VALUE, _Want.COLON)
+        if unfinished or not self._stack or self._stack[-1] != _CLOSES[char]:
+            return self._break(pos)
+        self._stack.pop()
+        self._value_ended(pos + 1)
+        return pos + 1
+
+    def _comma(self, pos: int) -> int:
+        if self._want is not _Want.COMMA_OR_END:
+            return self._break(pos)
+        self._want = _Want.KEY_OR_END if self._stack[-1] == "{" else _Want.VALUE_OR_END
+        return pos + 1
+
+    def _begin_token(self, char: str, pos: int) -> int:
+        if self._want not in (*_VALUE_WANTED, _Want.KEY_OR_END) or not self._stack:
+            return self._break(pos)
+        if len(self._stack) == 1:
+            self._token = self._offset + pos
+        if char in _IN_STRING:
+            self._quote = char
+        elif char.isalnum() or char in "-_":
+            self._scalar = True
+        else:
+            return self._break(pos)
+        return pos + 1
+
+    def _ended(self, pos: int) -> None:
+        if self._want is _Want.KEY_OR_END:
+            self._want = _Want.COLON
+            if len(self._stack) == 1:
+                self._key = (self._token, self._offset + pos)
+        else:
+            self._value_ended(pos)
+
+    def _value_ended(self, pos: int) -> None:
+        self._want = _Want.COMMA_OR_END
+        if not self._stack:
+            self.status = Status.DONE
+        elif len(self._stack) == 1 and self._stack[0] == "{":
+            self.members.append(Member(self._key, (self._token, self._offset + pos)))
+
+    def _break(self, pos: int) -> int:
+        self.status = Status.BROKEN
+        return pos

@@ -1,0 +1,75 @@
+"""The one door for JSON that a model wrote: strict first, then repaired, never guessed.
+
+A fenced `{"city": "Oslo",}}` gives `{"city": "Oslo"}` and three fixes: markdown fence, trailing comma, surplus closer.
+"""
+
+import re
+from contextlib import suppress
+from dataclasses import dataclass
+
+from toolspeak.errors import BadJson
+from toolspeak.ir.fix import Fix
+from toolspeak.ir.json import Json
+from toolspeak.text.lenient import Lenient
+from toolspeak.text.strict import LIMITS, Limits, parse
+
+_FENCE = re.compile(r"```[ \t]*+[\w+-]*+[ \t]*+\r?\n")
+_SURPLUS = re.compile(r"[\s}\]]*+")
+_LEADING = re.compile(r"[\s\ufeff]*+")
+_BLANKS = " \t\r\n"
+_MARK = "\ufeff"
+
+
+@dataclass(frozen=True, slots=True)
+class Repaired:
+    """A value and what was done to get it: nothing, if the text was JSON."""
+
+    value: Json
+    fixes: tuple[Fix, ...] = ()
+
+
+def repair(text: str, *, closed: bool, limits: Limits = LIMITS) -> Repaired:
+    """Read one JSON value; say `closed` if something else than the value marked the text's end. Raises BadJson."""
+    with suppress(BadJson):
+        return Repaired(parse(text, limits))
+    start, end, fixes = _peel(text)
+    if fixes:
+        with suppress(BadJson):
+            return Repaired(parse(text[start:end], limits), fixes)
+    return _mend(text[:end], start, fixes, closed=closed, limits=limits)
+
+
+def _mend(text: str, start: int, fixes: tuple[Fix, ...], *, closed: bool, limits: Limits) -> Repaired:
+    reader = Lenient(text, start, limits, closed=closed)
+    value = reader.value()
+    rest = _SURPLUS.match(text, reader.pos)
+    if rest is None or rest.end() < len(text):
+        raise BadJson("text after the value", rest.end() if rest else reader.pos)
+    surplus = (Fix("surplus closer"),) if rest[0].strip() else ()
+    return Repaired(value, (*fixes, *reader.fixes, *surplus))
+
+
+def _peel(text: str) -> tuple[int, int, tuple[Fix, ...]]:
+    """Find the value's span inside a byte order mark, blanks that JSON does not know, and a fence."""
+    found = _LEADING.match(text)
+    start = found.end() if found else 0
+    end = max(start, len(text.rstrip()))
+    around = text[:start] + text[end:]
+    fixes = [Fix("byte order mark")] if _MARK in around else []
+    if around.strip(_BLANKS + _MARK):
+        fixes.append(Fix("blanks"))
+    else:
+        end = len(text)  # a blank at the end matters: it says that the number before it is complete
+    if inside := _inside_fence(text, start):
+        return *inside, (*fixes, Fix("markdown fence"))
+    return start, end, tuple(fixes)
+
+
+def _inside_fence(text: str, start: int) -> tuple[int, int] | None:
+    """Find what stands between a fence's two lines."""
+    fence = _FENCE.match(text, start)
+    if fence is None:
+        return None
+    last_line = text.rfind("\n", 0, len(text.rstrip())) + 1
+    closes = last_line >= fence.end() and text[last_line:].strip() == "```"
+    return (fence.end(), last_line) if closes else None

@@ -1,0 +1,84 @@
+"""Many literal markers looked for at once, in a text that comes in pieces.
+
+`Markers.match(text, pos, final=False)` answers for one place: the literal that stands there, `""` if the text ends
+before that can be told (hold it back), or None. `search` does the same from a place onwards. The longest literal wins.
+"""
+
+import re
+from collections.abc import Iterable
+from typing import NamedTuple
+
+Trie = dict[str, "Trie"]
+_END = ""  # the key that says: a literal ends at this node
+
+
+class Hit(NamedTuple):
+    """Where a marker starts and what it is; an empty literal means that the text must be held back from there."""
+
+    start: int
+    literal: str
+
+
+class Markers:
+    """A set of literals compiled to one trie-shaped pattern: one pass, no backtracking beyond a literal's length."""
+
+    def __init__(self, literals: Iterable[str], *, ignore_case: bool = False) -> None:
+        """Compile. With `ignore_case`, ASCII letters match in either case and hits are given in lower case."""
+        self._ignore_case = ignore_case
+        self.literals = frozenset(self._fold(literal) for literal in literals if literal)
+        self.firsts = "".join(sorted({case for text in self.literals for case in (text[0], self._swap(text[0]))}))
+        self._longer = frozenset(
+            text for text in self.literals if any(other != text and other.startswith(text) for other in self.literals)
+        )
+        trie = _trie(self.literals)
+        flags = (re.IGNORECASE | re.ASCII) if ignore_case else re.NOFLAG
+        self._whole = re.compile(_pattern(trie, partial=False) or r"(?!)", flags)
+        self._partial = re.compile(_pattern(trie, partial=True) or r"(?!)", flags)
+
+    def match(self, text: str, pos: int, *, final: bool = False) -> str | None:
+        """Return the literal at `pos`, `""` if more text is needed to tell, None if there is none."""
+        found = (self._whole if final else self._partial).match(text, pos)
+        return None if found is None else self._name(found, len(text), final=final)
+
+    def search(self, text: str, pos: int, *, final: bool = False) -> Hit | None:
+        """Return the first literal at or after `pos`, or the place from which text must be held back."""
+        found = (self._whole if final else self._partial).search(text, pos)
+        return None if found is None else Hit(found.start(), self._name(found, len(text), final=final))
+
+    def _name(self, found: re.Match[str], length: int, *, final: bool) -> str:
+        literal = self._fold(found.group())
+        open_ended = not final and found.end() == length and literal in self._longer
+        return literal if literal in self.literals and not open_ended else ""
+
+    def _fold(self, text: str) -> str:
+        return folded(text) if self._ignore_case else text
+
+    def _swap(self, char: str) -> str:
+        return char.swapcase() if self._ignore_case and char.isascii() else char
+
+
+def folded(text: str) -> str:
+    """Lower the ASCII letters."""
+    # str.lower() changes the length of some non-ASCII texts; a marker's length must be the text's.
+    return text.lower() if text.isascii() else "".join(char.lower() if char.isascii() else char for char in text)
+
+
+def _trie(literals: Iterable[str]) -> Trie:
+    root: Trie = {}
+    for literal in literals:
+        node = root
+        for char in literal:
+            node = node.setdefault(char, {})
+        node[_END] = {}
+    return root
+
+
+def _pattern(node: Trie, *, partial: bool, root: bool = True) -> str:
+    branches = [re.escape(char) + _pattern(child, partial=partial, root=False) for char, child in node.items() if char]
+    if not branches:
+        return ""
+    if _END in node:
+        branches.append("")  # the shorter literal, where no longer one goes on
+    elif partial and not root:
+        branches.append(r"\Z")
+    return branches[0] if len(branches) == 1 else f"(?:{'|'.join(branches)})"

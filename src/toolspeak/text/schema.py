@@ -1,0 +1,82 @@
+"""Checking a value against a JSON Schema, offline and in bounded time.
+
+    compile_schema({"type": "object", "properties": {"n": {"type": "integer"}}}).problems({"n": "x"})
+    → (SchemaProblem(path="/n", found='is "x"', accepted="integer"),)
+
+Nothing is ever fetched, and patterns run on an engine that does not backtrack. What cannot be used of a schema is left
+out and noted (`Validator.notes`); only what is over a limit is refused, as BadSchema.
+"""
+
+from itertools import islice
+from typing import Final
+
+import jsonschema_rs
+
+from toolspeak.errors import BadSchema
+from toolspeak.ir.json import Json, JsonObject
+from toolspeak.text._clean import LIMITS, SchemaLimits, clean
+from toolspeak.text._explain import MOST_PROBLEMS, PATTERN_OPTIONS, Explainer, SchemaProblem, shown
+from toolspeak.text._places import MAX_DEPTH, Places, Steps, levels
+
+__all__ = ["LIMITS", "SchemaLimits", "SchemaProblem", "Validator", "compile_schema", "has_floats"]
+
+_FEWEST_STEPS: Final = 10_000
+_STEPS_PER_VALUE: Final = 8
+
+
+def compile_schema(schema: Json, limits: SchemaLimits = LIMITS) -> "Validator":
+    """Make a validator; BadSchema if the schema is over a limit or no object."""
+    return Validator(schema, limits)
+
+
+def has_floats(value: Json) -> bool:
+    """Tell whether a float stands anywhere in a value."""
+    return any(isinstance(item, float) for level in levels(value) for item in level)
+
+
+class Validator:
+    """A schema made ready. `schema` is the part of it that can be used, with local references only."""
+
+    def __init__(self, schema: Json, limits: SchemaLimits = LIMITS) -> None:
+        """Check the limits now; the rest waits until a value comes, because most tools are never called."""
+        self._source, self._limits = schema, limits
+        self.schema: JsonObject = clean(schema, limits, test_patterns=False).schema
+        self.places = Places(self.schema)
+        self._compiled: tuple[jsonschema_rs.Draft202012Validator, tuple[str, ...]] | None = None
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What of the schema cannot be used, and is therefore not checked."""
+        return self._ready()[1]
+
+    def accepts(self, value: Json) -> bool:
+        """Tell whether the schema accepts the value; a value that is too deep or no JSON never is."""
+        if len(levels(value)) > MAX_DEPTH + 1:  # the validator's own stack is not endless
+            return False
+        try:
+            return self._ready()[0].is_valid(value)
+        except ValueError:  # a lone surrogate
+            return False
+
+    def problems(self, value: Json) -> tuple[SchemaProblem, ...]:
+        """Say why the schema does not accept the value, at most 8 times; nothing if it does."""
+        if self.accepts(value):
+            return ()
+        found = levels(value)
+        if len(found) > MAX_DEPTH + 1:
+            return (SchemaProblem("", "is nested too deep", f"at most {MAX_DEPTH} levels deep"),)
+        steps = Steps(_FEWEST_STEPS + _STEPS_PER_VALUE * sum(map(len, found)))
+        problems = tuple(islice(Explainer(self.places, steps).problems(value, self.schema), MOST_PROBLEMS))
+        return problems or (SchemaProblem("", f"is {shown(value)}", "what the schema as a whole accepts"),)
+
+    def _ready(self) -> tuple[jsonschema_rs.Draft202012Validator, tuple[str, ...]]:
+        if self._compiled is None:
+            cleaned = clean(self._source, self._limits, test_patterns=True)
+            try:
+                validator = jsonschema_rs.Draft202012Validator(
+                    cleaned.schema, offline=True, pattern_options=PATTERN_OPTIONS, validate_formats=False
+                )
+            except ValueError as error:
+                raise BadSchema(f"the schema cannot be used: {str(error)[:200]}") from None
+            self._compiled = validator, cleaned.notes
+        return self._compiled

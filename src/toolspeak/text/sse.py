@@ -1,0 +1,119 @@
+r"""Server-sent events, by the WHATWG event-stream rules.
+
+    : a comment, ignored          ->  (nothing)
+    event: delta
+    data: {"text":                ->  SseFrame(data='{"text":\n"hi"}', event="delta")
+    data: "hi"}
+    (blank line)
+
+Unknown fields and `retry` are ignored, `[DONE]` is data like any other, and an `id` stays for the events that
+follow, until the next one. Chunking is invisible.
+
+One departure from the standard, which drops an event that the stream leaves without its blank line: servers do
+end like that, so `finish` delivers such an event if its data is not empty. Whether its data is complete, only
+the reader of the data can tell.
+"""
+
+from dataclasses import dataclass
+
+from toolspeak.errors import BadRequest
+from toolspeak.text.lines import FrameLimits, Lines, from_utf8, to_utf8
+
+SSE_LIMITS = FrameLimits()
+
+
+@dataclass(frozen=True, slots=True)
+class SseFrame:
+    """One event. `event` is empty where the peer named none; `id` is the last one seen."""
+
+    data: str
+    event: str = ""
+    id: str = ""
+
+
+class SseDecoder:
+    """Turn bytes into events.
+
+    Over a limit, `BadFrame` is raised: at once, or by the next call if this one still has events to give out.
+    Then the decoder is dead, and every further call raises it again.
+    """
+
+    def __init__(self, limits: FrameLimits = SSE_LIMITS) -> None:
+        """Start at the first byte of a stream."""
+        self._limits = limits
+        self._lines = Lines(limits.line_bytes)
+        self._data: list[bytes] = []
+        self._data_bytes = -1  # the first line has no line feed before it
+        self._event = ""
+        self._id = ""
+
+    def feed(self, chunk: bytes) -> list[SseFrame]:
+        """Return the events that this chunk completes."""
+        frames: list[SseFrame] = []
+        for line in self._lines.feed(chunk):
+            if not line:
+                self._end_event(frames)
+            elif not self._read_field(line):
+                break
+        if not frames:
+            self._lines.check()
+        return frames
+
+    def finish(self) -> list[SseFrame]:
+        """Return the event that the stream left without its blank line, if it has data."""
+        for line in self._lines.finish():
+            self._read_field(line)
+        self._lines.check()
+        frames: list[SseFrame] = []
+        if self._data_bytes > 0:
+            self._end_event(frames)
+        return frames
+
+    def _end_event(self, frames: list[SseFrame]) -> None:
+        if self._data:
+            frames.append(SseFrame(from_utf8(b"\n".join(self._data)), self._event, self._id))
+            self._data.clear()
+            self._data_bytes = -1
+        self._event = ""
+
+    def _read_field(self, line: bytes) -> bool:
+        """Take one line that is not blank; False if that broke a limit."""
+        name, _, value = line.partition(b":")
+        value = value.removeprefix(b" ")
+        if name == b"data":
+            return self._add_data(value)
+        if name == b"event":
+            self._event = from_utf8(value)
+        elif name == b"id" and b"\0" not in value:
+            self._id = from_utf8(value)
+        return True
+
+    def _add_data(self, value: bytes) -> bool:
+        self._data.append(value)
+        self._data_bytes += 1 + len(value)
+        if self._data_bytes > self._limits.event_bytes:
+            self._lines.refuse("event_bytes", self._data_bytes, self._limits.event_bytes)
+            return False
+        if len(self._data) > self._limits.event_lines:
+            self._lines.refuse("event_lines", len(self._data), self._limits.event_lines)
+            return False
+        return True
+
+
+def sse_event(data: str, event: str = "") -> bytes:
+    """Write one event; line ends in `data` arrive as line feeds."""
+    if "\n" in event or "\r" in event:
+        raise BadRequest(f"event {event!r} has a line end: an SSE event name is one line")
+    name = f"event: {event}\n" if event else ""
+    return to_utf8(name + _prefixed("data: ", data) + "\n")
+
+
+def sse_comment(text: str = "") -> bytes:
+    """Write what every client ignores: a keep-alive."""
+    return to_utf8(_prefixed(": " if text else ":", text) + "\n")
+
+
+def _prefixed(prefix: str, text: str) -> str:
+    # Not `splitlines`: for a str it also cuts at U+2028 and others, and it forgets a line end at the end.
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    return "".join(f"{prefix}{line}\n" for line in lines)
