@@ -1,0 +1,221 @@
+"""The tools of one request, compiled: names are found, arguments are coerced and checked.
+
+tools = ToolSet.of(request.tools)
+tools.find("functions.read_file").tool → "read_file"
+tools.fit("read_file", {"path": "a", "offset": "4"}) → Fitted({"path": "a", "offset": 4}, (Fix(…),), ())
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
+from typing import Final
+
+from toolspeak.errors import BadJson, BadRequest, BadSchema, UnknownName
+from toolspeak.ir.fix import Fix
+from toolspeak.ir.json import Json, JsonObject
+from toolspeak.ir.tool import Tool
+from toolspeak.text.coerce import Coerced, Coercer
+from toolspeak.text.schema import SchemaProblem, Validator, compile_schema, has_floats
+from toolspeak.text.strict import dump
+from toolspeak.toolset.names import Match, NameIndex, find
+
+MOST_TOOLS: Final = 512
+LONGEST_NAME: Final = 128
+
+_REFUSED_IN_NAMES = frozenset(" \"'`<>[]{}")
+_MOST_CACHED = 128
+_LARGEST_CACHED = 1024 * 1024
+_ANYTHING: Final[JsonObject] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """Arguments as the tool's schema wants them, what was done for that, and what is still wrong with them."""
+
+    arguments: JsonObject
+    fixes: tuple[Fix, ...] = ()
+    problems: tuple[SchemaProblem, ...] = ()
+
+
+class _Entry:
+    """One tool, with what is worked out from its schema when it is first needed."""
+
+    def __init__(self, tool: Tool) -> None:
+        self.tool = tool
+        self.validator: Validator = compile_schema(tool.parameters)
+        self.places = self.validator.places
+        self.schema = self.validator.schema
+
+    @cached_property
+    def properties(self) -> dict[str, JsonObject]:
+        found = self.places.properties(self.schema)
+        return {key: _one_schema(schemas) for key, schemas in found.items()}
+
+    @cached_property
+    def required(self) -> frozenset[str]:
+        return self.places.required(self.schema)
+
+    @cached_property
+    def others(self) -> JsonObject:
+        """The schema of properties that the tool does not know by name."""
+        extra = [part.get("additionalProperties") for part in self.places.parts(self.schema)]
+        return _one_schema([schema for schema in extra if isinstance(schema, dict)])
+
+    @cached_property
+    def _wants_integers(self) -> bool:
+        return '"integer"' in dump(self.schema)
+
+    def is_ready(self, value: JsonObject) -> bool:
+        """Tell whether coercion has nothing to do: only a 3.0 for an integer may change though it is accepted."""
+        return self.validator.accepts(value) and not (self._wants_integers and has_floats(value))
+
+    def schema_of(self, parameter: str) -> JsonObject:
+        return self.properties.get(parameter, self.others)
+
+
+def _one_schema(schemas: list[Json]) -> JsonObject:
+    if not schemas:
+        return _ANYTHING
+    return schemas[0] if len(schemas) == 1 and isinstance(schemas[0], dict) else {"allOf": schemas}
+
+
+class ToolSet:
+    """The tools of one request. It does not change, and may be shared between requests with the same tools."""
+
+    def __init__(self, entries: Iterable[_Entry] = ()) -> None:
+        """Use `compile_tools` or `ToolSet.of`."""
+        self._entries = {entry.tool.name: entry for entry in entries}
+        self._index = NameIndex(self._entries)
+
+    @staticmethod
+    def of(tools: Sequence[Tool]) -> "ToolSet":
+        """Compile the tools, or take what was compiled for the same ones: agents send them again every turn."""
+        try:
+            text = dump([[tool.name, tool.description, tool.parameters, tool.strict] for tool in tools])
+        except BadJson:
+            return compile_tools(tools)  # which says what is wrong
+        return compile_tools(tools) if len(text) > _LARGEST_CACHED else _cached(_Key(text, tuple(tools)))
+
+    def __bool__(self) -> bool:
+        return bool(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names, in the request's order."""
+        return self._index.names
+
+    def tool(self, name: str) -> Tool:
+        """Give the tool of exactly this name; UnknownName if there is none."""
+        return self._entry(name).tool
+
+    def find(self, name: str, *, counters: bool = False) -> Match:
+        """Find the tool that the model means by a name."""
+        return find(name, self._index, counters=counters)
+
+    def properties(self, name: str) -> frozenset[str]:
+        """List the parameters that a tool knows."""
+        return frozenset(self._entry(name).properties)
+
+    def ordered(self, name: str) -> tuple[str, ...]:
+        """List the parameters that a tool knows, in the order of its schema."""
+        return tuple(self._entry(name).properties)
+
+    def required(self, name: str) -> frozenset[str]:
+        """List the parameters that a tool cannot do without."""
+        return self._entry(name).required
+
+    def schema_of(self, name: str, parameter: str) -> JsonObject:
+        """Give the schema of a parameter, empty where the tool does not say; references are into `root_of`."""
+        return self._entry(name).schema_of(parameter)
+
+    def root_of(self, name: str) -> JsonObject:
+        """Give the usable part of a tool's schema."""
+        return self._entry(name).schema
+
+    def notes(self, name: str) -> tuple[str, ...]:
+        """Say what of a tool's schema cannot be used, and is therefore not checked."""
+        return self._entry(name).validator.notes
+
+    def accepting(self, keys: Iterable[str]) -> tuple[str, ...]:
+        """List the tools that know all these parameters and need no others."""
+        given = frozenset(keys)
+        entries = self._entries.items()
+        return tuple(name for name, one in entries if one.required <= given <= one.properties.keys())
+
+    def takes_text(self, name: str, parameter: str) -> bool:
+        """Tell whether a parameter may be a string, or anything."""
+        entry = self._entry(name)
+        types = entry.places.types(entry.schema_of(parameter))
+        return types is None or "string" in types
+
+    def typed(self, name: str, parameter: str, raw: str) -> Coerced:
+        """Type a parameter's value that came as plain text."""
+        entry = self._entry(name)
+        coerced = Coercer(entry.places).typed(raw, entry.schema_of(parameter))
+        pointer = "/" + parameter.replace("~", "~0").replace("/", "~1")
+        return replace(coerced, fixes=tuple(replace(fix, path=pointer + fix.path) for fix in coerced.fixes))
+
+    def fit(self, name: str, value: Json, *, wrap_scalars: bool = False) -> Fitted:
+        """Coerce a call's arguments to the tool's schema, then check them."""
+        entry = self._entry(name)
+        if isinstance(value, dict) and entry.is_ready(value):
+            return Fitted(value)
+        coerced = Coercer(entry.places, wrap_scalars=wrap_scalars).arguments(value, entry.schema)
+        if not isinstance(coerced.value, dict):
+            problem = SchemaProblem("", "is not an object", "an object with the tool's arguments")
+            return Fitted({}, coerced.fixes, (problem,))
+        return Fitted(coerced.value, coerced.fixes, entry.validator.problems(coerced.value))
+
+    def _entry(self, name: str) -> _Entry:
+        try:
+            return self._entries[name]
+        except KeyError:
+            raise UnknownName(f"tool {name!r} is not one of {', '.join(self.names)}") from None
+
+
+def compile_tools(tools: Sequence[Tool]) -> ToolSet:
+    """Check names and limits and make a tool set; BadRequest and BadSchema say which tool is wrong and why."""
+    if len(tools) > MOST_TOOLS:
+        raise BadRequest(f"tools has {len(tools)} entries, at most {MOST_TOOLS} are accepted")
+    entries: dict[str, _Entry] = {}
+    for index, tool in enumerate(tools):
+        _check_name(tool.name, f"tools[{index}].name")
+        if tool.name in entries:
+            raise BadRequest(f"tools[{index}].name {tool.name!r} is there twice, each name is accepted once")
+        entries[tool.name] = _entry(tool, f"tools[{index}].parameters")
+    return ToolSet(entries.values())
+
+
+def _check_name(name: str, where: str) -> None:
+    if not name or len(name) > LONGEST_NAME or not name.isprintable() or not _REFUSED_IN_NAMES.isdisjoint(name):
+        raise BadRequest(
+            f"{where} {name[:LONGEST_NAME]!r} is not accepted: 1 to {LONGEST_NAME} printable characters, "
+            "without blanks, quotes, backticks, angle brackets, square brackets and braces"
+        )
+
+
+def _entry(tool: Tool, where: str) -> _Entry:
+    try:
+        entry = _Entry(tool)
+    except BadSchema as error:
+        raise BadSchema(f"{where} of {tool.name!r}: {error}") from None
+    types = entry.places.types(entry.schema)
+    if types is not None and "object" not in types:
+        raise BadSchema(f"{where} of {tool.name!r}: the type is {', '.join(sorted(types))}, object is accepted")
+    return entry
+
+
+@dataclass(frozen=True, slots=True)
+class _Key:
+    """The tools as text, which decides whether two requests have the same ones."""
+
+    text: str
+    tools: tuple[Tool, ...] = field(compare=False)
+
+
+@lru_cache(maxsize=_MOST_CACHED)
+def _cached(key: _Key) -> ToolSet:
+    return compile_tools(key.tools)
