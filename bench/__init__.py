@@ -1,0 +1,1 @@
+"""Proofs and measurements: each module is a command that closes with one line of JSON."""

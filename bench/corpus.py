@@ -1,0 +1,201 @@
+"""`just corpus`: every golden case right, and the same however the text is cut (P1, P2, P3, P5)."""
+
+import json
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from itertools import chain
+
+from bench.golden import Case, cases, changes
+from bench.naive import naive
+from bench.report import close, progress
+from bench.splits import at_random, by_bytes, by_characters, two_ways
+from toolspeak.dialects import load
+from toolspeak.dialects._judge import Judge
+from toolspeak.dialects._native import native_attempt
+from toolspeak.dialects._output import counted_ids
+from toolspeak.ir.complaint import Complaint, Problem
+from toolspeak.ir.event import CallRejected, Event, TextDelta, raw_of
+from toolspeak.ir.json import Json
+from toolspeak.ir.turn import Turn, fold
+from toolspeak.text.sse import SseDecoder
+from toolspeak.text.strict import parse
+from toolspeak.toolset.toolset import ToolSet
+from toolspeak.wires._deltas import CallDeltas
+
+RANDOM_CUTS = 200
+LONG = 4_000
+"""From this length on, two-way cuts are made at 200 places and random cuts 5 times instead of 200."""
+MOST_CHANGES = 8
+
+
+def read(case: Case, pieces: Iterable[str]) -> list[Event]:
+    """Read a case's text, cut in these pieces."""
+    reader = case.dialect.reader(case.tools, options=case.options)
+    events = [event for piece in pieces for event in reader.feed(piece)]
+    return [*events, *reader.finish()]
+
+
+def read_native(case: Case) -> list[Event]:
+    """Read a case that is native deltas."""
+    tools = ToolSet.of(case.tools)
+    merging = CallDeltas(tools.names)
+    events: list[Event] = []
+    for delta in case.deltas or []:
+        body = delta if isinstance(delta, dict) else {"tool_calls": delta}
+        merging.feed(body.get("tool_calls") or [])
+        if isinstance(body.get("content"), str):
+            events.append(TextDelta(body["content"]))
+    judge = Judge(tools, case.options.choice, counted_ids())
+    for call in merging.calls():
+        if case.disconnected:
+            events.append(CallRejected(Complaint(Problem.DISCONNECTED, call.name)))
+            continue
+        attempt = native_attempt(call.name, call.arguments, tools, call.native_id)
+        events += judge.judge(attempt, "") or []
+    return events
+
+
+def deltas_in(pieces: Iterable[str]) -> list[Json]:
+    """Read the deltas out of a server's SSE stream."""
+    decoder = SseDecoder()
+    frames = [frame for piece in pieces for frame in decoder.feed(piece.encode())] + decoder.finish()
+    bodies = [json.loads(frame.data) for frame in frames if frame.data != "[DONE]"]
+    return [body["choices"][0]["delta"] for body in bodies]
+
+
+def differences(case: Case, turn: Turn) -> list[str]:
+    """Say what is not as the case wants it."""
+    calls = [{"name": call.name, "arguments": parse(call.arguments)} for call in turn.calls]
+    invalid = [{"name": complaint.name, "error": complaint.problem.value} for complaint in turn.complaints]
+    wrong: list[str] = []
+    if calls != case.calls:
+        wrong.append(f"calls {calls} != {case.calls}")
+    if case.text is not None and turn.text.strip() != case.text.strip():
+        wrong.append(f"text {turn.text[:300]!r} != {case.text[:300]!r}")
+    if case.reasoning is not None and turn.reasoning.strip() != case.reasoning.strip():
+        wrong.append(f"reasoning {turn.reasoning!r} != {case.reasoning!r}")
+    if case.invalid is not None and invalid != case.invalid:
+        wrong.append(f"invalid {invalid} != {case.invalid}")
+    return wrong
+
+
+def ungrounded(raw: str, turn: Turn) -> list[str]:
+    """Return the strings in delivered arguments that the model did not write (P2)."""
+    once = unescaped(raw)
+    readings = (raw, once, unescaped(once), raw.replace("\\/", "/"))
+    leaves = chain.from_iterable(strings_in(parse(call.arguments)) for call in turn.calls)
+    return [leaf for leaf in leaves if not any(leaf in reading for reading in readings)]
+
+
+_ESCAPE = re.compile(
+    r"""\\(?:u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|(["'\\/bfnrt]))"""
+)
+_SIMPLE = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+
+
+def unescaped(text: str) -> str:
+    """Decode what JSON would decode inside strings, and leave the rest."""
+
+    def decode(found: re.Match[str]) -> str:
+        high, low, unit, char = found.groups()
+        if high:
+            return (int(high, 16) << 16 | int(low, 16)).to_bytes(4, "big").decode("utf-16-be")
+        if unit:
+            code = int(unit, 16)
+            return "\ufffd" if 0xD800 <= code < 0xE000 else chr(code)
+        return _SIMPLE.get(char, char)
+
+    return _ESCAPE.sub(decode, text)
+
+
+def strings_in(value: Json) -> Iterator[str]:
+    """Yield every string in a JSON value, keys too."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for item in value:
+            yield from strings_in(item)
+    elif isinstance(value, dict):
+        yield from value
+        for item in value.values():
+            yield from strings_in(item)
+
+
+def cuts_of(case: Case, seed: int) -> Iterator[tuple[str, ...]]:
+    """Yield the cuts that a case must survive."""
+    long = len(case.raw) > LONG
+    yield by_characters(case.raw)
+    yield by_bytes(case.raw)
+    yield from two_ways(case.raw, 200 if long else LONG)
+    yield from at_random(case.raw, 5 if long else RANDOM_CUTS, seed)
+
+
+def events_of(case: Case, pieces: tuple[str, ...]) -> list[Event]:
+    """Read a case, whatever it is."""
+    if case.deltas is not None:
+        return read_native(case)
+    if case.body == "sse":
+        native = [delta for delta in deltas_in(pieces) if isinstance(delta, dict)]
+        return read_native(Case(case.id, case.dialect, case.tools, "", [], deltas=native))
+    return read(case, pieces)
+
+
+def check(case: Case, seed: int) -> Counter[str]:
+    """Check one case whole and cut; print what is wrong."""
+    counts: Counter[str] = Counter()
+    events = events_of(case, (case.raw,))
+    whole = fold(events)
+    wrong = differences(case, whole)
+    counts["wrong"] += bool(wrong)
+    if case.deltas is None and case.body == "text":
+        counts["lost"] += "".join(map(raw_of, events)) != case.raw
+        counts["invented"] += bool(ungrounded(case.raw, whole))
+    for line in wrong:
+        print(f"WRONG {case.id}: {line}")
+    if case.deltas is None:
+        counts += check_cuts(case, whole, seed)
+    return counts
+
+
+def check_cuts(case: Case, whole: Turn, seed: int) -> Counter[str]:
+    """Check that no cut changes anything."""
+    counts: Counter[str] = Counter()
+    for pieces in cuts_of(case, seed):
+        events = events_of(case, pieces)
+        counts["cuts"] += 1
+        counts["lost"] += case.body == "text" and "".join(map(raw_of, events)) != case.raw
+        if fold(events) != whole:
+            counts["different"] += 1
+            if counts["different"] == 1:
+                print(f"DIFFERENT {case.id}: cut {[piece[:40] for piece in pieces][:6]}")
+    return counts
+
+
+def baseline(all_cases: list[Case]) -> tuple[int, int]:
+    """Score the usual regex parser on the same cases."""
+    right = sum(naive(case.raw) == (case.calls, (case.text or "").strip()) for case in all_cases if case.deltas is None)
+    return right, sum(case.deltas is None for case in all_cases)
+
+
+def main() -> None:
+    """Run all cases."""
+    all_cases = [case for case in cases() if not sys.argv[1:] or case.id.startswith(tuple(sys.argv[1:]))]
+    counts: Counter[str] = Counter()
+    for number, case in enumerate(all_cases):
+        counts += check(case, seed=number)
+        progress(number + 1, len(all_cases), "cases")
+    by_any = sum(not differences(case, load("any").read(case.raw, case.tools, case.options)) for case in all_cases)
+    right, of = baseline(all_cases)
+    for change in changes().values():
+        print(f"CHANGED {change['id']}: {change['reason']}")
+    print(f"the reader for whatever comes is right on {by_any} of {len(all_cases)}; a naive parser on {right} of {of}")
+    failed = sum(counts[kind] for kind in ("wrong", "different", "lost", "invented"))
+    ok = not failed and len(changes()) <= MOST_CHANGES and right < of / 2
+    figures = {kind: counts[kind] for kind in ("wrong", "different", "lost", "invented", "cuts")}
+    close("corpus", ok=ok, cases=len(all_cases), **figures, changed=len(changes()), naive=right, any=by_any)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,18 @@
+"""How each command closes: one line of JSON, and an exit code that tells whether the bar was met."""
+
+import json
+import sys
+from typing import NoReturn
+
+
+def close(bar: str, *, ok: bool, **figures: object) -> NoReturn:
+    """Print the closing line and exit."""
+    print(json.dumps({"bar": bar, "ok": ok, **figures}))
+    sys.exit(0 if ok else 1)
+
+
+def progress(done: int, total: int, what: str) -> None:
+    """Show how far it is, on a terminal only."""
+    if sys.stderr.isatty():
+        end = "\n" if done == total else ""
+        print(f"\r{what} {done}/{total}", end=end, file=sys.stderr, flush=True)

@@ -1,0 +1,96 @@
+"""What a grammar finds in model text, before anyone has judged it."""
+
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Final, Literal, Protocol, TypeAlias
+
+from toolspeak.ir.complaint import Problem
+from toolspeak.ir.fix import Fix
+from toolspeak.ir.json import Json
+from toolspeak.text.scan import Markers
+from toolspeak.toolset.toolset import ToolSet
+
+TextKind: TypeAlias = Literal["by_schema", "string", "json"]
+
+
+@dataclass(frozen=True, slots=True)
+class TextArg:
+    """An argument whose value came as plain text; `kind` says what the markup told about its type."""
+
+    key: str
+    text: str
+    kind: TextKind = "by_schema"
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """A call that the model attempted. Its arguments are a `value`, or `texts` that only the schema can type.
+
+    `source` is the arguments' own JSON text where `value` was read from it unchanged. `sure` means that the markup
+    leaves no doubt that a call was meant: what is wrong with it is a complaint then, else it is just text.
+    """
+
+    name: str | None
+    value: Json = None
+    texts: tuple[TextArg, ...] | None = None
+    source: str | None = None
+    problem: Problem | None = None
+    detail: str = ""
+    native_id: str = ""
+    fixes: tuple[Fix, ...] = ()
+    sure: bool = True
+    cut: bool = False
+    """The model has lost its way: nothing after this is worth reading."""
+
+
+class Mark(Enum):
+    """What else a block may turn out to be."""
+
+    REFUSED = auto()
+    """No call: all of it is text, as if no marker had been seen."""
+    DEBRIS = auto()
+    """Markup of the protocol."""
+    THOUGHT = auto()
+    """Reasoning."""
+    THINKING = auto()
+    """Markup after which reasoning begins."""
+
+
+Outcome: TypeAlias = tuple[Attempt, ...] | Mark | None
+"""None asks for more text."""
+
+MORE: Final = None
+NO_ENDERS: Final = Markers(())
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What a grammar may know: the tools, how sure its markup makes it, and which markers end a broken body."""
+
+    tools: ToolSet
+    sure: bool = True
+    enders: Markers = NO_ENDERS
+    stop: tuple[str, ...] = ()
+    """Stop sequences that were sent upstream: what they would have matched is missing from the text."""
+    no_calls_is_answer: bool = False
+    """An empty list of calls is an answer of this dialect, not a text."""
+
+
+class Form(Protocol):
+    """Reads one body of calls. `feed` consumes `text` from `pos` and returns where it stopped and what came of it."""
+
+    def feed(self, text: str, pos: int, *, final: bool) -> tuple[int, Outcome]:
+        """Consume text; `final` means that no more will come."""
+        ...
+
+
+class FormKind(Protocol):
+    """A grammar: knows how its bodies start and makes a reader for one."""
+
+    def starts(self, text: str, pos: int, scope: Scope, *, final: bool) -> bool | None:
+        """Tell whether a body starts at `pos`; None asks for more text."""
+        ...
+
+    def new(self, scope: Scope) -> Form:
+        """Make a reader that is fed from the body's first character on."""
+        ...

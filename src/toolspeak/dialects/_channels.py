@@ -1,0 +1,119 @@
+"""G6, messages whose header says where they go: `<|channel|>commentary to=functions.f <|message|>{…}<|call|>`.
+
+The recipient decides, not the channel: about half of the calls of one model family come on `analysis`.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from toolspeak.dialects._attempt import MORE, Attempt, Mark, Outcome, Scope
+from toolspeak.dialects._grammar import Reasoning
+from toolspeak.dialects._json_form import JsonBody
+from toolspeak.errors import BadJson
+from toolspeak.ir.complaint import Problem
+from toolspeak.text.scan import Markers
+from toolspeak.toolset.toolset import ToolSet
+
+ENDS: Final = ("<|end|>", "<|call|>", "<|return|>")
+STARTS: Final = ("<|start|>", "<|channel|>")
+ANALYSIS: Final = Reasoning("<|channel|>analysis<|message|>", ENDS, stops=STARTS)
+_MESSAGE = Markers(("<|message|>", *ENDS))
+_ENDERS = Markers((*ENDS, *STARTS))
+_RECIPIENT = re.compile(r"\bto=([^\s<]{1,128})")
+_CHANNEL = re.compile(r"(?:<\|channel\|>|\A)\s*(\w{1,32})")
+_BLANK = re.compile(r"\s*")
+_MAX_HEADER = 256
+_THOUGHTS: Final = ("analysis",)
+_NO_TOOL: Final = ("assistant", "user", "system")
+
+
+class ChannelBlock:
+    """Reads one header, and the content if a tool is to get it."""
+
+    def __init__(self, opener: str, tools: ToolSet) -> None:
+        """Start behind the opener."""
+        self.ended = False
+        self._header = opener if opener == "<|channel|>" else ""
+        self._scope = Scope(tools, sure=True, enders=_ENDERS)
+        self._recipient: str | None = None
+        self._body: JsonBody | None = None
+        self._thought = False
+        self._impure = False
+
+    def feed(self, text: str, *, final: bool) -> tuple[int, Outcome]:
+        """Consume the header, then the arguments."""
+        if self._recipient is None:
+            return self._feed_header(text, final=final)
+        if self._body is None:
+            return self._before_json(text, final=final)
+        return self._feed_json(text, self._body, final=final)
+
+    def _feed_header(self, text: str, *, final: bool) -> tuple[int, Outcome]:
+        hit = _MESSAGE.search(text, 0, final=final)
+        end = len(text) if hit is None else hit.start
+        self._header += text[:end]
+        if len(self._header) > _MAX_HEADER:
+            return end, self._over(Mark.REFUSED)
+        if hit is None or not hit.literal:
+            return end, self._over(Mark.DEBRIS) if final else MORE
+        return end + len(hit.literal), self._read_header(complete=hit.literal == "<|message|>")
+
+    def _read_header(self, *, complete: bool) -> Outcome:
+        channel = _CHANNEL.search(self._header)
+        self._thought = channel is not None and channel.group(1) in _THOUGHTS
+        found = _RECIPIENT.search(self._header)
+        if complete and found is not None and found.group(1) not in _NO_TOOL and self._scope.tools:
+            self._recipient = found.group(1)
+            return Mark.DEBRIS
+        return self._over(Mark.THINKING if self._thought and complete else Mark.DEBRIS)
+
+    def _over(self, outcome: Outcome) -> Outcome:
+        self.ended = True
+        return outcome
+
+    def _before_json(self, text: str, *, final: bool) -> tuple[int, Outcome]:
+        blank = _BLANK.match(text)
+        pos = blank.end() if blank else 0
+        if pos == len(text) and not final:
+            return pos, MORE
+        self._body = JsonBody(self._scope)
+        self._impure = text[pos : pos + 1] != "{"
+        length, outcome = self._feed_json(text[pos:], self._body, final=final)
+        return pos + length, outcome
+
+    def _feed_json(self, text: str, body: JsonBody, *, final: bool) -> tuple[int, Outcome]:
+        pos, over = (0, True) if self._impure else body.feed(text, 0, final=final)
+        if not over:
+            return pos, MORE
+        hit = _ENDERS.search(text, pos, final=final)
+        end = len(text) if hit is None else hit.start
+        self._impure = self._impure or bool(text[pos:end].strip())
+        if hit is None or not hit.literal:
+            return (end, self._over(self._outcome(body))) if final else (end if self._impure else pos, MORE)
+        return end, self._over(self._outcome(body))
+
+    def _outcome(self, body: JsonBody) -> Outcome:
+        try:
+            repaired = None if self._impure or body.problem() is not None else body.value()
+        except BadJson:
+            repaired = None
+        if repaired is not None:
+            source = None if repaired.fixes else body.text
+            return (Attempt(self._recipient, repaired.value, source=source, fixes=repaired.fixes),)
+        if self._thought:
+            return Mark.THOUGHT
+        problem = (None if self._impure else body.problem()) or Problem.PARSE_ERROR
+        return (Attempt(self._recipient, problem=problem, detail="the message to the tool is not one JSON object"),)
+
+
+@dataclass(frozen=True)
+class Channel:
+    """Makes blocks for messages that begin with this token."""
+
+    opener: str
+
+    def new_block(self, tools: ToolSet, stop: tuple[str, ...]) -> ChannelBlock:
+        """Make a block for one message."""
+        del stop
+        return ChannelBlock(self.opener, tools)

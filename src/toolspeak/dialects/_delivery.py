@@ -1,0 +1,53 @@
+"""From attempts to events: judged one by one, counted against the limit, and held where only the end can confirm them."""
+
+from enum import Enum, auto
+
+from toolspeak.dialects._attempt import Attempt
+from toolspeak.dialects._judge import Judge
+from toolspeak.dialects._output import Fallback, Output
+from toolspeak.ir.event import CallEnded, Event
+
+
+class Delivered(Enum):
+    """What came of the attempts of one stretch of text."""
+
+    EVENTS = auto()
+    TEXT = auto()
+    """None of it was a call."""
+    TOO_MANY = auto()
+    """There are more calls than may be; the text that nobody carries yet is `Delivery.rest`."""
+
+
+class Delivery:
+    """Judges what grammars find and puts it out."""
+
+    def __init__(self, judge: Judge, out: Output, max_calls: int) -> None:
+        """Deliver at most `max_calls` calls."""
+        self._judge, self._out, self._max_calls = judge, out, max_calls
+        self.rest = ""
+
+    def deliver(self, attempts: tuple[Attempt, ...], raw: str, *, until_end: Fallback | None) -> Delivered:
+        """Judge the attempts; the first one carries the text. `until_end`: hold them, and what they are else."""
+        events: list[Event] = []
+        for attempt in attempts:
+            judged = self._judge.judge(attempt, "" if events else raw)
+            if judged is None:
+                return Delivered.TEXT
+            if self._are_too_many(events + judged):
+                self.rest = "" if events else raw
+                self._put(events, raw, until_end)
+                return Delivered.TOO_MANY
+            events += judged
+        self._put(events, raw, until_end)
+        return Delivered.EVENTS
+
+    def _are_too_many(self, events: list[Event]) -> bool:
+        return self._out.calls + sum(isinstance(event, CallEnded) for event in events) > self._max_calls
+
+    def _put(self, events: list[Event], raw: str, until_end: Fallback | None) -> None:
+        if not events:
+            return
+        if until_end is None:
+            self._out.emit(events)
+        else:
+            self._out.hold(raw, events, until_end)

@@ -1,0 +1,49 @@
+"""What a dialect is: a grammar to read, and for most a way to write."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from toolspeak.dialects._grammar import Grammar
+from toolspeak.dialects._options import DEFAULTS, ReadOptions
+from toolspeak.dialects._reader import Reader
+from toolspeak.ir.message import Call, Result
+from toolspeak.ir.tool import Tool
+from toolspeak.ir.turn import Turn, fold
+from toolspeak.toolset.toolset import ToolSet
+
+
+@dataclass(frozen=True)
+class Writer:
+    """How to say it in this dialect: teach the tools, write calls and results, and stop before a forged result."""
+
+    teach: Callable[[ToolSet], str]
+    """The contract for the prompt: the tools, how to call them, when not to."""
+    write_calls: Callable[[Sequence[Call], ToolSet], str]
+    """Calls exactly as this dialect's reader reads them."""
+    write_result: Callable[[Result], str]
+    stop: tuple[str, ...] = ()
+    """Where generation must stop: the begin of a result that only we may write."""
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """A text form of tool calls."""
+
+    name: str
+    grammar: Grammar
+    writer: Writer | None = None
+
+    def reader(
+        self,
+        tools: Sequence[Tool] | ToolSet,
+        ids: Iterator[str] | None = None,
+        options: ReadOptions = DEFAULTS,
+    ) -> Reader:
+        """Make a reader for one turn."""
+        compiled = tools if isinstance(tools, ToolSet) else ToolSet.of(tools)
+        return Reader(self.grammar, compiled, ids, options)
+
+    def read(self, text: str, tools: Sequence[Tool] | ToolSet, options: ReadOptions = DEFAULTS) -> Turn:
+        """Read a whole text: the fold of feeding it."""
+        reader = self.reader(tools, options=options)
+        return fold((*reader.feed(text), *reader.finish()))

@@ -1,0 +1,162 @@
+"""G1, calls as JSON: one object, several in a row, or an array; whatever wrapper stands around them.
+
+The end of the JSON value decides, not the wrapper's closer: a closer inside a string is data. Only where the value is
+broken does the first ender after the break end it, and then the body goes to repair.
+"""
+
+import re
+from dataclasses import replace
+from typing import Final
+
+from toolspeak.dialects._attempt import MORE, Attempt, Mark, Outcome, Scope
+from toolspeak.dialects._calls import ARGUMENT_KEYS, CALL_KEYS, NAME_KEYS, attempts_in
+from toolspeak.errors import BadJson
+from toolspeak.ir.complaint import Problem
+from toolspeak.text.jsonspan import JsonSpan, Status
+from toolspeak.text.repair import Repaired, repair
+from toolspeak.text.strict import parse
+
+_STRING = r"""(?:"((?:[^"\\]|\\.)*+)"|'((?:[^'\\]|\\.)*+)')"""
+_NAMED = re.compile(rf"""["'](?:{"|".join(NAME_KEYS)})["']\s*+:\s*+{_STRING}""")
+_BLANK = re.compile(r"\s*")
+
+
+class JsonBody:
+    """Collects one JSON value, broken or not, and the text that it stands in."""
+
+    def __init__(self, scope: Scope) -> None:
+        """Start before the value's first character."""
+        self.span = JsonSpan()
+        self._scope = scope
+        self._parts: list[str] = []
+        self.closed = False
+        """The value ended by its own grammar, or an explicit ender was seen."""
+
+    @property
+    def text(self) -> str:
+        """All of the value's text so far."""
+        if len(self._parts) > 1:
+            self._parts = ["".join(self._parts)]
+        return self._parts[0] if self._parts else ""
+
+    def feed(self, text: str, pos: int, *, final: bool) -> tuple[int, bool]:
+        """Consume; return where it stopped, and whether the value is over."""
+        if self.span.status is Status.OPEN:
+            end = self.span.feed(text, pos)
+            self._parts.append(text[pos:end])
+            pos = end
+        if self.span.status is Status.BROKEN:
+            return self._to_ender(text, pos, final=final)
+        self.closed = self.span.status is Status.DONE
+        return pos, final or self.span.status is not Status.OPEN
+
+    def _to_ender(self, text: str, pos: int, *, final: bool) -> tuple[int, bool]:
+        if not self._scope.enders.literals and not final and not self._scope.sure:
+            return pos, True
+        hit = self._scope.enders.search(text, pos, final=final)
+        end = len(text) if hit is None else hit.start
+        self._parts.append(text[pos:end])
+        self.closed = hit is not None and hit.literal != ""
+        return end, self.closed or final
+
+    def value(self) -> Repaired:
+        """Parse, repairing what can be repaired without guessing; raises BadJson."""
+        if self.span.status is Status.DONE:
+            try:
+                return Repaired(parse(self.text), ())
+            except BadJson:
+                pass
+        return repair(self.text, closed=self.closed)
+
+    def problem(self) -> Problem | None:
+        """Tell what the end of the text makes of this value: truncated, or nothing yet."""
+        cut_short = self.span.status in (Status.OPEN, Status.RUNAWAY)
+        return Problem.TRUNCATED if cut_short and not self.closed else None
+
+
+class JsonForm:
+    """Reads one JSON value that holds calls."""
+
+    def __init__(self, scope: Scope) -> None:
+        """Start before the value's first character."""
+        self._scope = scope
+        self._body = JsonBody(scope)
+        self._plausible = scope.sure
+
+    def feed(self, text: str, pos: int, *, final: bool) -> tuple[int, Outcome]:
+        """Consume up to the end of the value."""
+        pos, over = self._body.feed(text, pos, final=final)
+        if not self._plausible and self._first_key_is_foreign():
+            return pos, Mark.REFUSED
+        return pos, self._outcome() if over else MORE
+
+    def _first_key_is_foreign(self) -> bool:
+        """Let go of ordinary JSON at its first key, so that an answer in JSON streams."""
+        if not self._body.span.first_key_known:
+            return False
+        start, end = self._body.span.first_key
+        key = self._body.text[start:end].strip("\"'")
+        self._plausible = key in CALL_KEYS or self._scope.tools.find(key).tool is not None
+        return not self._plausible
+
+    def _outcome(self) -> Outcome:
+        problem = self._body.problem()
+        if problem is not None:
+            return self._rejected(problem, "the call's JSON does not end")
+        try:
+            repaired = self._body.value()
+        except BadJson as error:
+            return self._rejected(Problem.PARSE_ERROR, f"the call is not JSON: {error}")
+        found = attempts_in(repaired.value, self._scope)
+        if isinstance(found, Mark):
+            return found
+        return tuple(self._with_source(attempt, repaired) for attempt in found)
+
+    def _with_source(self, attempt: Attempt, repaired: Repaired) -> Attempt:
+        source = None if repaired.fixes else self._arguments_text()
+        return replace(attempt, source=source, fixes=(*repaired.fixes, *attempt.fixes))
+
+    def _arguments_text(self) -> str | None:
+        """Return the arguments as the model wrote them: floats and spacing stay untouched."""
+        text = self._body.text
+        for (key_start, key_end), (start, end) in self._body.span.members:
+            if text[key_start + 1 : key_end - 1] in ARGUMENT_KEYS and text[start] == "{":
+                return text[start:end]
+        return None
+
+    def _rejected(self, problem: Problem, detail: str) -> Outcome:
+        if not self._scope.sure:
+            return Mark.REFUSED
+        runaway = self._body.span.status is Status.RUNAWAY
+        return (Attempt(peek_name(self._body.text), problem=problem, detail=detail, cut=runaway),)
+
+
+def peek_name(text: str) -> str | None:
+    """Return the tool's name out of a broken body, for the complaint."""
+    found = _NAMED.search(text)
+    return None if found is None else found.group(1) or found.group(2) or ""
+
+
+class _JsonKind:
+    """Starts at `{`, or at `[` that is not a list of Python calls."""
+
+    def starts(self, text: str, pos: int, scope: Scope, *, final: bool) -> bool | None:
+        """Tell a JSON array from a Python list by what follows the bracket."""
+        if text[pos] == "{":
+            return True
+        if text[pos] != "[":
+            return False
+        found = _BLANK.match(text, pos + 1)
+        after = found.end() if found else pos + 1
+        if after == len(text):
+            return scope.sure if final else None
+        if not scope.sure:
+            return text[after] == "{"
+        return not (text[after].isalpha() or text[after] == "_")
+
+    def new(self, scope: Scope) -> JsonForm:
+        """Make a reader for one value."""
+        return JsonForm(scope)
+
+
+JSON: Final = _JsonKind()

@@ -1,0 +1,176 @@
+"""G2, a name and then its arguments as JSON: `[TOOL_CALLS]get_weather[ARGS]{"city": "Oslo"}`.
+
+Everything before the first brace is the header; a dialect says how to read it.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+from toolspeak.dialects._attempt import MORE, Attempt, Mark, Outcome, Scope
+from toolspeak.dialects._json_form import JsonBody
+from toolspeak.errors import BadJson
+from toolspeak.ir.complaint import Problem
+from toolspeak.ir.fix import Fix
+from toolspeak.toolset.toolset import ToolSet
+
+MAX_HEADER = 256
+
+
+class Header(NamedTuple):
+    """What a header says; a name of None is to be inferred from the arguments."""
+
+    name: str | None
+    native_id: str = ""
+
+
+ReadHeader: TypeAlias = Callable[[str, ToolSet], Header | None]
+
+
+def by_pattern(pattern: str) -> ReadHeader:
+    """Read a header by a pattern with the groups `name` and perhaps `id`. No repeats inside repeats in it."""
+    compiled = re.compile(pattern)
+
+    def read(header: str, tools: ToolSet) -> Header | None:
+        del tools
+        found = compiled.fullmatch(header)
+        if found is None:
+            return None
+        groups = found.groupdict()
+        return Header(groups["name"].strip() or None, (groups.get("id") or "").strip())
+
+    return read
+
+
+class NamedJsonForm:
+    """Reads one header and one JSON value."""
+
+    def __init__(self, scope: Scope, readers: tuple[ReadHeader, ...]) -> None:
+        """Start before the header, which the first reader that can shall read."""
+        self._scope, self._readers = scope, readers
+        self._header_text = ""
+        self._header: Header | None = None
+        self._body = JsonBody(scope)
+
+    def feed(self, text: str, pos: int, *, final: bool) -> tuple[int, Outcome]:
+        """Consume up to the end of the JSON value."""
+        if self._header is None:
+            pos, outcome = self._feed_header(text, pos, final=final)
+            if self._header is None or outcome is not MORE:
+                return pos, outcome
+        pos, over = self._body.feed(text, pos, final=final)
+        return pos, self._outcome(self._header) if over else MORE
+
+    def _read(self, header: str) -> Header | None:
+        found = (read(header, self._scope.tools) for read in self._readers)
+        return next((header for header in found if header is not None), None)
+
+    def _feed_header(self, text: str, pos: int, *, final: bool) -> tuple[int, Outcome]:
+        brace = text.find("{", pos)
+        ender = self._scope.enders.search(text, pos, final=final)
+        stop = len(text) if brace < 0 else brace
+        if ender is not None and ender.start < stop:
+            stop = ender.start
+            if ender.literal:
+                return self._without_json(text, pos, stop)
+        self._header_text += text[pos:stop]
+        if len(self._header_text) > MAX_HEADER or "\n\n" in self._header_text:
+            return stop, Mark.REFUSED
+        if stop == brace:
+            self._header = self._read(self._header_text)
+            return stop, MORE if self._header is not None else Mark.REFUSED
+        return stop, self._cut_short() if final else MORE
+
+    def _without_json(self, text: str, pos: int, stop: int) -> tuple[int, Outcome]:
+        """Take a name that an explicit ender follows for a call without arguments."""
+        header = self._read(self._header_text + text[pos:stop])
+        if header is None or header.name is None or self._scope.tools.find(header.name).tool is None:
+            return stop, Mark.REFUSED
+        fixes = (Fix("no_arguments"),)
+        return stop, (Attempt(header.name, {}, native_id=header.native_id, fixes=fixes, sure=self._scope.sure),)
+
+    def _cut_short(self) -> Outcome:
+        words = self._header_text.split()
+        if not self._scope.sure or len(words) > len(("function", "name", "{")):
+            return Mark.REFUSED
+        header = self._read(self._header_text)
+        return (Attempt(header.name if header else None, problem=Problem.TRUNCATED, detail="no arguments follow"),)
+
+    def _outcome(self, header: Header) -> Outcome:
+        problem, detail = self._body.problem(), "the arguments' JSON does not end"
+        if problem is None:
+            try:
+                repaired = self._body.value()
+            except BadJson as error:
+                problem, detail = Problem.PARSE_ERROR, f"the arguments are not JSON: {error}"
+            else:
+                source = None if repaired.fixes else self._body.text
+                return (
+                    Attempt(
+                        header.name,
+                        repaired.value,
+                        None,
+                        source,
+                        None,
+                        "",
+                        header.native_id,
+                        repaired.fixes,
+                        self._scope.sure,
+                    ),
+                )
+        if not self._scope.sure:
+            return Mark.REFUSED
+        return (Attempt(header.name, problem=problem, detail=detail, native_id=header.native_id),)
+
+
+@dataclass(frozen=True)
+class NamedJson:
+    """A kind of G2 body: how its header reads, and which first characters it may have."""
+
+    readers: tuple[ReadHeader, ...]
+    first: str = ""
+    """Characters besides letters, digits and `_` that a header may start with."""
+
+    def __or__(self, other: "NamedJson") -> "NamedJson":
+        """Read both kinds of header."""
+        return NamedJson((*self.readers, *other.readers), self.first + other.first)
+
+    def starts(self, text: str, pos: int, scope: Scope, *, final: bool) -> bool | None:
+        """Start at anything that may begin a name."""
+        del scope, final
+        return text[pos].isalnum() or text[pos] == "_" or text[pos] in self.first
+
+    def new(self, scope: Scope) -> NamedJsonForm:
+        """Make a reader for one call."""
+        return NamedJsonForm(scope, self.readers)
+
+
+_BARE_NAME = re.compile(r"[\w.\-]{1,128}")
+_BARE_HEADER = by_pattern(r"(?P<name>[\w.\-]{1,128})\s*")
+
+
+@dataclass(frozen=True)
+class BareNamedJson:
+    """The name of a tool glued to its arguments, with no opener: `get_weather{"city": "Oslo"}`."""
+
+    between: str = r"\s{0,2}"
+
+    def starts(self, text: str, pos: int, scope: Scope, *, final: bool) -> bool | None:
+        """Start only at the name of a tool that a brace follows."""
+        name = _BARE_NAME.match(text, pos)
+        if name is None:
+            return False
+        if name.end() == len(text):
+            return False if final else None
+        if scope.tools.find(name.group()).tool is None:
+            return False
+        between = re.compile(self.between).match(text, name.end())
+        end = name.end() if between is None else between.end()
+        if end == len(text):
+            return False if final else None
+        return text[end] == "{"
+
+    def new(self, scope: Scope) -> NamedJsonForm:
+        """Make a reader for one call."""
+        return NamedJsonForm(scope, (_BARE_HEADER,))

@@ -1,0 +1,44 @@
+"""Markup that several dialects share, and the recoveries that each reader allows itself."""
+
+from typing import Final
+
+from toolspeak.dialects._grammar import Grammar, Where, Wrapper
+from toolspeak.dialects._json_form import JSON
+from toolspeak.dialects._named_json import BareNamedJson, NamedJson, by_pattern
+from toolspeak.dialects._pairs import PAIRS
+from toolspeak.dialects._pythonic import PYTHON_CALL, PYTHON_LIST
+from toolspeak.dialects._tagged import XML
+
+CLOSERS: Final = ("</tool_call>", "</function>", "</tool_calls>", "</function_calls>", "</invoke>", "[/TOOL_CALLS]")
+
+NAMESPACES: Final = ("", "antml:", "atem:", "minimax:")
+"""Prefixes under which invoke tags have been seen; models lose or swap them."""
+
+TOOL_CALL: Final = Wrapper(("<tool_call>",), ("</tool_call>",), (JSON, XML, PAIRS))
+"""`<tool_call>`: what is inside tells which of its dialects it is."""
+
+BARE_JSON: Final = Wrapper((), CLOSERS, (JSON,), Where.START, sure=False, tail=True)
+"""The whole message is the call's JSON: its markers were special tokens and the server has dropped them."""
+
+CLOSED_JSON: Final = Wrapper((), ("</tool_call>",), (JSON,), Where.LINE, sure=False, needs_closer=True)
+"""Only the opener is lost."""
+
+BARE_FUNCTION: Final = Wrapper(
+    ("<function=", "<function name="), ("</tool_call>",), (XML,), sure=False, keep_opener=True
+)
+BARE_INVOKE: Final = Wrapper(
+    tuple(f"<{prefix}invoke " for prefix in NAMESPACES),
+    (*(f"</{prefix}function_calls>" for prefix in NAMESPACES), "</minimax:tool_call>"),
+    (XML,),
+    sure=False,
+    keep_opener=True,
+)
+BARE_NAMED: Final = Wrapper((), CLOSERS, (BareNamedJson(),), Where.START, sure=False, tail=True)
+BARE_PYTHON: Final = Wrapper((), (), (PYTHON_LIST, PYTHON_CALL), Where.START, sure=False, tail=True)
+
+ECHO: Final = Wrapper(
+    ("[Calling tool:", "[Tool call:"), ("]",), (NamedJson((by_pattern(r"\s*(?P<name>[\w.\-]{1,128})\s*\(?\s*"),)),)
+)
+"""A transcript's way to show past calls, imitated."""
+
+RECOVERY: Final = Grammar((BARE_JSON, CLOSED_JSON, BARE_FUNCTION, BARE_NAMED, ECHO))

@@ -1,0 +1,134 @@
+"""The block behind a wrapper's opener: calls, in any form that the wrapper takes, up to its closer."""
+
+import re
+
+from toolspeak.dialects._attempt import MORE, Attempt, Form, Mark, Outcome, Scope
+from toolspeak.dialects._grammar import Wrapper
+from toolspeak.ir.complaint import Problem
+from toolspeak.text.jsonspan import MAX_BLANKS
+from toolspeak.toolset.toolset import ToolSet
+
+_BLANK = re.compile(r"\s*")
+_FENCE = re.compile(r"```[\w ]{0,24}\n?")
+_CUT_TAG = re.compile(r"<[^<>]{0,512}\Z")
+_SURPLUS = "}]);,"
+
+
+class WrapperBlock:
+    """Reads bodies one after the other; each one's attempts are told as soon as they are complete."""
+
+    def __init__(self, wrapper: Wrapper, tools: ToolSet, stop: tuple[str, ...]) -> None:
+        """Start behind the opener."""
+        self.ended = False
+        self._wrapper = wrapper
+        self._scope: Scope = wrapper.scope(tools, stop)
+        self._closers, self._skipped = wrapper.closing, wrapper.skipped
+        self._form: Form | None = None
+        self._bodies = 0
+        self._blanks = 0
+        self._awaiting: tuple[Attempt, ...] | None = None  # attempts that count only with a closer
+
+    def feed(self, text: str, *, final: bool) -> tuple[int, Outcome]:
+        """Consume up to the next outcome."""
+        pos = 0
+        while True:
+            if self._form is not None:
+                pos, outcome = self._form.feed(text, pos, final=final)
+                if outcome is MORE:
+                    return pos, MORE
+                self._form = None
+                if not self._put_off(outcome):
+                    return pos, self._told(outcome)
+            pos, outcome = self._between(text, pos, final=final)
+            if self._form is None:
+                return pos, outcome
+
+    def _put_off(self, outcome: Outcome) -> bool:
+        if self._wrapper.needs_closer and isinstance(outcome, tuple):
+            self._awaiting = outcome
+            self._bodies += 1
+            return True
+        return False
+
+    def _told(self, outcome: Outcome) -> Outcome:
+        if outcome is Mark.REFUSED or self._wrapper.single:
+            self.ended = True
+        self._bodies += 1
+        return outcome
+
+    def _between(self, text: str, pos: int, *, final: bool) -> tuple[int, Outcome]:
+        """Skip to the next body (then a form is set), or end."""
+        while True:
+            pos = self._skip_blanks(text, pos)
+            if self._blanks > MAX_BLANKS:
+                return pos, self._end(runaway=True)
+            if pos == len(text):
+                return pos, self._end() if final else MORE
+            self._blanks = 0
+            step = self._markup(text, pos, final=final)
+            if step is None:
+                return pos, MORE
+            if step == 0:
+                outcome = self._body(text, pos, final=final)
+                return (len(text) if outcome is not MORE and self._cut_tag(text, pos, final=final) else pos), outcome
+            pos += step
+            if self.ended:
+                return pos, self._closed()
+
+    def _skip_blanks(self, text: str, pos: int) -> int:
+        found = _BLANK.match(text, pos)
+        end = min(found.end() if found else pos, pos + MAX_BLANKS + 1 - self._blanks)
+        self._blanks += end - pos
+        return end
+
+    def _markup(self, text: str, pos: int, *, final: bool) -> int | None:
+        """Return the length of the markup at `pos` that is no body; 0 for none, None to wait."""
+        closer = self._closers.match(text, pos, final=final)
+        skipped = self._skipped.match(text, pos, final=final)
+        if closer:
+            self.ended = True
+            return len(closer)
+        if skipped:
+            return len(skipped)
+        if closer == "" or skipped == "":
+            return None
+        if self._bodies and text[pos] in _SURPLUS:
+            return 1
+        return self._fence(text, pos, final=final)
+
+    def _fence(self, text: str, pos: int, *, final: bool) -> int | None:
+        if text[pos] != "`":
+            return 0
+        if len(text) - pos < len("```") and not final:
+            return None
+        found = _FENCE.match(text, pos)
+        if found is None:
+            return 0
+        return None if found.end() == len(text) and not final else found.end() - pos
+
+    def _body(self, text: str, pos: int, *, final: bool) -> Outcome:
+        waiting = False
+        if self._awaiting is None:
+            for kind in self._wrapper.forms:
+                starts = kind.starts(text, pos, self._scope, final=final)
+                if starts:
+                    self._form = kind.new(self._scope)
+                    return MORE
+                waiting = waiting or starts is None
+        return MORE if waiting and not final else self._end(junk=not self._cut_tag(text, pos, final=final))
+
+    def _cut_tag(self, text: str, pos: int, *, final: bool) -> bool:
+        """Tell whether the text ends inside a tag that would have begun a body."""
+        return final and self._scope.sure and not self._bodies and _CUT_TAG.match(text, pos) is not None
+
+    def _closed(self) -> Outcome:
+        return self._awaiting if self._awaiting is not None else Mark.DEBRIS
+
+    def _end(self, *, junk: bool = False, runaway: bool = False) -> Outcome:
+        """End without a closer: at the end of the text, or before something that is no call."""
+        self.ended = True
+        if self._awaiting is not None or (self._bodies == 0 and (junk or not self._scope.sure)):
+            return Mark.REFUSED
+        if self._bodies == 0 or runaway:
+            return (Attempt(None, problem=Problem.TRUNCATED, detail="nothing follows the opener", cut=runaway),)
+        return Mark.DEBRIS
