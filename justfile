@@ -1,0 +1,105 @@
+# Every command that people and CI run.
+
+set shell := ["bash", "-euo", "pipefail", "-c"]
+
+python := env("PYTHON", "python3.11")
+
+# pyright comes inside its wheel, pinned by its hash: never ask the net for a newer one
+export PYRIGHT_PYTHON_IGNORE_WARNINGS := "1"
+export PYRIGHT_PYTHON_USE_BUNDLED_PYRIGHT := "1"
+export PIP_DISABLE_PIP_VERSION_CHECK := "1"
+
+# list the recipes
+default:
+    @{{ just_executable() }} --list --unsorted
+
+# make .venv with the pinned tools and this package
+setup:
+    {{ python }} -m venv .venv
+    .venv/bin/pip install --quiet --require-hashes -r requirements/dev.txt
+    .venv/bin/pip install --quiet --no-deps --no-build-isolation -e .
+
+# format, and repair what ruff can repair
+fix:
+    .venv/bin/ruff format
+    .venv/bin/ruff check --fix
+
+# everything that can be said without running the code
+check:
+    .venv/bin/ruff check
+    .venv/bin/ruff format --check
+    .venv/bin/pyright
+    .venv/bin/mypy
+    .venv/bin/lint-imports --no-logo
+    .venv/bin/python tools/repo_rules.py
+
+# run the tests; arguments go to pytest
+test *args:
+    .venv/bin/pytest -n 2 {{ args }}
+
+# run the tests on another Python (such as 3.12), if it is here, against the built wheel, with few examples
+test-on version: build
+    #!/usr/bin/env bash
+    set -euo pipefail
+    for found in python{{ version }} "$HOME"/.pyenv/versions/{{ version }}.*/bin/python none; do
+        "$found" -c 'import sys; sys.exit("%d.%d" % sys.version_info[:2] != "{{ version }}")' 2>/dev/null && break
+    done
+    if [ "$found" = none ]; then
+        echo "Python {{ version }} is not here: NOT tested on it"
+        exit 0
+    fi
+    echo "on $("$found" --version)"
+    "$found" -m venv .venv-{{ version }}
+    .venv-{{ version }}/bin/pip install --quiet --require-hashes -r requirements/test.txt
+    .venv-{{ version }}/bin/pip install --quiet --no-deps --force-reinstall dist/*.whl
+    HYPOTHESIS_PROFILE=quick .venv-{{ version }}/bin/pytest -q -n 2
+
+# the failure corpus: every case read as it must be
+corpus:
+    .venv/bin/python -m bench.corpus
+
+# every dialect reads back what it writes
+roundtrip:
+    .venv/bin/python -m bench.roundtrip
+
+# text that only looks like a call gives no call
+noncalls:
+    .venv/bin/python -m bench.noncalls
+
+# twice the input, at most 2.5 times the time
+linear:
+    .venv/bin/python -m bench.linear
+
+# speed of the core
+speed-core:
+    .venv/bin/python -m bench.speed_core
+
+# build the wheel into dist
+build:
+    rm -rf dist
+    .venv/bin/pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
+
+# install the wheel in an empty venv and run the README's quick start there
+wheel: build
+    #!/usr/bin/env bash
+    set -euo pipefail
+    empty=$(mktemp -d)
+    trap 'rm -rf "$empty"' EXIT
+    .venv/bin/python -m venv "$empty/venv"
+    "$empty/venv/bin/pip" install --quiet --require-hashes -r requirements/runtime.txt
+    "$empty/venv/bin/pip" install --quiet --no-deps dist/*.whl
+    .venv/bin/python tools/snippets.py README.md > "$empty/quickstart.py"
+    cd "$empty" && venv/bin/python -I quickstart.py
+    echo "the quick start runs from the wheel"
+
+# pin the requirements anew; --upgrade takes newer versions
+pin *args:
+    .venv/bin/uv pip compile {{ pin }} {{ args }} pyproject.toml -o requirements/runtime.txt
+    .venv/bin/uv pip compile {{ pin }} {{ args }} pyproject.toml --group test -o requirements/test.txt
+    .venv/bin/uv pip compile {{ pin }} {{ args }} pyproject.toml --group dev -o requirements/dev.txt
+
+pin := "--quiet --universal --python-version 3.11 --generate-hashes --no-header"
+
+# everything that CI runs; the last line is pytest's
+ci: check corpus wheel
+    HYPOTHESIS_PROFILE=ci .venv/bin/pytest -n 2
