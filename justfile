@@ -32,6 +32,7 @@ check:
     .venv/bin/mypy
     .venv/bin/lint-imports --no-logo
     .venv/bin/python tools/repo_rules.py
+    .venv/bin/python tools/dialect_table.py --check
 
 # run the tests; arguments go to pytest
 test *args:
@@ -73,6 +74,14 @@ linear:
 # speed of the core
 speed-core:
     .venv/bin/python -m bench.speed_core
+
+# damaged golden texts: nothing raises, nothing is lost, no cut shows
+fuzz seeds="20000":
+    .venv/bin/python -m bench.fuzz {{ seeds }}
+
+# write the pages that are made from the code
+docs:
+    .venv/bin/python tools/dialect_table.py
 
 # build the wheel into dist
 build:

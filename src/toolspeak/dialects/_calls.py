@@ -72,7 +72,7 @@ def _single(value: JsonObject, scope: Scope) -> tuple[Attempt, ...] | Mark:
     inner = function if isinstance(function, dict) else {}
     native_id = next((str(value[key]) for key in ID_KEYS if isinstance(value.get(key), str)), "")
     found = _arguments({**value, **{k: v for k, v in inner.items() if k in ARGUMENT_KEYS}}, name, scope)
-    if found is None:
+    if found is None or (not scope.sure and _is_schema(found[0])):
         return Mark.REFUSED
     arguments, fixes = found
     fixes = fixes if key == "name" else (Fix("name_key"), *fixes)
@@ -115,6 +115,11 @@ def _arguments(value: JsonObject, name: str, scope: Scope) -> tuple[Json, tuple[
         return beside, (Fix("arguments_beside_name"),)
     # A bare object with a name and nothing that looks like arguments is some other JSON (a package.json, say).
     return ({}, (Fix("no_arguments"),)) if scope.sure else None
+
+
+def _is_schema(arguments: Json) -> bool:
+    """Tell a tool's definition, echoed, from a call."""
+    return isinstance(arguments, dict) and arguments.get("type") == "object" and "properties" in arguments
 
 
 def _are_properties(beside: JsonObject, name: str, scope: Scope) -> bool:

@@ -52,9 +52,10 @@ class ChannelBlock:
     def _feed_header(self, text: str, *, final: bool) -> tuple[int, Outcome]:
         hit = _MESSAGE.search(text, 0, final=final)
         end = len(text) if hit is None else hit.start
+        before = len(self._header)
         self._header += text[:end]
         if len(self._header) > _MAX_HEADER:
-            return end, self._over(Mark.REFUSED)
+            return _MAX_HEADER - before, self._over(Mark.REFUSED)
         if hit is None or not hit.literal:
             return end, self._over(Mark.DEBRIS) if final else MORE
         return end + len(hit.literal), self._read_header(complete=hit.literal == "<|message|>")

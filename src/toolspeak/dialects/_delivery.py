@@ -1,4 +1,4 @@
-"""From attempts to events: judged one by one, counted against the limit, and held where only the end can confirm them."""
+"""From attempts to events: judged one by one, counted against the limit, held where only the end can confirm them."""
 
 from enum import Enum, auto
 

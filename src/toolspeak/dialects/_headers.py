@@ -23,10 +23,12 @@ class HeaderBlock:
         """Consume the header."""
         hit = _MESSAGE.search(text, 0, final=final)
         end = len(text) if hit is None else hit.start
-        self._length += end
-        if "\n" in text[:end] or self._length > _MAX_HEADER or (final and hit is None):
+        line = text.find("\n", 0, end)
+        allowed = min(end if line < 0 else line, _MAX_HEADER - self._length)
+        self._length += allowed
+        if allowed < end or (final and hit is None):
             self.ended = True
-            return end, Mark.REFUSED
+            return allowed, Mark.REFUSED
         if hit is None or not hit.literal:
             return end, MORE
         self.ended = True

@@ -51,13 +51,19 @@ class JsonBody:
         return pos, final or self.span.status is not Status.OPEN
 
     def _to_ender(self, text: str, pos: int, *, final: bool) -> tuple[int, bool]:
-        if not self._scope.enders.literals and not final and not self._scope.sure:
-            return pos, True
+        if not self._scope.sure:
+            return self._at_break(text, pos, final=final)
         hit = self._scope.enders.search(text, pos, final=final)
         end = len(text) if hit is None else hit.start
         self._parts.append(text[pos:end])
         self.closed = hit is not None and hit.literal != ""
         return end, self.closed or final
+
+    def _at_break(self, text: str, pos: int, *, final: bool) -> tuple[int, bool]:
+        """Let go of text that may be anything: only an ender right here makes it a value."""
+        ender = self._scope.enders.match(text, pos, final=final) if pos < len(text) else ""
+        self.closed = bool(ender)
+        return pos, final or ender != ""
 
     def value(self) -> Repaired:
         """Parse, repairing what can be repaired without guessing; raises BadJson."""
@@ -82,22 +88,22 @@ class JsonForm:
         self._scope = scope
         self._body = JsonBody(scope)
         self._plausible = scope.sure
+        self._fed = 0
 
     def feed(self, text: str, pos: int, *, final: bool) -> tuple[int, Outcome]:
         """Consume up to the end of the value."""
+        start, before = pos, self._fed
         pos, over = self._body.feed(text, pos, final=final)
-        if not self._plausible and self._first_key_is_foreign():
-            return pos, Mark.REFUSED
+        self._fed += pos - start
+        if not self._plausible and self._body.span.first_key_known:
+            key_start, key_end = self._body.span.first_key
+            self._plausible = self._is_ours(self._body.text[key_start:key_end].strip("\"'"))
+            if not self._plausible:  # let go of ordinary JSON at its first key, so that an answer in JSON streams
+                return start + key_end - before, Mark.REFUSED
         return pos, self._outcome() if over else MORE
 
-    def _first_key_is_foreign(self) -> bool:
-        """Let go of ordinary JSON at its first key, so that an answer in JSON streams."""
-        if not self._body.span.first_key_known:
-            return False
-        start, end = self._body.span.first_key
-        key = self._body.text[start:end].strip("\"'")
-        self._plausible = key in CALL_KEYS or self._scope.tools.find(key).tool is not None
-        return not self._plausible
+    def _is_ours(self, key: str) -> bool:
+        return key in CALL_KEYS or self._scope.tools.find(key).tool is not None
 
     def _outcome(self) -> Outcome:
         problem = self._body.problem()

@@ -64,6 +64,8 @@ class Judge:
             complaint = Complaint(Problem.PARSE_ERROR, name, str(error))
             return [CallRejected(complaint, raw)] if attempt.sure else None
         fitted = self._tools.fit(name, value)
+        if not attempt.sure and not self._tools.takes(name, fitted.arguments):
+            return None  # a tool's definition, say, has a name and parameters too
         if fitted.problems:
             detail = "; ".join(f"{problem.path or '/'}: {problem.message}" for problem in fitted.problems)
             return [CallRejected(Complaint(Problem.SCHEMA_ERROR, name, detail), raw)] if attempt.sure else None

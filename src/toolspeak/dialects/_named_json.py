@@ -74,9 +74,11 @@ class NamedJsonForm:
             stop = ender.start
             if ender.literal:
                 return self._without_json(text, pos, stop)
+        before = len(self._header_text)
         self._header_text += text[pos:stop]
-        if len(self._header_text) > MAX_HEADER or "\n\n" in self._header_text:
-            return stop, Mark.REFUSED
+        end = _header_end(self._header_text)
+        if end is not None:
+            return pos + end - before, Mark.REFUSED
         if stop == brace:
             self._header = self._read(self._header_text)
             return stop, MORE if self._header is not None else Mark.REFUSED
@@ -122,6 +124,13 @@ class NamedJsonForm:
         if not self._scope.sure:
             return Mark.REFUSED
         return (Attempt(header.name, problem=problem, detail=detail, native_id=header.native_id),)
+
+
+def _header_end(header: str) -> int | None:
+    """Return where a header has surely become prose; None while it may be one."""
+    gap = header.find("\n\n")
+    ends = [end for end in (gap + len("\n\n") if gap >= 0 else 0, MAX_HEADER if len(header) > MAX_HEADER else 0) if end]
+    return min(ends, default=None)
 
 
 @dataclass(frozen=True)

@@ -100,7 +100,9 @@ class Output:
 
     def fail(self) -> None:
         """Turn what is pending into what it looked like."""
-        self._say(self._fallback, "".join(raw for raw, _ in self._take_pending()))
+        if self._pending:
+            fallback, raw = self._fallback, "".join(raw for raw, _ in self._take_pending())
+            self._say(fallback, raw)
 
     def _take_pending(self) -> list[tuple[str, list[Event]]]:
         pending, self._pending = self._pending, []
@@ -108,8 +110,7 @@ class Output:
         return pending
 
     def _say(self, kind: Fallback, text: str) -> None:
-        if self._pending:
-            self.fail()
+        self.fail()
         if kind is not self._run_is:
             self._flush()
             self._run_is = kind

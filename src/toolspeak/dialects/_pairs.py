@@ -14,8 +14,9 @@ from toolspeak.ir.complaint import Problem
 from toolspeak.ir.fix import Fix
 
 _TAGS = XmlTags()
-_NAME = re.compile(r"[^\s<{]{0,128}")
-_KEY = re.compile(r"[^<]{0,256}")
+_NAME = re.compile(r"[^\s<{]*")
+_KEY = re.compile(r"[^<]*")
+_MAX_NAME, _MAX_KEY = 128, 256
 _BLANK = re.compile(r"(?:\s|\\n)*")  # some servers leave a literal \n between the tags
 _SKIPPED: Final = ("tool_sep", "think")
 
@@ -51,12 +52,12 @@ class PairsForm:
 
     def _in_name(self, text: str, pos: int, final: bool) -> tuple[int, Outcome]:  # noqa: FBT001
         found = _NAME.match(text, pos)
-        end = found.end() if found else pos
+        end = min(found.end() if found else pos, pos + _MAX_NAME + 1 - len(self._name))
         self._name += text[pos:end]
+        if len(self._name) > _MAX_NAME:
+            return end, Mark.REFUSED
         if end == len(text):
             return end, self._cut_short() if final else MORE
-        if len(self._name) > 128:  # noqa: PLR2004
-            return end, Mark.REFUSED
         self._go(self._between)
         return end, MORE
 
@@ -99,8 +100,10 @@ class PairsForm:
     def _in_key(self, text: str, pos: int, final: bool) -> tuple[int, Outcome]:  # noqa: FBT001
         """Read a key up to any tag: an orphan key must not swallow the next one."""
         found = _KEY.match(text, pos)
-        end = found.end() if found else pos
+        end = min(found.end() if found else pos, pos + _MAX_KEY + 1 - len(self._key))
         self._key += text[pos:end]
+        if len(self._key) > _MAX_KEY:
+            return end, Mark.REFUSED
         if end == len(text):
             return end, self._cut_short() if final else MORE
         self._key = self._key.strip()

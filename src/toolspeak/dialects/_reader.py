@@ -216,6 +216,7 @@ class Reader:
                 self._begin(action.kind.new_block(self._tools, self._options.stop), None, literal)
                 self._special = action
             case Reasoning():
+                self._out.fail()
                 self._discard(len(literal))
                 self._think(action)
             case Label():
@@ -318,6 +319,9 @@ class Reader:
                 self._attempted(outcome, raw)
 
     def _as_it_looks(self, raw: str) -> None:
+        """Give back what was no call; at least one character, so that the same opener is not found again."""
+        if not raw:
+            raw, self._window = self._window[:1], self._window[1:]
         if self._thinking:
             self._out.thought(raw)
             return

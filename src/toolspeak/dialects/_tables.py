@@ -135,7 +135,7 @@ def _actions(grammar: Grammar, wrappers: Mapping[str, Wrapper], where: Where) ->
     actions: dict[str, Action] = {}
     if where is Where.ANYWHERE:
         closers = (*grammar.closers, *(c for w in wrappers.values() for c in w.closers), *_closers(grammar))
-        actions |= dict.fromkeys(closers, Sign.CLOSER)
+        actions |= dict.fromkeys(filter(_is_markup, closers), Sign.CLOSER)
         actions |= dict.fromkeys(grammar.results, Sign.RESULT)
     elif where is Where.LINE:
         actions |= dict.fromkeys(grammar.result_lines, Sign.RESULT)
@@ -143,7 +143,12 @@ def _actions(grammar: Grammar, wrappers: Mapping[str, Wrapper], where: Where) ->
     actions |= {label.literal: label for label in grammar.labels if label.where is where}
     actions |= {special.literal: special for special in grammar.specials if special.where is where}
     actions |= {opener: wrapper for opener, wrapper in wrappers.items() if wrapper.where is where}
-    return {literal: action for literal, action in actions.items() if literal and not literal.startswith("```")}
+    return actions
+
+
+def _is_markup(closer: str) -> bool:
+    """Tell a closer that means something alone from a bracket or a fence, which any text may have."""
+    return any(char.isalpha() for char in closer)
 
 
 def _closers(grammar: Grammar) -> tuple[str, ...]:

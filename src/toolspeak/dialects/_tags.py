@@ -7,13 +7,11 @@ import re
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-MAX_TAG = 512
-
 _TAG = re.compile(
-    r"<(?P<esc>\\)?(?P<close>/)?\s*(?:[|｜‖]{1,2}\s?DSML\s?[|｜‖]{1,2}\s?|[A-Za-z_][\w\-]*:)?"
-    r"(?P<name>[A-Za-z_][\w.\-]*)(?P<rest>[^<>]*)>"
+    r"<(?P<esc>\\)?(?P<close>/)?\s{0,4}(?:[|｜‖]{1,2}\s?DSML\s?[|｜‖]{1,2}\s?|[A-Za-z_][\w\-]{0,40}:)?"
+    r"(?P<name>[A-Za-z_][\w.\-]{0,127})(?P<rest>[^<>]{0,300})>"
 )
-_TAG_CUT = re.compile(r"<[^<>\n]{0,512}\Z")
+_TAG_CUT = re.compile(r"<[^<>]{0,512}\Z")  # longer than any tag, so that a cut changes nothing
 _XTML = re.compile(r"<\|(?P<kind>open|close)\|>(?P<name>[A-Za-z_][\w.\-]*)(?P<rest>[^<>]{0,512})<\|sep\|>")
 _XTML_CUT = re.compile(r"<(?:\|(?:[a-z]{0,5}(?:\|(?:>[^<>]{0,512}(?:<\|?[a-z]{0,3}\|?)?)?)?)?)?\Z")
 _ATTRIBUTE = re.compile(r"""([A-Za-z_][\w\-]*)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'/]+))""")

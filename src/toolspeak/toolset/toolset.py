@@ -69,6 +69,12 @@ class _Entry:
         """Tell whether coercion has nothing to do: only a 3.0 for an integer may change though it is accepted."""
         return self.validator.accepts(value) and not (self._wants_integers and has_floats(value))
 
+    @cached_property
+    def takes_others(self) -> bool:
+        parts = self.places.parts(self.schema)
+        named = any("properties" in part for part in parts)
+        return not named or any(part.get("additionalProperties") not in (None, False) for part in parts)
+
     def schema_of(self, parameter: str) -> JsonObject:
         return self.properties.get(parameter, self.others)
 
@@ -122,6 +128,11 @@ class ToolSet:
     def ordered(self, name: str) -> tuple[str, ...]:
         """List the parameters that a tool knows, in the order of its schema."""
         return tuple(self._entry(name).properties)
+
+    def takes(self, name: str, parameters: Iterable[str]) -> bool:
+        """Tell whether a tool knows all these parameters, or says that it takes others too."""
+        entry = self._entry(name)
+        return entry.takes_others or entry.properties.keys() >= set(parameters)
 
     def required(self, name: str) -> frozenset[str]:
         """List the parameters that a tool cannot do without."""

@@ -1,0 +1,62 @@
+"""Dialects are found by name, ours by their file, others' by entry point."""
+
+from pathlib import Path
+
+import pytest
+
+import toolspeak
+from toolspeak import Tool, dialects
+from toolspeak.errors import UnknownName
+
+FOREIGN = """
+from toolspeak.dialects import Dialect
+from toolspeak.dialects._grammar import Grammar, Wrapper
+from toolspeak.dialects._json_form import JSON
+
+DIALECT = Dialect("foreign", Grammar((Wrapper(("@@call",), ("@@end",), (JSON,)),)))
+"""
+
+
+@pytest.fixture
+def foreign(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    (tmp_path / "foreign_dialect.py").write_text(FOREIGN)
+    (tmp_path / "broken_dialect.py").write_text("DIALECT = 'not one'\n")
+    info = tmp_path / "foreign-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: foreign\nVersion: 1.0\n")
+    entries = "foreign = foreign_dialect\nbroken = broken_dialect\n"
+    (info / "entry_points.txt").write_text(f"[toolspeak.dialects]\n{entries}")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    dialects.load.cache_clear()
+    return "foreign"
+
+
+def test_every_dialect_is_found_by_the_name_of_its_file() -> None:
+    for name in dialects.names():
+        assert dialects.load(name).name == name
+
+
+def test_a_dialect_from_outside_is_read_like_ours(foreign: str) -> None:
+    assert foreign in dialects.names()
+    turn = dialects.load(foreign).read('x @@call{"name": "now", "arguments": {}}@@end', [Tool("now")])
+    assert [call.name for call in turn.calls] == ["now"]
+
+
+def test_a_dialect_from_outside_must_be_one(foreign: str) -> None:
+    del foreign
+    with pytest.raises(UnknownName, match="DIALECT"):
+        dialects.load("broken")
+
+
+@pytest.mark.parametrize("name", ["nope", "_reader", "keyed", "a b", ""])
+def test_an_unknown_dialect_is_named_with_those_that_are_known(name: str) -> None:
+    with pytest.raises(UnknownName, match=r"is not one of .*hermes"):
+        dialects.load(name)
+
+
+def test_the_public_names_are_those_that_are_exported() -> None:
+    public = {name for name in vars(toolspeak) if not name.startswith("_")}
+    rooms = {"dialects", "errors", "ir", "text", "toolset", "wires"}
+    assert sorted(toolspeak.__all__) == toolspeak.__all__
+    assert public - rooms - {"Sequence"} == set(toolspeak.__all__) - rooms
+    assert len(toolspeak.__all__) <= 40

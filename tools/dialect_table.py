@@ -1,0 +1,48 @@
+"""Writes docs/dialects.md from the dialects themselves; with `--check`, only tells whether it is fresh."""
+
+import sys
+from importlib import import_module
+from pathlib import Path
+
+from toolspeak import dialects
+
+PAGE = Path(__file__).parent.parent / "docs" / "dialects.md"
+HEAD = """# Dialects
+
+A dialect is a text form of a tool call: one file under `src/toolspeak/dialects/`, whose name is the dialect's. *Writes* says
+whether toolspeak can also teach it: put the tools in a prompt, and write calls and results as the model should see them.
+
+This page is made by `just docs` from the files' first lines.
+
+| dialect | writes | what it looks like |
+| --- | --- | --- |
+"""
+TAIL = """
+`keyed` is made for one conversation by its key (`toolspeak.dialects.keyed`): only markers with that key are calls.
+
+From outside, the entry point group `toolspeak.dialects` adds more; the entry is a `Dialect`, or a module with a `DIALECT`.
+"""
+
+
+def row(name: str) -> str:
+    """Return the row of one dialect."""
+    summary = (import_module(f"toolspeak.dialects.{name}").__doc__ or "").split("\n", 1)[0]
+    writes = "yes" if dialects.load(name).writer is not None else ""
+    return f"| {name} | {writes} | {summary.replace('|', chr(92) + '|')} |\n"
+
+
+def page() -> str:
+    """Return the whole page."""
+    return HEAD + "".join(row(name) for name in dialects.names()) + TAIL
+
+
+def main() -> None:
+    """Write or check."""
+    if "--check" not in sys.argv:
+        PAGE.write_text(page(), encoding="utf-8")
+    elif PAGE.read_text(encoding="utf-8") != page():
+        sys.exit(f"{PAGE.name} is stale: run `just docs`")
+
+
+if __name__ == "__main__":
+    main()
