@@ -41,6 +41,9 @@ class SchemaProblem:
         return f"{self.path or 'the value'} {self.found}, but must be {self.accepted}"
 
 
+_MISFIT: Final = SchemaProblem("", "does not fit", "something else")  # for those who only ask whether there is one
+
+
 def shown(value: Json) -> str:
     """Write a value for a message: short, however large it is."""
     if isinstance(value, dict):
@@ -106,7 +109,7 @@ class Explainer:
             return
         for part in self._places.parts(schema):
             if not self._places.admits(value, part, whole_floats=not self._shape_only):
-                yield SchemaProblem(path, f"is {shown(value)}", self.accepted(part))
+                yield _MISFIT if self._shape_only else SchemaProblem(path, f"is {shown(value)}", self.accepted(part))
                 continue
             yield from self._alternatives(value, part, path, depth)
             if isinstance(value, dict):
@@ -136,8 +139,8 @@ class Explainer:
             branches = as_list(part.get(keyword))
             if not branches or any(self.fits(value, branch, depth + 1) for branch in branches):
                 continue
-            if self._shape_only:  # one problem is enough to know, and nobody reads it
-                yield SchemaProblem(path, "", "")
+            if self._shape_only:
+                yield _MISFIT
             else:
                 yield from self._nearest(value, branches[:_MOST_BRANCHES], path, depth)
 
@@ -154,6 +157,9 @@ class Explainer:
         properties = as_object(part.get("properties"))
         for key in as_list(part.get("required")):
             if isinstance(key, str) and key not in value:
+                if self._shape_only:
+                    yield _MISFIT
+                    continue
                 accepted = self.accepted(properties[key]) if key in properties else "there"
                 yield SchemaProblem(pointer_to(path, key), "is missing", accepted)
         for key, item in value.items():

@@ -150,8 +150,9 @@ class Cleaner:
 
     def _drop(self, why: str) -> None:
         self._loosened += 1
-        if len(self.notes) < _MOST_NOTES and why not in self.notes:
-            self.notes.append(f"{why}: not checked")
+        note = f"{why}: not checked"
+        if len(self.notes) < _MOST_NOTES and note not in self.notes:
+            self.notes.append(note)
 
     def _assertion(self, keyword: str, operand: Json, into: _Copy) -> None:
         if _ASSERTIONS[keyword](operand):

@@ -50,7 +50,7 @@ def pointer_to(path: str, key: str | int) -> str:
     return f"{path}/{key.replace('~', '~0').replace('/', '~1') if '~' in key or '/' in key else key}"
 
 
-def look_up(root: JsonObject, reference: str) -> "JsonObject | bool | None":
+def look_up(root: JsonObject, reference: str) -> JsonObject | bool | None:
     """Find the schema that a local `$ref` means; None if there is none, or if it is not local."""
     if reference == "#":
         return root
@@ -145,16 +145,24 @@ class Places:
     def __init__(self, root: JsonObject) -> None:
         """Remember the root; everything else is looked up when needed."""
         self._root = root
+        self._parts: dict[int, list[JsonObject]] = {}
         self._choices: dict[int, Choices | None] = {}
         self._types: dict[int, frozenset[str] | None] = {}
 
     def parts(self, schema: Json) -> list[JsonObject]:
         """List the schemas that all apply here: the schema itself, what it refers to, and its allOf."""
-        if isinstance(schema, dict) and "$ref" not in schema and "allOf" not in schema:
+        if not isinstance(schema, dict):
+            return [NOTHING] if schema is False else []
+        if "$ref" not in schema and "allOf" not in schema:
             return [schema]
+        if id(schema) not in self._parts:
+            self._parts[id(schema)] = self._collected(schema)
+        return self._parts[id(schema)]
+
+    def _collected(self, schema: JsonObject) -> list[JsonObject]:
         parts: list[JsonObject] = []
         pending: list[Json] = [schema]
-        while pending and len(parts) < _MOST_PARTS:  # the bound also cuts cycles that only refer
+        while pending and len(parts) < _MOST_PARTS:
             one = pending.pop(0)
             if one is False:
                 parts.append(NOTHING)
@@ -205,6 +213,11 @@ class Places:
             return False
         choices = self.choices(part)
         return choices is None or choices.hold(value)
+
+    def may_hold(self, value: Json, schema: Json) -> bool:
+        """Tell whether a schema's own types allow a value of this type."""
+        kind = type_of(value)
+        return all((types := self.own_types(part)) is None or kind in types for part in self.parts(schema))
 
     def below(self, part: JsonObject, key: str) -> Json:
         """Give the schema that a part has for a property; True where it does not say."""

@@ -24,9 +24,10 @@ WRAPPERS: Final = frozenset({"input", "arguments", "properties", "parameters", "
 
 _BRANCHES = ("anyOf", "oneOf")
 _EXACT_FLOATS = 2.0**53
-_FEWEST_STEPS = 2_000
-_STEPS_PER_VALUE = 32
-_STEPS_PER_CHARACTER = 4  # a string may hold JSON
+_FEWEST_STEPS = 5_000
+_MOST_STEPS = 1_000_000
+_STEPS_PER_VALUE = 8
+_STEPS_PER_CHARACTER = 1  # a string may hold JSON
 _CHARACTERS_PER_STEP = 16  # to read one
 _SOME_TEXT = "\0"  # no enum has it: where it fits, every text does
 
@@ -39,7 +40,7 @@ class Coerced:
     fixes: tuple[Fix, ...] = ()
 
 
-def coerce(value: Json, schema: Json, root: "JsonObject | None" = None, *, wrap_scalars: bool = False) -> Coerced:
+def coerce(value: Json, schema: Json, root: JsonObject | None = None, *, wrap_scalars: bool = False) -> Coerced:
     """Coerce a value for a place with this schema; `root` is what the schema's references refer to."""
     return Coercer(_places(schema, root), wrap_scalars=wrap_scalars).coerce(value, schema)
 
@@ -49,12 +50,12 @@ def coerce_arguments(value: Json, schema: JsonObject, *, wrap_scalars: bool = Fa
     return Coercer(Places(schema), wrap_scalars=wrap_scalars).arguments(value, schema)
 
 
-def typed(raw: str, schema: Json, root: "JsonObject | None" = None) -> Coerced:
+def typed(raw: str, schema: Json, root: JsonObject | None = None) -> Coerced:
     """Type a value that came as plain text."""
     return Coercer(_places(schema, root)).typed(raw, schema)
 
 
-def _places(schema: Json, root: "JsonObject | None") -> Places:
+def _places(schema: Json, root: JsonObject | None) -> Places:
     return Places(as_object(schema) if root is None else root)
 
 
@@ -74,8 +75,11 @@ class Coercer:
         return Coerced(self._value(value, schema, "", 0), tuple(self._fixes))
 
     def arguments(self, value: Json, schema: JsonObject) -> Coerced:
-        """Coerce the arguments of a call."""
-        return self.coerce(self._unwrapped(self._decoded(value), schema), schema)
+        """Coerce the arguments of a call; what is no object after decoding stays as it is."""
+        decoded = self._decoded(value)
+        if not isinstance(decoded, dict):
+            return Coerced(decoded)
+        return self.coerce(self._unwrapped(decoded, schema), schema)
 
     def typed(self, raw: str, schema: Json) -> Coerced:
         """Type a value that came as plain text; where nothing fits, the text stays and the validator complains."""
@@ -89,17 +93,17 @@ class Coercer:
 
     def _expect(self, value: Json) -> None:
         """Allow as many steps as the value is worth: the work is linear in it, whatever the schema is."""
+        steps = self._steps.left
         for level in levels(value):
-            self._steps.left += _STEPS_PER_VALUE * len(level)
-            self._steps.left += sum(_STEPS_PER_CHARACTER * len(item) for item in level if isinstance(item, str))
+            steps += _STEPS_PER_VALUE * len(level)
+            steps += sum(_STEPS_PER_CHARACTER * len(item) for item in level if isinstance(item, str))
+        self._steps.left = min(steps, _MOST_STEPS)
 
     def _fix(self, what: str, path: str) -> None:
         self._fixes.append(Fix(what, path))
 
-    # The whole arguments
-
     def _decoded(self, value: Json) -> Json:
-        if value is None or (isinstance(value, str) and not value.strip()):
+        if value is None or (isinstance(value, str) and value.strip() in {"", "null"}):
             self._fix("no arguments", "")
             return {}
         decoded = _object_in(value)
@@ -108,9 +112,9 @@ class Coercer:
         self._fix("string to object", "")
         return decoded
 
-    def _unwrapped(self, value: Json, schema: JsonObject) -> Json:
+    def _unwrapped(self, value: JsonObject, schema: JsonObject) -> JsonObject:
         """Take the arguments out of `{"input": {…}}`, if that is certainly not what the schema means."""
-        if not isinstance(value, dict) or len(value) != 1 or not WRAPPERS.issuperset(value):
+        if len(value) != 1 or not WRAPPERS.issuperset(value):
             return value
         known = self._places.properties(schema)
         key, wrapped = next(iter(value.items()))
@@ -120,8 +124,6 @@ class Coercer:
             return value
         self._fix(f"unwrapped from {key}", "")
         return inner
-
-    # Plain text
 
     def _text(self, raw: str, schema: Json, types: frozenset[str]) -> Coerced:
         """Keep a text that is allowed to be one, but for `null` and for the case and blanks of an enum's values."""
@@ -146,8 +148,6 @@ class Coercer:
             return None
         self._fixes += repaired.fixes
         return Coerced(repaired.value)
-
-    # Any value
 
     def _value(self, value: Json, schema: Json, path: str, depth: int) -> Json:
         if not self._steps.take() or depth > MAX_DEPTH:
@@ -193,13 +193,17 @@ class Coercer:
 
     def _branch(self, value: Json, branches: list[Json], path: str, depth: int) -> Json:
         """Change the value to what an alternative accepts, if none accepts it as it is and all ways lead to one."""
+        if isinstance(value, dict | list):
+            branches = [branch for branch in branches if self._places.may_hold(value, branch)]
+            if len(branches) == 1:  # mostly the other one is null
+                return self._value(value, branches[0], path, depth + 1)
         if not branches or any(self._shape.fits(value, branch, depth + 1) for branch in branches):
             return value
         found: list[Coerced] = []
         kept = len(self._fixes)
         for branch in branches:
             candidate = self._value(value, branch, path, depth + 1)
-            if self._shape.fits(candidate, branch, depth + 1):
+            if candidate is not value and self._shape.fits(candidate, branch, depth + 1):
                 found.append(Coerced(candidate, tuple(self._fixes[kept:])))
             del self._fixes[kept:]
         if len({repr(one.value) for one in found}) != 1:
@@ -239,7 +243,7 @@ class Coercer:
         return value
 
 
-def _object_in(value: Json) -> "JsonObject | None":
+def _object_in(value: Json) -> JsonObject | None:
     """Decode a string that holds a JSON object."""
     if not isinstance(value, str) or not value.lstrip().startswith("{"):
         return None

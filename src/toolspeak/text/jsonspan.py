@@ -63,16 +63,9 @@ class JsonSpan:
         self._offset = 0  # of the current feed's text[0], from the value's start
         self._token = 0  # offset where the current token (at depth 1) started
         self._key = (0, 0)
-
-    @property
-    def first_key_known(self) -> bool:
-        """Tell whether the outermost object's first key is complete."""
-        return bool(self.members) or self._key != (0, 0)
-
-    @property
-    def first_key(self) -> tuple[int, int]:
-        """Return the offsets of the outermost object's first key, quotes included."""
-        return self.members[0].key if self.members else self._key
+        self._first_start = 0
+        self.first_key: tuple[int, int] | None = None
+        """Where the first key of the value stands, in whichever object, as soon as it is complete."""
 
     def feed(self, text: str, pos: int = 0) -> int:
         """Consume `text` from `pos`; return where the value (or what can be used of it) ends, and set `status`."""
@@ -169,6 +162,8 @@ class JsonSpan:
             return self._break(pos)
         if len(self._stack) == 1:
             self._token = self._offset + pos
+        if self.first_key is None and self._want is _Want.KEY_OR_END:
+            self._first_start = self._offset + pos
         if char in _IN_STRING:
             self._quote = char
         elif char.isalnum() or char in "-_":
@@ -180,6 +175,8 @@ class JsonSpan:
     def _ended(self, pos: int) -> None:
         if self._want is _Want.KEY_OR_END:
             self._want = _Want.COLON
+            if self.first_key is None:
+                self.first_key = (self._first_start, self._offset + pos)
             if len(self._stack) == 1:
                 self._key = (self._token, self._offset + pos)
         else:

@@ -24,7 +24,7 @@ LONGEST_NAME: Final = 128
 
 _REFUSED_IN_NAMES = frozenset(" \"'`<>[]{}")
 _MOST_CACHED = 128
-_LARGEST_CACHED = 1024 * 1024
+_LARGEST_CACHED = 256 * 1024  # compiled, a text takes about ten times its size
 _ANYTHING: Final[JsonObject] = {}
 
 

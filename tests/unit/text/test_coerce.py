@@ -122,7 +122,7 @@ def test_a_value_becomes_what_the_schema_demands_chk_3(value: Json, schema: Json
         ("[]", {"anyOf": [{"const": [1]}, BOOLEAN]}),
         ("x", False),
         ("x", {"type": "nonsense"}),
-        ("4", {"type": [[]]}),
+        ("4", {"type": [["integer"]]}),
         ("4", {"$ref": "http://192.0.2.1/"}),
         ("4", {"$ref": "#/nowhere"}),
         ({"x": "1"}, {"additionalProperties": INTEGER, "patternProperties": {"x": STRING}}),
@@ -214,7 +214,7 @@ def test_any_other_null_stays(schema: JsonObject) -> None:
 # The whole arguments
 
 
-@pytest.mark.parametrize("nothing", [None, "", " \n"])
+@pytest.mark.parametrize("nothing", [None, "", " \n", "null"])
 def test_no_arguments_are_an_empty_object(nothing: Json) -> None:
     assert coerce_arguments(nothing, CITY) == Coerced({}, (Fix("no arguments"),))
 
@@ -324,65 +324,63 @@ def test_without_a_type_plain_text_that_is_no_json_stays(raw: str) -> None:
 
 # Properties
 
-TEXTS = st.sampled_from(
-    [
-        "4",
-        "3.0",
-        "007",
-        "true",
-        "True",
-        "null",
-        "x",
-        "X",
-        "Ab",
-        "",
-        "[1]",
-        '["4"]',
-        '{"a": "4"}',
-        '{"a": null}',
-        "{}",
-        "[[]]",
-    ]
-)
-SCALARS = st.none() | st.booleans() | st.integers(-2, 5) | st.sampled_from([3.0, 0.5]) | TEXTS
-VALUES = st.recursive(
-    SCALARS,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("abc"), inner, max_size=3),
-    max_leaves=8,
-)
-TYPES = st.sampled_from(["null", "boolean", "integer", "number", "string", "array", "object"])
-LEAVES = st.one_of(
-    st.just[Json]({}),
-    st.builds(lambda name: {"type": name}, TYPES),
-    st.builds(lambda names: {"type": names}, st.lists(TYPES, min_size=1, max_size=3, unique=True)),
-    st.builds(lambda options: {"enum": options}, st.lists(SCALARS, min_size=1, max_size=3)),
-    st.builds(lambda value: {"const": value}, SCALARS),
-    st.just[Json]({"$ref": "#"}),
-    st.just[Json]({"$ref": "#/$defs/d"}),
-    st.booleans(),
+Strategy = st.SearchStrategy[Json]
+PLAIN = ("4", "3.0", "007", "true", "True", "null", "x", "X", "Ab", "")
+ENCODED = ("[1]", '["4"]', '{"a": "4"}', '{"a": null}', "{}", "[[]]")
+TEXTS = st.sampled_from(PLAIN + ENCODED)
+SCALARS: Strategy = st.none() | st.booleans() | st.integers(-2, 5) | st.sampled_from([3.0, 0.5]) | TEXTS
+KEYS = st.sampled_from("abc")
+
+
+def larger_values(inner: Strategy) -> Strategy:
+    return st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3)
+
+
+VALUES: Strategy = st.recursive(SCALARS, larger_values, max_leaves=8)
+OBJECTS = st.dictionaries(KEYS, VALUES, max_size=3)
+
+
+def a_list(items: Strategy, *, fewest: int = 1, most: int = 3, unique: bool = False) -> Strategy:
+    return st.lists(items, min_size=fewest, max_size=most, unique=unique)
+
+
+def an_object(**keywords: Strategy) -> Strategy:
+    return st.fixed_dictionaries(keywords)
+
+
+TYPES: Strategy = st.sampled_from(["null", "boolean", "integer", "number", "string", "array", "object"])
+LEAVES: Strategy = st.one_of(
+    an_object(),
+    an_object(type=TYPES),
+    an_object(type=a_list(TYPES, unique=True)),
+    an_object(enum=a_list(SCALARS)),
+    an_object(const=SCALARS),
+    st.sampled_from([{"$ref": "#"}, {"$ref": "#/$defs/d"}, True, False]),
 )
 
 
-def grown(inner: st.SearchStrategy[Json]) -> st.SearchStrategy[Json]:
-    some = st.lists(inner, min_size=1, max_size=3)
-    fields = st.dictionaries(st.sampled_from("abc"), inner, max_size=3)
-    names = st.lists(st.sampled_from("abc"), max_size=2, unique=True)
+def larger_schemas(inner: Strategy) -> Strategy:
+    some = a_list(inner)
+    fields: Strategy = st.dictionaries(KEYS, inner, max_size=3)
+    names = a_list(KEYS, fewest=0, unique=True)
     return st.one_of(
-        st.builds(lambda key, schemas: {key: schemas}, st.sampled_from(["anyOf", "oneOf", "allOf"]), some),
-        st.builds(lambda item: {"type": "array", "items": item}, inner),
-        st.builds(lambda first, item: {"prefixItems": first, "items": item}, some, inner),
-        st.builds(
-            lambda schemas, required: {"type": "object", "properties": schemas, "required": required}, fields, names
-        ),
-        st.builds(lambda schemas, more: {"properties": schemas, "additionalProperties": more}, fields, inner),
-        st.builds(lambda schema, other: {"not": schema, **(other if isinstance(other, dict) else {})}, inner, inner),
+        *(an_object(**{keyword: some}) for keyword in ("anyOf", "oneOf", "allOf")),
+        an_object(type=st.just("array"), items=inner),
+        an_object(prefixItems=some, items=inner),
+        an_object(type=st.just("object"), properties=fields, required=names),
+        an_object(properties=fields, additionalProperties=inner),
+        an_object(**{"not": inner, "type": TYPES, "anyOf": some}),
     )
 
 
+def with_definition(schema: Json, definition: Json) -> JsonObject:
+    return {**(schema if isinstance(schema, dict) else {}), "$defs": {"d": definition}}
+
+
 SCHEMAS = st.builds(
-    lambda schema, definition: {**(schema if isinstance(schema, dict) else {}), "$defs": {"d": definition}},
-    st.recursive(LEAVES, grown, max_leaves=6),
-    st.recursive(LEAVES, grown, max_leaves=3),
+    with_definition,
+    st.recursive(LEAVES, larger_schemas, max_leaves=6),
+    st.recursive(LEAVES, larger_schemas, max_leaves=3),
 )
 
 
@@ -401,9 +399,9 @@ def test_a_value_that_is_accepted_is_never_changed_chk_3(schema: JsonObject, val
     assert same(without_whole_floats(coerce(value, schema).value), without_whole_floats(value))
 
 
-@given(SCHEMAS, VALUES)
-def test_arguments_that_are_accepted_are_never_changed_chk_3(schema: JsonObject, value: Json) -> None:
-    assume(isinstance(value, dict) and compile_schema(schema).accepts(value))
+@given(SCHEMAS, OBJECTS)
+def test_arguments_that_are_accepted_are_never_changed_chk_3(schema: JsonObject, value: JsonObject) -> None:
+    assume(compile_schema(schema).accepts(value))
     assert same(without_whole_floats(coerce_arguments(value, schema).value), without_whole_floats(value))
 
 
@@ -489,11 +487,12 @@ def test_a_recursive_schema_ends_p8() -> None:
     assert Validator(tree).accepts(coerced.value)
 
 
+CHILD: JsonObject = {"child": {"$ref": "#"}}
 LOOPS: list[JsonObject] = [
     {"$ref": "#"},
     {"allOf": [{"$ref": "#"}, {"$ref": "#"}]},
     {"anyOf": [{"$ref": "#"}, {"$ref": "#"}]},
-    {"anyOf": [{"type": "object", "properties": {"child": {"$ref": "#"}}, "required": [name]} for name in "abcdefgh"]},
+    {"anyOf": [{"type": "object", "properties": CHILD, "required": [name]} for name in "abcdefgh"]},
     {"anyOf": [{"type": "array", "items": {"$ref": "#"}}, {"type": "array", "items": {"$ref": "#"}}, INTEGER]},
     {"type": "array", "items": {"$ref": "#"}},
     {"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}},
@@ -506,7 +505,8 @@ def test_no_circle_of_references_hangs_coercion_p8(schema: JsonObject) -> None:
     for _ in range(60):
         deep = {"child": deep}
     start = time.process_time()
-    for value in (deep, nested_text(12), "x", [["1"]], "[" * 1000):
+    values: list[Json] = [deep, nested_text(12), "x", [["1"]], "[" * 1000]
+    for value in values:
         coerce_arguments(value, schema)
         typed(value if isinstance(value, str) else dump(value), schema)
     assert time.process_time() - start < 3
@@ -534,7 +534,7 @@ def test_nesting_is_followed_to_64_levels_p7() -> None:
         ({"items": {"properties": {"n": INTEGER}}}, {"n": "4", "text": "words and words"}),
         ({"items": {"anyOf": [{"type": "object", "properties": {"n": INTEGER}}, BOOLEAN]}}, {"n": "4"}),
         ({"items": {"enum": [f"option {index}" for index in range(5000)]}}, "OPTION 4999"),
-        ({"type": "array", "items": {"anyOf": [{"$ref": "#"}, {"$ref": "#"}]}}, ["x"]),
+        ({"type": "array", "items": {"anyOf": [{"$ref": "#"}, {"$ref": "#"}]}}, ["some words and more"]),
     ],
 )
 @pytest.mark.parametrize("as_text", [False, True])
@@ -546,7 +546,7 @@ def test_coercion_is_linear_p8(schema: JsonObject, item: Json, as_text: bool) ->
         coerce(value, {"type": "array", **schema})
         return time.process_time() - start
 
-    assert min(seconds(200_000) / seconds(100_000) for _ in range(4)) < 2.5
+    assert any(seconds(200_000) / seconds(100_000) < 2.5 for _ in range(4))
 
 
 @pytest.mark.parametrize("character", ["9", "[", "{", '"', "\\", " ", "-", "a", "[1,"])
@@ -561,4 +561,4 @@ def test_long_texts_are_read_in_linear_time_p8(character: str) -> None:
             typed(text, schema)
         return time.process_time() - start
 
-    assert min(seconds(200_000) / max(seconds(100_000), 0.001) for _ in range(4)) < 2.5
+    assert any(seconds(200_000) / max(seconds(100_000), 0.001) < 2.5 for _ in range(4))

@@ -412,9 +412,7 @@ def test_checking_is_linear_in_the_value_p8() -> None:
     def seconds(count: int) -> float:
         values: list[Json] = [*({"n": index, "text": "some words"} for index in range(count)), {"n": "x"}]
         start = time.process_time()
-        for _ in range(5):
-            assert len(validator.problems(values)) == 1
+        assert len(validator.problems(values)) == 1
         return time.process_time() - start
 
-    ratio = min(seconds(6000) / seconds(3000) for _ in range(4))  # about 100 KB and 200 KB
-    assert ratio < 2.5
+    assert any(seconds(6000) / seconds(3000) < 2.5 for _ in range(4))  # about 200 KB and 100 KB
