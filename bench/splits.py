@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 
-def two_ways(text: str, at_most: int) -> Iterator[tuple[str, ...]]:
-    """Cut once, at every place; at `at_most` places spread evenly if there are more."""
-    places = range(1, len(text))
-    step = max(1, -(-len(places) // at_most))
-    for place in places[::step]:
+def two_ways(text: str, *, edge: int, between: int) -> Iterator[tuple[str, ...]]:
+    """Cut once: at every place within `edge` of either end, and at `between` places spread evenly over the rest."""
+    middle = range(edge, len(text) - edge)
+    step = max(1, -(-len(middle) // between))
+    for place in (*range(1, min(edge, len(text))), *middle[::step], *range(max(edge, len(text) - edge), len(text))):
         yield text[:place], text[place:]
 
 

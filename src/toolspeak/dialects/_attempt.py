@@ -47,7 +47,11 @@ class Mark(Enum):
     """What else a block may turn out to be."""
 
     REFUSED = auto()
-    """No call: all of it is text, as if no marker had been seen."""
+    """No call: the opener is text, and what follows it is read again."""
+    TEXT = auto()
+    """No call: all of it is text, and what stands in it means nothing."""
+    SHOWN = auto()
+    """As TEXT, and the block goes on."""
     DEBRIS = auto()
     """Markup of the protocol."""
     THOUGHT = auto()

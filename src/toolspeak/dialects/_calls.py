@@ -18,12 +18,14 @@ NAME_KEYS: Final = ("name", "tool_name", "tool", "function", "action", "recipien
 ARGUMENT_KEYS: Final = ("arguments", "parameters", "params", "args", "input", "action_input", "tool_input")
 ID_KEYS: Final = ("id", "tool_call_id", "call_id")
 ENVELOPE_KEYS: Final = ("tool_calls", "tools", "tool_call", "function_call", "calls", "command")
-CALL_KEYS: Final = frozenset({*NAME_KEYS, *ARGUMENT_KEYS, *ID_KEYS, *ENVELOPE_KEYS, "type", "thoughts", "thought"})
+CALL_KEYS: Final = frozenset(
+    {*NAME_KEYS, *ARGUMENT_KEYS, *ID_KEYS, *ENVELOPE_KEYS, "type", "index", "thoughts", "thought"}
+)
 _MAX_ENVELOPES = 3
 
 
 def attempts_in(value: Json, scope: Scope, depth: int = 0) -> tuple[Attempt, ...] | Mark:
-    """Return the calls that a JSON value holds, or REFUSED where it is no call and need not be one."""
+    """Return the calls that a JSON value holds, or TEXT where it is no call and need not be one."""
     if isinstance(value, list):
         return _each(value, scope, depth)
     if not isinstance(value, dict):
@@ -39,20 +41,20 @@ def attempts_in(value: Json, scope: Scope, depth: int = 0) -> tuple[Attempt, ...
 def _each(items: list[Json], scope: Scope, depth: int) -> tuple[Attempt, ...] | Mark:
     found: list[Attempt] = []
     for item in items:
-        attempts = attempts_in(item, scope, depth + 1) if isinstance(item, dict) else Mark.REFUSED
+        attempts = attempts_in(item, scope, depth + 1) if isinstance(item, dict) else Mark.TEXT
         if isinstance(attempts, tuple):
             found.extend(attempts)
         elif not scope.sure:
-            return Mark.REFUSED
+            return Mark.TEXT
     if len(found) < len(items) or not items:
         misfit = _wrong_shape(scope)
-        return (*found, *misfit) if isinstance(misfit, tuple) else Mark.REFUSED
+        return (*found, *misfit) if isinstance(misfit, tuple) else Mark.TEXT
     return tuple(found)
 
 
 def _wrong_shape(scope: Scope) -> tuple[Attempt, ...] | Mark:
     if not scope.sure:
-        return Mark.REFUSED
+        return Mark.TEXT
     return (Attempt(None, problem=Problem.PARSE_ERROR, detail="a call is an object with a name and arguments"),)
 
 
@@ -72,8 +74,8 @@ def _single(value: JsonObject, scope: Scope) -> tuple[Attempt, ...] | Mark:
     inner = function if isinstance(function, dict) else {}
     native_id = next((str(value[key]) for key in ID_KEYS if isinstance(value.get(key), str)), "")
     found = _arguments({**value, **{k: v for k, v in inner.items() if k in ARGUMENT_KEYS}}, name, scope)
-    if found is None or (not scope.sure and _is_schema(found[0])):
-        return Mark.REFUSED
+    if found is None or (not scope.sure and (is_schema(found[0]) or _has_foreign_keys(value, found[0]))):
+        return Mark.TEXT
     arguments, fixes = found
     fixes = fixes if key == "name" else (Fix("name_key"), *fixes)
     if not name:
@@ -99,7 +101,7 @@ def _by_its_key(value: JsonObject, scope: Scope) -> tuple[Attempt, ...] | Mark:
     if len(named) == 1 and scope.tools.find(named[0]).tool is not None and isinstance(value[named[0]], dict):
         return (Attempt(named[0], value[named[0]], fixes=(Fix("name_as_key"),), sure=scope.sure),)
     if not scope.sure:
-        return Mark.REFUSED
+        return Mark.TEXT
     return (Attempt(None, problem=Problem.PARSE_ERROR, detail="the call has no name"),)
 
 
@@ -117,7 +119,14 @@ def _arguments(value: JsonObject, name: str, scope: Scope) -> tuple[Json, tuple[
     return ({}, (Fix("no_arguments"),)) if scope.sure else None
 
 
-def _is_schema(arguments: Json) -> bool:
+def _has_foreign_keys(value: JsonObject, arguments: Json) -> bool:
+    """Tell a record of a call (with its output, say) from a call."""
+    are_beside = isinstance(arguments, dict) and not any(key in value for key in ARGUMENT_KEYS)
+    beside = arguments.keys() if isinstance(arguments, dict) and are_beside else ()
+    return not value.keys() <= {*CALL_KEYS, *beside}
+
+
+def is_schema(arguments: Json) -> bool:
     """Tell a tool's definition, echoed, from a call."""
     return isinstance(arguments, dict) and arguments.get("type") == "object" and "properties" in arguments
 

@@ -23,6 +23,9 @@ _ENDERS = Markers((*ENDS, *STARTS))
 _RECIPIENT = re.compile(r"\bto=([^\s<]{1,128})")
 _CHANNEL = re.compile(r"(?:<\|channel\|>|\A)\s*(\w{1,32})")
 _BLANK = re.compile(r"\s*")
+_LEGAL = re.compile(r"(?:<\|channel\|>|<\|constrain\|>|[\w.\-=:/ ])*")
+_LEGAL_CUT = re.compile(r"<(?:\|[a-z]{0,9}\|?)?\Z")
+_KNOWN = re.compile(r"(?:<\|channel\|>)?\s?(?:assistant|analysis|commentary|comment|final)\b")
 _MAX_HEADER = 256
 _THOUGHTS: Final = ("analysis",)
 _NO_TOOL: Final = ("assistant", "user", "system")
@@ -54,11 +57,19 @@ class ChannelBlock:
         end = len(text) if hit is None else hit.start
         before = len(self._header)
         self._header += text[:end]
-        if len(self._header) > _MAX_HEADER:
-            return _MAX_HEADER - before, self._over(Mark.REFUSED)
+        length = self._legal_length()
+        if length < len(self._header):
+            return max(0, length - before), self._over(Mark.REFUSED)
         if hit is None or not hit.literal:
-            return end, self._over(Mark.DEBRIS) if final else MORE
+            return end, self._over(Mark.DEBRIS if _KNOWN.match(self._header) else Mark.REFUSED) if final else MORE
         return end + len(hit.literal), self._read_header(complete=hit.literal == "<|message|>")
+
+    def _legal_length(self) -> int:
+        """Return how much of the header can be one; prose and backticks cannot."""
+        legal = _LEGAL.match(self._header)
+        end = legal.end() if legal else 0
+        end = len(self._header) if _LEGAL_CUT.match(self._header, end) else end
+        return min(end, _MAX_HEADER)
 
     def _read_header(self, *, complete: bool) -> Outcome:
         channel = _CHANNEL.search(self._header)

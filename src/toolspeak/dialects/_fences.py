@@ -3,13 +3,14 @@
 import re
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 _OPENING = re.compile(r"(`{3,}|~{3,})([^`\n]{0,128})\n")
 _OPENING_CUT = re.compile(r"(?:`{1,2}|~{1,2}|(?:`{3,}|~{3,})[^`\n]{0,128})\Z")
 _OPENING_LAST = re.compile(r"(`{3,}|~{3,})([^`\n]{0,128})\Z")
-_MAY_CLOSE = re.compile(r"\n {0,3}(?:`*|~*)[ \t]*\Z")
-_MAX_BLANKS_AFTER = 128
+_MAY_BE_LINE = re.compile(r"\n[ \t]{0,64}(?:`*|~*)[^`~\n]{0,128}\Z")
+_MAX_LINE = 512
+_MAX_INDENT = 60
 
 WHOLE_REPLY: Final = frozenset({"", "json", "xml", "tool_call", "tool_calls", "tool_code", "python", "py", "text"})
 """Info strings under which a model wraps a call when it should not wrap it at all."""
@@ -22,6 +23,7 @@ class Fence:
     ticks: str
     info: str
     line: str
+    indent: int = 0
 
     def closes(self, other: "Fence") -> bool:
         """Tell whether this line closes what `other` opened."""
@@ -39,18 +41,27 @@ def fence_at(text: str, pos: int, *, final: bool) -> Fence | Literal[""] | None:
     return Fence(found.group(1), info, found.group(1) + found.group(2))
 
 
-def closing(fence: Fence, text: str, *, final: bool) -> tuple[int, bool]:
-    """Return how much of `text` surely belongs to the fence, and whether that closes it."""
-    found = _closer_of(fence.ticks, final=final).search(text)
+class Line(NamedTuple):
+    """How far text surely belongs to a fence, and which fence is open behind that."""
+
+    end: int
+    fence: Fence | None
+
+
+def next_line(fence: Fence, text: str, *, final: bool) -> Line:
+    """Go to the next line that closes the fence, or opens another one: then somebody forgot to close the first."""
+    found = _line_of(fence.ticks, min(fence.indent, _MAX_INDENT), final=final).search(text)
     if found is not None:
-        return found.end(), True
+        info = " ".join(found.group(2).split())
+        return Line(found.end(), Fence(found.group(1), info, "", fence.indent) if info else None)
     last = text.rfind("\n")
-    if last < 0 or final or len(text) - last > _MAX_BLANKS_AFTER:
-        return len(text), False
-    return (last if _MAY_CLOSE.match(text, last) else len(text)), False
+    if last < 0 or final or len(text) - last > _MAX_LINE or not _MAY_BE_LINE.match(text, last):
+        return Line(len(text), fence)
+    return Line(last, fence)
 
 
 @lru_cache(maxsize=64)
-def _closer_of(ticks: str, *, final: bool) -> re.Pattern[str]:
+def _line_of(ticks: str, indent: int, *, final: bool) -> re.Pattern[str]:
+    """Find a fence that is indented at most three more than the one that is open, as Markdown has it."""
     end = r"(?=\n|\Z)" if final else r"(?=\n)"
-    return re.compile(rf"\n {{0,3}}{re.escape(ticks[0])}{{{len(ticks)},}}[ \t]*+{end}")
+    return re.compile(rf"\n[ \t]{{0,{indent + 3}}}({re.escape(ticks[0])}{{{len(ticks)},}})([^`~\n]{{0,128}}){end}")

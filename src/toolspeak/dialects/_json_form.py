@@ -89,18 +89,31 @@ class JsonForm:
         self._body = JsonBody(scope)
         self._plausible = scope.sure
         self._fed = 0
+        self._passing = False
+        self._span = self._body.span
 
     def feed(self, text: str, pos: int, *, final: bool) -> tuple[int, Outcome]:
         """Consume up to the end of the value."""
+        if self._passing:
+            return self._pass(text, pos, final=final)
         start, before = pos, self._fed
         pos, over = self._body.feed(text, pos, final=final)
         self._fed += pos - start
-        if not self._plausible and self._body.span.first_key_known:
-            key_start, key_end = self._body.span.first_key
-            self._plausible = self._is_ours(self._body.text[key_start:key_end].strip("\"'"))
-            if not self._plausible:  # let go of ordinary JSON at its first key, so that an answer in JSON streams
-                return start + key_end - before, Mark.REFUSED
+        first_key = self._body.span.first_key
+        if not self._plausible and first_key is not None:
+            self._plausible = self._is_ours(self._body.text[slice(*first_key)].strip("\"'"))
+            if not self._plausible:
+                self._passing, self._span = True, JsonSpan()
+                self._span.feed(self._body.text[: first_key[1]])
+                return start + first_key[1] - before, Mark.SHOWN
         return pos, self._outcome() if over else MORE
+
+    def _pass(self, text: str, pos: int, *, final: bool) -> tuple[int, Outcome]:
+        """Let ordinary JSON go on as text up to its end: markers in its strings mean nothing."""
+        end = self._span.feed(text, pos)
+        if final or self._span.status is not Status.OPEN:
+            return end, Mark.TEXT
+        return end, Mark.SHOWN if end > pos else MORE
 
     def _is_ours(self, key: str) -> bool:
         return key in CALL_KEYS or self._scope.tools.find(key).tool is not None
@@ -132,7 +145,7 @@ class JsonForm:
 
     def _rejected(self, problem: Problem, detail: str) -> Outcome:
         if not self._scope.sure:
-            return Mark.REFUSED
+            return Mark.TEXT
         runaway = self._body.span.status is Status.RUNAWAY
         return (Attempt(peek_name(self._body.text), problem=problem, detail=detail, cut=runaway),)
 

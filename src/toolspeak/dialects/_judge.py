@@ -6,6 +6,7 @@ A sure attempt (complete markup of the dialect) fails with a complaint; an unsur
 from collections.abc import Iterator
 
 from toolspeak.dialects._attempt import Attempt, TextArg
+from toolspeak.dialects._calls import is_schema
 from toolspeak.errors import BadJson
 from toolspeak.ir.complaint import Complaint, Problem
 from toolspeak.ir.event import ArgsDelta, CallEnded, CallRejected, CallStarted, Event
@@ -67,8 +68,11 @@ class Judge:
         if not attempt.sure and not self._tools.takes(name, fitted.arguments):
             return None  # a tool's definition, say, has a name and parameters too
         if fitted.problems:
-            detail = "; ".join(f"{problem.path or '/'}: {problem.message}" for problem in fitted.problems)
+            detail = "; ".join(problem.message for problem in fitted.problems)
             return [CallRejected(Complaint(Problem.SCHEMA_ERROR, name, detail), raw)] if attempt.sure else None
+        if is_schema(fitted.arguments) and "properties" not in self._tools.properties(name):
+            complaint = Complaint(Problem.SCHEMA_ERROR, name, "the arguments are the tool's schema, not values for it")
+            return [CallRejected(complaint, raw)] if attempt.sure else None
         verbatim = attempt.source is not None and not fitted.fixes
         arguments = attempt.source if verbatim and attempt.source is not None else dump(fitted.arguments)
         call_id = next(self._ids)

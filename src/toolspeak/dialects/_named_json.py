@@ -122,7 +122,7 @@ class NamedJsonForm:
                     ),
                 )
         if not self._scope.sure:
-            return Mark.REFUSED
+            return Mark.TEXT
         return (Attempt(header.name, problem=problem, detail=detail, native_id=header.native_id),)
 
 

@@ -97,12 +97,12 @@ class PythonicForm:
             known = name is not None and self._scope.tools.find(name).tool is not None
             too_deep = self._brackets.deep or _TOO_MANY_SIGNS.search(text) is not None
             if not (self._scope.sure or known) or too_deep:
-                return Mark.REFUSED
+                return Mark.TEXT
             return (Attempt(name, problem=Problem.PARSE_ERROR, detail=f"arguments must be plain literals: {error}"),)
 
     def _cut_short(self) -> Outcome:
         if not self._scope.sure:
-            return Mark.REFUSED
+            return Mark.TEXT
         name = _called("".join(self._parts))
         return (Attempt(name, problem=Problem.TRUNCATED, detail="the call's brackets do not close"),)
 

@@ -5,67 +5,55 @@ calls. Each state consumes from the window and returns True, or returns False to
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import assert_never
 
 from toolspeak.dialects._attempt import Attempt, Mark
 from toolspeak.dialects._beginnings import HELD, Beginnings, Place
 from toolspeak.dialects._delivery import Delivered, Delivery
-from toolspeak.dialects._fences import Fence, closing, fence_at
+from toolspeak.dialects._fences import fence_at
 from toolspeak.dialects._grammar import Block, Grammar, Label, Reasoning, Special, Wrapper
 from toolspeak.dialects._judge import Judge
 from toolspeak.dialects._options import DEFAULTS, ReadOptions
-from toolspeak.dialects._output import Fallback, Output, counted_ids
-from toolspeak.dialects._tables import FenceLine, Found, Sign, Tables, tables_of
+from toolspeak.dialects._output import Fallback, counted_ids
+from toolspeak.dialects._page import Page
+from toolspeak.dialects._tables import FenceLine, Found, Sign, Tables, result_closers, tables_of
 from toolspeak.dialects._wrapper import WrapperBlock
 from toolspeak.ir.complaint import Complaint, Problem
-from toolspeak.ir.event import CallRejected, Discarded, Event, ReasoningDelta, TextDelta, Why
+from toolspeak.ir.event import CallRejected, Event, ReasoningDelta, TextDelta, Why
 from toolspeak.ir.tool import ChoiceMode
 from toolspeak.text.jsonspan import MAX_BLANKS
+from toolspeak.text.scan import Markers
 from toolspeak.toolset.toolset import ToolSet
 
 _SPACE = re.compile(r"\s*")
 _INDENT = re.compile(r"[ \t]*")
-_TICKS = re.compile(r"`+")
 
 
-class Reader:
+class Reader(Page):
     """Reads one turn. Made new for each turn, never reset."""
 
     def __init__(
         self, grammar: Grammar, tools: ToolSet, ids: Iterator[str] | None = None, options: ReadOptions = DEFAULTS
     ) -> None:
         """Read calls of `tools`; with none, or none allowed, only reasoning is split off."""
+        super().__init__(options.max_block)
         reads_calls = bool(tools) and options.choice.mode is not ChoiceMode.NONE
         self._tools, self._options = tools, options
         self._tables: Tables = tables_of(grammar if reads_calls else grammar.without_calls)
         self._beginnings = Beginnings(self._tables, tools, options.stop)
-        self._out = Output(options.max_block)
         judge = Judge(tools, options.choice, counted_ids() if ids is None else ids)
         self._delivery = Delivery(judge, self._out, options.max_calls if options.choice.parallel else 1)
-        self._window = ""
-        self._final = False
-        self._state: Callable[[], bool] = self._in_text
-        self._virgin = self._fresh = True  # nothing shown or called yet; nothing shown since the last call
-        self._line_start = False
-        self._code = 0  # length of the backtick run that opened inline code
-        self._quoted = False
-        self._fence: Fence | None = None
-        self._around: Fence | None = None  # a fence around the whole reply, if it turns out to hold just a call
         self._thinking: Reasoning | None = None
         self._block: Block | None = None
         self._special: Special | None = None
         self._wrapper: Wrapper | None = None
+        self._opener = 0  # length of the marker that opened the block, until it has told something
         self._raw: list[str] = []
         self._held = 0
-        self._cut: Why | None = None
         if options.starts_in_reasoning and grammar.reasoning:
             self._think(grammar.reasoning[0])
-
-    @property
-    def cut(self) -> Why | None:
-        """Say why nothing more will be read (a forged result, a limit): the upstream can be closed."""
-        return self._cut
 
     def feed(self, chunk: str) -> list[Event]:
         """Take more text; return what it decides."""
@@ -79,8 +67,9 @@ class Reader:
         self._final = True
         while self._state():
             pass
-        if self._block is not None or self._window:
-            self._as_it_looks("".join(self._raw) + self._window)  # a block that did not say how it ends
+        if self._block is not None or self._window:  # a block did not say how it ends
+            rest, self._window = "".join(self._raw) + self._window, ""
+            self._as_it_looks(rest)
         self._out.commit()
         return self._out.drain()
 
@@ -91,7 +80,7 @@ class Reader:
             waits = self._at_beginning()
             if waits is not None:
                 return waits
-        if self._quoted or self._code:
+        if self._quotation.active:
             return self._in_quotation()
         hit = self._tables.points.search(self._window, 0, final=self._final)
         if hit is None:
@@ -102,47 +91,10 @@ class Reader:
             return self._newline(hit.start)
         if hit.literal == "`":
             return self._backticks(hit.start)
+        if self._quotation.opens_with(hit.literal):
+            return self._show(hit.start + 1)
         self._show(hit.start)
         return self._open(Found(hit.literal, self._tables.anywhere.action(hit.literal)), 0)
-
-    def _show(self, length: int, *, more: bool = True) -> bool:
-        """Release text; in a fence around the whole reply, that makes it an ordinary fence."""
-        if length:
-            shown, self._window = self._window[:length], self._window[length:]
-            self._fresh = self._virgin = False
-            if self._around is not None:
-                self._fence, self._around = self._around, None
-                self._out.text(shown)
-                self._state = self._in_fence
-                return True
-            self._out.text(shown)
-        return more
-
-    def _newline(self, at: int) -> bool:
-        self._code, self._quoted = 0, False
-        self._show(at + 1)
-        self._line_start = True
-        return True
-
-    def _backticks(self, at: int) -> bool:
-        run = _TICKS.match(self._window, at)
-        end = run.end() if run else at + 1
-        if end == len(self._window) and not self._final:
-            return self._show(at, more=False)
-        length = end - at
-        if not self._code:
-            self._code = length
-        elif self._code == length:
-            self._code = 0
-        return self._show(end)
-
-    def _in_quotation(self) -> bool:
-        """Inside inline code or a quoted line, markers are text."""
-        end = self._window.find("\n")
-        tick = self._window.find("`") if self._code else -1
-        if tick >= 0 and (end < 0 or tick < end):
-            return self._backticks(tick)
-        return self._newline(end) if end >= 0 else self._show(len(self._window), more=False)
 
     # the first thing of a message, of a line, after a call
 
@@ -152,14 +104,36 @@ class Reader:
         pos = blank.end() if blank else 0
         if pos == len(self._window) and pos <= MAX_BLANKS:
             return self._blank_end(pos) if self._final else False
-        found = self._beginnings.at(self._window, pos, self._place(), final=self._final) if pos <= MAX_BLANKS else None
+        found = self._found_at(pos) if pos <= MAX_BLANKS else None
         if found is HELD:
             return False
         if found is not None:
             return self._open(found, pos)
-        self._quoted = self._window[pos : pos + 1] == ">"
+        if not self._fresh:
+            self._quotation.begin_line(self._window[:pos], self._window[pos : pos + 1])
+        elif self._window[pos : pos + 1] in (">", "|"):
+            self._quotation.line = True
         self._line_start = self._fresh = False
         return None
+
+    def _found_at(self, pos: int) -> Found | None:
+        """Look a beginning up; inside quotations nothing begins, but a fence ends inline code."""
+        if not self._fresh and self._quotation.is_indented_code(self._window[:pos]):
+            return None
+        if self._quotation.mark and not self._fresh:
+            return None
+        if self._quotation.code and not self._fresh:
+            return self._fence_in_code(pos)
+        return self._beginnings.at(self._window, pos, self._place(), final=self._final)
+
+    def _fence_in_code(self, pos: int) -> Found | None:
+        fence = fence_at(self._window, pos, final=self._final)
+        if fence == "":
+            return HELD
+        if fence is None or len(fence.ticks) == self._quotation.code:
+            return None
+        self._quotation.code = 0
+        return self._beginnings.at(self._window, pos, self._place(), final=self._final)
 
     def _place(self) -> Place:
         after_call = self._fresh and self._out.attempts > 0
@@ -176,6 +150,8 @@ class Reader:
 
     def _fence_line(self, kind: FenceLine, literal: str, pos: int) -> bool:
         fence = fence_at(self._window, pos, final=True)
+        if fence:
+            fence = replace(fence, indent=pos - self._window.rfind("\n", 0, pos) - 1)
         if kind is FenceLine.ORDINARY:
             self._fence = fence or None
             self._show(pos + len(literal))
@@ -185,18 +161,6 @@ class Reader:
         self._around = (fence or None) if kind is FenceLine.WHOLE else None
         self._hold(len(literal))
         return True
-
-    def _in_fence(self) -> bool:
-        """Inside an ordinary fence everything is text, up to the line that closes it."""
-        fence = self._fence
-        if fence is None:
-            self._state = self._in_text
-            return True
-        end, closed = closing(fence, self._window, final=self._final)
-        if closed:
-            self._fence, self._state = None, self._in_text
-        self._show(end)
-        return closed and bool(self._window)
 
     # openers
 
@@ -243,31 +207,16 @@ class Reader:
             self._show(pos)
         self._line_start = False
 
-    def _hold(self, length: int) -> None:
-        """Set markup aside that is markup only if nothing but calls and blanks follow."""
-        raw, self._window = self._window[:length], self._window[length:]
-        self._out.hold(raw, [Discarded(Why.DEBRIS, raw)], TextDelta)
-
     def _result(self, literal: str, pos: int) -> bool:
         """Stop at a tool result behind a call: only we write results, so it is forged."""
-        if not self._out.attempts and not self._out.pending:
+        called = self._out.attempts or self._out.pending
+        if not called or self._around is not None:
+            self._echo = Markers(result_closers(literal), ignore_case=True)
+            self._state = self._in_echo
             return self._show(pos + len(literal))
         self._before(pos)
         self._out.commit()
         return self._stop_reading(Why.FORGED)
-
-    def _stop_reading(self, why: Why) -> bool:
-        self._cut, self._state = why, self._discarding
-        return True
-
-    def _discarding(self) -> bool:
-        self._out.discard(self._cut or Why.LIMIT, self._window)
-        self._window = ""
-        return False
-
-    def _discard(self, length: int) -> None:
-        raw, self._window = self._window[:length], self._window[length:]
-        self._out.discard(Why.DEBRIS, raw)
 
     # blocks
 
@@ -278,12 +227,14 @@ class Reader:
         self._raw = [self._window[:taken]]
         self._window = self._window[taken:]
         self._held, self._state = taken, self._in_block
+        self._opener = max(1, len(literal))
 
     def _in_block(self) -> bool:
         block = self._block
         if block is None:
             return False
-        length, outcome = block.feed(self._window, final=self._final)
+        text, final = self._visible()
+        length, outcome = block.feed(text, final=final)
         self._raw.append(self._window[:length])
         self._window = self._window[length:]
         self._held += length
@@ -295,7 +246,17 @@ class Reader:
             self._block = None
             self._state = self._in_reasoning if self._thinking else self._in_text
         self._deliver(outcome, raw)
+        self._opener = 0
         return True
+
+    def _visible(self) -> tuple[str, bool]:
+        """Return what a block may see: in reasoning, nothing from the reasoning's own end on."""
+        if self._thinking is None:
+            return self._window, self._final
+        hit = self._tables.in_reasoning[self._thinking].ends.search(self._window, 0, final=self._final)
+        if hit is None:
+            return self._window, self._final
+        return self._window[: hit.start], hit.literal != ""
 
     def _too_long(self) -> bool:
         raw = "".join(self._raw)
@@ -306,6 +267,8 @@ class Reader:
     def _deliver(self, outcome: tuple[Attempt, ...] | Mark, raw: str) -> None:
         match outcome:
             case Mark.REFUSED:
+                self._give_back(raw)
+            case Mark.TEXT | Mark.SHOWN:
                 self._as_it_looks(raw)
             case Mark.DEBRIS:
                 self._out.discard(Why.DEBRIS, raw)
@@ -319,14 +282,18 @@ class Reader:
                 self._attempted(outcome, raw)
 
     def _as_it_looks(self, raw: str) -> None:
-        """Give back what was no call; at least one character, so that the same opener is not found again."""
-        if not raw:
-            raw, self._window = self._window[:1], self._window[1:]
+        """Let all of it be text, or reasoning."""
         if self._thinking:
             self._out.thought(raw)
             return
         self._window = raw + self._window
         self._show(len(raw))
+
+    def _give_back(self, raw: str) -> None:
+        """Let the opener be text, or reasoning, and read on behind it."""
+        self._window = raw + self._window
+        opener, self._window = self._window[: self._opener], self._window[self._opener :]
+        self._as_it_looks(opener)
 
     def _attempted(self, attempts: tuple[Attempt, ...], raw: str) -> None:
         delivered = self._delivery.deliver(attempts, raw, until_end=self._until_end())

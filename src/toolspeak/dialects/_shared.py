@@ -1,5 +1,6 @@
 """Markup that several dialects share, and the recoveries that each reader allows itself."""
 
+from dataclasses import replace
 from typing import Final
 
 from toolspeak.dialects._grammar import Grammar, Where, Wrapper
@@ -23,13 +24,17 @@ BARE_JSON: Final = Wrapper((), CLOSERS, (JSON,), Where.START, sure=False, tail=T
 CLOSED_JSON: Final = Wrapper((), ("</tool_call>",), (JSON,), Where.LINE, sure=False, needs_closer=True)
 """Only the opener is lost."""
 
-BARE_FUNCTION: Final = Wrapper(
-    ("<function=", "<function name="), ("</tool_call>",), (XML,), sure=False, keep_opener=True
-)
+FUNCTION: Final = Wrapper(("<function=", "<function name="), ("</tool_call>",), (XML,), sure=False, keep_opener=True)
+"""`<function=f>` with no wrapper around it, as some dialects have it."""
+
+BARE_FUNCTION: Final = replace(FUNCTION, where=Where.LINE)
+"""The same where the wrapper is lost."""
+
 BARE_INVOKE: Final = Wrapper(
     tuple(f"<{prefix}invoke " for prefix in NAMESPACES),
     (*(f"</{prefix}function_calls>" for prefix in NAMESPACES), "</minimax:tool_call>"),
     (XML,),
+    Where.LINE,
     sure=False,
     keep_opener=True,
 )
@@ -37,7 +42,12 @@ BARE_NAMED: Final = Wrapper((), CLOSERS, (BareNamedJson(),), Where.START, sure=F
 BARE_PYTHON: Final = Wrapper((), (), (PYTHON_LIST, PYTHON_CALL), Where.START, sure=False, tail=True)
 
 ECHO: Final = Wrapper(
-    ("[Calling tool:", "[Tool call:"), ("]",), (NamedJson((by_pattern(r"\s*(?P<name>[\w.\-]{1,128})\s*\(?\s*"),)),)
+    ("[Calling tool:", "[Tool call:"),
+    ("]",),
+    (NamedJson((by_pattern(r"\s*(?P<name>[\w.\-]{1,128})\s*\(?\s*"),)),),
+    Where.LINE,
+    sure=False,
+    tail=True,
 )
 """A transcript's way to show past calls, imitated."""
 

@@ -9,6 +9,7 @@ from typing import NamedTuple, TypeAlias
 from toolspeak.dialects._attempt import FormKind
 from toolspeak.dialects._grammar import Grammar, Label, Reasoning, Special, Where, Wrapper
 from toolspeak.dialects._named_json import NamedJson
+from toolspeak.dialects._quotation import QUOTED_MARKUP
 from toolspeak.text.scan import Markers, folded
 
 
@@ -73,7 +74,7 @@ class Tables:
         self.line = Table(_actions(grammar, self.wrappers, Where.LINE))
         anywhere = _actions(grammar, self.wrappers, Where.ANYWHERE)
         self.anywhere = Table(anywhere)
-        self.points = Markers((*anywhere, "\n", "`"), ignore_case=True)
+        self.points = Markers((*anywhere, *QUOTED_MARKUP, "\n", "`"), ignore_case=True)
         self.fences = {info: wrapper for wrapper in grammar.wrappers if wrapper.fence for info in wrapper.openers}
         self.bare_start = _bare(grammar, Where.START)
         self.bare_line = _bare(grammar, Where.LINE)
@@ -85,6 +86,7 @@ class ReasoningTable(NamedTuple):
     """What to look for inside one kind of reasoning."""
 
     points: Markers
+    ends: Markers
     closers: frozenset[str]
     stops: frozenset[str]
     openers: dict[str, Wrapper]
@@ -163,4 +165,17 @@ def _reasoning_table(mark: Reasoning, anywhere: Mapping[str, Action]) -> Reasoni
         if isinstance(action, Wrapper) and literal not in mark.stops
     }
     points = Markers((*mark.closers, *mark.stops, *openers), ignore_case=True)
-    return ReasoningTable(points, frozenset(map(folded, mark.closers)), frozenset(map(folded, mark.stops)), openers)
+    ends = Markers((*mark.closers, *mark.stops), ignore_case=True)
+    closers, stops = frozenset(map(folded, mark.closers)), frozenset(map(folded, mark.stops))
+    return ReasoningTable(points, ends, closers, stops, openers)
+
+
+def result_closers(opener: str) -> tuple[str, ...]:
+    """Return what ends a tool result that began so; one without a closer ends with its line."""
+    if opener.startswith("<") and opener.endswith("|>") and "begin" in opener:
+        return (opener.replace("begin", "end"),)
+    if opener.startswith(("<|", "<start_")):
+        return (opener.replace("start", "end"), f"<{opener[2:-1]}|>", "\n")
+    if opener[0] in "<[":
+        return (f"{opener[0]}/{opener[1:]}",)
+    return ("\n",)

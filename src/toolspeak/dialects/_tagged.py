@@ -278,7 +278,7 @@ class TaggedForm:
 
     def _rejected(self, problem: Problem, detail: str) -> Outcome:
         if not self._scope.sure:
-            return Mark.REFUSED
+            return Mark.TEXT
         return (Attempt(self._name, problem=problem, detail=detail),)
 
 

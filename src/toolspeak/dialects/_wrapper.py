@@ -34,8 +34,8 @@ class WrapperBlock:
         while True:
             if self._form is not None:
                 pos, outcome = self._form.feed(text, pos, final=final)
-                if outcome is MORE:
-                    return pos, MORE
+                if outcome is MORE or outcome is Mark.SHOWN:
+                    return pos, outcome
                 self._form = None
                 if not self._put_off(outcome):
                     return pos, self._told(outcome)
@@ -51,7 +51,7 @@ class WrapperBlock:
         return False
 
     def _told(self, outcome: Outcome) -> Outcome:
-        if outcome is Mark.REFUSED or self._wrapper.single:
+        if outcome is Mark.REFUSED or outcome is Mark.TEXT or self._wrapper.single:
             self.ended = True
         self._bodies += 1
         return outcome
@@ -127,7 +127,9 @@ class WrapperBlock:
     def _end(self, *, junk: bool = False, runaway: bool = False) -> Outcome:
         """End without a closer: at the end of the text, or before something that is no call."""
         self.ended = True
-        if self._awaiting is not None or (self._bodies == 0 and (junk or not self._scope.sure)):
+        if self._awaiting is not None:
+            return Mark.TEXT
+        if self._bodies == 0 and (junk or not self._scope.sure):
             return Mark.REFUSED
         if self._bodies == 0 or runaway:
             return (Attempt(None, problem=Problem.TRUNCATED, detail="nothing follows the opener", cut=runaway),)

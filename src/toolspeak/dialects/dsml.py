@@ -3,7 +3,7 @@
 from itertools import product
 
 from toolspeak.dialects._dialect import Dialect
-from toolspeak.dialects._grammar import RESULT_TAGS, Grammar, Wrapper
+from toolspeak.dialects._grammar import RESULT_TAGS, Grammar, Where, Wrapper
 from toolspeak.dialects._shared import RECOVERY
 from toolspeak.dialects._tagged import XML
 
@@ -20,6 +20,6 @@ def _spelled(name: str, *, closes: bool = False, end: str = ">") -> tuple[str, .
 _OPENERS = tuple(tag for name in _WRAPPERS for tag in _spelled(name))
 _CLOSERS = tuple(tag for name in _WRAPPERS for tag in _spelled(name, closes=True))
 CALLS = Wrapper(_OPENERS, _CLOSERS, (XML,))
-BARE = Wrapper(_spelled("invoke", end=" "), _CLOSERS, (XML,), sure=False, keep_opener=True)
+BARE = Wrapper(_spelled("invoke", end=" "), _CLOSERS, (XML,), Where.LINE, sure=False, keep_opener=True)
 
 DIALECT = Dialect("dsml", Grammar((CALLS, BARE), results=(*RESULT_TAGS, *_spelled("function_results"))) | RECOVERY)

@@ -2,6 +2,6 @@
 
 from toolspeak.dialects._dialect import Dialect
 from toolspeak.dialects._grammar import Grammar
-from toolspeak.dialects._shared import RECOVERY
+from toolspeak.dialects._shared import FUNCTION, RECOVERY
 
-DIALECT = Dialect("minicpm", Grammar() | RECOVERY)
+DIALECT = Dialect("minicpm", Grammar((FUNCTION,)) | RECOVERY)

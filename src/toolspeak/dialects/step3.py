@@ -1,7 +1,7 @@
 """Step3: `function<｜tool_sep｜><steptml:invoke name="f">…` inside sections (D27)."""
 
 from toolspeak.dialects._dialect import Dialect
-from toolspeak.dialects._grammar import Grammar, Wrapper
+from toolspeak.dialects._grammar import Grammar, Where, Wrapper
 from toolspeak.dialects._shared import RECOVERY
 from toolspeak.dialects._tagged import XML
 
@@ -10,6 +10,6 @@ _CALL = Wrapper(
     ("<｜tool_call_end｜>", "<｜tool_calls_end｜>"),
     (XML,),
 )
-_BARE = Wrapper(("<steptml:invoke ",), ("<｜tool_call_end｜>",), (XML,), sure=False, keep_opener=True)
+_BARE = Wrapper(("<steptml:invoke ",), ("<｜tool_call_end｜>",), (XML,), Where.LINE, sure=False, keep_opener=True)
 
 DIALECT = Dialect("step3", Grammar((_CALL, _BARE)) | RECOVERY)
