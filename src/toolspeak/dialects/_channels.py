@@ -102,7 +102,7 @@ class ChannelBlock:
         end = len(text) if hit is None else hit.start
         self._impure = self._impure or bool(text[pos:end].strip())
         if hit is None or not hit.literal:
-            return (end, self._over(self._outcome(body))) if final else (end if self._impure else pos, MORE)
+            return end, self._over(self._outcome(body)) if final else MORE
         return end, self._over(self._outcome(body))
 
     def _outcome(self, body: JsonBody) -> Outcome:

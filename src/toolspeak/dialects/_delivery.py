@@ -29,20 +29,19 @@ class Delivery:
     def deliver(self, attempts: tuple[Attempt, ...], raw: str, *, until_end: Fallback | None) -> Delivered:
         """Judge the attempts; the first one carries the text. `until_end`: hold them, and what they are else."""
         events: list[Event] = []
+        room = self._max_calls - self._out.calls
         for attempt in attempts:
             judged = self._judge.judge(attempt, "" if events else raw)
             if judged is None:
                 return Delivered.TEXT
-            if self._are_too_many(events + judged):
+            room -= isinstance(judged[-1], CallEnded)
+            if room < 0:
                 self.rest = "" if events else raw
                 self._put(events, raw, until_end)
                 return Delivered.TOO_MANY
             events += judged
         self._put(events, raw, until_end)
         return Delivered.EVENTS
-
-    def _are_too_many(self, events: list[Event]) -> bool:
-        return self._out.calls + sum(isinstance(event, CallEnded) for event in events) > self._max_calls
 
     def _put(self, events: list[Event], raw: str, until_end: Fallback | None) -> None:
         if not events:

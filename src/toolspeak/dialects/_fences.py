@@ -5,9 +5,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, Literal, NamedTuple
 
-_OPENING = re.compile(r"(`{3,}|~{3,})([^`\n]{0,128})\n")
-_OPENING_CUT = re.compile(r"(?:`{1,2}|~{1,2}|(?:`{3,}|~{3,})[^`\n]{0,128})\Z")
-_OPENING_LAST = re.compile(r"(`{3,}|~{3,})([^`\n]{0,128})\Z")
+MAX_RUN: Final = 64
+"""Backticks in a row; more are several runs."""
+_FENCE = rf"(`{{3,{MAX_RUN}}}|~{{3,{MAX_RUN}}})([^`~\n]{{0,128}})"
+_OPENING = re.compile(rf"{_FENCE}\n")
+_OPENING_LAST = re.compile(rf"{_FENCE}\Z")
+_OPENING_CUT = re.compile(rf"(?:`{{1,2}}|~{{1,2}}|{_FENCE})\Z")
 _MAY_BE_LINE = re.compile(r"\n[ \t]{0,64}(?:`*|~*)[^`~\n]{0,128}\Z")
 _MAX_LINE = 512
 _MAX_INDENT = 60

@@ -12,7 +12,7 @@ from toolspeak.dialects._attempt import MORE, Attempt, Mark, Outcome, Scope
 from toolspeak.dialects._calls import ARGUMENT_KEYS, CALL_KEYS, NAME_KEYS, attempts_in
 from toolspeak.errors import BadJson
 from toolspeak.ir.complaint import Problem
-from toolspeak.text.jsonspan import JsonSpan, Status
+from toolspeak.text.jsonspan import MAX_BLANKS, JsonSpan, Status
 from toolspeak.text.repair import Repaired, repair
 from toolspeak.text.strict import parse
 
@@ -167,6 +167,8 @@ class _JsonKind:
             return False
         found = _BLANK.match(text, pos + 1)
         after = found.end() if found else pos + 1
+        if after - pos > MAX_BLANKS:
+            return scope.sure
         if after == len(text):
             return scope.sure if final else None
         if not scope.sure:

@@ -73,8 +73,10 @@ class Judge:
         if is_schema(fitted.arguments) and "properties" not in self._tools.properties(name):
             complaint = Complaint(Problem.SCHEMA_ERROR, name, "the arguments are the tool's schema, not values for it")
             return [CallRejected(complaint, raw)] if attempt.sure else None
-        verbatim = attempt.source is not None and not fitted.fixes
-        arguments = attempt.source if verbatim and attempt.source is not None else dump(fitted.arguments)
+        try:
+            arguments = attempt.source if attempt.source is not None and not fitted.fixes else dump(fitted.arguments)
+        except BadJson as error:
+            return [CallRejected(Complaint(Problem.PARSE_ERROR, name, str(error)), raw)] if attempt.sure else None
         call_id = next(self._ids)
         ended = CallEnded(call_id, raw, (*attempt.fixes, *fixes, *typing, *fitted.fixes))
         return [CallStarted(call_id, name, attempt.native_id), ArgsDelta(call_id, arguments), ended]

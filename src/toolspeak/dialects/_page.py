@@ -7,13 +7,13 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 
-from toolspeak.dialects._fences import Fence, next_line
+from toolspeak.dialects._fences import MAX_RUN, Fence, next_line
 from toolspeak.dialects._output import Output
 from toolspeak.dialects._quotation import Quotation
 from toolspeak.ir.event import Discarded, TextDelta, Why
 from toolspeak.text.scan import Markers
 
-_TICKS = re.compile(r"`+")
+_TICKS = re.compile(rf"`{{1,{MAX_RUN}}}")
 
 
 class Page(ABC):
@@ -64,8 +64,7 @@ class Page(ABC):
         raw, self._window = self._window[:length], self._window[length:]
         self._out.discard(Why.DEBRIS, raw)
 
-    def _newline(self, at: int) -> bool:
-        self._show(at)
+    def _newline(self) -> bool:
         if self._quotation.code >= len("```"):  # a fence that opened at the end of a line
             self._fence, self._quotation.code = Fence("`" * self._quotation.code, "", ""), 0
             self._state = self._in_fence
@@ -75,22 +74,24 @@ class Page(ABC):
         self._line_start = True
         return True
 
-    def _backticks(self, at: int) -> bool:
-        run = _TICKS.match(self._window, at)
-        end = run.end() if run else at + 1
-        if end == len(self._window) and not self._final:
-            return self._show(at, more=False)
-        self._quotation.ticks(end - at)
-        return self._show(end)
+    def _backticks(self) -> bool:
+        run = _TICKS.match(self._window)
+        length = run.end() if run else 1
+        if length == len(self._window) < MAX_RUN and not self._final:
+            return False
+        self._quotation.ticks(length)
+        return self._show(length)
 
     def _in_quotation(self) -> bool:
         """Inside inline code, quotation marks or a quoted line, markers are text."""
         end = self._window.find("\n")
         closer = self._window.find(self._quotation.closer) if self._quotation.closer else -1
+        if closer < 0 and end < 0:
+            return self._show(len(self._window), more=False)
         if closer < 0 or 0 <= end < closer:
-            return self._newline(end) if end >= 0 else self._show(len(self._window), more=False)
+            return self._show(end) if end else self._newline()
         if not self._quotation.mark:
-            return self._backticks(closer)
+            return self._show(closer) if closer else self._backticks()
         self._quotation.mark = ""
         return self._show(closer + 1)
 

@@ -12,8 +12,8 @@ from toolspeak.ir.json import Json, JsonObject
 from toolspeak.text.jsonspan import MAX_DEPTH
 from toolspeak.text.lenient import Lenient
 
-_LIST_HEAD = re.compile(r"\[\s*([A-Za-z_][\w.\-]{0,127})\s*\(")
-_LIST_CUT = re.compile(r"\[\s*(?:[A-Za-z_][\w.\-]{0,127}\s*)?\Z")
+_LIST_HEAD = re.compile(r"\[\s{0,64}([A-Za-z_][\w.\-]{0,127})\s{0,8}\(")
+_LIST_CUT = re.compile(r"\[\s{0,64}(?:[A-Za-z_][\w.\-]{0,127}\s{0,8})?\Z")
 _CALL_HEAD = re.compile(r"([A-Za-z_][\w.\-]{0,127})\(")
 _CALL_CUT = re.compile(r"[A-Za-z_][\w.\-]{0,127}\Z")
 _BLANK = re.compile(r"\s*")

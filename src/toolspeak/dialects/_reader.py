@@ -7,7 +7,7 @@ calls. Each state consumes from the window and returns True, or returns False to
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import assert_never
+from typing import Final, assert_never
 
 from toolspeak.dialects._attempt import Attempt, Mark
 from toolspeak.dialects._beginnings import HELD, Beginnings, Place
@@ -27,6 +27,8 @@ from toolspeak.text.jsonspan import MAX_BLANKS
 from toolspeak.text.scan import Markers
 from toolspeak.toolset.toolset import ToolSet
 
+PIECE: Final = 4096
+"""A long text is read in pieces: what is left of a piece is copied at each step."""
 _SPACE = re.compile(r"\s*")
 _INDENT = re.compile(r"[ \t]*")
 
@@ -57,9 +59,11 @@ class Reader(Page):
 
     def feed(self, chunk: str) -> list[Event]:
         """Take more text; return what it decides."""
-        self._window = self._window + chunk if self._window else chunk
-        while self._window and self._state():
-            pass
+        for start in range(0, len(chunk), PIECE):
+            piece = chunk if len(chunk) <= PIECE else chunk[start : start + PIECE]
+            self._window = self._window + piece if self._window else piece
+            while self._window and self._state():
+                pass
         return self._out.drain()
 
     def finish(self) -> list[Event]:
@@ -87,13 +91,14 @@ class Reader(Page):
             return self._show(len(self._window), more=False)
         if hit.literal == "":
             return self._show(hit.start, more=False)
+        if hit.start > 0:
+            return self._show(hit.start)  # which may make a fence of what is around: look again
         if hit.literal == "\n":
-            return self._newline(hit.start)
+            return self._newline()
         if hit.literal == "`":
-            return self._backticks(hit.start)
+            return self._backticks()
         if self._quotation.opens_with(hit.literal):
-            return self._show(hit.start + 1)
-        self._show(hit.start)
+            return self._show(1)
         return self._open(Found(hit.literal, self._tables.anywhere.action(hit.literal)), 0)
 
     # the first thing of a message, of a line, after a call
@@ -234,12 +239,15 @@ class Reader(Page):
         if block is None:
             return False
         text, final = self._visible()
-        length, outcome = block.feed(text, final=final)
+        room = self._options.max_block - self._held
+        length, outcome = block.feed(text[:room], final=final and len(text) <= room)
+        if outcome is None and len(text) > room:
+            return self._too_long(room)
         self._raw.append(self._window[:length])
         self._window = self._window[length:]
         self._held += length
         if outcome is None:
-            return self._held + len(self._window) > self._options.max_block and self._too_long()
+            return False
         raw = "".join(self._raw)
         self._raw, self._held = [], 0
         if block.ended:
@@ -253,16 +261,21 @@ class Reader(Page):
         """Return what a block may see: in reasoning, nothing from the reasoning's own end on."""
         if self._thinking is None:
             return self._window, self._final
-        hit = self._tables.in_reasoning[self._thinking].ends.search(self._window, 0, final=self._final)
+        hit = self._tables.in_reasoning(self._thinking).ends.search(self._window, 0, final=self._final)
         if hit is None:
             return self._window, self._final
         return self._window[: hit.start], hit.literal != ""
 
-    def _too_long(self) -> bool:
-        raw = "".join(self._raw)
+    def _too_long(self, room: int) -> bool:
+        raw = "".join(self._raw) + self._window[:room]
+        self._window = self._window[room:]
         detail = f"the call is longer than {self._options.max_block} characters"
         self._out.emit([CallRejected(Complaint(Problem.TRUNCATED, None, detail), raw)])
         return self._stop_reading(Why.LIMIT)
+
+    def _stop_reading(self, why: Why) -> bool:
+        self._block, self._raw = None, []
+        return super()._stop_reading(why)
 
     def _deliver(self, outcome: tuple[Attempt, ...] | Mark, raw: str) -> None:
         match outcome:
@@ -323,7 +336,7 @@ class Reader(Page):
         mark = self._thinking
         if mark is None:
             return False
-        table = self._tables.in_reasoning[mark]
+        table = self._tables.in_reasoning(mark)
         hit = table.points.search(self._window, 0, final=self._final)
         if hit is None or hit.literal == "":
             self._ponder(len(self._window) if hit is None else hit.start)

@@ -78,8 +78,15 @@ class Tables:
         self.fences = {info: wrapper for wrapper in grammar.wrappers if wrapper.fence for info in wrapper.openers}
         self.bare_start = _bare(grammar, Where.START)
         self.bare_line = _bare(grammar, Where.LINE)
-        self.in_reasoning = {mark: _reasoning_table(mark, anywhere) for mark in _marks(grammar)}
         self.whole_fences = grammar.whole_fences
+        self._anywhere = anywhere
+        self._in_reasoning: dict[Reasoning, ReasoningTable] = {}
+
+    def in_reasoning(self, mark: Reasoning) -> "ReasoningTable":
+        """Return what to look for inside one kind of reasoning; a model uses one, so the others are not compiled."""
+        if mark not in self._in_reasoning:
+            self._in_reasoning[mark] = _reasoning_table(mark, self._anywhere)
+        return self._in_reasoning[mark]
 
 
 class ReasoningTable(NamedTuple):
@@ -96,11 +103,6 @@ class ReasoningTable(NamedTuple):
 def tables_of(grammar: Grammar) -> Tables:
     """Compile once for all readers of a grammar."""
     return Tables(grammar)
-
-
-def _marks(grammar: Grammar) -> tuple[Reasoning, ...]:
-    inner = tuple(mark for special in grammar.specials for mark in special.reasoning)
-    return (*grammar.reasoning, *inner)
 
 
 def _bare(grammar: Grammar, where: Where) -> tuple[Wrapper, ...]:

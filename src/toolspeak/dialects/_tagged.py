@@ -17,6 +17,7 @@ from toolspeak.dialects._text_value import TagLexer, TextValue, followed
 from toolspeak.errors import BadJson
 from toolspeak.ir.complaint import Problem
 from toolspeak.ir.fix import Fix
+from toolspeak.text.jsonspan import MAX_BLANKS
 
 CALL_TAGS: Final = ("function", "invoke", "call")
 PARAMETER_TAGS: Final = ("parameter", "param", "value", "argument")
@@ -63,6 +64,7 @@ class TaggedForm:
         self._name: str | None = None
         self._call_tag = ""
         self._texts: list[TextArg] = []
+        self._keys: set[str] = set()
         self._state: Callable[[str, int, bool], tuple[int, Outcome]] = self._head
         self._moved = False
         self._value: TextValue | None = None
@@ -203,6 +205,7 @@ class TaggedForm:
             text = text.replace("\\/", "/")
         if self._key:
             self._texts.append(TextArg(self._key, text, self._kind))
+            self._keys.add(self._key)
         else:
             self._name = text.strip()
 
@@ -213,7 +216,7 @@ class TaggedForm:
         if role is Role.CALL_END:
             return self._followed(text, after, (Role.CALL,), final=final)
         new_key = name_of(tag) or tag.name
-        given = any(argument.key == new_key for argument in self._texts) or new_key == self._key
+        given = new_key in self._keys or new_key == self._key
         at_line = self._value is not None and self._value.at_line_start
         return role is Role.PARAMETER and at_line and not given and self._is_property(new_key)
 
@@ -238,6 +241,8 @@ class TaggedForm:
     def _after_json(self, text: str, pos: int, final: bool) -> tuple[int, Outcome]:  # noqa: FBT001
         blank = _BLANK.match(text, pos)
         at = blank.end() if blank else pos
+        if at - pos > MAX_BLANKS:
+            return pos, self._json_outcome()
         if at < len(text):
             tag = self._tags.at(text, at, final=final)
             if tag == "" and not final:

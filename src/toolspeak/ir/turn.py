@@ -17,6 +17,7 @@ from toolspeak.ir.event import (
     StopReason,
     TextDelta,
     Usage,
+    Why,
 )
 from toolspeak.ir.message import Call, Reasoning, Text
 
@@ -62,7 +63,7 @@ class Fold:
         self._tail: list[str] = []
         self._stop: StopReason | None = None
         self._usage = Usage()
-        self._tail_is: type[Text | Reasoning] = Text
+        self._tail_is: type[Text | Reasoning] | Why = Text
         self._signature = ""
 
     def feed(self, events: Iterable[Event]) -> None:
@@ -72,9 +73,8 @@ class Fold:
 
     def turn(self) -> Turn:
         """Return what has come so far; a call that never ended is not in it (P3)."""
-        self._flush()
-        parts = tuple(part for part in map(self._whole, self._parts) if part is not None)
-        return Turn(parts, self._stop, self._usage)
+        parts = [part for part in map(self._whole, self._parts) if part is not None]
+        return Turn((*parts, *self._tail_part()), self._stop, self._usage)
 
     def _take(self, event: Event) -> None:
         match event:
@@ -85,9 +85,15 @@ class Fold:
                 if signature:
                     self._signature = signature
                     self._flush()
-            case CallStarted() | CallRejected() | Discarded():
+            case Discarded(why, raw):
+                self._grow(why, raw)
+            case CallStarted(id):
                 self._flush()
-                self._place(event)
+                self._open[id] = (event, [], None)
+                self._parts.append(id)
+            case CallRejected():
+                self._flush()
+                self._parts.append(event)
             case ArgsDelta(id, json):
                 self._open[id][1].append(json)
             case CallEnded(id):
@@ -98,31 +104,24 @@ class Fold:
             case _:
                 assert_never(event)
 
-    def _place(self, event: CallStarted | CallRejected | Discarded) -> None:
-        if isinstance(event, CallStarted):
-            self._open[event.id] = (event, [], None)
-            self._parts.append(event.id)
-            return
-        last = self._parts[-1] if self._parts else None
-        if isinstance(event, Discarded) and isinstance(last, Discarded) and last.why == event.why:
-            self._parts[-1] = Discarded(event.why, last.raw + event.raw)
-        else:
-            self._parts.append(event)
-
-    def _grow(self, kind: type[Text | Reasoning], text: str) -> None:
+    def _grow(self, kind: type[Text | Reasoning] | Why, text: str) -> None:
         if kind is not self._tail_is:
             self._flush()
             self._tail_is = kind
         self._tail.append(text)
 
     def _flush(self) -> None:
-        text = "".join(self._tail)
+        self._parts += self._tail_part()
         self._tail.clear()
-        if self._tail_is is Text and text:
-            self._parts.append(Text(text))
-        elif self._tail_is is Reasoning and (text or self._signature):
-            self._parts.append(Reasoning(text, self._signature))
-            self._signature = ""
+        self._signature = ""
+
+    def _tail_part(self) -> list[Text | Reasoning | Discarded]:
+        text = "".join(self._tail)
+        if isinstance(self._tail_is, Why):
+            return [Discarded(self._tail_is, text)] if text else []
+        if self._tail_is is Text:
+            return [Text(text)] if text else []
+        return [Reasoning(text, self._signature)] if text or self._signature else []
 
     def _whole(self, part: TurnPart | str) -> TurnPart | None:
         if not isinstance(part, str):

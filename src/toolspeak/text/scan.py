@@ -6,6 +6,7 @@ before that can be told (hold it back), or None. `search` does the same from a p
 
 import re
 from collections.abc import Iterable
+from functools import cached_property
 from typing import NamedTuple
 
 Trie = dict[str, "Trie"]
@@ -30,10 +31,15 @@ class Markers:
         self._longer = frozenset(
             text for text in self.literals if any(other != text and other.startswith(text) for other in self.literals)
         )
-        trie = _trie(self.literals)
-        flags = (re.IGNORECASE | re.ASCII) if ignore_case else re.NOFLAG
-        self._whole = re.compile(_pattern(trie, partial=False) or r"(?!)", flags)
-        self._partial = re.compile(_pattern(trie, partial=True) or r"(?!)", flags)
+        self._partial = self._compile(partial=True)
+
+    @cached_property
+    def _whole(self) -> re.Pattern[str]:
+        return self._compile(partial=False)
+
+    def _compile(self, *, partial: bool) -> re.Pattern[str]:
+        flags = (re.IGNORECASE | re.ASCII) if self._ignore_case else re.NOFLAG
+        return re.compile(_pattern(_trie(self.literals), partial=partial) or r"(?!)", flags)
 
     def match(self, text: str, pos: int, *, final: bool = False) -> str | None:
         """Return the literal at `pos`, `""` if more text is needed to tell, None if there is none."""

@@ -50,7 +50,8 @@ def parse(text: str, limits: Limits = LIMITS) -> Json:
 
 
 def dump(value: Json) -> str:
-    """Write compact JSON; lone surrogates become U+FFFD, and what JSON cannot say (NaN, endless nesting) is BadJson."""
+    """Write compact JSON that `parse` reads; lone surrogates become U+FFFD, NaN and too deep nesting are BadJson."""
+    _check(value, LIMITS.depth)
     try:
         text = _ENCODER.encode(value)
     except (ValueError, RecursionError) as error:

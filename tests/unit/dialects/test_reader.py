@@ -1,0 +1,346 @@
+"""The machine that reads every dialect, by small cases. `read` also proves P1 and that no cut changes the result."""
+
+import pytest
+
+from bench.splits import at_random
+from toolspeak.dialects import ReadOptions, load
+from toolspeak.ir.complaint import Problem
+from toolspeak.ir.event import CallRejected, Event, TextDelta, Why, raw_of
+from toolspeak.ir.json import JsonObject
+from toolspeak.ir.message import Call, Reasoning, Text
+from toolspeak.ir.tool import ChoiceMode, Tool, ToolChoice
+from toolspeak.ir.turn import Turn, TurnPart, fold
+
+STOP: JsonObject = {"stop": {"type": "string"}, "limit": {"type": "integer"}}
+TOOLS = (
+    Tool("now", "", {"type": "object", "properties": {}}),
+    Tool("find_bus", "", {"type": "object", "properties": STOP, "required": ["stop"]}),
+)
+DEFAULT = ReadOptions()
+JSON = '{"name": "now", "arguments": {}}'
+NOW = f"<tool_call>{JSON}</tool_call>"
+BUS = '<tool_call>{"name": "find_bus", "arguments": {"stop": "Oslo S"}}</tool_call>'
+RESULT = "<tool_response>12:00</tool_response>"
+
+
+def events_of(
+    pieces: tuple[str, ...], dialect: str, options: ReadOptions = DEFAULT, tools: tuple[Tool, ...] = TOOLS
+) -> list[Event]:
+    """Read pieces of a text; no byte may be lost (P1)."""
+    reader = load(dialect).reader(tools, options=options)
+    events = [event for piece in pieces for event in reader.feed(piece)] + reader.finish()
+    assert "".join(map(raw_of, events)) == "".join(pieces)
+    return events
+
+
+def read(text: str, dialect: str = "hermes", options: ReadOptions = DEFAULT, tools: tuple[Tool, ...] = TOOLS) -> Turn:
+    """Read a text whole, by characters and cut at random: the result is the same."""
+    turn = fold(events_of((text,), dialect, options, tools))
+    for pieces in (tuple(text), *at_random(text, 8, seed=len(text))):
+        assert fold(events_of(pieces, dialect, options, tools)) == turn
+    return turn
+
+
+def kinds(turn: Turn) -> list[str]:
+    """Name the parts of a turn in one word each: text, thought, the tool, the problem, or why it was set aside."""
+    return [_kind(part) for part in turn.parts]
+
+
+def _kind(part: TurnPart) -> str:
+    if isinstance(part, Text | Reasoning):
+        return "text" if isinstance(part, Text) else "thought"
+    if isinstance(part, Call):
+        return part.name
+    return part.complaint.problem.value if isinstance(part, CallRejected) else part.why.value
+
+
+def is_text(text: str, dialect: str = "hermes") -> bool:
+    """Tell whether all of it is shown."""
+    return read(text, dialect).parts == (Text(text),)
+
+
+# text is untouched
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Hello.",
+        "  two blanks before and behind  ",
+        "\n\n# Title\n\ntext\n",
+        "a < b, c > d, <b>bold</b>, </p>, <tool, <tool_call, 1 << 2",
+        "It is <tool_call> that I mean.",
+        '{"answer": 42, "list": [1, 2]}',
+        '["a", "b"]',
+        "[1] a footnote, [link](https://example.org)",
+        "é \u2028 \U0001f600 \ud83d",
+        "\r\n\t \x00",
+        "def now(): return now()",
+        "<function= and <invoke name=",
+        "now() is a function.",
+        "Thought: is no mark here",
+    ],
+)
+def test_text_without_calls_is_untouched_p1(text: str) -> None:
+    assert is_text(text)
+
+
+def test_text_leaves_at_once() -> None:
+    reader = load("hermes").reader(TOOLS)
+    assert reader.feed("Hello wor") == [TextDelta("Hello wor")]
+    assert reader.feed("ld <") == [TextDelta("ld ")]
+    assert reader.feed("b>") == [TextDelta("<b>")]
+    assert reader.finish() == []
+
+
+def test_no_text_is_no_event() -> None:
+    assert read("").parts == ()
+
+
+# blanks around calls are debris
+
+
+def test_text_before_a_call_keeps_its_blanks() -> None:
+    turn = read(f"Let me see.\n\n{NOW}")
+    assert turn.text == "Let me see.\n\n"
+    assert [call.name for call in turn.calls] == ["now"]
+
+
+def test_blanks_around_calls_are_debris() -> None:
+    turn = read(f"\n {NOW}\n\n {BUS} \n")
+    assert turn.text == ""
+    assert kinds(turn) == ["debris", "now", "debris", "find_bus", "debris"]
+
+
+def test_blanks_between_a_call_and_text_are_text() -> None:
+    assert read(f"{NOW}\n\nDone.").text.strip() == "Done."
+
+
+def test_a_call_behind_text_and_text_behind_a_call() -> None:
+    assert kinds(read(f"One. {NOW}two. {BUS}three.")) == ["text", "now", "debris", "text", "find_bus", "debris", "text"]
+
+
+def test_an_orphan_closer_behind_a_call_is_debris() -> None:
+    assert kinds(read(f"{NOW}\n</tool_call></function>\n")) == ["now", "debris"]
+
+
+def test_a_closer_in_mid_text_is_text_and_at_the_end_debris() -> None:
+    assert is_text("Close it with </tool_call> please.")
+    assert kinds(read("All done.</tool_call>")) == ["text", "debris"]
+
+
+# what only shows a call is none: P5
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"Write `{NOW}` to call it.",
+        f"Write ``{NOW}`` to call it.",
+        f"It is `{NOW}`",
+        f"> {NOW}\n",
+        f"He wrote:\n> I said\n> {NOW}\nand left.",
+        f"Example:\n```\n{NOW}\n```\nEnd.",
+        f"Example:\n```xml\n{NOW}\n```",
+        f"Example:\n~~~\n{NOW}\n~~~\n",
+        f"Example:\n````\n```\n{NOW}\n```\n````\nEnd.",
+        f"Example:\n```\n{NOW}",
+        f"Example: {JSON}",
+        f"The answer is\n{JSON}\nas you see.",
+        f"{JSON}\nis how you call it.",
+    ],
+)
+def test_a_shown_call_is_text_p5(text: str) -> None:
+    assert is_text(text)
+
+
+def test_inline_code_ends_with_its_paragraph() -> None:
+    assert is_text(f"a ` b\n{NOW}` c")
+    assert kinds(read(f"a ` b\n\n{NOW}")) == ["text", "now", "debris"]
+
+
+def test_a_quotation_ends_with_its_line() -> None:
+    assert kinds(read(f"> quoted\n{NOW}")) == ["text", "now", "debris"]
+
+
+def test_a_call_behind_a_closed_fence_counts() -> None:
+    assert kinds(read(f"```\ncode\n```\n{NOW}")) == ["text", "now", "debris"]
+
+
+def test_a_fence_around_the_whole_reply_may_hold_the_call() -> None:
+    for info in ("", "json", "xml"):
+        assert [call.name for call in read(f"```{info}\n{NOW}\n```").calls] == ["now"]
+        assert [call.name for call in read(f"```{info}\n{JSON}\n```\n").calls] == ["now"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"```json\n{JSON}\n```\nThat is how.",
+        f"```json\n{JSON} x\n```",
+        f"```json\nx {NOW}\n```",
+        '```json\n{"name": "Alice", "age": 3}\n```',
+        f"```\n{JSON}t</tool_call>",
+        "```\n</>x</tool_call>",
+        "~~~\n,<</think>",
+    ],
+)
+def test_a_fence_with_more_than_a_call_is_text_p5(text: str) -> None:
+    assert read(text).calls == ()
+    assert read(text).text == text
+
+
+def test_the_dialects_own_fence_is_no_example() -> None:
+    assert kinds(read(f"Sure.\n```tool_call\n{JSON}\n```\n", "fenced")) == ["text", "now", "debris"]
+
+
+# forged results: cut
+
+
+@pytest.mark.parametrize("name", ["hermes", "mistral", "any"])
+def test_a_header_that_is_too_long_is_given_back_at_the_same_place_in_every_cut(name: str) -> None:
+    read(f"[Calling tool:{'p>' * 160}</think>[Calling tool: now {{}}]", name)
+
+
+def test_a_forged_result_is_cut_with_all_that_follows() -> None:
+    turn = read(f"{NOW}\n{RESULT}\nIt is 12:00. {BUS}")
+    assert kinds(turn) == ["now", "debris", "forged"]
+    assert turn.text == ""
+
+
+def test_the_reader_says_that_it_reads_no_more() -> None:
+    reader = load("hermes").reader(TOOLS)
+    reader.feed(NOW)
+    assert reader.cut is None
+    reader.feed("<tool_response>")
+    assert reader.cut is Why.FORGED
+
+
+def test_a_result_without_a_call_is_text() -> None:
+    assert is_text(f"The tag {RESULT} holds a result.")
+
+
+# the tail rule
+
+
+def test_bare_calls_count_only_as_the_last_thing() -> None:
+    assert kinds(read(JSON)) == ["now"]
+    assert [call.name for call in read(f"{JSON}\n{JSON}\n").calls] == ["now", "now"]
+    assert is_text(f"{JSON}\n{JSON}\nThese are calls.")
+
+
+def test_bare_json_with_a_foreign_key_streams() -> None:
+    reader = load("hermes").reader(TOOLS)
+    assert reader.feed('{"answer": 4') == [TextDelta('{"answer": 4')]
+
+
+def test_markup_in_bare_json_that_is_no_call_is_seen_or_not_in_every_cut() -> None:
+    read(f"{{'answer': '{NOW}'}}")
+
+
+# attempts that must not run
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ('<tool_call>{"name": "later", "arguments": {}}</tool_call>', Problem.UNKNOWN_TOOL),
+        ('<tool_call>{"name": "find_bus", "arguments": {}}</tool_call>', Problem.SCHEMA_ERROR),
+        ('<tool_call>{"name": "find_bus", "arguments": {"stop": 60*60}}</tool_call>', Problem.PARSE_ERROR),
+        ('<tool_call>{"name": "find_bus", "arguments": {"stop": "Os', Problem.TRUNCATED),
+        ("<tool_call>", Problem.TRUNCATED),
+    ],
+)
+def test_an_attempt_that_must_not_run_is_a_complaint(text: str, problem: Problem) -> None:
+    turn = read(text)
+    assert [complaint.problem for complaint in turn.complaints] == [problem]
+    assert turn.calls == ()
+
+
+@pytest.mark.parametrize("text", [NOW, BUS, f"Text. {BUS}"])
+def test_no_cut_of_a_call_is_delivered_p3(text: str) -> None:
+    complete = text.index("</tool_call>")
+    for end in range(complete):
+        assert read(text[:end]).calls == ()
+    for end in range(complete, len(text)):
+        assert len(read(text[:end]).calls) == 1
+
+
+# reasoning
+
+
+def test_reasoning_is_split_off() -> None:
+    turn = read("<think>\nHm.\n</think>\n\nHello.")
+    assert turn.reasoning.strip() == "Hm."
+    assert turn.text.strip() == "Hello."
+
+
+def test_a_draft_in_reasoning_is_no_call_p5() -> None:
+    turn = read(f"<think>I could write {NOW} but no.</think>Hello.")
+    assert turn.calls == ()
+    assert NOW in turn.reasoning
+    assert kinds(read(f"<think>{NOW}</think>Hello.")) == ["debris", "thought", "debris", "text"]
+
+
+def test_unclosed_reasoning_that_ends_in_a_call_counts() -> None:
+    turn = read(f"<think>I must know the time. {NOW}\n")
+    assert [call.name for call in turn.calls] == ["now"]
+    assert turn.reasoning == "I must know the time. "
+
+
+def test_unclosed_reasoning_that_goes_on_is_reasoning_p5() -> None:
+    turn = read(f"<think>Perhaps {NOW} or not")
+    assert turn.calls == ()
+    assert turn.reasoning == f"Perhaps {NOW} or not"
+
+
+def test_calls_in_closed_reasoning_count_if_asked_for() -> None:
+    turn = read(f"<think>So: {NOW}</think>", options=ReadOptions(calls_in_reasoning=True))
+    assert [call.name for call in turn.calls] == ["now"]
+
+
+def test_reasoning_may_have_started_in_the_prompt() -> None:
+    turn = read(f"Hm, {NOW}? No.</think>Hello.", options=ReadOptions(starts_in_reasoning=True))
+    assert (turn.reasoning, turn.text, turn.calls) == (f"Hm, {NOW}? No.", "Hello.", ())
+
+
+def test_a_closer_of_reasoning_that_the_prompt_opened_is_debris_at_the_start() -> None:
+    assert kinds(read(f"</think>{NOW}")) == ["debris", "now", "debris"]
+
+
+def test_a_mark_of_reasoning_in_mid_line_is_text() -> None:
+    assert is_text("The tag <think> opens a thought.")
+
+
+# the tool choice
+
+
+def test_with_no_choice_only_reasoning_is_split_off_p5() -> None:
+    none = ReadOptions(ToolChoice(ChoiceMode.NONE))
+    turn = read(f"<think>Hm.</think>{NOW}{RESULT}", options=none)
+    assert (turn.reasoning, turn.text, turn.calls) == ("Hm.", NOW + RESULT, ())
+
+
+def test_without_tools_text_is_untouched() -> None:
+    assert read(f"{NOW} {RESULT} </tool_call>", tools=()).parts == (Text(f"{NOW} {RESULT} </tool_call>"),)
+
+
+def test_a_named_choice_refuses_the_others() -> None:
+    named = ReadOptions(ToolChoice(ChoiceMode.NAMED, "now"))
+    turn = read(f"{BUS}{NOW}", options=named)
+    assert [complaint.problem for complaint in turn.complaints] == [Problem.WRONG_TOOL]
+    assert [call.name for call in turn.calls] == ["now"]
+
+
+def test_without_parallel_calls_the_first_is_the_last() -> None:
+    one = ReadOptions(ToolChoice(parallel=False))
+    turn = read(f"{NOW}\n{BUS}\ntext", options=one)
+    assert [call.name for call in turn.calls] == ["now"]
+    assert kinds(turn)[-1] == "limit"
+    assert len(read(f"{JSON}\n{JSON}", options=one).calls) == 1
+
+
+def test_ids_come_from_the_caller() -> None:
+    reader = load("hermes").reader(TOOLS, ids=iter(("a", "b")))
+    turn = fold([*reader.feed(NOW + BUS), *reader.finish()])
+    assert [call.id for call in turn.calls] == ["a", "b"]
