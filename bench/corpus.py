@@ -6,6 +6,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import chain
+from typing import Any, cast
 
 from bench.golden import Case, cases, changes
 from bench.naive import naive
@@ -27,7 +28,7 @@ from toolspeak.wires._deltas import CallDeltas
 RANDOM_CUTS = 200
 LONG = 4_000
 """Longer cases are one short text filled with thousands of repeats: they are cut in two at every place of the first and
-last 300 characters and at 60 places between, and at random 5 times instead of 200."""
+last 100 characters and at 20 places between, and at random 5 times instead of 200."""
 MOST_CHANGES = 8
 
 
@@ -44,10 +45,10 @@ def read_native(case: Case) -> list[Event]:
     merging = CallDeltas(tools.names)
     events: list[Event] = []
     for delta in case.deltas or []:
-        body = delta if isinstance(delta, dict) else {"tool_calls": delta}
+        body = cast("dict[str, Any]", {"tool_calls": delta} if isinstance(delta, list) else delta)
         merging.feed(body.get("tool_calls") or [])
         if isinstance(body.get("content"), str):
-            events.append(TextDelta(body["content"]))
+            events.append(TextDelta(str(body["content"])))
     judge = Judge(tools, case.options.choice, counted_ids())
     for call in merging.calls():
         if case.disconnected:
@@ -129,7 +130,7 @@ def cuts_of(case: Case, seed: int) -> Iterator[tuple[str, ...]]:
     long = len(case.raw) > LONG
     yield by_characters(case.raw)
     yield by_bytes(case.raw)
-    yield from two_ways(case.raw, edge=300 if long else LONG, between=60)
+    yield from two_ways(case.raw, edge=100 if long else LONG, between=20)
     yield from at_random(case.raw, 5 if long else RANDOM_CUTS, seed)
 
 

@@ -159,7 +159,8 @@ def _expanded(row: dict[str, Any]) -> dict[str, Any]:
             filling = part["repeat"] * part["times"]
             filling = filling[: -part["strip_last"]] if "strip_last" in part else filling
             text = text.replace(part["token"], json.dumps(filling)[1:-1])
-    return json.loads(text)  # type: ignore[no-any-return]
+    expanded: dict[str, Any] = json.loads(text)
+    return expanded
 
 
 def _failure(row: dict[str, Any]) -> Case:
@@ -188,10 +189,10 @@ def _options(row: dict[str, Any]) -> ReadOptions:
 
 
 def _choice(row: dict[str, Any]) -> ToolChoice:
-    choice = row.get("tool_choice", "auto")
-    parallel = row.get("parallel_tool_calls", True)
-    if isinstance(choice, dict):
-        return ToolChoice(ChoiceMode.NAMED, choice["function"]["name"], parallel)  # type: ignore[index]
+    choice: Any = row.get("tool_choice", "auto")
+    parallel: bool = row.get("parallel_tool_calls", True)
+    if not isinstance(choice, str):
+        return ToolChoice(ChoiceMode.NAMED, choice["function"]["name"], parallel)
     return ToolChoice(ChoiceMode(choice), parallel=parallel) if (choice, parallel) != ("auto", True) else AUTO
 
 

@@ -9,10 +9,11 @@ from toolspeak import dialects
 PAGE = Path(__file__).parent.parent / "docs" / "dialects.md"
 HEAD = """# Dialects
 
-A dialect is a text form of a tool call: one file under `src/toolspeak/dialects/`, whose name is the dialect's. *Writes* says
-whether toolspeak can also teach it: put the tools in a prompt, and write calls and results as the model should see them.
+A dialect is a text form of a tool call: one file under `src/toolspeak/dialects/`, whose name is the dialect's. *Writes*
+says whether toolspeak can also teach it: put the tools in a prompt, write calls and results as a model should see them.
 
-This page is made by `just docs` from the files' first lines.
+Numbers such as D24 are those of the samples in `tests/golden/samples.jsonl`. This page is made by `just docs` from the
+files' first lines.
 
 | dialect | writes | what it looks like |
 | --- | --- | --- |
@@ -20,7 +21,7 @@ This page is made by `just docs` from the files' first lines.
 TAIL = """
 `keyed` is made for one conversation by its key (`toolspeak.dialects.keyed`): only markers with that key are calls.
 
-From outside, the entry point group `toolspeak.dialects` adds more; the entry is a `Dialect`, or a module with a `DIALECT`.
+From outside, the entry point group `toolspeak.dialects` adds more: each a `Dialect`, or a module with a `DIALECT`.
 """
 
 

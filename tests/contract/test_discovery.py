@@ -1,5 +1,7 @@
 """Dialects are found by name, ours by their file, others' by entry point."""
 
+import importlib
+import sys
 from pathlib import Path
 
 import pytest
@@ -26,7 +28,8 @@ def foreign(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: foreign\nVersion: 1.0\n")
     entries = "foreign = foreign_dialect\nbroken = broken_dialect\n"
     (info / "entry_points.txt").write_text(f"[toolspeak.dialects]\n{entries}")
-    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    importlib.invalidate_caches()
     dialects.load.cache_clear()
     return "foreign"
 

@@ -17,7 +17,8 @@ _HEAD = re.compile(r"call:\s?([^\s{}<>]{1,128})\s?(?=\{)")
 _HEAD_CUT = re.compile(r"c(?:a(?:l(?:l(?::\s?[^\s{}<>]{0,128}\s?)?)?)?)?\Z")
 _OUTSIDE = Markers((*QUOTES, '"', "{", "}", "[", "]"))
 _INSIDE = {quote: Markers((quote,)) for quote in QUOTES} | {'"': Markers(('"', "\\"))}
-_KEY = re.compile(r"""\s*(?:"([^"\\]{1,256})"|([^\s:{}\[\],"<>]{1,256}))\s*:\s*""")
+_KEY = re.compile(r"""[^\s:{}\[\],"<>]{1,256}""")
+_COLON = re.compile(r"\s*:\s*")
 _BLANK = re.compile(r"\s*")
 
 
@@ -81,7 +82,7 @@ class KeyValueForm:
 
     def _rejected(self, name: str | None, problem: Problem, detail: str) -> Outcome:
         if not self._scope.sure:
-            return Mark.REFUSED
+            return Mark.TEXT
         return (Attempt(name, problem=problem, detail=detail),)
 
 
@@ -97,20 +98,32 @@ class _Values:
         members: JsonObject = {}
         self._pos += 1
         while self._another("}"):
-            found = _KEY.match(self._text, self._pos)
-            if found is None:
-                raise BadJson("a key is expected", self._pos)
-            key, self._pos = found.group(1) or found.group(2), found.end()
+            key = self._key()
             if key in members:
                 raise BadJson(f"the same key twice: {key!r}", self._pos)
             members[key] = self._value(depth + 1)
         return members
 
-    def _another(self, closer: str) -> bool:
+    def _key(self) -> str:
+        """Read a bare key or a JSON string, and the colon."""
+        found = _KEY.match(self._text, self._pos)
+        self._pos = found.end() if found else self._pos
+        key = found.group() if found else self._literal()
+        colon = _COLON.match(self._text, self._pos)
+        if colon is None or not isinstance(key, str):
+            raise BadJson("a key is expected", self._pos)
+        self._pos = colon.end()
+        return key
+
+    def _skip(self) -> None:
         found = _BLANK.match(self._text, self._pos)
         self._pos = found.end() if found else self._pos
+
+    def _another(self, closer: str) -> bool:
+        self._skip()
         if self._text.startswith(",", self._pos):
             self._pos += 1
+            self._skip()
             return self._another(closer) if self._text.startswith(closer, self._pos) else True
         if self._text.startswith(closer, self._pos):
             self._pos += 1
@@ -128,6 +141,9 @@ class _Values:
             return self.object(depth)
         if char == "[":
             return self._list(depth)
+        return self._literal()
+
+    def _literal(self) -> Json:
         self._literals.pos = self._pos
         value = self._literals.value()
         self._pos = self._literals.pos

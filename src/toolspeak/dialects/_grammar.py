@@ -56,7 +56,7 @@ class Wrapper:
     """Counts only if nothing but more calls and blanks follow, to the end of the message."""
     needs_closer: bool = False
     single: bool = False
-    """It holds one body; what follows is no part of it."""
+    """One body stands behind each opener; what follows is no part of it."""
     fence: bool = False
     """The openers are info strings of a Markdown fence."""
     no_calls_is_answer: bool = False

@@ -16,6 +16,8 @@ from toolspeak.ir.fix import Fix
 from toolspeak.toolset.toolset import ToolSet
 
 MAX_HEADER = 256
+_CLOSING_FENCE = re.compile(r"\s{0,64}```")
+_CLOSING_FENCE_CUT = re.compile(r"\s{0,64}`{0,2}\Z")
 
 
 class Header(NamedTuple):
@@ -51,6 +53,7 @@ class NamedJsonForm:
         self._scope, self._readers = scope, readers
         self._header_text = ""
         self._header: Header | None = None
+        self._fenced = self._over = False
         self._body = JsonBody(scope)
 
     def feed(self, text: str, pos: int, *, final: bool) -> tuple[int, Outcome]:
@@ -59,8 +62,19 @@ class NamedJsonForm:
             pos, outcome = self._feed_header(text, pos, final=final)
             if self._header is None or outcome is not MORE:
                 return pos, outcome
-        pos, over = self._body.feed(text, pos, final=final)
-        return pos, self._outcome(self._header) if over else MORE
+        if not self._over:
+            pos, self._over = self._body.feed(text, pos, final=final)
+        if not self._over or not self._fenced:
+            return pos, self._outcome(self._header) if self._over else MORE
+        return self._close_fence(text, pos, self._header, final=final)
+
+    def _close_fence(self, text: str, pos: int, header: Header, *, final: bool) -> tuple[int, Outcome]:
+        """Take the fence around the JSON with it; its opening is part of the header."""
+        closing = _CLOSING_FENCE.match(text, pos)
+        if closing is not None:
+            return closing.end(), self._outcome(header)
+        may_come = not final and _CLOSING_FENCE_CUT.match(text, pos) is not None
+        return pos, MORE if may_come else self._outcome(header)
 
     def _read(self, header: str) -> Header | None:
         found = (read(header, self._scope.tools) for read in self._readers)
@@ -81,6 +95,7 @@ class NamedJsonForm:
             return pos + end - before, Mark.REFUSED
         if stop == brace:
             self._header = self._read(self._header_text)
+            self._fenced = "```" in self._header_text
             return stop, MORE if self._header is not None else Mark.REFUSED
         return stop, self._cut_short() if final else MORE
 

@@ -4,7 +4,6 @@ Each state consumes from the window and returns True, or returns False to wait f
 """
 
 import re
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 
 from toolspeak.dialects._fences import MAX_RUN, Fence, next_line
@@ -16,15 +15,16 @@ from toolspeak.text.scan import Markers
 _TICKS = re.compile(rf"`{{1,{MAX_RUN}}}")
 
 
-class Page(ABC):
+class Page:
     """Keeps the window, and knows how to let text go."""
 
-    def __init__(self, max_pending: int) -> None:
-        """Start an empty page."""
+    def __init__(self, max_pending: int, in_text: Callable[[], bool]) -> None:
+        """Start an empty page; `in_text` is the state for text that is neither quoted nor fenced."""
+        self._plain = in_text
         self._out = Output(max_pending)
         self._window = ""
         self._final = False
-        self._state: Callable[[], bool] = self._in_text
+        self._state = in_text
         self._virgin = self._fresh = True  # nothing shown or called yet; nothing shown since the last call
         self._line_start = False
         self._quotation = Quotation()
@@ -37,9 +37,6 @@ class Page(ABC):
     def cut(self) -> Why | None:
         """Say why nothing more will be read (a forged result, a limit): the upstream can be closed."""
         return self._cut
-
-    @abstractmethod
-    def _in_text(self) -> bool: ...
 
     def _show(self, length: int, *, more: bool = True) -> bool:
         """Release text; in a fence around the whole reply, that makes it an ordinary fence."""
@@ -99,11 +96,11 @@ class Page(ABC):
         """Inside an ordinary fence everything is text, up to the line that closes it."""
         fence = self._fence
         if fence is None:
-            self._state = self._in_text
+            self._state = self._plain
             return True
         end, self._fence = next_line(fence, self._window, final=self._final)
         if self._fence is None:
-            self._state = self._in_text
+            self._state = self._plain
         self._show(end)
         return self._fence is not fence and bool(self._window)
 
@@ -114,7 +111,7 @@ class Page(ABC):
             self._show(len(self._window) if hit is None else hit.start)
             return False
         self._show(hit.start + len(hit.literal))
-        self._state = self._in_text
+        self._state = self._plain
         return True
 
     def _stop_reading(self, why: Why) -> bool:

@@ -40,7 +40,7 @@ class Reader(Page):
         self, grammar: Grammar, tools: ToolSet, ids: Iterator[str] | None = None, options: ReadOptions = DEFAULTS
     ) -> None:
         """Read calls of `tools`; with none, or none allowed, only reasoning is split off."""
-        super().__init__(options.max_block)
+        super().__init__(options.max_block, self._in_text)
         reads_calls = bool(tools) and options.choice.mode is not ChoiceMode.NONE
         self._tools, self._options = tools, options
         self._tables: Tables = tables_of(grammar if reads_calls else grammar.without_calls)
@@ -271,11 +271,11 @@ class Reader(Page):
         self._window = self._window[room:]
         detail = f"the call is longer than {self._options.max_block} characters"
         self._out.emit([CallRejected(Complaint(Problem.TRUNCATED, None, detail), raw)])
-        return self._stop_reading(Why.LIMIT)
+        return self._leave_block(Why.LIMIT)
 
-    def _stop_reading(self, why: Why) -> bool:
+    def _leave_block(self, why: Why) -> bool:
         self._block, self._raw = None, []
-        return super()._stop_reading(why)
+        return self._stop_reading(why)
 
     def _deliver(self, outcome: tuple[Attempt, ...] | Mark, raw: str) -> None:
         match outcome:
@@ -316,9 +316,9 @@ class Reader(Page):
         self._fresh, self._virgin = True, self._around is not None
         if delivered is Delivered.TOO_MANY:
             self._window = self._delivery.rest + self._window
-            self._stop_reading(Why.LIMIT)
+            self._leave_block(Why.LIMIT)
         elif any(attempt.cut for attempt in attempts):
-            self._stop_reading(Why.LIMIT)
+            self._leave_block(Why.LIMIT)
 
     def _until_end(self) -> Fallback | None:
         """Say what calls are, here, if more than blanks and calls follows them; None where they are calls for sure."""

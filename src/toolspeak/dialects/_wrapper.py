@@ -10,6 +10,7 @@ from toolspeak.toolset.toolset import ToolSet
 
 _BLANK = re.compile(r"\s*")
 _FENCE = re.compile(r"```[\w ]{0,24}\n?")
+_CLOSING_FENCE = re.compile(r"```\n?")
 _CUT_TAG = re.compile(r"<[^<>]{0,512}\Z")
 _SURPLUS = "}]);,"
 
@@ -25,7 +26,8 @@ class WrapperBlock:
         self._closers, self._skipped = wrapper.closing, wrapper.skipped
         self._form: Form | None = None
         self._bodies = 0
-        self._blanks = 0
+        self._full = False  # no more bodies before the next opener
+        self._peeled = False  # a fence inside the wrapper is open
         self._awaiting: tuple[Attempt, ...] | None = None  # attempts that count only with a closer
 
     def feed(self, text: str, *, final: bool) -> tuple[int, Outcome]:
@@ -51,35 +53,32 @@ class WrapperBlock:
         return False
 
     def _told(self, outcome: Outcome) -> Outcome:
-        if outcome is Mark.REFUSED or outcome is Mark.TEXT or self._wrapper.single:
+        if outcome is Mark.REFUSED or outcome is Mark.TEXT:
             self.ended = True
         self._bodies += 1
+        self._full = self._wrapper.single
         return outcome
 
     def _between(self, text: str, pos: int, *, final: bool) -> tuple[int, Outcome]:
-        """Skip to the next body (then a form is set), or end."""
+        """Skip to the next body (then a form is set), or end; blanks stay where something else follows them."""
         while True:
-            pos = self._skip_blanks(text, pos)
-            if self._blanks > MAX_BLANKS:
-                return pos, self._end(runaway=True)
-            if pos == len(text):
-                return pos, self._end() if final else MORE
-            self._blanks = 0
-            step = self._markup(text, pos, final=final)
+            found = _BLANK.match(text, pos)
+            at = found.end() if found else pos
+            if at - pos > MAX_BLANKS:
+                return pos + MAX_BLANKS + 1, self._end(runaway=True)
+            if at == len(text):
+                return (at, self._end()) if final else (pos, MORE)
+            step = self._markup(text, at, final=final)
             if step is None:
                 return pos, MORE
             if step == 0:
-                outcome = self._body(text, pos, final=final)
-                return (len(text) if outcome is not MORE and self._cut_tag(text, pos, final=final) else pos), outcome
-            pos += step
+                outcome = self._body(text, at, final=final)
+                if self._form is not None:
+                    return at, outcome
+                return (len(text) if outcome is not MORE and self._cut_tag(text, at, final=final) else pos), outcome
+            pos = at + step
             if self.ended:
                 return pos, self._closed()
-
-    def _skip_blanks(self, text: str, pos: int) -> int:
-        found = _BLANK.match(text, pos)
-        end = min(found.end() if found else pos, pos + MAX_BLANKS + 1 - self._blanks)
-        self._blanks += end - pos
-        return end
 
     def _markup(self, text: str, pos: int, *, final: bool) -> int | None:
         """Return the length of the markup at `pos` that is no body; 0 for none, None to wait."""
@@ -89,6 +88,7 @@ class WrapperBlock:
             self.ended = True
             return len(closer)
         if skipped:
+            self._full = False
             return len(skipped)
         if closer == "" or skipped == "":
             return None
@@ -101,14 +101,17 @@ class WrapperBlock:
             return 0
         if len(text) - pos < len("```") and not final:
             return None
-        found = _FENCE.match(text, pos)
-        if found is None:
+        found = (_CLOSING_FENCE if self._bodies else _FENCE).match(text, pos)
+        if found is None or (self._bodies and not self._peeled):
             return 0
-        return None if found.end() == len(text) and not final else found.end() - pos
+        if found.end() == len(text) and not final:
+            return None
+        self._peeled = not self._bodies
+        return found.end() - pos
 
     def _body(self, text: str, pos: int, *, final: bool) -> Outcome:
         waiting = False
-        if self._awaiting is None:
+        if self._awaiting is None and not self._full:
             for kind in self._wrapper.forms:
                 starts = kind.starts(text, pos, self._scope, final=final)
                 if starts:

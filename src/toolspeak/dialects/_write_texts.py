@@ -10,7 +10,7 @@ from typing import Final
 
 from toolspeak.dialects._tagged import Role, role_of
 from toolspeak.dialects._tags import Tag, XmlTags
-from toolspeak.dialects._write import arguments_of
+from toolspeak.dialects._write import UNSEEN, arguments_of
 from toolspeak.ir.json import Json
 from toolspeak.ir.message import Call
 from toolspeak.text.coerce import typed
@@ -21,7 +21,6 @@ CDATA: Final = "<![CDATA["
 
 _TAGS = XmlTags()
 _KEY = re.compile(r"[\w.\-]{1,128}")
-_UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")  # control characters do not survive all servers; JSON escapes them
 
 
 def texts_of(call: Call, tools: ToolSet, is_data: Callable[[str], bool]) -> list[tuple[str, str]] | None:
@@ -29,7 +28,7 @@ def texts_of(call: Call, tools: ToolSet, is_data: Callable[[str], bool]) -> list
     texts: list[tuple[str, str]] = []
     for key, value in arguments_of(call).items():
         text = value if isinstance(value, str) else dump(value)
-        if not _KEY.fullmatch(key) or _UNSEEN.search(text) or not is_data(text):
+        if not _KEY.fullmatch(key) or UNSEEN.search(text) or not is_data(text):
             return None
         if not _is_typed_back(call.name, key, text, value, tools):
             return None
@@ -39,7 +38,7 @@ def texts_of(call: Call, tools: ToolSet, is_data: Callable[[str], bool]) -> list
 
 def _is_typed_back(name: str, key: str, text: str, value: Json, tools: ToolSet) -> bool:
     """Tell whether the schema makes of the text what it was; a tool that is gone has no schema."""
-    read = tools.typed(name, key, text) if name in tools.names else typed(text, True)  # noqa: FBT003
+    read = tools.typed(name, key, text) if name in tools.names else typed(text, {})
     return read.value == text if isinstance(value, str) else dump(read.value) == text
 
 

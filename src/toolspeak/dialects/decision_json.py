@@ -1,10 +1,45 @@
-"""A decision: the message is `{"tools": [{"name": …, "arguments": …}]}`, with an empty list for none (D42)."""
+"""A decision: the message is `{"tools": [{"name": …, "arguments": …}]}`, with an empty list for none (D42).
 
-from toolspeak.dialects._dialect import Dialect
-from toolspeak.dialects._grammar import Grammar, Where, Wrapper
+{"tools": [{"name": "get_weather", "arguments": {"city": "Oslo"}}]}
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+
+from toolspeak.dialects._dialect import Dialect, Writer
+from toolspeak.dialects._grammar import RESULT_TAGS, Grammar, Where, Wrapper
 from toolspeak.dialects._json_form import JSON
 from toolspeak.dialects._shared import RECOVERY
+from toolspeak.dialects._teach import JSON_EXAMPLE, Contract
+from toolspeak.dialects._write import call_json, tagged_result
+from toolspeak.ir.message import Call
+from toolspeak.toolset.toolset import ToolSet
 
 _DECISION = Wrapper((), (), (JSON,), Where.LINE, sure=False, tail=True, no_calls_is_answer=True)
+_AT_ONCE = replace(_DECISION, where=Where.START)  # comes before the recovery of bare JSON, for which no call is text
 
-DIALECT = Dialect("decision_json", Grammar((_DECISION,)) | RECOVERY)
+
+def _write_calls(calls: Sequence[Call], tools: ToolSet) -> str:
+    del tools
+    return f'{{"tools": [{", ".join(map(call_json, calls))}]}}'
+
+
+_WRITER = Writer(
+    Contract(
+        how="Decide which tools are needed now. Answer with one JSON object and nothing else:",
+        example=f'{{"tools": [{JSON_EXAMPLE}]}}',
+        rules=("List all calls that are needed now, in the order in which they shall run.",),
+        manners=(
+            'If no tool is needed, answer `{"tools": []}`: somebody else then writes the answer.',
+            "Write no explanation, no Markdown, and never a result: the results come later.",
+        ),
+    ),
+    _write_calls,
+    partial(tagged_result, "tool_result"),
+    stop=("<tool_result",),
+)
+
+DIALECT = Dialect(
+    "decision_json", Grammar((_AT_ONCE, _DECISION), results=(*RESULT_TAGS, "<tool_result ")) | RECOVERY, _WRITER
+)

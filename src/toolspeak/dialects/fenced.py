@@ -1,10 +1,42 @@
-"""The default: a fence with the info string `tool_call` around `{"name": …, "arguments": …}` (D45)."""
+"""The default: a fence with the info string `tool_call` around `{"name": …, "arguments": …}` (D45).
 
-from toolspeak.dialects._dialect import Dialect
+    ```tool_call
+    {"name": "get_weather", "arguments": {"city": "Oslo"}}
+    ```
+
+The result is a fence too, with the info string `tool_result` and the tool's name. It is longer than any run of
+backticks inside it.
+"""
+
+import re
+
+from toolspeak.dialects._dialect import Dialect, Writer
 from toolspeak.dialects._grammar import Grammar, Wrapper
 from toolspeak.dialects._json_form import JSON
 from toolspeak.dialects._shared import RECOVERY
+from toolspeak.dialects._teach import JSON_EXAMPLE, Contract
+from toolspeak.dialects._write import JsonCalls, result_text
+from toolspeak.ir.message import Result
 
 FENCE = Wrapper(("tool_call", "tool_calls", "json tool_call", "toolcall"), ("```",), (JSON,), fence=True)
+_TICKS = re.compile(r"`{3,}")
 
-DIALECT = Dialect("fenced", Grammar((FENCE,)) | RECOVERY)
+
+def _write_result(result: Result) -> str:
+    text = result_text(result)
+    fence = "`" * max([3, *(len(run) + 1 for run in _TICKS.findall(text))])
+    return f"{fence}tool_result {result.name}".rstrip() + f"\n{text}\n{fence}"
+
+
+_WRITER = Writer(
+    Contract(
+        how="To call a tool, write a fenced block with the info string `tool_call` that holds one JSON object:",
+        example=f"```tool_call\n{JSON_EXAMPLE}\n```",
+        rules=("For several calls, write one such block for each.",),
+    ),
+    JsonCalls("```tool_call\n%s\n```"),
+    _write_result,
+    stop=("```tool_result",),
+)
+
+DIALECT = Dialect("fenced", Grammar((FENCE,), result_lines=("```tool_result",)) | RECOVERY, _WRITER)

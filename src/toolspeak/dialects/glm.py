@@ -1,7 +1,57 @@
-"""GLM 4.5 to 5: `<tool_call>f<arg_key>k</arg_key><arg_value>v</arg_value></tool_call>` (D24)."""
+"""GLM 4.5 to 5: `<tool_call>f<arg_key>k</arg_key><arg_value>v</arg_value></tool_call>` (D24).
 
-from toolspeak.dialects._dialect import Dialect
+    <tool_call>get_weather<arg_key>city</arg_key><arg_value>Oslo</arg_value></tool_call>
+
+Values are raw text. Where one would not be read back as it is, all arguments follow the name as JSON instead.
+"""
+
+from collections.abc import Sequence
+
+from toolspeak.dialects._dialect import Dialect, Writer
 from toolspeak.dialects._grammar import RESULT_TAGS, Grammar
 from toolspeak.dialects._shared import RECOVERY, TOOL_CALL
+from toolspeak.dialects._teach import IN_TAGS, RAW_TEXTS, Contract
+from toolspeak.dialects._write import arguments_text, between, call_json, result_text
+from toolspeak.dialects._write_texts import CDATA, tags_in, texts_of
+from toolspeak.ir.message import Call, Result
+from toolspeak.toolset.toolset import ToolSet
 
-DIALECT = Dialect("glm", Grammar((TOOL_CALL,), results=(*RESULT_TAGS, "<|observation|>")) | RECOVERY)
+
+def _write_calls(calls: Sequence[Call], tools: ToolSet) -> str:
+    return "".join(f"<tool_call>{_write_call(call, tools)}</tool_call>" for call in calls)
+
+
+def _write_call(call: Call, tools: ToolSet) -> str:
+    if not call.name[:1].isalpha() and not call.name.startswith("_"):  # would not look like a name
+        return call_json(call)
+    texts = texts_of(call, tools, _is_data)
+    if texts is None:
+        return call.name + arguments_text(call)
+    pairs = (f"<arg_key>{key}</arg_key><arg_value>{text}</arg_value>" for key, text in texts)
+    return call.name + "".join(pairs)
+
+
+def _is_data(text: str) -> bool:
+    return not text.startswith(CDATA) and not any(tag.closes and tag.name == "arg_value" for tag in tags_in(text))
+
+
+def _write_result(result: Result) -> str:
+    return between("<tool_response>\n", result_text(result), "\n</tool_response>")
+
+
+_WRITER = Writer(
+    Contract(
+        how="For each call, write the tool's name, and its arguments as pairs of key and value, in `<tool_call>` tags:",
+        example=(
+            "<tool_call>[tool name]<arg_key>[argument]</arg_key><arg_value>[value]</arg_value>"
+            "<arg_key>[argument]</arg_key><arg_value>[value]</arg_value></tool_call>"
+        ),
+        rules=(RAW_TEXTS, "For several calls, repeat the `<tool_call>` block for each."),
+        around=IN_TAGS,
+    ),
+    _write_calls,
+    _write_result,
+    stop=("<tool_response>",),
+)
+
+DIALECT = Dialect("glm", Grammar((TOOL_CALL,), results=(*RESULT_TAGS, "<|observation|>")) | RECOVERY, _WRITER)

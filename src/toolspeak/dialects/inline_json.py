@@ -1,10 +1,29 @@
-"""`{"tool": …, "args": …}` on a line of its own, as the last thing of the message (D41)."""
+"""`{"tool": …, "args": …}` on a line of its own, as the last thing of the message (D41).
 
-from toolspeak.dialects._dialect import Dialect
-from toolspeak.dialects._grammar import Grammar, Where, Wrapper
+I look it up.
+{"tool": "get_weather", "args": {"city": "Oslo"}}
+"""
+
+from functools import partial
+
+from toolspeak.dialects._dialect import Dialect, Writer
+from toolspeak.dialects._grammar import RESULT_TAGS, Grammar, Where, Wrapper
 from toolspeak.dialects._json_form import JSON
 from toolspeak.dialects._shared import RECOVERY
+from toolspeak.dialects._teach import Contract
+from toolspeak.dialects._write import JsonCalls, tagged_result
 
 _LINE = Wrapper((), ("</tool_call>",), (JSON,), Where.LINE, sure=False, tail=True)
 
-DIALECT = Dialect("inline_json", Grammar((_LINE,)) | RECOVERY)
+_WRITER = Writer(
+    Contract(
+        how="When you need to run a tool, write only the JSON of the call on a new line, as the last line:",
+        example='{"tool": "<tool name>", "args": {"<argument>": "<value>"}}',
+        rules=("Go step by step: one call at a time if you can, else one line for each call.",),
+    ),
+    JsonCalls("%s", "tool", "args"),
+    partial(tagged_result, "tool_output"),
+    stop=("<tool_output",),
+)
+
+DIALECT = Dialect("inline_json", Grammar((_LINE,), results=(*RESULT_TAGS, "<tool_output ")) | RECOVERY, _WRITER)

@@ -1,19 +1,28 @@
 """Kimi K2: `<|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{…}<|tool_call_end|>` in a section (D18).
 
-The id is the only carrier of the name, and has been seen damaged in many ways.
+    <|tool_calls_section_begin|><|tool_call_begin|>functions.get_weather:0<|tool_call_argument_begin|>{"city": "Oslo"}
+    <|tool_call_end|><|tool_calls_section_end|>
+
+The id is the only carrier of the name, and has been seen damaged in many ways: what the model wrote is given back to
+it unchanged.
 """
 
 import re
+from collections.abc import Sequence
 
-from toolspeak.dialects._dialect import Dialect
+from toolspeak.dialects._dialect import Dialect, Writer
 from toolspeak.dialects._grammar import Grammar, Wrapper
 from toolspeak.dialects._named_json import Header, NamedJson
 from toolspeak.dialects._shared import RECOVERY
+from toolspeak.dialects._teach import Contract
+from toolspeak.dialects._write import arguments_text, result_text
+from toolspeak.ir.message import Call, Result
 from toolspeak.toolset.toolset import ToolSet
 
-_HEADER = re.compile(r"\s*(?P<id>[\w.:/\-]{0,160})\s*<\|tool_call_argument_begin\|>\s*")
+_HEADER = re.compile(r"\s*(?P<id>[^\s<>{}]{0,160})\s*<\|tool_call_argument_begin\|>\s*")
 _PREFIXES = ("functions.", "functions_", "functions", "")
 _COUNTER = re.compile(r"[:_]?\d{0,6}\Z")
+_ID = re.compile(r"functions\.(?P<name>[^\s<>{}]+):\d{1,6}")
 
 
 def name_in(id: str, tools: ToolSet) -> str | None:
@@ -39,7 +48,48 @@ _CALL = Wrapper(
     ("<|tool_calls_section_begin|>", "<|tool_call_section_begin|>", "<|tool_call_begin|>"),
     ("<|tool_call_end|>", "<|tool_calls_section_end|>", "<|tool_call_section_end|>"),
     (_NAMED,),
+    single=True,
 )
-_LOST_BEGIN = Wrapper(("functions.",), ("<|tool_call_end|>", "<|tool_calls_section_end|>"), (_NAMED,), sure=False)
+_LOST_BEGIN = Wrapper(
+    ("functions.",), ("<|tool_call_end|>", "<|tool_calls_section_end|>"), (_NAMED,), sure=False, single=True
+)
 
-DIALECT = Dialect("kimi", Grammar((_CALL, _LOST_BEGIN)) | RECOVERY)
+
+def _write_calls(calls: Sequence[Call], tools: ToolSet) -> str:
+    del tools
+    inner = "".join(
+        f"<|tool_call_begin|>{_id(call, number)}<|tool_call_argument_begin|>{arguments_text(call)}<|tool_call_end|>"
+        for number, call in enumerate(calls)
+    )
+    return f"<|tool_calls_section_begin|>{inner}<|tool_calls_section_end|>" if calls else ""
+
+
+def _id(call: Call, number: int) -> str:
+    native = _ID.fullmatch(call.native_id)
+    return call.native_id if native and native["name"] == call.name else f"functions.{call.name}:{number}"
+
+
+def _write_result(result: Result) -> str:
+    """Name the call by its id, if that is of this dialect; else only the tool is known."""
+    answered = result.call_id if _ID.fullmatch(result.call_id) else f"functions.{result.name or result.call_id}"
+    return f"## Return of {answered}\n{result_text(result)}"
+
+
+_WRITER = Writer(
+    Contract(
+        how="To call tools, write a section with the id of each call and its arguments as JSON:",
+        example=(
+            "<|tool_calls_section_begin|><|tool_call_begin|>functions.<tool name>:<number><|tool_call_argument_begin|>"
+            '{"<argument>": "<value>"}<|tool_call_end|><|tool_calls_section_end|>'
+        ),
+        rules=(
+            "Number the calls from 0 on, through the whole conversation.",
+            "For several calls, put them one after the other into the same section.",
+        ),
+    ),
+    _write_calls,
+    _write_result,
+    stop=("## Return of functions.",),
+)
+
+DIALECT = Dialect("kimi", Grammar((_CALL, _LOST_BEGIN), result_lines=("## Return of functions.",)) | RECOVERY, _WRITER)

@@ -1,0 +1,115 @@
+"""What every writer needs: a call's arguments as one line of JSON, and what a tool answered as text.
+
+Arguments go out as they came in, to the character, where they are one line of strict JSON: numbers keep their digits,
+and the prompt's prefix stays the same over turns (INL-8). Otherwise they are repaired and written anew. What is nested
+deeper than 60 levels is beyond our own readers once a call's braces stand around it.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from toolspeak.errors import BadJson
+from toolspeak.ir.json import JsonObject
+from toolspeak.ir.message import Call, Image, Result, Text
+from toolspeak.text.repair import repair
+from toolspeak.text.strict import dump, parse, without_surrogates
+from toolspeak.toolset.toolset import ToolSet
+
+ERROR: Final = "Error: "
+UNSEEN: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+"""Control characters, carriage returns too: not every server lets them pass, but JSON has escapes for them."""
+
+_SPREAD = re.compile(r"[\r\n]|[ \t]{64}")  # over lines, or over more blanks than a reader has patience for
+
+
+def arguments_of(call: Call) -> JsonObject:
+    """Give a call's arguments; what cannot be repaired to an object counts as none."""
+    try:
+        value = repair(call.arguments, closed=True).value
+    except BadJson:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def arguments_text(call: Call) -> str:
+    """Give a call's arguments as one line of JSON."""
+    text = call.arguments.strip()
+    if not _SPREAD.search(text) and _is_object(text):
+        return text
+    return dump(arguments_of(call))
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(parse(text), dict)
+    except BadJson:
+        return False
+
+
+def call_json(call: Call, name: str = "name", arguments: str = "arguments") -> str:
+    """Write a call as one JSON object with these two keys."""
+    return f'{{"{name}": {dump(call.name)}, "{arguments}": {arguments_text(call)}}}'
+
+
+@dataclass(frozen=True)
+class JsonCalls:
+    """Writes calls as JSON objects, one below the other, each where the pattern has `%s`."""
+
+    pattern: str
+    name: str = "name"
+    arguments: str = "arguments"
+    separator: str = "\n"
+
+    def __call__(self, calls: Sequence[Call], tools: ToolSet) -> str:
+        """Write the calls; their types need no schema."""
+        del tools
+        return self.separator.join(self.pattern % call_json(call, self.name, self.arguments) for call in calls)
+
+
+def result_text(result: Result, error: str = ERROR) -> str:
+    """Give what a tool answered as text; `error` stands before what is one."""
+    parts = (part.text if isinstance(part, Text) else _omitted(part) for part in result.content)
+    return without_surrogates((error if result.is_error else "") + "\n".join(parts))
+
+
+def _omitted(image: Image) -> str:
+    return f"[{image.media_type or 'image'} omitted]"
+
+
+def result_json(result: Result, key: str = "content") -> str:
+    """Write what a tool answered as one JSON object: the tool's name, and its answer under `key` or `error`."""
+    named: JsonObject = {"name": result.name} if result.name else {}
+    return dump({**named, "error" if result.is_error else key: result_text(result, error="")})
+
+
+def apart(text: str, *markers: str) -> str:
+    """Break the markers of a frame inside its text with a backslash, so that only ours count."""
+    for marker in markers:
+        text = text.replace(marker, f"{marker[0]}\\{marker[1:]}")
+    return text
+
+
+def between(opener: str, text: str, closer: str) -> str:
+    """Frame a text."""
+    return opener + apart(text, opener.strip(), closer.strip()) + closer
+
+
+def between_json(opener: str, json: str, closer: str) -> str:
+    """Frame JSON; markers in its strings are broken by an escape, which changes no value."""
+    for marker in (opener.strip(), closer.strip()):
+        json = json.replace(marker, f"\\u{ord(marker[0]):04x}{marker[1:]}")
+    return opener + json + closer
+
+
+def tagged_result(tag: str, result: Result) -> str:
+    """Frame what a tool answered in a tag that names the tool."""
+    named = f' name="{result.name}"' if result.name else ""
+    text = apart(result_text(result), f"<{tag}", f"</{tag}")
+    return f"<{tag}{named}>\n{text}\n</{tag}>"
+
+
+def ipython_result(result: Result) -> str:
+    """Frame what a tool answered as Llama's `ipython` turns do, but in tags that are no special tokens."""
+    return between_json("<ipython>\n", result_json(result, "output"), "\n</ipython>")
