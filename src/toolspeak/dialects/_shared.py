@@ -51,4 +51,15 @@ ECHO: Final = Wrapper(
 )
 """A transcript's way to show past calls, imitated."""
 
-RECOVERY: Final = Grammar((BARE_JSON, CLOSED_JSON, BARE_FUNCTION, BARE_NAMED, ECHO))
+ENDS_OF_TURN: Final = (
+    "<|im_end|>",
+    "<|eot_id|>",
+    "<|eom_id|>",
+    "<|endoftext|>",
+    "<|end_of_text|>",
+    "<end_of_turn>",
+    "</s>",
+)
+"""What chat templates end a turn with; servers let it through, and behind a call or at the end it is no text."""
+
+RECOVERY: Final = Grammar((BARE_JSON, CLOSED_JSON, BARE_FUNCTION, BARE_NAMED, ECHO), closers=ENDS_OF_TURN)
