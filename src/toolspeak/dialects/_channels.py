@@ -10,7 +10,6 @@ from typing import Final
 from toolspeak.dialects._attempt import MORE, Attempt, Mark, Outcome, Scope
 from toolspeak.dialects._grammar import Reasoning
 from toolspeak.dialects._json_form import JsonBody
-from toolspeak.errors import BadJson
 from toolspeak.ir.complaint import Problem
 from toolspeak.text.scan import Markers
 from toolspeak.toolset.toolset import ToolSet
@@ -106,17 +105,14 @@ class ChannelBlock:
         return end, self._over(self._outcome(body))
 
     def _outcome(self, body: JsonBody) -> Outcome:
-        try:
-            repaired = None if self._impure or body.problem() is not None else body.value()
-        except BadJson:
-            repaired = None
-        if repaired is not None:
-            source = None if repaired.fixes else body.text
-            return (Attempt(self._recipient, repaired.value, source=source, fixes=repaired.fixes),)
+        if not self._impure:
+            attempt = body.attempt(self._recipient)
+            if attempt.problem is None or not self._thought:
+                return (attempt,)
         if self._thought:
             return Mark.THOUGHT
-        problem = (None if self._impure else body.problem()) or Problem.PARSE_ERROR
-        return (Attempt(self._recipient, problem=problem, detail="the message to the tool is not one JSON object"),)
+        detail = "the message to the tool is not one JSON object"
+        return (Attempt(self._recipient, problem=Problem.PARSE_ERROR, detail=detail),)
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from toolspeak.dialects._attempt import MORE, Attempt, Mark, Outcome, Scope
 from toolspeak.dialects._calls import ARGUMENT_KEYS, CALL_KEYS, NAME_KEYS, attempts_in
 from toolspeak.errors import BadJson
 from toolspeak.ir.complaint import Problem
+from toolspeak.ir.fix import Fix
 from toolspeak.text.jsonspan import MAX_BLANKS, JsonSpan, Status
 from toolspeak.text.repair import Repaired, repair
 from toolspeak.text.strict import parse
@@ -73,6 +74,21 @@ class JsonBody:
             except BadJson:
                 pass
         return repair(self.text, closed=self.closed)
+
+    def attempt(
+        self, name: str | None, *, native_id: str = "", fixes: tuple[Fix, ...] = (), sure: bool = True
+    ) -> Attempt:
+        """Return the attempt to call `name` with this value as its arguments, or what is wrong with it."""
+        problem, detail = self.problem(), "the arguments' JSON does not end"
+        if problem is None:
+            try:
+                repaired = self.value()
+            except BadJson as error:
+                problem, detail = Problem.PARSE_ERROR, f"the arguments are not JSON: {error}"
+            else:
+                source, fixes = (None if repaired.fixes else self.text), (*fixes, *repaired.fixes)
+                return Attempt(name, repaired.value, source=source, native_id=native_id, fixes=fixes, sure=sure)
+        return Attempt(name, problem=problem, detail=detail, native_id=native_id)
 
     def problem(self) -> Problem | None:
         """Tell what the end of the text makes of this value: truncated, or nothing yet."""

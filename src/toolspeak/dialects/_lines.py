@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from toolspeak.dialects._attempt import MORE, Attempt, Mark, Outcome, Scope
 from toolspeak.dialects._json_form import JsonBody
-from toolspeak.errors import BadJson
 from toolspeak.ir.complaint import Problem
 from toolspeak.ir.fix import Fix
 
@@ -63,18 +62,7 @@ class LabelledForm:
 
     def _in_json(self, text: str, pos: int, body: JsonBody, *, final: bool) -> tuple[int, Outcome]:
         pos, over = body.feed(text, pos, final=final)
-        if not over:
-            return pos, MORE
-        problem, detail = body.problem(), "the arguments' JSON does not end"
-        if problem is None:
-            try:
-                repaired = body.value()
-            except BadJson as error:
-                problem, detail = Problem.PARSE_ERROR, f"the arguments are not JSON: {error}"
-            else:
-                source = None if repaired.fixes else body.text
-                return pos, (Attempt(self._name, repaired.value, source=source, fixes=repaired.fixes),)
-        return pos, (Attempt(self._name, problem=problem, detail=detail),)
+        return pos, (body.attempt(self._name),) if over else MORE
 
     def _in_plain(self, text: str, pos: int, plain: list[str], *, final: bool) -> tuple[int, Outcome]:
         """Read a line of text that is no JSON: the one argument of a tool that takes just one string."""

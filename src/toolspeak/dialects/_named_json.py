@@ -10,7 +10,6 @@ from typing import NamedTuple, TypeAlias
 
 from toolspeak.dialects._attempt import MORE, Attempt, Mark, Outcome, Scope
 from toolspeak.dialects._json_form import JsonBody
-from toolspeak.errors import BadJson
 from toolspeak.ir.complaint import Problem
 from toolspeak.ir.fix import Fix
 from toolspeak.toolset.toolset import ToolSet
@@ -115,30 +114,8 @@ class NamedJsonForm:
         return (Attempt(header.name if header else None, problem=Problem.TRUNCATED, detail="no arguments follow"),)
 
     def _outcome(self, header: Header) -> Outcome:
-        problem, detail = self._body.problem(), "the arguments' JSON does not end"
-        if problem is None:
-            try:
-                repaired = self._body.value()
-            except BadJson as error:
-                problem, detail = Problem.PARSE_ERROR, f"the arguments are not JSON: {error}"
-            else:
-                source = None if repaired.fixes else self._body.text
-                return (
-                    Attempt(
-                        header.name,
-                        repaired.value,
-                        None,
-                        source,
-                        None,
-                        "",
-                        header.native_id,
-                        repaired.fixes,
-                        self._scope.sure,
-                    ),
-                )
-        if not self._scope.sure:
-            return Mark.TEXT
-        return (Attempt(header.name, problem=problem, detail=detail, native_id=header.native_id),)
+        attempt = self._body.attempt(header.name, native_id=header.native_id, sure=self._scope.sure)
+        return Mark.TEXT if attempt.problem is not None and not self._scope.sure else (attempt,)
 
 
 def _header_end(header: str) -> int | None:

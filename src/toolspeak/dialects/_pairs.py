@@ -1,15 +1,14 @@
 """G3 as pairs: `name<arg_key>k</arg_key><arg_value>v</arg_value>…` (GLM, Hy3)."""
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
 from toolspeak.dialects._attempt import MORE, Attempt, Mark, Outcome, Scope, TextArg
 from toolspeak.dialects._json_form import JsonBody
+from toolspeak.dialects._states import States
 from toolspeak.dialects._tags import Tag, XmlTags
 from toolspeak.dialects._text_value import TextValue, followed
-from toolspeak.errors import BadJson
 from toolspeak.ir.complaint import Problem
 from toolspeak.ir.fix import Fix
 
@@ -21,30 +20,18 @@ _BLANK = re.compile(r"(?:\s|\\n)*")  # some servers leave a literal \n between t
 _SKIPPED: Final = ("tool_sep", "think")
 
 
-class PairsForm:
+class PairsForm(States):
     """Reads one call, from its name to the wrapper's closer."""
 
     def __init__(self, scope: Scope) -> None:
         """Start before the name."""
+        super().__init__(self._in_name)
         self._scope = scope
         self._name = ""
         self._key = ""
         self._texts: list[TextArg] = []
         self._value: TextValue | None = None
         self._body: JsonBody | None = None
-        self._state: Callable[[str, int, bool], tuple[int, Outcome]] = self._in_name
-        self._moved = False
-
-    def feed(self, text: str, pos: int, *, final: bool) -> tuple[int, Outcome]:
-        """Consume up to the end of the call."""
-        while True:
-            before, self._moved = pos, False
-            pos, outcome = self._state(text, pos, final)
-            if outcome is not MORE or (pos == before and not self._moved):
-                return pos, outcome
-
-    def _go(self, state: Callable[[str, int, bool], tuple[int, Outcome]]) -> None:
-        self._state, self._moved = state, True
 
     @property
     def _known(self) -> bool:
@@ -136,13 +123,7 @@ class PairsForm:
             return pos, MORE
         if body.problem() is not None:
             return pos, self._cut_short()
-        try:
-            repaired = body.value()
-        except BadJson as error:
-            return pos, (Attempt(self._name, problem=Problem.PARSE_ERROR, detail=str(error)),)
-        source = None if repaired.fixes else body.text
-        fixes = (Fix("json_after_name"), *repaired.fixes)
-        return pos, (Attempt(self._name, repaired.value, source=source, fixes=fixes, sure=self._scope.sure),)
+        return pos, (body.attempt(self._name, fixes=(Fix("json_after_name"),), sure=self._scope.sure),)
 
     def _done(self) -> Outcome:
         return (Attempt(self._name, texts=tuple(self._texts), sure=self._scope.sure),)

@@ -11,6 +11,7 @@ from toolspeak.ir.fix import Fix
 from toolspeak.ir.json import Json, JsonObject
 from toolspeak.text.jsonspan import MAX_DEPTH
 from toolspeak.text.lenient import Lenient
+from toolspeak.text.quotes import QUOTES, Quoted
 
 _LIST_HEAD = re.compile(r"\[\s{0,64}([A-Za-z_][\w.\-]{0,127})\s{0,8}\(")
 _LIST_CUT = re.compile(r"\[\s{0,64}(?:[A-Za-z_][\w.\-]{0,127}\s{0,8})?\Z")
@@ -18,7 +19,6 @@ _CALL_HEAD = re.compile(r"([A-Za-z_][\w.\-]{0,127})\(")
 _CALL_CUT = re.compile(r"[A-Za-z_][\w.\-]{0,127}\Z")
 _BLANK = re.compile(r"\s*")
 _PLAIN = re.compile(r"""[^()\[\]{}"']*""")
-_IN_STRING = {'"': re.compile(r'[^"\\]*'), "'": re.compile(r"[^'\\]*")}
 _KEYWORD = re.compile(r"\s*([A-Za-z_]\w{0,127})\s*=(?!=)\s*")
 _TOO_MANY_SIGNS = re.compile(r"[-+~]{64}")
 _PRINT: Final = "print"
@@ -32,28 +32,13 @@ class Brackets:
         self.closed = False
         self.deep = False
         self._depth = 0
-        self._quote = ""
-        self._escaped = False
+        self._quoted = Quoted()
 
     def feed(self, text: str, pos: int) -> int:
         """Consume; return where the last bracket closed, or the end."""
         while pos < len(text) and not self.closed:
-            pos = self._in_string(text, pos) if self._quote else self._outside(text, pos)
+            pos = self._quoted.skip(text, pos) if self._quoted.quote else self._outside(text, pos)
         return pos
-
-    def _in_string(self, text: str, pos: int) -> int:
-        if self._escaped:
-            self._escaped = False
-            return pos + 1
-        found = _IN_STRING[self._quote].match(text, pos)
-        pos = found.end() if found else pos
-        if pos == len(text):
-            return pos
-        if text[pos] == "\\":
-            self._escaped = True
-        else:
-            self._quote = ""
-        return pos + 1
 
     def _outside(self, text: str, pos: int) -> int:
         found = _PLAIN.match(text, pos)
@@ -61,8 +46,8 @@ class Brackets:
         if pos == len(text):
             return pos
         char = text[pos]
-        if char in _IN_STRING:
-            self._quote = char
+        if char in QUOTES:
+            self._quoted.quote = char
         elif char in "([{":
             self._depth += 1
             self.deep = self.deep or self._depth > MAX_DEPTH

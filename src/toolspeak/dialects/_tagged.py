@@ -5,16 +5,15 @@ by the schema. A JSON object may stand where the parameters should.
 """
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final
 
 from toolspeak.dialects._attempt import MORE, Attempt, Mark, Outcome, Scope, TextArg, TextKind
 from toolspeak.dialects._json_form import JsonBody
+from toolspeak.dialects._states import States
 from toolspeak.dialects._tags import Tag, XmlTags, XtmlTags
 from toolspeak.dialects._text_value import TagLexer, TextValue, followed
-from toolspeak.errors import BadJson
 from toolspeak.ir.complaint import Problem
 from toolspeak.ir.fix import Fix
 from toolspeak.text.jsonspan import MAX_BLANKS
@@ -55,33 +54,21 @@ def role_of(tag: Tag) -> Role:
     return Role.SKIPPED if tag.name == "parameters" else Role.OTHER
 
 
-class TaggedForm:
+class TaggedForm(States):
     """Reads one call."""
 
     def __init__(self, scope: Scope, tags: TagLexer, *, elements: bool = False) -> None:
         """Start before the call's tag; with `elements`, its name is the tool's."""
+        super().__init__(self._head)
         self._scope, self._tags, self._elements = scope, tags, elements
         self._name: str | None = None
         self._call_tag = ""
         self._texts: list[TextArg] = []
         self._keys: set[str] = set()
-        self._state: Callable[[str, int, bool], tuple[int, Outcome]] = self._head
-        self._moved = False
         self._value: TextValue | None = None
         self._key, self._key_tag = "", ""
         self._kind: TextKind = "by_schema"
         self._body: JsonBody | None = None
-
-    def feed(self, text: str, pos: int, *, final: bool) -> tuple[int, Outcome]:
-        """Consume up to the end of the call."""
-        while True:
-            before, self._moved = pos, False
-            pos, outcome = self._state(text, pos, final)
-            if outcome is not MORE or (pos == before and not self._moved):
-                return pos, outcome
-
-    def _go(self, state: Callable[[str, int, bool], tuple[int, Outcome]]) -> None:
-        self._state, self._moved = state, True
 
     def _role(self, tag: Tag) -> Role:
         if self._elements and tag.name == self._call_tag:
@@ -254,16 +241,10 @@ class TaggedForm:
         return pos, self._json_outcome()
 
     def _json_outcome(self) -> Outcome:
-        body = self._body
-        if body is None or body.problem() is not None:
+        if self._body is None or self._body.problem() is not None:
             return self._cut_short()
-        try:
-            repaired = body.value()
-        except BadJson as error:
-            return self._rejected(Problem.PARSE_ERROR, f"the arguments are not JSON: {error}")
-        source = None if repaired.fixes else body.text
-        fixes = (Fix("json_in_tag"), *repaired.fixes)
-        return (Attempt(self._name, repaired.value, source=source, fixes=fixes, sure=self._scope.sure),)
+        attempt = self._body.attempt(self._name, fixes=(Fix("json_in_tag"),), sure=self._scope.sure)
+        return self._rejected(attempt.problem, attempt.detail) if attempt.problem is not None else (attempt,)
 
     # endings
 

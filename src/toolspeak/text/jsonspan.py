@@ -9,12 +9,13 @@ import re
 from enum import Enum, auto
 from typing import NamedTuple
 
+from toolspeak.text.quotes import QUOTES, Quoted
+
 MAX_DEPTH = 64
 MAX_BLANKS = 2_000
 
 _BLANK = re.compile(r"[ \t\r\n]*")
 _SCALAR = re.compile(r"[\w.+\-]*")
-_IN_STRING = {'"': re.compile(r'[^"\\]*'), "'": re.compile(r"[^'\\]*")}
 
 
 class Status(Enum):
@@ -56,8 +57,7 @@ class JsonSpan:
         self._max_depth, self._max_blanks = max_depth, max_blanks
         self._stack: list[str] = []
         self._want = _Want.VALUE
-        self._quote = ""
-        self._escaped = False
+        self._quoted = Quoted()
         self._scalar = False
         self._blanks = 0
         self._offset = 0  # of the current feed's text[0], from the value's start
@@ -77,7 +77,7 @@ class JsonSpan:
         return end
 
     def _step(self, text: str, pos: int) -> int:
-        if self._quote:
+        if self._quoted.quote:
             return self._string(text, pos)
         if self._scalar:
             return self._rest_of_scalar(text, pos)
@@ -99,19 +99,10 @@ class JsonSpan:
         return end
 
     def _string(self, text: str, pos: int) -> int:
-        if self._escaped:
-            self._escaped = False
-            return pos + 1
-        found = _IN_STRING[self._quote].match(text, pos)
-        pos = found.end() if found else pos
-        if pos == len(text):
-            return pos
-        if text[pos] == "\\":
-            self._escaped = True
-        else:
-            self._quote = ""
-            self._ended(pos + 1)
-        return pos + 1
+        pos = self._quoted.skip(text, pos)
+        if not self._quoted.quote:
+            self._ended(pos)
+        return pos
 
     def _rest_of_scalar(self, text: str, pos: int) -> int:
         found = _SCALAR.match(text, pos)
@@ -164,8 +155,8 @@ class JsonSpan:
             self._token = self._offset + pos
         if self.first_key is None and self._want is _Want.KEY_OR_END:
             self._first_start = self._offset + pos
-        if char in _IN_STRING:
-            self._quote = char
+        if char in QUOTES:
+            self._quoted.quote = char
         elif char.isalnum() or char in "-_":
             self._scalar = True
         else:
