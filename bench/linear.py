@@ -46,6 +46,8 @@ DELTA = 8
 WHOLE = sys.maxsize
 MODES = {"deltas": DELTA, "whole": WHOLE}
 TRIES = 8
+AGAIN = 3
+"""A bad figure is measured anew so often: other work on the machine can spoil all tries of one measurement."""
 LONG_S, TOO_LONG_S = 0.5, 2.0
 """Noise hardly matters in the first, and what takes the second is not measured again."""
 TOO_SHORT_S = 0.002
@@ -172,6 +174,8 @@ class Report:
         self.cases += 1
         try:
             ratio = ratio_of(use, make)
+            for _ in range(AGAIN):
+                ratio = ratio if ratio < BAR else min(ratio, ratio_of(use, make))
         except Exception as error:  # noqa: BLE001  (the bar is that there is none)
             self.bad.append(f"{case}: {type(error).__name__} {str(error)[:80]}")
             return
@@ -185,6 +189,8 @@ class Report:
         self.cases += 1
         try:
             first, last = growth_of(use, make)
+            for _ in range(AGAIN):
+                first, last = (first, last) if min(first, last) <= SCREEN_BAR else growth_of(use, make)
         except Exception as error:  # noqa: BLE001  (as above)
             self.bad.append(f"{case}: {type(error).__name__} {str(error)[:80]}")
             return 0.0
