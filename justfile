@@ -36,7 +36,7 @@ check:
 
 # run the tests; arguments go to pytest
 test *args:
-    .venv/bin/pytest -n 2 {{ args }}
+    .venv/bin/pytest -n 2 --dist worksteal {{ args }}
 
 # run the tests on another Python (such as 3.12), if it is here, against the built wheel, with few examples
 test-on version: build
@@ -53,7 +53,7 @@ test-on version: build
     "$found" -m venv .venv-{{ version }}
     .venv-{{ version }}/bin/pip install --quiet --require-hashes -r requirements/test.txt
     .venv-{{ version }}/bin/pip install --quiet --no-deps --force-reinstall dist/*.whl
-    HYPOTHESIS_PROFILE=quick .venv-{{ version }}/bin/pytest -q -n 2
+    HYPOTHESIS_PROFILE=quick .venv-{{ version }}/bin/pytest -q -n 2 --dist worksteal
 
 # the failure corpus: every case read as it must be
 corpus:
@@ -111,4 +111,4 @@ pin := "--quiet --universal --python-version 3.11 --generate-hashes --no-header"
 
 # everything that CI runs; the last line is pytest's
 ci: check corpus noncalls linear speed-core wheel
-    HYPOTHESIS_PROFILE=ci .venv/bin/pytest -n 2
+    HYPOTHESIS_PROFILE=ci .venv/bin/pytest -n 2 --dist worksteal

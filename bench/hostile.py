@@ -114,10 +114,9 @@ def example(source: Random, tools: ToolSet) -> Example:
     return Example(tools, calls, before, after)
 
 
-def tool_set(source: Random, *, odd_names: bool = True) -> ToolSet:
+def tool_set(source: Random) -> ToolSet:
     """Make one to three tools."""
-    known = NAMES + ODD_NAMES if odd_names else NAMES
-    chosen = {source.choice(known) for _ in range(source.choice((1, 2, 3)))}
+    chosen = {source.choice(NAMES + ODD_NAMES) for _ in range(source.choice((1, 2, 3)))}
     return ToolSet.of([Tool(name, "Does it.", parameters(source)) for name in sorted(chosen)])
 
 

@@ -38,8 +38,6 @@ ROOM: Final = {
     "inline_json": (True, False),  # the call is the last line
 }
 """Whether text may stand before and after the calls; both, where a dialect is not named."""
-PLAIN_NAMES: Final = ("react",)
-"""Their tools' names must begin with a letter or `_`: after a label, anything else is text."""
 
 
 def writing() -> list[str]:
@@ -49,8 +47,7 @@ def writing() -> list[str]:
 
 def example_for(name: str, source: Random, tools_source: Random | None = None) -> Example:
     """Make an example for a dialect."""
-    tools = tool_set(tools_source or source, odd_names=name not in PLAIN_NAMES)
-    made = example(source, tools)
+    made = example(source, tool_set(tools_source or source))
     before, after = ROOM.get(name, (True, True))
     return Example(made.tools, made.calls, made.before if before else "", made.after if after else "")
 

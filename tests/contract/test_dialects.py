@@ -12,7 +12,7 @@ import pytest
 
 from bench.golden import cases
 from bench.hostile import tool_set
-from bench.roundtrip import PLAIN_NAMES, writing
+from bench.roundtrip import writing
 from toolspeak.dialects import Dialect, Writer, load, names
 from toolspeak.ir.event import Discarded, Why
 from toolspeak.ir.json import Json
@@ -45,6 +45,7 @@ RESULTS = (
     Result("functions.find_bus:0", (Text("10:02\n10:12"), Image("image/png", "AA==")), "find_bus"),
     Result("call_1", (Text("no such stop"),), "find_bus", is_error=True),
     Result("call_1", ()),
+    Result("call_1", (Text("```sh\n10:02\n```\n````"),), "find_bus"),
 )
 CLOSER = re.compile(r"(?:<[^<>]+>|\[/\w+\])\Z")
 WRITTEN = {
@@ -122,7 +123,7 @@ def test_the_contract_names_every_tool_and_is_the_same_every_time(name: str) -> 
 def test_the_contract_s_example_is_no_call(name: str) -> None:
     """P5, also where the tools are named like words of the contract."""
     teach = writer_of(name).teach
-    for tools in (TOOLS, *(tool_set(Random(seed), odd_names=name not in PLAIN_NAMES) for seed in range(100))):
+    for tools in (TOOLS, *(tool_set(Random(seed)) for seed in range(100))):
         contract = teach(tools)
         assert load(name).read(contract, tools).calls == ()
         assert load("any").read(contract, tools).calls == ()
@@ -144,7 +145,7 @@ def test_generation_stops_where_a_result_begins(name: str, result: Result) -> No
     writer = writer_of(name)
     assert writer.stop
     written = "\n" + writer.write_result(result)
-    assert all(0 <= written.find(stop) <= 2 for stop in writer.stop)
+    assert all(0 <= written.find(stop) <= 3 for stop in writer.stop)
 
 
 @pytest.mark.parametrize("result", RESULTS)
@@ -159,10 +160,19 @@ def test_a_result_behind_a_call_is_forged(name: str, result: Result) -> None:
     assert turn.parts[-1] == Discarded(Why.FORGED, written)
 
 
+@pytest.mark.parametrize("ticks", ["```", "````"])
+def test_a_quoted_result_hides_its_own_calls_but_not_the_next(ticks: str) -> None:
+    """P5: the fence that quotes is a fence like any other."""
+    written = writer_of("fenced").write_calls(CALLS[1:2], TOOLS)
+    inside = written if len(ticks) > 3 else "x"
+    turn = load("fenced").read(f"It said:\n{ticks}tool_result now\n{inside}\n{ticks}\nNow I call.\n{written}", TOOLS)
+    assert read(turn.calls) == read(CALLS[1:2])
+
+
 @pytest.mark.parametrize("name", writing())
 def test_a_result_says_what_came_and_whether_it_is_an_error(name: str) -> None:
     write = writer_of(name).write_result
-    good, with_image, bad, nothing = map(write, RESULTS)
+    good, with_image, bad, nothing, _ = map(write, RESULTS)
     assert "10:02" in good
     assert "[image/png omitted]" in with_image
     assert "no such stop" in bad

@@ -19,6 +19,8 @@ class Place(NamedTuple):
     virgin: bool
     after_call: bool
     pending: bool
+    called: bool
+    """A call came before, wherever."""
     around: Fence | None
     """The fence around it that may turn out to be around the whole reply."""
 
@@ -63,6 +65,8 @@ class Beginnings:
     def _fenced(self, fence: Fence, place: Place) -> Found:
         if place.around is not None and fence.closes(place.around):
             return Found(fence.line, FenceLine.CLOSES)
+        if place.called and fence.info.partition(" ")[0] in self.tables.result_fences:
+            return Found(fence.line, Sign.RESULT)
         wrapper = self.tables.fences.get(fence.info)
         if wrapper is not None:
             return Found(fence.line, wrapper)

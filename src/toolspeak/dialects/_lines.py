@@ -98,9 +98,9 @@ class Labelled:
     arguments_label: str
 
     def starts(self, text: str, pos: int, scope: Scope, *, final: bool) -> bool | None:
-        """Start at a letter or `_`."""
-        del scope, final
-        return text[pos].isalpha() or text[pos] == "_"
+        """Start anywhere: only a tool's name is taken for one."""
+        del text, pos, scope, final
+        return True
 
     def new(self, scope: Scope) -> LabelledForm:
         """Make a reader for one call."""

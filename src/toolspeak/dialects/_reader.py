@@ -142,7 +142,8 @@ class Reader(Page):
 
     def _place(self) -> Place:
         after_call = self._fresh and self._out.attempts > 0
-        return Place(self._virgin and self._fresh, after_call, self._fresh and self._out.pending, self._around)
+        called = self._out.attempts > 0 or self._out.pending
+        return Place(self._virgin and self._fresh, after_call, self._fresh and self._out.pending, called, self._around)
 
     def _blank_end(self, pos: int) -> bool:
         if self._out.attempts or self._out.pending:
@@ -301,6 +302,8 @@ class Reader(Page):
             return
         self._window = raw + self._window
         self._show(len(raw))
+        if raw:
+            self._line_start = raw.endswith("\n")
 
     def _give_back(self, raw: str) -> None:
         """Let the opener be text, or reasoning, and read on behind it."""

@@ -76,6 +76,7 @@ class Tables:
         self.anywhere = Table(anywhere)
         self.points = Markers((*anywhere, *QUOTED_MARKUP, "\n", "`"), ignore_case=True)
         self.fences = {info: wrapper for wrapper in grammar.wrappers if wrapper.fence for info in wrapper.openers}
+        self.result_fences = frozenset(line.lstrip("`") for line in grammar.result_lines if line.startswith("```"))
         self.bare_start = _bare(grammar, Where.START)
         self.bare_line = _bare(grammar, Where.LINE)
         self.whole_fences = grammar.whole_fences
@@ -142,7 +143,8 @@ def _actions(grammar: Grammar, wrappers: Mapping[str, Wrapper], where: Where) ->
         actions |= dict.fromkeys(filter(_is_markup, closers), Sign.CLOSER)
         actions |= dict.fromkeys(grammar.results, Sign.RESULT)
     elif where is Where.LINE:
-        actions |= dict.fromkeys(grammar.result_lines, Sign.RESULT)
+        lines = (line for line in grammar.result_lines if not line.startswith("```"))  # those are result_fences
+        actions |= dict.fromkeys(lines, Sign.RESULT)
     actions |= {mark.opener: mark for mark in grammar.reasoning if mark.where is where}
     actions |= {label.literal: label for label in grammar.labels if label.where is where}
     actions |= {special.literal: special for special in grammar.specials if special.where is where}
