@@ -46,7 +46,7 @@ DELTA = 8
 WHOLE = sys.maxsize
 MODES = {"deltas": DELTA, "whole": WHOLE}
 TRIES = 8
-AGAIN = 3
+AGAIN = 8
 """A bad figure is measured anew so often: other work on the machine can spoil all tries of one measurement."""
 LONG_S, TOO_LONG_S = 0.5, 2.0
 """Noise hardly matters in the first, and what takes the second is not measured again."""
