@@ -5,10 +5,7 @@ from toolspeak.dialects._tagged import XML
 from toolspeak.errors import BadJson
 from toolspeak.ir.complaint import Problem
 from toolspeak.text.repair import repair
-from toolspeak.text.scan import Markers
 from toolspeak.toolset.toolset import ToolSet
-
-_NOTHING_ENDS_IT = Markers(())
 
 
 def native_attempt(name: str, arguments: str, tools: ToolSet, native_id: str = "") -> Attempt:
@@ -27,7 +24,7 @@ def native_attempt(name: str, arguments: str, tools: ToolSet, native_id: str = "
 
 
 def _from_tags(name: str, arguments: str, tools: ToolSet, native_id: str) -> Attempt:
-    form = XML.new(Scope(tools, enders=_NOTHING_ENDS_IT, stop=("</",)))
+    form = XML.new(Scope(tools, stop=("</",)))
     _, outcome = form.feed(arguments.strip(), 0, final=True)
     if isinstance(outcome, tuple) and outcome[0].texts is not None:
         return Attempt(name, texts=outcome[0].texts, native_id=native_id)

@@ -27,10 +27,7 @@ class Markers:
         """Compile. With `ignore_case`, ASCII letters match in either case and hits are given in lower case."""
         self._ignore_case = ignore_case
         self.literals = frozenset(self._fold(literal) for literal in literals if literal)
-        self.firsts = "".join(sorted({case for text in self.literals for case in (text[0], self._swap(text[0]))}))
-        self._longer = frozenset(
-            text for text in self.literals if any(other != text and other.startswith(text) for other in self.literals)
-        )
+        self._longer = self.literals & {text[:end] for text in self.literals for end in range(1, len(text))}
         self._partial = self._compile(partial=True)
 
     @cached_property
@@ -58,9 +55,6 @@ class Markers:
 
     def _fold(self, text: str) -> str:
         return folded(text) if self._ignore_case else text
-
-    def _swap(self, char: str) -> str:
-        return char.swapcase() if self._ignore_case and char.isascii() else char
 
 
 def folded(text: str) -> str:
