@@ -12,18 +12,18 @@ from bench.golden import Case, cases, changes
 from bench.naive import naive
 from bench.report import close, progress
 from bench.splits import at_random, by_bytes, by_characters, two_ways
+from toolspeak import wires
 from toolspeak.dialects import load
 from toolspeak.dialects._judge import Judge
 from toolspeak.dialects._native import native_attempt
 from toolspeak.dialects._output import counted_ids
-from toolspeak.ir.complaint import Complaint, Problem
-from toolspeak.ir.event import CallRejected, Event, TextDelta, raw_of
+from toolspeak.ir.event import ArgsDelta, CallEnded, CallStarted, Event, raw_of
 from toolspeak.ir.json import Json
-from toolspeak.ir.turn import Turn, fold
-from toolspeak.text.sse import SseDecoder
+from toolspeak.ir.request import Request
+from toolspeak.ir.turn import Turn, fold, unfold
+from toolspeak.text.sse import SseDecoder, sse_event
 from toolspeak.text.strict import parse
 from toolspeak.toolset.toolset import ToolSet
-from toolspeak.wires._deltas import CallDeltas
 
 RANDOM_CUTS = 200
 LONG = 4_000
@@ -40,23 +40,33 @@ def read(case: Case, pieces: Iterable[str]) -> list[Event]:
 
 
 def read_native(case: Case) -> list[Event]:
-    """Read a case that is native deltas."""
+    """Read a case that is native deltas: through the wire's decoder, then judged as calls read from text are."""
+    request = Request("m", (), tuple(case.tools), stream=True)
+    decoder = wires.load("openai_chat").new_decoder(request, counted_ids())
+    body = b"".join(native_frames(case))
+    turn = fold([*decoder.feed(body), *decoder.finish()])
     tools = ToolSet.of(case.tools)
-    merging = CallDeltas(tools.names)
+    judge = Judge(tools, case.options.choice, counted_ids())
     events: list[Event] = []
+    for event in unfold(turn):
+        if isinstance(event, CallStarted):
+            call = next(call for call in turn.calls if call.id == event.id)
+            events += judge.judge(native_attempt(call.name, call.arguments, tools, call.native_id), "") or []
+        elif not isinstance(event, ArgsDelta | CallEnded):
+            events.append(event)
+    return events
+
+
+def native_frames(case: Case) -> Iterator[bytes]:
+    """Write the deltas as a server sends them, with an end, unless the case is about a broken connection."""
+    finished = False
     for delta in case.deltas or []:
         body = cast("dict[str, Any]", {"tool_calls": delta} if isinstance(delta, list) else delta)
-        merging.feed(body.get("tool_calls") or [])
-        if isinstance(body.get("content"), str):
-            events.append(TextDelta(str(body["content"])))
-    judge = Judge(tools, case.options.choice, counted_ids())
-    for call in merging.calls():
-        if case.disconnected:
-            events.append(CallRejected(Complaint(Problem.DISCONNECTED, call.name)))
-            continue
-        attempt = native_attempt(call.name, call.arguments, tools, call.native_id)
-        events += judge.judge(attempt, "") or []
-    return events
+        reason = body.get("finish_reason")
+        finished = finished or reason is not None
+        yield sse_event(json.dumps({"choices": [{"index": 0, "delta": body, "finish_reason": reason}]}))
+    if not finished and not case.disconnected:
+        yield sse_event("[DONE]")
 
 
 def deltas_in(pieces: Iterable[str]) -> list[Json]:

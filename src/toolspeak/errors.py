@@ -2,6 +2,7 @@
 
     ToolspeakError
     ├── BadRequest        the caller's request cannot be understood or is over a limit
+    │   └── BadField      one field of a body is not what its protocol says
     ├── BadSchema         a tool's JSON Schema cannot be used
     ├── BadJson           a text is not JSON, and cannot be repaired without guessing
     ├── BadFrame          a byte stream breaks the SSE or NDJSON framing, or its limits
@@ -24,6 +25,15 @@ class BadRequest(ToolspeakError):
     """The request names something that does not exist, or is over a limit."""
 
     status = 400
+
+
+class BadField(BadRequest):
+    """A field of a body has the wrong type or value; `field` is its path, such as `messages[0].content`."""
+
+    def __init__(self, field: str, problem: str) -> None:
+        """Say where, what stands there, and what is accepted."""
+        super().__init__(f"{field}: {problem}" if field else problem)
+        self.field = field
 
 
 class BadSchema(BadRequest):

@@ -12,7 +12,7 @@ from typing import Final
 
 from toolspeak.errors import BadJson
 from toolspeak.ir.json import JsonObject
-from toolspeak.ir.message import Call, Image, Result, Text
+from toolspeak.ir.message import Call, Result, part_text
 from toolspeak.text.repair import repair
 from toolspeak.text.strict import dump, parse, without_surrogates
 from toolspeak.toolset.toolset import ToolSet
@@ -70,12 +70,8 @@ class JsonCalls:
 
 def result_text(result: Result, error: str = ERROR) -> str:
     """Give what a tool answered as text; `error` stands before what is one."""
-    parts = (part.text if isinstance(part, Text) else _omitted(part) for part in result.content)
+    parts = map(part_text, result.content)
     return without_surrogates((error if result.is_error else "") + "\n".join(parts))
-
-
-def _omitted(image: Image) -> str:
-    return f"[{image.media_type or 'image'} omitted]"
 
 
 def result_json(result: Result, key: str = "content") -> str:

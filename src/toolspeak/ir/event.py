@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import TypeAlias
 
 from toolspeak.ir.complaint import Complaint
+from toolspeak.ir.failure import Failure
 from toolspeak.ir.fix import Fix
 
 
@@ -35,10 +36,16 @@ class StopReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens, as the upstream counted them."""
+    """Tokens, as the upstream counted them.
+
+    `input_tokens` includes those read from and written to a cache, `output_tokens` those of the reasoning.
+    """
 
     input_tokens: int = 0
     output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+    reasoning_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,14 +107,23 @@ class Discarded:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The last event of a turn."""
+    """The last event of a turn. `stop_sequence` is the client's stop text that ended it, where the upstream tells."""
 
     stop: StopReason
+    usage: Usage = Usage()
+    stop_sequence: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The last event of a turn that broke: nothing that came before it may be taken for a whole answer."""
+
+    failure: Failure
     usage: Usage = Usage()
 
 
 Event: TypeAlias = (
-    TextDelta | ReasoningDelta | CallStarted | ArgsDelta | CallEnded | CallRejected | Discarded | Finished
+    TextDelta | ReasoningDelta | CallStarted | ArgsDelta | CallEnded | CallRejected | Discarded | Finished | Failed
 )
 
 
@@ -118,5 +134,5 @@ def raw_of(event: Event) -> str:
             return text
         case CallEnded(raw=raw) | CallRejected(raw=raw) | Discarded(raw=raw):
             return raw
-        case CallStarted() | ArgsDelta() | Finished():
+        case CallStarted() | ArgsDelta() | Finished() | Failed():
             return ""

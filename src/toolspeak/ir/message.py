@@ -5,6 +5,7 @@ from enum import StrEnum
 from typing import TypeAlias
 
 from toolspeak.ir.fix import Fix
+from toolspeak.ir.vendor import Vendor
 
 
 class Role(StrEnum):
@@ -21,14 +22,19 @@ class Text:
     """Plain text."""
 
     text: str
+    vendor: Vendor | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Reasoning:
-    """What a model thought. `signature` is the vendor's opaque proof, given back unchanged."""
+    """What a model thought. `signature` is the vendor's opaque proof, given back unchanged.
+
+    A signature that belongs to a call stands in front of that call, with no text of its own if there was none.
+    """
 
     text: str
     signature: str = ""
+    vendor: Vendor | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +44,7 @@ class Image:
     media_type: str = ""
     data: str = ""
     url: str = ""
+    vendor: Vendor | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +60,26 @@ class Call:
     native_id: str = ""
     raw: str = ""
     fixes: tuple[Fix, ...] = ()
+    vendor: Vendor | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolReference:
+    """A result's word that a deferred tool may now be called."""
+
+    name: str
+    vendor: Vendor | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Opaque:
+    """What only its own wire can say: `vendor.fields` is its whole body, `label` what others are told of it."""
+
+    vendor: Vendor
+    label: str
+
+
+ResultPart: TypeAlias = Text | Image | ToolReference | Opaque
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +87,13 @@ class Result:
     """What a tool answered to the call `call_id`."""
 
     call_id: str
-    content: tuple[Text | Image, ...]
+    content: tuple[ResultPart, ...]
     name: str = ""
     is_error: bool = False
+    vendor: Vendor | None = None
 
 
-Part: TypeAlias = Text | Reasoning | Image | Call | Result
+Part: TypeAlias = Text | Reasoning | Image | Call | Result | Opaque
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,3 +102,17 @@ class Message:
 
     role: Role
     parts: tuple[Part, ...]
+    vendor: Vendor | None = None
+
+
+def part_text(part: ResultPart) -> str:
+    """Say in words what a piece of a result is, for readers of text; nothing is dropped without a trace."""
+    match part:
+        case Text(text):
+            return text
+        case Image(media_type):
+            return f"[{media_type or 'image'} omitted]"
+        case ToolReference(name):
+            return f"The tool {name} is available now."
+        case Opaque(label=label):
+            return f"[{label} omitted]"

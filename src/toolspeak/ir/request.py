@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from toolspeak.ir.json import JsonObject
-from toolspeak.ir.message import Message
+from toolspeak.ir.message import Message, Result, ToolReference
 from toolspeak.ir.tool import AUTO, Tool, ToolChoice
 
 
@@ -14,13 +14,21 @@ class Sampling:
     max_tokens: int | None = None
     temperature: float | None = None
     top_p: float | None = None
+    top_k: int | None = None
+    frequency_penalty: float | None = None
+    presence_penalty: float | None = None
     seed: int | None = None
     stop: tuple[str, ...] = ()
+    effort: str | None = None
+    """How much to think, in the words that the vendors share: none, minimal, low, medium, high, and their own."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a client wants. `extra` keeps, per wire, the vendor fields that have no word here."""
+    """What a client wants. `extra` keeps, per wire, the vendor fields that have no word here.
+
+    `output_schema` is the JSON Schema of the answer; an empty one asks for any JSON object.
+    """
 
     model: str
     messages: tuple[Message, ...]
@@ -30,3 +38,17 @@ class Request:
     stream: bool = False
     output_schema: JsonObject | None = None
     extra: dict[str, JsonObject] = field(default_factory=dict[str, JsonObject])
+
+    def offered(self) -> tuple[Tool, ...]:
+        """Return the tools that the model may know: all but the deferred ones that no result has referred to."""
+        if not any(tool.deferred for tool in self.tools):
+            return self.tools
+        referred = {
+            piece.name
+            for message in self.messages
+            for part in message.parts
+            if isinstance(part, Result)
+            for piece in part.content
+            if isinstance(piece, ToolReference)
+        }
+        return tuple(tool for tool in self.tools if not tool.deferred or tool.name in referred)

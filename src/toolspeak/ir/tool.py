@@ -4,16 +4,45 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from toolspeak.ir.json import Json, JsonObject
+from toolspeak.ir.vendor import Vendor
+
+
+class ToolKind(StrEnum):
+    """What the client takes a tool for; the model sees functions only."""
+
+    FUNCTION = "function"
+    CUSTOM = "custom"
+    """Takes free text, not JSON: a function with the one string parameter `input`."""
+    SEARCH = "tool_search"
+    """The client's own search for deferred tools."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grammar:
+    """What the free text of a custom tool must look like; `syntax` is `lark` or `regex`."""
+
+    syntax: str
+    definition: str
 
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A function the model may call. `parameters` is a JSON Schema for the arguments object."""
+    """A function the model may call. `parameters` is a JSON Schema for the arguments object.
+
+    `name` is what the model sees, unique in its request. A client that groups its tools knows this one as
+    `local_name` in `namespace`. A `deferred` tool is not shown before a result refers to it.
+    """
 
     name: str
     description: str = ""
     parameters: JsonObject = field(default_factory=dict[str, Json])
     strict: bool = False
+    kind: ToolKind = ToolKind.FUNCTION
+    grammar: Grammar | None = None
+    namespace: str = ""
+    local_name: str = ""
+    deferred: bool = False
+    vendor: Vendor | None = None
 
 
 class ChoiceMode(StrEnum):
@@ -27,11 +56,15 @@ class ChoiceMode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ToolChoice:
-    """`name` only with NAMED; `parallel` False means at most one call per turn."""
+    """`name` only with NAMED; `allowed`, if not empty, are the only tools to choose from.
+
+    `parallel` False means at most one call per turn.
+    """
 
     mode: ChoiceMode = ChoiceMode.AUTO
     name: str = ""
     parallel: bool = True
+    allowed: tuple[str, ...] = ()
 
 
 AUTO = ToolChoice()

@@ -12,6 +12,7 @@ from toolspeak.ir.event import (
     CallStarted,
     Discarded,
     Event,
+    Failed,
     Finished,
     ReasoningDelta,
     StopReason,
@@ -19,6 +20,7 @@ from toolspeak.ir.event import (
     Usage,
     Why,
 )
+from toolspeak.ir.failure import Failure
 from toolspeak.ir.message import Call, Reasoning, Text
 
 TurnPart: TypeAlias = Text | Reasoning | Call | CallRejected | Discarded
@@ -26,11 +28,16 @@ TurnPart: TypeAlias = Text | Reasoning | Call | CallRejected | Discarded
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """The parts in the order in which the model wrote them; neighbouring text is one part."""
+    """The parts in the order in which the model wrote them; neighbouring text is one part.
+
+    With a `failure` the parts are what came before it, and none of the calls may run.
+    """
 
     parts: tuple[TurnPart, ...] = ()
     stop: StopReason | None = None
     usage: Usage = Usage()
+    stop_sequence: str = ""
+    failure: Failure | None = None
 
     @property
     def text(self) -> str:
@@ -61,8 +68,7 @@ class Fold:
         self._parts: list[TurnPart | str] = []  # a str is the id of a call that may still grow
         self._open: dict[str, tuple[CallStarted, list[str], CallEnded | None]] = {}
         self._tail: list[str] = []
-        self._stop: StopReason | None = None
-        self._usage = Usage()
+        self._last: Finished | Failed | None = None
         self._tail_is: type[Text | Reasoning] | Why = Text
         self._signature = ""
 
@@ -74,7 +80,7 @@ class Fold:
     def turn(self) -> Turn:
         """Return what has come so far; a call that never ended is not in it (P3)."""
         parts = [part for part in map(self._whole, self._parts) if part is not None]
-        return Turn((*parts, *self._tail_part()), self._stop, self._usage)
+        return _ended((*parts, *self._tail_part()), self._last)
 
     def _take(self, event: Event) -> None:
         match event:
@@ -99,8 +105,8 @@ class Fold:
             case CallEnded(id):
                 started, pieces, _ = self._open[id]
                 self._open[id] = (started, pieces, event)
-            case Finished(stop, usage):
-                self._stop, self._usage = stop, usage
+            case Finished() | Failed():
+                self._last = event
             case _:
                 assert_never(event)
 
@@ -132,6 +138,16 @@ class Fold:
         return Call(started.id, started.name, "".join(pieces), started.native_id, ended.raw, ended.fixes)
 
 
+def _ended(parts: tuple[TurnPart, ...], last: Finished | Failed | None) -> Turn:
+    match last:
+        case Finished(stop, usage, stop_sequence):
+            return Turn(parts, stop, usage, stop_sequence)
+        case Failed(failure, usage):
+            return Turn(parts, StopReason.ERROR, usage, failure=failure)
+        case None:
+            return Turn(parts)
+
+
 def fold(events: Iterable[Event]) -> Turn:
     """Fold a whole stream."""
     folding = Fold()
@@ -155,5 +171,7 @@ def unfold(turn: Turn) -> Iterator[Event]:
                 yield part
             case _:
                 assert_never(part)
-    if turn.stop is not None:
-        yield Finished(turn.stop, turn.usage)
+    if turn.failure is not None:
+        yield Failed(turn.failure, turn.usage)
+    elif turn.stop is not None:
+        yield Finished(turn.stop, turn.usage, turn.stop_sequence)

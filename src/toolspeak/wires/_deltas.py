@@ -4,103 +4,213 @@ Names come repeated in full, or in pieces; indices are missing, or all zero; arg
 calls share one index. Neither `=` nor `+=` is right for all of them: what is already complete decides.
 """
 
-from collections.abc import Container, Iterable
+import re
 from dataclasses import dataclass, field
 
+from toolspeak.errors import BadFrame
+from toolspeak.ir.complaint import Complaint, Problem
+from toolspeak.ir.event import ArgsDelta, CallEnded, CallRejected, CallStarted, Event
 from toolspeak.ir.json import Json, JsonObject
 from toolspeak.text.jsonspan import JsonSpan, Status
+from toolspeak.wires._arguments import arguments_text
+from toolspeak.wires._ids import FreshIds
+from toolspeak.wires._names import Names
+
+MAX_SIZE = 8 * 1024 * 1024
+"""Characters of arguments in one response."""
+_CALL_SIZE = 1024  # what a call without arguments counts for: a bound for their number, too
+_BLANK = re.compile(r"\s*")
 
 
-@dataclass(frozen=True, slots=True)
-class NativeCall:
-    """A call as the server sent it; nothing in it is checked."""
-
-    name: str
-    arguments: str
-    native_id: str = ""
-
-
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Growing:
+    native_id: str = ""
     id: str = ""
     name: str = ""
-    pieces: list[str] = field(default_factory=list[str])
+    started: bool = False
+    ended: bool = False
+    said: list[str] = field(default_factory=list[str])
+    span: JsonSpan = field(default_factory=JsonSpan)
+    behind: list[str] = field(default_factory=list[str])
+    """What came behind the complete arguments: the same again, those of another call, or nonsense."""
+    behind_span: JsonSpan = field(default_factory=JsonSpan)
+
+    @property
+    def whole(self) -> bool:
+        return self.span.status is Status.DONE
 
 
 class CallDeltas:
-    """Takes the fragments of one response."""
+    """Takes the fragments of one response, and tells the calls as they grow.
 
-    def __init__(self, names: Container[str]) -> None:
-        """`names` are the tools' names: a name that is one of them is complete."""
+    A call ends when its arguments are complete and something else follows, or when the response ends well. Its
+    arguments are told as they came: whether they are good is for others to say.
+    """
+
+    def __init__(self, names: Names, ids: FreshIds) -> None:
+        """Take the tools' names (one of them is complete) and the ids of the conversation."""
         self._names = names
-        self._calls: list[_Growing] = []
+        self._ids = ids
+        self._open: dict[_Growing, None] = {}  # in the order in which they started
+        self._complete: list[_Growing] = []
+        self._size = 0
+        self._last: _Growing | None = None
+        self._by_id: dict[str, _Growing] = {}
         self._at_index: dict[int, _Growing] = {}
+        self._events: list[Event] = []
 
-    def feed(self, fragments: Iterable[Json]) -> None:
-        """Take the `tool_calls` of one delta."""
-        for fragment in fragments:
+    @property
+    def any(self) -> bool:
+        """Tell whether there was a call."""
+        return self._last is not None
+
+    def feed(self, fragments: Json) -> list[Event]:
+        """Take the `tool_calls` of one delta; what is no list of objects has no calls."""
+        for fragment in fragments if isinstance(fragments, list) else ():
             if isinstance(fragment, dict):
                 self._merge(fragment)
+        return self._told()
 
-    def calls(self) -> list[NativeCall]:
-        """Return the calls so far, those that shared an index told apart."""
-        return [
-            NativeCall(call.name, arguments, call.id if number == 0 else "")
-            for call in self._calls
-            for number, arguments in enumerate(distinct_values("".join(call.pieces)))
-        ]
+    def pause(self) -> list[Event]:
+        """Something else follows: end the calls that are complete."""
+        self._pause()
+        return self._told()
+
+    def finish(self, problem: Problem | None) -> list[Event]:
+        """End the calls that are still open; after a `problem`, reject those that it may have cut (P3)."""
+        for call in list(self._open):
+            if problem is Problem.DISCONNECTED or (problem is Problem.TRUNCATED and not call.whole):
+                self._reject(call, problem)
+            else:
+                self._end(call)
+        return self._told()
+
+    def _pause(self) -> None:
+        for call in self._complete:
+            self._end(call)
+        self._complete.clear()
+
+    def _told(self) -> list[Event]:
+        events, self._events = self._events, []
+        return events
 
     def _merge(self, fragment: JsonObject) -> None:
         function = fragment.get("function")
         function = function if isinstance(function, dict) else {}
         name = function.get("name")
-        call = self._call_of(fragment, named=bool(name))
-        if isinstance(name, str):
-            self._name(call, name)
-        arguments = function.get("arguments")
-        if isinstance(arguments, str):
-            call.pieces.append(arguments)
+        name = name if isinstance(name, str) else ""
+        call = self._call_of(fragment, name)
+        self._name(call, name)
+        arguments = function.get("arguments") or ""
+        if arguments:
+            text = arguments_text(arguments)
+            self._count(len(text))
+            self._start(call)
+            self._grow(call, text)
 
-    def _call_of(self, fragment: JsonObject, *, named: bool) -> _Growing:
+    def _count(self, size: int) -> None:
+        self._size += size
+        if self._size > MAX_SIZE:
+            raise BadFrame(f"the arguments of one response have {self._size} characters, at most {MAX_SIZE} are read")
+
+    def _call_of(self, fragment: JsonObject, name: str) -> _Growing:
         index, id = fragment.get("index"), fragment.get("id")
         id = id if isinstance(id, str) else ""
-        known = next((call for call in self._calls if id and call.id == id), None)
-        if known is not None:
-            return known
-        last = self._calls[-1] if self._calls else None
-        if isinstance(index, int) and index in self._at_index and not (id and self._at_index[index].id):
-            return self._at_index[index]
-        if last is not None and not id and not named and (index is None or not last.pieces or last.pieces == [""]):
+        if id and id in self._by_id:
+            return self._by_id[id]
+        last = self._last
+        there = self._at_index.get(index) if isinstance(index, int) else None
+        if there is not None and not _is_another(there, id, name):
+            return there
+        if last is not None and not id and not name and (index is None or not last.said):
             return last  # a nameless entry right behind one that has only a name is its continuation
         return self._new(id, index)
 
     def _new(self, id: str, index: Json) -> _Growing:
-        call = _Growing(id)
-        self._calls.append(call)
+        self._count(_CALL_SIZE)
+        self._pause()
+        call = self._last = _Growing(id)
+        self._open[call] = None
+        if id:
+            self._by_id[id] = call
         if isinstance(index, int):
             self._at_index[index] = call
         return call
 
     def _name(self, call: _Growing, piece: str) -> None:
-        if piece != call.name and call.name not in self._names:
+        if call.started:
+            return
+        if piece != call.name and call.name not in self._names.known:
             call.name += piece
+        if call.name in self._names.known:
+            self._start(call)
+
+    def _start(self, call: _Growing) -> None:
+        if not call.started:
+            call.started = True
+            call.id = self._ids.take(call.native_id)
+            self._events.append(CallStarted(call.id, self._names.back(call.name), call.native_id))
+
+    def _grow(self, call: _Growing, text: str) -> None:
+        if call.whole:
+            self._look_behind(call, text)
+            return
+        end = call.span.feed(text) if call.span.status is Status.OPEN else len(text)
+        if not call.whole:
+            end = len(text)
+        else:
+            self._complete.append(call)
+        self._say(call, text[:end])
+        if text[end:].strip():
+            self._look_behind(call, text[end:])
+
+    def _look_behind(self, call: _Growing, text: str) -> None:
+        """Read what stands behind complete arguments: the same again is dropped, other ones are another call."""
+        pos = 0
+        while not _BLANK.fullmatch(text, pos):
+            end = call.behind_span.feed(text, pos)
+            if call.behind_span.status is not Status.DONE:
+                call.behind.append(text[pos:])
+                return
+            value = "".join((*call.behind, text[pos:end]))
+            call.behind, call.behind_span = [], JsonSpan()
+            if value.strip() != "".join(call.said).strip():
+                self._split(call, value)
+            pos = end
+
+    def _split(self, call: _Growing, arguments: str) -> None:
+        """Go on with another call in the place of this one, under the same name."""
+        self._end(call)
+        self._open[call] = None
+        call.native_id, call.started, call.ended = "", False, False
+        call.said, call.span = [], JsonSpan()
+        self._start(call)
+        self._grow(call, arguments)
+
+    def _say(self, call: _Growing, text: str) -> None:
+        call.said.append(text)
+        self._events.append(ArgsDelta(call.id, text))
+
+    def _end(self, call: _Growing) -> None:
+        if call.ended:
+            return
+        self._start(call)
+        if call.behind:
+            self._say(call, "".join(call.behind))
+        if not "".join(call.said).strip():
+            self._say(call, "{}")
+        call.ended = True
+        self._open.pop(call, None)
+        self._events.append(CallEnded(call.id))
+
+    def _reject(self, call: _Growing, problem: Problem) -> None:
+        if not call.ended:
+            call.ended = True
+            self._events.append(CallRejected(Complaint(problem, call.name), "".join(call.said)))
 
 
-def distinct_values(text: str) -> list[str]:
-    """Split JSON values that stand one behind the other; one that is sent again counts once.
-
-    A text that is not just whole values is left as it is: its complaint comes later.
-    """
-    values: list[str] = []
-    pos = 0
-    text = text.strip()
-    while pos < len(text):
-        span = JsonSpan()
-        end = span.feed(text, pos)
-        if span.status is not Status.DONE:
-            return [text]
-        value = text[pos:end].strip()
-        if not values or values[-1] != value:
-            values.append(value)
-        pos = end
-    return values or [text]
+def _is_another(there: _Growing, id: str, name: str) -> bool:
+    """Tell whether a fragment for the index of this call starts another one."""
+    if id and there.native_id:
+        return bool(name) or there.whole
+    return there.whole and name not in ("", there.name)

@@ -13,6 +13,7 @@ from toolspeak.ir.event import (
     CallStarted,
     Discarded,
     Event,
+    Failed,
     Finished,
     ReasoningDelta,
     StopReason,
@@ -20,6 +21,7 @@ from toolspeak.ir.event import (
     Why,
     raw_of,
 )
+from toolspeak.ir.failure import Failure, FailureKind
 
 COMPLAINT = Complaint(Problem.PARSE_ERROR, "f")
 EVENTS: dict[Event, str] = {
@@ -31,6 +33,7 @@ EVENTS: dict[Event, str] = {
     CallRejected(COMPLAINT, "<g>"): "<g>",
     Discarded(Why.DEBRIS, "</f>"): "</f>",
     Finished(StopReason.END): "",
+    Failed(Failure(FailureKind.OTHER, "broken")): "",
 }
 
 

@@ -1,0 +1,65 @@
+"""Tools of a request, as all wires need them: by name, by kind, and made from what vendors write."""
+
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Final, Protocol
+
+from toolspeak.ir.json import JsonObject
+from toolspeak.ir.tool import Grammar, Tool, ToolKind
+from toolspeak.wires._arguments import FREE_FORM
+
+CACHED_TOOL_SETS = 128
+CACHED_BYTES = 256 * 1024
+"""Larger tool sets are read anew each time, so that the cache is bounded in bytes too."""
+
+
+class ReadTools(Protocol):
+    """How a wire reads the bytes of its `tools`."""
+
+    def __call__(self, raw: bytes) -> tuple[tuple[Tool, ...], tuple[JsonObject, ...]]:
+        """Return the tools, and the bodies of those that only the vendor's own servers can run."""
+        ...
+
+
+def cached(read: ReadTools) -> ReadTools:
+    """Remember what was read from the same bytes: what comes out is frozen and shared."""
+    remembered = lru_cache(CACHED_TOOL_SETS)(read)
+
+    def read_tools(raw: bytes) -> tuple[tuple[Tool, ...], tuple[JsonObject, ...]]:
+        return remembered(raw) if len(raw) <= CACHED_BYTES else read(raw)
+
+    return read_tools
+
+
+def free_form_parameters(grammar: Grammar | None) -> JsonObject:
+    """Return the schema by which a model sees a custom tool: one string."""
+    says = f"Free text that matches this {grammar.syntax} grammar:\n{grammar.definition}" if grammar else "Free text."
+    return {
+        "type": "object",
+        "properties": {FREE_FORM: {"type": "string", "description": says}},
+        "required": [FREE_FORM],
+        "additionalProperties": False,
+    }
+
+
+def unique(tools: Iterable[Tool]) -> tuple[Tool, ...]:
+    """Keep one tool of each name, the last, in the place of the first."""
+    return tuple({tool.name: tool for tool in tools}.values())
+
+
+class Toolbox:
+    """Finds the tools of a request by the name that the model uses."""
+
+    def __init__(self, tools: Iterable[Tool]) -> None:
+        """Take all tools of a request."""
+        self._tools: Final = {tool.name: tool for tool in tools}
+
+    def kind(self, name: str) -> ToolKind:
+        """Say what the client takes a tool for; one that nobody knows is a function."""
+        tool = self._tools.get(name)
+        return tool.kind if tool is not None else ToolKind.FUNCTION
+
+    def split(self, name: str) -> tuple[str, str]:
+        """Return the namespace and the name by which the client knows a tool."""
+        tool = self._tools.get(name)
+        return (tool.namespace, tool.local_name or name) if tool is not None else ("", name)

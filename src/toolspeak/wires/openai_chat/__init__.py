@@ -1,0 +1,26 @@
+"""OpenAI Chat Completions: `POST /v1/chat/completions`, the wire that most servers imitate.
+
+Read first: `incoming.py` and `encoder.py` (we are the server), `outgoing.py` and `decoder.py` (we are the client).
+"""
+
+from toolspeak.wires._failures import read_failure
+from toolspeak.wires._wire import Wire
+from toolspeak.wires.openai_chat.decoder import ChatDecoder, decode_turn
+from toolspeak.wires.openai_chat.encoder import ChatEncoder, encode_turn
+from toolspeak.wires.openai_chat.errors import encode_failure
+from toolspeak.wires.openai_chat.incoming import decode_request
+from toolspeak.wires.openai_chat.outgoing import encode_request
+from toolspeak.wires.openai_chat.words import NAME
+
+WIRE = Wire(
+    name=NAME,
+    stream_type="text/event-stream",
+    decode_request=decode_request,
+    encode_request=encode_request,
+    new_decoder=ChatDecoder,
+    new_encoder=ChatEncoder,
+    decode_turn=decode_turn,
+    encode_turn=encode_turn,
+    encode_failure=encode_failure,
+    decode_failure=read_failure,
+)

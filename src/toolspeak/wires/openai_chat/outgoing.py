@@ -1,0 +1,236 @@
+"""Our request becomes the upstream's."""
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from toolspeak.ir.json import Json, JsonObject
+from toolspeak.ir.message import Call, Image, Message, Opaque, Part, Reasoning, Result, Role, Text, part_text
+from toolspeak.ir.quirks import Quirks
+from toolspeak.ir.request import Request
+from toolspeak.ir.tool import ChoiceMode, Tool, ToolChoice, ToolKind
+from toolspeak.wires._arguments import free_text
+from toolspeak.wires._body import dump
+from toolspeak.wires._counts import inner
+from toolspeak.wires._history import paired
+from toolspeak.wires._ids import with_ids
+from toolspeak.wires._images import to_url
+from toolspeak.wires._names import Names
+from toolspeak.wires._vendor import foreign, is_own, own
+from toolspeak.wires._wire import Outgoing
+from toolspeak.wires.openai_chat.words import LONGEST_NAME, NAME
+
+PATH: Final = "chat/completions"
+IMAGE_FOLLOWS: Final = "[image: it follows in the next message]"
+
+
+def encode_request(request: Request, quirks: Quirks) -> Outgoing:
+    """Write a request's body."""
+    names = names_of(request)
+    extra = dict(request.extra.get(NAME, {}))
+    messages = with_ids(paired(request.messages), quirks.ids)
+    body: JsonObject = {
+        "model": request.model,
+        "messages": [*_Messages(names, quirks).write(messages)],
+        **_tools(request, names, extra.pop("tools", None)),
+        **_sampling(request, extra),
+        **_output(request, extra.pop("response_format", None)),
+        **_streaming(request, extra.pop("stream_options", None)),
+        **extra,
+    }
+    return Outgoing(PATH, dump(body), foreign(request, NAME))
+
+
+def names_of(request: Request) -> Names:
+    """Return the names of the tools as this wire allows them."""
+    return Names((tool.name for tool in request.tools), LONGEST_NAME)
+
+
+def _sampling(request: Request, extra: JsonObject) -> JsonObject:
+    sampling = request.sampling
+    limit = "max_completion_tokens" if extra.pop("max_completion_tokens", None) is not None else "max_tokens"
+    body: JsonObject = {
+        limit: sampling.max_tokens,
+        "temperature": sampling.temperature,
+        "top_p": sampling.top_p,
+        "top_k": sampling.top_k,
+        "frequency_penalty": sampling.frequency_penalty,
+        "presence_penalty": sampling.presence_penalty,
+        "seed": sampling.seed,
+        "stop": list(sampling.stop) or None,
+        "reasoning_effort": sampling.effort,
+    }
+    return {key: value for key, value in body.items() if value is not None}
+
+
+def _output(request: Request, asked: Json) -> JsonObject:
+    if request.output_schema is None:
+        return {}
+    if not request.output_schema:
+        return {"response_format": {"type": "json_object"}}
+    said = asked if isinstance(asked, dict) else {"name": "answer"}
+    return {"response_format": {"type": "json_schema", "json_schema": {**said, "schema": request.output_schema}}}
+
+
+def _streaming(request: Request, options: Json) -> JsonObject:
+    if not request.stream:
+        return {}
+    said = options if isinstance(options, dict) else {}
+    return {"stream": True, "stream_options": {**said, "include_usage": True}}
+
+
+# ---------------------------------------------------------------- tools
+
+
+def _tools(request: Request, names: Names, hosted: Json) -> JsonObject:
+    same_wire = NAME in request.extra
+    allowed = () if same_wire else request.choice.allowed
+    tools: list[Json] = [_tool(tool, names) for tool in request.offered() if not allowed or tool.name in allowed]
+    tools += hosted if isinstance(hosted, list) else []
+    if not tools:
+        return {}
+    return {"tools": tools, **_choice(request, names, same_wire=same_wire)}
+
+
+def _tool(tool: Tool, names: Names) -> JsonObject:
+    body: JsonObject = {"name": names.out(tool.name)}
+    if tool.description:
+        body["description"] = tool.description
+    if own(tool.vendor, NAME).get("type") == "custom":
+        return {"type": "custom", "custom": {**body, **_format(tool)}}
+    body["parameters"] = tool.parameters
+    if tool.strict:
+        body["strict"] = True
+    return {"type": "function", "function": {**body, **own(tool.vendor, NAME)}}
+
+
+def _format(tool: Tool) -> JsonObject:
+    if tool.grammar is None:
+        return {"format": {"type": "text"}}
+    grammar: JsonObject = {"syntax": tool.grammar.syntax, "definition": tool.grammar.definition}
+    return {"format": {"type": "grammar", "grammar": grammar}}
+
+
+def _choice(request: Request, names: Names, *, same_wire: bool) -> JsonObject:
+    choice = request.choice
+    body: JsonObject = {}
+    if choice.allowed and same_wire:
+        body["tool_choice"] = _allowed(request, names)
+    elif choice.mode is ChoiceMode.NAMED:
+        body["tool_choice"] = _reference(request, choice.name, names)
+    elif choice.mode is not ChoiceMode.AUTO:
+        body["tool_choice"] = choice.mode.value
+    if not choice.parallel:
+        body["parallel_tool_calls"] = False
+    return body
+
+
+def _allowed(request: Request, names: Names) -> JsonObject:
+    choice: ToolChoice = request.choice
+    tools: list[Json] = [_reference(request, name, names) for name in choice.allowed]
+    return {"type": "allowed_tools", "allowed_tools": {"mode": choice.mode.value, "tools": tools}}
+
+
+def _reference(request: Request, name: str, names: Names) -> JsonObject:
+    custom = any(tool.name == name and own(tool.vendor, NAME).get("type") == "custom" for tool in request.tools)
+    kind = "custom" if custom else "function"
+    return {"type": kind, kind: {"name": names.out(name)}}
+
+
+# ---------------------------------------------------------------- messages
+
+
+class _Messages:
+    """Writes the messages of one request."""
+
+    def __init__(self, names: Names, quirks: Quirks) -> None:
+        self._names = names
+        self._quirks = quirks
+
+    def write(self, messages: Iterable[Message]) -> Iterator[Json]:
+        """Write a history that is paired."""
+        for message in messages:
+            if message.role is Role.TOOL:
+                yield from self._results(message.parts)
+            elif message.role is Role.ASSISTANT:
+                yield self._assistant(message)
+            else:
+                yield {"role": message.role.value, "content": _content(message.parts), **own(message.vendor, NAME)}
+
+    def _assistant(self, message: Message) -> JsonObject:
+        calls: list[Json] = [self._call(part) for part in message.parts if isinstance(part, Call)]
+        texts = [part for part in message.parts if isinstance(part, Text | Opaque)]
+        body: JsonObject = {"role": "assistant", "content": _said(texts)}
+        if not body["content"] and calls:
+            body["content"] = None if self._quirks.null_content else ""
+        body |= self._reasoning(message.parts)
+        if calls:
+            body["tool_calls"] = calls
+        return body | own(message.vendor, NAME)
+
+    def _reasoning(self, parts: Iterable[Part]) -> JsonObject:
+        thoughts = [part for part in parts if isinstance(part, Reasoning) and part.text]
+        if not thoughts or not self._quirks.reasoning_history:
+            return {}
+        key = "reasoning" if own(thoughts[0].vendor, NAME).get("reasoning") else "reasoning_content"
+        return {key: "".join(thought.text for thought in thoughts)}
+
+    def _call(self, call: Call) -> JsonObject:
+        said = own(call.vendor, NAME)
+        if said.get("type") == ToolKind.CUSTOM:
+            custom: JsonObject = {"name": self._names.out(call.name), "input": free_text(call.arguments)}
+            return {"id": call.id, "type": "custom", "custom": custom}
+        function: JsonObject = {"name": self._names.out(call.name), "arguments": call.arguments}
+        return {"id": call.id, "type": "function", **said, "function": {**function, **inner(said, "function")}}
+
+    def _results(self, parts: Iterable[Part]) -> Iterator[Json]:
+        """Write results, and behind all of them the images that a result cannot hold here."""
+        images: list[Part] = []
+        for result in parts:
+            if isinstance(result, Result):
+                yield self._result(result)
+                images += [piece for piece in result.content if isinstance(piece, Image)]
+        if images and not self._quirks.image_results:
+            yield {"role": "user", "content": _content(images)}
+
+    def _result(self, result: Result) -> JsonObject:
+        body: JsonObject = {"role": "tool", "tool_call_id": result.call_id, "content": self._result_content(result)}
+        return body | own(result.vendor, NAME)
+
+    def _result_content(self, result: Result) -> Json:
+        if self._quirks.image_results and any(isinstance(piece, Image) for piece in result.content):
+            return [_part(piece if isinstance(piece, Image) else Text(part_text(piece))) for piece in result.content]
+        texts = [IMAGE_FOLLOWS if isinstance(piece, Image) else part_text(piece) for piece in result.content]
+        if len(texts) == 1:
+            return texts[0]
+        return [{"type": "text", "text": text} for text in texts] if texts else ""
+
+
+def _said(parts: list[Text | Opaque]) -> Json:
+    """Write what an assistant said: one string, unless a part has more to it than its text."""
+    if any(part.vendor is not None and part.vendor.wire == NAME for part in parts):
+        return [_part(part) for part in parts]
+    return "".join(part.text for part in parts if isinstance(part, Text))
+
+
+def _content(parts: Iterable[Part]) -> Json:
+    """Write what a user or the system said: one string, where it is no more than that."""
+    written = list(parts)
+    if len(written) == 1 and isinstance(written[0], Text) and not own(written[0].vendor, NAME):
+        return written[0].text
+    return [_part(part) for part in written] if written else ""
+
+
+def _part(part: Part) -> JsonObject:
+    match part:
+        case Text(text, vendor) if own(vendor, NAME).get("type") == "refusal":
+            return {"type": "refusal", "refusal": text}
+        case Text(text, vendor):
+            return {"type": "text", "text": text, **own(vendor, NAME)}
+        case Image():
+            return {"type": "image_url", "image_url": {"url": to_url(part), **own(part.vendor, NAME)}}
+        case Opaque(vendor, label):
+            return vendor.fields if is_own(part, NAME) else {"type": "text", "text": f"[{label} omitted]"}
+        case Reasoning(text):
+            return {"type": "text", "text": text}
+        case Call() | Result():
+            return {"type": "text", "text": ""}
