@@ -55,6 +55,11 @@ class Lines:
             self._cut_at_breach(lines)
         return self._without_bom(lines) if self._at_start else lines
 
+    @property
+    def at_rest(self) -> bool:
+        """Tell whether the next byte starts a line, and not the first."""
+        return not (self._held or self._after_cr or self._at_start or self._breach)
+
     def finish(self) -> list[bytes]:
         """Return the last line if the stream stopped before its end."""
         lines = [bytes(self._held)] if self._held else []

@@ -14,7 +14,7 @@ end like that, so `finish` delivers such an event if its data is not empty. Whet
 the reader of the data can tell.
 """
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from toolspeak.errors import BadRequest
 from toolspeak.text.lines import FrameLimits, Lines, from_utf8, to_utf8
@@ -22,8 +22,7 @@ from toolspeak.text.lines import FrameLimits, Lines, from_utf8, to_utf8
 SSE_LIMITS = FrameLimits()
 
 
-@dataclass(frozen=True, slots=True)
-class SseFrame:
+class SseFrame(Struct, frozen=True):
     """One event. `event` is empty where the peer named none; `id` is the last one seen."""
 
     data: str
@@ -41,6 +40,8 @@ class SseDecoder:
     def __init__(self, limits: FrameLimits = SSE_LIMITS) -> None:
         """Start at the first byte of a stream."""
         self._limits = limits
+        self._calm = False  # the next byte starts an event
+        self._safe = min(limits.line_bytes, limits.event_bytes)
         self._lines = Lines(limits.line_bytes)
         self._data: list[bytes] = []
         self._data_bytes = -1  # the first line has no line feed before it
@@ -49,6 +50,35 @@ class SseDecoder:
 
     def feed(self, chunk: bytes) -> list[SseFrame]:
         """Return the events that this chunk completes."""
+        if not self._calm or chunk[-2:] != b"\n\n" or len(chunk) > self._safe or b"\r" in chunk:
+            frames = self._feed(chunk)
+            self._calm = not self._data and not self._event and self._lines.at_rest
+            return frames
+        end = chunk.find(b"\n")
+        if chunk[:6] == b"data: " and end == len(chunk) - 2:
+            return [SseFrame(chunk[6:-2].decode("utf-8", "replace"), "", self._id)]
+        if (
+            chunk[:7] == b"event: "
+            and chunk.find(b"\n", end + 1) == len(chunk) - 2
+            and chunk[end + 1 : end + 7] == b"data: "
+        ):
+            return [SseFrame(chunk[end + 7 : -2].decode("utf-8", "replace"), from_utf8(chunk[7:end]), self._id)]
+        return self._whole_events(chunk)
+
+    def _whole_events(self, chunk: bytes) -> list[SseFrame]:
+        """Read a chunk that is just whole events, as most reads are; unusual ones go line by line."""
+        frames: list[SseFrame] = []
+        for block in chunk[:-2].split(b"\n\n"):
+            first, more, data = block.partition(b"\n")
+            if not more and first[:6] == b"data: ":
+                frames.append(SseFrame(from_utf8(first[6:]), "", self._id))
+            elif first[:7] == b"event: " and data[:6] == b"data: " and b"\n" not in data:
+                frames.append(SseFrame(from_utf8(data[6:]), from_utf8(first[7:]), self._id))
+            else:
+                frames += self._feed(block + b"\n\n")
+        return frames
+
+    def _feed(self, chunk: bytes) -> list[SseFrame]:
         frames: list[SseFrame] = []
         for line in self._lines.feed(chunk):
             if not line:

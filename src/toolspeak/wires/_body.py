@@ -40,11 +40,11 @@ def parse_request(body: bytes) -> tuple[JsonObject, bytes]:
     """Read a request's body, but leave its `tools` as they came: agents send the same 30 KB every turn."""
     try:
         members = _MEMBERS(body)
+        tools = bytes(members.pop("tools", b"null"))
+        return {key: _DECODE(value) for key, value in members.items()}, tools
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         value = parse_object(body)
         return value, dump(value.pop("tools", None))
-    tools = bytes(members.pop("tools", b"null"))
-    return {key: _parse(bytes(value)) for key, value in members.items()}, tools
 
 
 def parse_object(body: bytes) -> JsonObject:
@@ -56,26 +56,18 @@ def parse_object(body: bytes) -> JsonObject:
 
 
 def dump(value: Json) -> bytes:
-    """Write compact JSON; halves of surrogate pairs become U+FFFD."""
-    try:
-        return _ENCODE(value)
-    except UnicodeEncodeError:
-        return _ENCODE(_clean(value))
-    except RecursionError:
-        raise BadField("", "the body is nested too deeply") from None
+    """Write compact JSON in one line; halves of surrogate pairs become U+FFFD."""
+    return one_line(_encoded(value))
 
 
 def dump_text(value: Json) -> str:
-    """Write compact JSON as text."""
-    return dump(value).decode()
+    """Write compact JSON as text, such as the arguments of a call."""
+    return _encoded(value).decode()
 
 
 def quoted(text: str) -> bytes:
     """Write one JSON string: the hot path of every encoder."""
-    try:
-        return _ENCODE(text)
-    except UnicodeEncodeError:
-        return _ENCODE(without_surrogates(text))
+    return _ENCODE(text) if text.isascii() else one_line(_ENCODE(without_surrogates(text)))
 
 
 def one_line(json: bytes) -> bytes:
@@ -111,6 +103,15 @@ def _parse(body: bytes) -> Json:
     except RecursionError:
         raise BadField("", "the body is nested too deeply") from None
     return value
+
+
+def _encoded(value: Json) -> bytes:
+    try:
+        return _ENCODE(value)
+    except UnicodeEncodeError:
+        return _ENCODE(_clean(value))
+    except RecursionError:
+        raise BadField("", "the body is nested too deeply") from None
 
 
 def _without_half(escape: re.Match[bytes]) -> bytes:

@@ -116,8 +116,9 @@ class CallDeltas:
     def _call_of(self, fragment: JsonObject, name: str) -> _Growing:
         index, id = fragment.get("index"), fragment.get("id")
         id = id if isinstance(id, str) else ""
-        if id and id in self._by_id:
-            return self._by_id[id]
+        known = self._by_id.get(id) if id else None
+        if known is not None and not _has_another_name(known, name):
+            return known
         last = self._last
         there = self._at_index.get(index) if isinstance(index, int) else None
         if there is not None and not _is_another(there, id, name):
@@ -213,4 +214,8 @@ def _is_another(there: _Growing, id: str, name: str) -> bool:
     """Tell whether a fragment for the index of this call starts another one."""
     if id and there.native_id:
         return bool(name) or there.whole
-    return there.whole and name not in ("", there.name)
+    return _has_another_name(there, name)
+
+
+def _has_another_name(call: _Growing, name: str) -> bool:
+    return call.whole and name not in ("", call.name)

@@ -5,10 +5,11 @@
     tool:      result of b                  user:      "Go on."
     user:      "Go on."
 
-Clients cut histories, lose ids, or give the same id twice. A result is paired by its id, or, if it has none, by the
-tool's name, or by position. One that answers nothing becomes text of the user: nothing is dropped.
+Clients cut histories, lose ids, or give the same id twice. A result is paired by its id, or, where one of the two has
+none, by the tool's name, or by position. One that answers nothing becomes text of the user: nothing is dropped.
 """
 
+from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import groupby
@@ -21,17 +22,17 @@ NO_RESULT = "No result: this call was not executed."
 def paired(messages: Iterable[Message]) -> tuple[Message, ...]:
     """Link a history and put it in order; one that is in order comes back as it was."""
     known = linked(messages)
+    called = {part.id for part in _parts(known) if isinstance(part, Call)}
     answers: dict[str, Result] = {}
     for part in _parts(known):
-        if isinstance(part, Result):
+        if isinstance(part, Result) and part.call_id in called:
             answers.setdefault(part.call_id, part)
-    answered = {part.id for part in _parts(known) if isinstance(part, Call)}
     ordered: list[Message] = []
     for assistant, group in groupby(known, lambda message: message.role is Role.ASSISTANT):
         if assistant:
             ordered += _with_results(list(group), answers)
         else:
-            ordered += _without_results(group, answered)
+            ordered += _without_results(group, answers)
     return tuple(ordered)
 
 
@@ -45,8 +46,11 @@ class _Linking:
     """Walks through a history and remembers which calls still wait for their result."""
 
     def __init__(self) -> None:
-        self._waiting: list[tuple[str, Call]] = []  # the id as the client wrote it, and the call with its new one
         self._ids: set[str] = set()
+        self._answered: set[str] = set()
+        self._by_id: dict[str, deque[Call]] = {}
+        self._this_round: dict[tuple[bool, str], deque[Call]] = {}
+        """The calls without an id (True) or all calls (False), by name, and in order under no name."""
         self._answering = False
 
     def message(self, message: Message) -> Message:
@@ -61,32 +65,38 @@ class _Linking:
 
     def _call(self, call: Call) -> Call:
         if self._answering:  # a new round: what is still open can only be answered by its id
-            self._waiting = [(id, waiting) for id, waiting in self._waiting if id]
-            self._answering = False
+            self._this_round, self._answering = {}, False
         named = replace(call, id=self._unique(call.id)) if not call.id or call.id in self._ids else call
         self._ids.add(named.id)
-        self._waiting.append((call.id, named))
+        if call.id:
+            self._by_id.setdefault(call.id, deque()).append(named)
+        for bare in (False,) if call.id else (False, True):
+            for name in ("", call.name):
+                self._this_round.setdefault((bare, name), deque()).append(named)
         return named
 
     def _result(self, result: Result) -> Result:
         self._answering = True
-        found = self._find(result)
-        if found is None:
+        call = self._find(result)
+        if call is None:
             return result
-        call = self._waiting.pop(found)[1]
+        self._answered.add(call.id)
         known = result.call_id == call.id and result.name == call.name
         return result if known else replace(result, call_id=call.id, name=call.name)
 
-    def _find(self, result: Result) -> int | None:
-        for index, (id, _) in enumerate(self._waiting):
-            if result.call_id and id == result.call_id:
-                return index
-        if result.call_id:
-            return None
-        names = [call.name for _, call in self._waiting]
-        if result.name in names:
-            return names.index(result.name)
-        return 0 if names else None
+    def _find(self, result: Result) -> Call | None:
+        """Find the call by its id; where one of the two has none, by name, else by position."""
+        bare = bool(result.call_id)
+        by_id = self._first(self._by_id.get(result.call_id)) if bare else None
+        by_name = self._first(self._this_round.get((bare, result.name)))
+        return by_id or by_name or self._first(self._this_round.get((bare, "")))
+
+    def _first(self, calls: deque[Call] | None) -> Call | None:
+        while calls:
+            if calls[0].id not in self._answered:
+                return calls[0]
+            calls.popleft()
+        return None
 
     def _unique(self, id: str) -> str:
         number = len(self._ids)
@@ -125,13 +135,13 @@ def _missing(call: Call) -> Result:
     return Result(call.id, (Text(NO_RESULT),), call.name, is_error=True)
 
 
-def _without_results(messages: Iterable[Message], answered: set[str]) -> Iterator[Message]:
+def _without_results(messages: Iterable[Message], answers: dict[str, Result]) -> Iterator[Message]:
     """Write what others said; results stand behind their calls already, and those of no call become text."""
     for message in messages:
         parts = tuple(
             _as_text(part) if isinstance(part, Result) else part
             for part in message.parts
-            if not (isinstance(part, Result) and part.call_id in answered)
+            if not (isinstance(part, Result) and answers.get(part.call_id) is part)
         )
         if parts == message.parts:
             yield message

@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from hashlib import sha256
 from typing import Final
 
+_LEGAL = re.compile(r"[A-Za-z0-9_-]+")
+_LETTER_FIRST = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 _ILLEGAL = re.compile(r"[^A-Za-z0-9_-]")
 _DIGITS = 8
 
@@ -17,19 +19,22 @@ _DIGITS = 8
 class Names:
     """Maps the names of one request to those of its upstream, and back."""
 
-    def __init__(self, names: Iterable[str], longest: int) -> None:
+    def __init__(self, names: Iterable[str], longest: int, *, letter_first: bool = False) -> None:
         """Take the names of all tools; `longest` is how many characters the wire allows."""
         self._longest: Final = longest
+        self._legal: Final = _LETTER_FIRST if letter_first else _LEGAL
         self._back: dict[str, str] = {}
         self.known: Final = frozenset(self.out(name) for name in names)
         """The tools' names as the upstream knows them."""
 
     def out(self, name: str) -> str:
         """Return the name for the upstream."""
-        if len(name) <= self._longest and not _ILLEGAL.search(name) and name:
+        if len(name) <= self._longest and self._legal.fullmatch(name):
             return name
         digits = sha256(name.encode("utf-8", "replace")).hexdigest()[:_DIGITS]
-        alias = f"{_ILLEGAL.sub('_', name)[: self._longest - _DIGITS - 1]}_{digits}"
+        stem = _ILLEGAL.sub("_", name)
+        stem = stem if self._legal.match(stem) else f"_{stem}"
+        alias = f"{stem[: self._longest - _DIGITS - 1]}_{digits}"
         self._back[alias] = name
         return alias
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from toolspeak.ir.json import JsonObject
-from toolspeak.ir.message import Message, Opaque, Part, Result, ResultPart
+from toolspeak.ir.message import Opaque, Part, Result, ResultPart
 from toolspeak.ir.request import Request
 from toolspeak.ir.vendor import Vendor
 
@@ -19,30 +19,23 @@ def is_own(part: Opaque, wire: str) -> bool:
 
 
 def foreign(request: Request, wire: str) -> tuple[str, ...]:
-    """Name the fields that other wires brought along, and that this one has no word for."""
+    """Name what other wires brought along, and this one has no word for."""
     if set(request.extra) <= {wire}:
         return ()
     names = {f"{other}: {key}" for other, fields in request.extra.items() if other != wire for key in fields}
-    for vendor in _vendors(request):
-        if vendor.wire != wire:
-            names |= {f"{vendor.wire}: {key}" for key in vendor.fields}
+    for message in request.messages:
+        for part in message.parts:
+            names |= {*_named(part, wire)}
+            for piece in part.content if isinstance(part, Result) else ():
+                names |= {*_named(piece, wire)}
     return tuple(sorted(names))
 
 
-def _vendors(request: Request) -> Iterator[Vendor]:
-    for message in request.messages:
-        yield from _vendors_of(message)
-        for part in message.parts:
-            yield from _vendors_of(part)
-            for piece in part.content if isinstance(part, Result) else ():
-                yield from _vendors_of(piece)
-    for tool in request.tools:
-        if tool.vendor is not None:
-            yield tool.vendor
-
-
-def _vendors_of(part: Message | Part | ResultPart) -> Iterator[Vendor]:
+def _named(part: Part | ResultPart, wire: str) -> Iterator[str]:
+    """Name a part that is lost, or the one field that people pay for; the others are marks for the way back."""
+    if part.vendor is None or part.vendor.wire == wire:
+        return
     if isinstance(part, Opaque):
-        yield Vendor(part.vendor.wire, {part.label: None})
-    elif part.vendor is not None:
-        yield part.vendor
+        yield f"{part.vendor.wire}: {part.label}"
+    elif "cache_control" in part.vendor.fields:
+        yield f"{part.vendor.wire}: cache_control"

@@ -57,9 +57,10 @@ class ChatDecoder:
         """Take the request as it was sent, and ids for calls that come without a usable one."""
         self._frames = SseDecoder()
         self._calls = CallDeltas(names_of(request), FreshIds(request, ids))
+        self._called = False
         self._stop: StopReason | None = None
         self._usage: Json = None
-        self._over = False
+        self._closed = self._over = False
 
     def feed(self, chunk: bytes) -> list[Event]:
         """Return the events that this chunk completes."""
@@ -74,6 +75,7 @@ class ChatDecoder:
     def finish(self) -> list[Event]:
         """Return what the end of the bytes means: without a finish reason it is a broken connection (P3, P6)."""
         events: list[Event] = []
+        self._closed = True
         try:
             for frame in self._frames.finish():
                 self._frame(frame.data, events)
@@ -87,7 +89,10 @@ class ChatDecoder:
     def whole(self, body: bytes) -> list[Event]:
         """Read an answer that came in one piece."""
         events: list[Event] = []
-        self._frame(body, events)
+        try:
+            self._frame(body, events)
+        except BadFrame as error:
+            self._fail(unreadable(error), events)
         self._end(events)
         return events
 
@@ -100,7 +105,7 @@ class ChatDecoder:
         try:
             chunk = _CHUNK(data)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-            self._fail(unreadable(error), events)
+            self._fail(CUT_OFF if self._closed else unreadable(error), events)
             return
         if chunk.choices:
             self._choice(chunk.choices[0], events)
@@ -115,20 +120,24 @@ class ChatDecoder:
         if thought and isinstance(thought, str):
             events += self._calls.pause()
             events.append(ReasoningDelta(thought))
-        if delta.content:
-            self._content(delta.content, events)
+        content = delta.content
+        if type(content) is str and content and not self._called:
+            events.append(TextDelta(content))
+        elif content:
+            self._content(content, events)
         if delta.refusal and isinstance(delta.refusal, str):
             self._content(delta.refusal, events)
         if delta.tool_calls:
+            self._called = True
             events += self._calls.feed(delta.tool_calls)
         elif delta.function_call:
+            self._called = True
             events += self._calls.feed([{"index": 0, "function": delta.function_call}])
         if choice.finish_reason and isinstance(choice.finish_reason, str):
             self._finished(choice.finish_reason)
 
     def _content(self, content: Json, events: list[Event]) -> None:
-        if self._calls.any:
-            events += self._calls.pause()
+        events += self._calls.pause()
         if isinstance(content, str):
             events.append(TextDelta(content))
         elif isinstance(content, list):

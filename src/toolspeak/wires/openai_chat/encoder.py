@@ -23,7 +23,7 @@ from toolspeak.ir.request import Request
 from toolspeak.ir.tool import ToolKind
 from toolspeak.ir.turn import Turn
 from toolspeak.wires._arguments import free_text
-from toolspeak.wires._body import dump, one_line, quoted
+from toolspeak.wires._body import dump, quoted
 from toolspeak.wires._breaks import ENDED_IN_ERROR
 from toolspeak.wires._sequence import Sequence
 from toolspeak.wires._tools import Toolbox
@@ -49,6 +49,7 @@ class ChatEncoder:
         self._tail = b',"logprobs":null,"finish_reason":null}]' + nothing + b"}\n\n"
         self._text_tail = b"}" + self._tail
         self._started = False
+        self._only_text = False  # so far, so that text need not be put in sequence
         self._sequence = Sequence()
         self._index: dict[str, int] = {}
         self._held: dict[str, list[str]] = {}
@@ -58,16 +59,15 @@ class ChatEncoder:
         """Return the bytes for these events."""
         out: list[bytes] = []
         for event in events:
+            if type(event) is TextDelta and self._only_text:
+                out += (self._text, quoted(event.text), self._text_tail) if event.text else ()
+                continue
             if not self._started and not isinstance(event, Failed):
-                self._started = True
+                self._started = self._only_text = True
                 out += (self._delta, b'{"role":"assistant","content":"","refusal":null}', self._tail)
-            if type(event) is TextDelta and not self._index:
-                if event.text:
-                    out += (self._text, quoted(event.text), self._text_tail)
-            else:
-                for one in self._sequence.feed(event):
-                    self._other(one, out)
-        return one_line(b"".join(out))
+            for one in self._sequence.feed(event):
+                self._other(one, out)
+        return b"".join(out)
 
     def keep_alive(self) -> bytes:
         """Return a comment: every client of this wire skips it."""
@@ -107,6 +107,7 @@ class ChatEncoder:
                 self._failed(failure, out)
 
     def _call_started(self, event: CallStarted, out: list[bytes]) -> None:
+        self._only_text = False
         index = self._index[event.id] = len(self._index)
         call: JsonObject = {"index": index, "id": event.id}
         if self._tools.kind(event.name) is ToolKind.CUSTOM:

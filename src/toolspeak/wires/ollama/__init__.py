@@ -1,0 +1,26 @@
+"""Ollama: `POST /api/chat`, one JSON object per line.
+
+Read first: `incoming.py` and `encoder.py` (we are the server), `outgoing.py` and `decoder.py` (we are the client).
+"""
+
+from toolspeak.wires._failures import read_failure
+from toolspeak.wires._wire import Wire
+from toolspeak.wires.ollama.decoder import OllamaDecoder, decode_turn
+from toolspeak.wires.ollama.encoder import OllamaEncoder, encode_turn
+from toolspeak.wires.ollama.errors import encode_failure
+from toolspeak.wires.ollama.incoming import decode_request
+from toolspeak.wires.ollama.outgoing import encode_request
+from toolspeak.wires.ollama.words import NAME
+
+WIRE = Wire(
+    name=NAME,
+    stream_type="application/x-ndjson",
+    decode_request=decode_request,
+    encode_request=encode_request,
+    new_decoder=OllamaDecoder,
+    new_encoder=OllamaEncoder,
+    decode_turn=decode_turn,
+    encode_turn=encode_turn,
+    encode_failure=encode_failure,
+    decode_failure=read_failure,
+)

@@ -1,0 +1,41 @@
+"""The words of this wire, and what they mean."""
+
+from typing import Final
+
+from toolspeak.ir.event import StopReason, Usage
+from toolspeak.ir.json import Json, JsonObject
+from toolspeak.wires._counts import count
+
+NAME: Final = "ollama"
+LONGEST_NAME: Final = 128
+"""Ollama itself names no limit; no tool that we have seen is longer."""
+
+STOPS: Final = {
+    "stop": StopReason.END,
+    "length": StopReason.LENGTH,
+    "load": StopReason.END,
+    "unload": StopReason.END,
+}
+
+
+def done_reason(stop: StopReason | None) -> str:
+    """Say why it ended; calls are a plain stop here."""
+    return "length" if stop is StopReason.LENGTH else "stop"
+
+
+def usage_of(prompt: Json, answer: Json) -> Usage:
+    """Read token counts; what is no number counts as none."""
+    counts: JsonObject = {"prompt": prompt, "answer": answer}
+    return Usage(count(counts, "prompt"), count(counts, "answer"))
+
+
+def usage_body(usage: Usage) -> JsonObject:
+    """Write token counts, and the durations that nobody has measured."""
+    return {
+        "total_duration": 0,
+        "load_duration": 0,
+        "prompt_eval_count": usage.input_tokens,
+        "prompt_eval_duration": 0,
+        "eval_count": usage.output_tokens,
+        "eval_duration": 0,
+    }
