@@ -79,6 +79,10 @@ speed-core:
 fuzz seeds="20000":
     .venv/bin/python -m bench.fuzz {{ seeds }}
 
+# the vendors' own SDKs talk to the wires and run a tool; needs npm, and Node 22 or newer or Linux on x64
+judges *args:
+    .venv/bin/python -m tests.judges.run {{ args }}
+
 # write the pages that are made from the code
 docs:
     .venv/bin/python tools/dialect_table.py
@@ -106,6 +110,7 @@ pin *args:
     .venv/bin/uv pip compile {{ pin }} {{ args }} pyproject.toml -o requirements/runtime.txt
     .venv/bin/uv pip compile {{ pin }} {{ args }} pyproject.toml --group test -o requirements/test.txt
     .venv/bin/uv pip compile {{ pin }} {{ args }} pyproject.toml --group dev -o requirements/dev.txt
+    .venv/bin/uv pip compile {{ pin }} {{ args }} pyproject.toml --group judges -o requirements/judges.txt
 
 pin := "--quiet --universal --python-version 3.11 --generate-hashes --no-header"
 
