@@ -79,6 +79,14 @@ speed-core:
 fuzz seeds="20000":
     .venv/bin/python -m bench.fuzz {{ seeds }}
 
+# real requests come back as they were, the matrix of wires, hostile bodies
+wires:
+    .venv/bin/python -m bench.wires
+
+# speed of the wires: CPU per streamed chunk for all pairs
+speed-wires *args:
+    .venv/bin/python -m bench.speed_wires {{ args }}
+
 # the vendors' own SDKs talk to the wires and run a tool; needs npm, and Node 22 or newer or Linux on x64
 judges *args:
     .venv/bin/python -m tests.judges.run {{ args }}
@@ -115,5 +123,5 @@ pin *args:
 pin := "--quiet --universal --python-version 3.11 --generate-hashes --no-header"
 
 # everything that CI runs; the last line is pytest's
-ci: check corpus noncalls linear speed-core wheel
+ci: check corpus noncalls linear wires judges speed-core speed-wires wheel
     HYPOTHESIS_PROFILE=ci .venv/bin/pytest -n 2 --dist worksteal

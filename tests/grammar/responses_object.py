@@ -53,7 +53,8 @@ def note_item(item: Obj, notes: Notes) -> None:
         notes.reasoning("".join(part.text("text") for part in parts), seal)
     else:
         notes.call_began()
-        notes.call(_seen_call(item, kind))
+        if not (item.has("status") and item.text("status") == "incomplete"):  # cut off: begun, and never made
+            notes.call(_seen_call(item, kind))
 
 
 def _check_echo(response: Obj) -> None:

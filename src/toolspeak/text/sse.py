@@ -41,6 +41,7 @@ class SseDecoder:
         """Start at the first byte of a stream."""
         self._limits = limits
         self._calm = False  # the next byte starts an event
+        self._head, self._head_event = b"data: ", ""  # how the last event began: most begin like it
         self._safe = min(limits.line_bytes, limits.event_bytes)
         self._lines = Lines(limits.line_bytes)
         self._data: list[bytes] = []
@@ -50,19 +51,13 @@ class SseDecoder:
 
     def feed(self, chunk: bytes) -> list[SseFrame]:
         """Return the events that this chunk completes."""
+        head = self._head
         if not self._calm or chunk[-2:] != b"\n\n" or len(chunk) > self._safe or b"\r" in chunk:
             frames = self._feed(chunk)
             self._calm = not self._data and not self._event and self._lines.at_rest
             return frames
-        end = chunk.find(b"\n")
-        if chunk[:6] == b"data: " and end == len(chunk) - 2:
-            return [SseFrame(chunk[6:-2].decode("utf-8", "replace"), "", self._id)]
-        if (
-            chunk[:7] == b"event: "
-            and chunk.find(b"\n", end + 1) == len(chunk) - 2
-            and chunk[end + 1 : end + 7] == b"data: "
-        ):
-            return [SseFrame(chunk[end + 7 : -2].decode("utf-8", "replace"), from_utf8(chunk[7:end]), self._id)]
+        if chunk.startswith(head) and chunk.find(b"\n", len(head)) == len(chunk) - 2:
+            return [SseFrame(chunk[len(head) : -2].decode("utf-8", "replace"), self._head_event, self._id)]
         return self._whole_events(chunk)
 
     def _whole_events(self, chunk: bytes) -> list[SseFrame]:
@@ -71,9 +66,11 @@ class SseDecoder:
         for block in chunk[:-2].split(b"\n\n"):
             first, more, data = block.partition(b"\n")
             if not more and first[:6] == b"data: ":
+                self._head, self._head_event = b"data: ", ""
                 frames.append(SseFrame(from_utf8(first[6:]), "", self._id))
             elif first[:7] == b"event: " and data[:6] == b"data: " and b"\n" not in data:
-                frames.append(SseFrame(from_utf8(data[6:]), from_utf8(first[7:]), self._id))
+                self._head, self._head_event = first + b"\ndata: ", from_utf8(first[7:])
+                frames.append(SseFrame(from_utf8(data[6:]), self._head_event, self._id))
             else:
                 frames += self._feed(block + b"\n\n")
         return frames

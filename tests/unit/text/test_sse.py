@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolspeak.errors import BadFrame, BadRequest
-from toolspeak.text.lines import FrameLimits
+from toolspeak.text.lines import FrameLimits, Lines
 from toolspeak.text.sse import SSE_LIMITS, SseDecoder, SseFrame, sse_comment, sse_event
 
 BOM = b"\xef\xbb\xbf"
@@ -201,6 +201,160 @@ def test_chunking_is_invisible_over_a_limit_too(stream: bytes, size: int) -> Non
     assert until_breach(pieces(stream, size), limits) == until_breach([stream], limits)
 
 
+# Whole events in one chunk
+
+LINES = [
+    b"data: a",
+    b"data:b",
+    b"data",
+    b"data: ",
+    b"data:  two",
+    b"event: x",
+    b"event: ",
+    b"event",
+    b"id: 7",
+    b"id: \0",
+    b"id",
+    b": ping",
+    b":",
+    b"retry: 5",
+    b"other",
+    b" data: x",
+    "data: é€😀\u2028\x85".encode(),
+    b"event: \xff",
+    b"data: \xe2\x82",
+]
+LINE_ENDS = [b"\n", b"\n", b"\n", b"\r\n", b"\r"]
+
+
+@st.composite
+def events(draw: st.DrawFn) -> bytes:
+    """Write one event, with any fields, or none."""
+    return draw(st.sampled_from(LINE_ENDS)).join([*draw(st.lists(st.sampled_from(LINES), max_size=4)), b"", b""])
+
+
+def calm() -> SseDecoder:
+    """Return a decoder that has read an event, so that it may take whole ones at once."""
+    decoder = SseDecoder()
+    assert decoder.feed(b"data: first\n\n") == [SseFrame("first")]
+    return decoder
+
+
+@given(st.data(), st.lists(events(), max_size=8))
+def test_whole_events_are_read_as_single_bytes_are(data: st.DataObject, some: list[bytes]) -> None:
+    stream = b"".join(some)
+    one_by_one = decode(*pieces(stream, 1))
+    assert decode(*some) == one_by_one
+    assert decode(stream) == one_by_one
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(some)), max_size=3)))
+    several = [b"".join(some[start:end]) for start, end in zip([0, *cuts], [*cuts, len(some)], strict=True)]
+    assert decode(*several) == one_by_one
+
+
+@given(st.data(), st.lists(events(), max_size=6).map(b"".join))
+def test_chunks_of_any_sizes_give_the_same_events(data: st.DataObject, stream: bytes) -> None:
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=6)))
+    chunks = [stream[start:end] for start, end in zip([0, *cuts], [*cuts, len(stream)], strict=True)]
+    assert decode(*chunks) == decode(*pieces(stream, 1))
+
+
+@pytest.mark.parametrize(
+    ("chunk", "frames"),
+    [
+        (b"data: a\n\n", [SseFrame("a")]),
+        (b"data: \n\n", [SseFrame("")]),
+        (b"event: x\ndata: a\n\n", [SseFrame("a", "x")]),
+        (b"event: x\ndata: a\n\ndata: b\n\n", [SseFrame("a", "x"), SseFrame("b")]),
+        (b"event: x\n\ndata: b\n\n", [SseFrame("b")]),
+        (b"data: a\nevent: x\n\n", [SseFrame("a", "x")]),
+        (b"data: a\ndata: b\n\n", [SseFrame("a\nb")]),
+        (b"event: x\ndata: a\ndata: b\n\n", [SseFrame("a\nb", "x")]),
+        (b": ping\n\ndata: a\n\n", [SseFrame("a")]),
+        (b"data: a\n\n\n\n\ndata: b\n\n\n", [SseFrame("a"), SseFrame("b")]),
+        (b"\n\ndata: a\n\n", [SseFrame("a")]),
+        (b"data: a\r\n\n", [SseFrame("a")]),
+        (BOM + b"data: a\n\ndata: b\n\n", [SseFrame("b")]),
+        (b"data: bad \xff\n\n", [SseFrame("bad \ufffd")]),
+        (b"event: \xff\ndata: \xe2\x82\n\n", [SseFrame("\ufffd", "\ufffd")]),
+    ],
+)
+def test_a_chunk_of_whole_events_is_read_by_the_standard(chunk: bytes, frames: list[SseFrame]) -> None:
+    assert calm().feed(chunk) == frames
+    assert decode(b"data: first\n\n", *pieces(chunk, 1))[1:] == frames
+
+
+def test_an_id_stays_for_whole_events_that_follow() -> None:
+    decoder = calm()
+    assert decoder.feed(b"id: 7\ndata: a\n\n") == [SseFrame("a", "", "7")]
+    assert decoder.feed(b"data: b\n\n") == [SseFrame("b", "", "7")]
+    assert decoder.feed(b"event: x\ndata: c\n\ndata: d\n\n") == [SseFrame("c", "x", "7"), SseFrame("d", "", "7")]
+    assert decoder.feed(b"id\n\ndata: e\n\n") == [SseFrame("e")]
+
+
+def test_events_that_begin_alike_or_otherwise_keep_their_own_names() -> None:
+    decoder = calm()
+    for name in ("x", "x", "xy", "x", "", "", "xy", "é", "é", "data: x", "x"):
+        chunk = sse_event("a", name)
+        assert decoder.feed(chunk) == [SseFrame("a", name)]
+        assert decoder.feed(chunk + chunk) == [SseFrame("a", name)] * 2
+    assert decoder.feed(b"event: x\ndata:b\n\n") == [SseFrame("b", "x")]
+    assert decoder.feed(b"event: x\ndata: b\nevent: y\n\n") == [SseFrame("b", "y")]
+    assert decoder.feed(b"event: x\n\ndata: b\n\n") == [SseFrame("b")]
+
+
+@pytest.mark.parametrize("begun", [b"data: a", b"data: a\n", b"event: x\n", b"event: x\r", b"da", b": pi"])
+def test_a_chunk_that_looks_whole_ends_the_event_that_was_begun(begun: bytes) -> None:
+    rest = b"data: b\n\n"
+    decoder = calm()
+    decoder.feed(begun)
+    assert decoder.feed(rest) == decode(*pieces(begun + rest, 1))
+
+
+def test_whole_events_are_not_cut_into_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    decoder = calm()
+    monkeypatch.setattr(Lines, "feed", None)
+    assert decoder.feed(b"data: a\n\n") == [SseFrame("a")]
+    assert decoder.feed(b"event: x\ndata: b\n\ndata: c\n\n") == [SseFrame("b", "x"), SseFrame("c")]
+
+
+@pytest.mark.parametrize("limits", [FrameLimits(line_bytes=16), FrameLimits(event_bytes=10)])
+@pytest.mark.parametrize("name", [b"", b"event: x\n"])
+def test_p7_limits_hold_for_whole_events_too(limits: FrameLimits, name: bytes) -> None:
+    decoder = SseDecoder(limits)
+    decoder.feed(b"data: first\n\n")
+    for size in (9, 10):
+        (frame,) = decoder.feed(name + b"data: " + b"x" * size + b"\n\n")
+        assert frame.data == "x" * size
+    with pytest.raises(BadFrame, match=r"is over the limit: at most 1[06] is accepted"):
+        decoder.feed(name + b"data: " + b"x" * 11 + b"\n\n")
+
+
+@pytest.mark.parametrize(
+    ("chunks", "at_rest"),
+    [
+        ([], False),
+        ([b""], False),
+        ([BOM], False),
+        ([b"a"], False),
+        ([b"a\n"], True),
+        ([b"\n"], True),
+        ([b"a\r"], False),
+        ([b"a\r", b""], False),
+        ([b"a\r", b"\n"], True),
+        ([b"a\r\n"], True),
+        ([b"a\n", b"b"], False),
+        ([b"a\nb\n"], True),
+        ([b"a\n", b"12345"], False),
+        ([b"a\n", b"12345\n"], False),
+    ],
+)
+def test_lines_are_at_rest_where_the_next_byte_starts_a_line(chunks: list[bytes], at_rest: bool) -> None:
+    lines = Lines(4)
+    for chunk in chunks:
+        lines.feed(chunk)
+    assert lines.at_rest is at_rest
+
+
 # Limits
 
 
@@ -312,6 +466,12 @@ def growth(small: list[bytes], large: list[bytes]) -> float:
 def test_p8_twice_the_bytes_cost_about_twice_the_time(unit: bytes) -> None:
     small, large = (pieces(unit * (size // len(unit)), 8) for size in (100_000, 200_000))
     assert any(growth(small, large) < 2.5 for _ in range(3))  # a busy machine only ever adds time
+
+
+@pytest.mark.parametrize("event", [b"data: a\n\n", b"event: x\ndata: a\n\n", b"id: 1\ndata: a\n\n", b"\n\n"])
+def test_p8_twice_the_whole_events_in_a_chunk_cost_about_twice_the_time(event: bytes) -> None:
+    small, large = ([b"data: first\n\n", event * count] for count in (20_000, 40_000))
+    assert any(growth(small, large) < 2.5 for _ in range(3))
 
 
 # Writing

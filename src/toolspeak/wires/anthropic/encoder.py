@@ -280,7 +280,7 @@ def _block(part: TurnPart, members: dict[str, tuple[str, str]]) -> JsonObject | 
     match part:
         case Text(text):
             return {"type": TEXT, "text": text}
-        case Reasoning("", signature) if (data := unsealed(signature)):
+        case Reasoning("", signature) if data := unsealed(signature):
             return {"type": REDACTED, "data": data}
         case Reasoning(text, signature):
             return {"type": THINKING, "thinking": text, "signature": signature}
