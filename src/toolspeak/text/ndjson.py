@@ -29,7 +29,9 @@ class NdjsonDecoder:
     def feed(self, chunk: bytes) -> list[str]:
         """Return the texts that this chunk completes."""
         if self._lines.at_rest and chunk.find(b"\n") == len(chunk) - 1 <= self._safe and b"\r" not in chunk:
-            return [from_utf8(chunk[:-1])] if chunk.strip() else []  # how most servers write, one text a read
+            return (
+                [from_utf8(chunk[:-1])] if chunk[:-1].strip(b" \t") else []
+            )  # how most servers write, one text a read
         return self._texts(self._lines.feed(chunk))
 
     def finish(self) -> list[str]:

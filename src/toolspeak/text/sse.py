@@ -51,32 +51,32 @@ class SseDecoder:
 
     def feed(self, chunk: bytes) -> list[SseFrame]:
         """Return the events that this chunk completes."""
-        head = self._head
+        head, frames = self._head, list[SseFrame]()
         if not self._calm or chunk[-2:] != b"\n\n" or len(chunk) > self._safe or b"\r" in chunk:
-            frames = self._feed(chunk)
-            self._calm = not self._data and not self._event and self._lines.at_rest
-            return frames
-        if chunk.startswith(head) and chunk.find(b"\n", len(head)) == len(chunk) - 2:
+            self._by_line(chunk, frames)
+        elif chunk.startswith(head) and chunk.find(b"\n", len(head)) == len(chunk) - 2:
             return [SseFrame(chunk[len(head) : -2].decode("utf-8", "replace"), self._head_event, self._id)]
-        return self._whole_events(chunk)
+        else:
+            self._whole_events(chunk, frames)
+        return frames
 
-    def _whole_events(self, chunk: bytes) -> list[SseFrame]:
-        """Read a chunk that is just whole events, as most reads are; unusual ones go line by line."""
-        frames: list[SseFrame] = []
+    def _whole_events(self, chunk: bytes, frames: list[SseFrame]) -> None:
+        """Read a chunk that is just whole events, as most reads are; from the first unusual one on, line by line."""
+        pos = 0
         for block in chunk[:-2].split(b"\n\n"):
             first, more, data = block.partition(b"\n")
             if not more and first[:6] == b"data: ":
-                self._head, self._head_event = b"data: ", ""
-                frames.append(SseFrame(from_utf8(first[6:]), "", self._id))
+                self._head, self._head_event, data = b"data: ", "", first
             elif first[:7] == b"event: " and data[:6] == b"data: " and b"\n" not in data:
                 self._head, self._head_event = first + b"\ndata: ", from_utf8(first[7:])
-                frames.append(SseFrame(from_utf8(data[6:]), self._head_event, self._id))
             else:
-                frames += self._feed(block + b"\n\n")
-        return frames
+                self._by_line(chunk[pos:], frames)
+                return
+            frames.append(SseFrame(from_utf8(data[6:]), self._head_event, self._id))
+            pos += len(block) + 2
 
-    def _feed(self, chunk: bytes) -> list[SseFrame]:
-        frames: list[SseFrame] = []
+    def _by_line(self, chunk: bytes, frames: list[SseFrame]) -> None:
+        self._calm = False
         for line in self._lines.feed(chunk):
             if not line:
                 self._end_event(frames)
@@ -84,7 +84,7 @@ class SseDecoder:
                 break
         if not frames:
             self._lines.check()
-        return frames
+        self._calm = not self._data and not self._event and self._lines.at_rest
 
     def finish(self) -> list[SseFrame]:
         """Return the event that the stream left without its blank line, if it has data."""

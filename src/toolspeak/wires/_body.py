@@ -107,9 +107,10 @@ def _parse(body: bytes) -> Json:
 
 def _encoded(value: Json) -> bytes:
     try:
-        return _ENCODE(value)
-    except UnicodeEncodeError:
-        return _ENCODE(_clean(value))
+        try:
+            return _ENCODE(value)
+        except UnicodeEncodeError:
+            return _ENCODE(_clean(value))
     except RecursionError:
         raise BadField("", "the body is nested too deeply") from None
 

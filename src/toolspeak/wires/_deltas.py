@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from toolspeak.errors import BadFrame
 from toolspeak.ir.complaint import Complaint, Problem
-from toolspeak.ir.event import ArgsDelta, CallEnded, CallRejected, CallStarted, Event
+from toolspeak.ir.event import ArgsDelta, CallEnded, CallRejected, CallStarted, Discarded, Event, Why
 from toolspeak.ir.json import Json, JsonObject
 from toolspeak.text.jsonspan import JsonSpan, Status
 from toolspeak.wires._arguments import arguments_text
@@ -18,6 +18,7 @@ from toolspeak.wires._names import Names
 
 MAX_SIZE = 8 * 1024 * 1024
 """Characters of arguments in one response."""
+_LONG_INDEX = 9
 _CALL_SIZE = 1024  # what a call without arguments counts for: a bound for their number, too
 _BLANK = re.compile(r"\s*")
 
@@ -53,6 +54,7 @@ class CallDeltas:
         self._ids = ids
         self._open: dict[_Growing, None] = {}  # in the order in which they started
         self._complete: list[_Growing] = []
+        self._behind: dict[_Growing, None] = {}  # those that something came behind
         self._size = 0
         self._last: _Growing | None = None
         self._by_id: dict[str, _Growing] = {}
@@ -79,10 +81,13 @@ class CallDeltas:
     def finish(self, problem: Problem | None) -> list[Event]:
         """End the calls that are still open; after a `problem`, reject those that it may have cut (P3)."""
         for call in list(self._open):
-            if problem is Problem.DISCONNECTED or (problem is Problem.TRUNCATED and not call.whole):
+            if problem is Problem.DISCONNECTED or (
+                problem is Problem.TRUNCATED and not (call.whole and not call.behind)
+            ):
                 self._reject(call, problem)
             else:
                 self._end(call)
+        self._events += [Discarded(Why.DEBRIS, "".join(call.behind)) for call in self._behind if call.behind]
         return self._told()
 
     def _pause(self) -> None:
@@ -99,9 +104,11 @@ class CallDeltas:
         function = function if isinstance(function, dict) else {}
         name = function.get("name")
         name = name if isinstance(name, str) else ""
-        call = self._call_of(fragment, name)
-        self._name(call, name)
         arguments = function.get("arguments") or ""
+        call = self._call_of(fragment, name, says=bool(name or arguments))
+        if call is None:
+            return
+        self._name(call, name)
         if arguments:
             text = arguments_text(arguments)
             self._count(len(text))
@@ -113,34 +120,35 @@ class CallDeltas:
         if self._size > MAX_SIZE:
             raise BadFrame(f"the arguments of one response have {self._size} characters, at most {MAX_SIZE} are read")
 
-    def _call_of(self, fragment: JsonObject, name: str) -> _Growing:
-        index, id = fragment.get("index"), fragment.get("id")
+    def _call_of(self, fragment: JsonObject, name: str, *, says: bool) -> _Growing | None:
+        index, id = _index(fragment.get("index")), fragment.get("id")
         id = id if isinstance(id, str) else ""
         known = self._by_id.get(id) if id else None
         if known is not None and not _has_another_name(known, name):
             return known
         last = self._last
-        there = self._at_index.get(index) if isinstance(index, int) else None
+        there = self._at_index.get(index) if index is not None else None
         if there is not None and not _is_another(there, id, name):
             return there
-        if last is not None and not id and not name and (index is None or not last.said):
-            return last  # a nameless entry right behind one that has only a name is its continuation
-        return self._new(id, index)
+        if last is not None and not name and _goes_on(last, id, index):
+            return last
+        return self._new(id, index) if says else None
 
-    def _new(self, id: str, index: Json) -> _Growing:
+    def _new(self, id: str, index: int | None) -> _Growing:
         self._count(_CALL_SIZE)
         self._pause()
         call = self._last = _Growing(id)
         self._open[call] = None
         if id:
             self._by_id[id] = call
-        if isinstance(index, int):
+        if index is not None:
             self._at_index[index] = call
         return call
 
     def _name(self, call: _Growing, piece: str) -> None:
         if call.started:
             return
+        self._count(max(0, len(call.name) + len(piece) - _CALL_SIZE))
         if piece != call.name and call.name not in self._names.known:
             call.name += piece
         if call.name in self._names.known:
@@ -168,10 +176,11 @@ class CallDeltas:
     def _look_behind(self, call: _Growing, text: str) -> None:
         """Read what stands behind complete arguments: the same again is dropped, other ones are another call."""
         pos = 0
-        while not _BLANK.fullmatch(text, pos):
+        while pos < len(text) and (call.behind or not _BLANK.fullmatch(text, pos)):
             end = call.behind_span.feed(text, pos)
             if call.behind_span.status is not Status.DONE:
                 call.behind.append(text[pos:])
+                self._behind[call] = None
                 return
             value = "".join((*call.behind, text[pos:end]))
             call.behind, call.behind_span = [], JsonSpan()
@@ -181,6 +190,7 @@ class CallDeltas:
 
     def _split(self, call: _Growing, arguments: str) -> None:
         """Go on with another call in the place of this one, under the same name."""
+        self._count(_CALL_SIZE)
         self._end(call)
         self._open[call] = None
         call.native_id, call.started, call.ended = "", False, False
@@ -198,6 +208,7 @@ class CallDeltas:
         self._start(call)
         if call.behind:
             self._say(call, "".join(call.behind))
+            call.behind = []
         if not "".join(call.said).strip():
             self._say(call, "{}")
         call.ended = True
@@ -207,7 +218,22 @@ class CallDeltas:
     def _reject(self, call: _Growing, problem: Problem) -> None:
         if not call.ended:
             call.ended = True
-            self._events.append(CallRejected(Complaint(problem, call.name), "".join(call.said)))
+            self._events.append(CallRejected(Complaint(problem, call.name), "".join((*call.said, *call.behind))))
+            call.behind = []
+
+
+def _index(value: Json) -> int | None:
+    """Read an index; one server writes it as a string."""
+    if isinstance(value, str) and value.isdecimal() and len(value) < _LONG_INDEX:
+        return int(value)
+    return value if isinstance(value, int) else None
+
+
+def _goes_on(last: _Growing, id: str, index: int | None) -> bool:
+    """Tell whether a nameless fragment continues the last call: behind a bare name, or with no place of its own."""
+    if not id:
+        return index is None or not last.said
+    return index is None and not last.whole
 
 
 def _is_another(there: _Growing, id: str, name: str) -> bool:

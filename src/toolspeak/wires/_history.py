@@ -12,9 +12,8 @@ none, by the tool's name, or by position. One that answers nothing becomes text 
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from itertools import groupby
 
-from toolspeak.ir.message import Call, Message, Part, Result, Role, Text, part_text
+from toolspeak.ir.message import Call, Image, Message, Part, Result, Role, Text, part_text
 
 NO_RESULT = "No result: this call was not executed."
 
@@ -22,39 +21,61 @@ NO_RESULT = "No result: this call was not executed."
 def paired(messages: Iterable[Message]) -> tuple[Message, ...]:
     """Link a history and put it in order; one that is in order comes back as it was."""
     known = linked(messages)
-    called = {part.id for part in _parts(known) if isinstance(part, Call)}
-    answers: dict[str, Result] = {}
-    for part in _parts(known):
-        if isinstance(part, Result) and part.call_id in called:
-            answers.setdefault(part.call_id, part)
+    answers = _answers(known)
     ordered: list[Message] = []
-    for assistant, group in groupby(known, lambda message: message.role is Role.ASSISTANT):
-        if assistant:
-            ordered += _with_results(list(group), answers)
-        else:
-            ordered += _without_results(group, answers)
-    return tuple(ordered)
+    run: list[Message] = []
+    called: set[str] = set()
+    for message in known:
+        if message.role is Role.ASSISTANT:
+            run.append(message)
+            called |= {part.id for part in message.parts if isinstance(part, Call)}
+            continue
+        rest = _without_results(message, answers)
+        if rest or any(isinstance(part, Result) and part.call_id in called for part in message.parts):
+            ordered += (*_with_results(run, answers), *rest)
+            run, called = [], set()
+    return (*ordered, *_with_results(run, answers))
+
+
+def _answers(messages: Iterable[Message]) -> dict[str, Result]:
+    """Find the result of each call: the first that comes behind it."""
+    waiting: set[str] = set()
+    answers: dict[str, Result] = {}
+    for part in _parts(messages):
+        if isinstance(part, Call):
+            waiting.add(part.id)
+        elif isinstance(part, Result) and part.call_id in waiting:
+            waiting.remove(part.call_id)
+            answers[part.call_id] = part
+    return answers
 
 
 def linked(messages: Iterable[Message]) -> tuple[Message, ...]:
     """Give each call an id of its own, and each result the id and name of its call; leave the rest as it is."""
-    linking = _Linking()
-    return tuple(linking.message(message) for message in messages)
+    said = tuple(messages)
+    linking = _Linking({part.call_id for part in _parts(said) if isinstance(part, Result)})
+    return tuple(linking.message(message) for message in said)
 
 
 class _Linking:
     """Walks through a history and remembers which calls still wait for their result."""
 
-    def __init__(self) -> None:
+    def __init__(self, taken: set[str]) -> None:
+        """Take the ids that results have: a call that lost its id must not get one of them."""
+        self._taken = taken
         self._ids: set[str] = set()
         self._answered: set[str] = set()
         self._by_id: dict[str, deque[Call]] = {}
-        self._this_round: dict[tuple[bool, str], deque[Call]] = {}
-        """The calls without an id (True) or all calls (False), by name, and in order under no name."""
-        self._answering = False
+        self._round: dict[tuple[bool, str], deque[Call]] = {}
+        """Of this round, the calls without an id (True) or all calls (False), by name, and in order under no name."""
+        self._last: Role | None = None
+        self._number = 0
 
     def message(self, message: Message) -> Message:
         """Link the parts of one message."""
+        if message.role is Role.ASSISTANT and self._last is not Role.ASSISTANT:
+            self._round = {}  # what is still open can only be answered by its id
+        self._last = message.role
         parts = tuple(self._part(part) for part in message.parts)
         return message if parts == message.parts else replace(message, parts=parts)
 
@@ -64,19 +85,23 @@ class _Linking:
         return self._result(part) if isinstance(part, Result) else part
 
     def _call(self, call: Call) -> Call:
-        if self._answering:  # a new round: what is still open can only be answered by its id
-            self._this_round, self._answering = {}, False
         named = replace(call, id=self._unique(call.id)) if not call.id or call.id in self._ids else call
         self._ids.add(named.id)
         if call.id:
-            self._by_id.setdefault(call.id, deque()).append(named)
+            self._wait_by_id(call.id, named)
         for bare in (False,) if call.id else (False, True):
             for name in ("", call.name):
-                self._this_round.setdefault((bare, name), deque()).append(named)
+                self._round.setdefault((bare, name), deque()).append(named)
         return named
 
+    def _wait_by_id(self, id: str, call: Call) -> None:
+        """Wait for a result; a call of an earlier round with the same id waits in vain."""
+        waiting = self._by_id.get(id)
+        if waiting is None or not self._round.get((False, "")):
+            waiting = self._by_id[id] = deque()
+        waiting.append(call)
+
     def _result(self, result: Result) -> Result:
-        self._answering = True
         call = self._find(result)
         if call is None:
             return result
@@ -86,10 +111,12 @@ class _Linking:
 
     def _find(self, result: Result) -> Call | None:
         """Find the call by its id; where one of the two has none, by name, else by position."""
-        bare = bool(result.call_id)
-        by_id = self._first(self._by_id.get(result.call_id)) if bare else None
-        by_name = self._first(self._this_round.get((bare, result.name)))
-        return by_id or by_name or self._first(self._this_round.get((bare, "")))
+        keys = [(True, result.name), (False, result.name), (True, ""), (False, "")]
+        if result.call_id:
+            keys = [(True, result.name), (True, "")]
+            if (call := self._first(self._by_id.get(result.call_id))) is not None:
+                return call
+        return next(filter(None, (self._first(self._round.get(key)) for key in keys)), None)
 
     def _first(self, calls: deque[Call] | None) -> Call | None:
         while calls:
@@ -99,9 +126,8 @@ class _Linking:
         return None
 
     def _unique(self, id: str) -> str:
-        number = len(self._ids)
-        while (name := f"{id or 'call'}_{number}") in self._ids:
-            number += 1
+        while (name := f"{id or 'call'}_{self._number}") in self._ids or name in self._taken:
+            self._number += 1
         return name
 
 
@@ -135,19 +161,20 @@ def _missing(call: Call) -> Result:
     return Result(call.id, (Text(NO_RESULT),), call.name, is_error=True)
 
 
-def _without_results(messages: Iterable[Message], answers: dict[str, Result]) -> Iterator[Message]:
-    """Write what others said; results stand behind their calls already, and those of no call become text."""
-    for message in messages:
-        parts = tuple(
-            _as_text(part) if isinstance(part, Result) else part
-            for part in message.parts
-            if not (isinstance(part, Result) and answers.get(part.call_id) is part)
-        )
-        if parts == message.parts:
-            yield message
-        elif parts:
-            yield replace(message, role=Role.USER if message.role is Role.TOOL else message.role, parts=parts)
+def _without_results(message: Message, answers: dict[str, Result]) -> list[Message]:
+    """Take out the results, which are written behind their calls; those of no call become text of the user."""
+    parts = tuple(piece for part in message.parts for piece in _unless_used(part, answers))
+    if parts == message.parts:
+        return [message]
+    role = Role.USER if message.role is Role.TOOL else message.role
+    return [replace(message, role=role, parts=parts)] if parts else []
 
 
-def _as_text(result: Result) -> Text:
-    return Text(f"[result of {result.name or 'a call'} {result.call_id}]\n" + "\n".join(map(part_text, result.content)))
+def _unless_used(part: Part, answers: dict[str, Result]) -> tuple[Part, ...]:
+    if not isinstance(part, Result):
+        return (part,)
+    if answers.get(part.call_id) is part:
+        return ()
+    images = [piece for piece in part.content if isinstance(piece, Image)]
+    said = "\n".join(part_text(piece) for piece in part.content if not isinstance(piece, Image))
+    return (Text(f"[result of {part.name or 'a call'} {part.call_id}]\n{said}"), *images)

@@ -23,7 +23,7 @@ class FreshIds:
 
     def __init__(self, request: Request, fresh: Iterator[str]) -> None:
         """Take the ids that are in use already, and a source of new ones."""
-        self._taken = {call.id for call in calls_in(request.messages)}
+        self._taken = {id for message in request.messages for part in message.parts for id in _ids_of(part)}
         self._fresh = fresh
 
     def take(self, wanted: str) -> str:
@@ -69,6 +69,12 @@ def _hashed(id: str, form: IdForm, taken: set[str]) -> str:
         new = digest[:9] if form is IdForm.MISTRAL else f"call_{digest[:24]}"
         tries += 1
     return new
+
+
+def _ids_of(part: Part) -> tuple[str, ...]:
+    if isinstance(part, Call):
+        return (part.id,)
+    return (part.call_id,) if isinstance(part, Result) else ()
 
 
 def _renamed(part: Part, renamed: dict[str, str]) -> Part:

@@ -24,17 +24,21 @@ class Names:
         self._longest: Final = longest
         self._legal: Final = _LETTER_FIRST if letter_first else _LEGAL
         self._back: dict[str, str] = {}
-        self.known: Final = frozenset(self.out(name) for name in names)
+        self._given: Final = frozenset(names)
+        self.known: Final = frozenset(self.out(name) for name in self._given)
         """The tools' names as the upstream knows them."""
 
     def out(self, name: str) -> str:
         """Return the name for the upstream."""
         if len(name) <= self._longest and self._legal.fullmatch(name):
             return name
-        digits = sha256(name.encode("utf-8", "replace")).hexdigest()[:_DIGITS]
+        digits = sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
         stem = _ILLEGAL.sub("_", name)
         stem = stem if self._legal.match(stem) else f"_{stem}"
-        alias = f"{stem[: self._longest - _DIGITS - 1]}_{digits}"
+        alias = f"{stem[: self._longest - _DIGITS - 1]}_{digits[:_DIGITS]}"
+        while alias in self._given:  # somebody means it: take other digits
+            digits = digits[1:]
+            alias = f"{stem[: self._longest - _DIGITS - 1]}_{digits[:_DIGITS]}"
         self._back[alias] = name
         return alias
 

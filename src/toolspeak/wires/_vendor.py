@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from toolspeak.ir.json import JsonObject
 from toolspeak.ir.message import Opaque, Part, Result, ResultPart
 from toolspeak.ir.request import Request
+from toolspeak.ir.tool import Tool
 from toolspeak.ir.vendor import Vendor
 
 
@@ -28,10 +29,12 @@ def foreign(request: Request, wire: str) -> tuple[str, ...]:
             names |= {*_named(part, wire)}
             for piece in part.content if isinstance(part, Result) else ():
                 names |= {*_named(piece, wire)}
+    for tool in request.tools:
+        names |= {*_named(tool, wire)}
     return tuple(sorted(names))
 
 
-def _named(part: Part | ResultPart, wire: str) -> Iterator[str]:
+def _named(part: Part | ResultPart | Tool, wire: str) -> Iterator[str]:
     """Name a part that is lost, or the one field that people pay for; the others are marks for the way back."""
     if part.vendor is None or part.vendor.wire == wire:
         return

@@ -514,3 +514,19 @@ def test_a_comment_is_a_keep_alive() -> None:
 @given(st.text())
 def test_no_comment_becomes_an_event(text: str) -> None:
     assert decode(sse_comment(text) + b"data: a\n\n") == [SseFrame("a")]
+
+
+def test_a_decoder_that_broke_a_limit_stays_dead_p7() -> None:
+    decoder = SseDecoder(FrameLimits(line_bytes=10))
+    assert len(decoder.feed(b"data: x\n\n")) == 1
+    for chunk in (b"data: 12345\n\n", b"data: d\n\n"):
+        with pytest.raises(BadFrame):
+            decoder.feed(chunk)
+
+
+def test_what_came_before_a_broken_limit_is_still_given_out_p7() -> None:
+    decoder = SseDecoder(FrameLimits(event_lines=1))
+    decoder.feed(b"data: x\n\n")
+    assert [frame.data for frame in decoder.feed(b"data: a\n\ndata: b\ndata: c\n\n")] == ["a"]
+    with pytest.raises(BadFrame):
+        decoder.feed(b"data: d\n\n")

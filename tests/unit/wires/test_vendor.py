@@ -1,0 +1,114 @@
+"""What vendors add and what is lost on another wire, how they count tokens, and how their streams break (P6)."""
+
+import pytest
+
+from toolspeak.errors import BadFrame
+from toolspeak.ir.failure import Failure, FailureKind
+from toolspeak.ir.json import Json
+from toolspeak.ir.message import Message, Opaque, Result, Role, Text
+from toolspeak.ir.request import Request
+from toolspeak.ir.vendor import Vendor
+from toolspeak.wires._breaks import CUT_OFF, ENDED_IN_ERROR, http_status, unreadable
+from toolspeak.wires._counts import count, inner
+from toolspeak.wires._failures import status_of
+from toolspeak.wires._vendor import foreign, is_own, own
+
+
+def of(wire: str, *keys: str) -> Vendor:
+    return Vendor(wire, dict.fromkeys(keys, 1))
+
+
+# What goes along on the same wire only
+
+
+def test_a_wire_sees_its_own_fields_only() -> None:
+    assert own(of("a", "x"), "a") == {"x": 1}
+    assert own(of("a", "x"), "b") == {}
+    assert own(None, "a") == {}
+
+
+def test_a_wire_can_write_its_own_parts_only() -> None:
+    part = Opaque(of("a", "type"), "audio")
+    assert is_own(part, "a")
+    assert not is_own(part, "b")
+
+
+REQUEST = Request(
+    "m",
+    (
+        Message(Role.USER, (Text("t", of("a", "cache_control")), Opaque(of("a", "type"), "audio"), Text("u"))),
+        Message(Role.ASSISTANT, (Text("t", of("a", "cache_control")), Opaque(of("a", "type"), "audio"))),
+        Message(Role.TOOL, (Result("c", (Text("x"), Opaque(of("a", "type"), "document"))),)),
+    ),
+    extra={"a": {"service_tier": "x", "user": None}},
+)
+
+
+def test_on_another_wire_every_loss_is_named_once_and_in_order() -> None:
+    keys = ["audio", "cache_control", "document", "service_tier", "user"]
+    assert foreign(REQUEST, "b") == tuple(f"a: {key}" for key in keys)
+
+
+def test_a_loss_inside_a_result_is_named() -> None:
+    pieces = (Text("x", of("a", "cache_control")),)
+    request = Request("m", (Message(Role.TOOL, (Result("c", pieces),)),), extra={"a": {}})
+    assert foreign(request, "b") == ("a: cache_control",)
+
+
+def test_on_the_same_wire_nothing_is_lost() -> None:
+    assert foreign(REQUEST, "a") == ()
+    assert foreign(Request("m", ()), "a") == ()
+
+
+def test_of_several_wires_only_the_others_lose() -> None:
+    request = Request("m", (), extra={"a": {"x": 1}, "b": {"y": 1}, "c": {}})
+    assert foreign(request, "a") == ("b: y",)
+    assert foreign(request, "c") == ("a: x", "b: y")
+
+
+# Numbers of tokens
+
+
+@pytest.mark.parametrize(
+    ("value", "tokens"),
+    [(0, 0), (7, 7), (7.9, 7), (-1, 0), (None, 0), ("7", 0), (True, 0), ([7], 0), ({}, 0), (10**30, 10**30)],
+)
+def test_what_is_no_number_of_tokens_counts_as_none(value: Json, tokens: int) -> None:
+    assert count({"tokens": value}, "tokens") == tokens
+
+
+def test_missing_counts_as_none() -> None:
+    assert count({}, "tokens") == 0
+    assert inner({}, "details") == {}
+
+
+@pytest.mark.parametrize("value", [None, 5, "x", [], True])
+def test_what_is_no_object_inside_is_an_empty_one(value: Json) -> None:
+    assert inner({"details": value}, "details") == {}
+    assert inner({"details": {"x": value}}, "details") == {"x": value}
+
+
+# How streams break
+
+
+def test_a_stream_that_breaks_is_a_failure_of_the_upstream_p6() -> None:
+    assert (CUT_OFF.kind, http_status(CUT_OFF)) == (FailureKind.DISCONNECTED, 502)
+    assert (ENDED_IN_ERROR.kind, http_status(ENDED_IN_ERROR)) == (FailureKind.OTHER, 502)
+
+
+def test_bytes_that_cannot_be_read_say_why_p6() -> None:
+    failure = unreadable(BadFrame("line_bytes 11 is over the limit"))
+    assert failure.message == "the upstream's answer cannot be read: line_bytes 11 is over the limit"
+    assert http_status(failure) == 502
+
+
+@pytest.mark.parametrize("status", [400, 401, 418, 429, 500, 503, 599])
+def test_an_error_keeps_the_upstreams_status(status: int) -> None:
+    assert http_status(Failure(FailureKind.OTHER, "m", status)) == status
+
+
+@pytest.mark.parametrize("status", [0, 200, 302, 399, 600, -1])
+@pytest.mark.parametrize("kind", FailureKind)
+def test_a_status_that_is_no_error_is_replaced_by_that_of_the_kind_p6(kind: FailureKind, status: int) -> None:
+    assert http_status(Failure(kind, "m", status)) == status_of(kind)
+    assert 400 <= status_of(kind) < 600
