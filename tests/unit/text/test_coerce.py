@@ -8,6 +8,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from tests.timing import BAR, growth
 from toolspeak.errors import BadJson
 from toolspeak.ir.fix import Fix
 from toolspeak.ir.json import Json, JsonObject
@@ -509,7 +510,7 @@ def test_no_circle_of_references_hangs_coercion_p8(schema: JsonObject) -> None:
     for value in values:
         coerce_arguments(value, schema)
         typed(value if isinstance(value, str) else dump(value), schema)
-    assert time.process_time() - start < 3
+    assert time.process_time() - start < 6
 
 
 def test_nesting_is_followed_to_64_levels_p7() -> None:
@@ -539,26 +540,21 @@ def test_nesting_is_followed_to_64_levels_p7() -> None:
 )
 @pytest.mark.parametrize("as_text", [False, True])
 def test_coercion_is_linear_p8(schema: JsonObject, item: Json, as_text: bool) -> None:
-    def seconds(size: int) -> float:
+    def value(size: int) -> Json:
         values: Json = [item] * (size // len(dump(item)))
-        value = dump(values) if as_text else values
-        start = time.process_time()
-        coerce(value, {"type": "array", **schema})
-        return time.process_time() - start
+        return dump(values) if as_text else values
 
-    assert any(seconds(200_000) / seconds(100_000) < 2.5 for _ in range(4))
+    assert growth(lambda value: coerce(value, {"type": "array", **schema}), value(100_000), value(200_000)) < BAR
 
 
 @pytest.mark.parametrize("character", ["9", "[", "{", '"', "\\", " ", "-", "a", "[1,"])
 def test_long_texts_are_read_in_linear_time_p8(character: str) -> None:
     schema: JsonObject = {"type": ["integer", "number", "boolean", "null", "array", "object"]}
 
-    def seconds(size: int) -> float:
-        text = character * (size // len(character))
-        start = time.process_time()
+    def read(text: str) -> None:
         for _ in range(5):
             coerce(text, schema)
             typed(text, schema)
-        return time.process_time() - start
 
-    assert any(seconds(200_000) / max(seconds(100_000), 0.001) < 2.5 for _ in range(4))
+    small, large = (character * (size // len(character)) for size in (100_000, 200_000))
+    assert growth(read, small, large) < BAR

@@ -1,11 +1,10 @@
 """Newline-delimited JSON: lines, invisible chunking, limits (P7), linear time (P8)."""
 
-import time
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.timing import BAR, growth
 from toolspeak.errors import BadFrame, BadRequest
 from toolspeak.text.lines import FrameLimits
 from toolspeak.text.ndjson import NDJSON_LIMITS, NdjsonDecoder, ndjson_line
@@ -96,23 +95,10 @@ def test_what_came_before_a_breach_is_delivered_and_then_every_call_refuses() ->
         decoder.finish()
 
 
-def cost(chunks: list[bytes]) -> float:
-    """Return the processor time for these chunks."""
-    started = time.process_time()
-    decode(*chunks)
-    return time.process_time() - started
-
-
-def growth(small: list[bytes], large: list[bytes]) -> float:
-    """Return how much more the large input costs: best of five each, in turns, so that both see the same load."""
-    rounds = [(cost(small), cost(large)) for _ in range(5)]
-    return min(after for _, after in rounds) / min(before for before, _ in rounds)
-
-
 @pytest.mark.parametrize("unit", [b"x", b" ", b"\n", b"\r", b"1\n"])
 def test_p8_twice_the_bytes_cost_about_twice_the_time(unit: bytes) -> None:
     small, large = (pieces(unit * (size // len(unit)), 8) for size in (100_000, 200_000))
-    assert any(growth(small, large) < 2.5 for _ in range(3))  # a busy machine only ever adds time
+    assert growth(lambda chunks: decode(*chunks), small, large) < BAR
 
 
 def test_a_text_is_written_as_one_line() -> None:

@@ -1,8 +1,6 @@
 """Repair: the corpus' bodies, nothing invented (P2), nothing completed (P3), limits (P7), linear time (P8)."""
 
-import gc
 import json
-import time
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -10,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.timing import BAR, growth
 from toolspeak.errors import BadJson
 from toolspeak.ir.fix import Fix
 from toolspeak.ir.json import Json
@@ -370,26 +369,11 @@ READERS: dict[str, Callable[[str], object]] = {
 }
 
 
-def cost(run: Callable[[str], object], text: str) -> float:
-    start = time.process_time()
-    with suppress(BadJson):
-        run(text)
-    return time.process_time() - start
-
-
 @pytest.mark.parametrize("reader", READERS)
 @pytest.mark.parametrize("storm", STORMS)
 def test_twice_the_text_costs_twice_the_time(storm: str, reader: str) -> None:
-    once, twice = STORMS[storm](100_000), STORMS[storm](200_000)
-    ratios: list[float] = []
-    gc.collect()
-    gc.disable()
-    try:
-        for _ in range(15):  # a busy machine gets more than five tries; a square would fail them all
-            before, double, after = (cost(READERS[reader], text) for text in (once, twice, once))
-            ratios.append(double / max(min(before, after), 0.001))
-            if len(ratios) >= 3 and min(ratios) < 2.5:
-                return
-    finally:
-        gc.enable()
-    pytest.fail(f"ratios {ratios}")
+    def read(text: str) -> None:
+        with suppress(BadJson):
+            READERS[reader](text)
+
+    assert growth(read, STORMS[storm](100_000), STORMS[storm](200_000)) < BAR

@@ -1,12 +1,12 @@
 """Server-sent events: the standard's rules, invisible chunking, limits (P7), linear time (P8)."""
 
-import time
 import tracemalloc
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.timing import BAR, growth
 from toolspeak.errors import BadFrame, BadRequest
 from toolspeak.text.lines import FrameLimits, Lines
 from toolspeak.text.sse import SSE_LIMITS, SseDecoder, SseFrame, sse_comment, sse_event
@@ -449,29 +449,16 @@ def test_p7_an_unfinished_line_in_tiny_chunks_costs_little_more_than_its_bytes()
 # Time
 
 
-def cost(chunks: list[bytes]) -> float:
-    """Return the processor time for these chunks."""
-    started = time.process_time()
-    decode(*chunks)
-    return time.process_time() - started
-
-
-def growth(small: list[bytes], large: list[bytes]) -> float:
-    """Return how much more the large input costs: best of five each, in turns, so that both see the same load."""
-    rounds = [(cost(small), cost(large)) for _ in range(5)]
-    return min(after for _, after in rounds) / min(before for before, _ in rounds)
-
-
 @pytest.mark.parametrize("unit", [b"x", b":", b"\n", b"\r", b"\n\r", b"data:\n", b"data: a\n\n", b"\xf0"])
 def test_p8_twice_the_bytes_cost_about_twice_the_time(unit: bytes) -> None:
     small, large = (pieces(unit * (size // len(unit)), 8) for size in (100_000, 200_000))
-    assert any(growth(small, large) < 2.5 for _ in range(3))  # a busy machine only ever adds time
+    assert growth(lambda chunks: decode(*chunks), small, large) < BAR
 
 
 @pytest.mark.parametrize("event", [b"data: a\n\n", b"event: x\ndata: a\n\n", b"id: 1\ndata: a\n\n", b"\n\n"])
 def test_p8_twice_the_whole_events_in_a_chunk_cost_about_twice_the_time(event: bytes) -> None:
     small, large = ([b"data: first\n\n", event * count] for count in (20_000, 40_000))
-    assert any(growth(small, large) < 2.5 for _ in range(3))
+    assert growth(lambda chunks: decode(*chunks), small, large) < BAR
 
 
 # Writing

@@ -1,11 +1,10 @@
 """Which tool a name means (CHK-2): exact, then namespaces, then case and separators, then a suffix."""
 
-import time
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.timing import quickest
 from toolspeak.ir.complaint import Problem
 from toolspeak.ir.fix import Fix
 from toolspeak.toolset.names import LONGEST_NAME, Match, NameIndex, find
@@ -156,7 +155,5 @@ def test_every_name_finds_itself(names: list[str]) -> None:
 )
 def test_a_hostile_name_costs_nothing_p8(name: str) -> None:
     index = NameIndex(["shell", "mcp__fs__read_file"])
-    start = time.process_time()
-    for _ in range(100):
-        assert find(name, index).tool is None
-    assert time.process_time() - start < 1
+    assert find(name, index).tool is None
+    assert quickest(lambda: find(name, index)) < 0.01

@@ -1,10 +1,10 @@
 """Tool sets: names and arguments of calls, as real models get them wrong (CHK-2, CHK-3), and limits (P7)."""
 
-import time
 from collections.abc import Callable
 
 import pytest
 
+from tests.timing import BAR, growth
 from toolspeak.errors import BadRequest, BadSchema, UnknownName
 from toolspeak.ir.complaint import Problem
 from toolspeak.ir.fix import Fix
@@ -324,10 +324,8 @@ def test_only_called_tools_are_compiled() -> None:
     "item", [{"oldText": "some words", "newText": "other words"}, '{"oldText": "some words", "newText": "other words"}']
 )
 def test_fitting_is_linear_p8(item: Json) -> None:
-    def seconds(size: int) -> float:
-        value: Json = {"path": "x", "edits": [item] * (size // 50)}
-        start = time.process_time()
-        assert SET.fit("edit", value).problems == ()
-        return time.process_time() - start
+    def value(size: int) -> Json:
+        return {"path": "x", "edits": [item] * (size // 50)}
 
-    assert any(seconds(200_000) / seconds(100_000) < 2.5 for _ in range(4))
+    assert SET.fit("edit", value(100_000)).problems == ()
+    assert growth(lambda value: SET.fit("edit", value), value(100_000), value(200_000)) < BAR

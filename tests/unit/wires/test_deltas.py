@@ -1,8 +1,6 @@
 """Fragments of native calls: what belongs together, what is another call, what was cut (P3), limits (P7), time (P8)."""
 
-import gc
 import json
-import time
 from collections.abc import Callable, Iterator
 from itertools import count
 
@@ -10,6 +8,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from tests.timing import BAR, growth
 from toolspeak.errors import BadFrame
 from toolspeak.ir.complaint import Complaint, Problem
 from toolspeak.ir.event import ArgsDelta, CallEnded, CallRejected, CallStarted, Discarded, Event, Why
@@ -377,23 +376,6 @@ def test_what_comes_again_counts_too_p7() -> None:
 # Time
 
 
-def cost(make: Callable[[int], list[JsonObject]], size: int) -> float:
-    """Return the processor time; what other tests left to the garbage collector does not count."""
-    fragments = make(size)
-    gc.disable()
-    started = time.process_time()
-    events_of(*fragments)
-    taken = time.process_time() - started
-    gc.enable()
-    return taken
-
-
-def growth(make: Callable[[int], list[JsonObject]], size: int) -> float:
-    """Return how much more twice the size costs: best of two each, in turns, so that both see the same load."""
-    rounds = [(cost(make, size), cost(make, 2 * size)) for _ in range(2)]
-    return min(after for _, after in rounds) / min(before for before, _ in rounds)
-
-
 def one_call_in_pieces(size: int) -> list[JsonObject]:
     return [piece('{"x":"', "f", index=0), *(piece("xx", index=0) for _ in range(size)), piece('"}', index=0)]
 
@@ -432,4 +414,4 @@ def open_calls(size: int) -> list[JsonObject]:
     ],
 )
 def test_twice_the_fragments_cost_about_twice_the_time_p8(make: Callable[[int], list[JsonObject]]) -> None:
-    assert any(growth(make, 10_000) < 2.5 for _ in range(3))  # a busy machine only ever adds time
+    assert growth(lambda fragments: events_of(*fragments), make(10_000), make(20_000)) < BAR

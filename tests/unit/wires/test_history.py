@@ -1,8 +1,6 @@
 """Histories put in order: every call answered right behind it, once; nothing lost; linear time (P8)."""
 
-import gc
 import json
-import time
 from collections.abc import Callable
 from itertools import groupby
 from pathlib import Path
@@ -12,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.timing import BAR, growth
 from toolspeak.ir.message import Call, Image, Message, Part, Reasoning, Result, Role, Text
 from toolspeak.ir.quirks import QUIRKS, IdForm, Quirks
 from toolspeak.ir.request import Request
@@ -449,22 +448,6 @@ def one_long_run_with_results_of_no_call(size: int) -> History:
     return [assistant(call(f"c{n}")) for n in range(size // 2)] + [tool(result(f"z{n}")) for n in range(size // 2)]
 
 
-def cost(history: History) -> float:
-    """Return the processor time; what other tests left to the garbage collector does not count."""
-    gc.disable()
-    started = time.process_time()
-    paired(history)
-    taken = time.process_time() - started
-    gc.enable()
-    return taken
-
-
-def growth(small: History, large: History) -> float:
-    """Return how much more the large history costs: best of two each, in turns, so that both see the same load."""
-    taken = [(cost(small), cost(large)) for _ in range(2)]
-    return min(after for _, after in taken) / min(before for before, _ in taken)
-
-
 @pytest.mark.parametrize(
     "make",
     [
@@ -477,5 +460,4 @@ def growth(small: History, large: History) -> float:
     ],
 )
 def test_twice_the_messages_cost_about_twice_the_time_p8(make: Callable[[int], History]) -> None:
-    small, large = make(10_000), make(20_000)
-    assert any(growth(small, large) < 2.5 for _ in range(3))  # a busy machine only ever adds time
+    assert growth(paired, make(10_000), make(20_000)) < BAR

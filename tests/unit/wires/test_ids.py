@@ -1,15 +1,14 @@
 """Ids of calls (WIRE-6): never one that is in use, maps one to one that stay the same while the history grows."""
 
-import gc
 import re
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import chain, count
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.timing import BAR, growth
 from toolspeak.ir.message import Call, Message, Part, Result, Role, Text
 from toolspeak.ir.quirks import IdForm
 from toolspeak.ir.request import Request
@@ -196,27 +195,11 @@ def test_the_id_of_a_result_of_no_call_stays() -> None:
 # Time
 
 
-def cost(use: Callable[[int], object], size: int) -> float:
-    """Return the processor time; what other tests left to the garbage collector does not count."""
-    gc.disable()
-    started = time.process_time()
-    use(size)
-    taken = time.process_time() - started
-    gc.enable()
-    return taken
-
-
-def growth(use: Callable[[int], object], size: int) -> float:
-    """Return how much more twice the size costs: best of two each, in turns, so that both see the same load."""
-    rounds = [(cost(use, size), cost(use, 2 * size)) for _ in range(2)]
-    return min(after for _, after in rounds) / min(before for before, _ in rounds)
-
-
 @pytest.mark.parametrize("form", IdForm)
 def test_twice_the_calls_cost_about_twice_the_time_p8(form: IdForm) -> None:
     size = 80_000 if form is IdForm.KIMI else 10_000
     calls = [call(f"call.{number}") for number in range(2 * size)]
-    assert any(growth(lambda most: id_map(calls[:most], form), size) < 2.5 for _ in range(3))  # noise only adds time
+    assert growth(lambda most: id_map(calls[:most], form), size, 2 * size) < BAR
 
 
 def test_twice_the_fresh_ids_cost_about_twice_the_time_p8() -> None:
@@ -225,7 +208,7 @@ def test_twice_the_fresh_ids_cost_about_twice_the_time_p8() -> None:
         for _ in range(size):
             ids.take("call_0")
 
-    assert any(growth(take, 20_000) < 2.5 for _ in range(3))
+    assert growth(take, 20_000, 40_000) < BAR
 
 
 def test_ids_of_results_are_in_use_too_id_003() -> None:

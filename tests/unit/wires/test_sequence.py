@@ -1,7 +1,5 @@
 """Calls one after the other: nothing lost, never two open, what is in sequence passes at once, linear time (P8)."""
 
-import gc
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable
 
@@ -9,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.timing import BAR, growth
 from toolspeak.ir.complaint import Complaint, Problem
 from toolspeak.ir.event import (
     ArgsDelta,
@@ -185,23 +184,6 @@ def never_ended(size: int) -> list[Event]:
     return [*(start(f"c{number}") for number in range(size)), END]
 
 
-def cost(events: list[Event]) -> float:
-    """Return the processor time; what other tests left to the garbage collector does not count."""
-    gc.disable()
-    started = time.process_time()
-    sequenced(events)
-    taken = time.process_time() - started
-    gc.enable()
-    return taken
-
-
-def growth(small: list[Event], large: list[Event]) -> float:
-    """Return how much more the large stream costs: best of two each, in turns, so that both see the same load."""
-    rounds = [(cost(small), cost(large)) for _ in range(2)]
-    return min(after for _, after in rounds) / min(before for before, _ in rounds)
-
-
 @pytest.mark.parametrize("make", [interleaved, text_in_a_call, never_ended])
 def test_twice_the_events_cost_about_twice_the_time_p8(make: Callable[[int], list[Event]]) -> None:
-    small, large = make(40_000), make(80_000)
-    assert any(growth(small, large) < 2.5 for _ in range(3))  # a busy machine only ever adds time
+    assert growth(sequenced, make(40_000), make(80_000)) < BAR

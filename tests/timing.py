@@ -1,0 +1,43 @@
+"""Twice the input, at most 2.5 times the time (P8), told on a busy machine.
+
+Other work on the machine only ever adds time: the best of several measurements of each size counts, taken in turns so
+that both see the same load. A function whose cost is a square fails however often it is tried.
+"""
+
+import gc
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+Input = TypeVar("Input")
+
+BAR = 2.5
+TRIES = 25
+
+
+def growth(run: Callable[[Input], object], small: Input, large: Input) -> float:
+    """Return how much more the large input costs; done as soon as that is under the bar."""
+    best_small = best_large = float("inf")
+    for _ in range(TRIES):
+        best_small = min(best_small, cost(run, small))
+        best_large = min(best_large, cost(run, large))
+        if best_large < BAR * max(best_small, 0.001):
+            break
+    return best_large / max(best_small, 0.001)
+
+
+def cost(run: Callable[[Input], object], what: Input) -> float:
+    """Return the processor time; what other tests left to the garbage collector does not count."""
+    gc.collect()
+    gc.disable()
+    started = time.process_time()
+    try:
+        run(what)
+    finally:
+        gc.enable()
+    return time.process_time() - started
+
+
+def quickest(run: Callable[[], object], tries: int = 5) -> float:
+    """Return the best processor time of several tries."""
+    return min(cost(lambda _: run(), None) for _ in range(tries))
