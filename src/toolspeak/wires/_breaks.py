@@ -2,6 +2,9 @@
 
 from typing import Final
 
+import msgspec
+
+from toolspeak.ir.event import StopReason
 from toolspeak.ir.failure import Failure, FailureKind
 from toolspeak.wires._failures import status_of
 
@@ -9,6 +12,10 @@ CUT_OFF: Final = Failure(
     FailureKind.DISCONNECTED, "the upstream closed the connection before its answer was complete", 502
 )
 ENDED_IN_ERROR: Final = Failure(FailureKind.OTHER, "the upstream ended its answer with an error", 502)
+CUTS: Final = (StopReason.LENGTH, StopReason.FILTER)
+"""The ends that can come in the middle of a call."""
+UNREADABLE: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+"""What is raised where bytes are not the JSON that they should be."""
 _ERRORS: Final = range(400, 600)
 
 

@@ -10,19 +10,19 @@ from typing import Any
 import msgspec
 
 from toolspeak.errors import BadFrame
-from toolspeak.ir.complaint import Problem
-from toolspeak.ir.event import Event, Failed, Finished, ReasoningDelta, StopReason, TextDelta
+from toolspeak.ir.event import Event, ReasoningDelta, StopReason, TextDelta
 from toolspeak.ir.failure import Failure
-from toolspeak.ir.json import Json, JsonObject
+from toolspeak.ir.json import Json
 from toolspeak.ir.request import Request
 from toolspeak.text.sse import SseDecoder, SseFrame
-from toolspeak.wires._breaks import CUT_OFF, unreadable
+from toolspeak.wires._answer import Answer, AnswerDecoder
+from toolspeak.wires._breaks import CUT_OFF, UNREADABLE
 from toolspeak.wires._failures import read_failure
 from toolspeak.wires._ids import FreshIds
 from toolspeak.wires.anthropic.builtins import member_name
 from toolspeak.wires.anthropic.call_blocks import CallBlocks
 from toolspeak.wires.anthropic.outgoing import names_of
-from toolspeak.wires.anthropic.words import CUTS, REDACTED, STOPS, merged_counts, sealed, usage_of
+from toolspeak.wires.anthropic.words import REDACTED, STOPS, merged_counts, sealed, usage_of
 
 
 class _Delta(msgspec.Struct):
@@ -76,76 +76,39 @@ _EVENT = msgspec.json.Decoder(_Event).decode
 _WHOLE = msgspec.json.Decoder(_Whole).decode
 _TYPE = msgspec.json.Decoder(_Type).decode
 _TEXT = msgspec.json.Decoder(str).decode
-_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 _NAMED = frozenset({"content_block_start", "content_block_delta", "message_delta"})
 """The events that must have the shape that we know."""
 
 
-class MessagesDecoder:
-    """Reads one streamed answer."""
+class _Reader:
+    """Reads one answer."""
 
     def __init__(self, request: Request, ids: Iterator[str]) -> None:
-        """Take the request as it was sent, and ids for calls that come without a usable one."""
-        self._frames = SseDecoder()
         self._calls = CallBlocks(names_of(request), FreshIds(request, ids))
-        self._stop: StopReason | None = None
-        self._stop_sequence = ""
-        self._counts: JsonObject = {}
-        self._began = self._closed = self._over = False
+        self._began = False
+        self.answer = Answer(self._calls, usage_of)
 
-    def feed(self, chunk: bytes) -> list[Event]:
-        """Return the events that this chunk completes."""
-        events: list[Event] = []
-        try:
-            for frame in self._frames.feed(chunk):
-                self._frame(frame, events)
-        except BadFrame as error:
-            self._fail(unreadable(error), events)
-        return events
-
-    def finish(self) -> list[Event]:
-        """Return what the end of the bytes means: without a stop reason it is a broken connection (P3, P6)."""
-        events: list[Event] = []
-        self._closed = True
-        try:
-            for frame in self._frames.finish():
-                self._frame(frame, events)
-        except BadFrame as error:
-            self._fail(unreadable(error), events)
-        if self._stop is None:
-            self._fail(CUT_OFF, events)
-        self._end(events)
-        return events
-
-    def whole(self, body: bytes) -> list[Event]:
+    def whole(self, body: bytes, events: list[Event]) -> None:
         """Read an answer that came in one piece."""
-        events: list[Event] = []
-        try:
-            self._body(_WHOLE(body), body, events)
-        except (*_UNREADABLE, BadFrame) as error:
-            self._fail(unreadable(error), events)
-        return events
-
-    def _body(self, body: _Whole, data: bytes, events: list[Event]) -> None:
-        if body.content is None or body.error is not None:
-            self._fail(read_failure(200, data), events)
+        answer = _WHOLE(body)
+        if answer.content is None or answer.error is not None:
+            self.answer.fail(read_failure(200, body), events)
             return
-        for index, block in enumerate(body.content):
+        for index, block in enumerate(answer.content):
             self._block_start(index, block, events)
             events += self._calls.stop(index)
-        self._stopped(body.stop_reason, body.stop_sequence)
-        self._counts = merged_counts(self._counts, body.usage)
-        self._end(events)
+        self._stopped(answer.stop_reason, answer.stop_sequence)
+        self._count(answer.usage)
+        self.answer.end(events)
 
-    def _frame(self, frame: SseFrame, events: list[Event]) -> None:
-        if self._over:
-            return
+    def frame(self, frame: SseFrame, events: list[Event]) -> None:
+        """Read one event."""
         if frame.data == "[DONE]":
             self._message_stop(events)
             return
         try:
             event = _EVENT(frame.data)
-        except _UNREADABLE as error:
+        except UNREADABLE as error:
             self._odd(frame, error, events)
             return
         delta = event.delta
@@ -159,19 +122,18 @@ class MessagesDecoder:
         """Take a frame whose shape is not known: an error, or an event that may be passed over."""
         try:
             known = _TYPE(frame.data)
-        except _UNREADABLE:
-            self._fail(CUT_OFF if self._closed else unreadable(error), events)
-            return
+        except UNREADABLE:
+            raise error from None
         kind = known.type if isinstance(known.type, str) else frame.event
         if kind == "error" or known.error is not None:
-            self._fail(_failure(frame), events)
+            self.answer.fail(_failure(frame), events)
         elif kind in _NAMED:
-            self._fail(unreadable(error), events)
+            raise BadFrame(str(error)) from None
 
     def _event(self, event: _Event, frame: SseFrame, events: list[Event]) -> None:
         kind = event.type if isinstance(event.type, str) else frame.event
         if kind == "error" or event.error is not None:
-            self._fail(_failure(frame), events)
+            self.answer.fail(_failure(frame), events)
         elif kind == "content_block_delta" and event.delta is not None:
             self._delta(_index(event.index), event.delta, events)
         elif kind == "content_block_start" and event.content_block is not None:
@@ -179,11 +141,11 @@ class MessagesDecoder:
         elif kind == "content_block_stop":
             events += self._calls.stop(_index(event.index))
         elif kind == "message_start":
-            self._counts = merged_counts(self._counts, _usage_in(event.message))
+            self._count(_usage_in(event.message))
         elif kind == "message_delta":
             if event.delta is not None:
                 self._stopped(event.delta.stop_reason, event.delta.stop_sequence)
-            self._counts = merged_counts(self._counts, event.usage)
+            self._count(event.usage)
         elif kind == "message_stop":
             self._message_stop(events)
 
@@ -215,34 +177,26 @@ class MessagesDecoder:
 
     def _stopped(self, reason: object, stop_sequence: object) -> None:
         if isinstance(reason, str) and reason:
-            self._stop = STOPS.get(reason, StopReason.END)
-            self._stop_sequence = _string(stop_sequence) if reason == "stop_sequence" else ""
+            self.answer.stop = STOPS.get(reason, StopReason.END)
+            self.answer.stop_sequence = _string(stop_sequence) if reason == "stop_sequence" else ""
+
+    def _count(self, usage: Json) -> None:
+        self.answer.usage = merged_counts(self.answer.usage, usage)
 
     def _message_stop(self, events: list[Event]) -> None:
-        if self._stop is None and not self._began:
-            self._fail(CUT_OFF, events)
-        self._end(events)
+        if self.answer.stop is None and not self._began:
+            self.answer.fail(CUT_OFF, events)
+        self.answer.end(events)
 
-    def _end(self, events: list[Event]) -> None:
-        if self._over:
-            return
-        self._over = True
-        stop = self._stop or StopReason.END
-        events += self._calls.finish(Problem.TRUNCATED if stop in CUTS else None)
-        if stop is StopReason.END and self._calls.any:
-            stop = StopReason.CALLS
-        events.append(Finished(stop, usage_of(self._counts), self._stop_sequence))
 
-    def _fail(self, failure: Failure, events: list[Event]) -> None:
-        if not self._over:
-            self._over = True
-            events += self._calls.finish(Problem.DISCONNECTED)
-            events.append(Failed(failure, usage_of(self._counts)))
+def new_decoder(request: Request, ids: Iterator[str]) -> AnswerDecoder[SseFrame]:
+    """Take the request as it was sent, and ids for calls that come without a usable one."""
+    return AnswerDecoder(SseDecoder(), _Reader(request, ids))
 
 
 def decode_turn(request: Request, ids: Iterator[str], body: bytes) -> list[Event]:
     """Read an answer that came in one piece."""
-    return MessagesDecoder(request, ids).whole(body)
+    return new_decoder(request, ids).whole(body)
 
 
 def _failure(frame: SseFrame) -> Failure:

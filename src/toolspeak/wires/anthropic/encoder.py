@@ -39,7 +39,7 @@ from toolspeak.ir.turn import Turn, TurnPart
 from toolspeak.text.strict import parse
 from toolspeak.wires._arguments import object_text
 from toolspeak.wires._body import dump, quoted
-from toolspeak.wires._breaks import ENDED_IN_ERROR
+from toolspeak.wires._breaks import CUTS, ENDED_IN_ERROR
 from toolspeak.wires._wire import Stamp
 from toolspeak.wires.anthropic.builtins import members_of
 from toolspeak.wires.anthropic.errors import error_body
@@ -58,7 +58,7 @@ from toolspeak.wires.anthropic.frames import (
     message_body,
     tool_use,
 )
-from toolspeak.wires.anthropic.words import CUTS, REDACTED, stop_body, unsealed, usage_body
+from toolspeak.wires.anthropic.words import REDACTED, stop_body, unsealed, usage_body
 
 BROKEN_OFF: Final = Failure(FailureKind.OTHER, "a tool call of the answer was broken off", 502)
 

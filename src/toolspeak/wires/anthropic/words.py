@@ -4,6 +4,7 @@ from typing import Final
 
 from toolspeak.ir.event import StopReason, Usage
 from toolspeak.ir.json import Json, JsonObject
+from toolspeak.wires._breaks import CUTS
 from toolspeak.wires._counts import count, inner
 
 NAME: Final = "anthropic"
@@ -20,8 +21,6 @@ STOPS: Final = {
     "model_context_window_exceeded": StopReason.LENGTH,
     "refusal": StopReason.FILTER,
 }
-CUTS: Final = (StopReason.LENGTH, StopReason.FILTER)
-"""The ends that can come in the middle of a call."""
 _COUNTS: Final = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 
 
@@ -36,20 +35,23 @@ def stop_body(stop: StopReason | None, stop_sequence: str, *, calls: bool) -> Js
     return {"stop_reason": "end_turn", "stop_sequence": None}
 
 
-def usage_of(value: JsonObject) -> Usage:
+def usage_of(value: Json) -> Usage:
     """Read token counts. This vendor's `input_tokens` leave out what a cache read or wrote; ours do not."""
+    if not isinstance(value, dict):
+        return Usage()
     read, written = count(value, "cache_read_input_tokens"), count(value, "cache_creation_input_tokens")
     thought = count(inner(value, "output_tokens_details"), "thinking_tokens")
     return Usage(count(value, "input_tokens") + read + written, count(value, "output_tokens"), read, written, thought)
 
 
-def merged_counts(known: JsonObject, value: Json) -> JsonObject:
+def merged_counts(known: Json, value: Json) -> Json:
     """Add the counts of a later event: they are totals, and those that it leaves out or has as zero stay."""
     if not isinstance(value, dict):
         return known
     told: JsonObject = {key: value[key] for key in _COUNTS if count(value, key)}
     details = inner(value, "output_tokens_details")
-    return {**known, **told, **({"output_tokens_details": details} if details else {})}
+    before = known if isinstance(known, dict) else {}
+    return {**before, **told, **({"output_tokens_details": details} if details else {})}
 
 
 def usage_body(usage: Usage) -> JsonObject:

@@ -6,7 +6,7 @@ Read first: `incoming.py`, `history.py` and `encoder.py` (we are the server), `o
 
 from toolspeak.wires._failures import read_failure
 from toolspeak.wires._wire import Wire
-from toolspeak.wires.gemini.decoder import GeminiDecoder, decode_turn
+from toolspeak.wires.gemini.decoder import decode_turn, new_decoder
 from toolspeak.wires.gemini.encoder import GeminiEncoder, encode_turn
 from toolspeak.wires.gemini.errors import encode_failure
 from toolspeak.wires.gemini.incoming import decode_request
@@ -18,7 +18,7 @@ WIRE = Wire(
     stream_type="text/event-stream",
     decode_request=decode_request,
     encode_request=encode_request,
-    new_decoder=GeminiDecoder,
+    new_decoder=new_decoder,
     new_encoder=GeminiEncoder,
     decode_turn=decode_turn,
     encode_turn=encode_turn,

@@ -4,7 +4,7 @@ Calls come whole, and the finish reason is `STOP` for them too. The stream has n
 finish reason, and is complete if there was one.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 import msgspec
@@ -17,8 +17,6 @@ from toolspeak.ir.event import (
     CallRejected,
     CallStarted,
     Event,
-    Failed,
-    Finished,
     ReasoningDelta,
     StopReason,
     TextDelta,
@@ -26,11 +24,13 @@ from toolspeak.ir.event import (
 from toolspeak.ir.failure import Failure, FailureKind
 from toolspeak.ir.json import Json
 from toolspeak.ir.request import Request
-from toolspeak.text.lines import BOM, from_utf8
-from toolspeak.text.sse import SSE_LIMITS, SseDecoder
-from toolspeak.wires._breaks import CUT_OFF, unreadable
+from toolspeak.text.lines import from_utf8
+from toolspeak.text.sse import SseFrame
+from toolspeak.wires._answer import Answer, AnswerDecoder
+from toolspeak.wires._breaks import UNREADABLE
 from toolspeak.wires._failures import read_failure
 from toolspeak.wires._ids import FreshIds
+from toolspeak.wires.gemini.frames import GeminiFrames, chunks_of
 from toolspeak.wires.gemini.outgoing import names_of
 from toolspeak.wires.gemini.words import BAD_ANSWER, BAD_CALLS, NO_REASON, STOPS, usage_of
 
@@ -38,8 +38,6 @@ MOST_CALLS: Final = 8192
 """Calls in one response."""
 _QUOTES_CALL: Final = "Malformed function call: "
 _DONE: Final = "[DONE]"  # no word of this wire, but of servers that speak several
-_STARTS: Final = b"[{"
-_BEFORE: Final = b" \t\r\n" + BOM
 
 
 class _Call(msgspec.Struct, rename="camel"):
@@ -75,118 +73,88 @@ class _Chunk(msgspec.Struct, rename="camel"):
 
 
 _CHUNK = msgspec.json.Decoder(_Chunk).decode
-_CHUNKS = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _STRING = msgspec.json.Decoder(str).decode
-_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
-class GeminiDecoder:
-    """Reads one streamed answer; one that comes whole, or as an array, is kept and read at its end."""
+class _Calls:
+    """The calls of one answer: each comes whole."""
 
     def __init__(self, request: Request, ids: Iterator[str]) -> None:
-        """Take the request as it was sent, and ids for calls that come without a usable one."""
-        self._frames = SseDecoder()
-        self._body: bytearray | None = None
-        self._begun = False
         self._names = names_of(request)
         self._ids = FreshIds(request, ids)
-        self._calls = 0
-        self._delivered = False
-        self._stop: StopReason | None = None
-        self._usage: Json = None
-        self._over = False
+        self._count = 0
+        self.any = False
 
-    def feed(self, chunk: bytes) -> list[Event]:
-        """Return the events that this chunk completes."""
-        events: list[Event] = []
-        if not self._begun:
-            chunk = chunk.lstrip(_BEFORE)
-            self._begun = bool(chunk)
-            self._body = bytearray() if chunk[:1] and chunk[0] in _STARTS else None
-        if self._over:
-            return events
-        try:
-            self._bytes(chunk, events)
-        except BadFrame as error:
-            self._fail(unreadable(error), events)
-        return events
+    def take(self, call: _Call) -> Iterable[Event]:
+        """Tell one call."""
+        self._count += 1
+        if self._count > MOST_CALLS:
+            raise BadFrame(f"more than {MOST_CALLS} calls in one response")
+        if call.partial_args or call.will_continue:
+            raise BadFrame("a call comes in pieces, which nobody asked for")
+        arguments = _arguments(bytes(call.args))
+        if not isinstance(call.name, str) or not call.name:
+            return (CallRejected(Complaint(Problem.PARSE_ERROR, None, "the call has no name"), arguments),)
+        native = call.id if isinstance(call.id, str) else ""
+        id = self._ids.take(native)
+        self.any = True
+        return CallStarted(id, self._names.back(call.name), native), ArgsDelta(id, arguments), CallEnded(id)
 
-    def finish(self) -> list[Event]:
-        """Return what the end of the bytes means: without a finish reason it is a broken connection (P3, P6)."""
-        if self._body is not None:
-            return self.whole(bytes(self._body))
-        events: list[Event] = []
-        try:
-            for frame in self._frames.finish():
-                self._frame(frame.data, events)
-        except BadFrame as error:
-            self._fail(unreadable(error), events)
-        self._end(events)
-        return events
+    def finish(self, problem: Problem | None) -> Iterable[Event]:
+        """End nothing: no call is ever open."""
+        del problem
+        return ()
 
-    def whole(self, body: bytes) -> list[Event]:
+
+class _Reader:
+    """Reads one answer."""
+
+    def __init__(self, request: Request, ids: Iterator[str]) -> None:
+        self._calls = _Calls(request, ids)
+        self.answer = Answer(self._calls, usage_of)
+
+    def whole(self, body: bytes, events: list[Event]) -> None:
         """Read an answer that came in one piece, or a stream that came as one array."""
-        events: list[Event] = []
-        body = body.lstrip(_BEFORE)
-        try:
-            chunks = _CHUNKS(body) if body.startswith(b"[") else [body]
-        except _UNREADABLE as error:
-            self._fail(unreadable(error), events)
-            return events
-        for chunk in chunks:
-            self._frame(bytes(chunk), events)
-        self._end(events)
-        return events
+        for chunk in chunks_of(body):
+            if not self.answer.over:
+                self.frame(chunk, events)
 
-    def _bytes(self, chunk: bytes, events: list[Event]) -> None:
-        if self._body is None:
-            for frame in self._frames.feed(chunk):
-                self._frame(frame.data, events)
-            return
-        self._body += chunk
-        if len(self._body) > SSE_LIMITS.event_bytes:
-            self._body = None
-            raise BadFrame(f"the answer is over the limit: at most {SSE_LIMITS.event_bytes} bytes are accepted")
-
-    def _frame(self, data: str | bytes, events: list[Event]) -> None:
-        if self._over or data == _DONE:
+    def frame(self, frame: SseFrame | bytes, events: list[Event]) -> None:
+        """Read one chunk; one that was cut off is as unreadable as any other."""
+        data = frame.data if isinstance(frame, SseFrame) else frame
+        if data == _DONE:
             return
         try:
             chunk = _CHUNK(data)
-        except _UNREADABLE as error:
-            self._fail(unreadable(error), events)
-            return
+        except UNREADABLE as error:
+            raise BadFrame(str(error)) from None
         if chunk.usage_metadata is not None:
-            self._usage = chunk.usage_metadata
+            self.answer.usage = chunk.usage_metadata
         if chunk.candidates:
             self._candidate(chunk.candidates[0], events)
         elif chunk.error is not None:
-            self._fail(read_failure(200, data.encode() if isinstance(data, str) else data), events)
+            self.answer.fail(read_failure(200, data.encode() if isinstance(data, str) else data), events)
         elif _blocked(chunk.prompt_feedback):
-            self._stop = self._stop or StopReason.FILTER
+            self.answer.stop = self.answer.stop or StopReason.FILTER
 
     def _candidate(self, candidate: _Candidate, events: list[Event]) -> None:
         if candidate.content is not None:
-            self._parts(candidate.content.parts or [], events)
+            for part in candidate.content.parts or ():
+                self._part(part, events)
         reason = candidate.finish_reason
         if not isinstance(reason, str) or reason in ("", NO_REASON):
             return
         if reason in BAD_CALLS or reason == BAD_ANSWER:
-            self._fail(_broken(reason, candidate.finish_message), events)
-        elif self._stop in (None, StopReason.END):
-            self._stop = STOPS.get(reason, StopReason.END)
-
-    def _parts(self, parts: list[_Part], events: list[Event]) -> None:
-        for part in parts:
-            if not self._over:
-                self._part(part, events)
+            self.answer.fail(_broken(reason, candidate.finish_message), events)
+        elif self.answer.stop in (None, StopReason.END):
+            self.answer.stop = STOPS.get(reason, StopReason.END)
 
     def _part(self, part: _Part, events: list[Event]) -> None:
         signature = part.thought_signature if isinstance(part.thought_signature, str) else ""
         if part.function_call is not None:
             if signature:
                 events.append(ReasoningDelta("", signature))
-            self._call(part.function_call, events)
+            events += self._calls.take(part.function_call)
             return
         text = part.text if isinstance(part.text, str) else ""
         if part.thought is True:
@@ -198,42 +166,15 @@ class GeminiDecoder:
         if signature:
             events.append(ReasoningDelta("", signature))
 
-    def _call(self, call: _Call, events: list[Event]) -> None:
-        self._calls += 1
-        if self._calls > MOST_CALLS:
-            self._fail(unreadable(BadFrame(f"more than {MOST_CALLS} calls in one response")), events)
-            return
-        if call.partial_args or call.will_continue:
-            self._fail(unreadable(BadFrame("a call comes in pieces, which nobody asked for")), events)
-            return
-        arguments = _arguments(bytes(call.args))
-        if not isinstance(call.name, str) or not call.name:
-            events.append(CallRejected(Complaint(Problem.PARSE_ERROR, None, "the call has no name"), arguments))
-            return
-        native = call.id if isinstance(call.id, str) else ""
-        id = self._ids.take(native)
-        self._delivered = True
-        events += (CallStarted(id, self._names.back(call.name), native), ArgsDelta(id, arguments), CallEnded(id))
 
-    def _end(self, events: list[Event]) -> None:
-        if self._over:
-            return
-        if self._stop is None:
-            self._fail(CUT_OFF, events)
-            return
-        self._over = True
-        stop = StopReason.CALLS if self._delivered and self._stop is StopReason.END else self._stop
-        events.append(Finished(stop, usage_of(self._usage)))
-
-    def _fail(self, failure: Failure, events: list[Event]) -> None:
-        if not self._over:
-            self._over = True
-            events.append(Failed(failure, usage_of(self._usage)))
+def new_decoder(request: Request, ids: Iterator[str]) -> AnswerDecoder[SseFrame | bytes]:
+    """Take the request as it was sent, and ids for calls that come without a usable one."""
+    return AnswerDecoder(GeminiFrames(), _Reader(request, ids))
 
 
 def decode_turn(request: Request, ids: Iterator[str], body: bytes) -> list[Event]:
     """Read an answer that came in one piece."""
-    return GeminiDecoder(request, ids).whole(body)
+    return new_decoder(request, ids).whole(body)
 
 
 def _blocked(feedback: Json) -> bool:

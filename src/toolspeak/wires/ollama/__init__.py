@@ -5,7 +5,7 @@ Read first: `incoming.py` and `encoder.py` (we are the server), `outgoing.py` an
 
 from toolspeak.wires._failures import read_failure
 from toolspeak.wires._wire import Wire
-from toolspeak.wires.ollama.decoder import OllamaDecoder, decode_turn
+from toolspeak.wires.ollama.decoder import decode_turn, new_decoder
 from toolspeak.wires.ollama.encoder import OllamaEncoder, encode_turn
 from toolspeak.wires.ollama.errors import encode_failure
 from toolspeak.wires.ollama.incoming import decode_request
@@ -17,7 +17,7 @@ WIRE = Wire(
     stream_type="application/x-ndjson",
     decode_request=decode_request,
     encode_request=encode_request,
-    new_decoder=OllamaDecoder,
+    new_decoder=new_decoder,
     new_encoder=OllamaEncoder,
     decode_turn=decode_turn,
     encode_turn=encode_turn,

@@ -9,15 +9,14 @@ from typing import Any, Final
 
 import msgspec
 
-from toolspeak.errors import BadFrame
 from toolspeak.ir.complaint import Complaint, Problem
-from toolspeak.ir.event import CallRejected, Event, Failed, Finished, ReasoningDelta, StopReason, TextDelta, Usage
-from toolspeak.ir.failure import Failure
+from toolspeak.ir.event import CallRejected, Event, ReasoningDelta, StopReason, TextDelta
 from toolspeak.ir.json import Json
 from toolspeak.ir.request import Request
 from toolspeak.text.lines import BOM, from_utf8
 from toolspeak.text.ndjson import NdjsonDecoder
-from toolspeak.wires._breaks import CUT_OFF, unreadable
+from toolspeak.wires._answer import Answer, AnswerDecoder
+from toolspeak.wires._breaks import UNREADABLE
 from toolspeak.wires._deltas import CallDeltas
 from toolspeak.wires._failures import read_failure
 from toolspeak.wires._ids import FreshIds
@@ -60,65 +59,30 @@ _LINE = msgspec.json.Decoder(_Line).decode
 _CALLS = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _CALL = msgspec.json.Decoder(_Call).decode
 _STRING = msgspec.json.Decoder(str).decode
-_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
-class OllamaDecoder:
-    """Reads one streamed answer."""
+class _Reader:
+    """Reads one answer."""
 
     def __init__(self, request: Request, ids: Iterator[str]) -> None:
-        """Take the request as it was sent, and ids for calls that come without a usable one."""
-        self._lines = NdjsonDecoder()
         self._calls = CallDeltas(names_of(request), FreshIds(request, ids))
         self._named: dict[str, str] = {}
-        self._over = False
+        self.answer = Answer(self._calls, usage_of)
 
-    def feed(self, chunk: bytes) -> list[Event]:
-        """Return the events that this chunk completes."""
-        events: list[Event] = []
-        try:
-            for line in self._lines.feed(chunk):
-                self._line(line, events)
-        except BadFrame as error:
-            self._fail(unreadable(error), events)
-        return events
-
-    def finish(self) -> list[Event]:
-        """Return what the end of the bytes means: without `done` it is a broken connection (P3, P6)."""
-        events: list[Event] = []
-        try:
-            for line in self._lines.finish():
-                self._line(line, events, CUT_OFF)  # what has no line end was cut, if it cannot be read
-        except BadFrame as error:
-            self._fail(unreadable(error), events)
-        self._fail(CUT_OFF, events)
-        return events
-
-    def whole(self, body: bytes) -> list[Event]:
+    def whole(self, body: bytes, events: list[Event]) -> None:
         """Read an answer that came in one piece."""
-        events: list[Event] = []
-        try:
-            self._line(from_utf8(body.removeprefix(BOM)), events)
-        except BadFrame as error:
-            self._fail(unreadable(error), events)
-        self._fail(CUT_OFF, events)
-        return events
+        self.frame(from_utf8(body.removeprefix(BOM)), events)
 
-    def _line(self, text: str, events: list[Event], broken: Failure | None = None) -> None:
-        if self._over:
-            return
-        try:
-            line = _LINE(text)
-        except _UNREADABLE as error:
-            self._fail(broken or unreadable(error), events)
-            return
+    def frame(self, text: str, events: list[Event]) -> None:
+        """Read one line."""
+        line = _LINE(text)
         if line.error:
-            self._fail(read_failure(200, text.encode()), events)
+            self.answer.fail(read_failure(200, text.encode()), events)
             return
         if line.message is not None:
             self._message(line.message, events)
         if line.done is True:
-            self._end(line, events)
+            self._done(line, events)
 
     def _message(self, message: _Message, events: list[Event]) -> None:
         thought = message.thinking or message.reasoning
@@ -134,7 +98,7 @@ class OllamaDecoder:
         try:
             call = _CALL(entry)
             arguments = _arguments(call.function.arguments)
-        except _UNREADABLE as error:
+        except UNREADABLE as error:
             events.append(_rejected(entry, str(error)))
             return
         name = call.function.name
@@ -151,25 +115,21 @@ class OllamaDecoder:
             return ""
         return id if self._named.setdefault(id, name) == name else ""
 
-    def _end(self, line: _Line, events: list[Event]) -> None:
-        self._over = True
+    def _done(self, line: _Line, events: list[Event]) -> None:
         reason = line.done_reason
-        stop = STOPS.get(reason, StopReason.END) if isinstance(reason, str) else StopReason.END
-        events += self._calls.finish(Problem.TRUNCATED if stop is StopReason.LENGTH else None)
-        if stop is StopReason.END and self._calls.any:
-            stop = StopReason.CALLS
-        events.append(Finished(stop, usage_of(line.prompt_eval_count, line.eval_count)))
+        self.answer.stop = STOPS.get(reason, StopReason.END) if isinstance(reason, str) else StopReason.END
+        self.answer.usage = {"prompt_eval_count": line.prompt_eval_count, "eval_count": line.eval_count}
+        self.answer.end(events)
 
-    def _fail(self, failure: Failure, events: list[Event]) -> None:
-        if not self._over:
-            self._over = True
-            events += self._calls.finish(Problem.DISCONNECTED)
-            events.append(Failed(failure, Usage()))
+
+def new_decoder(request: Request, ids: Iterator[str]) -> AnswerDecoder[str]:
+    """Take the request as it was sent, and ids for calls that come without a usable one."""
+    return AnswerDecoder(NdjsonDecoder(), _Reader(request, ids))
 
 
 def decode_turn(request: Request, ids: Iterator[str], body: bytes) -> list[Event]:
     """Read an answer that came in one piece."""
-    return OllamaDecoder(request, ids).whole(body)
+    return new_decoder(request, ids).whole(body)
 
 
 def _entries(calls: msgspec.Raw) -> list[msgspec.Raw]:
@@ -178,7 +138,7 @@ def _entries(calls: msgspec.Raw) -> list[msgspec.Raw]:
         return []
     try:
         return _CALLS(calls)
-    except _UNREADABLE:
+    except UNREADABLE:
         return [calls]
 
 

@@ -23,10 +23,9 @@ def done_reason(stop: StopReason | None) -> str:
     return "length" if stop is StopReason.LENGTH else "stop"
 
 
-def usage_of(prompt: Json, answer: Json) -> Usage:
+def usage_of(value: Json) -> Usage:
     """Read token counts; what is no number counts as none."""
-    counts: JsonObject = {"prompt": prompt, "answer": answer}
-    return Usage(count(counts, "prompt"), count(counts, "answer"))
+    return Usage(count(value, "prompt_eval_count"), count(value, "eval_count")) if isinstance(value, dict) else Usage()
 
 
 def usage_body(usage: Usage) -> JsonObject:

@@ -5,7 +5,7 @@ Read first: `incoming.py` and `encoder.py` (we are the server), `outgoing.py` an
 
 from toolspeak.wires._failures import read_failure
 from toolspeak.wires._wire import Wire
-from toolspeak.wires.openai_chat.decoder import ChatDecoder, decode_turn
+from toolspeak.wires.openai_chat.decoder import decode_turn, new_decoder
 from toolspeak.wires.openai_chat.encoder import ChatEncoder, encode_turn
 from toolspeak.wires.openai_chat.errors import encode_failure
 from toolspeak.wires.openai_chat.incoming import decode_request
@@ -17,7 +17,7 @@ WIRE = Wire(
     stream_type="text/event-stream",
     decode_request=decode_request,
     encode_request=encode_request,
-    new_decoder=ChatDecoder,
+    new_decoder=new_decoder,
     new_encoder=ChatEncoder,
     decode_turn=decode_turn,
     encode_turn=encode_turn,

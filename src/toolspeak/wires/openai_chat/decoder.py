@@ -8,14 +8,11 @@ from typing import Any
 
 import msgspec
 
-from toolspeak.errors import BadFrame
-from toolspeak.ir.complaint import Problem
-from toolspeak.ir.event import Event, Failed, Finished, ReasoningDelta, StopReason, TextDelta
-from toolspeak.ir.failure import Failure
+from toolspeak.ir.event import Event, ReasoningDelta, StopReason, TextDelta
 from toolspeak.ir.json import Json
 from toolspeak.ir.request import Request
-from toolspeak.text.sse import SseDecoder
-from toolspeak.wires._breaks import CUT_OFF, unreadable
+from toolspeak.text.sse import SseDecoder, SseFrame
+from toolspeak.wires._answer import Answer, AnswerDecoder
 from toolspeak.wires._deltas import CallDeltas
 from toolspeak.wires._failures import read_failure
 from toolspeak.wires._ids import FreshIds
@@ -50,69 +47,32 @@ _CHUNK = msgspec.json.Decoder(_Chunk).decode
 _NO_DELTA = _Delta()
 
 
-class ChatDecoder:
-    """Reads one streamed answer."""
+class _Reader:
+    """Reads one answer."""
 
     def __init__(self, request: Request, ids: Iterator[str]) -> None:
-        """Take the request as it was sent, and ids for calls that come without a usable one."""
-        self._frames = SseDecoder()
         self._calls = CallDeltas(names_of(request), FreshIds(request, ids))
         self._called = False
-        self._stop: StopReason | None = None
-        self._usage: Json = None
-        self._closed = self._over = False
+        self.answer = Answer(self._calls, usage_of, cuts=(StopReason.LENGTH,))
 
-    def feed(self, chunk: bytes) -> list[Event]:
-        """Return the events that this chunk completes."""
-        events: list[Event] = []
-        try:
-            for frame in self._frames.feed(chunk):
-                self._frame(frame.data, events)
-        except BadFrame as error:
-            self._fail(unreadable(error), events)
-        return events
-
-    def finish(self) -> list[Event]:
-        """Return what the end of the bytes means: without a finish reason it is a broken connection (P3, P6)."""
-        events: list[Event] = []
-        self._closed = True
-        try:
-            for frame in self._frames.finish():
-                self._frame(frame.data, events)
-        except BadFrame as error:
-            self._fail(unreadable(error), events)
-        if self._stop is None:
-            self._fail(CUT_OFF, events)
-        self._end(events)
-        return events
-
-    def whole(self, body: bytes) -> list[Event]:
-        """Read an answer that came in one piece."""
-        events: list[Event] = []
-        try:
-            self._frame(body, events)
-        except BadFrame as error:
-            self._fail(unreadable(error), events)
-        self._end(events)
-        return events
-
-    def _frame(self, data: str | bytes, events: list[Event]) -> None:
-        if self._over:
-            return
+    def frame(self, frame: SseFrame | bytes, events: list[Event]) -> None:
+        """Read one chunk or, from bytes, a whole answer."""
+        data = frame.data if isinstance(frame, SseFrame) else frame
         if data == "[DONE]":
-            self._end(events)
+            self.answer.end(events)
             return
-        try:
-            chunk = _CHUNK(data)
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-            self._fail(CUT_OFF if self._closed else unreadable(error), events)
-            return
+        chunk = _CHUNK(data)
         if chunk.choices:
             self._choice(chunk.choices[0], events)
         elif chunk.error is not None or chunk.choices is None:
-            self._fail(_failure(data), events)
+            self.answer.fail(read_failure(200, data.encode() if isinstance(data, str) else data), events)
         if chunk.usage is not None:
-            self._usage = chunk.usage
+            self.answer.usage = chunk.usage
+
+    def whole(self, body: bytes, events: list[Event]) -> None:
+        """Read an answer that came in one piece."""
+        self.frame(body, events)
+        self.answer.end(events)
 
     def _choice(self, choice: _Choice, events: list[Event]) -> None:
         delta = choice.delta or choice.message or _NO_DELTA
@@ -144,34 +104,18 @@ class ChatDecoder:
             events += filter(None, map(_part, content))
 
     def _finished(self, reason: str) -> None:
-        stop = STOPS.get(reason, StopReason.END)
-        if self._stop is not StopReason.CALLS:  # of two reasons the calls win
-            self._stop = stop
+        if self.answer.stop is not StopReason.CALLS:  # of two reasons the calls win
+            self.answer.stop = STOPS.get(reason, StopReason.END)
 
-    def _end(self, events: list[Event]) -> None:
-        if self._over:
-            return
-        self._over = True
-        stop = self._stop or StopReason.END
-        events += self._calls.finish(Problem.TRUNCATED if stop is StopReason.LENGTH else None)
-        if stop is StopReason.END and self._calls.any:
-            stop = StopReason.CALLS
-        events.append(Finished(stop, usage_of(self._usage)))
 
-    def _fail(self, failure: Failure, events: list[Event]) -> None:
-        if not self._over:
-            self._over = True
-            events += self._calls.finish(Problem.DISCONNECTED)
-            events.append(Failed(failure, usage_of(self._usage)))
+def new_decoder(request: Request, ids: Iterator[str]) -> AnswerDecoder[SseFrame]:
+    """Take the request as it was sent, and ids for calls that come without a usable one."""
+    return AnswerDecoder(SseDecoder(), _Reader(request, ids))
 
 
 def decode_turn(request: Request, ids: Iterator[str], body: bytes) -> list[Event]:
     """Read an answer that came in one piece."""
-    return ChatDecoder(request, ids).whole(body)
-
-
-def _failure(data: str | bytes) -> Failure:
-    return read_failure(200, data.encode() if isinstance(data, str) else data)
+    return new_decoder(request, ids).whole(body)
 
 
 def _part(part: Json) -> Event | None:

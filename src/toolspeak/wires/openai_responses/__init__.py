@@ -6,7 +6,7 @@ Read first: `incoming.py` with `read_items.py`, and `encoder.py` with `blocks.py
 
 from toolspeak.wires._failures import read_failure
 from toolspeak.wires._wire import Wire
-from toolspeak.wires.openai_responses.decoder import ResponsesDecoder, decode_turn
+from toolspeak.wires.openai_responses.decoder import decode_turn, new_decoder
 from toolspeak.wires.openai_responses.encoder import ResponsesEncoder, encode_turn
 from toolspeak.wires.openai_responses.errors import encode_failure
 from toolspeak.wires.openai_responses.incoming import decode_request
@@ -18,7 +18,7 @@ WIRE = Wire(
     stream_type="text/event-stream",
     decode_request=decode_request,
     encode_request=encode_request,
-    new_decoder=ResponsesDecoder,
+    new_decoder=new_decoder,
     new_encoder=ResponsesEncoder,
     decode_turn=decode_turn,
     encode_turn=encode_turn,

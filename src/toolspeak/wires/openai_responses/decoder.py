@@ -4,20 +4,17 @@ An answer that came whole is the response of the last event of a stream that sai
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
 import msgspec
 
-from toolspeak.errors import BadFrame
-from toolspeak.ir.complaint import Problem
-from toolspeak.ir.event import Event, Failed, Finished, StopReason, TextDelta
-from toolspeak.ir.failure import Failure
+from toolspeak.ir.event import Event, StopReason, TextDelta
 from toolspeak.ir.json import Json
 from toolspeak.ir.request import Request
 from toolspeak.text.sse import SseDecoder, SseFrame
-from toolspeak.wires._breaks import CUT_OFF, unreadable
+from toolspeak.wires._answer import Answer, AnswerDecoder
+from toolspeak.wires._breaks import CUT_OFF
 from toolspeak.wires._failures import read_failure
 from toolspeak.wires._ids import FreshIds
 from toolspeak.wires.openai_responses.growing import GrowingItems, ItemBody, Place
@@ -61,7 +58,6 @@ _EVENT = msgspec.json.Decoder(_Event).decode
 _ITEM = msgspec.json.Decoder(ItemBody).decode
 _RESPONSE = msgspec.json.Decoder(_Response).decode
 _TEXT: Final = "response.output_text.delta"
-_UNREADABLE: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, BadFrame)
 _FAILED: Final = ("failed", "cancelled")
 _ENDS: Final = {
     "response.completed": "completed",
@@ -73,14 +69,12 @@ _ENDS: Final = {
 _UNFINISHED: Final = ("in_progress", "queued")
 
 
-class ResponsesDecoder:
-    """Reads one streamed answer."""
+class _Reader:
+    """Reads one answer."""
 
     def __init__(self, request: Request, ids: Iterator[str]) -> None:
-        """Take the request as it was sent, and ids for calls that come without a usable one."""
-        self._frames = SseDecoder()
         self._items = items = GrowingItems(UpstreamNames(request), FreshIds(request, ids))
-        self._over = False
+        self.answer = Answer(items, usage_of)
         self._goes_on: str | None = None
         """The type of the last event, if that was text, and"""
         self._place = Place()
@@ -98,61 +92,36 @@ class ResponsesDecoder:
             "response.custom_tool_call_input.done": self._input_done,
         }
 
-    def feed(self, chunk: bytes) -> list[Event]:
-        """Return the events that this chunk completes."""
-        try:
-            for frame in self._frames.feed(chunk):
-                if frame.event != self._goes_on or not self._more_text(frame.data):
-                    self._frame(frame)
-        except _UNREADABLE as error:
-            self._fail(unreadable(error))
-        return self._told()
-
-    def finish(self) -> list[Event]:
-        """Return what the end of the bytes means: without a final event it is a broken connection (P3, P6)."""
-        with suppress(*_UNREADABLE):  # an event that was cut off
-            for frame in self._frames.finish():
-                self._frame(frame)
-        self._fail(CUT_OFF)
-        return self._told()
-
-    def whole(self, body: bytes) -> list[Event]:
+    def whole(self, body: bytes, events: list[Event]) -> None:
         """Read an answer that came in one piece."""
-        try:
-            self._ended("", _RESPONSE(body), body)
-        except _UNREADABLE as error:
-            self._fail(unreadable(error))
-        return self._told()
+        self._ended("", _RESPONSE(body), body, events)
 
-    def _told(self) -> list[Event]:
-        events, self._items.events = self._items.events, []
-        return events
+    def frame(self, frame: SseFrame, events: list[Event]) -> None:
+        """Read one event; text that goes on where the last one was is the hot path."""
+        if frame.event == self._goes_on:
+            event = _TEXT_EVENT(frame.data)
+            text, place = event.delta, self._place
+            there = event.item_id == place.id and event.output_index == place.index
+            if there and type(text) is str and text and event.type == _TEXT:
+                events.append(TextDelta(text))
+                return
+        self._other(frame, events)
 
-    def _more_text(self, data: str) -> bool:
-        """Read text that goes on where the last event was: the hot path."""
-        event = _TEXT_EVENT(data)
-        text = event.delta
-        if type(text) is not str or not text or event.type != _TEXT or event.item_id != self._place.id:
-            return False
-        if event.output_index != self._place.index:
-            return False
-        self._items.events.append(TextDelta(text))
-        return True
-
-    def _frame(self, frame: SseFrame) -> None:
+    def _other(self, frame: SseFrame, events: list[Event]) -> None:
         data = frame.data
-        if self._over or data in ("", "[DONE]"):
+        if data in ("", "[DONE]"):
             return
         self._goes_on = None
         event = _EVENT(data)
         kind = event.type if isinstance(event.type, str) else frame.event
         if (on := self._on.get(kind)) is not None:
             on(event)
+            events += self._items.told()
         elif kind in _ENDS:
             told = bytes(event.response)
-            self._ended(_ENDS[kind], _RESPONSE(told) if told else _Response(), data.encode())
+            self._ended(_ENDS[kind], _RESPONSE(told) if told else _Response(), data.encode(), events)
         elif kind == "error" or (event.error is not None and not kind.startswith("response.")):
-            self._fail(read_failure(200, data.encode()))
+            self.answer.fail(read_failure(200, data.encode()), events)
 
     # ---------------------------------------------------------------- events
 
@@ -188,35 +157,29 @@ class ResponsesDecoder:
 
     # ---------------------------------------------------------------- the end
 
-    def _ended(self, said: str, response: _Response, data: bytes) -> None:
+    def _ended(self, said: str, response: _Response, data: bytes, events: list[Event]) -> None:
         """Take the final response; its own status counts more than the name of the event."""
         own = response.status if isinstance(response.status, str) else ""
         status = own if own in (*_FAILED, "incomplete") or not said else said
+        self.answer.usage = response.usage
         if status in _FAILED or (response.output is None and not said):
-            self._fail(read_failure(200, data), response.usage)
+            self.answer.fail(read_failure(200, data), events)
         elif status in _UNFINISHED:
-            self._fail(CUT_OFF, response.usage)
+            self.answer.fail(CUT_OFF, events)
         else:
             self._items.all_done(response.output or [])
-            self._finish(_stop(status, response.incomplete_details), response.usage)
+            self.answer.stop = _stop(status, response.incomplete_details)
+            self.answer.end(events)
 
-    def _finish(self, stop: StopReason, usage: Json) -> None:
-        self._over, self._goes_on = True, None
-        self._items.finish(None if stop is StopReason.END else Problem.TRUNCATED)
-        if stop is StopReason.END and self._items.called:
-            stop = StopReason.CALLS
-        self._items.events.append(Finished(stop, usage_of(usage)))
 
-    def _fail(self, failure: Failure, usage: Json = None) -> None:
-        if not self._over:
-            self._over, self._goes_on = True, None
-            self._items.finish(Problem.DISCONNECTED)
-            self._items.events.append(Failed(failure, usage_of(usage)))
+def new_decoder(request: Request, ids: Iterator[str]) -> AnswerDecoder[SseFrame]:
+    """Take the request as it was sent, and ids for calls that come without a usable one."""
+    return AnswerDecoder(SseDecoder(), _Reader(request, ids))
 
 
 def decode_turn(request: Request, ids: Iterator[str], body: bytes) -> list[Event]:
     """Read an answer that came in one piece."""
-    return ResponsesDecoder(request, ids).whole(body)
+    return new_decoder(request, ids).whole(body)
 
 
 def _place(event: _Event) -> Place:

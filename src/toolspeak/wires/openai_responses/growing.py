@@ -89,8 +89,7 @@ class GrowingItems:
         """Take the names of the tools, and the ids of the conversation."""
         self._names = names
         self._ids = ids
-        self.events: list[Event] = []
-        """What follows; whoever takes it leaves an empty list."""
+        self._events: list[Event] = []
         self._items: list[_Item] = []
         self._by_id: dict[str, _Item] = {}
         self._by_call: dict[str, _Item] = {}
@@ -99,9 +98,14 @@ class GrowingItems:
         self._size = 0
 
     @property
-    def called(self) -> bool:
+    def any(self) -> bool:
         """Tell whether a call was delivered."""
         return any(item.ended and item.id for item in self._items if item.kind in _CALLS)
+
+    def told(self) -> list[Event]:
+        """Return what follows from all that was said since the last time."""
+        events, self._events = self._events, []
+        return events
 
     # ---------------------------------------------------------------- what is said
 
@@ -119,7 +123,7 @@ class GrowingItems:
         item = self._item(MESSAGE, place)
         item.said = True
         self._thought = None
-        self.events.append(TextDelta(text))
+        self._events.append(TextDelta(text))
 
     def thought(self, place: Place, text: str, part: str, index: Json) -> None:
         """Go on with reasoning, in one part of its item."""
@@ -163,7 +167,7 @@ class GrowingItems:
             if unseen if known is None else not (known.done and known in before):
                 self.done(body, place)
 
-    def finish(self, problem: Problem | None) -> None:
+    def finish(self, problem: Problem | None) -> list[Event]:
         """End the calls that are still open; after a `problem`, reject those that it may have cut (P3)."""
         for item in self._items:
             if item.kind not in _CALLS or item.ended or not (item.id or item.pieces):
@@ -173,9 +177,10 @@ class GrowingItems:
                 self._end(item)
             else:
                 item.ended, item.id = True, ""
-                self.events.append(
+                self._events.append(
                     CallRejected(Complaint(problem or Problem.TRUNCATED, item.name or None), "".join(item.pieces))
                 )
+        return self.told()
 
     # ---------------------------------------------------------------- which item
 
@@ -233,7 +238,7 @@ class GrowingItems:
 
     def _told(self, item: _Item, body: ItemBody) -> None:
         if item.kind == MESSAGE and not item.said:
-            self.events += [TextDelta(text) for text in _texts(body.content, "text", "refusal")]
+            self._events += [TextDelta(text) for text in _texts(body.content, "text", "refusal")]
             self._thought = None
         elif item.kind == REASONING:
             self._reasoned(item, body)
@@ -248,14 +253,14 @@ class GrowingItems:
                 self._think(item, text, part, index)
         if isinstance(body.encrypted_content, str) and body.encrypted_content:
             self._thought = None
-            self.events.append(ReasoningDelta("", body.encrypted_content))
+            self._events.append(ReasoningDelta("", body.encrypted_content))
 
     def _think(self, item: _Item, text: str, part: str, index: Json) -> None:
         """Tell reasoning; between two parts of it stands a blank line."""
         place = (id(item), part, index if isinstance(index, int) else 0)
         gap = _BLANK_LINE if self._thought not in (None, place) else ""
         self._thought = place
-        self.events.append(ReasoningDelta(gap + text))
+        self._events.append(ReasoningDelta(gap + text))
 
     def _called(self, item: _Item, body: ItemBody) -> None:
         self._start(item, body)
@@ -284,7 +289,7 @@ class GrowingItems:
     def _open(self, item: _Item, name: str) -> None:
         self._thought = None
         item.name, item.id = name, self._ids.take(item.native_id)
-        self.events.append(CallStarted(item.id, name, item.native_id))
+        self._events.append(CallStarted(item.id, name, item.native_id))
         if item.pieces:  # they came before the name
             self._say(item, "".join(item.pieces), first=True)
 
@@ -299,7 +304,7 @@ class GrowingItems:
     def _say(self, item: _Item, text: str, *, first: bool) -> None:
         if item.kind == CUSTOM_CALL:
             text = (_FREE_HEAD if first else "") + quoted(text)[1:-1].decode()
-        self.events.append(ArgsDelta(item.id, text))
+        self._events.append(ArgsDelta(item.id, text))
 
     def _complete(self, item: _Item, whole: str) -> None:
         """Add what the pieces left out; where they say something else, they hold: they are told already."""
@@ -309,11 +314,11 @@ class GrowingItems:
 
     def _end(self, item: _Item) -> None:
         if item.kind == CUSTOM_CALL:
-            self.events.append(ArgsDelta(item.id, _FREE_TAIL if item.pieces else _FREE_HEAD + _FREE_TAIL))
+            self._events.append(ArgsDelta(item.id, _FREE_TAIL if item.pieces else _FREE_HEAD + _FREE_TAIL))
         elif not "".join(item.pieces).strip():
-            self.events.append(ArgsDelta(item.id, "{}"))
+            self._events.append(ArgsDelta(item.id, "{}"))
         item.ended = True
-        self.events.append(CallEnded(item.id))
+        self._events.append(CallEnded(item.id))
 
 
 def _text(value: Json) -> str:
