@@ -4,6 +4,7 @@ from toolspeak.errors import BadJson
 from toolspeak.ir.json import Json
 from toolspeak.text.strict import parse
 from toolspeak.wires._body import dump_text
+from toolspeak.wires._fields import Fields
 
 FREE_FORM = "input"
 """The one parameter of a custom tool."""
@@ -28,6 +29,15 @@ def arguments_text(value: Json) -> str:
     if value is None:
         return "{}"
     return value or "{}" if isinstance(value, str) else dump_text(value)
+
+
+def take_arguments(fields: Fields, key: str = "arguments", accepted: str = "a string of JSON") -> str:
+    """Take the arguments of a call of the history; none, or blank ones, are an empty object."""
+    value = fields.take(key)
+    if not isinstance(value, str | dict | None):
+        raise fields.bad(key, accepted, value)
+    text = arguments_text(value)
+    return text if text.strip() else "{}"
 
 
 def free_text(arguments: str) -> str:

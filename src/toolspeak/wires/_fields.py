@@ -116,6 +116,11 @@ class Fields:
             return tuple(str(item) for item in values)
         raise self.bad(key, "an array of strings", value)
 
+    def put_back(self, key: str, inside: Fields | None) -> None:
+        """Keep what is left of an object that was taken out."""
+        if inside is not None and inside.left:
+            self.left[key] = inside.left
+
     def vendor(self, wire: str) -> Vendor | None:
         """Give what is left to the wire that wrote it."""
         return Vendor(wire, self.left) if self.left else None

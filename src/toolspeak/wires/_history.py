@@ -37,6 +37,14 @@ def paired(messages: Iterable[Message]) -> tuple[Message, ...]:
     return (*ordered, *_with_results(run, answers))
 
 
+def add_result(messages: list[Message], result: Result) -> None:
+    """Put the results that stand behind each other in one message."""
+    if messages and messages[-1].role is Role.TOOL:
+        messages[-1] = Message(Role.TOOL, (*messages[-1].parts, result))
+    else:
+        messages.append(Message(Role.TOOL, (result,)))
+
+
 def _answers(messages: Iterable[Message]) -> dict[str, Result]:
     """Find the result of each call: the first that comes behind it."""
     waiting: set[str] = set()

@@ -6,8 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from toolspeak.errors import BadField
 from toolspeak.ir.json import Json, JsonObject
-from toolspeak.wires._arguments import FREE_FORM, arguments_text, free_form, free_text, object_text
+from toolspeak.wires._arguments import FREE_FORM, arguments_text, free_form, free_text, object_text, take_arguments
+from toolspeak.wires._fields import Fields
 
 objects: st.SearchStrategy[JsonObject] = st.dictionaries(st.text(), st.none() | st.integers() | st.text(), max_size=4)
 
@@ -62,6 +64,21 @@ def test_arguments_that_came_as_an_object_are_written_as_text(value: JsonObject)
 )
 def test_arguments_of_any_kind_are_told_as_text(value: Json, text: str) -> None:
     assert arguments_text(value) == text
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [({}, "{}"), ({"arguments": " "}, "{}"), ({"arguments": "{"}, "{"), ({"arguments": {"a": 1}}, '{"a":1}')],
+)
+def test_arguments_of_a_history_are_taken_as_text(body: JsonObject, text: str) -> None:
+    fields = Fields(body)
+    assert (take_arguments(fields), fields.left) == (text, {})
+
+
+@pytest.mark.parametrize("value", [5, True, [1]])
+def test_arguments_of_a_history_must_be_text_or_an_object(value: Json) -> None:
+    with pytest.raises(BadField, match=r"^input: expected an object, got"):
+        take_arguments(Fields({"input": value}), "input", "an object")
 
 
 # Free text

@@ -199,3 +199,15 @@ def test_taking_from_an_object_inside_leaves_the_rest_of_it() -> None:
     assert function is not None
     assert function.need_text("name") == "f"
     assert (function.left, fields.left) == ({"strict": True}, {})
+
+
+def test_what_is_left_of_an_object_can_be_put_back() -> None:
+    fields = Fields({"function": {"name": "f", "strict": True}, "options": {"seed": 1}})
+    function, options = fields.fields("function"), fields.fields("options")
+    assert function is not None
+    assert options is not None
+    assert (function.text("name"), options.integer("seed")) == ("f", 1)
+    fields.put_back("function", function)
+    fields.put_back("options", options)
+    fields.put_back("missing", fields.fields("missing"))
+    assert fields.left == {"function": {"strict": True}}

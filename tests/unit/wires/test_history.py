@@ -16,7 +16,7 @@ from toolspeak.ir.quirks import QUIRKS, IdForm, Quirks
 from toolspeak.ir.request import Request
 from toolspeak.ir.vendor import Vendor
 from toolspeak.wires import load
-from toolspeak.wires._history import NO_RESULT, linked, paired
+from toolspeak.wires._history import NO_RESULT, add_result, linked, paired
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "failures.jsonl"
 WIRE = load("openai_chat")
@@ -178,6 +178,13 @@ def test_an_image_stays_in_its_result_where_the_upstream_allows_it_ro_004() -> N
 
 
 # Linking
+
+
+def test_results_that_stand_behind_each_other_are_one_message() -> None:
+    messages = [user("x")]
+    add_result(messages, result("a"))
+    add_result(messages, result("b"))
+    assert messages == [user("x"), tool(result("a"), result("b"))]
 
 
 def test_a_history_that_is_linked_comes_back_as_it_was() -> None:

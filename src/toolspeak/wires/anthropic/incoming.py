@@ -5,7 +5,7 @@ from itertools import groupby
 from typing import Final
 
 from toolspeak.errors import BadField
-from toolspeak.ir.json import Json, JsonObject
+from toolspeak.ir.json import JsonObject
 from toolspeak.ir.message import (
     Call,
     Image,
@@ -21,7 +21,7 @@ from toolspeak.ir.message import (
 )
 from toolspeak.ir.request import Request, Sampling
 from toolspeak.ir.vendor import Vendor
-from toolspeak.wires._arguments import arguments_text
+from toolspeak.wires._arguments import take_arguments
 from toolspeak.wires._body import parse_request
 from toolspeak.wires._fields import Fields
 from toolspeak.wires.anthropic.builtins import TOOLSET, member_name
@@ -73,8 +73,7 @@ def _output(fields: Fields) -> tuple[str | None, JsonObject | None]:
     if config is None:
         return None, older
     effort, schema = config.text("effort"), _schema(config, "format")
-    if config.left:
-        fields.left["output_config"] = config.left
+    fields.put_back("output_config", config)
     return effort, older if schema is None else schema
 
 
@@ -88,8 +87,7 @@ def _schema(fields: Fields, key: str) -> JsonObject | None:
         return None
     del inside.left["type"]
     schema = inside.json_object("schema") or {}
-    if inside.left:
-        fields.left[key] = inside.left
+    fields.put_back(key, inside)
     return schema
 
 
@@ -176,8 +174,7 @@ def _image(fields: Fields) -> Image | Opaque:
         media_type, data, url = "", "", source.need_text("url")
     else:
         media_type, data, url = source.text("media_type") or "", source.need_text("data"), ""
-    if source.left:
-        fields.left["source"] = source.left
+    fields.put_back("source", source)
     return Image(media_type, data, url, fields.vendor(NAME))
 
 
@@ -186,11 +183,8 @@ def _call(fields: Fields) -> Call:
     family = fields.left.get(TOOLSET)
     if isinstance(family, str) and family:
         name = member_name(family, name)
-    value: Json = fields.take("input")
-    if not isinstance(value, str | dict | None):
-        raise fields.bad("input", "an object", value)
-    text = arguments_text(value)
-    return Call(id, name, text if text.strip() else "{}", vendor=fields.vendor(NAME))
+    arguments = take_arguments(fields, "input", "an object")
+    return Call(id, name, arguments, vendor=fields.vendor(NAME))
 
 
 def _result(fields: Fields, called: dict[str, str]) -> Result:

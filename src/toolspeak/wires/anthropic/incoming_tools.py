@@ -64,6 +64,5 @@ def read_choice(fields: Fields) -> ToolChoice:
         raise BadField(inside.where("type"), f"expected auto, any, tool or none, got {kind!r}")
     name = inside.need_text("name") if mode is ChoiceMode.NAMED else ""
     parallel = inside.flag("disable_parallel_tool_use") is not True
-    if inside.left:
-        fields.left["tool_choice"] = inside.left
+    fields.put_back("tool_choice", inside)
     return ToolChoice(mode, name, parallel=parallel)

@@ -49,9 +49,8 @@ def decode_request(body: bytes, path: str) -> Request:
 
 
 def _extra(fields: Fields, config: Fields, hosted: tuple[JsonObject, ...], *, array: bool) -> JsonObject:
+    fields.put_back("generationConfig", config)
     extra = fields.left
-    if config.left:
-        extra["generationConfig"] = config.left
     if hosted:
         extra["tools"] = list(hosted)
     if array:
@@ -80,8 +79,7 @@ def _effort(config: Fields) -> str | None:
     if thinking is None:
         return None
     level = (thinking.text("thinkingLevel") or "").lower()
-    if thinking.left:
-        config.left["thinkingConfig"] = thinking.left
+    config.put_back("thinkingConfig", thinking)
     return level if level and level != _NO_LEVEL else None
 
 
@@ -127,12 +125,10 @@ def _parameters(fields: Fields) -> JsonObject | None:
 def _choice(fields: Fields) -> ToolChoice:
     config = camel_at(fields, "toolConfig")
     calling = camel_at(config, "functionCallingConfig") if config is not None else None
-    if config is None or calling is None:
-        _keep(fields, "toolConfig", config)
-        return AUTO
-    choice = _calling(calling)
-    _keep(config, "functionCallingConfig", calling)
-    _keep(fields, "toolConfig", config)
+    choice = AUTO if calling is None else _calling(calling)
+    if config is not None:
+        config.put_back("functionCallingConfig", calling)
+    fields.put_back("toolConfig", config)
     return choice
 
 
@@ -147,12 +143,6 @@ def _calling(fields: Fields) -> ToolChoice:
     if mode is ChoiceMode.REQUIRED and len(allowed) == 1:
         return ToolChoice(ChoiceMode.NAMED, allowed[0])
     return ToolChoice(mode, allowed=allowed)
-
-
-def _keep(fields: Fields, key: str, inside: Fields | None) -> None:
-    """Put back what is left of an object."""
-    if inside is not None and inside.left:
-        fields.left[key] = inside.left
 
 
 # ---------------------------------------------------------------- messages

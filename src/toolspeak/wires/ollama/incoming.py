@@ -3,14 +3,15 @@
 from typing import Final
 
 from toolspeak.errors import BadField
-from toolspeak.ir.json import Json, JsonObject
+from toolspeak.ir.json import JsonObject
 from toolspeak.ir.message import Call, Image, Message, Opaque, Part, Reasoning, Result, ResultPart, Role, Text
 from toolspeak.ir.request import Request, Sampling
 from toolspeak.ir.tool import Tool
 from toolspeak.ir.vendor import Vendor
-from toolspeak.wires._arguments import arguments_text
+from toolspeak.wires._arguments import take_arguments
 from toolspeak.wires._body import dump_text, parse, parse_request
 from toolspeak.wires._fields import Fields
+from toolspeak.wires._history import add_result
 from toolspeak.wires._images import from_url
 from toolspeak.wires._tools import cached, unique
 from toolspeak.wires.ollama.arguments import unescaped
@@ -59,8 +60,7 @@ def _sampling(fields: Fields) -> Sampling:
         stop=options.texts("stop"),
         effort=_effort(fields),
     )
-    if options.left:
-        fields.left["options"] = options.left
+    fields.put_back("options", options)
     return sampling
 
 
@@ -99,8 +99,8 @@ def _output_schema(fields: Fields) -> JsonObject | None:
 
 def _vendor(outer: Fields, inner: Fields) -> Vendor | None:
     """Keep what is left of an entry and of the `function` in it."""
-    if inner is not outer and inner.left:
-        outer.left["function"] = inner.left
+    if inner is not outer:
+        outer.put_back("function", inner)
     return outer.vendor(NAME)
 
 
@@ -139,20 +139,12 @@ def _messages(fields: Fields) -> list[Message]:
     for message in fields.each("messages"):
         role = (message.text("role") or "").lower()
         if role == "tool":
-            _add_result(messages, _result(message))
+            add_result(messages, _result(message))
         elif role in _ROLES:
             messages.append(_message(message, role))
         else:
             raise BadField(message.where("role"), f"expected system, user, assistant or tool, got {role!r}")
     return messages
-
-
-def _add_result(messages: list[Message], result: Result) -> None:
-    """Put the results that stand behind each other in one message."""
-    if messages and messages[-1].role is Role.TOOL:
-        messages[-1] = Message(Role.TOOL, (*messages[-1].parts, result))
-    else:
-        messages.append(Message(Role.TOOL, (result,)))
 
 
 def _message(fields: Fields, role: str) -> Message:
@@ -214,11 +206,9 @@ def _call(fields: Fields) -> Call:
 
 
 def _arguments(fields: Fields) -> str:
-    value: Json = fields.take("arguments")
-    if isinstance(value, str | dict) or value is None:
-        text = unescaped(arguments_text(value)) if isinstance(value, dict) else arguments_text(value)
-        return text if text.strip() else "{}"
-    raise fields.bad("arguments", "an object", value)
+    is_text = isinstance(fields.left.get("arguments"), str)
+    text = take_arguments(fields, accepted="an object")
+    return text if is_text else unescaped(text)
 
 
 def _result(fields: Fields) -> Result:

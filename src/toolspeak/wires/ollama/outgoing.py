@@ -23,6 +23,7 @@ from toolspeak.ir.quirks import Quirks
 from toolspeak.ir.request import Request
 from toolspeak.ir.tool import ChoiceMode, Tool
 from toolspeak.wires._body import dump
+from toolspeak.wires._counts import inner
 from toolspeak.wires._history import paired
 from toolspeak.wires._ids import with_ids
 from toolspeak.wires._names import Names
@@ -126,19 +127,12 @@ def _tools(request: Request, names: Names, hosted: Json) -> JsonObject:
 
 
 def _tool(tool: Tool, names: Names) -> JsonObject:
-    outer, inner = _split(own(tool.vendor, NAME))
+    said = own(tool.vendor, NAME)
     function: JsonObject = {"name": names.out(tool.name)}
     if tool.description:
         function["description"] = tool.description
     function["parameters"] = tool.parameters
-    return {"type": "function", "function": {**function, **inner}, **outer}
-
-
-def _split(said: JsonObject) -> tuple[JsonObject, JsonObject]:
-    """Return what the vendor had left in an entry, and in the `function` of it."""
-    outer = dict(said)
-    inner = outer.pop("function", None)
-    return outer, inner if isinstance(inner, dict) else {}
+    return {"type": "function", **said, "function": {**function, **inner(said, "function")}}
 
 
 # ---------------------------------------------------------------- messages
@@ -176,10 +170,10 @@ class _Messages:
         return {"thinking": text} if text and self._quirks.reasoning_history else {}
 
     def _call(self, call: Call) -> JsonObject:
-        outer, inner = _split(own(call.vendor, NAME))
+        said = own(call.vendor, NAME)
         arguments = cast("Json", msgspec.Raw(object_bytes(call.arguments)))
-        function: JsonObject = {"name": self._names.out(call.name), "arguments": arguments, **inner}
-        return {"id": call.id, "function": function, **outer}
+        function: JsonObject = {"name": self._names.out(call.name), "arguments": arguments}
+        return {"id": call.id, **said, "function": {**function, **inner(said, "function")}}
 
     def _result(self, result: Result) -> JsonObject:
         body: JsonObject = {"role": "tool", **_content(result.content, "\n")}

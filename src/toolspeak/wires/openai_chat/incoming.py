@@ -1,18 +1,17 @@
 """A client's request becomes ours."""
 
-from dataclasses import replace
 from typing import Final
 
 from toolspeak.errors import BadField
-from toolspeak.ir.json import Json, JsonObject
+from toolspeak.ir.json import JsonObject
 from toolspeak.ir.message import Call, Image, Message, Opaque, Part, Reasoning, Result, ResultPart, Role, Text
 from toolspeak.ir.request import Request, Sampling
 from toolspeak.ir.tool import AUTO, ChoiceMode, Grammar, Tool, ToolChoice, ToolKind
 from toolspeak.ir.vendor import Vendor
-from toolspeak.wires._arguments import arguments_text, free_form
+from toolspeak.wires._arguments import arguments_text, free_form, take_arguments
 from toolspeak.wires._body import dump_text, parse, parse_request
 from toolspeak.wires._fields import Fields
-from toolspeak.wires._history import linked
+from toolspeak.wires._history import add_result, linked
 from toolspeak.wires._images import from_url
 from toolspeak.wires._tools import cached, free_form_parameters, unique
 from toolspeak.wires.openai_chat.words import NAME
@@ -163,20 +162,12 @@ def _messages(fields: Fields) -> list[Message]:
     for message in fields.each("messages"):
         role = (message.text("role") or "").lower()
         if role in ("tool", "function"):
-            _add_result(messages, _result(message, role))
+            add_result(messages, _result(message, role))
         elif role in _ROLES:
             messages.append(_message(message, role))
         else:
             raise BadField(message.where("role"), f"expected system, developer, user, assistant or tool, got {role!r}")
     return messages
-
-
-def _add_result(messages: list[Message], result: Result) -> None:
-    """Put the results that stand behind each other in one message."""
-    if messages and messages[-1].role is Role.TOOL:
-        messages[-1] = Message(Role.TOOL, (*messages[-1].parts, result))
-    else:
-        messages.append(Message(Role.TOOL, (result,)))
 
 
 def _message(fields: Fields, role: str) -> Message:
@@ -241,18 +232,9 @@ def _call(fields: Fields) -> Call:
     function = fields.fields("function")
     if function is None:
         raise BadField(fields.where("function"), "is required: an object with name and arguments")
-    call = Call(id, function.need_text("name"), _arguments(function))
-    if function.left:
-        fields.left["function"] = function.left
-    return replace(call, vendor=fields.vendor(NAME))
-
-
-def _arguments(fields: Fields) -> str:
-    value: Json = fields.take("arguments")
-    if isinstance(value, str | dict) or value is None:
-        text = arguments_text(value)
-        return text if text.strip() else "{}"
-    raise fields.bad("arguments", "a string of JSON", value)
+    name, arguments = function.need_text("name"), take_arguments(function)
+    fields.put_back("function", function)
+    return Call(id, name, arguments, vendor=fields.vendor(NAME))
 
 
 def _result(fields: Fields, role: str) -> Result:

@@ -77,8 +77,7 @@ def _effort(fields: Fields) -> str | None:
     if reasoning is None:
         return None
     effort = reasoning.text("effort")
-    if reasoning.left:
-        fields.left["reasoning"] = reasoning.left
+    fields.put_back("reasoning", reasoning)
     return effort
 
 
@@ -88,10 +87,8 @@ def _output_schema(fields: Fields) -> JsonObject | None:
         return None
     asked = text.fields("format")
     schema = None if asked is None else _schema(asked)
-    if asked is not None and asked.left:
-        text.left["format"] = asked.left
-    if text.left:
-        fields.left["text"] = text.left
+    text.put_back("format", asked)
+    fields.put_back("text", text)
     return schema
 
 

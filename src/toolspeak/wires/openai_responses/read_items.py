@@ -17,7 +17,7 @@ from toolspeak.ir.json import Json, JsonObject
 from toolspeak.ir.message import Call, Message, Opaque, Part, Reasoning, Result, ResultPart, Role, ToolReference
 from toolspeak.ir.tool import Tool
 from toolspeak.ir.vendor import Vendor
-from toolspeak.wires._arguments import arguments_text, free_form
+from toolspeak.wires._arguments import arguments_text, free_form, take_arguments
 from toolspeak.wires._body import dump, parse
 from toolspeak.wires._fields import Fields
 from toolspeak.wires._vendor import own
@@ -170,7 +170,7 @@ class ItemReader:
 
     def _call(self, fields: Fields, kind: str) -> Call:
         id, namespace, name = fields.text("call_id") or "", fields.text(NAMESPACE) or "", fields.need_text("name")
-        text = free_form(fields.text("input") or "") if kind == CUSTOM_CALL else _arguments(fields)
+        text = free_form(fields.text("input") or "") if kind == CUSTOM_CALL else take_arguments(fields)
         if namespace:
             fields.left |= {NAMESPACE: namespace, "name": name}
         elif self._names.is_flat(name):
@@ -220,14 +220,6 @@ def _inside(tools: Iterable[Json]) -> Iterator[tuple[Json, JsonObject]]:
             continue
         space = {key: value for key, value in body.items() if key not in ("type", "tools")}
         yield from ((tool, space) for tool in inner)
-
-
-def _arguments(fields: Fields) -> str:
-    value: Json = fields.take("arguments")
-    if isinstance(value, str | dict) or value is None:
-        text = arguments_text(value)
-        return text if text.strip() else "{}"
-    raise fields.bad("arguments", "a string of JSON", value)
 
 
 def _reasoning(fields: Fields) -> Reasoning:
