@@ -24,6 +24,15 @@ def object_text(arguments: str) -> str:
     return arguments if isinstance(value, dict) else dump_text({"arguments": value})
 
 
+def is_json(text: str) -> bool:
+    """Tell whether arguments are whole."""
+    try:
+        parse(text)
+    except BadJson:
+        return False
+    return True
+
+
 def arguments_text(value: Json) -> str:
     """Return arguments that came as an object, or as text already."""
     if value is None:

@@ -32,6 +32,12 @@ class Sequence:
         self._wait(event)
         return []
 
+    def rest(self) -> list[Event]:
+        """Give up what is open, and return what waits behind it, but no call that has not ended (P3)."""
+        waiting, self._waiting = self._waiting, deque()
+        self._open, self._of_call = "", {}
+        return [event for some in waiting if not _goes_on(some) for event in some]
+
     def _started(self, event: CallStarted) -> list[Event]:
         if not self._open:
             self._open = event.id
@@ -57,7 +63,7 @@ class Sequence:
             first = some[0]
             if isinstance(first, CallStarted):
                 del self._of_call[first.id]
-                self._open = "" if isinstance(some[-1], CallEnded) else first.id
+                self._open = first.id if _goes_on(some) else ""
         return out
 
     def _all(self) -> list[Event]:
@@ -65,3 +71,8 @@ class Sequence:
         while self._open:
             out += self._next()
         return out
+
+
+def _goes_on(some: list[Event]) -> bool:
+    """Tell whether these are the events of a call that has not ended."""
+    return isinstance(some[0], CallStarted) and not isinstance(some[-1], CallEnded)

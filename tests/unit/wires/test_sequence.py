@@ -95,6 +95,21 @@ def test_a_rejected_call_is_told_after_what_is_open() -> None:
     ]
 
 
+def test_the_rest_is_what_waits_without_calls_that_have_not_ended_p3() -> None:
+    sequence = Sequence()
+    waiting = [start("b"), TextDelta("x"), start("c"), args("c"), args("b"), end("b"), TextDelta("y")]
+    for event in (start("a"), *waiting):
+        sequence.feed(event)
+    assert sequence.rest() == [start("b"), args("b"), end("b"), TextDelta("x"), TextDelta("y")]
+    assert sequence.rest() == []
+    assert sequence.feed(TextDelta("z")) == [TextDelta("z")]
+
+
+def test_where_nothing_is_open_there_is_no_rest() -> None:
+    sequence = Sequence()
+    assert [*sequence.feed(start("a")), *sequence.feed(end("a")), *sequence.rest()] == [start("a"), end("a")]
+
+
 # For any stream
 
 

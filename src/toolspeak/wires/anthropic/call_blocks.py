@@ -7,11 +7,11 @@ where that cannot be seen (none came, or all came at once), it ends when somethi
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from toolspeak.errors import BadFrame, BadJson
+from toolspeak.errors import BadFrame
 from toolspeak.ir.complaint import Complaint, Problem
 from toolspeak.ir.event import ArgsDelta, CallEnded, CallRejected, CallStarted, Event
 from toolspeak.text.jsonspan import JsonSpan, Status
-from toolspeak.text.strict import parse
+from toolspeak.wires._arguments import is_json
 from toolspeak.wires._deltas import MAX_SIZE
 from toolspeak.wires._ids import FreshIds
 from toolspeak.wires._names import Names
@@ -66,7 +66,7 @@ class CallBlocks:
         if call is None:
             return
         yield from self.pause()
-        if call.said and _is_whole("".join(call.said)):
+        if call.said and is_json("".join(call.said)):
             yield from self._end(call)
         else:
             self._stopped = call
@@ -86,7 +86,7 @@ class CallBlocks:
 
     def _settle(self, call: _Growing, problem: Problem | None) -> Iterable[Event]:
         said = "".join(call.said)
-        whole = bool(said.strip()) and _is_whole(said)
+        whole = bool(said.strip()) and is_json(said)
         if problem is Problem.DISCONNECTED or (problem is not None and not whole):
             yield self._rejected(call, problem)
         elif not said.strip() or whole or not _is_cut(said):
@@ -107,14 +107,6 @@ class CallBlocks:
         self._size += size
         if self._size > MAX_SIZE:
             raise BadFrame(f"the arguments of one response have {self._size} characters, at most {MAX_SIZE} are read")
-
-
-def _is_whole(text: str) -> bool:
-    try:
-        parse(text)
-    except BadJson:
-        return False
-    return True
 
 
 def _is_cut(text: str) -> bool:

@@ -10,14 +10,12 @@ r"""Events become what clients of this wire read, streamed or whole.
 Only one block is open at a time. What comes while a call is open, waits for its end; so does a second call.
 """
 
-from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final, cast
 
 import msgspec
 
-from toolspeak.errors import BadJson
 from toolspeak.ir.event import (
     ArgsDelta,
     CallEnded,
@@ -36,10 +34,10 @@ from toolspeak.ir.json import Json, JsonObject
 from toolspeak.ir.message import Call, Reasoning, Text
 from toolspeak.ir.request import Request
 from toolspeak.ir.turn import Turn, TurnPart
-from toolspeak.text.strict import parse
-from toolspeak.wires._arguments import object_text
+from toolspeak.wires._arguments import is_json, object_text
 from toolspeak.wires._body import dump, quoted
 from toolspeak.wires._breaks import CUTS, ENDED_IN_ERROR
+from toolspeak.wires._sequence import Sequence
 from toolspeak.wires._wire import Stamp
 from toolspeak.wires.anthropic.builtins import members_of
 from toolspeak.wires.anthropic.errors import error_body
@@ -65,14 +63,12 @@ BROKEN_OFF: Final = Failure(FailureKind.OTHER, "a tool call of the answer was br
 
 @dataclass(slots=True, eq=False)
 class _Call:
-    """A call that has started. What is `written` has left; its block begins with the first of its arguments."""
+    """The call that is open; its block begins with the first of its arguments."""
 
     id: str
     name: str
     pieces: list[str] = field(default_factory=list[str])
-    written: int = 0
     is_object: bool | None = None
-    ended: bool = False
 
 
 class MessagesEncoder:
@@ -87,8 +83,7 @@ class MessagesEncoder:
         self._kind = ""  # of the open block
         self._delta = b""
         self._call: _Call | None = None
-        self._calls: dict[str, _Call] = {}  # those that have not ended
-        self._waiting: deque[TextDelta | ReasoningDelta | _Call] = deque()
+        self._sequence = Sequence()
 
     def encode(self, events: Iterable[Event]) -> bytes:
         """Return the bytes for these events."""
@@ -112,48 +107,48 @@ class MessagesEncoder:
 
     def _other(self, event: Event, out: list[bytes]) -> None:
         match event:
-            case TextDelta() | ReasoningDelta():
-                self._say_or_wait(event, out)
-            case CallStarted(id, name):
-                self._call_started(_Call(id, name), out)
-            case ArgsDelta(id, json):
-                self._arguments(id, json, out)
-            case CallEnded(id):
-                self._call_ended(id, out)
             case Finished(StopReason.ERROR):
                 self._failed(ENDED_IN_ERROR, out)
             case Finished():
                 self._finished(event, out)
             case Failed(failure):
                 self._failed(failure, out)
-            case CallRejected() | Discarded():
+            case _:
+                for one in self._sequence.feed(event):
+                    self._write(one, out)
+
+    def _write(self, event: Event, out: list[bytes]) -> None:
+        match event:
+            case TextDelta(text):
+                self._piece(TEXT, text, out)
+            case ReasoningDelta(text, signature):
+                self._piece(THINKING, text, out)
+                self._sign(signature, out)
+            case CallStarted(id, name):
+                self._close(out)
+                self._call = _Call(id, name)
+            case ArgsDelta(id, json):
+                if json and self._call is not None and self._call.id == id:
+                    self._arguments(self._call, json, out)
+            case CallEnded(id):
+                if self._call is not None and self._call.id == id:
+                    self._end(self._call, out)
+            case CallRejected() | Discarded() | Finished() | Failed():
                 pass
 
     # ------------------------------------------------------------ text and reasoning
 
-    def _say_or_wait(self, event: TextDelta | ReasoningDelta, out: list[bytes]) -> None:
-        if self._call is not None:
-            self._waiting.append(event)
-        else:
-            self._say(event, out)
-
-    def _say(self, event: TextDelta | ReasoningDelta, out: list[bytes]) -> None:
-        if isinstance(event, TextDelta):
-            if event.text:
-                self._piece(TEXT, event.text, out)
-            return
-        if event.text:
-            self._piece(THINKING, event.text, out)
-        if event.signature:
-            self._sign(event.signature, out)
-
     def _piece(self, kind: str, text: str, out: list[bytes]) -> None:
+        if not text:
+            return
         if self._kind != kind:
             self._open(kind, STARTS[kind], out)
         out += (self._delta, quoted(text), TAIL)
 
     def _sign(self, signature: str, out: list[bytes]) -> None:
         """Write the signature, which ends its block; a sealed thought is a block of its own."""
+        if not signature:
+            return
         if data := unsealed(signature):
             self._open(REDACTED, dump({"type": REDACTED, "data": data}), out)
             self._close(out)
@@ -178,66 +173,23 @@ class MessagesEncoder:
 
     # ------------------------------------------------------------ calls
 
-    def _call_started(self, call: _Call, out: list[bytes]) -> None:
-        self._calls[call.id] = call
-        if self._call is None:
-            self._close(out)
-            self._call = call
-        else:
-            self._waiting.append(call)
-
-    def _arguments(self, id: str, json: str, out: list[bytes]) -> None:
-        call = self._calls.get(id)
-        if call is None or not json:
-            return
+    def _arguments(self, call: _Call, json: str, out: list[bytes]) -> None:
+        """Write more of the arguments; those that are no object can only be told when they are whole."""
         call.pieces.append(json)
         if call.is_object is None and (text := json.lstrip()):
             call.is_object = text.startswith("{")
-        if call is self._call:
-            self._write(call, out)
-
-    def _write(self, call: _Call, out: list[bytes]) -> None:
-        """Write the arguments that have come; those that are no object can only be told when they are whole."""
-        if not call.is_object:
-            return
-        text = "".join(call.pieces[call.written :])
-        call.written = len(call.pieces)
-        if self._kind != TOOL_USE:
-            self._open(TOOL_USE, dump(self._start(call)), out)
-        if text:
-            out += (self._delta, quoted(text), TAIL)
-
-    def _call_ended(self, id: str, out: list[bytes]) -> None:
-        call = self._calls.pop(id, None)
-        if call is None:
-            return
-        call.ended = True
-        if call is self._call:
-            self._end(call, out)
-            self._release(out)
+            if call.is_object:
+                self._open(TOOL_USE, dump(self._start(call)), out)
+                json = "".join(call.pieces)
+        if call.is_object:
+            out += (self._delta, quoted(json), TAIL)
 
     def _end(self, call: _Call, out: list[bytes]) -> None:
-        self._called = True
-        self._write(call, out)
         if not call.is_object:
             self._open(TOOL_USE, dump(self._start(call)), out)
             out += (self._delta, quoted(object_text("".join(call.pieces))), TAIL)
         self._close(out)
-        self._call = None
-
-    def _release(self, out: list[bytes]) -> None:
-        """Let out what has waited, up to the next call that goes on."""
-        while self._waiting and self._call is None:
-            event = self._waiting.popleft()
-            if not isinstance(event, _Call):
-                self._say(event, out)
-                continue
-            self._close(out)
-            self._call = event
-            if event.ended:
-                self._end(event, out)
-            else:
-                self._write(event, out)
+        self._called, self._call = True, None
 
     def _start(self, call: _Call) -> JsonObject:
         return tool_use(call.id, call.name, self._members, {})
@@ -255,12 +207,12 @@ class MessagesEncoder:
     def _give_up(self, stop: StopReason, out: list[bytes]) -> bool:
         """Close the calls that never ended, and let out the rest; False if one could be taken for whole (P3)."""
         call, self._call = self._call, None
-        if call is not None and self._kind == TOOL_USE and (stop not in CUTS or _is_json("".join(call.pieces))):
+        if call is not None and self._kind == TOOL_USE and (stop not in CUTS or is_json("".join(call.pieces))):
             self._failed(BROKEN_OFF, out)
             return False
         self._close(out)
-        self._waiting = deque(event for event in self._waiting if not isinstance(event, _Call) or event.ended)
-        self._release(out)
+        for event in self._sequence.rest():
+            self._write(event, out)
         return True
 
     def _failed(self, failure: Failure, out: list[bytes]) -> None:
@@ -289,11 +241,3 @@ def _block(part: TurnPart, members: dict[str, tuple[str, str]]) -> JsonObject | 
             return tool_use(id, name, members, cast("Json", raw))
         case CallRejected() | Discarded():
             return None
-
-
-def _is_json(text: str) -> bool:
-    try:
-        parse(text)
-    except BadJson:
-        return False
-    return True

@@ -1,8 +1,6 @@
 """Events become what clients of this wire read, streamed or whole: a whole answer is the response of the last event."""
 
-from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
 
 from toolspeak.ir.event import (
@@ -24,6 +22,7 @@ from toolspeak.ir.json import JsonObject
 from toolspeak.ir.request import Request
 from toolspeak.ir.turn import Turn, unfold
 from toolspeak.wires._breaks import ENDED_IN_ERROR
+from toolspeak.wires._sequence import Sequence
 from toolspeak.wires._tools import Toolbox
 from toolspeak.wires._wire import Stamp
 from toolspeak.wires.openai_responses.blocks import Block, Frames, ReasoningBlock, TextBlock, call_block
@@ -36,15 +35,6 @@ _REASONS: Final = {StopReason.LENGTH: "max_output_tokens", StopReason.FILTER: "c
 _CUT_CALL: Final = Failure(
     FailureKind.OTHER, "the answer was cut in the middle of a tool call, most likely by the model's token limit", 502
 )
-
-
-@dataclass(slots=True)
-class _Waiting:
-    """What came while a call was open, and has to wait until it has ended: text and reasoning, or another call."""
-
-    events: list[Event]
-    call: bool = False
-    ended: bool = False
 
 
 class ResponsesEncoder:
@@ -62,8 +52,7 @@ class ResponsesEncoder:
         """The same, if it is text."""
         self._call = ""
         """The id of the call that is open."""
-        self._waiting: deque[_Waiting] = deque()
-        self._waiting_calls: dict[str, _Waiting] = {}
+        self._sequence = Sequence()
         self.response = b""
         """The final response, once it was sent."""
 
@@ -100,35 +89,9 @@ class ResponsesEncoder:
                 self._finished(stop, usage)
             case Failed(failure, usage):
                 self._failed(failure, usage)
-            case ArgsDelta(id) | CallEnded(id) if id == self._call:
-                self._write(event)
-                self._release()
-            case _ if self._call:
-                self._wait(event)
             case _:
-                self._write(event)
-
-    def _wait(self, event: Event) -> None:
-        match event:
-            case CallStarted(id):
-                waiting = self._waiting_calls[id] = _Waiting([event], call=True)
-                self._waiting.append(waiting)
-            case ArgsDelta(id) | CallEnded(id):
-                if (call := self._waiting_calls.get(id)) is not None:
-                    call.events.append(event)
-                    call.ended = call.ended or isinstance(event, CallEnded)
-            case TextDelta() | ReasoningDelta():
-                if not self._waiting or self._waiting[-1].call:
-                    self._waiting.append(_Waiting([]))
-                self._waiting[-1].events.append(event)
-            case CallRejected() | Discarded() | Finished() | Failed():
-                pass
-
-    def _release(self) -> None:
-        """Write what has waited, up to the next call that is still open."""
-        while self._waiting and not self._call:
-            for event in self._waiting.popleft().events:
-                self._write(event)
+                for one in self._sequence.feed(event):
+                    self._write(one)
 
     def _write(self, event: Event) -> None:
         match event:
@@ -176,7 +139,7 @@ class ResponsesEncoder:
     # ---------------------------------------------------------------- the end
 
     def _finished(self, stop: StopReason, usage: Usage) -> None:
-        cut = bool(self._call) or any(waiting.call and not waiting.ended for waiting in self._waiting)
+        cut = bool(self._call)
         if cut and self._codex:
             self._failed(_CUT_CALL, usage)
             return
@@ -191,8 +154,8 @@ class ResponsesEncoder:
     def _end_items(self, status: str) -> None:
         if self._call:
             self._close("incomplete")
-        self._waiting = deque(waiting for waiting in self._waiting if waiting.ended or not waiting.call)
-        self._release()
+        for event in self._sequence.rest():
+            self._write(event)
         self._close(status)
         if status == "completed" and not self._frames.items:  # Copilot fails on a response without any
             self._open = TextBlock(self._frames)
