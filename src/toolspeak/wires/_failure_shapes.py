@@ -26,6 +26,7 @@ from toolspeak.ir.json import Json, JsonObject
 from toolspeak.text.lines import BOM
 from toolspeak.text.sse import SseDecoder, SseFrame
 from toolspeak.text.strict import parse
+from toolspeak.wires._loose import string
 
 LONGEST_BODY: Final = 512 * 1024
 """Bytes that are read. A message needs less, but a server may quote all that its model wrote."""
@@ -121,13 +122,13 @@ def _words_of_layers(layers: list[JsonObject]) -> Words:
         codes=" ".join(codes)[:_LONGEST_CODES],
         param=_first(_param(layer) for layer in reversed(layers)),
         status=int(_first(_status(layer) for layer in layers) or 0),
-        generation=_first(_string(layer.get("failed_generation")) for layer in layers),
+        generation=_first(string(layer.get("failed_generation")) for layer in layers),
         retry_after=next((seconds for layer in layers for seconds in _delays(layer)), None),
     )
 
 
 def _text(layer: JsonObject) -> str:
-    return _first(text for key in _TEXTS if (text := _string(layer.get(key))).strip())
+    return _first(text for key in _TEXTS if (text := string(layer.get(key))).strip())
 
 
 def _codes(layer: JsonObject) -> Iterator[str]:
@@ -147,7 +148,7 @@ def _param(layer: JsonObject) -> str:
     place = layer.get("loc")
     if isinstance(place, list):
         return ".".join(filter(None, map(_token, place[:_MOST_ITEMS]))).removeprefix("body.")
-    return _string(layer.get("param"))
+    return string(layer.get("param"))
 
 
 def _status(layer: JsonObject) -> str:
@@ -159,16 +160,12 @@ def _delays(layer: JsonObject) -> Iterator[float]:
     if isinstance(seconds, int | float) and not isinstance(seconds, bool) and 0 <= seconds < _LONGEST_PAUSE_S:
         yield float(seconds)
     for item in _details(layer):
-        if found := _DELAY.fullmatch(_string(item.get("retryDelay"))):
+        if found := _DELAY.fullmatch(string(item.get("retryDelay"))):
             yield float(found[1])
 
 
 def _first(texts: Iterable[str]) -> str:
     return next(filter(None, texts), "")
-
-
-def _string(value: Json) -> str:
-    return value if isinstance(value, str) else ""
 
 
 def _token(value: Json) -> str:

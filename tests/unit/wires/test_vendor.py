@@ -3,14 +3,16 @@
 import pytest
 
 from toolspeak.errors import BadFrame
+from toolspeak.ir.event import Usage
 from toolspeak.ir.failure import Failure, FailureKind
 from toolspeak.ir.json import Json
 from toolspeak.ir.message import Message, Opaque, Result, Role, Text
 from toolspeak.ir.request import Request
 from toolspeak.ir.vendor import Vendor
 from toolspeak.wires._breaks import CUT_OFF, ENDED_IN_ERROR, http_status, unreadable
-from toolspeak.wires._counts import count, inner
+from toolspeak.wires._counts import count, read_counts, write_counts
 from toolspeak.wires._failures import status_of
+from toolspeak.wires._loose import inner, listed, mapped, string
 from toolspeak.wires._vendor import foreign, is_own, own
 
 
@@ -86,6 +88,24 @@ def test_missing_counts_as_none() -> None:
 def test_what_is_no_object_inside_is_an_empty_one(value: Json) -> None:
     assert inner({"details": value}, "details") == {}
     assert inner({"details": {"x": value}}, "details") == {"x": value}
+
+
+@pytest.mark.parametrize(("told", "said"), [("prompt", "completion"), ("input", "output")])
+def test_counts_come_back_under_either_words(told: str, said: str) -> None:
+    usage = Usage(9, 8, 7, 6, 5)
+    body = write_counts(usage, told, said)
+    assert (body[f"{told}_tokens"], body[f"{said}_tokens"], body["total_tokens"]) == (9, 8, 17)
+    assert read_counts(body, told, said) == usage
+
+
+@pytest.mark.parametrize("value", [None, 5, True, "", [], {}])
+def test_nothing_is_read_from_a_value_of_another_type(value: Json) -> None:
+    assert (string(value), listed(value), mapped(value)) == ("", [], {})
+    assert read_counts(value, "input", "output") == Usage()
+
+
+def test_a_value_of_the_right_type_is_read_as_it_is() -> None:
+    assert (string("x"), listed([1]), mapped({"a": 1})) == ("x", [1], {"a": 1})
 
 
 # How streams break

@@ -13,6 +13,7 @@ from typing import Final
 from toolspeak.ir.json import Json, JsonObject
 from toolspeak.ir.tool import Tool
 from toolspeak.ir.vendor import Vendor
+from toolspeak.wires._loose import inner, listed, mapped
 from toolspeak.wires._vendor import own
 from toolspeak.wires.anthropic.words import NAME
 
@@ -165,8 +166,7 @@ def _member(family: str, name: str, description: str, parameters: str) -> Tool:
 
 
 def _is_enabled(configs: Json, name: str) -> bool:
-    config = configs.get(name) if isinstance(configs, dict) else None
-    return not (isinstance(config, dict) and config.get("enabled") is False)
+    return inner(mapped(configs), name).get("enabled") is not False
 
 
 def _implied(prefix: str, kind: str, body: JsonObject) -> tuple[str, JsonObject]:
@@ -196,13 +196,10 @@ def _computer(kind: str, body: JsonObject) -> tuple[str, JsonObject]:
 def _commands(key: str, commands: tuple[str, ...], keys: str) -> JsonObject:
     """Return a schema whose first parameter says what to do."""
     schema = _schema(keys)
-    properties, required = schema["properties"], schema["required"]
-    known: JsonObject = properties if isinstance(properties, dict) else {}
-    needed: list[Json] = required if isinstance(required, list) else []
     return {
         **schema,
-        "properties": {key: {"type": "string", "enum": list(commands)}, **known},
-        "required": [key, *needed],
+        "properties": {key: {"type": "string", "enum": list(commands)}, **inner(schema, "properties")},
+        "required": [key, *listed(schema["required"])],
     }
 
 

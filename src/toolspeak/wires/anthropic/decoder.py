@@ -19,6 +19,7 @@ from toolspeak.wires._answer import Answer, AnswerDecoder
 from toolspeak.wires._breaks import CUT_OFF, UNREADABLE
 from toolspeak.wires._failures import read_failure
 from toolspeak.wires._ids import FreshIds
+from toolspeak.wires._loose import mapped, string
 from toolspeak.wires.anthropic.builtins import member_name
 from toolspeak.wires.anthropic.call_blocks import CallBlocks
 from toolspeak.wires.anthropic.outgoing import names_of
@@ -141,7 +142,7 @@ class _Reader:
         elif kind == "content_block_stop":
             events += self._calls.stop(_index(event.index))
         elif kind == "message_start":
-            self._count(_usage_in(event.message))
+            self._count(mapped(event.message).get("usage"))
         elif kind == "message_delta":
             if event.delta is not None:
                 self._stopped(event.delta.stop_reason, event.delta.stop_sequence)
@@ -153,23 +154,23 @@ class _Reader:
         """Take the start of a block, which in a whole answer is all of it."""
         self._began = True
         if block.type == "tool_use" and isinstance(block.name, str) and block.name:
-            events += self._calls.start(index, _name(block), _string(block.id), _arguments(block))
+            events += self._calls.start(index, _name(block), string(block.id), _arguments(block))
             return
         events += self._calls.pause()
-        if block.type == "text" and _string(block.text):
+        if block.type == "text" and string(block.text):
             events.append(TextDelta(block.text))
         elif block.type == "thinking":
-            self._thought(_string(block.thinking), _string(block.signature), events)
-        elif block.type == REDACTED and _string(block.data):
+            self._thought(string(block.thinking), string(block.signature), events)
+        elif block.type == REDACTED and string(block.data):
             self._thought("", sealed(block.data), events)
 
     def _delta(self, index: int | None, delta: _Delta, events: list[Event]) -> None:
         if delta.type == "input_json_delta":
-            events += self._calls.grow(index, _string(delta.partial_json))
+            events += self._calls.grow(index, string(delta.partial_json))
         elif delta.type == "thinking_delta":
-            self._thought(_string(delta.thinking), "", events)
+            self._thought(string(delta.thinking), "", events)
         elif delta.type == "signature_delta":
-            self._thought("", _string(delta.signature), events)
+            self._thought("", string(delta.signature), events)
 
     def _thought(self, text: str, signature: str, events: list[Event]) -> None:
         if text or signature:
@@ -178,7 +179,7 @@ class _Reader:
     def _stopped(self, reason: object, stop_sequence: object) -> None:
         if isinstance(reason, str) and reason:
             self.answer.stop = STOPS.get(reason, StopReason.END)
-            self.answer.stop_sequence = _string(stop_sequence) if reason == "stop_sequence" else ""
+            self.answer.stop_sequence = string(stop_sequence) if reason == "stop_sequence" else ""
 
     def _count(self, usage: Json) -> None:
         self.answer.usage = merged_counts(self.answer.usage, usage)
@@ -203,20 +204,12 @@ def _failure(frame: SseFrame) -> Failure:
     return read_failure(200, frame.data.encode())
 
 
-def _usage_in(message: Json) -> Json:
-    return message.get("usage") if isinstance(message, dict) else None
-
-
 def _index(value: object) -> int | None:
     return value if isinstance(value, int) else None
 
 
-def _string(value: object) -> str:
-    return value if isinstance(value, str) else ""
-
-
 def _name(block: _Block) -> str:
-    family = _string(block.toolset_name)
+    family = string(block.toolset_name)
     return member_name(family, block.name) if family else str(block.name)
 
 

@@ -14,6 +14,7 @@ from toolspeak.ir.tool import ChoiceMode, Tool
 from toolspeak.wires._body import dump
 from toolspeak.wires._history import paired
 from toolspeak.wires._ids import with_ids
+from toolspeak.wires._loose import listed, mapped
 from toolspeak.wires._names import Names
 from toolspeak.wires._vendor import foreign, own
 from toolspeak.wires._wire import Outgoing
@@ -104,7 +105,7 @@ def _dropped(request: Request) -> Iterator[str]:
 def _output(request: Request, extra: JsonObject) -> JsonObject:
     """Write how much to think and the schema of the answer, each where the client had it."""
     config, older = extra.pop("output_config", None), extra.pop("output_format", None)
-    body: JsonObject = dict(config) if isinstance(config, dict) else {}
+    body = {**mapped(config)}
     effort = request.sampling.effort
     if not _is_ours(request) and effort is not None:
         effort = _EFFORTS.get(effort, effort)
@@ -118,10 +119,9 @@ def _output(request: Request, extra: JsonObject) -> JsonObject:
 
 
 def _format(said: Json, request: Request) -> JsonObject:
-    rest: JsonObject = said if isinstance(said, dict) else {}
     if request.output_schema is None:
-        return rest
-    return {"type": "json_schema", "schema": request.output_schema, **rest}
+        return mapped(said)
+    return {"type": "json_schema", "schema": request.output_schema, **mapped(said)}
 
 
 # ---------------------------------------------------------------- tools
@@ -137,7 +137,7 @@ def _tools(request: Request, names: Names, extra: JsonObject) -> JsonObject:
         for tool in offered
         if (not allowed or tool.name in allowed) and TOOLSET not in own(tool.vendor, NAME)
     ]
-    tools += hosted if isinstance(hosted, list) else []
+    tools += listed(hosted)
     if not tools:
         return {}
     return {"tools": tools, **_choice(request, names, said)}
@@ -160,7 +160,7 @@ def _tool(tool: Tool, request: Request, names: Names) -> JsonObject:
 
 def _choice(request: Request, names: Names, said: Json) -> JsonObject:
     choice = request.choice
-    body: JsonObject = dict(said) if isinstance(said, dict) else {}
+    body = {**mapped(said)}
     if choice.mode is ChoiceMode.AUTO and choice.parallel and not body:
         return {}
     body["type"] = _CHOICES[choice.mode]

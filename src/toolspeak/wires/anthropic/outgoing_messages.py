@@ -35,6 +35,7 @@ from toolspeak.ir.message import (
 )
 from toolspeak.ir.request import Request
 from toolspeak.wires._arguments import object_text
+from toolspeak.wires._loose import mapped
 from toolspeak.wires._names import Names
 from toolspeak.wires._vendor import is_own, own
 from toolspeak.wires.anthropic.builtins import TOOLSET
@@ -188,7 +189,7 @@ def _image(image: Image) -> JsonObject:
         source = {"type": "url", "url": image.url}
     else:
         return _text(part_text(image))
-    return {"type": "image", "source": {**source, **(rest if isinstance(rest, dict) else {})}, **said}
+    return {"type": "image", "source": {**source, **mapped(rest)}, **said}
 
 
 def _text(text: str) -> JsonObject:

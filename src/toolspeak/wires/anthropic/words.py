@@ -5,7 +5,8 @@ from typing import Final
 from toolspeak.ir.event import StopReason, Usage
 from toolspeak.ir.json import Json, JsonObject
 from toolspeak.wires._breaks import CUTS
-from toolspeak.wires._counts import count, inner
+from toolspeak.wires._counts import count
+from toolspeak.wires._loose import inner, mapped
 
 NAME: Final = "anthropic"
 REDACTED: Final = "redacted_thinking"
@@ -37,11 +38,10 @@ def stop_body(stop: StopReason | None, stop_sequence: str, *, calls: bool) -> Js
 
 def usage_of(value: Json) -> Usage:
     """Read token counts. This vendor's `input_tokens` leave out what a cache read or wrote; ours do not."""
-    if not isinstance(value, dict):
-        return Usage()
-    read, written = count(value, "cache_read_input_tokens"), count(value, "cache_creation_input_tokens")
-    thought = count(inner(value, "output_tokens_details"), "thinking_tokens")
-    return Usage(count(value, "input_tokens") + read + written, count(value, "output_tokens"), read, written, thought)
+    counts = mapped(value)
+    read, written = count(counts, "cache_read_input_tokens"), count(counts, "cache_creation_input_tokens")
+    thought = count(inner(counts, "output_tokens_details"), "thinking_tokens")
+    return Usage(count(counts, "input_tokens") + read + written, count(counts, "output_tokens"), read, written, thought)
 
 
 def merged_counts(known: Json, value: Json) -> Json:
@@ -50,8 +50,7 @@ def merged_counts(known: Json, value: Json) -> Json:
         return known
     told: JsonObject = {key: value[key] for key in _COUNTS if count(value, key)}
     details = inner(value, "output_tokens_details")
-    before = known if isinstance(known, dict) else {}
-    return {**before, **told, **({"output_tokens_details": details} if details else {})}
+    return {**mapped(known), **told, **({"output_tokens_details": details} if details else {})}
 
 
 def usage_body(usage: Usage) -> JsonObject:

@@ -20,8 +20,8 @@ from toolspeak.ir.message import (
 )
 from toolspeak.wires._arguments import object_text
 from toolspeak.wires._body import parse
-from toolspeak.wires._counts import inner
 from toolspeak.wires._ids import calls_in
+from toolspeak.wires._loose import inner
 from toolspeak.wires._names import Names
 from toolspeak.wires._vendor import is_own, own
 from toolspeak.wires.gemini.words import NAME, NO_SIGNATURE

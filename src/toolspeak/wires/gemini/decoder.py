@@ -30,6 +30,7 @@ from toolspeak.wires._answer import Answer, AnswerDecoder
 from toolspeak.wires._breaks import UNREADABLE
 from toolspeak.wires._failures import read_failure
 from toolspeak.wires._ids import FreshIds
+from toolspeak.wires._loose import mapped, string
 from toolspeak.wires.gemini.frames import GeminiFrames, chunks_of
 from toolspeak.wires.gemini.outgoing import names_of
 from toolspeak.wires.gemini.words import BAD_ANSWER, BAD_CALLS, NO_REASON, STOPS, usage_of
@@ -95,7 +96,7 @@ class _Calls:
         arguments = _arguments(bytes(call.args))
         if not isinstance(call.name, str) or not call.name:
             return (CallRejected(Complaint(Problem.PARSE_ERROR, None, "the call has no name"), arguments),)
-        native = call.id if isinstance(call.id, str) else ""
+        native = string(call.id)
         id = self._ids.take(native)
         self.any = True
         return CallStarted(id, self._names.back(call.name), native), ArgsDelta(id, arguments), CallEnded(id)
@@ -178,7 +179,7 @@ def decode_turn(request: Request, ids: Iterator[str], body: bytes) -> list[Event
 
 
 def _blocked(feedback: Json) -> bool:
-    return isinstance(feedback, dict) and bool(feedback.get("blockReason"))
+    return bool(mapped(feedback).get("blockReason"))
 
 
 def _broken(reason: str, message: Json) -> Failure:

@@ -7,9 +7,9 @@ from toolspeak.ir.quirks import Quirks
 from toolspeak.ir.request import Request
 from toolspeak.ir.tool import ChoiceMode, Tool
 from toolspeak.wires._body import dump
-from toolspeak.wires._counts import inner
 from toolspeak.wires._history import paired
 from toolspeak.wires._ids import with_ids
+from toolspeak.wires._loose import inner, listed
 from toolspeak.wires._names import Names
 from toolspeak.wires._vendor import foreign, own
 from toolspeak.wires._wire import Outgoing
@@ -79,7 +79,7 @@ def _tools(request: Request, names: Names, hosted: Json, config: JsonObject) -> 
     allowed = () if same_wire or request.choice.mode is ChoiceMode.REQUIRED else request.choice.allowed
     functions: list[Json] = [_tool(tool, names) for tool in request.offered() if not allowed or tool.name in allowed]
     tools: list[Json] = [{"functionDeclarations": functions}] if functions else []
-    tools += hosted if isinstance(hosted, list) else []
+    tools += listed(hosted)
     calling = _calling(request, names, inner(config, "functionCallingConfig"), same_wire=same_wire) if functions else {}
     kept = {key: value for key, value in config.items() if key != "functionCallingConfig"}
     config = {**kept, **({"functionCallingConfig": calling} if calling else {})}

@@ -7,6 +7,7 @@ from toolspeak.ir.event import StopReason, Usage
 from toolspeak.ir.json import Json, JsonObject
 from toolspeak.wires._counts import count
 from toolspeak.wires._fields import Fields
+from toolspeak.wires._loose import mapped
 
 NAME: Final = "gemini"
 LONGEST_NAME: Final = 64
@@ -71,13 +72,12 @@ def _upper(found: re.Match[str]) -> str:
 
 def usage_of(value: Json) -> Usage:
     """Read token counts; what is no number counts as none."""
-    if not isinstance(value, dict):
-        return Usage()
-    thoughts = count(value, "thoughtsTokenCount")
+    counts = mapped(value)
+    thoughts = count(counts, "thoughtsTokenCount")
     return Usage(
-        input_tokens=count(value, "promptTokenCount") + count(value, "toolUsePromptTokenCount"),
-        output_tokens=count(value, "candidatesTokenCount") + thoughts,
-        cache_read_tokens=count(value, "cachedContentTokenCount"),
+        input_tokens=count(counts, "promptTokenCount") + count(counts, "toolUsePromptTokenCount"),
+        output_tokens=count(counts, "candidatesTokenCount") + thoughts,
+        cache_read_tokens=count(counts, "cachedContentTokenCount"),
         reasoning_tokens=thoughts,
     )
 

@@ -23,9 +23,9 @@ from toolspeak.ir.quirks import Quirks
 from toolspeak.ir.request import Request
 from toolspeak.ir.tool import ChoiceMode, Tool
 from toolspeak.wires._body import dump
-from toolspeak.wires._counts import inner
 from toolspeak.wires._history import paired
 from toolspeak.wires._ids import with_ids
+from toolspeak.wires._loose import inner, listed, mapped
 from toolspeak.wires._names import Names
 from toolspeak.wires._vendor import foreign, is_own, own
 from toolspeak.wires._wire import Outgoing
@@ -72,7 +72,7 @@ def _options(request: Request, others: Json) -> JsonObject:
         "stop": list(sampling.stop) or None,
     }
     said = {key: value for key, value in options.items() if value is not None}
-    options = {**(others if isinstance(others, dict) else {}), **said}
+    options = {**mapped(others), **said}
     return {"options": options} if options else {}
 
 
@@ -122,7 +122,7 @@ def _tools(request: Request, names: Names, hosted: Json) -> JsonObject:
         return {}
     only = (choice.name,) if choice.mode is ChoiceMode.NAMED else choice.allowed
     tools: list[Json] = [_tool(tool, names) for tool in request.offered() if not only or tool.name in only]
-    tools += hosted if isinstance(hosted, list) else []
+    tools += listed(hosted)
     return {"tools": tools} if tools else {}
 
 

@@ -5,6 +5,7 @@ from typing import Final
 from toolspeak.ir.event import StopReason, Usage
 from toolspeak.ir.json import Json, JsonObject
 from toolspeak.wires._counts import count
+from toolspeak.wires._loose import mapped
 
 NAME: Final = "ollama"
 LONGEST_NAME: Final = 128
@@ -25,7 +26,8 @@ def done_reason(stop: StopReason | None) -> str:
 
 def usage_of(value: Json) -> Usage:
     """Read token counts; what is no number counts as none."""
-    return Usage(count(value, "prompt_eval_count"), count(value, "eval_count")) if isinstance(value, dict) else Usage()
+    counts = mapped(value)
+    return Usage(count(counts, "prompt_eval_count"), count(counts, "eval_count"))
 
 
 def usage_body(usage: Usage) -> JsonObject:

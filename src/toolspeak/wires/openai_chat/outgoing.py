@@ -10,10 +10,10 @@ from toolspeak.ir.request import Request
 from toolspeak.ir.tool import ChoiceMode, Tool, ToolChoice, ToolKind
 from toolspeak.wires._arguments import free_text
 from toolspeak.wires._body import dump
-from toolspeak.wires._counts import inner
 from toolspeak.wires._history import paired
 from toolspeak.wires._ids import with_ids
 from toolspeak.wires._images import to_url
+from toolspeak.wires._loose import inner, listed, mapped
 from toolspeak.wires._names import Names
 from toolspeak.wires._vendor import foreign, is_own, own
 from toolspeak.wires._wire import Outgoing
@@ -74,8 +74,7 @@ def _output(request: Request, asked: Json) -> JsonObject:
 def _streaming(request: Request, options: Json) -> JsonObject:
     if not request.stream:
         return {}
-    said = options if isinstance(options, dict) else {}
-    return {"stream": True, "stream_options": {**said, "include_usage": True}}
+    return {"stream": True, "stream_options": {**mapped(options), "include_usage": True}}
 
 
 # ---------------------------------------------------------------- tools
@@ -85,7 +84,7 @@ def _tools(request: Request, names: Names, hosted: Json) -> JsonObject:
     same_wire = NAME in request.extra
     allowed = () if same_wire else request.choice.allowed
     tools: list[Json] = [_tool(tool, names) for tool in request.offered() if not allowed or tool.name in allowed]
-    tools += hosted if isinstance(hosted, list) else []
+    tools += listed(hosted)
     if not tools:
         return {}
     return {"tools": tools, **_choice(request, names, same_wire=same_wire)}

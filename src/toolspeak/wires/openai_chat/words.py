@@ -4,7 +4,7 @@ from typing import Final
 
 from toolspeak.ir.event import StopReason, Usage
 from toolspeak.ir.json import Json, JsonObject
-from toolspeak.wires._counts import count, inner
+from toolspeak.wires._counts import read_counts, write_counts
 
 NAME: Final = "openai_chat"
 LONGEST_NAME: Final = 64
@@ -32,27 +32,9 @@ def finish_reason(stop: StopReason | None, *, calls: bool) -> str:
 
 def usage_of(value: Json) -> Usage:
     """Read token counts; what is no number counts as none."""
-    if not isinstance(value, dict):
-        return Usage()
-    prompt, completion = inner(value, "prompt_tokens_details"), inner(value, "completion_tokens_details")
-    return Usage(
-        count(value, "prompt_tokens"),
-        count(value, "completion_tokens"),
-        count(prompt, "cached_tokens"),
-        count(prompt, "cache_write_tokens"),
-        count(completion, "reasoning_tokens"),
-    )
+    return read_counts(value, "prompt", "completion")
 
 
 def usage_body(usage: Usage) -> JsonObject:
     """Write token counts."""
-    return {
-        "prompt_tokens": usage.input_tokens,
-        "completion_tokens": usage.output_tokens,
-        "total_tokens": usage.input_tokens + usage.output_tokens,
-        "prompt_tokens_details": {
-            "cached_tokens": usage.cache_read_tokens,
-            "cache_write_tokens": usage.cache_write_tokens,
-        },
-        "completion_tokens_details": {"reasoning_tokens": usage.reasoning_tokens},
-    }
+    return write_counts(usage, "prompt", "completion")

@@ -6,6 +6,7 @@ from toolspeak.ir.json import Json, JsonObject
 from toolspeak.ir.request import Request
 from toolspeak.ir.tool import AUTO, ChoiceMode, ToolChoice, ToolKind
 from toolspeak.wires._fields import Fields
+from toolspeak.wires._loose import listed, mapped
 from toolspeak.wires._tools import Toolbox
 from toolspeak.wires.openai_responses.names import FlatNames, UpstreamNames
 from toolspeak.wires.openai_responses.words import NAME, NAMESPACE, SEARCH_TOOL
@@ -77,8 +78,9 @@ def choice_body(request: Request, names: UpstreamNames) -> Json:
     tools = Toolbox(request.tools if same_wire else ())
     hosted = request.extra.get(NAME, {}).get(_KEY)
     if choice.allowed and same_wire:
-        references = [_reference(name, tools, names) for name in choice.allowed]
-        return {"type": _ALLOWED, "mode": choice.mode.value, "tools": [*references, *_tools_of(hosted)]}
+        allowed: list[Json] = [_reference(name, tools, names) for name in choice.allowed]
+        allowed += listed(mapped(hosted).get("tools"))
+        return {"type": _ALLOWED, "mode": choice.mode.value, "tools": allowed}
     if choice.mode is ChoiceMode.NAMED:
         return _reference(choice.name, tools, names)
     if isinstance(hosted, dict) and choice.mode is _mode_of(hosted):
@@ -89,11 +91,6 @@ def choice_body(request: Request, names: UpstreamNames) -> Json:
 def _mode_of(hosted: JsonObject) -> ChoiceMode:
     """Return the mode that a choice of hosted tools was read as."""
     return ChoiceMode.NONE if hosted.get("type") == _ALLOWED else ChoiceMode.AUTO
-
-
-def _tools_of(hosted: Json) -> list[Json]:
-    tools = hosted.get("tools") if isinstance(hosted, dict) else None
-    return tools if isinstance(tools, list) else []
 
 
 def _reference(name: str, tools: Toolbox, names: UpstreamNames) -> JsonObject:

@@ -17,6 +17,7 @@ from toolspeak.wires._answer import Answer, AnswerDecoder
 from toolspeak.wires._breaks import CUT_OFF
 from toolspeak.wires._failures import read_failure
 from toolspeak.wires._ids import FreshIds
+from toolspeak.wires._loose import mapped, string
 from toolspeak.wires.openai_responses.growing import GrowingItems, ItemBody, Place
 from toolspeak.wires.openai_responses.names import UpstreamNames
 from toolspeak.wires.openai_responses.words import CUSTOM_CALL, FUNCTION_CALL, usage_of
@@ -159,7 +160,7 @@ class _Reader:
 
     def _ended(self, said: str, response: _Response, data: bytes, events: list[Event]) -> None:
         """Take the final response; its own status counts more than the name of the event."""
-        own = response.status if isinstance(response.status, str) else ""
+        own = string(response.status)
         status = own if own in (*_FAILED, "incomplete") or not said else said
         self.answer.usage = response.usage
         if status in _FAILED or (response.output is None and not said):
@@ -189,5 +190,4 @@ def _place(event: _Event) -> Place:
 def _stop(status: str, details: Json) -> StopReason:
     if status != "incomplete":
         return StopReason.END
-    reason = details.get("reason") if isinstance(details, dict) else None
-    return StopReason.FILTER if reason == "content_filter" else StopReason.LENGTH
+    return StopReason.FILTER if mapped(details).get("reason") == "content_filter" else StopReason.LENGTH

@@ -19,6 +19,7 @@ from toolspeak.wires._arguments import FREE_FORM
 from toolspeak.wires._body import quoted
 from toolspeak.wires._deltas import MAX_SIZE
 from toolspeak.wires._ids import FreshIds
+from toolspeak.wires._loose import listed, mapped, string
 from toolspeak.wires.openai_responses.names import UpstreamNames
 from toolspeak.wires.openai_responses.words import CUSTOM_CALL, FUNCTION_CALL, MESSAGE, REASONING, SEARCH_CALL
 
@@ -111,7 +112,7 @@ class GrowingItems:
 
     def added(self, body: ItemBody, place: Place) -> None:
         """Begin an item."""
-        again = self._by_id.get(_text(body.id))
+        again = self._by_id.get(string(body.id))
         if not isinstance(body.type, str) or (again is not None and again.kind == body.type):
             return
         item = self._new(body.type, Place(body.id, place.index), body.call_id)
@@ -163,7 +164,7 @@ class GrowingItems:
         for index, body in enumerate(bodies):
             place = Place(body.id, index)
             known = self._match(body, place)
-            unseen = isinstance(body.type, str) and (body.type not in seen or bool(_text(body.call_id)))
+            unseen = isinstance(body.type, str) and (body.type not in seen or bool(string(body.call_id)))
             if unseen if known is None else not (known.done and known in before):
                 self.done(body, place)
 
@@ -186,7 +187,7 @@ class GrowingItems:
 
     def _item(self, kind: str, place: Place) -> _Item:
         found = self._find(place)
-        if found is None or found.kind != kind or (found.done and _text(place.id) not in self._by_id):
+        if found is None or found.kind != kind or (found.done and string(place.id) not in self._by_id):
             return self._new(kind, place)
         return found
 
@@ -199,7 +200,7 @@ class GrowingItems:
 
     def _match(self, body: ItemBody, place: Place) -> _Item | None:
         """Find the item that a whole one is about; ids change on some servers, that of a call never."""
-        call_id, same = _text(body.call_id), self._by_id.get(_text(body.id))
+        call_id, same = string(body.call_id), self._by_id.get(string(body.id))
         if same is not None and same.kind == body.type:
             return same
         if call_id in self._by_call:
@@ -210,8 +211,8 @@ class GrowingItems:
 
     def _is_same(self, item: _Item, body: ItemBody) -> bool:
         """Tell an item that comes again from another one at the same index, or of the same call id."""
-        id = _text(body.id)
-        return self._by_id.get(id) is item if id else item.native_id == _text(body.call_id) != ""
+        id = string(body.id)
+        return self._by_id.get(id) is item if id else item.native_id == string(body.call_id) != ""
 
     def _new(self, kind: str, place: Place, call_id: Json = None) -> _Item:
         self._count(_ITEM_SIZE)
@@ -225,7 +226,7 @@ class GrowingItems:
         return item
 
     def _identify(self, item: _Item, call_id: Json) -> None:
-        if item.kind in _CALLS and not item.native_id and (native_id := _text(call_id)):
+        if item.kind in _CALLS and not item.native_id and (native_id := string(call_id)):
             item.native_id = native_id
             self._by_call.setdefault(native_id, item)
 
@@ -264,7 +265,7 @@ class GrowingItems:
 
     def _called(self, item: _Item, body: ItemBody) -> None:
         self._start(item, body)
-        self._complete(item, _text(body.input) if item.kind == CUSTOM_CALL else _arguments(body.arguments))
+        self._complete(item, string(body.input) if item.kind == CUSTOM_CALL else _arguments(body.arguments))
         item.cut = body.status == "incomplete"
         if not item.cut and item.id and item.is_whole:
             self._end(item)
@@ -282,9 +283,9 @@ class GrowingItems:
 
     def _start(self, item: _Item, body: ItemBody) -> None:
         self._identify(item, body.call_id)
-        name = _text(body.name)
+        name = string(body.name)
         if name and not item.id:
-            self._open(item, self._names.back(_text(body.namespace), name))
+            self._open(item, self._names.back(string(body.namespace), name))
 
     def _open(self, item: _Item, name: str) -> None:
         self._thought = None
@@ -321,14 +322,11 @@ class GrowingItems:
         self._events.append(CallEnded(item.id))
 
 
-def _text(value: Json) -> str:
-    return value if isinstance(value, str) else ""
-
-
 def _texts(parts: Json, *keys: str) -> Iterator[str]:
     """Yield the texts of the parts of an item."""
-    for part in parts if isinstance(parts, list) else ():
-        text = next((_text(part.get(key)) for key in keys if part.get(key)), "") if isinstance(part, dict) else ""
+    for part in listed(parts):
+        body = mapped(part)
+        text = next((string(body[key]) for key in keys if body.get(key)), "")
         if text:
             yield text
 

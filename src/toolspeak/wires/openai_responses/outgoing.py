@@ -9,6 +9,7 @@ from toolspeak.ir.request import Request
 from toolspeak.wires._body import dump
 from toolspeak.wires._history import paired
 from toolspeak.wires._ids import with_ids
+from toolspeak.wires._loose import inner
 from toolspeak.wires._vendor import foreign, own
 from toolspeak.wires._wire import Outgoing
 from toolspeak.wires.openai_responses.choice import write_choice
@@ -56,8 +57,7 @@ def instructions_of(messages: tuple[Message, ...]) -> str:
 
 def reasoning_body(request: Request) -> JsonObject:
     """Write how much to think, and what was said beside it."""
-    said = request.extra.get(NAME, {}).get("reasoning")
-    body: JsonObject = dict(said) if isinstance(said, dict) else {}
+    body = {**inner(request.extra.get(NAME, {}), "reasoning")}
     if request.sampling.effort is not None:
         body = {"effort": request.sampling.effort, **body}
     return {"reasoning": body} if body else {}
@@ -65,8 +65,7 @@ def reasoning_body(request: Request) -> JsonObject:
 
 def text_body(request: Request) -> JsonObject:
     """Write what the text must look like."""
-    said = request.extra.get(NAME, {}).get("text")
-    body: JsonObject = dict(said) if isinstance(said, dict) else {}
+    body = {**inner(request.extra.get(NAME, {}), "text")}
     asked = body.pop("format", None)
     if request.output_schema is not None:
         body["format"] = _format(request.output_schema, asked)

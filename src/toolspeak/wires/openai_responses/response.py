@@ -3,6 +3,7 @@
 from toolspeak.ir.json import Json, JsonObject
 from toolspeak.ir.request import Request
 from toolspeak.wires._body import dump
+from toolspeak.wires._loose import inner, string
 from toolspeak.wires._wire import Stamp
 from toolspeak.wires.openai_responses.choice import choice_body
 from toolspeak.wires.openai_responses.names import UpstreamNames
@@ -36,10 +37,6 @@ class ResponseWriter:
 
 def _echo(request: Request) -> JsonObject:
     extra, names, sampling = request.extra.get(NAME, {}), UpstreamNames(request), request.sampling
-    text: JsonObject = {"format": {"type": "text"}}
-    truncation, metadata = extra.get("truncation"), extra.get("metadata")
-    said = text_body(request).get("text")
-    thinking = reasoning_body(request).get("reasoning")
     return {
         "model": request.model,
         "instructions": instructions_of(request.messages) or None,
@@ -49,10 +46,10 @@ def _echo(request: Request) -> JsonObject:
         "tools": write_tools(request, names),
         "tool_choice": choice_body(request, names),
         "parallel_tool_calls": request.choice.parallel,
-        "text": {**text, **said} if isinstance(said, dict) else text,
-        "reasoning": {"effort": None, "summary": None, **(thinking if isinstance(thinking, dict) else {})},
-        "truncation": truncation if isinstance(truncation, str) and truncation else "disabled",
-        "metadata": metadata if isinstance(metadata, dict) else {},
+        "text": {"format": {"type": "text"}, **inner(text_body(request), "text")},
+        "reasoning": {"effort": None, "summary": None, **inner(reasoning_body(request), "reasoning")},
+        "truncation": string(extra.get("truncation")) or "disabled",
+        "metadata": inner(extra, "metadata"),
         "previous_response_id": None,
         "store": False,  # whatever was asked: nothing is stored here
         "background": False,

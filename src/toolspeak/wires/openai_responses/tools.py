@@ -12,6 +12,7 @@ from toolspeak.ir.tool import Grammar, Tool, ToolKind
 from toolspeak.ir.vendor import Vendor
 from toolspeak.wires._body import parse
 from toolspeak.wires._fields import Fields
+from toolspeak.wires._loose import listed
 from toolspeak.wires._tools import cached, free_form_parameters
 from toolspeak.wires._vendor import own
 from toolspeak.wires.openai_responses.names import UpstreamNames
@@ -148,8 +149,7 @@ def write_tools(request: Request, names: UpstreamNames) -> list[Json]:
             _add_inside(written, {"name": tool.namespace, **_head(tool)}, body)
         else:
             written.append(body)
-    hosted = request.extra.get(NAME, {}).get("tools")
-    return [*written, *(hosted if isinstance(hosted, list) else ())]
+    return [*written, *listed(request.extra.get(NAME, {}).get("tools"))]
 
 
 def add_tool(written: list[Json], space: JsonObject | None, body: Json) -> None:

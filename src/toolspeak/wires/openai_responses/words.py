@@ -6,7 +6,7 @@ from toolspeak.ir.event import Usage
 from toolspeak.ir.json import Json, JsonObject
 from toolspeak.ir.request import Request
 from toolspeak.ir.tool import ToolKind
-from toolspeak.wires._counts import count, inner
+from toolspeak.wires._counts import read_counts, write_counts
 
 NAME: Final = "openai_responses"
 LONGEST_NAME: Final = 64
@@ -51,27 +51,9 @@ def is_codex(request: Request) -> bool:
 
 def usage_of(value: Json) -> Usage:
     """Read token counts; what is no number counts as none."""
-    if not isinstance(value, dict):
-        return Usage()
-    told, wrote = inner(value, "input_tokens_details"), inner(value, "output_tokens_details")
-    return Usage(
-        count(value, "input_tokens"),
-        count(value, "output_tokens"),
-        count(told, "cached_tokens"),
-        count(told, "cache_write_tokens"),
-        count(wrote, "reasoning_tokens"),
-    )
+    return read_counts(value, "input", "output")
 
 
 def usage_body(usage: Usage) -> JsonObject:
     """Write token counts."""
-    return {
-        "input_tokens": usage.input_tokens,
-        "input_tokens_details": {
-            "cached_tokens": usage.cache_read_tokens,
-            "cache_write_tokens": usage.cache_write_tokens,
-        },
-        "output_tokens": usage.output_tokens,
-        "output_tokens_details": {"reasoning_tokens": usage.reasoning_tokens},
-        "total_tokens": usage.input_tokens + usage.output_tokens,
-    }
+    return write_counts(usage, "input", "output")

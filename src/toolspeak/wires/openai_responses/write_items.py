@@ -9,6 +9,7 @@ from toolspeak.ir.request import Request
 from toolspeak.ir.tool import ToolKind
 from toolspeak.text.strict import parse
 from toolspeak.wires._arguments import free_text, object_text
+from toolspeak.wires._loose import inner, listed
 from toolspeak.wires._tools import Toolbox
 from toolspeak.wires._vendor import is_own, own
 from toolspeak.wires.openai_responses.content import output_body, said_body, told_body
@@ -49,8 +50,7 @@ class ItemWriter:
         """Write a history that is paired."""
         for message in messages:
             fields = dict(own(message.vendor, NAME))
-            before = fields.pop(BEFORE, None)
-            yield from (self._item(item) for item in (before if isinstance(before, list) else ()))
+            yield from map(self._item, listed(fields.pop(BEFORE, None)))
             if message.role is Role.ASSISTANT:
                 yield from self._assistant(message.parts)
             elif message.role is Role.TOOL:
@@ -135,8 +135,7 @@ class ItemWriter:
         """Write an item as it came; of those that tell of tools, only the tools that are still there."""
         if not isinstance(item, dict) or item.get("type") != MORE_TOOLS:
             return item
-        tools = item.get("tools")
-        return {**item, "tools": [*self._still_there(tools if isinstance(tools, list) else [])]}
+        return {**item, "tools": [*self._still_there(listed(item.get("tools")))]}
 
     def _still_there(self, tools: list[Json], namespace: str = "") -> Iterator[Json]:
         for tool in tools:
@@ -145,12 +144,8 @@ class ItemWriter:
                 yield tool
             elif kind != NAMESPACE:
                 yield from [tool] if (namespace, tool.get("name")) in self._known else []
-            elif inside := [*self._still_there(_list(tool.get("tools")), str(tool.get("name")))]:
+            elif inside := [*self._still_there(listed(tool.get("tools")), str(tool.get("name")))]:
                 yield {**tool, "tools": inside}
-
-
-def _list(value: Json) -> list[Json]:
-    return value if isinstance(value, list) else []
 
 
 def _item_of(part: Part) -> Json:
@@ -170,8 +165,7 @@ def _worth_saying(part: Part) -> bool:
 
 
 def _said(parts: list[Part]) -> JsonObject:
-    head = _fields_of(parts[0]).get(HEAD)
-    fields: JsonObject = head if isinstance(head, dict) else {}
+    fields = inner(_fields_of(parts[0]), HEAD)
     return {"type": MESSAGE, "role": "assistant", "content": said_body(parts, plain=not fields), **fields}
 
 
