@@ -35,11 +35,10 @@ class Calls(Protocol):
 class Answer:
     """How one answer goes, and its end."""
 
-    def __init__(self, calls: Calls, usage_of: Callable[[Json], Usage], cuts: tuple[StopReason, ...] = CUTS) -> None:
+    def __init__(self, calls: Calls, usage_of: Callable[[Json], Usage]) -> None:
         """Take the calls, how the wire counts tokens, and the ends that can come in the middle of a call."""
         self._calls: Final = calls
         self._usage_of: Final = usage_of
-        self._cuts: Final = cuts
         self.stop: StopReason | None = None
         self.stop_sequence = ""
         self.usage: Json = None
@@ -52,7 +51,7 @@ class Answer:
             return
         self.over = True
         stop = self.stop or StopReason.END
-        events += self._calls.finish(Problem.TRUNCATED if stop in self._cuts else None)
+        events += self._calls.finish(Problem.TRUNCATED if stop in CUTS else None)
         if stop is StopReason.END and self._calls.any:
             stop = StopReason.CALLS
         events.append(Finished(stop, self._usage_of(self.usage), self.stop_sequence))

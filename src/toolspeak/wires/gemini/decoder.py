@@ -27,7 +27,6 @@ from toolspeak.ir.request import Request
 from toolspeak.text.lines import from_utf8
 from toolspeak.text.sse import SseFrame
 from toolspeak.wires._answer import Answer, AnswerDecoder
-from toolspeak.wires._breaks import UNREADABLE
 from toolspeak.wires._failures import read_failure
 from toolspeak.wires._ids import FreshIds
 from toolspeak.wires._loose import mapped, string
@@ -121,14 +120,11 @@ class _Reader:
                 self.frame(chunk, events)
 
     def frame(self, frame: SseFrame | bytes, events: list[Event]) -> None:
-        """Read one chunk; one that was cut off is as unreadable as any other."""
+        """Read one chunk."""
         data = frame.data if isinstance(frame, SseFrame) else frame
         if data == _DONE:
             return
-        try:
-            chunk = _CHUNK(data)
-        except UNREADABLE as error:
-            raise BadFrame(str(error)) from None
+        chunk = _CHUNK(data)
         if chunk.usage_metadata is not None:
             self.answer.usage = chunk.usage_metadata
         if chunk.candidates:

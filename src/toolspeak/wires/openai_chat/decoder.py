@@ -53,7 +53,7 @@ class _Reader:
     def __init__(self, request: Request, ids: Iterator[str]) -> None:
         self._calls = CallDeltas(names_of(request), FreshIds(request, ids))
         self._called = False
-        self.answer = Answer(self._calls, usage_of, cuts=(StopReason.LENGTH,))
+        self.answer = Answer(self._calls, usage_of)
 
     def frame(self, frame: SseFrame | bytes, events: list[Event]) -> None:
         """Read one chunk or, from bytes, a whole answer."""
