@@ -11,11 +11,12 @@ from importlib import import_module, metadata
 from pkgutil import iter_modules
 
 from toolspeak.dialects._dialect import Dialect, Writer
+from toolspeak.dialects._native import NativeCalls
 from toolspeak.dialects._options import ReadOptions
 from toolspeak.dialects._reader import Reader
 from toolspeak.errors import UnknownName
 
-__all__ = ["Dialect", "ReadOptions", "Reader", "Writer", "load", "names"]
+__all__ = ["Dialect", "NativeCalls", "ReadOptions", "Reader", "Writer", "load", "names"]
 
 GROUP = "toolspeak.dialects"
 _NOT_BY_NAME = ("keyed",)  # made for one conversation, by its key

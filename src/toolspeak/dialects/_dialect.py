@@ -2,14 +2,19 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
 
 from toolspeak.dialects._grammar import Grammar
+from toolspeak.dialects._marks import Marks, marks_of, tags_in
 from toolspeak.dialects._options import DEFAULTS, ReadOptions
 from toolspeak.dialects._reader import Reader
 from toolspeak.ir.message import Call, Result
 from toolspeak.ir.tool import Tool
 from toolspeak.ir.turn import Turn, fold
 from toolspeak.toolset.toolset import ToolSet
+
+_PROBE: Final = Tool("probe", parameters={"type": "object", "properties": {"probe": {"type": "string"}}})
 
 
 @dataclass(frozen=True)
@@ -32,6 +37,15 @@ class Dialect:
     name: str
     grammar: Grammar
     writer: Writer | None = None
+
+    @cached_property
+    def marks(self) -> Marks:
+        """What untrusted text must not have where this dialect is spoken: its markers, its tags, and all others'."""
+        marks = marks_of(self.grammar)
+        if self.writer is None:
+            return marks
+        call = Call("probe", _PROBE.name, '{"probe": "probe"}')
+        return marks.with_tags(tags_in(self.writer.write_calls((call,), ToolSet.of([_PROBE]))))
 
     def reader(
         self,

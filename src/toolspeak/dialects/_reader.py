@@ -29,6 +29,8 @@ from toolspeak.toolset.toolset import ToolSet
 
 PIECE: Final = 4096
 """A long text is read in pieces: what is left of a piece is copied at each step."""
+_THINK = Reasoning("<think>", ("</think>",))
+"""What a template opens, where a dialect has no reasoning with an end of its own."""
 _SPACE = re.compile(r"\s*")
 _INDENT = re.compile(r"[ \t]*")
 
@@ -55,7 +57,7 @@ class Reader(Page):
         self._raw: list[str] = []
         self._held = 0
         if options.starts_in_reasoning and grammar.reasoning:
-            self._think(grammar.reasoning[0])
+            self._think(next((mark for mark in grammar.reasoning if mark.closers), _THINK))
 
     def feed(self, chunk: str) -> list[Event]:
         """Take more text; return what it decides."""

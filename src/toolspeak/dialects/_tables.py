@@ -176,6 +176,8 @@ def _reasoning_table(mark: Reasoning, anywhere: Mapping[str, Action]) -> Reasoni
 
 def result_closers(opener: str) -> tuple[str, ...]:
     """Return what ends a tool result that began so; one without a closer ends with its line."""
+    if opener.startswith("<<"):
+        return (f"{opener.partition(':')[0]}:end>>",)
     if opener.startswith("<") and opener.endswith("|>") and "begin" in opener:
         return (opener.replace("begin", "end"),)
     if opener.startswith(("<|", "<start_")):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 _TAG = re.compile(
-    r"<(?P<esc>\\)?(?P<close>/)?\s{0,4}(?:[|｜‖]{1,2}\s?DSML\s?[|｜‖]{1,2}\s?|[A-Za-z_][\w\-]{0,40}:)?"
+    r"<(?:(?P<esc>\\)?(?P<close>/))?\s{0,4}(?:[|｜‖]{1,2}\s?DSML\s?[|｜‖]{1,2}\s?|[A-Za-z_][\w\-]{0,40}:)?"
     r"(?P<name>[A-Za-z_][\w.\-]{0,127})(?P<rest>[^<>]{0,300})>"
 )
 _TAG_CUT = re.compile(r"<[^<>]{0,512}\Z")  # longer than any tag, so that a cut changes nothing

@@ -1,12 +1,14 @@
 """The contract in the prompt: which tools there are, how to call one, and when not to (INL-1).
 
 Same tools, same text: nothing here depends on a clock, on chance or on the conversation (INL-8). The example of a call
-has placeholders in brackets, which no tool's name may contain: our own reader does not take it for a call.
+has placeholders in brackets, which no tool's name may contain: our own reader does not take it for a call. Markers in
+the tools' own words are written as escapes of JSON (SAFE-2).
 """
 
 from dataclasses import dataclass
 from typing import Final
 
+from toolspeak.dialects._marks import escaped_json
 from toolspeak.ir.json import JsonObject
 from toolspeak.ir.tool import Tool
 from toolspeak.text.strict import dump
@@ -52,8 +54,8 @@ IN_TAGS: Final = ("<tools>\n", "\n</tools>")
 
 
 def tool_lines(tools: ToolSet) -> str:
-    """Write each tool as one line of JSON."""
-    return "\n".join(dump(_described(tools.tool(name))) for name in tools.names)
+    """Write each tool as one line of JSON, in which only JSON is markup."""
+    return "\n".join(escaped_json(dump(_described(tools.tool(name)))) for name in tools.names)
 
 
 def _described(tool: Tool) -> JsonObject:

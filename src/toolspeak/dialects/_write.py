@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from toolspeak.dialects._marks import broken
 from toolspeak.errors import BadJson
 from toolspeak.ir.json import JsonObject
 from toolspeak.ir.message import Call, Result, part_text
@@ -83,7 +84,7 @@ def result_json(result: Result, key: str = "content") -> str:
 def apart(text: str, *markers: str) -> str:
     """Break the markers of a frame inside its text with a backslash, so that only ours count."""
     for marker in markers:
-        text = text.replace(marker, f"{marker[0]}\\{marker[1:]}")
+        text = text.replace(marker, broken(marker))
     return text
 
 

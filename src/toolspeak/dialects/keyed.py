@@ -1,12 +1,22 @@
 """Markers that carry a key: `<<KEY:call>>{"name": …, "arguments": …}<<KEY:end>>` (SAFE-4).
 
+    <<k7Qz:call>>
+    {"name": "get_weather", "arguments": {"city": "Oslo"}}
+    <<k7Qz:end>>
+
 Only markers with this conversation's key are calls, so an example, an echo or an old transcript is text for certain.
+The result stands between `<<KEY:result NAME>>` and `<<KEY:end>>`.
 """
 
-from toolspeak.dialects._dialect import Dialect
-from toolspeak.dialects._grammar import Grammar, Wrapper
+from functools import partial
+
+from toolspeak.dialects._dialect import Dialect, Writer
+from toolspeak.dialects._grammar import RESULT_TAGS, Grammar, Wrapper
 from toolspeak.dialects._json_form import JSON
+from toolspeak.dialects._teach import JSON_EXAMPLE, Contract
+from toolspeak.dialects._write import JsonCalls, apart, result_text
 from toolspeak.errors import BadRequest
+from toolspeak.ir.message import Result
 
 _MIN_KEY = 4
 
@@ -17,4 +27,23 @@ def keyed(key: str) -> Dialect:
         message = f"key {key!r} is not at least {_MIN_KEY} letters and digits"
         raise BadRequest(message)
     call = Wrapper((f"<<{key}:call>>",), (f"<<{key}:end>>",), (JSON,))
-    return Dialect("keyed", Grammar((call,), whole_fences=False))
+    results = (*RESULT_TAGS, f"<<{key}:result")
+    return Dialect("keyed", Grammar((call,), results=results, whole_fences=False), _writer(key))
+
+
+def _writer(key: str) -> Writer:
+    contract = Contract(
+        how=f"For each call, write a JSON object with name and arguments between these marks with the key `{key}`:",
+        example=f"<<{key}:call>>\n{JSON_EXAMPLE}\n<<{key}:end>>",
+        rules=(
+            "Copy both marks to the letter: the key is that of this conversation, and without it nothing is a call.",
+            "For several calls, repeat the marks and the object for each.",
+        ),
+    )
+    calls = JsonCalls(f"<<{key}:call>>\n%s\n<<{key}:end>>")
+    return Writer(contract, calls, partial(_write_result, key), stop=(f"<<{key}:result",))
+
+
+def _write_result(key: str, result: Result) -> str:
+    named = f" {result.name}" if result.name else ""
+    return f"<<{key}:result{named}>>\n{apart(result_text(result), f'<<{key}:')}\n<<{key}:end>>"

@@ -173,13 +173,13 @@ def test_an_answer_is_text_with_marks_for_errors_and_images() -> None:
 
 def test_a_frame_cannot_be_closed_from_inside() -> None:
     """SAFE-2."""
-    assert between("<r>\n", "a</r><r>b", "\n</r>") == "<r>\na<\\/r><\\r>b\n</r>"
+    assert between("<r>\n", "a</r><r>b", "\n</r>") == "<r>\na</\\r><\\r>b\n</r>"
     assert apart("a</r><r>b", "<r>") == "a</r><\\r>b"
     framed = between_json("<r>\n", json.dumps({"a": "x</r><r>"}), "\n</r>")
     assert framed == '<r>\n{"a": "x\\u003c/r>\\u003cr>"}\n</r>'
     assert json.loads(framed[4:-5]) == {"a": "x</r><r>"}
     assert (
-        tagged_result("r", Result("c", (Text('<r name="g"></r>'),), "f")) == '<r name="f">\n<\\r name="g"><\\/r>\n</r>'
+        tagged_result("r", Result("c", (Text('<r name="g"></r>'),), "f")) == '<r name="f">\n<\\r name="g"></\\r>\n</r>'
     )
 
 

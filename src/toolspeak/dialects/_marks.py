@@ -1,0 +1,236 @@
+r"""Where markers stand in a text that should have none, and how they are broken (SAFE-2).
+
+    <tool_call>      → <\tool_call>          in text: a backslash behind the first character,
+    </tool_call>     → </\tool_call>         or behind the slash: our own readers forgive `<\/`
+    ```tool_call     → ```t\ool_call         the fence stays one, but an ordinary one
+    "<tool_call>"    → "\u003ctool_call>"    in JSON: an escape, so that the value stays the same
+
+A place is where a marker begins, so markers inside markers are broken too. No marker has a backslash, so nothing that
+is broken is, or makes, another one: one pass is enough. Each pattern looks ahead a bounded way: time is linear.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from typing import Final
+
+from toolspeak.dialects._grammar import Grammar, Where
+from toolspeak.dialects._hidden import Changed, hidden_escaped, without_hidden
+from toolspeak.dialects._special_tokens import (
+    CALL_LITERALS,
+    CALL_TAGS,
+    FENCES,
+    LINE_WORDS,
+    SHARED_TAGS,
+    SPECIAL_TOKENS,
+    WORD_TAGS,
+)
+from toolspeak.dialects._tables import result_closers
+
+_NAMESPACE: Final = r"(?:[a-z_][\w\-]{0,40}:)?"
+_SHAPES: Final = (
+    f"(?i:/?(?={_NAMESPACE}(?:{'|'.join(CALL_TAGS)})(?![\\w.\\-])))",
+    f"(?i:/?(?={_NAMESPACE}invoke(?:>|\\s{{1,4}}\\w{{1,20}}\\s?=)))",
+    r'(?=[|｜]/?["\w▁:.\-]{1,64}[|｜]>)',  # <|im_start|>
+    r"(?=[|｜]tool (?:calls?|outputs?|sep)(?: begin| end)?[|｜]>)",  # DeepSeek's tokens, retyped
+    r"/?(?=[|｜‖]{1,2}\s?DSML)",
+    r"(?i:(?=<[^\s:<>]{4,64}:(?:call|result|end)\b))",  # keyed, whatever the key
+)
+"""Behind `<`."""
+_TAG: Final = re.compile(r"(?<!<)</?([A-Za-z_][\w.\-]*)")
+_LINE: Final = r"(?<![^\n])[^\S\n]*+"
+
+
+@dataclass(frozen=True)
+class Marks:
+    """The markers of one dialect, and those that are never let through."""
+
+    literals: frozenset[str] = frozenset()
+    """Anywhere; the case of ASCII letters does not matter, as for the readers."""
+    tags: frozenset[str] = frozenset()
+    """Names of the tags that this dialect writes."""
+    lines: frozenset[str] = frozenset()
+    """At the start of a line, in this case."""
+    fences: frozenset[str] = frozenset()
+    """Info strings."""
+
+    def with_literals(self, *literals: str) -> "Marks":
+        """Break these too."""
+        return replace(self, literals=self.literals.union(literals))
+
+    def with_tags(self, tags: Iterable[str]) -> "Marks":
+        """Break these too."""
+        return replace(self, tags=self.tags.union(tags))
+
+    def apart(self, text: str) -> Changed:
+        """Break every marker in a text, after what is hidden was taken out."""
+        text, places = without_hidden(text)
+        for pattern in (*_everywhere(), *self._patterns):
+            text, more = pattern.subn(r"\g<0>\\", text)
+            places += more
+        return Changed(text, places)
+
+    def escaped(self, json: str) -> Changed:
+        """Break every marker in the strings of a JSON text, by escapes."""
+        json, places = hidden_escaped(json)
+        for pattern in (_everywhere()[0], self._anywhere):
+            json, more = pattern.subn(_escape, json)
+            places += more
+        return Changed(json, places)
+
+    def count(self, text: str) -> int:
+        """Count the places where markers begin that are whole."""
+        patterns = (*_everywhere(), *self._patterns)
+        return len({found.end() for pattern in patterns for found in pattern.finditer(text)})
+
+    @cached_property
+    def _anywhere(self) -> re.Pattern[str]:
+        return _openings(self.literals, _own_shapes(self.tags))
+
+    @property
+    def _patterns(self) -> tuple[re.Pattern[str], re.Pattern[str]]:
+        return self._anywhere, self._at_lines
+
+    @cached_property
+    def _at_lines(self) -> re.Pattern[str]:
+        return _lines(self.lines, self.fences)
+
+
+def escaped_json(json: str) -> str:
+    """Break the markers of all dialects in the strings of a JSON text, their tags too."""
+    return _ALL.escaped(json).text
+
+
+def broken(marker: str) -> str:
+    """Write a marker so that it is none."""
+    behind = 2 if marker.startswith("</") else 1
+    return f"{marker[:behind]}\\{marker[behind:]}"
+
+
+def tags_in(written: str) -> frozenset[str]:
+    """Name the tags in what a dialect has written itself."""
+    return frozenset(_TAG.findall(written))
+
+
+def marks_of(grammar: Grammar) -> Marks:
+    """Take the markers out of a grammar."""
+    wrappers = [wrapper for wrapper in grammar.wrappers if not wrapper.fence]
+    placed = [(opener, w.where) for w in wrappers for opener in w.openers if w.sure or not opener[0].isalnum()]
+    placed += [(mark.opener, mark.where) for mark in grammar.reasoning if mark.opener[1:-1] not in WORD_TAGS]
+    placed += [(label.literal, label.where) for label in grammar.labels]
+    placed += [(special.literal, special.where) for special in grammar.specials]
+    placed += [(literal, Where.ANYWHERE) for literal in _closers(grammar)]
+    placed += [(line, Where.LINE) for line in grammar.result_lines]
+    fences = {info for wrapper in grammar.wrappers if wrapper.fence for info in wrapper.openers}
+    fences |= {line.strip("`") for line, _ in placed if line.startswith("```")}
+    return Marks(
+        frozenset(_bracketed(literal) for literal, where in placed if _counts_anywhere(literal, where)),
+        lines=frozenset(literal for literal, where in placed if _counts_at_lines(literal, where)),
+        fences=frozenset(fences),
+    )
+
+
+def _closers(grammar: Grammar) -> Iterator[str]:
+    """Yield what ends something, and what begins a result; brackets and ticks alone are anybody's."""
+    found = [closer for wrapper in grammar.wrappers for closer in wrapper.closers]
+    found += [closer for mark in grammar.reasoning for closer in mark.closers]
+    found += [stop for mark in grammar.reasoning for stop in mark.stops if not stop.startswith("\n")]
+    found += [closer.rstrip() for result in grammar.results for closer in result_closers(result)]
+    for literal in (*grammar.closers, *grammar.results, *found):
+        if any(char.isalpha() for char in literal):
+            yield literal
+
+
+def _counts_anywhere(literal: str, where: Where) -> bool:
+    return literal[0] in "<[]✿" or (where is Where.ANYWHERE and not literal.startswith("`"))
+
+
+def _counts_at_lines(literal: str, where: Where) -> bool:
+    return where is Where.LINE and literal[0] not in "<[]✿`"
+
+
+def _bracketed(literal: str) -> str:
+    """Drop the words before a token: `function<｜tool_sep｜>` is broken where the token is."""
+    return literal[literal.find("<") :] if literal[0].isalnum() and "<" in literal else literal
+
+
+# patterns: what begins a marker, with the rest of it ahead
+
+
+@cache
+def _everywhere() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    words = "|".join(WORD_TAGS)
+    types = f"(?i:(?<![A-Za-z0-9_:]<)(?={_NAMESPACE}(?:{words})>)|/(?={_NAMESPACE}(?:{words})>))"
+    return _openings(CALL_LITERALS, (*_SHAPES, types), _tokens()), _lines(LINE_WORDS, FENCES)
+
+
+def _tokens() -> list[str]:
+    return [token for tokens in SPECIAL_TOKENS.values() for token in tokens]
+
+
+def _own_shapes(tags: Iterable[str]) -> Iterator[str]:
+    """Break the tags that the dialect writes wherever its reader would take them, with the blanks that it forgives."""
+    names = "|".join(map(re.escape, sorted(tags)))
+    if names:
+        yield f"(?i:(?={_NAMESPACE}(?:{names})(?![\\w.\\-])))"
+        yield f"(?i:(?=\\s{{1,4}}{_NAMESPACE}(?:{names})(?:=|\\s{{1,4}}\\w{{1,20}}\\s?=)))"
+        yield f"(?i:/(?=\\s{{0,4}}{_NAMESPACE}(?:{names})(?![\\w.\\-])))"
+
+
+def _openings(literals: Iterable[str], shapes: Iterable[str], exact: Iterable[str] = ()) -> re.Pattern[str]:
+    """Compile: the first character, which stays literal, for speed, then the slash of a closer and what tells.
+
+    Shapes go on behind `<`. Words and the `exact` literals keep their case.
+    """
+    literals = frozenset(literals)
+    words = {literal for literal in literals if literal[0].isalnum()}
+    by_first: dict[str, list[str]] = {"<": list(shapes)}
+    for pool, flag in ((literals - words, "i"), (words.union(exact), "")):
+        for first, rests in _by_head(pool).items():
+            ahead = f"(?{flag}:{first[1:]}(?={_branches(rests)}))"
+            by_first.setdefault(first[0], []).append(ahead)
+    starts = [f"{re.escape(first)}(?:{'|'.join(rests)})" for first, rests in sorted(by_first.items()) if rests]
+    return re.compile("|".join(starts) or r"(?!)", re.ASCII)
+
+
+def _by_head(literals: Iterable[str]) -> dict[str, set[str]]:
+    """Sort literals by what stays before the backslash."""
+    rests: dict[str, set[str]] = {}
+    for literal in literals:
+        head = "</" if literal.startswith("</") else literal[0]
+        rests.setdefault(head, set()).add(literal[len(head) :])
+    return rests
+
+
+def _branches(texts: Iterable[str]) -> str:
+    """Write texts as a tree, so that a place is decided by its next character; the shortest text of a branch tells."""
+    by_first: dict[str, set[str]] = {}
+    for text in texts:
+        if not text:
+            return ""
+        by_first.setdefault(text[0], set()).add(text[1:])
+    branches = [re.escape(first) + _branches(rests) for first, rests in sorted(by_first.items())]
+    return branches[0] if len(branches) == 1 else f"(?:{'|'.join(branches)})"
+
+
+def _lines(words: Iterable[str], infos: Iterable[str]) -> re.Pattern[str]:
+    """Compile what counts only at the start of a line; a word that ends in a letter counts only before JSON."""
+    branches = [
+        f"{re.escape(word[0])}(?={re.escape(word[1:])}{_before_json(word)})" for word in sorted(words) if len(word) > 1
+    ]
+    for info in sorted(infos):
+        spaced = r"[^\S\n]+".join(map(re.escape, info[1:].split(" ")))
+        branches.append(f"(?:`{{3,}}+|~{{3,}}+)[^\\S\\n]*+(?i:{re.escape(info[0])}(?={spaced}(?![\\w\\-])))")
+    return re.compile(f"{_LINE}(?:{'|'.join(branches)})" if branches else r"(?!)")
+
+
+def _before_json(word: str) -> str:
+    return r"\s*+[\[{`]" if word[-1].isalnum() else ""
+
+
+def _escape(found: re.Match[str]) -> str:
+    return f"\\u{ord(found.group()[0]):04x}{found.group()[1:]}"
+
+
+_ALL: Final = Marks(tags=frozenset((*WORD_TAGS, *SHARED_TAGS)))

@@ -1,0 +1,6 @@
+"""Decisions, as programs that yield effects: still no I/O.
+
+Belongs here: what to do with a request, how to teach tools, what to release, when to ask again.
+Does not: vendor bodies, connections, clocks.
+Read first: `effects.py`, then `turn.py`.
+"""

@@ -1,0 +1,60 @@
+"""Tools of a conversation whose later turns no longer bring them (INL-4): a pure key and value, stored elsewhere.
+
+Clients send the history again each turn. Its beginning does not change, so it names the conversation.
+"""
+
+from collections.abc import Iterable
+from hashlib import sha256
+
+from toolspeak.errors import BadJson
+from toolspeak.ir.json import Json, JsonObject
+from toolspeak.ir.message import Call, Message, Role, Text
+from toolspeak.ir.request import Request
+from toolspeak.ir.tool import Tool
+from toolspeak.text.strict import parse
+
+
+def memory_key(request: Request, tenant: str = "") -> str:
+    """Name the conversation by its tenant, its model and all up to the first thing that the user said."""
+    digest = sha256(f"{len(tenant)}:{tenant}\0{request.model}".encode("utf-8", "replace"))
+    for message in _opening(request.messages):
+        for part in message.parts:
+            if isinstance(part, Text):
+                digest.update(f"\0{message.role}\0{len(part.text)}\0{part.text}".encode("utf-8", "replace"))
+    return digest.hexdigest()
+
+
+def known_tools(request: Request, remembered: Iterable[Tool] = ()) -> tuple[Tool, ...]:
+    """Return the tools that the model may call: the request's, else the remembered ones, else those it has called."""
+    return _allowed(request.offered() or tuple(remembered) or inferred_tools(request), request.choice.allowed)
+
+
+def inferred_tools(request: Request) -> tuple[Tool, ...]:
+    """Make tools out of the calls of a history: their names, and the arguments that they had."""
+    seen: dict[str, dict[str, Json]] = {}
+    for message in request.messages:
+        for part in message.parts:
+            if isinstance(part, Call):
+                seen.setdefault(part.name, {}).update({key: {} for key in _keys(part.arguments)})
+    return tuple(Tool(name, "", _schema(properties)) for name, properties in seen.items())
+
+
+def _opening(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    first = next((i for i, message in enumerate(messages) if message.role is Role.USER), len(messages))
+    return messages[: first + 1]
+
+
+def _allowed(tools: tuple[Tool, ...], names: tuple[str, ...]) -> tuple[Tool, ...]:
+    return tuple(tool for tool in tools if tool.name in names) if names else tools
+
+
+def _keys(arguments: str) -> tuple[str, ...]:
+    try:
+        value = parse(arguments)
+    except BadJson:
+        return ()
+    return tuple(value) if isinstance(value, dict) else ()
+
+
+def _schema(properties: dict[str, Json]) -> JsonObject:
+    return {"type": "object", "properties": properties}

@@ -1,0 +1,29 @@
+"""What a turn came to, for the caller: more than the client's protocol can say."""
+
+from dataclasses import dataclass
+
+from toolspeak.engine.plan import Plan
+from toolspeak.ir.complaint import Complaint
+from toolspeak.ir.event import Event
+from toolspeak.ir.turn import Turn, fold
+
+EMULATED = "tool calls emulated"
+"""The warning that every emulated response carries (MODE-9)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """`turn` is the fold of all that was emitted; its usage is the sum over all upstream requests."""
+
+    events: tuple[Event, ...]
+    plan: Plan
+    requests: int
+    """Upstream requests that the turn took, hidden ones too."""
+    warnings: tuple[str, ...] = ()
+    complaints: tuple[Complaint, ...] = ()
+    """Why attempted calls were not delivered, over all attempts."""
+
+    @property
+    def turn(self) -> Turn:
+        """Fold what was emitted; who streams does not need it."""
+        return fold(self.events)

@@ -1,0 +1,176 @@
+"""What is done with a request, decided once, from what is known and what was asked for; frozen for the whole turn.
+
+>>> decide(request, Settings(), ModelFacts(tools=Support.NONE)).line
+'force inline fenced checked: the upstream has no tools'
+"""
+
+from dataclasses import dataclass, fields, replace
+from enum import StrEnum
+
+from toolspeak.facts.model import UNKNOWN_MODEL, ModelFacts, Support
+from toolspeak.ir.message import Call
+from toolspeak.ir.request import Request
+from toolspeak.ir.tool import ChoiceMode
+
+DEFAULT_DIALECT = "fenced"
+DECISION_DIALECT = "decision_json"
+ANY_DIALECT = "any"
+RETRIES = 2
+
+
+class Mode(StrEnum):
+    """What the caller wants (MODE-1)."""
+
+    OFF = "off"
+    FALLBACK = "fallback"
+    FORCE = "force"
+    AUTO = "auto"
+
+
+class Way(StrEnum):
+    """What is done."""
+
+    PLAIN = "plain"
+    """No tools at all."""
+    OFF = "off"
+    """Tools go upstream untouched, and the answer comes back untouched (MODE-2)."""
+    NATIVE = "native"
+    """Tools go upstream; calls are checked, and leaked ones rescued."""
+    FALLBACK = "fallback"
+    """As NATIVE; without a call, emulated (MODE-3)."""
+    FORCE = "force"
+    """Emulated (MODE-4)."""
+
+
+class Strategy(StrEnum):
+    """How calls are emulated (MODE-7)."""
+
+    INLINE = "inline"
+    DECISION = "decision"
+
+
+class Release(StrEnum):
+    """When the client gets what (CHK-7)."""
+
+    EAGER = "eager"
+    CHECKED = "checked"
+    BUFFERED = "buffered"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What somebody asked for; None leaves it to those with less to say (MODE-1)."""
+
+    mode: Mode | None = None
+    chat: bool | None = None
+    """No tools, whatever the client sends (MODE-6)."""
+    strategy: Strategy | None = None
+    dialect: str | None = None
+    release: Release | None = None
+    retries: int | None = None
+    rescue: bool | None = None
+    keep_system: bool | None = None
+    few_shot: bool | None = None
+    answer_tool: bool | None = None
+    key: str | None = None
+    """Of keyed markers (SAFE-4)."""
+
+    def over(self, other: "Settings") -> "Settings":
+        """Return these settings, and the other's where these say nothing."""
+        said = {field.name: getattr(self, field.name) for field in fields(self)}
+        return replace(other, **{name: value for name, value in said.items() if value is not None})
+
+
+NOTHING_SAID = Settings()
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is done, and why."""
+
+    way: Way
+    why: str
+    strategy: Strategy = Strategy.INLINE
+    dialect: str = DEFAULT_DIALECT
+    release: Release = Release.CHECKED
+    retries: int = RETRIES
+    rescue: bool = True
+    keep_system: bool = True
+    few_shot: bool = False
+    answer_tool: bool = False
+    key: str = ""
+    calls_in_reasoning: bool = False
+    starts_in_reasoning: bool = False
+    context_tokens: int | None = None
+    projects: bool = False
+    """Calls and results of the history are written as text: this upstream would not understand them."""
+    rescue_dialect: str = ANY_DIALECT
+    """How leaked calls are read in a native answer (MODE-8)."""
+
+    @property
+    def line(self) -> str:
+        """Say it in one line."""
+        how = f" {self.strategy} {self.dialect}" if self.way in (Way.FORCE, Way.FALLBACK) else ""
+        return f"{self.way}{how} {self.release}: {self.why}"
+
+
+def decide(request: Request, settings: Settings = NOTHING_SAID, facts: ModelFacts = UNKNOWN_MODEL) -> Plan:
+    """Make the plan of a request."""
+    way, why = _way(request, settings, facts)
+    strategy = settings.strategy or (Strategy.DECISION if facts.decides else Strategy.INLINE)
+    return Plan(
+        way,
+        why,
+        strategy,
+        DECISION_DIALECT if strategy is Strategy.DECISION else settings.dialect or facts.dialect or DEFAULT_DIALECT,
+        _release(request, settings),
+        RETRIES if settings.retries is None else settings.retries,
+        settings.rescue is not False,
+        settings.mode in (None, Mode.AUTO) if settings.keep_system is None else settings.keep_system,
+        facts.few_shot if settings.few_shot is None else settings.few_shot,
+        facts.answer_tool if settings.answer_tool is None else settings.answer_tool,
+        settings.key or "",
+        facts.calls_in_reasoning,
+        facts.starts_in_reasoning,
+        facts.context_tokens,
+        settings.mode is Mode.FORCE or facts.tools is Support.NONE or bool(settings.chat),
+        settings.dialect or facts.dialect or ANY_DIALECT,
+    )
+
+
+def _way(request: Request, settings: Settings, facts: ModelFacts) -> tuple[Way, str]:
+    mode = settings.mode or Mode.AUTO
+    if settings.chat:
+        return Way.PLAIN, "chat mode: no tools at all"
+    if mode is Mode.OFF:
+        return Way.OFF, "the mode is off"
+    if not request.tools and not has_calls(request):
+        return Way.PLAIN, "the request has no tools"
+    if request.choice.mode is ChoiceMode.NONE:
+        return Way.PLAIN, "the tool choice is none"
+    if mode is not Mode.AUTO:
+        return Way(mode.value), f"the mode is {mode}"
+    return _way_of(facts.tools)
+
+
+def _way_of(support: Support) -> tuple[Way, str]:
+    match support:
+        case Support.NATIVE:
+            return Way.NATIVE, "the upstream has tools"
+        case Support.LEAKS:
+            return Way.NATIVE, "the upstream has tools, and leaks some calls"
+        case Support.NONE:
+            return Way.FORCE, "the upstream has no tools"
+        case Support.UNKNOWN:
+            return Way.NATIVE, "nothing is known: native first, emulated if that is refused"
+
+
+def _release(request: Request, settings: Settings) -> Release:
+    if request.choice.mode in (ChoiceMode.REQUIRED, ChoiceMode.NAMED):
+        return Release.BUFFERED  # a text that leaves could not be taken back for the call that must come
+    return settings.release or Release.CHECKED
+
+
+def has_calls(request: Request) -> bool:
+    """Tell whether the history has calls."""
+    return any(isinstance(part, Call) for message in request.messages for part in message.parts)

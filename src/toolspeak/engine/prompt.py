@@ -1,0 +1,203 @@
+"""An emulated request: tools become words, calls and results become text, in exactly the dialect that is read back.
+
+    system: You are brief.                    system: You are brief.
+    user: Weather?                                    # Tools … (the contract, INL-1)
+    assistant: call get_weather Oslo    ->    user: Weather?
+    tool: 3 °C                                assistant: ```tool_call … ```           (INL-3)
+                                              user: the result in its frame, and what is expected next
+
+The same history gives the same bytes, and a longer one begins with those of the shorter (INL-8). All that came from
+outside goes through the guard (SAFE-2).
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, groupby
+from typing import Final
+
+from toolspeak.dialects import Dialect, Writer, load
+from toolspeak.dialects.keyed import keyed
+from toolspeak.engine.example import example_messages
+from toolspeak.engine.guard import Guard
+from toolspeak.engine.plan import DEFAULT_DIALECT, Plan
+from toolspeak.engine.trouble import call_needed
+from toolspeak.ir.message import Call, Image, Message, Opaque, Part, Reasoning, Result, Role, Text, part_text
+from toolspeak.ir.request import Request
+from toolspeak.ir.tool import AUTO, Tool
+from toolspeak.text.strict import dump
+from toolspeak.toolset.toolset import ToolSet
+
+CONTINUE: Final = "Go on with the next step: call another tool, or answer if you have what you need."
+
+
+def dialect_of(plan: Plan) -> Dialect:
+    """Return the dialect that the plan speaks; one that can only be read is not taught."""
+    found = keyed(plan.key) if plan.key else load(plan.dialect)
+    return found if found.writer is not None else load(DEFAULT_DIALECT)
+
+
+def writer_of(dialect: Dialect) -> Writer:
+    """Return the dialect's writer."""
+    if dialect.writer is None:
+        raise AssertionError(f"dialect {dialect.name!r} cannot write")
+    return dialect.writer
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """Writes the requests of one emulated turn."""
+
+    plan: Plan
+    dialect: Dialect
+    tools: ToolSet
+    """With the answer tool, if the plan has one."""
+    guard: Guard
+
+    def inline(self, request: Request) -> Request:
+        """Write the request whose answer has text or calls (INL-1)."""
+        system, rest = _split(request.messages)
+        words = (*system, self._contract(), *self._answer_form(request))
+        first = Message(Role.SYSTEM, (Text(_joined(words)),))
+        shown = example_messages(self.tools, writer_of(self.dialect)) if self.plan.few_shot and self.tools else ()
+        return self._plain(request, (first, *shown, *_merged((*self._history(rest), *_asked(request)))))
+
+    def decision(self, request: Request) -> Request:
+        """Write the request that only decides which tools to call (DEC-1)."""
+        system, rest = _split(request.messages)
+        kept = system if self.plan.keep_system else ()
+        first = Message(Role.SYSTEM, (Text(_joined((*kept, self._contract(), *_choice_words(request)))),))
+        history = _merged(self._history(rest)) if self.plan.keep_system else self._bare(rest)
+        return self._plain(request, (first, *history))
+
+    def answer(self, request: Request) -> Request:
+        """Write the request that only answers: the original messages, without tools (DEC-4)."""
+        history = tuple(_merged(self._history(request.messages)))
+        return replace(request, messages=history, tools=(), choice=AUTO)
+
+    def corrected(self, sent: Request, said: str, corrections: Iterable[str]) -> Request:
+        """Ask again: what the model said, and what was wrong with it (CHK-4)."""
+        answered = (Message(Role.ASSISTANT, (Text(said),)),) if said.strip() else ()
+        asked = Message(Role.USER, (Text("\n\n".join(corrections)),))
+        return replace(sent, messages=(*sent.messages, *answered, asked))
+
+    def frame(self, result: Result) -> str:
+        """Write a result in the dialect's frame."""
+        return writer_of(self.dialect).write_result(self.guard.result(result))
+
+    def _contract(self) -> str:
+        return writer_of(self.dialect).teach(self.tools)
+
+    def _answer_form(self, request: Request) -> tuple[str, ...]:
+        """Say in words what the answer must look like: a constraint on all text would forbid calls (CHK-8)."""
+        if request.output_schema is None:
+            return ()
+        schema = self.guard.json(dump(request.output_schema)) if request.output_schema else ""
+        fits = f" that fits this JSON Schema:\n{schema}" if schema else "."
+        return (f"# Form of the answer\n\nWhen you answer, write one JSON object and nothing else{fits}",)
+
+    def _plain(self, request: Request, messages: tuple[Message, ...]) -> Request:
+        """Send words only; stop sequences of the client could cut a call, so that we apply them ourselves."""
+        sampling = replace(request.sampling, stop=writer_of(self.dialect).stop[:4])
+        return replace(request, messages=messages, tools=(), choice=AUTO, sampling=sampling, output_schema=None)
+
+    def _history(self, messages: Iterable[Message]) -> Iterator[Message]:
+        for role, run in groupby(messages, lambda message: message.role):
+            parts = [list(message.parts) for message in run]
+            if role is Role.TOOL:
+                yield Message(Role.USER, tuple(self._results(chain.from_iterable(parts))))
+            elif role is Role.ASSISTANT:
+                yield from (said for one in parts for said in self._assistant(one))
+            elif role is Role.SYSTEM:
+                yield from (Message(role, tuple(one)) for one in parts)
+            else:
+                yield from (Message(role, tuple(map(self._said, one))) for one in parts)
+
+    def _assistant(self, parts: Sequence[Part]) -> Iterator[Message]:
+        """Write what the assistant said and called; what it thought stays its own."""
+        said = "".join(part.text for part in parts if isinstance(part, Text))
+        calls = [self.guard.call(part) for part in parts if isinstance(part, Call)]
+        written = writer_of(self.dialect).write_calls(calls, self.tools) if calls else ""
+        text = "\n\n".join(filter(str.strip, (said, written)))
+        if text:
+            yield Message(Role.ASSISTANT, (Text(text),))
+
+    def _results(self, parts: Iterable[Part]) -> Iterator[Text | Image]:
+        results = [part for part in parts if isinstance(part, Result)]
+        frames = [self.frame(result) for result in results]
+        yield Text("\n\n".join((*frames, CONTINUE)))
+        for result in results:
+            yield from (piece for piece in result.content if isinstance(piece, Image))
+
+    def _said(self, part: Part) -> Part:
+        match part:
+            case Text(text, vendor):
+                return Text(self.guard.text(text), vendor)
+            case Opaque():
+                return Text(part_text(part))
+            case Reasoning() | Image() | Call() | Result():
+                return part
+
+    def _bare(self, messages: Sequence[Message]) -> tuple[Message, ...]:
+        """Keep what seed 000 keeps: the user's messages, and the latest assistant's text without its calls."""
+        latest = max((i for i, message in enumerate(messages) if message.role is Role.ASSISTANT), default=-1)
+        kept = [m for i, m in enumerate(messages) if m.role is Role.USER or i == latest]
+        texts = [replace(m, parts=tuple(p for p in m.parts if isinstance(p, Text | Image))) for m in kept]
+        return tuple(_merged(self._history(message for message in texts if message.parts)))
+
+
+def without_tools(request: Request) -> Request:
+    """Return the request as a chat: no tools, whatever the client sent (MODE-6)."""
+    return replace(request, tools=(), choice=AUTO)
+
+
+def guarded_tools(tools: Iterable[Tool], guard: Guard) -> tuple[Tool, ...]:
+    """Return the tools as a prompt may name them."""
+    return tuple(guard.tool(tool) for tool in tools)
+
+
+def untrusted_texts(request: Request) -> Iterator[str]:
+    """Yield what did not come from the model: the user's words, and the results of tools."""
+    for message in request.messages:
+        for part in message.parts if message.role in (Role.USER, Role.TOOL) else ():
+            if isinstance(part, Text):
+                yield part.text
+            elif isinstance(part, Result):
+                yield from (piece.text for piece in part.content if isinstance(piece, Text))
+
+
+def _asked(request: Request) -> tuple[Message, ...]:
+    """State the tool choice at the end: an agent changes it from turn to turn, and the prefix must stay (INL-8)."""
+    words = _joined(_choice_words(request))
+    return (Message(Role.USER, (Text(words),)),) if words else ()
+
+
+def _choice_words(request: Request) -> tuple[str, ...]:
+    """State the tool choice (DEC-2)."""
+    needed = call_needed(request.choice)
+    single = "Call at most one tool in an answer." if not request.choice.parallel else ""
+    return tuple(filter(None, (needed, single)))
+
+
+def _split(messages: Sequence[Message]) -> tuple[tuple[str, ...], Sequence[Message]]:
+    """Take the system's words off the beginning."""
+    count = next((i for i, message in enumerate(messages) if message.role is not Role.SYSTEM), len(messages))
+    words = tuple(part.text for message in messages[:count] for part in message.parts if isinstance(part, Text))
+    return words, messages[count:]
+
+
+def _joined(words: Iterable[str]) -> str:
+    return "\n\n".join(filter(str.strip, words))
+
+
+def _merged(messages: Iterable[Message]) -> Iterator[Message]:
+    """Make one of a user's messages that come to stand behind each other: many templates refuse two."""
+    last: Message | None = None
+    for message in messages:
+        if last is not None and last.role is message.role is Role.USER:
+            last = Message(Role.USER, (*last.parts, *message.parts))
+            continue
+        if last is not None:
+            yield last
+        last = message
+    if last is not None:
+        yield last

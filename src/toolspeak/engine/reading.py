@@ -1,0 +1,236 @@
+"""One answer of an upstream, read: text is looked through for calls, native calls are checked, both the same way.
+
+What comes out may be shown and executed. What must not is kept beside it: complaints, the raw text for a correction,
+and how the answer ended.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from toolspeak.dialects import NativeCalls, Reader
+from toolspeak.engine.answer import answer_text
+from toolspeak.engine.guard import Echo
+from toolspeak.engine.stops import StopText
+from toolspeak.engine.trouble import MOST_CHARACTERS, TOO_LONG, Kind, Trouble, size_of
+from toolspeak.ir.complaint import Complaint, Problem
+from toolspeak.ir.event import (
+    ArgsDelta,
+    CallEnded,
+    CallRejected,
+    CallStarted,
+    Discarded,
+    Event,
+    Failed,
+    Finished,
+    ReasoningDelta,
+    StopReason,
+    TextDelta,
+    Usage,
+    Why,
+)
+from toolspeak.ir.failure import Failure
+from toolspeak.ir.message import Call
+from toolspeak.ir.tool import ChoiceMode, ToolChoice
+
+
+@dataclass(frozen=True)
+class Reads:
+    """What reads one answer; made new for each."""
+
+    reader: Reader | None
+    """None where text is not looked through (MODE-8 switched off)."""
+    native: NativeCalls
+    stops: StopText
+    echo: Echo
+    most: int
+    """Calls that one turn may have (CHK-1)."""
+    answer_tool: str = ""
+    """The name under which the answer tool is offered (INL-6)."""
+    eager: bool = False
+    """Let native calls out as they grow, once their name is right (CHK-7)."""
+
+
+class Reading:
+    """Reads one answer."""
+
+    def __init__(self, reads: Reads) -> None:
+        """Start before the answer's first event."""
+        self._reads, self._reader = reads, reads.reader
+        self._growing: dict[str, tuple[CallStarted, list[str]]] = {}
+        self._streaming: set[str] = set()
+        self._said: list[str] = []
+        self._size = 0
+        self._stop_sequence = ""
+        self.attempted: list[tuple[Call, Complaint | None]] = []
+        """All native calls, and what is wrong with them: a history that has one must have all."""
+        self.left_open = False
+        """A call has begun to leave, and must not be taken for whole (P3)."""
+        self.complaints: list[Complaint] = []
+        self.calls = 0
+        self.has_text = False
+        """Something was said that is not blank."""
+        self.forged = False
+        """The model has begun to write a tool's result (INL-7)."""
+        self.stop: StopReason | None = None
+        self.usage = Usage()
+        self.failure: Failure | None = None
+
+    @property
+    def over(self) -> bool:
+        """Tell whether the answer has ended, or nothing more of it is wanted."""
+        return self.stop is not None or self.failure is not None
+
+    @property
+    def stop_sequence(self) -> str:
+        """The client's stop sequence that ended the text."""
+        return self._reads.stops.found or self._stop_sequence
+
+    @property
+    def said(self) -> str:
+        """All that the model wrote as text."""
+        return "".join(self._said)
+
+    def feed(self, events: Iterable[Event]) -> list[Event]:
+        """Take events of the upstream; return what may be shown and executed."""
+        out: list[Event] = []
+        for event in events:
+            if self.stop is not None or self.failure is not None:
+                self.usage = event.usage if isinstance(event, Finished | Failed) else self.usage
+                continue
+            self._size += size_of(event)
+            if self._size > MOST_CHARACTERS:
+                self.failure = TOO_LONG
+                continue
+            for read in self._read(event):
+                if type(read) is TextDelta and not self._reads.stops.any:
+                    self.has_text = self.has_text or not read.text.isspace()
+                    out.append(read)
+                else:
+                    out += self._seen(read)
+        return out
+
+    def also(self, calls: Iterable[Call]) -> list[Event]:
+        """Take calls that were found in what was said, after its end."""
+        judged = (event for call in calls for event in self._reads.native.judge(call))
+        return [seen for event in judged for seen in self._seen(event)]
+
+    def cut(self) -> list[Event]:
+        """End the answer here: the upstream is closed, and what was read so far counts."""
+        return self.feed([Finished(StopReason.END, self.usage)])
+
+    # ---------------------------------------------------------------- from the upstream
+
+    def _read(self, event: Event) -> list[Event]:
+        """Look through text, and put native calls together."""
+        if type(event) is TextDelta:
+            self._said.append(event.text)
+            return self._reader.feed(event.text) if self._reader is not None else [event]
+        match event:
+            case CallStarted() | ArgsDelta() | CallEnded():
+                return self._native(event)
+            case Finished() | Failed():
+                self.usage = event.usage
+                return [*(self._reader.finish() if self._reader is not None else ()), event]
+            case TextDelta() | ReasoningDelta() | CallRejected() | Discarded():
+                return [event]
+
+    def _native(self, event: CallStarted | ArgsDelta | CallEnded) -> list[Event]:
+        if isinstance(event, CallStarted):
+            self._growing[event.id] = (event, [])
+            if self._reads.eager and self._reads.native.may_stream(event.name):
+                self._streaming.add(event.id)
+        elif isinstance(event, ArgsDelta):
+            self._growing[event.id][1].append(event.json)
+        else:
+            return self._judged(event)
+        return [event] if event.id in self._streaming else []
+
+    def _judged(self, event: CallEnded) -> list[Event]:
+        """Check a native call that is whole; one that is out already can only be complained of."""
+        started, pieces = self._growing.pop(event.id)
+        call = Call(event.id, started.name, "".join(pieces), started.native_id)
+        judged = self._reads.native.judge(call)
+        rejected = [one for one in judged if isinstance(one, CallRejected)]
+        self.attempted.append((call, rejected[0].complaint if rejected else None))
+        if event.id not in self._streaming:
+            return judged
+        self.left_open = self.left_open or bool(rejected)
+        return [*rejected] if rejected else [event]
+
+    # ---------------------------------------------------------------- to the client
+
+    def _seen(self, event: Event) -> Iterator[Event]:
+        match event:
+            case TextDelta(text):
+                yield from self._shown(text)
+            case CallRejected(complaint):
+                self.complaints.append(complaint)
+            case Discarded(why):
+                self.forged = self.forged or why is Why.FORGED
+            case CallStarted() | ArgsDelta() | CallEnded():
+                yield from self._called(event)
+            case Finished() | Failed():
+                yield from self._ended(event)
+            case ReasoningDelta():
+                yield event
+
+    def _shown(self, text: str) -> Iterator[Event]:
+        shown = self._reads.stops.feed(text)
+        if shown:
+            self.has_text = self.has_text or not shown.isspace()
+            yield TextDelta(shown)
+        if self._reads.stops.found:
+            self.stop = StopReason.END
+
+    def _called(self, event: CallStarted | ArgsDelta | CallEnded) -> Iterator[Event]:
+        """Let a call out when it is whole, or as it grows if it may."""
+        if event.id in self._streaming:
+            self.calls += isinstance(event, CallEnded)
+            yield event
+        elif isinstance(event, CallStarted):
+            self._growing[event.id] = (event, [])
+        elif isinstance(event, ArgsDelta):
+            self._growing[event.id][1].append(event.json)
+        else:
+            started, pieces = self._growing.pop(event.id)
+            yield from self._whole(started, "".join(pieces), event)
+
+    def _whole(self, started: CallStarted, arguments: str, ended: CallEnded) -> Iterator[Event]:
+        """Let a whole call out: one that only echoes untrusted text is text (SAFE-3), and so is the answer."""
+        if ended.raw and self._reads.echo.is_echo(ended.raw):
+            yield from self._shown(ended.raw)
+        elif self.calls >= self._reads.most and started.name != self._reads.answer_tool:
+            self.complaints.append(Complaint(Problem.WRONG_TOOL, started.name, "one call too many in this turn"))
+        elif started.name == self._reads.answer_tool:
+            yield from self._shown(answer_text(arguments))
+        else:
+            self.calls += 1
+            yield from (started, ArgsDelta(started.id, arguments), ended)
+
+    def _ended(self, event: Finished | Failed) -> Iterator[Event]:
+        if held := self._reads.stops.finish():
+            self.has_text = self.has_text or not held.isspace()
+            yield TextDelta(held)
+        if isinstance(event, Failed):
+            self.failure = event.failure
+            return
+        self.complaints += [Complaint(Problem.TRUNCATED, started.name) for started, _ in self._growing.values()]
+        self.left_open = self.left_open or any(id in self._streaming for id in self._growing)
+        self.stop, self._stop_sequence = event.stop, event.stop_sequence
+
+
+def trouble_with(reading: Reading, choice: ToolChoice, *, refused: bool) -> Trouble | None:
+    """Judge an answer that has ended."""
+    if reading.calls:
+        return None
+    if reading.complaints:
+        return Trouble(Kind.BAD_CALLS, tuple(reading.complaints))
+    if choice.mode in (ChoiceMode.REQUIRED, ChoiceMode.NAMED):
+        return Trouble(Kind.NO_CALL)
+    if refused:
+        return Trouble(Kind.REFUSED)
+    if reading.stop_sequence:
+        return None  # the client itself ended it there
+    if not reading.has_text and reading.stop is not StopReason.FILTER and reading.stop is not StopReason.LENGTH:
+        return Trouble(Kind.EMPTY)
+    return None

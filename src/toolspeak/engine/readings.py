@@ -1,0 +1,93 @@
+"""What reads the answers of one turn, and what teaches their tools: made from the request and the plan."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Final
+
+from toolspeak.dialects import NativeCalls, ReadOptions, load
+from toolspeak.engine.answer import ANSWER, offered_name
+from toolspeak.engine.compact import compacted
+from toolspeak.engine.decision import calls_in, decision_in
+from toolspeak.engine.guard import Echo, Guard
+from toolspeak.engine.memory import known_tools
+from toolspeak.engine.plan import Plan, Release
+from toolspeak.engine.prompt import Prompt, dialect_of, guarded_tools, untrusted_texts
+from toolspeak.engine.reading import Reading, Reads
+from toolspeak.engine.stops import StopText
+from toolspeak.ir.message import Call
+from toolspeak.ir.request import Request
+from toolspeak.ir.tool import ChoiceMode, Tool
+from toolspeak.toolset.toolset import ToolSet
+
+MOST_CALLS: Final = 128
+
+
+class Readings:
+    """Makes a new reading for each answer of a turn."""
+
+    def __init__(self, request: Request, plan: Plan, ids: Iterator[str], remembered: Iterable[Tool]) -> None:
+        """Take the request as the client sent it."""
+        self._request, self._plan, self._ids = request, plan, ids
+        self.tools: Final = known_tools(request, remembered)
+        """Those that the model may call."""
+        self._answer_tool = _answer_tool(plan, request, self.tools)
+
+    def prompt(self) -> Prompt:
+        """Return what writes the emulated requests."""
+        dialect = dialect_of(self._plan)
+        guard = Guard(dialect, self._plan.key)
+        tools = compacted(guarded_tools(self.tools, guard), self._plan.context_tokens)
+        return Prompt(self._plan, dialect, ToolSet.of((*tools, *self._answer_tool)), guard)
+
+    def emulated(self, prompt: Prompt) -> Reading:
+        """Return what reads an emulated answer."""
+        compiled = ToolSet.of((*self.tools, *self._answer_tool))
+        reader = prompt.dialect.reader(compiled, self._ids, self._options())
+        stops = StopText(self._request.sampling.stop)
+        answer = self._answer_tool[0].name if self._answer_tool else ""
+        return Reading(Reads(reader, self._judge(compiled), stops, self._echo(), self._most, answer))
+
+    def decided(self, text: str) -> list[Call]:
+        """Find a decision that has words around it (DEC-3)."""
+        decision = decision_in(text)
+        return calls_in(decision, self._ids) if decision and not self._echo().is_echo(decision) else []
+
+    def native(self) -> Reading:
+        """Return what reads a native answer, and looks through its text for calls that leaked (MODE-8)."""
+        compiled = ToolSet.of(self._native_tools())
+        dialect = load(self._plan.rescue_dialect)
+        reader = dialect.reader(compiled, self._ids, self._options()) if self._plan.rescue else None
+        eager = self._plan.release is Release.EAGER
+        return Reading(Reads(reader, self._judge(compiled), StopText(()), self._echo(), self._most, eager=eager))
+
+    def _native_tools(self) -> tuple[Tool, ...]:
+        """Return what a native answer may call: deferred tools too, which its server may have shown by itself."""
+        allowed = self._request.choice.allowed
+        tools = self._request.tools or self.tools
+        return tuple(tool for tool in tools if not allowed or tool.name in allowed)
+
+    @property
+    def _most(self) -> int:
+        choice = self._request.choice
+        return MOST_CALLS if choice.parallel and choice.mode is not ChoiceMode.NAMED else 1
+
+    def _judge(self, tools: ToolSet) -> NativeCalls:
+        return NativeCalls(tools, self._request.choice, self._most)
+
+    def _options(self) -> ReadOptions:
+        return ReadOptions(
+            replace(self._request.choice, parallel=self._most > 1),
+            calls_in_reasoning=self._plan.calls_in_reasoning,
+            starts_in_reasoning=self._plan.starts_in_reasoning,
+            max_calls=MOST_CALLS,
+        )
+
+    def _echo(self) -> Echo:
+        return Echo(untrusted_texts(self._request))
+
+
+def _answer_tool(plan: Plan, request: Request, tools: Sequence[Tool]) -> tuple[Tool, ...]:
+    """Offer the answer tool, unless only a real call will do (INL-6)."""
+    if not plan.answer_tool or request.choice.mode in (ChoiceMode.REQUIRED, ChoiceMode.NAMED):
+        return ()
+    return (replace(ANSWER, name=offered_name([tool.name for tool in tools])),)

@@ -1,0 +1,326 @@
+"""Tells whether the model says that it has no tools, although some were offered (CHK-6).
+
+    I'm sorry, but I don't have access to your file system.       a refusal: it may be asked again
+    I can't help with writing malware.                            none: what it will not do
+    None of the available tools can change your password.         none: an honest limit
+    The file could not be read: permission denied.                none: what a tool said
+
+Only the first characters count, and only sentences that start like a refusal: `RefusalWatch` lets other answers go
+after a word or two. What it holds is bounded, and how the text is cut does not matter. A doubt counts as no refusal: to
+ask again in vain is worse than to show one.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from unicodedata import combining, normalize
+
+from toolspeak.engine._refusal_words import JOINS, Words, languages
+
+HELD_CHARS = 300
+"""How much of an answer is looked at, and held back at most."""
+
+_LEAD = " \n,.;:!?…—–、·'¿¡"
+_ENDS = " \n.!?"
+_BREAKS = re.compile("[,;:()…—–、]")
+_QUOTES = {'"': '"', "“": "”", "„": "“”", "«": "»", "»": "«", "「": "」", "『": "』", "《": "》", "`": "`"}
+_SENTENCE_ENDS = {"。": ".\n", "｡": ".\n", "।": ".\n", "！": "!\n", "？": "?\n", "؟": "?\n", "\n": "\n", "\r": "\n"}  # noqa: RUF001
+_APOSTROPHES = "'\u2018\u2019\u02bc"
+_AS = {
+    **dict.fromkeys(_APOSTROPHES, "'"),
+    **dict.fromkeys("-\u2010\u2011", " "),
+    **dict.fromkeys("*\ufeff\u200b", ""),
+    "\u0131": "i",  # the Turkish one without a dot
+    "،": ",",
+    "؛": ";",
+}
+_VIRAMA = 9  # the one combining class that tells words apart
+_TERMS = str.maketrans({"(": "(?:", "_": " "})
+
+Trie = dict[str, "Trie"]
+_END = ""  # the key that says: a literal ends at this node
+Term = re.Pattern[str]
+Claim = tuple[Term, ...]
+
+
+def refuses_tools(text: str) -> bool:
+    """Tell whether an answer claims that there are no tools, or no way to files, commands or the internet."""
+    watch = RefusalWatch()
+    watch.feed(text)
+    return watch.verdict()
+
+
+class RefusalWatch:
+    """Says how long a streamed answer must be held back because it may be a refusal."""
+
+    def __init__(self) -> None:
+        """Start at the first character of an answer."""
+        self._seen = 0
+        self._visible = _Visible()
+        self._sentence = ""
+        self._grammars: tuple[_Grammar, ...] = ()  # of the languages of the sentence; none: it has not opened yet
+        self._claimed = False
+        self._cleared = False
+
+    def feed(self, text: str) -> bool:
+        """Take more text; return whether to hold it back. Once False, it stays so, and `verdict` is final."""
+        head = text[: HELD_CHARS - self._seen]
+        self._seen += len(head)
+        for char in head:
+            if self._cleared:
+                break
+            self._take(char)
+        return not self._cleared and self._seen < HELD_CHARS
+
+    def verdict(self) -> bool:
+        """Tell whether the text, if it ends here or was long enough, is a refusal."""
+        if self._cleared:
+            return False
+        grammars = self._grammars or _opening().at_end(self._sentence)
+        if any(grammar.vetoes(self._sentence) for grammar in grammars):
+            return False
+        return self._claimed or any(grammar.claims(self._sentence) for grammar in grammars)
+
+    def _take(self, char: str) -> None:
+        shown = self._visible.of(char)
+        self._cleared = shown is None
+        for folded in shown or "":  # one character may become two: ß is ss
+            if not self._cleared and (folded != " " or not self._sentence.endswith((" ", "\n"))):
+                self._sentence += folded
+                self._step()
+
+    def _step(self) -> None:
+        if not self._grammars:
+            self._open()
+        elif self._sentence.endswith(("\n", ". ", "! ", "? ")):
+            self._close()
+
+    def _open(self) -> None:
+        rest, grammars = _opening().read(self._sentence)
+        self._sentence = rest or ""
+        self._grammars = grammars
+        self._cleared = rest is None
+
+    def _close(self) -> None:
+        self._cleared = any(grammar.vetoes(self._sentence) for grammar in self._grammars)
+        self._claimed = self._claimed or any(grammar.claims(self._sentence) for grammar in self._grammars)
+        self._grammars = self._grammars if self._claimed else ()
+        self._sentence = ""
+
+
+class _Visible:
+    """Leaves out what is quoted. A quotation around the whole answer is none; None says that it was not the whole."""
+
+    def __init__(self) -> None:
+        self._started = False
+        self._around = ""  # what would close a quotation that started with the answer
+        self._inside = ""  # what closes the quotation that we are in
+        self._closed = False
+        self._last = ""
+
+    def of(self, char: str) -> str | None:
+        """Return the character as it is to be read, "" if it is not to be."""
+        last, self._last = self._last, char
+        if self._inside:
+            self._inside = "" if char in self._inside else self._inside
+            return ""
+        if self._closed:
+            return None if char.isalnum() else ""
+        if not self._started:
+            return self._first(char)
+        if self._around and self._closes(char, last):
+            self._closed = True
+            return "\n"
+        self._inside = _QUOTES.get(char, "")
+        return " " if self._inside else _folded(char)
+
+    def _first(self, char: str) -> str | None:
+        if char == "`":
+            return None
+        self._around = "'" if char in _APOSTROPHES else _QUOTES.get(char, "")
+        self._started = not char.isspace()
+        return "" if self._around else _folded(char)
+
+    def _closes(self, char: str, last: str) -> bool:
+        if self._around == "'":
+            return last in _APOSTROPHES and not char.isalnum()
+        return char in self._around
+
+
+class _Opening:
+    """How refusals start, in all languages."""
+
+    def __init__(self) -> None:
+        self._soft: dict[str, bool] = {}  # whether a blank or a mark must follow
+        self._open: dict[str, tuple[Words, ...]] = {}
+        for words in languages():
+            self._soft.update(dict.fromkeys(_expanded(words.softeners), words.spaced))
+            for literal in _expanded(words.openers):
+                self._open[literal] = (*self._open.get(literal, ()), words)
+        self._trie = _trie((*self._soft, *self._open))
+
+    def read(self, text: str) -> "tuple[str | None, tuple[_Grammar, ...]]":
+        """Return what is left after softeners, and the languages in which it opens; None: it cannot open."""
+        while text := text.lstrip(_LEAD):
+            literal = _longest(self._trie, text)
+            if literal is None:
+                return None, ()
+            if literal in self._open:
+                return text, tuple(map(_grammar, self._open[literal]))
+            after = text[len(literal) :]
+            if not literal or not after:
+                break
+            if self._soft[literal] and literal[-1].isalnum() and after[0].isalnum():
+                return None, ()
+            text = after
+        return text, ()
+
+    def at_end(self, text: str) -> "tuple[_Grammar, ...]":
+        """Return the languages in which a text opens to which nothing will be added."""
+        literal = _longest(self._trie, text, final=True)
+        return tuple(map(_grammar, self._open.get(literal or "", ())))
+
+
+def _trie(literals: Iterable[str]) -> Trie:
+    # Not `Markers`: its one pattern for thousands of literals takes half a second to compile.
+    root: Trie = {}
+    for literal in literals:
+        node = root
+        for char in literal:
+            node = node.setdefault(char, {})
+        node[_END] = {}
+    return root
+
+
+def _longest(trie: Trie, text: str, *, final: bool = False) -> str | None:
+    """Return the literal that the text starts with, "" if more text is needed to tell, None if there is none."""
+    node, found = trie, None
+    for end, char in enumerate(text, start=1):
+        if char not in node:
+            return found
+        node = node[char]
+        if _END in node:
+            found = text[:end]
+    return found if final or node.keys() == {_END} else ""
+
+
+@cache
+def _opening() -> _Opening:
+    return _Opening()
+
+
+@dataclass(frozen=True, slots=True)
+class _Grammar:
+    """The words of one language, ready to be looked for."""
+
+    spaced: bool
+    full: tuple[Claim, ...]
+    bare: tuple[Claim, ...]
+    purposes: Claim
+    across: tuple[Claim, ...]
+    veto: Claim
+
+    def vetoes(self, sentence: str) -> bool:
+        return _any_in(self.veto, _flat(sentence))
+
+    def claims(self, sentence: str) -> bool:
+        flat = _flat(sentence)
+        if _one_of(self.across, flat):
+            return True
+        if sentence.rstrip().endswith("?"):
+            return False
+        bare = () if _any_in(self.purposes, flat) else self.bare
+        return any(_one_of((*self.full, *bare), clause) for clause in _clauses(sentence, spaced=self.spaced))
+
+
+@cache
+def _grammar(words: Words) -> _Grammar:
+    def claim(text: str) -> Claim:
+        return tuple(_term(term, spaced=words.spaced) for term in text.split(" & "))
+
+    return _Grammar(
+        spaced=words.spaced,
+        full=tuple(map(claim, words.claims)),
+        bare=tuple(map(claim, words.bare)),
+        purposes=tuple(term for text in words.purposes for term in claim(text)),
+        across=tuple(map(claim, words.across)),
+        veto=tuple(term for text in words.vetoes for term in claim(text)),
+    )
+
+
+def _term(text: str, *, spaced: bool) -> Term:
+    """Compile alternatives of literals; there is no repetition in them, so nothing to track back over."""
+    escaped = "".join(char if char in "(|)_" else re.escape(char) for char in _fold(text))
+    return re.compile(f"{' ' if spaced else ''}(?:{escaped.translate(_TERMS)})")
+
+
+def _any_in(terms: Iterable[Term], text: str) -> bool:
+    return any(term.search(text) for term in terms)
+
+
+def _one_of(claims: Iterable[Claim], text: str) -> bool:
+    return any(all(term.search(text) for term in claim) for claim in claims)
+
+
+def _flat(sentence: str) -> str:
+    return f" {' '.join(_BREAKS.sub(' ', sentence.rstrip(_ENDS)).split())} "
+
+
+def _clauses(sentence: str, *, spaced: bool) -> list[str]:
+    """Cut at commas and the like, but not inside a list of words."""
+    clauses: list[str] = []
+    for piece in _BREAKS.split(sentence.rstrip(_ENDS)):
+        words = piece.split()
+        if clauses and spaced and words and (len(words) == 1 or words[0] in JOINS):
+            clauses[-1] += f"{' '.join(words)} "
+        else:
+            clauses.append(f" {' '.join(words)} ")
+    return clauses
+
+
+def _expanded(texts: Iterable[str]) -> Iterator[str]:
+    """Write out the alternatives: `a (b|c)|d` is `a b`, `a c` and `d`."""
+    for text in texts:
+        yield from _parsed(_fold(text).replace("_", " "))
+
+
+def _parsed(text: str) -> list[str]:
+    done: list[str] = []
+    stack: list[tuple[list[str], list[str]]] = []  # what stands before a group, the alternatives before this one
+    before, current = done, [""]
+    for char in text:
+        if char == "(":
+            stack.append((before, current))
+            before, current = [], [""]
+        elif char == "|":
+            before.extend(current)
+            current = [""]
+        elif char == ")":
+            group = [*before, *current]
+            before, prefixes = stack.pop()
+            current = [prefix + each for prefix in prefixes for each in group]
+        else:
+            current = [each + char for each in current]
+    return [*done, *current]
+
+
+def _fold(text: str) -> str:
+    return "".join(map(_folded, text))
+
+
+@lru_cache(maxsize=4096)
+def _folded(char: str) -> str:
+    """Drop case, accents, width and emoji of one character, so that the cuts of a stream cannot matter."""
+    if char in _SENTENCE_ENDS:
+        return _SENTENCE_ENDS[char]
+    if char in _AS:
+        return _AS[char]
+    if char.isspace():
+        return " "
+    if "\u2600" <= char <= "\u27bf" or "\ufe00" <= char <= "\ufe0f" or char >= "\U0001f000":
+        return ""
+    plain = char.casefold()
+    if char < "\u0980" or "\u1e00" <= char <= "\u1eff" or "\uff00" <= char <= "\uffef":
+        plain = normalize("NFKD", plain)
+    return "".join(_AS.get(part, part) for part in plain if combining(part) in {0, _VIRAMA})

@@ -1,0 +1,119 @@
+"""What can be wrong with an answer as a whole, and what the model is told about it (CHK-4).
+
+Each time it is asked again, the words are stronger (CHK-5).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from toolspeak.ir.complaint import Complaint, Problem
+from toolspeak.ir.event import ArgsDelta, Event, ReasoningDelta, TextDelta
+from toolspeak.ir.failure import Failure, FailureKind
+from toolspeak.ir.message import Result, Text
+from toolspeak.ir.tool import ChoiceMode, ToolChoice
+
+
+class Kind(StrEnum):
+    """The troubles; the values are what traces show."""
+
+    BAD_CALLS = "bad_calls"
+    NO_CALL = "no_call"
+    """The tool choice asks for one."""
+    REFUSED = "refused"
+    """"I have no tools", with tools offered (CHK-6)."""
+    EMPTY = "empty"
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Why an answer cannot stand as it is."""
+
+    kind: Kind
+    complaints: tuple[Complaint, ...] = ()
+
+
+MOST_CHARACTERS: Final = 16 * 1024 * 1024
+"""Of one answer: text, reasoning and arguments (P7)."""
+TOO_LONG: Final = Failure(
+    FailureKind.OTHER, f"the model's answer has more than {MOST_CHARACTERS} characters, which is all that is read", 502
+)
+NOT_EXECUTED: Final = "The call was not executed. Write it again, corrected."
+HAS_TOOLS: Final = "There are tools: those of the system message, and they work. Call the one that helps."
+STRONGER: Final = (
+    (),
+    ("Write nothing but the call, exactly in the form that the system message shows.",),
+    ("This is the last try. Copy the form of the system message to the letter, and fill in name and arguments only.",),
+)
+"""What is added each time that it is asked again (CHK-5)."""
+SAYS: Final = {
+    Problem.PARSE_ERROR: "the call could not be read",
+    Problem.TRUNCATED: "the call is not complete: it was cut off; write it again, shorter if you can",
+    Problem.UNKNOWN_TOOL: "there is no such tool",
+    Problem.AMBIGUOUS: "several tools could be meant",
+    Problem.SCHEMA_ERROR: "the arguments do not fit the tool's schema",
+    Problem.WRONG_TOOL: "this call is not allowed now",
+    Problem.DISCONNECTED: "the connection was lost",
+}
+
+
+def size_of(event: Event) -> int:
+    """Count the characters of an event."""
+    if isinstance(event, TextDelta | ReasoningDelta):
+        return len(event.text)
+    return len(event.json) if isinstance(event, ArgsDelta) else 0
+
+
+def corrections(trouble: Trouble, choice: ToolChoice, level: int, frame: Callable[[Result], str]) -> list[str]:
+    """Say what was wrong and what is accepted; `frame` writes it as the dialect writes a tool's result."""
+    stronger = STRONGER[min(level, len(STRONGER) - 1)]
+    match trouble.kind:
+        case Kind.BAD_CALLS:
+            return [*(frame(error_result(complaint)) for complaint in trouble.complaints), NOT_EXECUTED, *stronger]
+        case Kind.NO_CALL:
+            return [frame(_error(call_needed(choice))), *stronger]
+        case Kind.REFUSED:
+            return [frame(_error(HAS_TOOLS)), *stronger]
+        case Kind.EMPTY:
+            return [frame(_error("the answer was empty: call a tool, or answer in words")), *stronger]
+
+
+def insisting(level: int) -> tuple[str, ...]:
+    """Say more to a native call that is refused again (CHK-5)."""
+    if not level:
+        return ()
+    last = " This is the last try." if level > 1 else ""
+    return (f"This call was refused before. Only a call that fits the tool's schema is accepted.{last}",)
+
+
+def error_result(complaint: Complaint, call_id: str = "") -> Result:
+    """Write a complaint as the result of the call that it is about."""
+    says = SAYS[complaint.problem]
+    text = f"{says}: {complaint.detail}" if complaint.detail else says
+    return Result(call_id, (Text(text),), complaint.name or "", is_error=True)
+
+
+def failure_of(trouble: Trouble) -> Failure:
+    """Say what the client is told when asking again did not help: never an empty success (P6)."""
+    match trouble.kind:
+        case Kind.BAD_CALLS:
+            details = "; ".join(f"{c.name or 'a call'}: {SAYS[c.problem]}" for c in trouble.complaints)
+            return Failure(FailureKind.MODEL_SCHEMA_ERROR, f"the model's tool calls cannot be used: {details}", 502)
+        case Kind.NO_CALL:
+            return Failure(FailureKind.OTHER, "the model made no tool call, and tool_choice asks for one", 502)
+        case Kind.REFUSED | Kind.EMPTY:
+            return Failure(FailureKind.OTHER, "the model's answer was empty", 502)
+
+
+def call_needed(choice: ToolChoice) -> str:
+    """Say what the tool choice asks for; empty if it leaves the choice."""
+    if choice.mode is ChoiceMode.NAMED:
+        return f"The tool {choice.name} must be called now, once. Answer with that call, not with words."
+    if choice.mode is ChoiceMode.REQUIRED:
+        return "A tool must be called now. Answer with the call, not with words."
+    return ""
+
+
+def _error(text: str) -> Result:
+    return Result("", (Text(text),), "tools", is_error=True)

@@ -1,0 +1,347 @@
+r"""One turn, as a program: what to send, what to show, when to ask again. No I/O: see `effects.py` for who does it.
+
+program = take_turn(request, plan, ids)
+effect = next(program)                    Open(request with the tools taught in its prompt)
+effect = program.send(None)               Pull()
+effect = program.send([TextDelta("```tool_call\n{…}\n```"), Finished(END)])
+                                          Emit(CallStarted, ArgsDelta, CallEnded)
+…                                         Emit(Finished(CALLS)), then StopIteration(Outcome)
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from toolspeak.engine.effects import CLOSE, PULL, Emit, Open, Program, Step
+from toolspeak.engine.gate import Gate
+from toolspeak.engine.outcome import EMULATED, Outcome
+from toolspeak.engine.passing import Passing
+from toolspeak.engine.plan import Plan, Release, Strategy, Way, has_calls
+from toolspeak.engine.prompt import Prompt, without_tools
+from toolspeak.engine.reading import Reading, trouble_with
+from toolspeak.engine.readings import Readings
+from toolspeak.engine.trouble import TOO_LONG, Kind, Trouble, corrections, error_result, failure_of, insisting
+from toolspeak.ir.complaint import Complaint
+from toolspeak.ir.event import CallStarted, Event, Failed, Finished, StopReason, TextDelta, Usage
+from toolspeak.ir.failure import Failure, FailureKind
+from toolspeak.ir.message import Call, Message, Result, Role, Text
+from toolspeak.ir.request import Request
+from toolspeak.ir.tool import AUTO, ChoiceMode, Tool, ToolChoice
+
+REFUSES_TOOLS = frozenset((FailureKind.TOOLS_UNSUPPORTED, FailureKind.TOO_MANY_TOOLS))
+REFUSES_HISTORY = frozenset(
+    (
+        FailureKind.ROLE_ORDER,
+        FailureKind.CONTENT_SHAPE,
+        FailureKind.HISTORY_PAIRING,
+        FailureKind.HISTORY_NEEDS_SIGNATURE,
+    )
+)
+"""A history that is written as text cannot offend."""
+BROKEN_CALLS = frozenset((FailureKind.NATIVE_PARSER_FAILED, FailureKind.MODEL_SCHEMA_ERROR))
+
+
+def take_turn(request: Request, plan: Plan, ids: Iterator[str], remembered: Iterable[Tool] = ()) -> Program:
+    """Run one turn. `ids` are for emulated calls, `remembered` the conversation's tools if the request has none."""
+    turn = _Turn(request, plan, ids, remembered)
+    yield from turn.run()
+    return turn.outcome()
+
+
+def emulated_ids(unix_nano: int) -> Iterator[str]:
+    """Give ids to the emulated calls of a turn (DEC-5)."""
+    index = 0
+    while True:
+        yield f"emulated_{unix_nano}_{index}"
+        index += 1
+
+
+class _Turn:
+    """The state of one turn."""
+
+    def __init__(self, request: Request, plan: Plan, ids: Iterator[str], remembered: Iterable[Tool]) -> None:
+        self._request, self._plan = request, plan
+        self._readings = Readings(request, plan, ids, remembered)
+        self._emitted: list[Event] = []
+        self._requests = self._asked = 0
+        self._usage = Usage()
+        self._complaints: list[Complaint] = []
+        self._emulated = False
+        self._shown = self._called = False
+        """Text has left; a call has left."""
+
+    def outcome(self) -> Outcome:
+        """Say what it came to."""
+        warnings = (EMULATED,) if self._emulated else ()
+        return Outcome(tuple(self._emitted), self._plan, self._requests, warnings, tuple(self._complaints))
+
+    def run(self) -> Step:
+        """Do what the plan says."""
+        match self._plan.way:
+            case Way.PLAIN:
+                yield from self._forward(self._without_calls())
+            case Way.OFF:
+                yield from self._forward(self._request)
+            case Way.NATIVE:
+                yield from self._native(self._plan.release)
+            case Way.FALLBACK:
+                yield from self._native(Release.BUFFERED)
+            case Way.FORCE if not self._readings.tools:
+                yield from self._forward(self._without_calls())
+            case Way.FORCE:
+                yield from self._emulate(())
+
+    # ---------------------------------------------------------------- plain
+
+    def _without_calls(self) -> Request:
+        """Ask for words only; a history with calls needs its tools beside it, or becomes text."""
+        if not has_calls(self._request):
+            return without_tools(self._request)
+        if self._plan.projects:
+            return self._readings.prompt().answer(self._request)
+        return replace(self._request, choice=ToolChoice(ChoiceMode.NONE))
+
+    def _forward(self, request: Request) -> Step:
+        """Let an answer through as it is; one that we asked for ourselves must not be empty (P6)."""
+        self._requests += 1
+        passing = Passing(calls=self._plan.way is Way.OFF, needs_words=self._emulated)
+        yield Open(request)
+        while True:
+            batch = [event for event in (yield PULL) or [] if passing.lets(event)]
+            last = batch[-1] if batch else None
+            if passing.too_long and not isinstance(last, Finished | Failed):
+                yield CLOSE
+                last = Failed(TOO_LONG)
+                batch.append(last)
+            if not isinstance(last, Finished | Failed):
+                yield from self._emit(batch)
+                continue
+            self._usage = self._usage.plus(last.usage)
+            yield from self._emit(batch[:-1])
+            yield from self._emit((_with_usage(passing.last(last, shown=self._shown), self._usage),))
+            return
+
+    # ---------------------------------------------------------------- native
+
+    def _native(self, release: Release) -> Step:
+        """Ask with tools, check what comes, and ask again where that helps."""
+        sent = self._request
+        while True:
+            reading, gate = self._readings.native(), Gate(release, watches=True)
+            yield from self._attempt(sent, reading, gate)
+            if reading.failure is not None:
+                yield from self._native_failed(sent, reading, gate)
+                return
+            trouble = trouble_with(reading, self._request.choice, refused=gate.refused)
+            again = trouble is not None and self._may_ask_again(trouble)
+            if self._plan.way is Way.FALLBACK and not reading.calls and not (again and reading.attempted):
+                yield from self._emulate(gate.rest() if reading.has_text and not self._must_call else ())
+                return
+            if trouble is None or not again:
+                yield from self._finish(reading, gate, trouble)
+                return
+            sent = self._asked_again(sent, reading, trouble)
+            release = Release.BUFFERED
+
+    def _native_failed(self, sent: Request, reading: Reading, gate: Gate) -> Step:
+        """Find another way around what the upstream cannot do (WIRE-5)."""
+        failure = reading.failure
+        if failure is None or self._shown or self._called:
+            yield from self._fail(failure, gate)
+        elif failure.kind is FailureKind.HISTORY_NEEDS_TOOLS and not sent.tools:
+            yield from self._again(replace(sent, tools=self._readings.tools))
+        elif failure.kind in REFUSES_TOOLS or (failure.kind in REFUSES_HISTORY and has_calls(sent)):
+            yield from self._emulate(())
+        elif failure.kind is FailureKind.TOOL_CHOICE_UNSUPPORTED and sent.choice != AUTO:
+            yield from self._again(replace(sent, choice=AUTO))
+        elif failure.kind is FailureKind.STREAMING_TOOLS_UNSUPPORTED and sent.stream:
+            yield from self._again(replace(sent, stream=False))
+        elif failure.kind in BROKEN_CALLS:
+            yield from self._salvage(failure)
+        else:
+            yield from self._fail(failure)
+
+    def _again(self, request: Request) -> Step:
+        """Ask once more in another form; what then fails, fails."""
+        reading, gate = self._readings.native(), Gate(self._plan.release, watches=False)
+        yield from self._attempt(request, reading, gate)
+        if reading.failure is not None:
+            yield from self._fail(reading.failure)
+        else:
+            yield from self._finish(reading, gate, trouble_with(reading, self._request.choice, refused=False))
+
+    def _salvage(self, failure: Failure) -> Step:
+        """Read the model's own text out of the error; without a call in it, emulate."""
+        reading = self._readings.native()
+        seen = reading.feed([TextDelta(failure.salvage), Finished(StopReason.END)])
+        if not reading.calls:
+            yield from self._emulate(())
+            return
+        gate = Gate(Release.BUFFERED, watches=False)
+        gate.take(seen)
+        yield from self._finish(reading, gate, None)
+
+    def _asked_again(self, sent: Request, reading: Reading, trouble: Trouble) -> Request:
+        """Answer every call of the turn with its error, or say in words what was wrong (CHK-4)."""
+        level = self._level()
+        said = (Text(reading.said),) if reading.said.strip() else ()
+        if reading.attempted and trouble.kind is Kind.BAD_CALLS:
+            calls = [call for call, _ in reading.attempted]
+            results = tuple(_answered(call, complaint, level) for call, complaint in reading.attempted)
+            messages = (Message(Role.ASSISTANT, (*said, *calls)), Message(Role.TOOL, results))
+        else:
+            words = corrections(trouble, self._request.choice, level, _in_words)
+            answered = (Message(Role.ASSISTANT, said),) if said else ()
+            messages = (*answered, Message(Role.USER, (Text("\n\n".join(words)),)))
+        return replace(sent, messages=(*sent.messages, *messages))
+
+    # ---------------------------------------------------------------- emulated
+
+    def _emulate(self, first: Sequence[Event]) -> Step:
+        """Teach the tools in the prompt; `first` is an answer in words that came already, and may be returned."""
+        self._emulated = True
+        prompt = self._readings.prompt()
+        if self._plan.strategy is Strategy.DECISION:
+            yield from self._decide(prompt, first)
+        else:
+            yield from self._inline(prompt, first)
+
+    def _inline(self, prompt: Prompt, first: Sequence[Event]) -> Step:
+        sent = prompt.inline(self._request)
+        release = Release.BUFFERED if first else self._plan.release
+        while True:
+            reading, gate = self._readings.emulated(prompt), Gate(release, watches=True)
+            yield from self._attempt(sent, reading, gate)
+            if first and not reading.calls:
+                yield from self._return(first, reading)
+                return
+            if reading.failure is not None:
+                yield from self._fail(reading.failure, gate)
+                return
+            trouble = trouble_with(reading, self._request.choice, refused=gate.refused)
+            if trouble is None or not self._may_ask_again(trouble):
+                yield from self._finish(reading, gate, trouble)
+                return
+            words = corrections(trouble, self._request.choice, self._level(), prompt.frame)
+            sent = prompt.corrected(sent, reading.said, words)
+            release = Release.BUFFERED
+
+    def _decide(self, prompt: Prompt, first: Sequence[Event]) -> Step:
+        """Ask only which tools to call; without one, ask for the answer (DEC-4)."""
+        sent = prompt.decision(self._request)
+        while True:
+            reading, gate = self._readings.emulated(prompt), Gate(Release.BUFFERED, watches=False)
+            yield from self._attempt(sent, reading, gate)
+            if reading.failure is not None and not first:
+                yield from self._fail(reading.failure)
+                return
+            if not reading.calls and not reading.complaints:
+                gate.take(reading.also(self._readings.decided(gate.text)))
+                self._complaints += reading.complaints
+            trouble = trouble_with(reading, self._request.choice, refused=False)
+            if reading.calls:
+                gate.without_text()
+                yield from self._finish(reading, gate, None)
+                return
+            if trouble is None or trouble.kind is Kind.EMPTY or not self._may_ask_again(trouble):
+                yield from self._undecided(prompt, reading, first, trouble)
+                return
+            words = corrections(trouble, self._request.choice, self._level(), prompt.frame)
+            sent = prompt.corrected(sent, reading.said, words)
+
+    def _undecided(self, prompt: Prompt, reading: Reading, first: Sequence[Event], trouble: Trouble | None) -> Step:
+        if trouble is not None and self._must_call:
+            yield from self._fail(failure_of(trouble))
+        elif first:
+            yield from self._return(first, reading)
+        else:
+            yield from self._forward(prompt.answer(self._request))
+
+    def _return(self, first: Sequence[Event], reading: Reading) -> Step:
+        """Return the first answer: asking for calls brought none (MODE-7)."""
+        del reading
+        yield from self._emit((*first, Finished(StopReason.END, self._usage)))
+
+    # ---------------------------------------------------------------- one attempt
+
+    def _attempt(self, request: Request, reading: Reading, gate: Gate) -> Step:
+        """Read one answer, and let out what may leave."""
+        self._requests += 1
+        yield Open(request)
+        while not reading.over:
+            batch = (yield PULL) or []
+            seen = gate.take(reading.feed(batch))
+            if seen:
+                yield from self._emit(seen)
+            if (reading.forged or reading.over) and not _ends(batch):  # enough: stopped, forged, or too long
+                yield CLOSE
+                yield from self._emit(gate.take(reading.cut()))
+        gate.finish()
+        self._usage = self._usage.plus(reading.usage)
+        self._complaints += reading.complaints
+
+    def _finish(self, reading: Reading, gate: Gate, trouble: Trouble | None) -> Step:
+        """End the turn: with what there is, or with an error where that is nothing (P6)."""
+        if reading.left_open and reading.stop is not StopReason.LENGTH:
+            yield from self._fail(failure_of(Trouble(Kind.BAD_CALLS, tuple(reading.complaints))), gate)
+            return
+        if reading.calls and self._shown:
+            gate.without_text()  # it was said before, by an attempt whose calls were bad
+        nothing = not (reading.calls or reading.has_text or self._shown)
+        if trouble is not None and (self._must_call or (nothing and reading.stop is not StopReason.LENGTH)):
+            yield from self._fail(failure_of(trouble))
+            return
+        stop = reading.stop or StopReason.END
+        if reading.calls and stop is StopReason.END:
+            stop = StopReason.CALLS
+        elif not reading.calls and stop is StopReason.CALLS:
+            stop = StopReason.END
+        yield from self._emit((*gate.rest(), Finished(stop, self._usage, reading.stop_sequence)))
+
+    def _fail(self, failure: Failure | None, gate: Gate | None = None) -> Step:
+        if failure is not None:
+            held = gate.rest() if gate is not None and self._shown else ()
+            yield from self._emit((*held, Failed(failure, self._usage)))
+
+    def _emit(self, events: Sequence[Event]) -> Step:
+        for event in events:
+            self._shown = self._shown or type(event) is TextDelta
+            self._called = self._called or type(event) is CallStarted
+        if events:
+            self._emitted += events
+            yield Emit(events)
+
+    def _may_ask_again(self, trouble: Trouble) -> bool:
+        """Tell whether asking again could help, and contradict nothing that has left (CHK-5)."""
+        if self._asked >= self._plan.retries or self._called:
+            return False
+        return not self._shown or trouble.kind is Kind.BAD_CALLS
+
+    def _level(self) -> int:
+        """Count that it is asked again; say how often it was before."""
+        self._asked += 1
+        return self._asked - 1
+
+    @property
+    def _must_call(self) -> bool:
+        return self._request.choice.mode in (ChoiceMode.REQUIRED, ChoiceMode.NAMED)
+
+
+def _ends(batch: Sequence[Event]) -> bool:
+    return bool(batch) and isinstance(batch[-1], Finished | Failed)
+
+
+def _with_usage(last: Finished | Failed, usage: Usage) -> Event:
+    if isinstance(last, Failed):
+        return Failed(last.failure, usage)
+    return Finished(last.stop, usage, last.stop_sequence)
+
+
+def _answered(call: Call, complaint: Complaint | None, level: int) -> Result:
+    if complaint is None:
+        return Result(call.id, (Text("not executed: another call of this turn was refused"),), call.name, is_error=True)
+    error = error_result(complaint, call.id)
+    return replace(error, name=call.name, content=(*error.content, *map(Text, insisting(level))))
+
+
+def _in_words(result: Result) -> str:
+    return "\n".join(part.text for part in result.content if isinstance(part, Text))

@@ -1,0 +1,100 @@
+"""Drivers of a turn: they do what its program asks, and decide nothing.
+
+    outcome = await drive(take_turn(request, plan, ids), upstream, emit)
+
+An upstream opens an answer as an iterator of batches; closing the iterator closes the connection. A driver that is
+cancelled closes what is open.
+"""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
+from typing import Protocol, TypeAlias
+
+from toolspeak.engine.effects import Answer, Close, Emit, Open, Program, Pull
+from toolspeak.engine.outcome import Outcome
+from toolspeak.ir.event import Event, Failed
+from toolspeak.ir.failure import Failure, FailureKind
+from toolspeak.ir.request import Request
+
+Batch: TypeAlias = list[Event]
+Batches: TypeAlias = Generator[Batch, None, None]
+AsyncBatches: TypeAlias = AsyncGenerator[Batch, None]
+ENDED: Batch = [Failed(Failure(FailureKind.DISCONNECTED, "the upstream's answer ended without an end", 502))]
+
+
+class Upstream(Protocol):
+    """Answers requests, a batch of events at a time."""
+
+    def open(self, request: Request) -> Batches:
+        """Send a request; the batches of its answer end with one Finished or Failed."""
+        ...
+
+
+class AsyncUpstream(Protocol):
+    """Answers requests, a batch of events at a time, for many at once."""
+
+    def open(self, request: Request) -> AsyncBatches:
+        """Send a request; the batches of its answer end with one Finished or Failed."""
+        ...
+
+
+def drive_sync(program: Program, upstream: Upstream, emit: Callable[[Sequence[Event]], object]) -> Outcome:
+    """Run a turn in this thread."""
+    opened: Batches | None = None
+    answer: Answer = None
+    try:
+        while True:
+            effect = program.send(answer)
+            answer = None
+            match effect:  # the frequent ones first
+                case Pull():
+                    answer = next(opened, ENDED) if opened is not None else ENDED
+                case Emit(events):
+                    emit(events)
+                case Open(request):
+                    opened = _reopened(opened, upstream, request)
+                case Close():
+                    opened = _reopened(opened, None, None)
+    except StopIteration as stop:
+        outcome: Outcome = stop.value
+        return outcome
+    finally:
+        _reopened(opened, None, None)
+
+
+async def drive(
+    program: Program, upstream: AsyncUpstream, emit: Callable[[Sequence[Event]], Awaitable[None]]
+) -> Outcome:
+    """Run a turn; a cancelled one closes its upstream."""
+    opened: AsyncBatches | None = None
+    answer: Answer = None
+    try:
+        while True:
+            effect = program.send(answer)
+            answer = None
+            match effect:  # the frequent ones first
+                case Pull():
+                    answer = await anext(opened, ENDED) if opened is not None else ENDED
+                case Emit(events):
+                    await emit(events)
+                case Open(request):
+                    await _closed(opened)
+                    opened = upstream.open(request)
+                case Close():
+                    await _closed(opened)
+                    opened = None
+    except StopIteration as stop:
+        outcome: Outcome = stop.value
+        return outcome
+    finally:
+        await _closed(opened)
+
+
+def _reopened(opened: Batches | None, upstream: Upstream | None, request: Request | None) -> Batches | None:
+    if opened is not None:
+        opened.close()
+    return upstream.open(request) if upstream is not None and request is not None else None
+
+
+async def _closed(opened: AsyncBatches | None) -> None:
+    if opened is not None:
+        await opened.aclose()
