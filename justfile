@@ -79,6 +79,10 @@ speed-core:
 fuzz seeds="20000":
     .venv/bin/python -m bench.fuzz {{ seeds }}
 
+# whole turns against a simulated model, network and client; `just simulate 1 --seed S` runs one again
+simulate seeds="2000" *args:
+    .venv/bin/python -m bench.simulate {{ seeds }} {{ args }}
+
 # real requests come back as they were, the matrix of wires, hostile bodies
 wires:
     .venv/bin/python -m bench.wires
@@ -90,6 +94,10 @@ speed-wires *args:
 # the vendors' own SDKs talk to the wires and run a tool; needs npm, and Node 22 or newer or Linux on x64
 judges *args:
     .venv/bin/python -m tests.judges.run {{ args }}
+
+# every rule of docs/behaviour.md that must be proven has a test that names it
+requirements:
+    .venv/bin/python -m tools.requirements
 
 # write the pages that are made from the code
 docs:
