@@ -91,6 +91,10 @@ wires:
 speed-wires *args:
     .venv/bin/python -m bench.speed_wires {{ args }}
 
+# speed of the engine: CPU per streamed chunk beside wires and JSON
+speed-engine *args:
+    .venv/bin/python -m bench.speed_engine {{ args }}
+
 # the vendors' own SDKs talk to the wires and run a tool; needs npm, and Node 22 or newer or Linux on x64
 judges *args:
     .venv/bin/python -m tests.judges.run {{ args }}
@@ -131,5 +135,5 @@ pin *args:
 pin := "--quiet --universal --python-version 3.11 --generate-hashes --no-header"
 
 # everything that CI runs; the last line is pytest's
-ci: check corpus noncalls linear wires judges speed-core speed-wires wheel
+ci: check corpus noncalls linear wires judges simulate speed-core speed-wires speed-engine wheel
     HYPOTHESIS_PROFILE=ci .venv/bin/pytest -n 2 --dist worksteal

@@ -46,14 +46,14 @@ class Answer:
         self.over = False
 
     def end(self, events: list[Event]) -> None:
-        """End it well; with calls it is never a plain end."""
+        """End it well; with calls it is never a plain end, and without never one for calls."""
         if self.over:
             return
         self.over = True
         stop = self.stop or StopReason.END
         events += self._calls.finish(Problem.TRUNCATED if stop in CUTS else None)
-        if stop is StopReason.END and self._calls.any:
-            stop = StopReason.CALLS
+        if stop in (StopReason.END, StopReason.CALLS):
+            stop = StopReason.CALLS if self._calls.any else StopReason.END
         events.append(Finished(stop, self._usage_of(self.usage), self.stop_sequence))
 
     def fail(self, failure: Failure, events: list[Event]) -> None:
