@@ -119,7 +119,7 @@ def _streamed(wire: str, text: str, fault: str, dice: Random) -> Delivery:
         at = dice.randrange(len(data) + 1)
         before = at < len(text[:end].encode())
         then = "silence" if fault == "silence" else "end"
-        return Delivery(fault, 200, data[:at], then, whole=False, told_end=not (before or then == "silence"))
+        return Delivery(fault, 200, data[:at], then, whole=False, told_end=not before)
     if fault == "no finish":
         return Delivery(fault, 200, text[:end].encode(), whole=False, told_end=False)
     if fault == "lying finish":

@@ -32,6 +32,13 @@ class Rule:
     id: str
     section: str
     tests: list[str] = field(default_factory=list[str])
+    files: list[str] = field(default_factory=list[str])
+    """Those whose first lines name the rule."""
+
+    @property
+    def proofs(self) -> list[str]:
+        """Return the tests; without one, the files."""
+        return self.tests or self.files
 
     @property
     def must_be_proven(self) -> bool:
@@ -72,8 +79,8 @@ def collected() -> dict[str, Rule]:
     for file in sorted((ROOT / "tests").rglob("test_*.py")):
         for test, ids in proofs(file):
             for rule in found.values():
-                if rule.id.replace("-", "") in ids and ("::" in test or not rule.tests):
-                    rule.tests.append(test)
+                if rule.id.replace("-", "") in ids:
+                    (rule.tests if "::" in test else rule.files).append(test)
     return found
 
 
@@ -81,10 +88,10 @@ def main() -> None:
     """Print the table, what is missing, and the closing line."""
     found = collected()
     for rule in found.values():
-        example = rule.tests[0] if rule.tests else "MISSING" if rule.must_be_proven else "-"
-        print(f"{rule.id:8} {len(rule.tests):4}  {example}")
-    missing = [rule.id for rule in found.values() if rule.must_be_proven and not rule.tests]
-    later = [rule.id for rule in found.values() if not rule.must_be_proven and not rule.tests]
+        example = rule.proofs[0] if rule.proofs else "MISSING" if rule.must_be_proven else "-"
+        print(f"{rule.id:8} {len(rule.proofs):4}  {example}")
+    missing = [rule.id for rule in found.values() if rule.must_be_proven and not rule.proofs]
+    later = [rule.id for rule in found.values() if not rule.must_be_proven and not rule.proofs]
     tests = len({test for rule in found.values() for test in rule.tests})
     close("requirements", ok=bool(found) and not missing, rules=len(found), tests=tests, missing=missing, later=later)
 

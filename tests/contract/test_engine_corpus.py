@@ -303,10 +303,8 @@ def after(id: str, *more: Scripted, request: Request) -> Ran:
     return run(Settings(), failure, *more, request=request)
 
 
-REFUSED = [
-    id for id, case in CASES.items() if case["expect"].get("classify") in ("tools_unsupported", "too_many_tools")
-]
-FAILED = [id for id in CASES if id.startswith("ue-negative")]
+def classified(*kinds: FailureKind) -> list[str]:
+    return [id for id, case in CASES.items() if case["expect"].get("classify") in kinds and "http_status" in case]
 
 
 @pytest.mark.parametrize("id", classified(FailureKind.TOOLS_UNSUPPORTED, FailureKind.TOO_MANY_TOOLS))

@@ -4,6 +4,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Generator, Iterator
 from itertools import repeat
+from pathlib import Path
 
 import pytest
 
@@ -49,7 +50,8 @@ def test_the_seeds_reach_every_kind_of_answer_and_fault() -> None:
 
 def test_the_same_seed_gives_the_same_bytes_in_another_process() -> None:
     code = "from bench.simulate import simulate; print([simulate(seed).digest.hex() for seed in range(40)])"
-    said = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+    command = [sys.executable, "-c", code]
+    said = subprocess.run(command, check=True, capture_output=True, text=True, cwd=Path(__file__).parents[2]).stdout
     assert said.strip() == str([simulate(seed).digest.hex() for seed in range(40)])
 
 
@@ -131,6 +133,10 @@ def left_open(opened: object, upstream: SimUpstream | None, request: Request | N
     return upstream.open(request) if upstream is not None and request is not None else None
 
 
+async def not_closed(opened: object) -> None:
+    kept.append(opened)
+
+
 kept: list[object] = []
 
 
@@ -185,6 +191,7 @@ FAULTY = {
     "MODE-9: usage": ("toolspeak.ir.event.Usage.plus", last_usage),
     "ids": ("bench.simulate.emulated_ids", one_id),
     "the client's stop sequence": ("toolspeak.engine.stops.StopText.feed", stops_nothing),
+    "the client went away, and the upstream": ("toolspeak.runtime.drive._closed", not_closed),
     "an answer of the upstream was left open": ("toolspeak.runtime.drive._reopened", left_open),
 }
 """What is found, and the fault that was put in."""

@@ -61,6 +61,7 @@ class Reading:
         self._said: list[str] = []
         self._size = 0
         self._stop_sequence = ""
+        self._echoed = False
         self.attempted: list[tuple[Call, Complaint | None]] = []
         """All native calls, and what is wrong with them: a history that has one must have all."""
         self.left_open = False
@@ -197,7 +198,7 @@ class Reading:
 
     def _whole(self, started: CallStarted, arguments: str, ended: CallEnded) -> Iterator[Event]:
         """Let a whole call out: one that only echoes untrusted text is text (SAFE-3), and so is the answer."""
-        if ended.raw and self._reads.echo.is_echo(ended.raw):
+        if self._is_echo(ended):
             yield from self._shown(ended.raw)
         elif self.calls >= self._reads.most and started.name != self._reads.answer_tool:
             self.complaints.append(Complaint(Problem.WRONG_TOOL, started.name, "one call too many in this turn"))
@@ -206,6 +207,12 @@ class Reading:
         else:
             self.calls += 1
             yield from (started, ArgsDelta(started.id, arguments), ended)
+
+    def _is_echo(self, ended: CallEnded) -> bool:
+        """Ask for the call's text; of several calls in one text, only the first has it."""
+        if ended.raw:
+            self._echoed = self._reads.echo.is_echo(ended.raw)
+        return self._echoed and all(call.id != ended.id for call, _ in self.attempted)
 
     def _ended(self, event: Finished | Failed) -> Iterator[Event]:
         if held := self._reads.stops.finish():

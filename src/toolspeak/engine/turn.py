@@ -34,6 +34,7 @@ REFUSES_HISTORY = frozenset(
         FailureKind.CONTENT_SHAPE,
         FailureKind.HISTORY_PAIRING,
         FailureKind.HISTORY_NEEDS_SIGNATURE,
+        FailureKind.TOOL_CALL_ID_FORMAT,
     )
 )
 """A history that is written as text cannot offend."""
@@ -66,6 +67,7 @@ class _Turn:
         self._usage = Usage()
         self._complaints: list[Complaint] = []
         self._emulated = False
+        self._first_stop = StopReason.END
         self._shown = self._called = False
         """Text has left; a call has left."""
 
@@ -134,6 +136,7 @@ class _Turn:
             trouble = trouble_with(reading, self._request.choice, refused=gate.refused)
             again = trouble is not None and self._may_ask_again(trouble)
             if self._plan.way is Way.FALLBACK and not reading.calls and not (again and reading.attempted):
+                self._first_stop = reading.stop or StopReason.END
                 yield from self._emulate(gate.rest() if reading.has_text and not self._must_call else ())
                 return
             if trouble is None or not again:
@@ -212,7 +215,7 @@ class _Turn:
             reading, gate = self._readings.emulated(prompt), Gate(release, watches=True)
             yield from self._attempt(sent, reading, gate)
             if first and not reading.calls:
-                yield from self._return(first, reading)
+                yield from self._return(first)
                 return
             if reading.failure is not None:
                 yield from self._fail(reading.failure, gate)
@@ -243,23 +246,22 @@ class _Turn:
                 yield from self._finish(reading, gate, None)
                 return
             if trouble is None or trouble.kind is Kind.EMPTY or not self._may_ask_again(trouble):
-                yield from self._undecided(prompt, reading, first, trouble)
+                yield from self._undecided(prompt, first, trouble)
                 return
             words = corrections(trouble, self._request.choice, self._level(), prompt.frame)
             sent = prompt.corrected(sent, reading.said, words)
 
-    def _undecided(self, prompt: Prompt, reading: Reading, first: Sequence[Event], trouble: Trouble | None) -> Step:
+    def _undecided(self, prompt: Prompt, first: Sequence[Event], trouble: Trouble | None) -> Step:
         if trouble is not None and self._must_call:
             yield from self._fail(failure_of(trouble))
         elif first:
-            yield from self._return(first, reading)
+            yield from self._return(first)
         else:
             yield from self._forward(prompt.answer(self._request))
 
-    def _return(self, first: Sequence[Event], reading: Reading) -> Step:
+    def _return(self, first: Sequence[Event]) -> Step:
         """Return the first answer: asking for calls brought none (MODE-7)."""
-        del reading
-        yield from self._emit((*first, Finished(StopReason.END, self._usage)))
+        yield from self._emit((*first, Finished(self._first_stop, self._usage)))
 
     # ---------------------------------------------------------------- one attempt
 

@@ -38,6 +38,7 @@ from tests.unit.engine.scene import (
     written,
 )
 from toolspeak.engine.plan import Release, Settings
+from toolspeak.engine.readings import MOST_CALLS
 from toolspeak.engine.trouble import SAYS
 from toolspeak.facts.model import ModelFacts, Support
 from toolspeak.ir.complaint import Problem
@@ -138,10 +139,18 @@ def test_a_leaked_call_and_a_native_one_are_still_at_most_one_chk1(choice: ToolC
     assert run(NATIVE, answer, request=ask(choice=choice)).calls == RIGHT
 
 
-def test_only_the_allowed_tools_can_be_called_chk1() -> None:
-    ran = asked("emulated", [CLOCK, OSLO], ask(choice=ToolChoice(allowed=("get_weather",))))
+@BOTH
+def test_only_the_allowed_tools_can_be_called_chk1(form: str) -> None:
+    ran = asked(form, [CLOCK, OSLO], ask(choice=ToolChoice(allowed=("get_weather",))))
     assert ran.calls == RIGHT
     assert ran.outcome.complaints[0].problem is Problem.UNKNOWN_TOOL
+
+
+@BOTH
+@pytest.mark.parametrize("count", [MOST_CALLS - 1, MOST_CALLS, MOST_CALLS + 1])
+def test_a_turn_has_a_limit_of_calls_p7(form: str, count: int) -> None:
+    calls = tuple(Call(f"c{number}", "now", "{}") for number in range(count))
+    assert len(asked(form, [calls]).calls) == min(count, MOST_CALLS)
 
 
 # ---------------------------------------------------------------- names
@@ -303,6 +312,12 @@ def test_every_native_call_of_the_turn_is_answered_chk4() -> None:
     assert list(told) == [part.id for part in assistant.parts if isinstance(part, Call)] == ["a", "b", "c", "d"]
     for id, needle in {"a": "/city", "b": "/days", "c": "no such tool", "d": "/city"}.items():
         assert needle in str(told[id].content)
+
+
+def test_native_results_are_not_followed_by_words_of_ours_chk4() -> None:
+    ran = asked("native", [WRONG] * 3)
+    assert [sent.messages[-1].role for sent in ran.sent[1:]] == [Role.TOOL, Role.TOOL]
+    assert "system message" not in correction(ran, 2)
 
 
 def test_text_beside_a_bad_native_call_stays_in_the_history_of_the_retry_chk4() -> None:

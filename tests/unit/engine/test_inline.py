@@ -14,7 +14,9 @@ from tests.unit.engine.scene import (
     CLOCK,
     FORCE,
     HISTORY,
+    NAMED,
     NOW,
+    ONE,
     OSLO,
     QUESTION,
     REQUIRED,
@@ -45,7 +47,7 @@ from toolspeak.facts.model import ModelFacts, Support
 from toolspeak.ir.event import Finished, StopReason, TextDelta
 from toolspeak.ir.message import Call, Image, Message, Reasoning, Result, Role, Text
 from toolspeak.ir.request import Request
-from toolspeak.ir.tool import Tool
+from toolspeak.ir.tool import Tool, ToolChoice
 from toolspeak.toolset.toolset import ToolSet
 
 COLD = "It is cold."
@@ -403,6 +405,14 @@ def test_each_request_begins_with_the_bytes_of_the_one_before_inl8(dialect: str,
 def test_the_same_request_gives_the_same_bytes_inl8(dialect: str) -> None:
     settings = spoken(dialect, few_shot=True, answer_tool=True)
     assert len({words(sent(settings, request)) for request in [list(conversation())[-1] for _ in range(5)]}) == 1
+
+
+@pytest.mark.parametrize("choice", [REQUIRED, NAMED, ONE])
+def test_another_tool_choice_does_not_change_the_beginning_inl8(choice: ToolChoice) -> None:
+    first = words(run(FORCE, written(OSLO), request=ask(system("Be brief."), QUESTION, choice=choice)).sent[0])
+    later = words(sent(FORCE, ask(system("Be brief."), *HISTORY)))
+    assert "<user>Weather in Oslo?" in first
+    assert later.startswith(first[: first.index("<user>")] + "<user>Weather in Oslo?")
 
 
 def test_ids_of_calls_change_nothing_in_the_prompt_inl8() -> None:

@@ -111,6 +111,7 @@ def test_the_client_s_sequences_do_not_go_upstream_where_they_could_cut_a_call_i
 def test_natively_the_upstream_stops_itself_mode5() -> None:
     ran = run(NATIVE, [TextDelta("Cold. "), Finished(StopReason.END, Usage(), "STOP")], request=STOP)
     assert ran.sent[0].sampling.stop == ("STOP",)
+    assert ran.turn.stop_sequence == "STOP"
 
 
 def test_text_that_cannot_become_a_sequence_is_not_held_chk7() -> None:
@@ -124,6 +125,13 @@ def test_a_call_before_the_stop_sequence_is_delivered_inl7() -> None:
     ran = run(FORCE, f"{written(call)}\nI wait. STOP", request=STOP)
     assert ran.calls == [("get_weather", {"city": "Oslo"})]
     assert ran.turn.stop is StopReason.CALLS
+
+
+def test_a_stop_sequence_at_once_leaves_an_empty_text_and_no_second_request_chk5() -> None:
+    ran = run(FORCE, "STOP", "The weather", request=STOP)
+    assert (ran.turn.text, ran.turn.stop_sequence, ran.outcome.requests) == ("", "STOP", 1)
+    natively: list[Event] = [Finished(StopReason.END, Usage(), "STOP")]
+    assert run(NATIVE, natively, "The weather", request=STOP).outcome.requests == 1
 
 
 def ends(events: Sequence[Event]) -> int:

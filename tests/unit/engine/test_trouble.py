@@ -2,9 +2,10 @@
 
 import pytest
 
-from tests.unit.engine.scene import NAMED, REQUIRED, TOOLS
+from tests.unit.engine.scene import FORCE, LONG, NAMED, NATIVE, REQUIRED, TOOLS, run
 from toolspeak.dialects import NativeCalls
 from toolspeak.engine.guard import Echo
+from toolspeak.engine.plan import Mode, Settings
 from toolspeak.engine.reading import Reading, Reads, trouble_with
 from toolspeak.engine.stops import StopText
 from toolspeak.engine.trouble import (
@@ -144,3 +145,13 @@ def test_an_answer_has_a_limit_p7(more: int, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr("toolspeak.engine.reading.MOST_CHARACTERS", 1000)
     reading = read(TextDelta("a" * 500), ReasoningDelta("b" * 300), TextDelta("c" * (200 + more)))
     assert (reading.failure is None) is (more <= 0)
+
+
+@pytest.mark.parametrize("settings", [FORCE, NATIVE, Settings(mode=Mode.OFF), Settings(chat=True)])
+def test_an_answer_without_end_is_closed_at_the_limit_p7(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("reading", "passing"):
+        monkeypatch.setattr(f"toolspeak.engine.{module}.MOST_CHARACTERS", 1000)
+    ran = run(settings, LONG * 10)
+    assert ran.turn.failure is not None
+    assert ran.upstream.closed == 1
+    assert len(ran.turn.text) <= 1000 + 5
