@@ -36,12 +36,19 @@ _ENDS: Final = {
     "ollama": '"done": true',
 }
 """What the first frame that tells the end has, and no frame before it."""
+_REASONS: Final = {
+    "openai_chat": "finish_reason",
+    "openai_responses": "status",
+    "anthropic": "stop_reason",
+    "gemini": "finishReason",
+    "ollama": "done_reason",
+}
 _LIES: Final = {
     "openai_chat": (("tool_calls", "stop"), ("stop", "tool_calls"), ("tool_calls", "function_call"), ("stop", "")),
     "anthropic": (("tool_use", "end_turn"), ("end_turn", "tool_use"), ("end_turn", "pause_turn")),
     "gemini": (("STOP", "MALFORMED_FUNCTION_CALL"), ("STOP", "OTHER"), ("STOP", "SAFETY")),
     "ollama": (("stop", "load"), ("stop", "tool_calls")),
-    "openai_responses": (('"completed"', '"in_progress"'),),
+    "openai_responses": (("completed", "in_progress"),),
 }
 _ARGUMENTS: Final = {"openai_chat": '"function": {"arguments": ', "anthropic": "input_json_delta"}
 
@@ -160,9 +167,9 @@ def _end_of(wire: str, text: str) -> int:
 
 
 def _lied(wire: str, text: str, dice: Random) -> str:
+    """Tell another end than there was, or one that no document knows."""
     told, lie = dice.choice(_LIES[wire])
-    told, lie = (told, lie) if told.startswith('"') else (f'"{told}"', f'"{lie}"')
-    return text.replace(told, lie)
+    return text.replace(f'"{_REASONS[wire]}": "{told}"', f'"{_REASONS[wire]}": "{lie}"')
 
 
 def _without_arguments(wire: str, text: str, dice: Random) -> str:

@@ -46,6 +46,8 @@ class Reads:
     """Calls that one turn may have (CHK-1)."""
     answer_tool: str = ""
     """The name under which the answer tool is offered (INL-6)."""
+    ids: Iterator[str] | None = None
+    """For native calls that nobody offered: their own ids may be in the client's history already."""
     eager: bool = False
     """Let native calls out as they grow, once their name is right (CHK-7)."""
 
@@ -149,7 +151,8 @@ class Reading:
     def _judged(self, event: CallEnded) -> list[Event]:
         """Check a native call that is whole; one that is out already can only be complained of."""
         started, pieces = self._growing.pop(event.id)
-        call = Call(event.id, started.name, "".join(pieces), started.native_id)
+        id = event.id if self._reads.ids is None else next(self._reads.ids)
+        call = Call(id, started.name, "".join(pieces), started.native_id)
         judged = self._reads.native.judge(call)
         rejected = [one for one in judged if isinstance(one, CallRejected)]
         self.attempted.append((call, rejected[0].complaint if rejected else None))

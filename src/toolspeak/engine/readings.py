@@ -45,19 +45,19 @@ class Readings:
         reader = prompt.dialect.reader(compiled, self._ids, self._options())
         stops = StopText(self._request.sampling.stop)
         answer = self._answer_tool[0].name if self._answer_tool else ""
-        return Reading(Reads(reader, self._judge(compiled), stops, self._echo(), self._most, answer))
+        return Reading(Reads(reader, self._judge(compiled), stops, self._echo(), self._most, answer, ids=self._ids))
 
     def decided(self, text: str) -> list[Call]:
         """Find a decision that has words around it (DEC-3)."""
         decision = decision_in(text)
         return calls_in(decision, self._ids) if decision and not self._echo().is_echo(decision) else []
 
-    def native(self) -> Reading:
+    def native(self, release: Release) -> Reading:
         """Return what reads a native answer, and looks through its text for calls that leaked (MODE-8)."""
         compiled = ToolSet.of(self._native_tools())
         dialect = load(self._plan.rescue_dialect)
         reader = dialect.reader(compiled, self._ids, self._options()) if self._plan.rescue else None
-        eager = self._plan.release is Release.EAGER
+        eager = release is Release.EAGER
         return Reading(Reads(reader, self._judge(compiled), StopText(()), self._echo(), self._most, eager=eager))
 
     def _native_tools(self) -> tuple[Tool, ...]:

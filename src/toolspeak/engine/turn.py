@@ -128,7 +128,7 @@ class _Turn:
         """Ask with tools, check what comes, and ask again where that helps."""
         sent = self._request
         while True:
-            reading, gate = self._readings.native(), Gate(release, watches=True)
+            reading, gate = self._readings.native(release), Gate(release, watches=True)
             yield from self._attempt(sent, reading, gate)
             if reading.failure is not None:
                 yield from self._native_failed(sent, reading, gate)
@@ -136,7 +136,7 @@ class _Turn:
             trouble = trouble_with(reading, self._request.choice, refused=gate.refused)
             again = trouble is not None and self._may_ask_again(trouble)
             if self._plan.way is Way.FALLBACK and not reading.calls and not (again and reading.attempted):
-                self._first_stop = reading.stop or StopReason.END
+                self._first_stop = StopReason.END if reading.stop in (None, StopReason.CALLS) else reading.stop
                 yield from self._emulate(gate.rest() if reading.has_text and not self._must_call else ())
                 return
             if trouble is None or not again:
@@ -165,7 +165,7 @@ class _Turn:
 
     def _again(self, request: Request) -> Step:
         """Ask once more in another form; what then fails, fails."""
-        reading, gate = self._readings.native(), Gate(self._plan.release, watches=False)
+        reading, gate = self._readings.native(self._plan.release), Gate(self._plan.release, watches=False)
         yield from self._attempt(request, reading, gate)
         if reading.failure is not None:
             yield from self._fail(reading.failure)
@@ -174,7 +174,7 @@ class _Turn:
 
     def _salvage(self, failure: Failure) -> Step:
         """Read the model's own text out of the error; without a call in it, emulate."""
-        reading = self._readings.native()
+        reading = self._readings.native(Release.BUFFERED)
         seen = reading.feed([TextDelta(failure.salvage), Finished(StopReason.END)])
         if not reading.calls:
             yield from self._emulate(())

@@ -123,11 +123,11 @@ class CallDeltas:
     def _call_of(self, fragment: JsonObject, name: str, *, says: bool) -> _Growing | None:
         index, id = _index(fragment.get("index")), fragment.get("id")
         id = id if isinstance(id, str) else ""
-        known = self._by_id.get(id) if id else None
-        if known is not None and not _has_another_name(known, name):
-            return known
         last = self._last
         there = self._at_index.get(index) if index is not None else None
+        known = self._by_id.get(id) if id else None
+        if known is not None and not _is_elsewhere(known, there, index) and not _has_another_name(known, name):
+            return known
         if there is not None and not _is_another(there, id, name):
             return there
         if last is not None and not name and _goes_on(last, id, index):
@@ -241,6 +241,11 @@ def _is_another(there: _Growing, id: str, name: str) -> bool:
     if id and there.native_id:
         return bool(name) or there.whole
     return _has_another_name(there, name)
+
+
+def _is_elsewhere(known: _Growing, there: _Growing | None, index: int | None) -> bool:
+    """Tell whether an id comes again at another index, for another call."""
+    return known.whole and index is not None and there is not known
 
 
 def _has_another_name(call: _Growing, name: str) -> bool:

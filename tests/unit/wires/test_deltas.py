@@ -415,3 +415,9 @@ def open_calls(size: int) -> list[JsonObject]:
 )
 def test_twice_the_fragments_cost_about_twice_the_time_p8(make: Callable[[int], list[JsonObject]]) -> None:
     assert growth(lambda fragments: events_of(*fragments), make(10_000), make(20_000)) < BAR
+
+
+def test_two_calls_with_one_id_at_two_indexes_are_two_calls() -> None:
+    first = [piece("", "f", index=0, id="same"), piece('{"x":1}', index=0)]
+    second = [piece("", "f", index=1, id="same"), piece('{"x"', index=1), piece(":2}", index=1)]
+    assert calls_of(*first, *second) == [("f", '{"x":1}'), ("f", '{"x":2}')]
