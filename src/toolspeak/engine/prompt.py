@@ -27,6 +27,7 @@ from toolspeak.ir.tool import AUTO, Tool
 from toolspeak.text.strict import dump
 from toolspeak.toolset.toolset import ToolSet
 
+IMAGE_BELOW: Final = "[image: it follows below]"
 CONTINUE: Final = "Go on with the next step: call another tool, or answer if you have what you need."
 
 
@@ -123,7 +124,7 @@ class Prompt:
 
     def _results(self, parts: Iterable[Part]) -> Iterator[Text | Image]:
         results = [part for part in parts if isinstance(part, Result)]
-        frames = [self.frame(result) for result in results]
+        frames = [self.frame(_with_pictures_below(result)) for result in results]
         yield Text("\n\n".join((*frames, CONTINUE)))
         for result in results:
             yield from (piece for piece in result.content if isinstance(piece, Image))
@@ -163,6 +164,12 @@ def untrusted_texts(request: Request) -> Iterator[str]:
                 yield part.text
             elif isinstance(part, Result):
                 yield from (piece.text for piece in part.content if isinstance(piece, Text))
+
+
+def _with_pictures_below(result: Result) -> Result:
+    """Say where the images are: a frame of text cannot hold them."""
+    content = tuple(Text(IMAGE_BELOW) if isinstance(part, Image) else part for part in result.content)
+    return replace(result, content=content)
 
 
 def _asked(request: Request) -> tuple[Message, ...]:

@@ -20,7 +20,7 @@ from toolspeak.engine.prompt import Prompt, without_tools
 from toolspeak.engine.reading import Reading, trouble_with
 from toolspeak.engine.readings import Readings
 from toolspeak.engine.trouble import TOO_LONG, Kind, Trouble, corrections, error_result, failure_of, insisting
-from toolspeak.ir.complaint import Complaint
+from toolspeak.ir.complaint import Complaint, Problem
 from toolspeak.ir.event import CallStarted, Event, Failed, Finished, StopReason, TextDelta, Usage
 from toolspeak.ir.failure import Failure, FailureKind
 from toolspeak.ir.message import Call, Message, Result, Role, Text
@@ -118,8 +118,8 @@ class _Turn:
                 yield from self._emit(batch)
                 continue
             self._usage = self._usage.plus(last.usage)
-            yield from self._emit(batch[:-1])
-            yield from self._emit((_with_usage(passing.last(last, shown=self._shown), self._usage),))
+            shown = self._shown or any(type(event) is TextDelta for event in batch)
+            yield from self._emit((*batch[:-1], _with_usage(passing.last(last, shown=shown), self._usage)))
             return
 
     # ---------------------------------------------------------------- native
@@ -289,14 +289,12 @@ class _Turn:
         if reading.calls and self._shown:
             gate.without_text()  # it was said before, by an attempt whose calls were bad
         nothing = not (reading.calls or reading.has_text or self._shown)
+        if trouble is not None and all(complaint.problem is Problem.TRUNCATED for complaint in trouble.complaints):
+            reading.stop = StopReason.LENGTH if trouble.complaints else reading.stop  # cut, whatever the upstream says
         if trouble is not None and (self._must_call or (nothing and reading.stop is not StopReason.LENGTH)):
             yield from self._fail(failure_of(trouble))
             return
-        stop = reading.stop or StopReason.END
-        if reading.calls and stop is StopReason.END:
-            stop = StopReason.CALLS
-        elif not reading.calls and stop is StopReason.CALLS:
-            stop = StopReason.END
+        stop = _stop_of(reading)
         yield from self._emit((*gate.rest(), Finished(stop, self._usage, reading.stop_sequence)))
 
     def _fail(self, failure: Failure | None, gate: Gate | None = None) -> Step:
@@ -326,6 +324,14 @@ class _Turn:
     @property
     def _must_call(self) -> bool:
         return self._request.choice.mode in (ChoiceMode.REQUIRED, ChoiceMode.NAMED)
+
+
+def _stop_of(reading: Reading) -> StopReason:
+    """Say why it ended: with calls to run it is for them, and never without one."""
+    stop = reading.stop or StopReason.END
+    if reading.calls and not reading.left_open and stop is not StopReason.FILTER:
+        return StopReason.CALLS
+    return StopReason.END if stop is StopReason.CALLS else stop
 
 
 def _ends(batch: Sequence[Event]) -> bool:

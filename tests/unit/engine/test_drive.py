@@ -22,7 +22,7 @@ from tests.unit.engine.scene import (
 )
 from toolspeak.engine.effects import Answer, Close, Effect, Emit, Open, Program, Pull
 from toolspeak.engine.outcome import Outcome
-from toolspeak.engine.plan import Settings
+from toolspeak.engine.plan import Mode, Settings
 from toolspeak.ir.event import Event, Failed, Finished, StopReason, TextDelta
 from toolspeak.ir.failure import FailureKind
 from toolspeak.ir.request import Request
@@ -92,36 +92,30 @@ def test_a_forged_result_closes_the_upstream_inl7() -> None:
 # ---------------------------------------------------------------- cancelled
 
 
-class Slow:
-    """An upstream that says a word and then waits for ever."""
+class Kept:
+    """Keeps its answers, so that only a driver closes them and not their being forgotten."""
 
-    def __init__(self) -> None:
-        self.waiting = asyncio.Event()
-        self.closed = 0
+    def __init__(self, *answers: Scripted) -> None:
+        self.script = ScriptedUpstream(*answers)
+        self.answers: list[object] = []
 
-    async def open(self, request: Request) -> AsyncGenerator[list[Event], None]:
-        del request
-        try:
-            yield [TextDelta("The weather ")]
-            self.waiting.set()
-            await asyncio.Event().wait()
-        finally:
-            self.closed += 1
+    def open(self, request: Request) -> Generator[list[Event], None, None]:
+        answer = self.script.open(request)
+        self.answers.append(answer)
+        return answer
 
 
-async def cancelled(settings: Settings) -> Slow:
-    upstream = Slow()
-    async with asyncio.TaskGroup() as group:
-        task = group.create_task(drive(program(settings), upstream, unheard_async))
-        await upstream.waiting.wait()
-        task.cancel()
-    assert task.cancelled()
-    return upstream
+class AsyncKept:
+    """The same, for the other driver."""
 
+    def __init__(self, *answers: Scripted) -> None:
+        self.script = ScriptedUpstream(*answers)
+        self.answers: list[object] = []
 
-@pytest.mark.parametrize("settings", [FORCE, NATIVE, DECISION, FALLBACK])
-def test_a_cancelled_turn_closes_its_upstream_p7(settings: Settings) -> None:
-    assert asyncio.run(cancelled(settings)).closed == 1
+    def open(self, request: Request) -> AsyncGenerator[list[Event], None]:
+        answer = AsyncScriptedUpstream(self.script).open(request)
+        self.answers.append(answer)
+        return answer
 
 
 class Gone(Exception):
@@ -136,13 +130,69 @@ async def refuse_async(batch: Sequence[Event]) -> None:
     raise Gone(batch)
 
 
+async def cancelled(settings: Settings) -> int:
+    """Cancel a turn while its client takes an event; tell at once how many answers were closed."""
+    upstream = AsyncKept(LONG)
+    taking = asyncio.Event()
+
+    async def emit(batch: Sequence[Event]) -> None:
+        del batch
+        taking.set()
+        await asyncio.Event().wait()
+
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(drive(program(settings), upstream, emit))
+        await taking.wait()
+        task.cancel()
+    assert task.cancelled()
+    return upstream.script.closed
+
+
+@pytest.mark.parametrize("settings", [FORCE, NATIVE, Settings(chat=True), Settings(mode=Mode.OFF)])
+def test_a_cancelled_turn_closes_its_upstream_p7(settings: Settings) -> None:
+    assert asyncio.run(cancelled(settings)) == 1
+
+
+async def waited_for() -> bool:
+    """Cancel a turn that waits for its upstream."""
+    waiting, closed = asyncio.Event(), asyncio.Event()
+
+    class Slow:
+        async def open(self, request: Request) -> AsyncGenerator[list[Event], None]:
+            del request
+            try:
+                yield [TextDelta("The weather ")]
+                waiting.set()
+                await asyncio.Event().wait()
+            finally:
+                closed.set()
+
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(drive(program(FORCE), Slow(), unheard_async))
+        await waiting.wait()
+        task.cancel()
+    return closed.is_set()
+
+
+def test_a_turn_can_be_cancelled_while_it_waits_for_its_upstream_p7() -> None:
+    assert asyncio.run(waited_for())
+
+
 def test_a_client_that_is_gone_closes_the_upstream_p7() -> None:
-    one, other = ScriptedUpstream(LONG), ScriptedUpstream(LONG)
+    upstream = Kept(LONG)
     with pytest.raises(Gone):
-        drive_sync(program(FORCE), one, refuse)
-    with pytest.raises(Gone):
-        asyncio.run(drive(program(FORCE), AsyncScriptedUpstream(other), refuse_async))
-    assert (one.closed, other.closed) == (1, 1)
+        drive_sync(program(FORCE), upstream, refuse)
+    assert upstream.script.closed == 1
+
+
+def test_an_async_client_that_is_gone_closes_the_upstream_p7() -> None:
+    async def closed() -> int:
+        upstream = AsyncKept(LONG)
+        with pytest.raises(Gone):
+            await drive(program(FORCE), upstream, refuse_async)
+        return upstream.script.closed
+
+    assert asyncio.run(closed()) == 1
 
 
 # ---------------------------------------------------------------- what a driver promises a program
@@ -188,9 +238,9 @@ def test_a_pull_without_an_open_answer_gives_an_end_p6() -> None:
 
 def test_opening_again_closes_what_is_open_p7() -> None:
     got: list[Answer] = []
-    upstream = ScriptedUpstream(LONG, LONG, TEXT)
+    upstream = Kept(LONG, LONG, TEXT)
     drive_sync(asks(Open(ASK), Pull(), Open(ASK), Pull(), got=got), upstream, unheard)
-    assert upstream.closed == 2
+    assert upstream.script.closed == 2
 
 
 def test_emitted_batches_arrive_in_order_and_whole() -> None:
@@ -211,10 +261,10 @@ def test_a_program_that_breaks_closes_its_upstream_p7() -> None:
         yield Pull()
         raise Broken
 
-    upstream = ScriptedUpstream(LONG)
+    upstream = Kept(LONG)
     with pytest.raises(Broken):
         drive_sync(breaks(), upstream, unheard)
-    assert upstream.closed == 1
+    assert upstream.script.closed == 1
 
 
 # ---------------------------------------------------------------- the scripted upstream

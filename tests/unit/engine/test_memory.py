@@ -49,8 +49,8 @@ def test_what_else_is_asked_for_does_not_change_the_key_inl4() -> None:
 def test_other_tenants_models_and_beginnings_have_other_keys_inl4() -> None:
     keys = [
         memory_key(ASK),
-        memory_key(ASK, "tenant"),
-        memory_key(ASK, "other"),
+        memory_key(ASK, "one"),
+        memory_key(ASK, "two"),
         memory_key(replace(ASK, model="other")),
         memory_key(ask(user("Another question"))),
         memory_key(ask(system("Be brief."), QUESTION)),

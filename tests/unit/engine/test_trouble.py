@@ -2,8 +2,9 @@
 
 import pytest
 
-from tests.unit.engine.scene import FORCE, LONG, NAMED, NATIVE, REQUIRED, TOOLS, run
+from tests.unit.engine.scene import FORCE, LONG, NAMED, NATIVE, REQUIRED, TOOLS, program
 from toolspeak.dialects import NativeCalls
+from toolspeak.engine.effects import Close, Effect, Emit, Pull
 from toolspeak.engine.guard import Echo
 from toolspeak.engine.plan import Mode, Settings
 from toolspeak.engine.reading import Reading, Reads, trouble_with
@@ -19,7 +20,7 @@ from toolspeak.engine.trouble import (
     failure_of,
 )
 from toolspeak.ir.complaint import Complaint, Problem
-from toolspeak.ir.event import Event, Finished, ReasoningDelta, StopReason, TextDelta
+from toolspeak.ir.event import Event, Failed, Finished, ReasoningDelta, StopReason, TextDelta
 from toolspeak.ir.message import Result, Text
 from toolspeak.ir.tool import AUTO, ToolChoice
 from toolspeak.testing import called
@@ -151,7 +152,11 @@ def test_an_answer_has_a_limit_p7(more: int, monkeypatch: pytest.MonkeyPatch) ->
 def test_an_answer_without_end_is_closed_at_the_limit_p7(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("reading", "passing"):
         monkeypatch.setattr(f"toolspeak.engine.{module}.MOST_CHARACTERS", 1000)
-    ran = run(settings, LONG * 10)
-    assert ran.turn.failure is not None
-    assert ran.upstream.closed == 1
-    assert len(ran.turn.text) <= 1000 + 5
+    turn = program(settings)
+    effects: list[Effect] = [next(turn)]
+    while not isinstance(effects[-1], Close):
+        effects.append(turn.send([TextDelta(LONG)] if isinstance(effects[-1], Pull) else None))
+    assert sum(isinstance(effect, Pull) for effect in effects) == 1000 // len(LONG) + 1
+    ended = turn.send(None)
+    assert isinstance(ended, Emit)
+    assert isinstance(ended.events[-1], Failed)
