@@ -243,7 +243,8 @@ def _not_empty(run: Run, outcome: Outcome) -> Iterator[str]:
     as_it_came = run.forwarded and not (run.attempts[-1].said.calls and run.scenario.plan.way is Way.PLAIN)
     if not (turn.text.strip() or turn.calls or cut or as_it_came):
         yield "P6: an empty success"
-    if isinstance(run.attempts[-1].last, Failed) and not _saved(run):
+    ended_before = bool(turn.stop_sequence)  # the client's own stop text came before the failure
+    if isinstance(run.attempts[-1].last, Failed) and not _saved(run) and not ended_before:
         yield f"P6: the upstream failed ({run.attempts[-1].last.failure.message}), and the turn is a success"
 
 
