@@ -135,5 +135,5 @@ pin *args:
 pin := "--quiet --universal --python-version 3.11 --generate-hashes --no-header"
 
 # everything that CI runs; the last line is pytest's
-ci: check corpus noncalls linear wires judges simulate speed-core speed-wires speed-engine wheel
+ci: check requirements corpus noncalls linear wires judges simulate speed-core speed-wires speed-engine wheel
     HYPOTHESIS_PROFILE=ci .venv/bin/pytest -n 2 --dist worksteal

@@ -194,12 +194,7 @@ def test_a_delivered_call_ends_the_turn_with_calls_fr_001() -> None:
     assert ran.turn.stop is StopReason.CALLS
 
 
-OPEN = ("tr-002", "tr-006", "tr-009")
-ENDS = {
-    id: CASES[id]["expect"]["finish_reason"]
-    for id in IN_TEXT
-    if "finish_reason" in CASES[id]["expect"] and not id.startswith(OPEN)
-}
+ENDS = {id: CASES[id]["expect"]["finish_reason"] for id in IN_TEXT if "finish_reason" in CASES[id]["expect"]}
 
 
 @pytest.mark.parametrize(("id", "reason"), ENDS.items())

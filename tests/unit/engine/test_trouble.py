@@ -157,6 +157,5 @@ def test_an_answer_without_end_is_closed_at_the_limit_p7(settings: Settings, mon
     while not isinstance(effects[-1], Close):
         effects.append(turn.send([TextDelta(LONG)] if isinstance(effects[-1], Pull) else None))
     assert sum(isinstance(effect, Pull) for effect in effects) == 1000 // len(LONG) + 1
-    ended = turn.send(None)
-    assert isinstance(ended, Emit)
-    assert isinstance(ended.events[-1], Failed)
+    emitted = [effect.events[-1] for effect in turn if isinstance(effect, Emit)]
+    assert isinstance(emitted[-1], Failed)
