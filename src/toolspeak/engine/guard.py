@@ -17,6 +17,7 @@ import hmac
 import re
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import cached_property
 from itertools import count
 from typing import Final
 
@@ -95,8 +96,12 @@ class Echo:
     """
 
     def __init__(self, untrusted: Iterable[str]) -> None:
-        """Take all that came from outside."""
-        self._texts = {essence for text in untrusted for essence in _essences(text)}
+        """Take all that came from outside; most turns have no call, and it is never looked at."""
+        self._untrusted = tuple(untrusted)
+
+    @cached_property
+    def _texts(self) -> frozenset[str]:
+        return frozenset(essence for text in self._untrusted for essence in _essences(text))
 
     def is_echo(self, raw: str) -> bool:
         """Tell whether the raw text of a call stands in untrusted text."""

@@ -31,6 +31,7 @@ class Readings:
         self.tools: Final = known_tools(request, remembered)
         """Those that the model may call."""
         self._answer_tool = _answer_tool(plan, request, self.tools)
+        self._echo = Echo(untrusted_texts(request))
 
     def prompt(self) -> Prompt:
         """Return what writes the emulated requests."""
@@ -45,12 +46,12 @@ class Readings:
         reader = prompt.dialect.reader(compiled, self._ids, self._options())
         stops = StopText(self._request.sampling.stop)
         answer = self._answer_tool[0].name if self._answer_tool else ""
-        return Reading(Reads(reader, self._judge(compiled), stops, self._echo(), self._most, answer, ids=self._ids))
+        return Reading(Reads(reader, self._judge(compiled), stops, self._echo, self._most, answer, ids=self._ids))
 
     def decided(self, text: str) -> list[Call]:
         """Find a decision that has words around it (DEC-3)."""
         decision = decision_in(text)
-        return calls_in(decision, self._ids) if decision and not self._echo().is_echo(decision) else []
+        return calls_in(decision, self._ids) if decision and not self._echo.is_echo(decision) else []
 
     def native(self, release: Release) -> Reading:
         """Return what reads a native answer, and looks through its text for calls that leaked (MODE-8)."""
@@ -58,7 +59,7 @@ class Readings:
         dialect = load(self._plan.rescue_dialect)
         reader = dialect.reader(compiled, self._ids, self._options()) if self._plan.rescue else None
         eager = release is Release.EAGER
-        return Reading(Reads(reader, self._judge(compiled), StopText(()), self._echo(), self._most, eager=eager))
+        return Reading(Reads(reader, self._judge(compiled), StopText(()), self._echo, self._most, eager=eager))
 
     def _native_tools(self) -> tuple[Tool, ...]:
         """Return what a native answer may call: deferred tools too, which its server may have shown by itself."""
@@ -81,9 +82,6 @@ class Readings:
             starts_in_reasoning=self._plan.starts_in_reasoning,
             max_calls=MOST_CALLS,
         )
-
-    def _echo(self) -> Echo:
-        return Echo(untrusted_texts(self._request))
 
 
 def _answer_tool(plan: Plan, request: Request, tools: Sequence[Tool]) -> tuple[Tool, ...]:

@@ -25,7 +25,7 @@ from tests.unit.engine.scene import (
     written,
 )
 from toolspeak.engine.outcome import EMULATED
-from toolspeak.engine.plan import Mode, Settings, Strategy
+from toolspeak.engine.plan import Mode, Release, Settings, Strategy
 from toolspeak.facts.model import UNKNOWN_MODEL, ModelFacts, Support
 from toolspeak.ir.event import Failed, Finished, ReasoningDelta, StopReason, TextDelta, Usage
 from toolspeak.ir.failure import FailureKind
@@ -343,3 +343,10 @@ def test_after_text_has_left_a_failure_is_the_end_p6() -> None:
     assert ran.outcome.requests == 1
     assert ran.turn.failure is not None
     assert Text("The weather in Oslo is cold.") in ran.turn.parts
+
+
+@pytest.mark.parametrize("release", [Release.EAGER, Release.CHECKED])
+def test_after_a_call_has_left_a_failure_is_the_end_p6(release: Release) -> None:
+    ran = run(Settings(release=release), [*NATIVE_CALL, Failed(failed(FailureKind.TOOLS_UNSUPPORTED))], CALLED)
+    assert ran.outcome.requests == 1
+    assert ran.turn.failure is not None
