@@ -362,6 +362,7 @@ def test_an_upstream_that_refuses_the_roles_gets_text_that_alternates_inl3(id: s
 def test_an_image_in_a_result_is_never_dropped_ro_004() -> None:
     sent = rendered("ro-004-image-in-tool-result")
     assert "done" in words(sent)
+    assert "follows" in words_of(sent.messages[-1])
     assert any(type(part).__name__ == "Image" for part in sent.messages[-1].parts)
 
 
