@@ -304,7 +304,7 @@ def test_blocks_may_have_content_at_their_start() -> None:
         ("end_turn", StopReason.END),
         ("stop_sequence", StopReason.END),
         ("pause_turn", StopReason.END),
-        ("tool_use", StopReason.CALLS),
+        ("tool_use", StopReason.END),  # it lies: there is no call
         ("max_tokens", StopReason.LENGTH),
         ("model_context_window_exceeded", StopReason.LENGTH),
         ("refusal", StopReason.FILTER),
