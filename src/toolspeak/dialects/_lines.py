@@ -40,7 +40,8 @@ class LabelledForm:
         if unknown or len(name) > _MAX_NAME or len(rest) - len(rest.lstrip()) > _MAX_HEAD:
             return pos, Mark.REFUSED
         label = rest.lstrip()
-        if not newline or (len(label) < len(self._label) and self._label.startswith(label) and not final):
+        half = len(label) < len(self._label) and self._label.startswith(label)
+        if not newline or (half and not final) or (half and label):
             return pos, self._cut(name) if final else MORE
         self._name = name.strip()
         if not label.startswith(self._label):

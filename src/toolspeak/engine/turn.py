@@ -118,7 +118,7 @@ class _Turn:
                 yield from self._emit(batch)
                 continue
             self._usage = self._usage.plus(last.usage)
-            shown = self._shown or any(type(event) is TextDelta for event in batch)
+            shown = self._shown or any(map(_says, batch))
             yield from self._emit((*batch[:-1], _with_usage(passing.last(last, shown=shown), self._usage)))
             return
 
@@ -304,7 +304,7 @@ class _Turn:
 
     def _emit(self, events: Sequence[Event]) -> Step:
         for event in events:
-            self._shown = self._shown or type(event) is TextDelta
+            self._shown = self._shown or _says(event)
             self._called = self._called or type(event) is CallStarted
         if events:
             self._emitted += events
@@ -324,6 +324,11 @@ class _Turn:
     @property
     def _must_call(self) -> bool:
         return self._request.choice.mode in (ChoiceMode.REQUIRED, ChoiceMode.NAMED)
+
+
+def _says(event: Event) -> bool:
+    """Tell whether an event shows something: blanks are nothing."""
+    return type(event) is TextDelta and not event.text.isspace()
 
 
 def _stop_of(reading: Reading) -> StopReason:
