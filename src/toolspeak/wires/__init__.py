@@ -7,40 +7,21 @@ A wire's module name is its public name; from outside, the entry point group `to
 """
 
 from functools import cache
-from importlib import import_module, metadata
-from pkgutil import iter_modules
 
-from toolspeak.errors import UnknownName
+from toolspeak.discovery import Shelf
 from toolspeak.wires._wire import ErrorBody, EventDecoder, EventEncoder, Outgoing, Stamp, Wire
 
 __all__ = ["ErrorBody", "EventDecoder", "EventEncoder", "Outgoing", "Stamp", "Wire", "load", "names"]
 
-GROUP = "toolspeak.wires"
+_SHELF = Shelf(__name__, Wire, "WIRE")
 
 
 def names() -> tuple[str, ...]:
     """Return the names of all wires, ours first."""
-    ours = sorted(module.name for module in iter_modules(__path__) if not module.name.startswith("_"))
-    others = sorted(point.name for point in metadata.entry_points(group=GROUP))
-    return tuple(dict.fromkeys((*ours, *others)))
+    return _SHELF.names()
 
 
 @cache
 def load(name: str) -> Wire:
     """Return the wire of that name."""
-    if name.isidentifier() and not name.startswith("_"):
-        try:
-            return _wire(import_module(f"{__name__}.{name}"), name)
-        except ModuleNotFoundError as error:
-            if error.name != f"{__name__}.{name}":
-                raise
-    for point in metadata.entry_points(group=GROUP, name=name):
-        return _wire(point.load(), name)
-    raise UnknownName(f"wire {name!r} is not one of {', '.join(names())}")
-
-
-def _wire(module: object, name: str) -> Wire:
-    found = module if isinstance(module, Wire) else getattr(module, "WIRE", None)
-    if not isinstance(found, Wire):
-        raise UnknownName(f"wire {name!r}: its module has no WIRE")
-    return found
+    return _SHELF.load(name)
