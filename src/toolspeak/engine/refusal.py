@@ -17,6 +17,7 @@ from functools import cache, lru_cache
 from unicodedata import combining, normalize
 
 from toolspeak.engine._refusal_words import JOINS, Words, languages
+from toolspeak.text.scan import END, Trie, trie_of
 
 HELD_CHARS = 300
 """How much of an answer is looked at, and held back at most."""
@@ -38,8 +39,6 @@ _AS = {
 _VIRAMA = 9  # the one combining class that tells words apart
 _TERMS = str.maketrans({"(": "(?:", "_": " "})
 
-Trie = dict[str, "Trie"]
-_END = ""  # the key that says: a literal ends at this node
 Term = re.Pattern[str]
 Claim = tuple[Term, ...]
 
@@ -158,7 +157,8 @@ class _Opening:
             self._soft.update(dict.fromkeys(_expanded(words.softeners), words.spaced))
             for literal in _expanded(words.openers):
                 self._open[literal] = (*self._open.get(literal, ()), words)
-        self._trie = _trie((*self._soft, *self._open))
+        # Not `Markers`: its one pattern for thousands of literals takes half a second to compile.
+        self._trie = trie_of((*self._soft, *self._open))
 
     def read(self, text: str) -> "tuple[str | None, tuple[_Grammar, ...]]":
         """Return what is left after softeners, and the languages in which it opens; None: it cannot open."""
@@ -182,17 +182,6 @@ class _Opening:
         return tuple(map(_grammar, self._open.get(literal or "", ())))
 
 
-def _trie(literals: Iterable[str]) -> Trie:
-    # Not `Markers`: its one pattern for thousands of literals takes half a second to compile.
-    root: Trie = {}
-    for literal in literals:
-        node = root
-        for char in literal:
-            node = node.setdefault(char, {})
-        node[_END] = {}
-    return root
-
-
 def _longest(trie: Trie, text: str, *, final: bool = False) -> str | None:
     """Return the literal that the text starts with, "" if more text is needed to tell, None if there is none."""
     node, found = trie, None
@@ -200,9 +189,9 @@ def _longest(trie: Trie, text: str, *, final: bool = False) -> str | None:
         if char not in node:
             return found
         node = node[char]
-        if _END in node:
+        if END in node:
             found = text[:end]
-    return found if final or node.keys() == {_END} else ""
+    return found if final or node.keys() == {END} else ""
 
 
 @cache

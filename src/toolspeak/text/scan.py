@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 Trie = dict[str, "Trie"]
-_END = ""  # the key that says: a literal ends at this node
+END = ""  # the key that says: a literal ends at this node
 
 
 class Hit(NamedTuple):
@@ -36,7 +36,7 @@ class Markers:
 
     def _compile(self, *, partial: bool) -> re.Pattern[str]:
         flags = (re.IGNORECASE | re.ASCII) if self._ignore_case else re.NOFLAG
-        return re.compile(_pattern(_trie(self.literals), partial=partial) or r"(?!)", flags)
+        return re.compile(_pattern(trie_of(self.literals), partial=partial) or r"(?!)", flags)
 
     def match(self, text: str, pos: int, *, final: bool = False) -> str | None:
         """Return the literal at `pos`, `""` if more text is needed to tell, None if there is none."""
@@ -63,13 +63,14 @@ def folded(text: str) -> str:
     return text.lower() if text.isascii() else "".join(char.lower() if char.isascii() else char for char in text)
 
 
-def _trie(literals: Iterable[str]) -> Trie:
+def trie_of(literals: Iterable[str]) -> Trie:
+    """Share the beginnings of literals; where one ends, its node has the key `END`."""
     root: Trie = {}
     for literal in literals:
         node = root
         for char in literal:
             node = node.setdefault(char, {})
-        node[_END] = {}
+        node[END] = {}
     return root
 
 
@@ -77,7 +78,7 @@ def _pattern(node: Trie, *, partial: bool, root: bool = True) -> str:
     branches = [re.escape(char) + _pattern(child, partial=partial, root=False) for char, child in node.items() if char]
     if not branches:
         return ""
-    if _END in node:
+    if END in node:
         branches.append("")  # the shorter literal, where no longer one goes on
     elif partial and not root:
         branches.append(r"\Z")
