@@ -2,7 +2,7 @@
 
 from toolspeak.engine.trouble import MOST_CHARACTERS, Kind, Trouble, failure_of, size_of
 from toolspeak.ir.complaint import Complaint, Problem
-from toolspeak.ir.event import ArgsDelta, CallEnded, CallStarted, Event, Failed, Finished, StopReason
+from toolspeak.ir.event import ArgsDelta, CallEnded, CallStarted, Event, Failed, Finished, StopReason, Usage
 from toolspeak.text.jsonspan import JsonSpan, Status
 
 
@@ -33,17 +33,17 @@ class Passing:
             return False
         return self._is_whole(event)
 
-    def last(self, event: Finished | Failed, *, shown: bool) -> Finished | Failed:
+    def last(self, event: Finished | Failed, usage: Usage, *, shown: bool) -> Finished | Failed:
         """Return the end of the answer: an error where it would be an empty success, or a cut call (P3, P6)."""
         if isinstance(event, Failed):
-            return event
+            return Failed(event.failure, usage)
         self._cut += [Complaint(Problem.TRUNCATED, self._names[id]) for id in self._arguments]  # never ended
         if self._cut and event.stop is not StopReason.LENGTH:
-            return Failed(failure_of(Trouble(Kind.BAD_CALLS, tuple(self._cut))), event.usage)
+            return Failed(failure_of(Trouble(Kind.BAD_CALLS, tuple(self._cut))), usage)
         if not shown and (self._dropped or (self._needs_words and event.stop is StopReason.END)):
-            return Failed(failure_of(Trouble(Kind.EMPTY)), event.usage)
+            return Failed(failure_of(Trouble(Kind.EMPTY)), usage)
         stop = StopReason.END if self._dropped and event.stop is StopReason.CALLS else event.stop
-        return Finished(stop, event.usage, event.stop_sequence)
+        return Finished(stop, usage, event.stop_sequence)
 
     def _is_whole(self, event: CallStarted | ArgsDelta | CallEnded) -> bool:
         if isinstance(event, CallStarted):

@@ -139,7 +139,7 @@ class Prompt:
                 return part
 
     def _bare(self, messages: Sequence[Message]) -> tuple[Message, ...]:
-        """Keep what seed 000 keeps: the user's messages, and the latest assistant's text without its calls."""
+        """Keep the user's messages, and the latest assistant's text without its calls (DEC-1)."""
         latest = max((i for i, message in enumerate(messages) if message.role is Role.ASSISTANT), default=-1)
         kept = [m for i, m in enumerate(messages) if m.role is Role.USER or i == latest]
         texts = [replace(m, parts=tuple(p for p in m.parts if isinstance(p, Text | Image))) for m in kept]

@@ -119,7 +119,7 @@ class _Turn:
                 continue
             self._usage = self._usage.plus(last.usage)
             shown = self._shown or any(map(_says, batch))
-            yield from self._emit((*batch[:-1], _with_usage(passing.last(last, shown=shown), self._usage)))
+            yield from self._emit((*batch[:-1], passing.last(last, self._usage, shown=shown)))
             return
 
     # ---------------------------------------------------------------- native
@@ -341,12 +341,6 @@ def _stop_of(reading: Reading) -> StopReason:
 
 def _ends(batch: Sequence[Event]) -> bool:
     return bool(batch) and isinstance(batch[-1], Finished | Failed)
-
-
-def _with_usage(last: Finished | Failed, usage: Usage) -> Event:
-    if isinstance(last, Failed):
-        return Failed(last.failure, usage)
-    return Finished(last.stop, usage, last.stop_sequence)
 
 
 def _answered(call: Call, complaint: Complaint | None, level: int) -> Result:

@@ -36,7 +36,7 @@ class Answer:
     """How one answer goes, and its end."""
 
     def __init__(self, calls: Calls, usage_of: Callable[[Json], Usage]) -> None:
-        """Take the calls, how the wire counts tokens, and the ends that can come in the middle of a call."""
+        """Take the calls, and how the wire counts tokens."""
         self._calls: Final = calls
         self._usage_of: Final = usage_of
         self.stop: StopReason | None = None
