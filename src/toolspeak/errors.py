@@ -6,7 +6,9 @@
     ├── BadSchema         a tool's JSON Schema cannot be used
     ├── BadJson           a text is not JSON, and cannot be repaired without guessing
     ├── BadFrame          a byte stream breaks the SSE or NDJSON framing, or its limits
-    └── UnknownName       no dialect (or wire, or upstream) has that name
+    ├── BadConfig         a configuration cannot be used
+    ├── UnknownName       no dialect (or wire, or upstream) has that name
+    └── UpstreamFailed    the upstream gave no answer, or broke it off
 
 The core returns complaints as values; these are for callers' mistakes and for bytes that are no protocol.
 """
@@ -58,5 +60,26 @@ class BadFrame(ToolspeakError):
     retryable = True
 
 
+class BadConfig(ToolspeakError):
+    """A configuration cannot be used. `problems` are all that were found, a line each; none shows a key."""
+
+    def __init__(self, *problems: str) -> None:
+        """Say all of them at once."""
+        super().__init__("\n".join(problems))
+        self.problems = problems
+
+
 class UnknownName(BadRequest):
     """Nothing is registered under that name."""
+
+
+class UpstreamFailed(ToolspeakError):
+    """No whole answer came. `kind` is the class of the failure, `upstream_status` the HTTP status (0: none came)."""
+
+    status = 502
+
+    def __init__(self, message: str, kind: str, upstream_status: int = 0) -> None:
+        """Keep what the upstream said, and what it means."""
+        super().__init__(message)
+        self.kind = kind
+        self.upstream_status = upstream_status

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from toolspeak.engine.plan import Plan
 from toolspeak.ir.complaint import Complaint
-from toolspeak.ir.event import Event
+from toolspeak.ir.event import Event, Failed, Finished, Usage
 from toolspeak.ir.turn import Turn, fold
 
 EMULATED = "tool calls emulated"
@@ -27,3 +27,9 @@ class Outcome:
     def turn(self) -> Turn:
         """Fold what was emitted; who streams does not need it."""
         return fold(self.events)
+
+    @property
+    def usage(self) -> Usage:
+        """Return the tokens of all upstream requests."""
+        last = self.events[-1] if self.events else None
+        return last.usage if isinstance(last, Finished | Failed) else Usage()

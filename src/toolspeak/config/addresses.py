@@ -1,0 +1,98 @@
+"""URLs of upstreams, and the address on which we listen.
+
+A URL is read by one pattern that knows nothing rare, so that nobody behind it can read it otherwise (SAFE-6).
+"""
+
+import re
+from ipaddress import ip_address
+
+from toolspeak.config.shape import Config
+from toolspeak.errors import BadConfig
+
+_HOST = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+\]"
+_URL = re.compile(rf"(https?)://({_HOST})(?::(\d{{1,5}}))?((?:/[A-Za-z0-9._~!$&'()*+,;=:%-]*)*)", re.IGNORECASE)
+_LISTEN = re.compile(r"[A-Za-z0-9:._-]+")
+_HOST_NAME = re.compile(_HOST)
+_ORIGIN = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[A-Za-z0-9._\[\]:-]+")
+_PORTS = {"http": "80", "https": "443"}
+_MOST_PORT = 65535
+_LOCALHOST = "localhost"
+
+
+def url_problem(url: str) -> str | None:
+    """Say what is wrong with the URL of an upstream. What could be a key in it is not shown."""
+    if "@" in url:
+        return "holds a user name or password; say `key` instead (the URL is not shown)"
+    if "?" in url or "#" in url:
+        return "has a query or fragment, which a base URL cannot have (the URL is not shown)"
+    found = _URL.fullmatch(url)
+    if found is None:
+        return f"{url!r} is not a URL such as http://127.0.0.1:8080/v1 or https://api.example.com/v1"
+    if found[3] and not 0 < int(found[3]) <= _MOST_PORT:
+        return f"{url!r} has a port that is not from 1 to {_MOST_PORT}"
+    return None
+
+
+def host_problem(host: str) -> str | None:
+    """Say what is wrong with an address to listen on."""
+    return None if _LISTEN.fullmatch(host) else f"{host!r} is not an address such as 127.0.0.1, ::1 or localhost"
+
+
+def host_name_problem(host: str) -> str | None:
+    """Say what is wrong with a name that clients may use for us."""
+    return None if _HOST_NAME.fullmatch(host) else f"{host!r} is not a host such as tools.example.com, without a port"
+
+
+def origin_problem(origin: str) -> str | None:
+    """Say what is wrong with the origin of a web page."""
+    return None if _ORIGIN.fullmatch(origin) else f"{origin!r} is not an origin such as https://chat.example.com"
+
+
+def same_server(one: str, other: str) -> bool:
+    """Tell whether two URLs lead to one server."""
+    return _parts(one)[:3] == _parts(other)[:3]
+
+
+def same_url(one: str, other: str) -> bool:
+    """Tell whether two URLs are one."""
+    return _parts(one) == _parts(other)
+
+
+def name_of(url: str) -> str:
+    """Return what an upstream is called of which only the URL is known: its host and port."""
+    found = _URL.fullmatch(url)
+    return f"{found[2]}:{found[3]}".lower() if found and found[3] else (found[2].lower() if found else url)
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether only this machine reaches an address. What is not sure is not."""
+    if host.lower() == _LOCALHOST:
+        return True
+    try:
+        return ip_address(host.removeprefix("[").removesuffix("]")).is_loopback
+    except ValueError:
+        return False
+
+
+def reaches_this_machine_only(url: str) -> bool:
+    """Tell whether a URL stays on this machine."""
+    return is_loopback(_parts(url)[1])
+
+
+def check_public(config: Config) -> None:
+    """Refuse an address that others can reach while nobody needs a key (SAFE-6)."""
+    host = config.server.host
+    if not config.keys and not is_loopback(host):
+        raise BadConfig(
+            f"server.host: {host!r} can be reached from other machines, and no key is asked for: "
+            "give one (--key KEY, TOOLSPEAK_KEY, or [[keys]] in the file), or listen on 127.0.0.1"
+        )
+
+
+def _parts(url: str) -> tuple[str, str, str, str]:
+    found = _URL.fullmatch(url)
+    if found is None:
+        return ("", "", "", url)
+    scheme, host = found[1].lower(), found[2].lower()
+    host = "127.0.0.1" if host == _LOCALHOST else host
+    return scheme, host, found[3] or _PORTS[scheme], found[4].rstrip("/")

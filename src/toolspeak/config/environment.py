@@ -1,0 +1,117 @@
+"""The environment: the only room that reads it, and what our variables say.
+
+TOOLSPEAK_CONFIG            the file
+TOOLSPEAK_UPSTREAM          URL of the upstream, with TOOLSPEAK_WIRE and TOOLSPEAK_UPSTREAM_KEY
+TOOLSPEAK_MODEL             the default model
+TOOLSPEAK_KEY               the key that clients must show
+TOOLSPEAK_HOST, _PORT       where the gateway listens
+TOOLSPEAK_MODE, _DIALECT, _STRATEGY, _RELEASE, _FORCE_EMULATION
+OPENAI_API_KEY, …           the keys of presets
+OLLAMA_HOST                 where the local Ollama is
+"""
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from toolspeak import upstreams
+from toolspeak.config.options import Options, option_problems
+from toolspeak.errors import BadConfig
+
+PREFIX = "TOOLSPEAK_"
+FOLDER, FILE = "toolspeak", "toolspeak.toml"
+_ORDER = ("ollama", "llamacpp", "lmstudio", "vllm", "sglang")
+OLLAMA_PORT = "11434"
+CHAT = "chat"
+FORCE = "force"
+_PLAIN = ("upstream", "wire", "model", "upstream_key", "key", "host", "dialect", "strategy", "release")
+_YES, _NO = ("1", "true", "yes", "on"), ("", "0", "false", "no", "off")
+_OLLAMA_HOST = re.compile(r"(?:(https?)://)?([A-Za-z0-9._-]*|\[[0-9A-Fa-f:.]+\])(?::(\d{1,5}))?/?")
+_ANY_ADDRESS = ("", "0.0.0.0", "[::]")  # noqa: S104 # what a server that listens everywhere is set to
+
+
+def current() -> dict[str, str]:
+    """Return the environment as it is now."""
+    return dict(os.environ)  # noqa: TID251 # the one place
+
+
+def key_in(environ: Mapping[str, str], variable: str) -> str:
+    """Return the key that a variable holds; files and shells like to add a line break."""
+    return environ.get(variable, "").strip()
+
+
+def config_file(path: Path | None, environ: Mapping[str, str]) -> Path | None:
+    """Return the file that is to be read: the one that is named, else the user's if there is one.
+
+    Never one of the current folder: who unpacks a foreign project must not get its upstreams with it.
+    """
+    if path is not None:
+        return path
+    if named := environ.get(PREFIX + "CONFIG"):
+        return _absolute(named)
+    home = environ.get("HOME") or environ.get("USERPROFILE") or ""
+    folders = (environ.get("XDG_CONFIG_HOME", ""), f"{home}/.config" if home else "")
+    folder = next((Path(each) for each in folders if each and Path(each).is_absolute()), None)
+    found = folder / FOLDER / FILE if folder else None
+    return found if found and found.is_file() else None
+
+
+def options_in(environ: Mapping[str, str]) -> Options:
+    """Return what our variables say. Empty ones say nothing."""
+    problems: list[str] = []
+    said = {name: environ.get(PREFIX + name.upper(), "").strip() or None for name in _PLAIN}
+    mode, chat = _mode(environ, problems)
+    options = Options(**said, port=_port(environ, problems), mode=mode, chat=chat)
+    problems += option_problems(options, lambda name: PREFIX + name.upper())
+    if problems:
+        raise BadConfig(*problems)
+    return options
+
+
+def local_places(environ: Mapping[str, str]) -> list[str]:
+    """Return where servers of this machine usually are, the likeliest first, for `runtime.local.find_local`."""
+    names = [name for name in upstreams.names() if upstreams.load(name).local]
+    names.sort(key=lambda name: _ORDER.index(name) if name in _ORDER else len(_ORDER))
+    places = [upstreams.load(name).url.removesuffix("/v1") for name in names]
+    return list(dict.fromkeys(each for each in (_ollama_url(environ), *places) if each))
+
+
+def _ollama_url(environ: Mapping[str, str]) -> str:
+    """Return where OLLAMA_HOST says that Ollama is; nothing if it says nothing that we understand."""
+    said = environ.get("OLLAMA_HOST", "").strip()
+    found = _OLLAMA_HOST.fullmatch(said)
+    if not said or not found:
+        return ""
+    scheme, host, port = found[1] or "http", found[2], found[3]
+    usual = {"http": "80", "https": "443"}[scheme] if found[1] else OLLAMA_PORT
+    return f"{scheme}://{'127.0.0.1' if host in _ANY_ADDRESS else host}:{port or usual}"
+
+
+def _absolute(named: str) -> Path:
+    path = Path(named)
+    if not path.is_absolute():
+        raise BadConfig(f"{PREFIX}CONFIG: {named!r} is not an absolute path; in each folder it would be another file")
+    return path
+
+
+def _port(environ: Mapping[str, str], problems: list[str]) -> int | None:
+    said = environ.get(PREFIX + "PORT", "").strip()
+    if said.isascii() and said.isdecimal() and len(said) <= len("65535"):
+        return int(said)
+    if said:
+        problems.append(f"{PREFIX}PORT: {said!r} is not an integer from 0 to 65535")
+    return None
+
+
+def _mode(environ: Mapping[str, str], problems: list[str]) -> tuple[str | None, bool | None]:
+    """Return the mode, and the chat switch, which is the mode's fifth word here (MODE-6)."""
+    said = environ.get(PREFIX + "MODE", "").strip().lower()
+    forced = environ.get(PREFIX + "FORCE_EMULATION", "").strip().lower()
+    if forced not in (*_YES, *_NO):
+        problems.append(f"{PREFIX}FORCE_EMULATION: {forced!r} is not one of {', '.join((*_YES, *_NO[1:]))}")
+    if forced not in _YES:
+        return (None, True) if said == CHAT else (said or None, None)
+    if said not in ("", FORCE):
+        problems.append(f"{PREFIX}MODE: {said!r} contradicts {PREFIX}FORCE_EMULATION={forced}")
+    return FORCE, None

@@ -1,0 +1,217 @@
+"""The file, `toolspeak.toml`: read, checked, and every problem in it said at once, with its line."""
+
+import os
+import re
+import stat
+import tomllib
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from toolspeak import upstreams, wires
+from toolspeak.config.addresses import url_problem
+from toolspeak.config.environment import config_file
+from toolspeak.config.lines import find_lines
+from toolspeak.config.options import NO_OPTIONS, Options
+from toolspeak.config.overlay import resolves, unresolved, with_options
+from toolspeak.config.problems import Problems, not_one_of
+from toolspeak.config.sections import (
+    MOST_RETRIES,
+    read_facts,
+    read_key,
+    read_limits,
+    read_quirks,
+    read_secret,
+    read_server,
+    read_settings,
+    read_waits,
+)
+from toolspeak.config.shape import Config, Key, Model, Upstream
+from toolspeak.config.table import Table
+from toolspeak.config.upstream import ANY, RETRIES, Headers, Said, build
+from toolspeak.errors import BadConfig
+from toolspeak.facts.model import UNKNOWN_MODEL
+from toolspeak.upstreams import Auth
+
+LARGEST = 1 << 20
+_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
+_HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_OURS = ("connection", "content-encoding", "content-length", "content-type", "host", "transfer-encoding")
+"""Headers that the wire and the HTTP client write."""
+_SYNTAX = re.compile(r"(.*) \(at line (\d+), column \d+\)", re.DOTALL)
+
+
+def load(path: str | Path | None, environ: Mapping[str, str], options: Options = NO_OPTIONS) -> Config:
+    """Read the file, if there is one, and lay the environment and the options over it."""
+    file = config_file(None if path is None else Path(path), environ)
+    problems: list[str] = []
+    config = Config()
+    try:
+        config = Config() if file is None else _read(file, environ)
+    except BadConfig as error:
+        problems += error.problems
+    try:
+        config = with_options(config, options, environ)
+    except BadConfig as error:
+        problems += error.problems
+    if problems:
+        raise BadConfig(*problems)
+    return config
+
+
+def parse(text: str, name: str, environ: Mapping[str, str], mode: int = 0) -> Config:
+    """Read a text as the file of that name, which has these permissions."""
+    try:
+        document, lines = tomllib.loads(text), find_lines(text)
+    except tomllib.TOMLDecodeError as error:
+        found = _SYNTAX.fullmatch(str(error))
+        raise BadConfig(f"{name}:{found[2]}: {found[1]}" if found else f"{name}: {error}") from None
+    except RecursionError:
+        raise BadConfig(f"{name}: is nested too deeply") from None
+    problems = Problems(name, lines)
+    root = Table(document, (), problems)
+    config = _config(root, environ)
+    root.end()
+    problems.end()
+    if problems.secrets and mode & _OTHERS and os.name == "posix":
+        doubt = f"{name}: holds keys, and other users may open it (mode {stat.S_IMODE(mode):o}): chmod 600 {name}"
+        return replace(config, warnings=(doubt,))
+    return config
+
+
+def _read(file: Path, environ: Mapping[str, str]) -> Config:
+    data, mode = b"", 0
+    try:
+        with file.open("rb") as opened:
+            mode = os.fstat(opened.fileno()).st_mode
+            data = opened.read(LARGEST + 1)
+    except OSError as error:
+        raise BadConfig(f"{file}: cannot be read: {error.strerror}") from None
+    if len(data) > LARGEST:
+        raise BadConfig(f"{file}: is over {LARGEST} bytes")
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise BadConfig(f"{file}:{line}: is not UTF-8") from None
+    return parse(text, str(file), environ, mode)
+
+
+def _config(root: Table, environ: Mapping[str, str]) -> Config:
+    said = {name: _upstream(name, table, environ) for name, table in root.tables("upstreams").items()}
+    config = Config(
+        server=read_server(root.table("server")),
+        limits=read_limits(root.table("limits")),
+        upstreams=tuple(said.values()),
+        models=tuple(_model(name, table, said) for name, table in root.tables("models").items()),
+        default=root.text("default") or "",
+        keys=_keys(root, environ),
+        settings=read_settings(root.table("tools")),
+    )
+    if config.default and not resolves(config, config.default):
+        root.bad("default", unresolved(config, config.default))
+    return config
+
+
+# ---------------------------------------------------------------- upstreams
+
+
+def _upstream(name: str, table: Table, environ: Mapping[str, str]) -> Upstream:
+    """Read one of `[upstreams]`. What is wrong in it is noted, so that it may be made up as well."""
+    if not _NAME.fullmatch(name):
+        table.problems.add(table.path, "an upstream's name is letters, digits and . _ -")
+    preset, url = _preset_and_url(name, table)
+    said = Said(
+        name,
+        preset,
+        url,
+        table.one_of("wire", wires.names()) or "",
+        _auth(table),
+        read_secret(table, environ),
+        _headers(table),
+        RETRIES if (retries := table.integer("retries", 0, MOST_RETRIES)) is None else retries,
+        read_waits(table.table("waits")),
+        read_settings(table.table("tools")),
+    )
+    try:
+        built = build(said, environ)
+    except BadConfig as error:
+        table.problems.add(table.path, str(error))
+        built = Upstream(name, url)
+    facts = read_facts(table, built.facts)
+    return replace(built, facts=replace(facts, quirks=read_quirks(table.table("quirks"), facts.quirks)))
+
+
+def _preset_and_url(name: str, table: Table) -> tuple[str, str]:
+    """Find the preset: the one that is said, else the one of that name, else that of any server."""
+    known, said = upstreams.names(), {*table.left}
+    preset, url = table.one_of("preset", known), table.text("url", url_problem) or ""
+    if preset is None and "preset" in said:
+        return ANY, url
+    preset = preset or (name if name in known else ANY)
+    if "url" not in said and not upstreams.load(preset).url:
+        preset_said = "preset" in said or name in known
+        missing = "is missing: this preset has none" if preset_said else f"is missing, and {not_one_of(name, known)}"
+        table.bad("url", missing)
+    return preset, url
+
+
+def _auth(table: Table) -> Auth | None:
+    """Read the kind of header; people write the key there, so it is not shown."""
+    known = [each.value for each in Auth]
+    value = table.text("auth", lambda value: None if value in known else f"is not one of {', '.join(known)}")
+    return None if value is None else Auth(value)
+
+
+def _headers(table: Table) -> Headers:
+    """Read further headers. Their values may be keys."""
+    inner = table.table("headers")
+    for name in inner.left:
+        if not _HEADER.fullmatch(name):
+            inner.bad(name, "is not the name of a header")
+        elif name.lower() in _OURS:
+            inner.bad(name, "is a header that is written for each request")
+    return tuple((name.lower(), value) for name in inner.left if (value := inner.secret(name)) is not None)
+
+
+# ---------------------------------------------------------------- models and keys
+
+
+def _model(name: str, table: Table, known: Mapping[str, Upstream]) -> Model:
+    """Read one of `[models]`; where there is one upstream, it need not be named."""
+    if len(known) == 1 and "upstream" not in table.left:
+        upstream: str | None = next(iter(known))
+    else:
+        upstream = table.need("upstream", "whose model it is", lambda value: _unknown_upstream(value, known))
+    place = known.get(upstream or "")
+    facts_before = place.facts if place else UNKNOWN_MODEL
+    facts = read_facts(table, facts_before)
+    return Model(
+        name,
+        upstream or "",
+        table.text("model") or "",
+        read_settings(table.table("tools")),
+        facts if facts != facts_before else None,
+    )
+
+
+def _unknown_upstream(name: str, known: Mapping[str, Upstream]) -> str | None:
+    if name in known:
+        return None
+    if name in upstreams.names():
+        return f"{name!r} is a preset, but no upstream yet: add [upstreams.{name}]"
+    return not_one_of(name, [*known]) if known else f"{name!r} is no upstream: there is no [upstreams.{name}]"
+
+
+def _keys(root: Table, environ: Mapping[str, str]) -> tuple[Key, ...]:
+    """Read `[[keys]]`; two tenants cannot have one key."""
+    tenants: dict[bytes, str] = {}
+    keys: list[Key] = []
+    for table in root.rows("keys"):
+        if (key := read_key(table, environ)) is None:
+            continue
+        if tenants.setdefault(key.digest, key.tenant) != key.tenant:
+            table.bad("tenant", f"has the same key as {tenants[key.digest]!r}")
+        keys.append(key)
+    return tuple(keys)

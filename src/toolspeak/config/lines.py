@@ -1,0 +1,154 @@
+"""On which line a field of a TOML file stands, which tomllib does not tell.
+
+[server]                ("server",)             1
+port = 80               ("server", "port")      2
+[[keys]]                ("keys", 0)             3
+models = [              ("keys", 0, "models")   4
+  "a"]                  ("keys", 0, "models", 0) 5
+
+The text is one that tomllib has read: what is wrong in it has been said already.
+"""
+
+import re
+import tomllib
+from bisect import bisect
+from collections.abc import Mapping
+from typing import Final, TypeAlias
+
+Path: TypeAlias = tuple[str | int, ...]
+
+_BLANK = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*")
+_PART = re.compile(r"""[ \t]*("(?:[^"\\\n]|\\.)*"|'[^'\n]*'|[A-Za-z0-9_-]+)[ \t]*""")
+_STRING = re.compile(r'''"""(?:[^\\]|\\[\s\S])*?"{3,5}|\'\'\'[\s\S]*?'{3,5}|"(?:[^"\\\n]|\\.)*"|'[^'\n]*\'''')
+_BARE = re.compile(r"[^,\]}#\n]*")
+
+
+def find_lines(text: str) -> dict[Path, int]:
+    """Return the line of every table, field and element."""
+    scanner = _Scanner(text)
+    scanner.scan()
+    return scanner.lines
+
+
+def line_of(lines: Mapping[Path, int], path: Path) -> int:
+    """Return the line of a path; for what is not there, that of the table in which it could be."""
+    while path and path not in lines:
+        path = path[:-1]
+    return lines.get(path, 1)
+
+
+class _Scanner:
+    """Walks once over the text."""
+
+    def __init__(self, text: str) -> None:
+        self._text: Final = text
+        self._ends: Final = [found.start() for found in re.finditer("\n", text)]
+        self._at = 0
+        self._rows: Final[dict[Path, int]] = {}
+        """The newest index of each array of tables."""
+        self.lines: Final[dict[Path, int]] = {}
+
+    def scan(self) -> None:
+        table: Path = ()
+        while self._next():
+            table = self._header() if self._next() == "[" else self._entry(table)
+
+    # ---------------------------------------------------------------- tables and fields
+
+    def _header(self) -> Path:
+        """Read `[a.b]` or `[[a.b]]`, and return the path of what follows."""
+        line = self._line()
+        brackets = 2 if self._text.startswith("[[", self._at) else 1
+        self._at += brackets
+        *parents, last = self._keys()
+        self._at += brackets
+        path: Path = ()
+        for key in parents:
+            path = self._newest((*path, key), line)
+        path = (*path, last)
+        if brackets == 1:
+            path = self._newest(path, line)
+        else:
+            self.lines.setdefault(path, line)
+            self._rows[path] = self._rows.get(path, -1) + 1
+            path = (*path, self._rows[path])
+        self.lines[path] = line
+        return path
+
+    def _newest(self, path: Path, line: int) -> Path:
+        """Go down into a table; in an array of tables, into its newest one."""
+        self.lines.setdefault(path, line)
+        return (*path, self._rows[path]) if path in self._rows else path
+
+    def _entry(self, table: Path) -> Path:
+        """Read `key = value`, and return the table that it stands in."""
+        line = self._line()
+        path = table
+        for key in self._keys():
+            path = (*path, key)
+            self.lines.setdefault(path, line)
+        self._at += 1
+        self._value(path)
+        return table
+
+    def _keys(self) -> list[str]:
+        """Read a key with its dots; what follows it comes next."""
+        keys: list[str] = []
+        while found := _PART.match(self._text, self._at):
+            self._at = found.end()
+            keys.append(_unquoted(found[1]))
+            if not self._text.startswith(".", self._at):
+                break
+            self._at += 1
+        return keys
+
+    # ---------------------------------------------------------------- values
+
+    def _value(self, path: Path) -> None:
+        match self._next():
+            case "[":
+                self._array(path)
+            case "{":
+                self._inline(path)
+            case _:
+                found = _STRING.match(self._text, self._at) or _BARE.match(self._text, self._at)
+                self._at = found.end() if found else len(self._text)
+
+    def _array(self, path: Path) -> None:
+        self._at += 1
+        index = 0
+        while self._next() not in ("]", ""):
+            self.lines[*path, index] = self._line()
+            self._value((*path, index))
+            self._comma()
+            index += 1
+        self._at += 1
+
+    def _inline(self, path: Path) -> None:
+        self._at += 1
+        while self._next() not in ("}", ""):
+            self._entry(path)
+            self._comma()
+        self._at += 1
+
+    def _comma(self) -> None:
+        if self._next() == ",":
+            self._at += 1
+
+    # ---------------------------------------------------------------- places
+
+    def _next(self) -> str:
+        """Skip blanks and comments, and return the character that follows; nothing at the end."""
+        found = _BLANK.match(self._text, self._at)
+        self._at = found.end() if found else self._at
+        return self._text[self._at : self._at + 1]
+
+    def _line(self) -> int:
+        return bisect(self._ends, self._at) + 1
+
+
+def _unquoted(key: str) -> str:
+    if key[0] not in "\"'":
+        return key
+    value: str = tomllib.loads(f"key = {key}")["key"]
+    return value

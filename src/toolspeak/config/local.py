@@ -1,0 +1,33 @@
+"""The upstream when nobody names one: a server on this machine."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import replace
+
+from toolspeak.config.environment import local_places
+from toolspeak.config.options import Options
+from toolspeak.config.overlay import with_options
+from toolspeak.config.shape import Config
+from toolspeak.errors import BadConfig
+from toolspeak.runtime.local import Local, find_local
+from toolspeak.runtime.transport import HttpTransport
+
+
+def with_local(config: Config, options: Options, environ: Mapping[str, str]) -> Config:
+    """Look for a server, and lay it over the configuration; not for use inside an event loop."""
+    places = local_places(environ)
+    found = asyncio.run(_found(places))
+    if found is None:
+        raise BadConfig(
+            f"no upstream is named, and no model server answers at {', '.join(places)}: "
+            "say --upstream URL or --preset NAME, or start Ollama, llama.cpp, LM Studio, vLLM or SGLang"
+        )
+    return with_options(config, replace(options, upstream=found.url, preset=found.preset), environ)
+
+
+async def _found(places: list[str]) -> Local | None:
+    transport = HttpTransport()
+    try:
+        return await find_local(transport, places)
+    finally:
+        await transport.close()

@@ -1,0 +1,128 @@
+"""The command line and the environment, laid over the file: command line > environment > file > default."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from toolspeak import upstreams
+from toolspeak.config.addresses import name_of, reaches_this_machine_only, same_server, same_url
+from toolspeak.config.environment import options_in
+from toolspeak.config.options import NO_OPTIONS, Options, option_problems
+from toolspeak.config.problems import did_you_mean
+from toolspeak.config.sections import digest_of
+from toolspeak.config.shape import Config, Key, Upstream
+from toolspeak.config.upstream import ANY, Said, build, preset_of, with_wire
+from toolspeak.errors import BadConfig
+
+TENANT = "default"
+"""Whose the key is that is not in the file."""
+NOTHING: Mapping[str, str] = {}
+
+
+def with_options(config: Config, options: Options = NO_OPTIONS, environ: Mapping[str, str] = NOTHING) -> Config:
+    """Lay options over a configuration.
+
+    An upstream that is named becomes the only one, and every model name goes there. What is said about the upstream
+    waits, while there is none at all: say it again with the one that was found.
+    """
+    if problems := option_problems(options):
+        raise BadConfig(*problems)
+    said = options.over(options_in(environ))
+    config = _with_upstream(config, said, environ)
+    config = _with_settings(config, said)
+    server = config.server
+    server = replace(server, host=said.host or server.host, port=server.port if said.port is None else said.port)
+    keys = (Key(TENANT, digest_of(said.key)),) if said.key else config.keys
+    return replace(config, server=server, keys=keys, default=_default(config, said.model))
+
+
+def resolves(config: Config, name: str) -> bool:
+    """Tell whether it is clear which model of which upstream a name means."""
+    return len(config.upstreams) <= 1 or _is_named(config, name)
+
+
+def unresolved(config: Config, name: str) -> str:
+    """Say why it is not clear, and what would be."""
+    names = [model.name for model in config.models]
+    example = f"{config.upstreams[0].name}:{name}"
+    return (
+        f"{name!r} is none of [models], and does not say its upstream, such as {example!r}{did_you_mean(name, names)}"
+    )
+
+
+def doubts(config: Config) -> list[str]:
+    """Return what may be meant so, but should be known."""
+    found = [*config.warnings]
+    for upstream in config.upstreams:
+        presets = (upstreams.load(name) for name in upstreams.names())
+        variable = next((each.key_env for each in presets if each.key_env and same_server(each.url, upstream.url)), "")
+        if variable and not upstream.key:
+            found.append(f"upstream {upstream.name!r} has no key: set {variable}, or say key or key_env in the file")
+        if upstream.key and upstream.url.startswith("http:") and not reaches_this_machine_only(upstream.url):
+            found.append(f"upstream {upstream.name!r} gets its key over http, readable on the way: use https")
+    return found
+
+
+def _with_upstream(config: Config, said: Options, environ: Mapping[str, str]) -> Config:
+    if said.names_upstream:
+        return _with_only(config, _changed(_known(config, said) or _built(said, environ), said))
+    if not config.upstreams or (said.wire is None and said.upstream_key is None):
+        return config
+    if len(config.upstreams) > 1:
+        names = ", ".join(each.name for each in config.upstreams)
+        raise BadConfig(f"--wire, --upstream-key: there are several upstreams ({names}); say --upstream URL with them")
+    return replace(config, upstreams=tuple(_changed(each, said) for each in config.upstreams))
+
+
+def _known(config: Config, said: Options) -> Upstream | None:
+    """Return the file's own upstream, if the one that is named is among them."""
+    if said.upstream is None:
+        return next((each for each in config.upstreams if each.name == said.preset), None)
+    url = said.upstream
+    return next((each for each in config.upstreams if same_url(each.url, url)), None)
+
+
+def _built(said: Options, environ: Mapping[str, str]) -> Upstream:
+    url = said.upstream or ""
+    preset = said.preset or preset_of(url)
+    if preset == ANY and not url:
+        raise BadConfig(f"--preset: {ANY!r} has no URL of its own; say --upstream URL")
+    return build(Said(name_of(url) if preset == ANY else preset, preset, url), environ)
+
+
+def _changed(upstream: Upstream, said: Options) -> Upstream:
+    upstream = with_wire(upstream, said.wire or upstream.wire)
+    return replace(upstream, key=said.upstream_key or upstream.key)
+
+
+def _with_only(config: Config, chosen: Upstream) -> Config:
+    """Keep one upstream, and what the file says of it."""
+    models = tuple(model for model in config.models if model.upstream == chosen.name)
+    only = replace(config, upstreams=(chosen,), models=models)
+    was_alone = [each.name for each in config.upstreams] == [chosen.name]
+    return only if was_alone or _is_named(only, config.default) else replace(only, default="")
+
+
+def _with_settings(config: Config, said: Options) -> Config:
+    """Lay the settings over those of all, of each upstream and of each model: who speaks later means all of them."""
+    settings = said.settings
+    return replace(
+        config,
+        settings=settings.over(config.settings),
+        upstreams=tuple(replace(each, settings=settings.over(each.settings)) for each in config.upstreams),
+        models=tuple(replace(each, settings=settings.over(each.settings)) for each in config.models),
+    )
+
+
+def _default(config: Config, model: str | None) -> str:
+    if model is None:
+        return config.default
+    if not resolves(config, model):
+        raise BadConfig(f"--model: {unresolved(config, model)}")
+    return model
+
+
+def _is_named(config: Config, name: str) -> bool:
+    """Tell whether a name is an alias, or says its upstream."""
+    if any(model.name == name for model in config.models):
+        return True
+    return name.startswith(tuple(f"{each.name}{mark}" for each in config.upstreams for mark in ":/"))

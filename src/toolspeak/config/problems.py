@@ -1,0 +1,80 @@
+"""What is wrong with a configuration: all of it is found before anything is said.
+
+    toolspeak.toml:7: upstreams.groq.wire: 'opnai_chat' is not one of anthropic, …; did you mean 'openai_chat'?
+
+A message never shows a key. Where a value could be one, it is not shown at all.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date, datetime, time
+from difflib import get_close_matches
+from typing import Final, TypeAlias
+
+from toolspeak.config.lines import Path, line_of
+from toolspeak.errors import BadConfig
+
+Toml: TypeAlias = str | int | float | bool | datetime | date | time | list["Toml"] | dict[str, "Toml"]
+LONGEST_QUOTE = 60
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
+
+
+class Problems:
+    """Collects what is wrong."""
+
+    def __init__(self, file: str, lines: Mapping[Path, int]) -> None:
+        """Take the file's name, and the lines of its fields."""
+        self._file: Final = file
+        self._lines: Final = lines
+        self._found: Final[list[tuple[int, str]]] = []
+        self.secrets = 0
+        """How many keys stand there as they are."""
+
+    def add(self, path: Path, problem: str) -> None:
+        """Note what is wrong with a field."""
+        line = line_of(self._lines, path)
+        self._found.append((line, f"{self._file}:{line}: {written(path)}: {problem}"))
+
+    def end(self) -> None:
+        """Raise all that was found, in the order of the file."""
+        if self._found:
+            raise BadConfig(*(text for _, text in sorted(self._found, key=lambda found: found[0])))
+
+
+def written(path: Path) -> str:
+    """Write a path as TOML would: `models."gpt 4".upstream`, `keys[0].tenant`."""
+    text = ""
+    for key in path:
+        if isinstance(key, int):
+            text += f"[{key}]"
+        else:
+            text += ("." if text else "") + (key if _BARE_KEY.fullmatch(key) else f'"{key}"')
+    return text
+
+
+def shown(value: Toml) -> str:
+    """Write a value for a message."""
+    match value:
+        case bool():
+            return str(value).lower()
+        case str():
+            return repr(value if len(value) <= LONGEST_QUOTE else value[:LONGEST_QUOTE] + "…")
+        case list():
+            return "an array"
+        case dict():
+            return "a table"
+        case _:
+            return str(value)
+
+
+def not_one_of(value: str, known: Sequence[str]) -> str:
+    """Say that a name is not among those that are known."""
+    return f"{shown(value)} is not one of {', '.join(known)}{did_you_mean(value, known)}"
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Name the nearest of the known names, if one is near."""
+    known = list(known)
+    near = get_close_matches(name.lower(), [each.lower() for each in known], n=1)
+    meant = next((each for each in known if near and each.lower() == near[0]), None)
+    return f"; did you mean {meant!r}?" if meant else ""

@@ -1,0 +1,147 @@
+"""The sections of the file, each read into its value. Every field is optional; its default stands in `shape.py`."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from hashlib import sha256
+from typing import Any, TypeVar
+
+from toolspeak import dialects
+from toolspeak.config.addresses import host_name_problem, host_problem, origin_problem
+from toolspeak.config.environment import key_in
+from toolspeak.config.shape import Key, Limits, Server
+from toolspeak.config.table import Table, secret_problem
+from toolspeak.engine.plan import Mode, Release, Settings, Strategy
+from toolspeak.facts.model import ModelFacts, Support
+from toolspeak.ir.quirks import IdForm, Quirks
+from toolspeak.runtime.transport import Waits
+
+Value = TypeVar("Value", Server, Limits, Waits, ModelFacts, Quirks)
+MOST_RETRIES = 10
+MOST_PORT = 65535
+_TENANT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
+_DIGEST = re.compile(r"[0-9A-Fa-f]{64}")
+_VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*")
+
+
+def read_server(table: Table) -> Server:
+    """Read `[server]`."""
+    return changed(
+        Server(),
+        host=table.text("host", host_problem),
+        port=table.integer("port", 0, MOST_PORT),
+        hosts=table.texts("hosts", host_name_problem),
+        origins=table.texts("origins", origin_problem),
+        keep_alive=table.seconds("keep_alive"),
+        shutdown=table.seconds("shutdown"),
+    )
+
+
+def read_limits(table: Table) -> Limits:
+    """Read `[limits]`."""
+    return changed(
+        Limits(),
+        body_bytes=table.integer("body_bytes", 1),
+        header_bytes=table.integer("header_bytes", 1),
+        header_seconds=table.seconds("header_seconds"),
+        body_idle_seconds=table.seconds("body_idle_seconds"),
+        concurrent=table.integer("concurrent", 1),
+    )
+
+
+def read_waits(table: Table) -> Waits:
+    """Read `waits` of an upstream."""
+    return changed(Waits(), **{field.name: table.seconds(field.name) for field in fields(Waits)})
+
+
+def read_settings(table: Table) -> Settings:
+    """Read `tools`: of all, of an upstream, of a model (MODE-1)."""
+    return Settings(
+        mode=table.choice("mode", Mode),
+        chat=table.flag("chat"),
+        strategy=table.choice("strategy", Strategy),
+        dialect=table.one_of("dialect", dialects.names()),
+        release=table.choice("release", Release),
+        retries=table.integer("retries", 0, MOST_RETRIES),
+        rescue=table.flag("rescue"),
+        keep_system=table.flag("keep_system"),
+        few_shot=table.flag("few_shot"),
+        answer_tool=table.flag("answer_tool"),
+    )
+
+
+def read_facts(table: Table, known: ModelFacts) -> ModelFacts:
+    """Read `support` and `facts` of an upstream or a model, over what is known already."""
+    inner = table.table("facts")
+    return changed(
+        known,
+        tools=table.choice("support", Support),
+        dialect=inner.one_of("dialect", dialects.names()),
+        decides=inner.flag("decides"),
+        calls_in_reasoning=inner.flag("calls_in_reasoning"),
+        starts_in_reasoning=inner.flag("starts_in_reasoning"),
+        few_shot=inner.flag("few_shot"),
+        answer_tool=inner.flag("answer_tool"),
+        context_tokens=inner.integer("context_tokens", 1),
+    )
+
+
+def read_quirks(table: Table, known: Quirks) -> Quirks:
+    """Read `quirks` of an upstream."""
+    return changed(
+        known,
+        ids=table.choice("ids", IdForm),
+        null_content=table.flag("null_content"),
+        image_results=table.flag("image_results"),
+        reasoning_history=table.flag("reasoning_history"),
+    )
+
+
+def read_key(table: Table, environ: Mapping[str, str]) -> Key | None:
+    """Read one of `[[keys]]`: the key itself is not kept."""
+    if not {"key", "key_env", "sha256"} & {*table.left}:
+        table.bad("key", "is missing: say key, key_env or sha256")
+    key, digest = read_secret(table, environ, "sha256"), table.text("sha256", _digest_problem)
+    tenant = table.need("tenant", "whose key it is", _tenant_problem)
+    models = table.texts("models") or ()
+    rate, most = table.integer("requests_per_minute", 1), table.integer("concurrent", 1)
+    if not tenant or not (key or digest):
+        return None
+    return Key(tenant, bytes.fromhex(digest) if digest else digest_of(key), models, rate, most)
+
+
+def read_secret(table: Table, environ: Mapping[str, str], *others: str) -> str:
+    """Read `key`, or the variable that `key_env` names; nothing if neither is said."""
+    said = [name for name in ("key", "key_env", *others) if name in table.left]
+    if len(said) > 1:
+        table.bad(said[0], f"stands beside {said[1]}: say one of the two")
+    key, variable = table.secret("key"), table.text("key_env", lambda name: _variable_problem(name, environ))
+    return key or key_in(environ, variable or "")
+
+
+def digest_of(key: str) -> bytes:
+    """Return what is kept of a key."""
+    return sha256(key.encode()).digest()
+
+
+def changed(value: Value, **said: Any) -> Value:  # noqa: ANN401 # the fields of five dataclasses
+    """Return the value with what was said."""
+    return replace(value, **{name: each for name, each in said.items() if each is not None})
+
+
+def _tenant_problem(tenant: str) -> str | None:
+    return None if _TENANT.fullmatch(tenant) else f"{tenant!r} is not 1 to 64 letters, digits and . _ @ -"
+
+
+def _digest_problem(digest: str) -> str | None:
+    return None if _DIGEST.fullmatch(digest) else "is not the SHA-256 of a key: 64 hexadecimal digits"
+
+
+def _variable_problem(name: str, environ: Mapping[str, str]) -> str | None:
+    """Speak of a variable; what does not look like the name of one may be a key, and is not shown."""
+    if not _VARIABLE.fullmatch(name):
+        return "is not the name of an environment variable, in capitals (its value is not shown)"
+    if not key_in(environ, name):
+        return f"the environment variable {name} is not set"
+    problem = secret_problem(key_in(environ, name))
+    return f"the environment variable {name} {problem}" if problem else None

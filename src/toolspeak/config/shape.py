@@ -1,0 +1,95 @@
+"""The configuration, whole and checked: one frozen value. `file.py` makes it from TOML and the environment."""
+
+from dataclasses import dataclass, field
+
+from toolspeak.engine.plan import NOTHING_SAID, Settings
+from toolspeak.facts.model import UNKNOWN_MODEL, ModelFacts
+from toolspeak.runtime.transport import WAITS, Waits
+from toolspeak.upstreams import Auth
+
+HOST, PORT = "127.0.0.1", 4141
+MIB = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """Where the gateway listens. `hosts` and `origins` are accepted beside those of the own address."""
+
+    host: str = HOST
+    port: int = PORT
+    hosts: tuple[str, ...] = ()
+    origins: tuple[str, ...] = ()
+    keep_alive: float = 15.0
+    """Seconds of silence in a stream after which the client is told that we are still here."""
+    shutdown: float = 60.0
+    """Seconds that open streams get to finish."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What the gateway takes from clients (SAFE-7)."""
+
+    body_bytes: int = 32 * MIB
+    header_bytes: int = 32 * 1024
+    header_seconds: float = 10.0
+    body_idle_seconds: float = 30.0
+    concurrent: int = 2000
+    """Requests at one time, of all clients together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Upstream:
+    """A server that has models. `key` never shows in its repr, logs or errors."""
+
+    name: str
+    url: str
+    wire: str = "openai_chat"
+    auth: Auth = Auth.BEARER
+    key: str = field(default="", repr=False)
+    headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    waits: Waits = WAITS
+    retries: int = 2
+    """Further tries when it fails before its first byte."""
+    facts: ModelFacts = UNKNOWN_MODEL
+    settings: Settings = NOTHING_SAID
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A name that clients use: which model of which upstream it means."""
+
+    name: str
+    upstream: str
+    model: str = ""
+    """Its name there; empty if it is the same."""
+    settings: Settings = NOTHING_SAID
+    facts: ModelFacts | None = None
+    """Instead of the upstream's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A key of a tenant. `digest` is the SHA-256 of the key: the key itself is not kept."""
+
+    tenant: str
+    digest: bytes = field(repr=False)
+    models: tuple[str, ...] = ()
+    """Names or globs; empty means all."""
+    requests_per_minute: int | None = None
+    concurrent: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """Everything. Without keys, everybody who reaches the address may ask."""
+
+    server: Server = Server()
+    limits: Limits = Limits()
+    upstreams: tuple[Upstream, ...] = ()
+    models: tuple[Model, ...] = ()
+    default: str = ""
+    """The model for names that nobody knows: an alias, or `upstream:model`."""
+    keys: tuple[Key, ...] = ()
+    settings: Settings = NOTHING_SAID
+    warnings: tuple[str, ...] = ()
+    """Doubts about the file itself; `doubts` has those about the rest."""

@@ -1,0 +1,186 @@
+"""A table of the file: each field is taken out by its type, and at the end those that nobody took are unknown.
+
+    table = Table({"port": "80"}, ("server",), problems)
+    table.integer("port", 1, 65535)   -> None, and `server.port: '80' is not an integer from 1 to 65535` is noted
+    table.end()
+
+A field that is not there, and one that is wrong, are both None.
+"""
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from enum import StrEnum
+from typing import Final, TypeAlias, TypeVar
+
+from toolspeak.config.lines import Path
+from toolspeak.config.problems import Problems, Toml, did_you_mean, not_one_of, shown
+
+Check: TypeAlias = Callable[[str], str | None]
+"""Says what is wrong with a string, in words that may show it."""
+Choice = TypeVar("Choice", bound=StrEnum)
+_VISIBLE = re.compile(r"[!-~](?:[ -~]*[!-~])?")
+_HABITS = {
+    "api_base": "url",
+    "api_key": "key",
+    "api_key_env": "key_env",
+    "base_url": "url",
+    "endpoint": "url",
+    "provider": "preset",
+    "timeout": "waits",
+    "token": "key",
+}
+"""What other programs call it."""
+NOT_VISIBLE = "is not a string of visible ASCII characters (its value is not shown)"
+
+
+class Table:
+    """One table, whose fields are taken out once each."""
+
+    def __init__(self, fields: dict[str, Toml], path: Path, problems: Problems) -> None:
+        """Take a table as tomllib gives it."""
+        self.path: Final = path
+        self.problems: Final = problems
+        self._left: Final = dict(fields)
+        self._known: Final[list[str]] = []
+        self._inner: Final[list[Table]] = []
+
+    @property
+    def left(self) -> list[str]:
+        """The names of the fields that nobody took yet."""
+        return list(self._left)
+
+    def end(self) -> None:
+        """Complain of every field, here and further in, that nobody took."""
+        for name in self._left:
+            habit = _HABITS.get(name)
+            hint = f"; did you mean {habit!r}?" if habit in self._known else did_you_mean(name, self._known)
+            self.bad(name, f"is no field here{hint or '; there are ' + ', '.join(sorted(self._known))}")
+        for table in self._inner:
+            table.end()
+
+    def bad(self, name: str, problem: str) -> None:
+        """Note what is wrong with a field."""
+        self.problems.add((*self.path, name), problem)
+
+    # ---------------------------------------------------------------- single values
+
+    def text(self, name: str, check: Check | None = None) -> str | None:
+        """Take a string that is not empty."""
+        value = self._taken(name)
+        if value is not None and (problem := _wrong(value, check)):
+            self.bad(name, problem)
+            return None
+        return value if isinstance(value, str) else None
+
+    def need(self, name: str, what: str, check: Check | None = None) -> str | None:
+        """Take a string that must be there; `what` says what it is."""
+        if name not in self._left:
+            self.bad(name, f"is missing: {what}")
+        return self.text(name, check)
+
+    def secret(self, name: str) -> str | None:
+        """Take a string that no message may show; it fits into a header."""
+        value = self._taken(name)
+        self.problems.secrets += value is not None
+        if value is None or (isinstance(value, str) and not secret_problem(value)):
+            return value
+        self.bad(name, NOT_VISIBLE)
+        return None
+
+    def one_of(self, name: str, known: Sequence[str]) -> str | None:
+        """Take one of the known names."""
+        return self.text(name, lambda value: None if value in known else not_one_of(value, known))
+
+    def choice(self, name: str, kind: type[Choice]) -> Choice | None:
+        """Take one of the words of an enumeration."""
+        value = self.one_of(name, [each.value for each in kind])
+        return None if value is None else kind(value)
+
+    def flag(self, name: str) -> bool | None:
+        """Take true or false."""
+        value = self._taken(name)
+        if value is None or isinstance(value, bool):
+            return value
+        self.bad(name, f"{shown(value)} is not true or false")
+        return None
+
+    def integer(self, name: str, least: int, most: int | None = None) -> int | None:
+        """Take an integer within limits."""
+        value = self._taken(name)
+        if value is None:
+            return None
+        if (
+            isinstance(value, int)
+            and not isinstance(value, bool)
+            and least <= value <= (value if most is None else most)
+        ):
+            return value
+        limits = f"of at least {least}" if most is None else f"from {least} to {most}"
+        self.bad(name, f"{shown(value)} is not an integer {limits}")
+        return None
+
+    def seconds(self, name: str) -> float | None:
+        """Take a number of seconds above zero."""
+        value = self._taken(name)
+        if value is None:
+            return None
+        if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < math.inf:
+            return float(value)
+        self.bad(name, f"{shown(value)} is not a number of seconds above 0")
+        return None
+
+    # ---------------------------------------------------------------- many values
+
+    def texts(self, name: str, check: Check | None = None) -> tuple[str, ...] | None:
+        """Take an array of strings that are not empty."""
+        value = self._taken(name)
+        if value is None:
+            return None
+        if not isinstance(value, list):
+            self.bad(name, f"{shown(value)} is not an array of strings")
+            return None
+        for index, each in enumerate(value):
+            if problem := _wrong(each, check):
+                self.problems.add((*self.path, name, index), problem)
+        return tuple(each for each in value if isinstance(each, str))
+
+    def table(self, name: str) -> "Table":
+        """Take a table; an empty one if it is not there."""
+        value = self._taken(name)
+        return self._opened({} if value is None else value, (*self.path, name))
+
+    def tables(self, name: str) -> dict[str, "Table"]:
+        """Take a table of tables, by their names."""
+        outer = self.table(name)
+        return {inner: outer.table(inner) for inner in outer.left}
+
+    def rows(self, name: str) -> list["Table"]:
+        """Take an array of tables."""
+        value = self._taken(name)
+        if value is not None and not isinstance(value, list):
+            self.bad(name, f"{shown(value)} is not an array of tables: write [[{name}]]")
+        rows = value if isinstance(value, list) else []
+        return [self._opened(each, (*self.path, name, index)) for index, each in enumerate(rows)]
+
+    def _opened(self, value: Toml, path: Path) -> "Table":
+        if not isinstance(value, dict):
+            self.problems.add(path, f"{shown(value)} is not a table")
+        table = Table(value if isinstance(value, dict) else {}, path, self.problems)
+        self._inner.append(table)
+        return table
+
+    def _taken(self, name: str) -> Toml | None:
+        self._known.append(name)
+        return self._left.pop(name, None)
+
+
+def secret_problem(value: str) -> str | None:
+    """Say why a key cannot stand in a header."""
+    return None if _VISIBLE.fullmatch(value) else NOT_VISIBLE
+
+
+def _wrong(value: Toml, check: Check | None) -> str | None:
+    if not isinstance(value, str) or not value:
+        return f"{shown(value)} is not a string with something in it"
+    return check(value) if check else None

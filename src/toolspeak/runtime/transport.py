@@ -1,0 +1,202 @@
+"""One HTTP request, and its answer as the bytes come: the seam behind which the HTTP client stands.
+
+    reply = await transport.send("POST", url, headers, body, waits)
+    while chunk := await reply.read(): ...
+    reply.close()
+
+Whatever goes wrong is a `Broken`. No redirect is followed, no proxy or cookie is taken from the environment: a key goes
+to the configured host, and nowhere else (SAFE-6).
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+import aiohttp
+
+from toolspeak.ir.failure import Failure, FailureKind
+
+Headers = Sequence[tuple[str, str]]
+_GATEWAY_TIMEOUT, _BAD_GATEWAY = 504, 502
+_LINGER = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """How long to wait, in seconds: for the connection, the first byte of the answer, the next one, all of it."""
+
+    connect: float = 10.0
+    first_byte: float = 300.0
+    idle: float = 120.0
+    total: float = 1800.0
+
+
+WAITS = Waits()
+
+
+class Broken(Exception):
+    """No answer came, or it broke off."""
+
+    def __init__(self, failure: Failure, *, connected: bool = True) -> None:
+        """Keep why, and whether there was a connection at all."""
+        super().__init__(failure.message)
+        self.failure = failure
+        self.connected = connected
+
+
+class Reply(Protocol):
+    """An answer that has begun."""
+
+    @property
+    def status(self) -> int:
+        """The HTTP status."""
+        ...
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """The headers; their names in any case."""
+        ...
+
+    async def read(self) -> bytes:
+        """Return all bytes that are there, waiting for the first; nothing at the end."""
+        ...
+
+    def close(self) -> None:
+        """Stop it: the connection is closed, unless all was read."""
+        ...
+
+    def end(self) -> None:
+        """Read no more: the last event has come, and what ends the HTTP answer may follow on its own."""
+        ...
+
+
+class Transport(Protocol):
+    """Sends requests."""
+
+    async def send(self, method: str, url: str, headers: Headers, body: bytes, waits: Waits = WAITS) -> Reply:
+        """Send one, and wait until the answer's headers are there."""
+        ...
+
+    async def close(self) -> None:
+        """Close all connections."""
+        ...
+
+
+class HttpTransport:
+    """aiohttp, with its connections kept open. It belongs to the event loop in which it first sends."""
+
+    def __init__(self) -> None:
+        """Connect nothing yet."""
+        self._session: aiohttp.ClientSession | None = None
+
+    async def send(self, method: str, url: str, headers: Headers, body: bytes, waits: Waits = WAITS) -> Reply:
+        """Send one, and wait until the answer's headers are there."""
+        session = self._session or self._opened()
+        loop = asyncio.get_running_loop()
+        started = loop.time()
+        limit = aiohttp.ClientTimeout(total=None, sock_connect=waits.connect)
+        try:
+            async with asyncio.timeout_at(started + min(waits.first_byte, waits.total)):
+                response = await session.request(
+                    method, url, data=body or None, headers=headers, timeout=limit, allow_redirects=False
+                )
+        except (aiohttp.ClientError, OSError, TimeoutError, ValueError) as error:
+            raise _broken(error, waits) from None
+        return _HttpReply(response, waits, started)
+
+    async def close(self) -> None:
+        """Close all connections."""
+        if self._session is not None:
+            await self._session.close()
+
+    def _opened(self) -> aiohttp.ClientSession:
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=60),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            skip_auto_headers=("user-agent", "content-type"),
+            headers={"accept-encoding": "identity"},  # a compressed stream would come in lumps
+            trust_env=False,
+            auto_decompress=True,
+        )
+        return self._session
+
+
+class _HttpReply:
+    """One timer an answer, not one a chunk: it looks now and then how long the present read has been waiting."""
+
+    def __init__(self, response: aiohttp.ClientResponse, waits: Waits, started: float) -> None:
+        self.status = response.status
+        self.headers: Mapping[str, str] = response.headers
+        self._response: Final = response
+        self._next: Final = response.content.readany
+        self._waits: Final = waits
+        self._end: Final = started + waits.total
+        self._loop: Final = asyncio.get_running_loop()
+        self._now: Final = self._loop.time
+        self._limit = waits.first_byte
+        self._since: float | None = None
+        """When the present read began to wait."""
+        self._timer = self._loop.call_later(min(waits.first_byte, waits.idle, waits.total), self._look)
+
+    async def read(self) -> bytes:
+        """Return all bytes that are there, waiting for the first; nothing at the end."""
+        self._since = self._now()
+        try:
+            chunk = await self._next()
+        except (aiohttp.ClientError, OSError, TimeoutError) as error:
+            raise _broken(error, self._waits) from None
+        self._since = None
+        self._limit = self._waits.idle
+        return chunk
+
+    def close(self) -> None:
+        """Stop it: the connection is closed, unless all was read."""
+        self._timer.cancel()
+        self._response.close()
+
+    def end(self) -> None:
+        """Read no more: the last event has come, and what ends the HTTP answer may follow on its own."""
+        self._timer.cancel()
+        if not self._response.content.is_eof():  # at the end of the bytes the connection goes back by itself
+            self._loop.call_later(_LINGER, self._response.close)
+
+    def _look(self) -> None:
+        now = self._now()
+        late = self._since is not None and now - self._since >= self._limit
+        if late or now >= self._end:
+            which = "idle" if self._limit == self._waits.idle else "first_byte"
+            self._response.content.set_exception(_Late(which if late else "total"))
+            return
+        since = now if self._since is None else self._since
+        self._timer = self._loop.call_at(min(since + self._limit, self._end), self._look)
+
+
+class _Late(TimeoutError):
+    """A wait of ours was over."""
+
+
+def _broken(error: Exception, waits: Waits) -> Broken:
+    """Say it without the URL, which may hold a key."""
+    if isinstance(error, _Late):
+        which = str(error)
+        return _late(f"the upstream was silent for too long (waits.{which} = {getattr(waits, which):g} s)")
+    if isinstance(error, aiohttp.ConnectionTimeoutError):
+        return _late(f"no connection to the upstream within waits.connect = {waits.connect:g} s", connected=False)
+    if isinstance(error, TimeoutError):
+        wait = min(waits.first_byte, waits.total)
+        return _late(f"no answer from the upstream within waits.first_byte = {wait:g} s")
+    if isinstance(error, aiohttp.ClientConnectorError):
+        reason = error.os_error.strerror or "it cannot be reached"
+        return _lost(f"no connection to the upstream at {error.host}:{error.port}: {reason}", connected=False)
+    if isinstance(error, aiohttp.ServerDisconnectedError):
+        return _lost("the upstream closed the connection without an answer")
+    return _lost(f"the upstream's answer broke off ({type(error).__name__})")
+
+
+def _late(message: str, *, connected: bool = True) -> Broken:
+    return Broken(Failure(FailureKind.TIMEOUT, message, _GATEWAY_TIMEOUT), connected=connected)
+
+
+def _lost(message: str, *, connected: bool = True) -> Broken:
+    return Broken(Failure(FailureKind.DISCONNECTED, message, _BAD_GATEWAY), connected=connected)

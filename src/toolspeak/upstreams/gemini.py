@@ -1,0 +1,11 @@
+"""Google's Gemini API. It serves Gemma too, some of which has no tools, so nothing is known for all of its models."""
+
+from toolspeak.upstreams._preset import Auth, Preset
+
+UPSTREAM = Preset(
+    "Gemini",
+    "https://generativelanguage.googleapis.com/v1beta",
+    wire="gemini",
+    auth=Auth.X_GOOG_API_KEY,
+    key_env="GEMINI_API_KEY",
+)

@@ -1,0 +1,5 @@
+"""The server of LM Studio."""
+
+from toolspeak.upstreams._preset import Preset
+
+UPSTREAM = Preset("LM Studio", "http://127.0.0.1:1234/v1", local=True)

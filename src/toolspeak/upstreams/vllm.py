@@ -1,0 +1,5 @@
+"""vLLM (`vllm serve`)."""
+
+from toolspeak.upstreams._preset import Preset
+
+UPSTREAM = Preset("vLLM", "http://127.0.0.1:8000/v1", local=True)
