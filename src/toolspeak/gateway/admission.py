@@ -1,0 +1,56 @@
+"""How many may ask at once, and how often. One process keeps its own count; the interface would fit a shared one."""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Final
+
+from toolspeak.config.shape import Key, Limits
+from toolspeak.gateway.exchange import Refused
+from toolspeak.ir.failure import Failure, FailureKind
+from toolspeak.runtime.clock import Clock
+
+_MINUTE = 60.0
+
+
+class Admission:
+    """Counts requests, of all and of each tenant."""
+
+    def __init__(self, limits: Limits, clock: Clock) -> None:
+        """Start with nobody inside."""
+        self._limits: Final = limits
+        self._clock: Final = clock
+        self._inside = 0
+        self._of_tenant: Final[dict[str, int]] = {}
+        self._next: Final[dict[str, float]] = {}
+        """When each tenant's requests would be used up, if they came evenly (GCRA)."""
+
+    @contextmanager
+    def enter(self, key: Key) -> Generator[None]:
+        """Be inside; raises `Refused` where there is no room."""
+        self._check(key)
+        self._inside += 1
+        self._of_tenant[key.tenant] = self._of_tenant.get(key.tenant, 0) + 1
+        try:
+            yield
+        finally:
+            self._inside -= 1
+            self._of_tenant[key.tenant] -= 1
+
+    def _check(self, key: Key) -> None:
+        if self._inside >= self._limits.concurrent:
+            raise _busy(f"the gateway already has {self._inside} requests (limits.concurrent)", 1.0)
+        if key.concurrent is not None and self._of_tenant.get(key.tenant, 0) >= key.concurrent:
+            raise _busy(f"this key already has {key.concurrent} requests open", 1.0)
+        if key.requests_per_minute is not None:
+            self._take_turn(key, key.requests_per_minute)
+
+    def _take_turn(self, key: Key, per_minute: int) -> None:
+        now = self._clock.monotonic()
+        spent = max(self._next.get(key.tenant, now), now) + _MINUTE / per_minute
+        if spent > now + _MINUTE:
+            raise _busy(f"this key may ask {per_minute} times a minute", spent - now - _MINUTE)
+        self._next[key.tenant] = spent
+
+
+def _busy(message: str, after: float) -> Refused:
+    return Refused(Failure(FailureKind.RATE_LIMITED, message, 429, retry_after=after))

@@ -1,0 +1,138 @@
+"""The gateway as an ASGI application. Nothing else knows ASGI."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, MutableMapping
+from typing import Any, Final, TypeAlias
+
+from toolspeak.config.shape import Limits
+from toolspeak.gateway.app import Gateway
+from toolspeak.gateway.exchange import Beat, Gone, Headers, Refused, T
+from toolspeak.ir.failure import Failure, FailureKind
+
+Message: TypeAlias = MutableMapping[str, Any]
+Receive: TypeAlias = Callable[[], Awaitable[Message]]
+Send: TypeAlias = Callable[[Message], Awaitable[None]]
+_BODY_PATIENCE = 10  # a body may take this many times the longest pause within it
+
+
+class Asgi:
+    """Run by any ASGI server; ours is in `server.py`."""
+
+    def __init__(self, gateway: Gateway, limits: Limits) -> None:
+        """Take what answers, and what may come in."""
+        self._gateway: Final = gateway
+        self._limits: Final = limits
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        """Take one connection's request, or the server's start and end."""
+        if scope["type"] == "http":
+            await self._gateway.handle(_AsgiExchange(scope, receive, send, self._limits))
+        elif scope["type"] == "lifespan":
+            await self._live(receive, send)
+        else:
+            await send({"type": "websocket.close", "code": 1003})
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        await receive()
+        await self._gateway.begin()
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        await self._gateway.close()
+        await send({"type": "lifespan.shutdown.complete"})
+
+
+class _AsgiExchange:
+    def __init__(self, scope: Message, receive: Receive, send: Send, limits: Limits) -> None:
+        self.method: str = scope["method"]
+        self.path: str = scope["raw_path"].decode("latin-1")
+        self._scope: Final = scope
+        self._receive: Final = receive
+        self._send: Final = send
+        self._limits: Final = limits
+
+    @property
+    def query(self) -> str:
+        text: str = self._scope["query_string"].decode("latin-1")
+        return text
+
+    def headers(self, name: bytes) -> list[str]:
+        return [value.decode("latin-1") for key, value in self._scope["headers"] if key == name]
+
+    async def body(self) -> bytes:
+        self._check_length()
+        idle = self._limits.body_idle_seconds
+        now = asyncio.get_running_loop().time
+        end = now() + idle * _BODY_PATIENCE
+        try:
+            async with asyncio.timeout(idle) as limit:
+                message = await self._receive()
+                if not message.get("more_body", False):
+                    return self._piece(message, 0)
+                pieces, size = [b""], 0
+                while True:
+                    pieces.append(self._piece(message, size))
+                    size += len(pieces[-1])
+                    if not message.get("more_body", False):
+                        return b"".join(pieces)
+                    limit.reschedule(min(now() + idle, end))
+                    message = await self._receive()
+        except TimeoutError:
+            raise _refused(FailureKind.TIMEOUT, f"the body came too slowly: no more of it in {idle:g} s", 408) from None
+
+    async def start(self, status: int, headers: Headers) -> None:
+        await self._send({"type": "http.response.start", "status": status, "headers": headers})
+
+    async def write(self, chunk: bytes, *, last: bool = False) -> None:
+        await self._send({"type": "http.response.body", "body": chunk, "more_body": not last})
+
+    async def attended(self, work: Coroutine[object, object, T], beat: Beat) -> T:
+        task = asyncio.current_task()
+        watch = asyncio.get_running_loop().create_task(self._watch(beat))
+        watch.add_done_callback(lambda ended: task.cancel() if task and not ended.cancelled() else None)
+        try:
+            return await work
+        except asyncio.CancelledError:
+            if not watch.done() or watch.cancelled() or task is None or task.uncancel():
+                raise  # somebody else has stopped us
+            watch.result()
+            raise Gone from None
+        finally:
+            watch.cancel()
+
+    async def _watch(self, beat: Beat) -> None:
+        """Wait until the client hangs up; tell it now and then that we are here."""
+        while True:
+            wait = await beat()
+            try:
+                async with asyncio.timeout(wait):
+                    message = await self._receive()
+            except TimeoutError:
+                continue
+            if message["type"] == "http.disconnect":
+                return
+
+    def _piece(self, message: Message, size: int) -> bytes:
+        if message["type"] == "http.disconnect":
+            raise Gone
+        piece: bytes = message.get("body", b"")
+        if size + len(piece) > self._limits.body_bytes:
+            raise self._too_large(f"over {size + len(piece)}")
+        return piece
+
+    def _check_length(self) -> None:
+        """Refuse what is too large before it has come."""
+        length = next(iter(self.headers(b"content-length")), "0")
+        if length.isdecimal() and int(length[:20]) > self._limits.body_bytes:
+            raise self._too_large(length[:20])
+        encoding = next(iter(self.headers(b"content-encoding")), "identity").lower()
+        if encoding != "identity":
+            message = f"content-encoding {encoding[:40]!r} is not accepted: send the body plain"
+            raise _refused(FailureKind.INVALID_REQUEST, message, 415)
+
+    def _too_large(self, size: str) -> Refused:
+        most = self._limits.body_bytes
+        return _refused(FailureKind.TOO_LARGE, f"the body has {size} bytes, limits.body_bytes is {most}", 413)
+
+
+def _refused(kind: FailureKind, message: str, status: int) -> Refused:
+    return Refused(Failure(kind, message, status))

@@ -1,0 +1,26 @@
+"""A configuration becomes a gateway."""
+
+from toolspeak.config.assemble import assemble
+from toolspeak.config.shape import Config
+from toolspeak.gateway.admission import Admission
+from toolspeak.gateway.app import Gateway
+from toolspeak.gateway.asgi import Asgi
+from toolspeak.gateway.auth import Keyring
+from toolspeak.gateway.hosts import Doors
+from toolspeak.runtime.clock import CLOCK, Clock
+from toolspeak.runtime.transport import HttpTransport
+
+
+def build(config: Config, clock: Clock = CLOCK) -> Asgi:
+    """Make the ASGI application; nothing is connected yet."""
+    transport = HttpTransport()
+    gateway = Gateway(
+        config,
+        assemble(config, transport),
+        transport,
+        Keyring(config.keys),
+        Doors(config),
+        Admission(config.limits, clock),
+        clock,
+    )
+    return Asgi(gateway, config.limits)

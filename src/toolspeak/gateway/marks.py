@@ -1,0 +1,43 @@
+"""What every answer of ours is marked with."""
+
+from dataclasses import dataclass, field
+
+from toolspeak.engine.plan import Plan
+from toolspeak.runtime.clock import Clock
+from toolspeak.wires import Stamp
+
+
+@dataclass(slots=True)
+class Marks:
+    """The trace's id, and the headers that carry it."""
+
+    stamp: Stamp
+    headers: list[tuple[bytes, bytes]] = field(default_factory=list[tuple[bytes, bytes]])
+    started: bool = False
+    """The answer has begun."""
+
+    @property
+    def trace(self) -> str:
+        """Return the id under which the log knows this exchange."""
+        return self.stamp.id
+
+    def allow(self, origin: str) -> None:
+        """Let a page of this origin read the answer."""
+        self.headers.append((b"access-control-allow-origin", origin.encode("latin-1")))
+        self.headers.append((b"vary", b"origin"))
+
+    def plan(self, plan: Plan) -> None:
+        """Say what is done with the request."""
+        self.headers.append((b"x-toolspeak-plan", plan.line.encode("ascii", "replace")))
+
+    def warn(self, warning: str) -> None:
+        """Say what the client should know (MODE-9)."""
+        self.headers.append((b"x-toolspeak-warning", warning.encode("ascii", "replace")))
+
+
+def marks_of(wire: str, clock: Clock) -> Marks:
+    """Make the marks of a new exchange."""
+    stamp = Stamp(clock.fresh_id(), clock.seconds())
+    trace = stamp.id.encode()
+    request_id = b"request-id" if wire == "anthropic" else b"x-request-id"
+    return Marks(stamp, [(b"x-toolspeak-trace", trace), (request_id, b"req_" + trace)])
