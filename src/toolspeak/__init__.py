@@ -2,18 +2,23 @@
 
 `read` takes the text of a model and gives the turn: what to show, what it thought, which tools it calls.
 To read a stream, take a reader from a dialect: `dialects.load("hermes").reader(tools)`.
+
+Each name is loaded when it is first used, so that `import toolspeak` (and the command line) costs next to nothing.
 """
 
 from collections.abc import Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
 
-from toolspeak import dialects
-from toolspeak.dialects import Dialect, Reader, ReadOptions
-from toolspeak.errors import ToolspeakError
-from toolspeak.ir.event import Event
-from toolspeak.ir.message import Call, Image, Message, Reasoning, Result, Role, Text
-from toolspeak.ir.request import Request
-from toolspeak.ir.tool import ChoiceMode, Tool, ToolChoice
-from toolspeak.ir.turn import Turn, fold, unfold
+if TYPE_CHECKING:  # what `_HOMES` says, in the words of type checkers; a test keeps both the same
+    from toolspeak import dialects
+    from toolspeak.dialects import Dialect, Reader, ReadOptions
+    from toolspeak.errors import ToolspeakError
+    from toolspeak.ir.event import Event
+    from toolspeak.ir.message import Call, Image, Message, Reasoning, Result, Role, Text
+    from toolspeak.ir.request import Request
+    from toolspeak.ir.tool import ChoiceMode, Tool, ToolChoice
+    from toolspeak.ir.turn import Turn, fold, unfold
 
 __all__ = [
     "Call",
@@ -39,7 +44,35 @@ __all__ = [
     "unfold",
 ]
 
+_HOMES: Final = {
+    "toolspeak": ("dialects",),
+    "toolspeak.dialects": ("Dialect", "ReadOptions", "Reader"),
+    "toolspeak.errors": ("ToolspeakError",),
+    "toolspeak.ir.event": ("Event",),
+    "toolspeak.ir.message": ("Call", "Image", "Message", "Reasoning", "Result", "Role", "Text"),
+    "toolspeak.ir.request": ("Request",),
+    "toolspeak.ir.tool": ("ChoiceMode", "Tool", "ToolChoice"),
+    "toolspeak.ir.turn": ("Turn", "fold", "unfold"),
+}
+"""Where each public name lives; those of "toolspeak" are its modules."""
 
-def read(text: str, tools: Sequence[Tool], dialect: str = "any", options: ReadOptions | None = None) -> Turn:
+
+def read(text: str, tools: "Sequence[Tool]", dialect: str = "any", options: "ReadOptions | None" = None) -> "Turn":
     """Read a model's whole text; `any` reads whatever comes, a model's own dialect reads it best."""
-    return dialects.load(dialect).read(text, tools, options or ReadOptions())
+    from toolspeak.dialects import ReadOptions, load  # noqa: PLC0415 - not before somebody reads
+
+    return load(dialect).read(text, tools, options or ReadOptions())
+
+
+if not TYPE_CHECKING:  # else every misspelt name would pass the type checkers
+
+    def __getattr__(name: str) -> object:
+        home = next((home for home, names in _HOMES.items() if name in names), None)
+        if home is None:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        found = import_module(f"{home}.{name}") if home == __name__ else getattr(import_module(home), name)
+        globals()[name] = found
+        return found
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})

@@ -1,0 +1,5 @@
+"""`python -m toolspeak`."""
+
+from toolspeak.cli import main
+
+main()

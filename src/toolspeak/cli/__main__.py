@@ -1,0 +1,5 @@
+"""`python -m toolspeak.cli`."""
+
+from toolspeak.cli import main
+
+main()

@@ -1,0 +1,77 @@
+"""Which tools a text calls, when nobody says which tools there are.
+
+Readers take a name for a call's only if it is a tool's. Here every name that could be one is: whatever a reader looks
+up becomes a tool that takes anything. That is a guess, and people are told so.
+"""
+
+# `ToolSet` is used by overriding, and `typing.override` is not there before Python 3.12:
+# pyright: reportImplicitOverride=false
+
+import re
+from collections.abc import Iterable
+from itertools import islice
+from typing import Final
+
+from toolspeak.dialects import Dialect
+from toolspeak.ir.json import JsonObject
+from toolspeak.ir.tool import Tool
+from toolspeak.toolset.names import UNKNOWN, Match
+from toolspeak.toolset.toolset import MOST_TOOLS, ToolSet, compile_tools
+
+_NAME = re.compile(r"(?a:[A-Za-z_][\w.:/-]{0,127})")
+_NAMESPACE = re.compile(r"(?:functions?|tools?|default_api)[./:]")
+_ELEMENT = re.compile(r"(?a:<(?!tool_calls?>|think)([A-Za-z_]\w{0,127})>)")
+_NOT_A_TOOL: Final = "print"
+"""Some models print their calls."""
+_MOST_ELEMENTS: Final = 64
+_NOBODY: Final = Tool("nobody.calls.this.tool")
+
+
+class AnyTools(ToolSet):
+    """Has every tool that somebody asks for."""
+
+    def __init__(self, elements: Iterable[str] = (), *, without: Iterable[str] = ()) -> None:
+        """Never have those `without`. Some dialects write tools and parameters as `elements`: each may be either."""
+        super().__init__()
+        self._without = frozenset((*without, _NOT_A_TOOL))
+        known: JsonObject = {name: {} for name in elements}
+        self._parameters: JsonObject = {"type": "object", "properties": known, "additionalProperties": True}
+        for name in known:
+            self.find(name)
+
+    def __bool__(self) -> bool:
+        return True
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names that were asked for so far."""
+        return tuple(self._entries)
+
+    def find(self, name: str, *, counters: bool = False) -> Match:
+        """Make the tool, if its name can be one."""
+        del counters
+        name = name.partition("<|")[0].strip()
+        while found := _NAMESPACE.match(name):
+            name = name[found.end() :]
+        if name in self._entries:
+            return Match(name)
+        if name in self._without or not _NAME.fullmatch(name) or len(self) >= MOST_TOOLS:
+            return UNKNOWN
+        made = compile_tools([Tool(name, parameters=self._parameters)])
+        self._entries.update(made._entries)  # noqa: SLF001 - of our own class
+        return Match(name)
+
+
+def guessed_tools(text: str, dialect: Dialect) -> AnyTools:
+    """Return tools with which this dialect's reader finds the calls in a text."""
+    elements = dict.fromkeys(found[1] for found in islice(_ELEMENT.finditer(text), _MOST_ELEMENTS))
+    called = {call.name for call in dialect.read(text, AnyTools(elements)).calls}
+    meant = {complaint.name for complaint in dialect.read(text, [_NOBODY]).complaints}
+    if None in meant:  # names stand where this dialect puts them, as keys
+        return AnyTools(elements)
+    return AnyTools(elements, without=(name for name in called - meant if _is_key(name, text)))
+
+
+def _is_key(name: str, text: str) -> bool:
+    """Tell `{"weather": {…}}`, an answer in JSON as likely as a call."""
+    return re.search(rf'"{re.escape(name)}"\s{{0,9}}:', text) is not None

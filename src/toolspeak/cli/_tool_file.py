@@ -1,0 +1,58 @@
+"""Tools out of a file: an array or a whole request, in the form of any vendor, or only names.
+
+["find_bus", "now"]
+[{"name": "now", "parameters": {…}}]      and so {"type": "function", "function": {…}}
+{"tools": [{"name": "now", "input_schema": {…}}]}      and so inputSchema, as MCP servers list them
+[{"functionDeclarations": [{"name": "now", "parameters": {…}}]}]
+"""
+
+from collections.abc import Iterable
+
+from toolspeak.errors import BadRequest, ToolspeakError
+from toolspeak.ir.json import Json, JsonObject
+from toolspeak.ir.tool import Tool
+from toolspeak.text.strict import dump, parse
+from toolspeak.wires.anthropic.incoming_tools import read_tools as read_anthropic
+from toolspeak.wires.gemini.incoming import read_tools as read_gemini
+from toolspeak.wires.openai_chat.incoming import read_tools as read_openai
+
+_ACCEPTED = "an array of tools, an object with `tools`, or an array of names"
+
+
+def tools_in(body: bytes, where: str) -> tuple[Tool, ...]:
+    """Read the tools; what is wrong names the file."""
+    try:
+        return _tools(parse(body.decode("utf-8-sig", "replace")))
+    except ToolspeakError as error:
+        raise BadRequest(f"{where}: {error}") from None
+
+
+def tools_named(names: Iterable[str]) -> tuple[Tool, ...]:
+    """Make tools that take anything."""
+    return tuple(Tool(name) for name in dict.fromkeys(names))
+
+
+def _tools(value: Json) -> tuple[Tool, ...]:
+    if isinstance(value, dict):
+        value = value.get("tools", [value])
+    if not isinstance(value, list) or not value:
+        raise BadRequest(f"no tools in it, {_ACCEPTED} is accepted")
+    names = [item for item in value if isinstance(item, str)]
+    if len(names) == len(value):
+        return tools_named(names)
+    items = [_without_mcp(item) for item in value if isinstance(item, dict)]
+    if len(items) < len(value):
+        raise BadRequest(f"something in the array is no object, {_ACCEPTED} is accepted")
+    return _by_vendor(items)
+
+
+def _by_vendor(items: list[JsonObject]) -> tuple[Tool, ...]:
+    body = dump([*items]).encode()
+    keys = {key for item in items for key in item}
+    if keys & {"functionDeclarations", "function_declarations"}:
+        return read_gemini(body)[0]
+    return (read_anthropic if "input_schema" in keys else read_openai)(body)[0]
+
+
+def _without_mcp(item: JsonObject) -> JsonObject:
+    return {"input_schema" if key == "inputSchema" else key: value for key, value in item.items()}

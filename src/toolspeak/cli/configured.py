@@ -1,0 +1,48 @@
+"""The configuration that a command works with: file, environment, options, and what is found on this machine."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:  # a command's help must not pay for the configuration
+    from toolspeak.config.shape import Config
+
+F = TypeVar("F", bound=Callable[..., Any])
+_OPTIONS = (
+    (
+        "--upstream",
+        "URL",
+        "Where the model is: all before the paths of its protocol, such as http://127.0.0.1:8080/v1.",
+    ),
+    ("--wire", "NAME", "The protocol there: openai_chat, openai_responses, anthropic, gemini or ollama."),
+    ("--preset", "NAME", "An upstream that is known by name, such as ollama, groq or anthropic."),
+    ("--model", "NAME", "The model for names that the upstream does not know."),
+    ("--mode", "MODE", "What to do with tools: auto, native first with fallback, force emulation, or off."),
+    ("--dialect", "NAME", "How emulated calls are written."),
+    ("--strategy", "NAME", "How calls are emulated: inline or decision."),
+    ("--release", "NAME", "When calls leave: eager, checked or buffered."),
+)
+
+
+def upstream_options(command: F) -> F:
+    """Add the options that say which model, and what to do with its tools."""
+    for name, metavar, text in reversed(_OPTIONS):
+        command = click.option(name, metavar=metavar, help=text)(command)
+    return command
+
+
+def configured(file: Path | None, said: Mapping[str, Any]) -> "Config":
+    """Read and check everything; look on this machine if no upstream is named."""
+    from toolspeak.config import Options, current, doubts, load  # noqa: PLC0415
+    from toolspeak.config.local import with_local  # noqa: PLC0415
+
+    environ = current()
+    options = Options(**said)
+    config = load(file, environ, options)
+    if not config.upstreams:
+        config = with_local(config, options, environ)
+    for doubt in doubts(config):
+        click.echo(f"toolspeak: warning: {doubt}", err=True)
+    return config
