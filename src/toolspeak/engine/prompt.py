@@ -29,6 +29,8 @@ from toolspeak.toolset.toolset import ToolSet
 
 IMAGE_BELOW: Final = "[image: it follows below]"
 CONTINUE: Final = "Go on with the next step: call another tool, or answer if you have what you need."
+ANSWER_NOW: Final = "Use these results to answer in words."
+"""Behind results in a request that has no tools: a small model calls whatever it reads of calling."""
 
 
 def dialect_of(plan: Plan) -> Dialect:
@@ -72,7 +74,7 @@ class Prompt:
 
     def answer(self, request: Request) -> Request:
         """Write the request that only answers: the original messages, without tools (DEC-4)."""
-        history = tuple(_merged(self._history(request.messages)))
+        history = tuple(_merged(self._history(request.messages, ANSWER_NOW)))
         return replace(request, messages=history, tools=(), choice=AUTO)
 
     def corrected(self, sent: Request, said: str, corrections: Iterable[str]) -> Request:
@@ -101,11 +103,11 @@ class Prompt:
         sampling = replace(request.sampling, stop=writer_of(self.dialect).stop[:4])
         return replace(request, messages=messages, tools=(), choice=AUTO, sampling=sampling, output_schema=None)
 
-    def _history(self, messages: Iterable[Message]) -> Iterator[Message]:
+    def _history(self, messages: Iterable[Message], expected: str = CONTINUE) -> Iterator[Message]:
         for role, run in groupby(messages, lambda message: message.role):
             parts = [list(message.parts) for message in run]
             if role is Role.TOOL:
-                yield Message(Role.USER, tuple(self._results(chain.from_iterable(parts))))
+                yield Message(Role.USER, tuple(self._results(chain.from_iterable(parts), expected)))
             elif role is Role.ASSISTANT:
                 yield from (said for one in parts for said in self._assistant(one))
             elif role is Role.SYSTEM:
@@ -122,10 +124,10 @@ class Prompt:
         if text:
             yield Message(Role.ASSISTANT, (Text(text),))
 
-    def _results(self, parts: Iterable[Part]) -> Iterator[Text | Image]:
+    def _results(self, parts: Iterable[Part], expected: str) -> Iterator[Text | Image]:
         results = [part for part in parts if isinstance(part, Result)]
         frames = [self.frame(_with_pictures_below(result)) for result in results]
-        yield Text("\n\n".join((*frames, CONTINUE)))
+        yield Text("\n\n".join((*frames, expected)))
         for result in results:
             yield from (piece for piece in result.content if isinstance(piece, Image))
 

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 
 from toolspeak.dialects import NativeCalls, Reader
 from toolspeak.engine.answer import answer_text
+from toolspeak.engine.answered import NOTHING_ANSWERED, Answered
 from toolspeak.engine.guard import Echo
 from toolspeak.engine.stops import StopText
-from toolspeak.engine.trouble import MOST_CHARACTERS, TOO_LONG, Kind, Trouble, size_of
+from toolspeak.engine.trouble import MOST_CHARACTERS, TOO_LONG, Kind, Trouble, must_call, size_of
 from toolspeak.ir.complaint import Complaint, Problem
 from toolspeak.ir.event import (
     ArgsDelta,
@@ -30,7 +31,7 @@ from toolspeak.ir.event import (
 )
 from toolspeak.ir.failure import Failure
 from toolspeak.ir.message import Call
-from toolspeak.ir.tool import ChoiceMode, ToolChoice
+from toolspeak.ir.tool import ToolChoice
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,8 @@ class Reads:
     """For native calls that nobody offered: their own ids may be in the client's history already."""
     eager: bool = False
     """Let native calls out as they grow, once their name is right (CHK-7)."""
+    answered: Answered = NOTHING_ANSWERED
+    """The calls whose results came just now: who writes one of them as text may only be repeating itself."""
 
 
 class Reading:
@@ -64,6 +67,7 @@ class Reading:
         self._size = 0
         self._stop_sequence = ""
         self._echoed = False
+        self._repeats: list[tuple[Event, ...]] = []
         self.attempted: list[tuple[Call, Complaint | None]] = []
         """All native calls, and what is wrong with them: a history that has one must have all."""
         self.left_open = False
@@ -82,6 +86,11 @@ class Reading:
     def over(self) -> bool:
         """Tell whether the answer has ended, or nothing more of it is wanted."""
         return self.stop is not None or self.failure is not None
+
+    @property
+    def repeats(self) -> bool:
+        """Tell whether the only calls are those that were answered just now."""
+        return bool(self._repeats) and not self.calls
 
     @property
     def stop_sequence(self) -> str:
@@ -116,6 +125,12 @@ class Reading:
         """Take calls that were found in what was said, after its end."""
         judged = (event for call in calls for event in self._reads.native.judge(call))
         return [seen for event in judged for seen in self._seen(event)]
+
+    def let_repeats_out(self) -> list[Event]:
+        """Return the calls that were held because they were answered before: to ask twice is no error."""
+        repeats, self._repeats = self._repeats, []
+        self.calls += len(repeats)
+        return [event for repeat in repeats for event in repeat]
 
     def cut(self) -> list[Event]:
         """End the answer here: the upstream is closed, and what was read so far counts."""
@@ -203,11 +218,14 @@ class Reading:
         """Let a whole call out: one that only echoes untrusted text is text (SAFE-3), and so is the answer."""
         if self._is_echo(ended):
             yield from self._shown(ended.raw)
-        elif self.calls >= self._reads.most and started.name != self._reads.answer_tool:
+        elif self.calls + len(self._repeats) >= self._reads.most and started.name != self._reads.answer_tool:
             self.complaints.append(Complaint(Problem.WRONG_TOOL, started.name, "one call too many in this turn"))
         elif started.name == self._reads.answer_tool:
             yield from self._shown(answer_text(arguments))
+        elif ended.raw and not self.calls and self._reads.answered.has(started.name, arguments):
+            self._repeats.append((started, ArgsDelta(started.id, arguments), ended))
         else:
+            yield from self.let_repeats_out()  # with a new call beside it, it is meant
             self.calls += 1
             yield from (started, ArgsDelta(started.id, arguments), ended)
 
@@ -233,9 +251,11 @@ def trouble_with(reading: Reading, choice: ToolChoice, *, refused: bool) -> Trou
     """Judge an answer that has ended."""
     if reading.calls:
         return None
+    if reading.repeats:
+        return Trouble(Kind.REPEATED)
     if reading.complaints:
         return Trouble(Kind.BAD_CALLS, tuple(reading.complaints))
-    if choice.mode in (ChoiceMode.REQUIRED, ChoiceMode.NAMED):
+    if must_call(choice):
         return Trouble(Kind.NO_CALL)
     if refused:
         return Trouble(Kind.REFUSED)

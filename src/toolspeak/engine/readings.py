@@ -6,6 +6,7 @@ from typing import Final
 
 from toolspeak.dialects import NativeCalls, ReadOptions, load
 from toolspeak.engine.answer import ANSWER, offered_name
+from toolspeak.engine.answered import NOTHING_ANSWERED, answered_calls
 from toolspeak.engine.compact import compacted
 from toolspeak.engine.decision import calls_in, decision_in
 from toolspeak.engine.guard import Echo, Guard
@@ -14,6 +15,7 @@ from toolspeak.engine.plan import Plan, Release
 from toolspeak.engine.prompt import Prompt, dialect_of, guarded_tools, untrusted_texts
 from toolspeak.engine.reading import Reading, Reads
 from toolspeak.engine.stops import StopText
+from toolspeak.engine.trouble import must_call
 from toolspeak.ir.message import Call
 from toolspeak.ir.request import Request
 from toolspeak.ir.tool import ChoiceMode, Tool
@@ -32,6 +34,11 @@ class Readings:
         """Those that the model may call."""
         self._answer_tool = _answer_tool(plan, request, self.tools)
         self._echo = Echo(untrusted_texts(request))
+        self._answered = NOTHING_ANSWERED if must_call(request.choice) else answered_calls(request.messages)
+
+    def allow_repeats(self) -> None:
+        """Take a repeated call for meant: the model was asked."""
+        self._answered = NOTHING_ANSWERED
 
     def prompt(self) -> Prompt:
         """Return what writes the emulated requests."""
@@ -46,7 +53,8 @@ class Readings:
         reader = prompt.dialect.reader(compiled, self._ids, self._options())
         stops = StopText(self._request.sampling.stop)
         answer = self._answer_tool[0].name if self._answer_tool else ""
-        return Reading(Reads(reader, self._judge(compiled), stops, self._echo, self._most, answer, ids=self._ids))
+        judge, most = self._judge(compiled), self._most
+        return Reading(Reads(reader, judge, stops, self._echo, most, answer, ids=self._ids, answered=self._answered))
 
     def decided(self, text: str) -> list[Call]:
         """Find a decision that has words around it (DEC-3)."""
@@ -59,7 +67,8 @@ class Readings:
         dialect = load(self._plan.rescue_dialect)
         reader = dialect.reader(compiled, self._ids, self._options()) if self._plan.rescue else None
         eager = release is Release.EAGER
-        return Reading(Reads(reader, self._judge(compiled), StopText(()), self._echo, self._most, eager=eager))
+        judge, most = self._judge(compiled), self._most
+        return Reading(Reads(reader, judge, StopText(()), self._echo, most, eager=eager, answered=self._answered))
 
     def _native_tools(self) -> tuple[Tool, ...]:
         """Return what a native answer may call: deferred tools too, which its server may have shown by itself."""
@@ -86,6 +95,6 @@ class Readings:
 
 def _answer_tool(plan: Plan, request: Request, tools: Sequence[Tool]) -> tuple[Tool, ...]:
     """Offer the answer tool, unless only a real call will do (INL-6)."""
-    if not plan.answer_tool or request.choice.mode in (ChoiceMode.REQUIRED, ChoiceMode.NAMED):
+    if not plan.answer_tool or must_call(request.choice):
         return ()
     return (replace(ANSWER, name=offered_name([tool.name for tool in tools])),)

@@ -24,6 +24,8 @@ class Kind(StrEnum):
     REFUSED = "refused"
     """"I have no tools", with tools offered (CHK-6)."""
     EMPTY = "empty"
+    REPEATED = "repeated"
+    """The call that was answered just now, again: small models do not stop by themselves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,7 @@ MOST_CHARACTERS: Final = 16 * 1024 * 1024
 TOO_LONG: Final = Failure(
     FailureKind.OTHER, f"the model's answer has more than {MOST_CHARACTERS} characters, which is all that is read", 502
 )
+ANSWERED: Final = "You have made this call already, and its result is above. Answer in words."
 NOT_EXECUTED: Final = "The call was not executed. Write it again, corrected."
 HAS_TOOLS: Final = "There are tools: those of the system message, and they work. Call the one that helps."
 STRONGER: Final = (
@@ -77,6 +80,8 @@ def corrections(trouble: Trouble, choice: ToolChoice, level: int, frame: Callabl
             return [frame(_error(HAS_TOOLS)), *stronger]
         case Kind.EMPTY:
             return [frame(_error("the answer was empty: call a tool, or answer in words")), *stronger]
+        case Kind.REPEATED:
+            return [ANSWERED]
 
 
 def insisting(level: int) -> tuple[str, ...]:
@@ -102,8 +107,13 @@ def failure_of(trouble: Trouble) -> Failure:
             return Failure(FailureKind.MODEL_SCHEMA_ERROR, f"the model's tool calls cannot be used: {details}", 502)
         case Kind.NO_CALL:
             return Failure(FailureKind.OTHER, "the model made no tool call, and tool_choice asks for one", 502)
-        case Kind.REFUSED | Kind.EMPTY:
+        case Kind.REFUSED | Kind.EMPTY | Kind.REPEATED:
             return Failure(FailureKind.OTHER, "the model's answer was empty", 502)
+
+
+def must_call(choice: ToolChoice) -> bool:
+    """Tell whether only a call will do."""
+    return choice.mode in (ChoiceMode.REQUIRED, ChoiceMode.NAMED)
 
 
 def call_needed(choice: ToolChoice) -> str:

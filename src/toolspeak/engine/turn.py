@@ -19,7 +19,16 @@ from toolspeak.engine.plan import Plan, Release, Strategy, Way, has_calls
 from toolspeak.engine.prompt import Prompt, without_tools
 from toolspeak.engine.reading import Reading, trouble_with
 from toolspeak.engine.readings import Readings
-from toolspeak.engine.trouble import TOO_LONG, Kind, Trouble, corrections, error_result, failure_of, insisting
+from toolspeak.engine.trouble import (
+    TOO_LONG,
+    Kind,
+    Trouble,
+    corrections,
+    error_result,
+    failure_of,
+    insisting,
+    must_call,
+)
 from toolspeak.ir.complaint import Complaint, Problem
 from toolspeak.ir.event import CallStarted, Event, Failed, Finished, StopReason, TextDelta, Usage
 from toolspeak.ir.failure import Failure, FailureKind
@@ -143,7 +152,7 @@ class _Turn:
                 yield from self._finish(reading, gate, trouble)
                 return
             sent = self._asked_again(sent, reading, trouble)
-            release = Release.BUFFERED
+            release = self._after(trouble)
 
     def _native_failed(self, sent: Request, reading: Reading, gate: Gate) -> Step:
         """Find another way around what the upstream cannot do (WIRE-5)."""
@@ -226,7 +235,7 @@ class _Turn:
                 return
             words = corrections(trouble, self._request.choice, self._level(), prompt.frame)
             sent = prompt.corrected(sent, reading.said, words)
-            release = Release.BUFFERED
+            release = self._after(trouble)
 
     def _decide(self, prompt: Prompt, first: Sequence[Event]) -> Step:
         """Ask only which tools to call; without one, ask for the answer (DEC-4)."""
@@ -250,6 +259,7 @@ class _Turn:
                 return
             words = corrections(trouble, self._request.choice, self._level(), prompt.frame)
             sent = prompt.corrected(sent, reading.said, words)
+            self._after(trouble)
 
     def _undecided(self, prompt: Prompt, first: Sequence[Event], trouble: Trouble | None) -> Step:
         if trouble is not None and self._must_call:
@@ -283,6 +293,9 @@ class _Turn:
 
     def _finish(self, reading: Reading, gate: Gate, trouble: Trouble | None) -> Step:
         """End the turn: with what there is, or with an error where that is nothing (P6)."""
+        repeats = reading.let_repeats_out()
+        if repeats and trouble is not None and trouble.kind is Kind.REPEATED:
+            trouble = None  # it could not be asked, so it is taken at its word
         if reading.left_open and reading.stop is not StopReason.LENGTH:
             yield from self._fail(failure_of(Trouble(Kind.BAD_CALLS, tuple(reading.complaints))), gate)
             return
@@ -295,7 +308,7 @@ class _Turn:
             yield from self._fail(failure_of(trouble))
             return
         stop = _stop_of(reading)
-        yield from self._emit((*gate.rest(), Finished(stop, self._usage, reading.stop_sequence)))
+        yield from self._emit((*gate.rest(), *repeats, Finished(stop, self._usage, reading.stop_sequence)))
 
     def _fail(self, failure: Failure | None, gate: Gate | None = None) -> Step:
         if failure is not None:
@@ -316,6 +329,13 @@ class _Turn:
             return False
         return not self._shown or trouble.kind is Kind.BAD_CALLS
 
+    def _after(self, trouble: Trouble) -> Release:
+        """Return how the next answer leaves: one in words may stream."""
+        if trouble.kind is not Kind.REPEATED:
+            return Release.BUFFERED
+        self._readings.allow_repeats()
+        return self._plan.release
+
     def _level(self) -> int:
         """Count that it is asked again; say how often it was before."""
         self._asked += 1
@@ -323,7 +343,7 @@ class _Turn:
 
     @property
     def _must_call(self) -> bool:
-        return self._request.choice.mode in (ChoiceMode.REQUIRED, ChoiceMode.NAMED)
+        return must_call(self._request.choice)
 
 
 def _says(event: Event) -> bool:

@@ -235,8 +235,8 @@ def test_earlier_thoughts_stay_out_of_the_prompt_inl3() -> None:
 
 
 def test_later_turns_without_tools_stay_in_emulation_inl4() -> None:
-    ran = run(FORCE, written(OSLO), request=ask(*HISTORY, tools=()))
-    assert ran.calls == [("get_weather", {"city": "Oslo"})]
+    ran = run(FORCE, written(BERGEN), request=ask(*HISTORY, tools=()))
+    assert ran.calls == [("get_weather", {"city": "Bergen"})]
     assert '"name":"get_weather"' in words(ran.sent[0])
 
 
