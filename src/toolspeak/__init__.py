@@ -1,5 +1,6 @@
 """toolspeak gives every language model tool calling.
 
+`Client` and `AsyncClient` ask a model with tools, whatever the model can do.
 `read` takes the text of a model and gives the turn: what to show, what it thought, which tools it calls.
 To read a stream, take a reader from a dialect: `dialects.load("hermes").reader(tools)`.
 
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:  # what `_HOMES` says, in the words of type checkers; a test keeps both the same
     from toolspeak import dialects
+    from toolspeak.client import AsyncClient, Client
     from toolspeak.dialects import Dialect, Reader, ReadOptions
     from toolspeak.errors import ToolspeakError
     from toolspeak.ir.event import Event
@@ -21,8 +23,10 @@ if TYPE_CHECKING:  # what `_HOMES` says, in the words of type checkers; a test k
     from toolspeak.ir.turn import Turn, fold, unfold
 
 __all__ = [
+    "AsyncClient",
     "Call",
     "ChoiceMode",
+    "Client",
     "Dialect",
     "Event",
     "Image",
@@ -46,6 +50,7 @@ __all__ = [
 
 _HOMES: Final = {
     "toolspeak": ("dialects",),
+    "toolspeak.client": ("AsyncClient", "Client"),
     "toolspeak.dialects": ("Dialect", "ReadOptions", "Reader"),
     "toolspeak.errors": ("ToolspeakError",),
     "toolspeak.ir.event": ("Event",),

@@ -2,4 +2,5 @@
 
 from toolspeak.cli import main
 
-main()
+if __name__ == "__main__":
+    main()

@@ -25,6 +25,8 @@ __all__ = ["COMMANDS", "main", "toolspeak"]
 
 COMMANDS: Final = {
     "serve": "Put the gateway before a model: five protocols on one port.",
+    "models": "List the models that can be asked for, and what becomes of tools.",
+    "chat": "Talk with a model, and see its tool calls.",
     "explain": "Show what every part of a model's output is taken for.",
 }
 """Each command and the first line of its help, in the order in which people see them."""

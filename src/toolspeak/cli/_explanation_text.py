@@ -196,7 +196,8 @@ def _pieces(tokens: list[str], width: int) -> Iterator[str]:
     ends, depth, index = _ends(tokens), 0, 0
     while index < len(tokens):
         end = ends.get(index, index) + 1
-        fits = sizes[end] - sizes[index] <= width - 2 * depth
+        key = len(spaced[index - 2]) + 2 if index and tokens[index - 1] == ":" else 0
+        fits = 2 * depth + key + sizes[end] - sizes[index] <= width
         depth += (tokens[index] in _OPENERS and not fits) - (tokens[index] in _CLOSERS)
         yield "".join(spaced[index:end]) if fits and end > index + 1 else tokens[index]
         index = end if fits else index + 1

@@ -65,10 +65,13 @@ class AnyTools(ToolSet):
 def guessed_tools(text: str, dialect: Dialect) -> AnyTools:
     """Return tools with which this dialect's reader finds the calls in a text."""
     elements = dict.fromkeys(found[1] for found in islice(_ELEMENT.finditer(text), _MOST_ELEMENTS))
-    called = {call.name for call in dialect.read(text, AnyTools(elements)).calls}
+    any_tools = AnyTools(elements)
+    called = {call.name for call in dialect.read(text, any_tools).calls}
+    if not any(_is_key(name, text) for name in called):
+        return any_tools
     meant = {complaint.name for complaint in dialect.read(text, [_NOBODY]).complaints}
     if None in meant:  # names stand where this dialect puts them, as keys
-        return AnyTools(elements)
+        return any_tools
     return AnyTools(elements, without=(name for name in called - meant if _is_key(name, text)))
 
 

@@ -1,11 +1,17 @@
 """Run the gateway, and say in a few lines how to reach it."""
 
 import logging
+import signal
+import socket
+import sys
+from contextlib import closing, suppress
+from typing import cast
 
 import click
 
 from toolspeak.config import check_public
-from toolspeak.config.shape import Config
+from toolspeak.config.shape import Config, Server
+from toolspeak.errors import BadConfig
 from toolspeak.gateway.build import build
 from toolspeak.gateway.server import serve
 
@@ -13,11 +19,34 @@ _FORMAT = "%(asctime)s %(levelname)s %(message)s"
 
 
 def run(config: Config, *, quiet: bool) -> None:
-    """Serve until a signal."""
+    """Serve until a signal; who is told to end, and does so in order, has done nothing wrong."""
     check_public(config)
+    _check_free(config.server)
     logging.basicConfig(level=logging.WARNING if quiet else logging.INFO, format=_FORMAT)
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
-    serve(build(config), config, lambda url: _welcome(url, config, quiet=quiet))
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # the server passes on the signal that ended it
+    with suppress(KeyboardInterrupt):
+        serve(build(config), config, lambda url: _welcome(url, config, quiet=quiet))
+
+
+def _check_free(server: Server) -> None:
+    """Try the address first: the server would only log that it cannot have it."""
+    try:
+        for family, kind, _, _, address in socket.getaddrinfo(server.host, server.port, type=socket.SOCK_STREAM):
+            if family != socket.AF_INET6 or socket.has_dualstack_ipv6():
+                _bind(socket.socket(family, kind), address)
+    except OSError as error:
+        raise BadConfig(
+            f"cannot listen on {server.host}:{server.port}: {error.strerror or error}; "
+            "say another --port (0 takes a free one) or --host"
+        ) from None
+
+
+def _bind(tried: socket.socket, address: object) -> None:
+    with closing(tried):
+        if sys.platform != "win32":  # there it would allow to take what somebody has
+            tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        tried.bind(cast("tuple[str, int]", address))
 
 
 def _welcome(url: str, config: Config, *, quiet: bool) -> None:

@@ -12,7 +12,7 @@ import click
 from toolspeak.cli.paint import Paint, color_option
 from toolspeak.errors import BadRequest
 
-LARGEST: Final = 16 * 1024 * 1024
+LARGEST: Final = 4 * 1024 * 1024
 """Bytes of one text."""
 BUG: Final = 1
 

@@ -1,0 +1,96 @@
+"""The models that can be asked for, upstream by upstream. The data that `models` shows."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from toolspeak.cli._hints import hint_for
+from toolspeak.config.assemble import assemble
+from toolspeak.config.shape import Config, Upstream
+from toolspeak.engine.plan import Plan
+from toolspeak.facts.model import Support
+from toolspeak.ir.request import Request
+from toolspeak.ir.tool import Tool
+from toolspeak.runtime.directory import Directory, Listed, Route
+from toolspeak.runtime.listing import list_models
+from toolspeak.runtime.transport import Broken, HttpTransport, Waits
+from toolspeak.runtime.upstream import HttpUpstream
+
+_WAITS: Final = Waits(connect=5.0, first_byte=10.0, idle=10.0, total=15.0)
+"""A list comes soon or not at all."""
+_WITH_TOOLS: Final = Request("", (), (Tool("any"),))
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A model: the name to ask for, its name at the upstream, what is known of its tools, what is done with them."""
+
+    name: str
+    model: str
+    tools: Support
+    plan: Plan
+    default: bool = False
+    listed: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Shelf:
+    """An upstream and its models; without any, why."""
+
+    upstream: Upstream
+    entries: tuple[Entry, ...]
+    answered: bool = True
+    note: str = ""
+    hint: str = ""
+
+
+async def catalogue(config: Config) -> tuple[Shelf, ...]:
+    """Ask all upstreams for their models."""
+    transport = HttpTransport()
+    try:
+        directory = assemble(_impatient(config), transport)
+        listed = await directory.listing()
+        default = await directory.find("")
+        return tuple([await _shelf(upstream, directory, listed, default) for upstream in config.upstreams])
+    finally:
+        await transport.close()
+
+
+async def default_route(config: Config) -> Route:
+    """Return the model that is asked when nobody names one; its name is empty if no upstream tells."""
+    transport = HttpTransport()
+    try:
+        return await assemble(_impatient(config), transport).find("")
+    finally:
+        await transport.close()
+
+
+def _impatient(config: Config) -> Config:
+    return replace(config, upstreams=tuple(replace(each, waits=_WAITS) for each in config.upstreams))
+
+
+async def _shelf(upstream: Upstream, directory: Directory, listed: Sequence[Listed], default: Route) -> Shelf:
+    entries = [_entry(each.name, each.route, default) for each in listed if each.route.place == upstream.name]
+    asked = {each.name for each in listed if not each.route.alias and each.route.place == upstream.name}
+    if default.place == upstream.name and default.model and not any(entry.default for entry in entries):
+        entries.append(replace(_entry(default.model, default, default), listed=False))
+    if asked:
+        return Shelf(upstream, tuple(entries))
+    return await _without_list(Shelf(upstream, tuple(entries)), directory)
+
+
+async def _without_list(shelf: Shelf, directory: Directory) -> Shelf:
+    """Ask again, for the directory keeps a failure to itself."""
+    http = (await directory.find(f"{shelf.upstream.name}/any")).upstream
+    try:
+        names = await list_models(http) if isinstance(http, HttpUpstream) else []
+    except Broken as broken:
+        failure = broken.failure
+        return replace(shelf, answered=False, note=failure.message, hint=hint_for(failure.kind))
+    if names:
+        return replace(shelf, note="other upstreams have the same names", hint=f"ask for {shelf.upstream.name}/NAME")
+    return replace(shelf, note="lists no models")
+
+
+def _entry(name: str, route: Route, default: Route) -> Entry:
+    return Entry(name, route.model, route.facts.tools, route.plan(_WITH_TOOLS), route == default)

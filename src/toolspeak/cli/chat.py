@@ -1,0 +1,90 @@
+r"""`toolspeak chat`: ask a model, with tools or without.
+
+$ toolspeak chat --tools tools.json "Is it cold in Oslo?"
+▸ get_weather(city="Oslo")
+native checked · 1 request · 142 + 18 tokens · 0.7 s
+"""
+
+import sys
+from pathlib import Path
+from typing import IO, Final
+
+import click
+
+from toolspeak.cli.configured import configured, upstream_options
+from toolspeak.cli.paint import Paint, color_option
+
+LARGEST: Final = 16 * 1024 * 1024
+"""Bytes of one prompt."""
+
+_TOOLS: Final = (
+    "The tools, as JSON: an array of them or a request that has `tools`, in any vendor's form, or an array of names."
+)
+
+
+@click.command()
+@click.argument("prompt", required=False)
+@upstream_options
+@click.option("--config", "file", type=click.Path(path_type=Path), metavar="FILE", help="The configuration.")
+@click.option("--system", metavar="TEXT", help="What the model is told before all else.")
+@click.option("--tools", type=click.File("rb"), metavar="FILE", help=_TOOLS)
+@click.option("--expand", is_flag=True, help="Show calls with all arguments, fixes, and the text they were read from.")
+@click.option("--json", "as_json", is_flag=True, help="Say the answer to a prompt in one JSON object.")
+@color_option
+def chat(  # noqa: PLR0913 - one for each option
+    *,
+    prompt: str | None,
+    file: Path | None,
+    system: str | None,
+    tools: IO[bytes] | None,
+    expand: bool,
+    as_json: bool,
+    **said: str | None,
+) -> None:
+    r"""Talk with a model, and see its tool calls.
+
+    With a PROMPT (or with - or nothing, when text is piped in) it asks once and ends. Without one it is a
+    conversation: Ctrl-C stops an answer, Ctrl-D ends.
+
+    Calls are shown, not run. In a conversation you say what the tool returns; an empty line cancels the call. The
+    answer goes to standard output; reasoning, and how the answer was got, to standard error.
+
+    \b
+    Examples:
+      toolspeak chat
+      toolspeak chat "Why is the sky blue?" --model qwen2.5-coder
+      toolspeak chat --tools tools.json --mode force "Is it cold in Oslo?"
+      git diff | toolspeak chat --system "Write a commit message."
+    """
+    asked = _prompt(prompt)
+    if asked is None and as_json:
+        raise click.UsageError("--json needs a PROMPT.")
+    # The client is loaded only here: `--help` must not pay for it.
+    from toolspeak.cli._chatting import Chat  # noqa: PLC0415
+    from toolspeak.cli._tool_file import tools_in  # noqa: PLC0415
+
+    given = tools_in(tools.read(), tools.name) if tools is not None else ()
+    talk = Chat(configured(file, said), given, system, Paint.here(), expand)
+    if asked is None:
+        talk.converse()
+    elif as_json:
+        click.echo(talk.json(asked))
+    else:
+        talk.once(asked)
+
+
+def _prompt(said: str | None) -> str | None:
+    """Return what is asked; None is a conversation."""
+    if said is None and sys.stdin.isatty():
+        return None
+    text = _piped() if said in (None, "-") else said.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    if not text.strip():
+        raise click.UsageError("The prompt is empty.")
+    return text
+
+
+def _piped() -> str:
+    body = sys.stdin.buffer.read(LARGEST + 1)
+    if len(body) > LARGEST:
+        raise click.UsageError(f"The prompt is longer than {LARGEST} bytes.")
+    return body.decode("utf-8", "replace")
