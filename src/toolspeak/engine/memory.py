@@ -5,6 +5,7 @@ Clients send the history again each turn. Its beginning does not change, so it n
 
 from collections.abc import Iterable
 from hashlib import sha256
+from typing import Final
 
 from toolspeak.errors import BadJson
 from toolspeak.ir.json import Json, JsonObject
@@ -12,6 +13,9 @@ from toolspeak.ir.message import Call, Message, Role, Text
 from toolspeak.ir.request import Request
 from toolspeak.ir.tool import Tool
 from toolspeak.text.strict import parse
+from toolspeak.toolset.memo import Memo
+
+_OFFERED: Final[Memo[tuple[Tool, ...]]] = Memo()
 
 
 def memory_key(request: Request, tenant: str = "") -> str:
@@ -26,7 +30,15 @@ def memory_key(request: Request, tenant: str = "") -> str:
 
 def known_tools(request: Request, remembered: Iterable[Tool] = ()) -> tuple[Tool, ...]:
     """Return the tools that the model may call: the request's, else the remembered ones, else those it has called."""
-    return _allowed(request.offered() or tuple(remembered) or inferred_tools(request), request.choice.allowed)
+    return _allowed(_offered(request) or tuple(remembered) or inferred_tools(request), request.choice.allowed)
+
+
+def _offered(request: Request) -> tuple[Tool, ...]:
+    """Return the same tuple for the same tools, also where some are deferred: others remember things by it."""
+    if not any(tool.deferred for tool in request.tools):
+        return request.tools
+    referred = request.referred()
+    return _OFFERED.find(request.tools, referred) or _OFFERED.keep(request.tools, request.offered(), referred)
 
 
 def inferred_tools(request: Request) -> tuple[Tool, ...]:

@@ -47,28 +47,39 @@ def writer_of(dialect: Dialect) -> Writer:
 
 
 @dataclass(frozen=True)
+class Taught:
+    """The tools as a prompt names them, with the answer tool if the plan has one, and the contract about them."""
+
+    tools: ToolSet
+    contract: str
+
+
+@dataclass(frozen=True)
 class Prompt:
     """Writes the requests of one emulated turn."""
 
     plan: Plan
     dialect: Dialect
-    tools: ToolSet
-    """With the answer tool, if the plan has one."""
+    taught: Taught
     guard: Guard
 
     def inline(self, request: Request) -> Request:
         """Write the request whose answer has text or calls (INL-1)."""
         system, rest = _split(request.messages)
-        words = (*system, self._contract(), *self._answer_form(request))
+        words = (*system, self.taught.contract, *self._answer_form(request))
         first = Message(Role.SYSTEM, (Text(_joined(words)),))
-        shown = example_messages(self.tools, writer_of(self.dialect)) if self.plan.few_shot and self.tools else ()
+        shown = (
+            example_messages(self.taught.tools, writer_of(self.dialect))
+            if self.plan.few_shot and self.taught.tools
+            else ()
+        )
         return self._plain(request, (first, *shown, *_merged((*self._history(rest), *_asked(request)))))
 
     def decision(self, request: Request) -> Request:
         """Write the request that only decides which tools to call (DEC-1)."""
         system, rest = _split(request.messages)
         kept = system if self.plan.keep_system else ()
-        first = Message(Role.SYSTEM, (Text(_joined((*kept, self._contract(), *_choice_words(request)))),))
+        first = Message(Role.SYSTEM, (Text(_joined((*kept, self.taught.contract, *_choice_words(request)))),))
         history = _merged(self._history(rest)) if self.plan.keep_system else self._bare(rest)
         return self._plain(request, (first, *history))
 
@@ -86,9 +97,6 @@ class Prompt:
     def frame(self, result: Result) -> str:
         """Write a result in the dialect's frame."""
         return writer_of(self.dialect).write_result(self.guard.result(result))
-
-    def _contract(self) -> str:
-        return writer_of(self.dialect).teach(self.tools)
 
     def _answer_form(self, request: Request) -> tuple[str, ...]:
         """Say in words what the answer must look like: a constraint on all text would forbid calls (CHK-8)."""
@@ -119,7 +127,7 @@ class Prompt:
         """Write what the assistant said and called; what it thought stays its own."""
         said = "".join(part.text for part in parts if isinstance(part, Text))
         calls = [self.guard.call(part) for part in parts if isinstance(part, Call)]
-        written = writer_of(self.dialect).write_calls(calls, self.tools) if calls else ""
+        written = writer_of(self.dialect).write_calls(calls, self.taught.tools) if calls else ""
         text = "\n\n".join(filter(str.strip, (said, written)))
         if text:
             yield Message(Role.ASSISTANT, (Text(text),))

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
-from toolspeak.dialects import NativeCalls, ReadOptions, load
+from toolspeak.dialects import Dialect, NativeCalls, ReadOptions, load
 from toolspeak.engine.answer import ANSWER, offered_name
 from toolspeak.engine.answered import NOTHING_ANSWERED, answered_calls
 from toolspeak.engine.compact import compacted
@@ -12,16 +12,18 @@ from toolspeak.engine.decision import calls_in, decision_in
 from toolspeak.engine.guard import Echo, Guard
 from toolspeak.engine.memory import known_tools
 from toolspeak.engine.plan import Plan, Release
-from toolspeak.engine.prompt import Prompt, dialect_of, guarded_tools, untrusted_texts
+from toolspeak.engine.prompt import Prompt, Taught, dialect_of, guarded_tools, untrusted_texts, writer_of
 from toolspeak.engine.reading import Reading, Reads
 from toolspeak.engine.stops import StopText
 from toolspeak.engine.trouble import must_call
 from toolspeak.ir.message import Call
 from toolspeak.ir.request import Request
 from toolspeak.ir.tool import ChoiceMode, Tool
+from toolspeak.toolset.memo import Memo
 from toolspeak.toolset.toolset import ToolSet
 
 MOST_CALLS: Final = 128
+_TAUGHT: Final[Memo[Taught]] = Memo()
 
 
 class Readings:
@@ -42,14 +44,25 @@ class Readings:
 
     def prompt(self) -> Prompt:
         """Return what writes the emulated requests."""
-        dialect = dialect_of(self._plan)
-        guard = Guard(dialect, self._plan.key)
-        tools = compacted(guarded_tools(self.tools, guard), self._plan.context_tokens)
-        return Prompt(self._plan, dialect, ToolSet.of((*tools, *self._answer_tool)), guard)
+        plan, dialect = self._plan, dialect_of(self._plan)
+        guard = Guard(dialect, plan.key)
+        return Prompt(plan, dialect, self._taught(dialect, guard), guard)
+
+    def _taught(self, dialect: Dialect, guard: Guard) -> Taught:
+        """Make the tools fit for a prompt, and write the contract: once for all requests with the same tools."""
+        plan = self._plan
+        more = (dialect.name, plan.key, plan.context_tokens, *(tool.name for tool in self._answer_tool))
+        known = _TAUGHT.find(self.tools, more)
+        if known is not None:
+            return known
+        tools = compacted(guarded_tools(self.tools, guard), plan.context_tokens)
+        compiled = ToolSet.of((*tools, *self._answer_tool))
+        taught = Taught(compiled, writer_of(dialect).teach(compiled))
+        return _TAUGHT.keep(self.tools, taught, more) if compiled.shared else taught
 
     def emulated(self, prompt: Prompt) -> Reading:
         """Return what reads an emulated answer."""
-        compiled = ToolSet.of((*self.tools, *self._answer_tool))
+        compiled = ToolSet.of((*self.tools, *self._answer_tool) if self._answer_tool else self.tools)
         reader = prompt.dialect.reader(compiled, self._ids, self._options())
         stops = StopText(self._request.sampling.stop)
         answer = self._answer_tool[0].name if self._answer_tool else ""
@@ -74,7 +87,7 @@ class Readings:
         """Return what a native answer may call: deferred tools too, which its server may have shown by itself."""
         allowed = self._request.choice.allowed
         tools = self._request.tools or self.tools
-        return tuple(tool for tool in tools if not allowed or tool.name in allowed)
+        return tuple(tool for tool in tools if tool.name in allowed) if allowed else tools
 
     @property
     def _most(self) -> int:

@@ -43,12 +43,16 @@ class Request:
         """Return the tools that the model may know: all but the deferred ones that no result has referred to."""
         if not any(tool.deferred for tool in self.tools):
             return self.tools
-        referred = {
+        referred = self.referred()
+        return tuple(tool for tool in self.tools if not tool.deferred or tool.name in referred)
+
+    def referred(self) -> frozenset[str]:
+        """Return the names to which results have referred."""
+        return frozenset(
             piece.name
             for message in self.messages
             for part in message.parts
             if isinstance(part, Result)
             for piece in part.content
             if isinstance(piece, ToolReference)
-        }
-        return tuple(tool for tool in self.tools if not tool.deferred or tool.name in referred)
+        )

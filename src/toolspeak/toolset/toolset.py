@@ -17,6 +17,7 @@ from toolspeak.ir.tool import Tool
 from toolspeak.text.coerce import Coerced, Coercer
 from toolspeak.text.schema import SchemaProblem, Validator, compile_schema, has_floats
 from toolspeak.text.strict import dump
+from toolspeak.toolset.memo import Memo
 from toolspeak.toolset.names import Match, NameIndex, find
 
 MOST_TOOLS: Final = 512
@@ -88,6 +89,9 @@ def _one_schema(schemas: list[Json]) -> JsonObject:
 class ToolSet:
     """The tools of one request. It does not change, and may be shared between requests with the same tools."""
 
+    shared = False
+    """It is small enough to be remembered."""
+
     def __init__(self, entries: Iterable[_Entry] = ()) -> None:
         """Use `compile_tools` or `ToolSet.of`."""
         self._entries = {entry.tool.name: entry for entry in entries}
@@ -96,11 +100,13 @@ class ToolSet:
     @staticmethod
     def of(tools: Sequence[Tool]) -> "ToolSet":
         """Compile the tools, or take what was compiled for the same ones: agents send them again every turn."""
-        try:
-            text = dump([[tool.name, tool.description, tool.parameters, tool.strict] for tool in tools])
-        except BadJson:
-            return compile_tools(tools)  # which says what is wrong
-        return compile_tools(tools) if len(text) > _LARGEST_CACHED else _cached(_Key(text, tuple(tools)))
+        if not isinstance(tools, tuple):
+            return _of(tools)
+        known = _KNOWN.find(tools)
+        if known is not None:
+            return known
+        made = _of(tools)
+        return _KNOWN.keep(tools, made) if made.shared else made
 
     def __bool__(self) -> bool:
         return bool(self._entries)
@@ -227,6 +233,20 @@ class _Key:
     tools: tuple[Tool, ...] = field(compare=False)
 
 
+_KNOWN: Final[Memo[ToolSet]] = Memo(_MOST_CACHED)
+
+
+def _of(tools: Sequence[Tool]) -> ToolSet:
+    """Compile tools that are not known by their tuple; equal ones may have been compiled before."""
+    try:
+        text = dump([[tool.name, tool.description, tool.parameters, tool.strict] for tool in tools])
+    except BadJson:
+        return compile_tools(tools)  # which says what is wrong
+    return compile_tools(tools) if len(text) > _LARGEST_CACHED else _cached(_Key(text, tuple(tools)))
+
+
 @lru_cache(maxsize=_MOST_CACHED)
 def _cached(key: _Key) -> ToolSet:
-    return compile_tools(key.tools)
+    compiled = compile_tools(key.tools)
+    compiled.shared = True
+    return compiled

@@ -1,16 +1,22 @@
 """Tools of a request, as all wires need them: by name, by kind, and made from what vendors write."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
-from typing import Final, Protocol
+from typing import Final, Protocol, cast
 
-from toolspeak.ir.json import JsonObject
+import msgspec
+
+from toolspeak.ir.json import Json, JsonObject
 from toolspeak.ir.tool import Grammar, Tool, ToolKind
+from toolspeak.toolset.memo import Memo
 from toolspeak.wires._arguments import FREE_FORM
+from toolspeak.wires._body import dump
 
 CACHED_TOOL_SETS = 128
 CACHED_BYTES = 256 * 1024
 """Larger tool sets are read anew each time, so that the cache is bounded in bytes too."""
+
+_WRITTEN: Final[Memo[msgspec.Raw]] = Memo(CACHED_TOOL_SETS)
 
 
 class ReadTools(Protocol):
@@ -29,6 +35,16 @@ def cached(read: ReadTools) -> ReadTools:
         return remembered(raw) if len(raw) <= CACHED_BYTES else read(raw)
 
     return read_tools
+
+
+def written_once(tools: tuple[Tool, ...], wire: str, write: Callable[[], list[Json]]) -> Json:
+    """Return the tools as JSON that is written already, for a body that is to be dumped."""
+    known = _WRITTEN.find(tools, wire)
+    if known is None:
+        known = msgspec.Raw(dump(write()))
+        if len(known) <= CACHED_BYTES:
+            _WRITTEN.keep(tools, known, wire)
+    return cast("Json", known)
 
 
 def free_form_parameters(grammar: Grammar | None) -> JsonObject:

@@ -15,6 +15,7 @@ from toolspeak.wires._ids import with_ids
 from toolspeak.wires._images import to_url
 from toolspeak.wires._loose import inner, listed, mapped
 from toolspeak.wires._names import Names
+from toolspeak.wires._tools import written_once
 from toolspeak.wires._vendor import foreign, is_own, own
 from toolspeak.wires._wire import Outgoing
 from toolspeak.wires.openai_chat.words import LONGEST_NAME, NAME
@@ -83,11 +84,13 @@ def _streaming(request: Request, options: Json) -> JsonObject:
 def _tools(request: Request, names: Names, hosted: Json) -> JsonObject:
     same_wire = NAME in request.extra
     allowed = () if same_wire else request.choice.allowed
-    tools: list[Json] = [_tool(tool, names) for tool in request.offered() if not allowed or tool.name in allowed]
-    tools += listed(hosted)
-    if not tools:
-        return {}
-    return {"tools": tools, **_choice(request, names, same_wire=same_wire)}
+    offered = request.offered()
+    if offered is request.tools and offered and not allowed and not listed(hosted):
+        tools = written_once(offered, NAME, lambda: [_tool(tool, names) for tool in offered])
+        return {"tools": tools, **_choice(request, names, same_wire=same_wire)}
+    some: list[Json] = [_tool(tool, names) for tool in offered if not allowed or tool.name in allowed]
+    some += listed(hosted)
+    return {"tools": some, **_choice(request, names, same_wire=same_wire)} if some else {}
 
 
 def _tool(tool: Tool, names: Names) -> JsonObject:
