@@ -39,7 +39,7 @@ _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _OURS = ("connection", "content-encoding", "content-length", "content-type", "host", "transfer-encoding")
 """Headers that the wire and the HTTP client write."""
-_SYNTAX = re.compile(r"(.*) \(at line (\d+), column \d+\)", re.DOTALL)
+_SYNTAX = re.compile(r"(.*) \(at (?:line (\d+), column \d+|end of document)\)", re.DOTALL)
 
 
 def load(path: str | Path | None, environ: Mapping[str, str], options: Options = NO_OPTIONS) -> Config:
@@ -65,8 +65,7 @@ def parse(text: str, name: str, environ: Mapping[str, str], mode: int = 0) -> Co
     try:
         document, lines = tomllib.loads(text), find_lines(text)
     except tomllib.TOMLDecodeError as error:
-        found = _SYNTAX.fullmatch(str(error))
-        raise BadConfig(f"{name}:{found[2]}: {found[1]}" if found else f"{name}: {error}") from None
+        raise BadConfig(_syntax_error(name, text, str(error))) from None
     except RecursionError:
         raise BadConfig(f"{name}: is nested too deeply") from None
     problems = Problems(name, lines)
@@ -78,6 +77,15 @@ def parse(text: str, name: str, environ: Mapping[str, str], mode: int = 0) -> Co
         doubt = f"{name}: holds keys, and other users may open it (mode {stat.S_IMODE(mode):o}): chmod 600 {name}"
         return replace(config, warnings=(doubt,))
     return config
+
+
+def _syntax_error(name: str, text: str, error: str) -> str:
+    """Put the line, which tomllib says at the end, where all our messages have it."""
+    found = _SYNTAX.fullmatch(error)
+    if found is None:
+        return f"{name}: {error}"
+    line: str | int = found[2] or text.rstrip().count("\n") + 1
+    return f"{name}:{line}: {found[1]}"
 
 
 def _read(file: Path, environ: Mapping[str, str]) -> Config:

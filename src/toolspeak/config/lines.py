@@ -112,7 +112,7 @@ class _Scanner:
                 self._inline(path)
             case _:
                 found = _STRING.match(self._text, self._at) or _BARE.match(self._text, self._at)
-                self._at = found.end() if found else len(self._text)
+                self._at = max(found.end() if found else 0, self._at + 1)  # goes on, even in what is no TOML
 
     def _array(self, path: Path) -> None:
         self._at += 1

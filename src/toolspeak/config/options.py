@@ -83,9 +83,9 @@ def _problems(options: Options) -> Iterator[tuple[str, str]]:
         "wire": _among(wires.names),
         "preset": _among(upstreams.names),
         "dialect": _among(dialects.names),
-        "mode": _among(lambda: [*Mode]),
-        "strategy": _among(lambda: [*Strategy]),
-        "release": _among(lambda: [*Release]),
+        "mode": _among(lambda: [each.value for each in Mode]),
+        "strategy": _among(lambda: [each.value for each in Strategy]),
+        "release": _among(lambda: [each.value for each in Release]),
     }
     for name, check in checks.items():
         value: str | None = getattr(options, name)

@@ -9,9 +9,11 @@ from typing import Any, TypeVar
 from toolspeak import dialects
 from toolspeak.config.addresses import host_name_problem, host_problem, origin_problem
 from toolspeak.config.environment import key_in
+from toolspeak.config.problems import not_one_of
 from toolspeak.config.shape import Key, Limits, Server
 from toolspeak.config.table import Table, secret_problem
 from toolspeak.engine.plan import Mode, Release, Settings, Strategy
+from toolspeak.errors import UnknownName
 from toolspeak.facts.model import ModelFacts, Support
 from toolspeak.ir.quirks import IdForm, Quirks
 from toolspeak.runtime.transport import Waits
@@ -60,7 +62,7 @@ def read_settings(table: Table) -> Settings:
         mode=table.choice("mode", Mode),
         chat=table.flag("chat"),
         strategy=table.choice("strategy", Strategy),
-        dialect=table.one_of("dialect", dialects.names()),
+        dialect=table.text("dialect", _dialect_problem),
         release=table.choice("release", Release),
         retries=table.integer("retries", 0, MOST_RETRIES),
         rescue=table.flag("rescue"),
@@ -76,7 +78,7 @@ def read_facts(table: Table, known: ModelFacts) -> ModelFacts:
     return changed(
         known,
         tools=table.choice("support", Support),
-        dialect=inner.one_of("dialect", dialects.names()),
+        dialect=inner.text("dialect", _dialect_problem),
         decides=inner.flag("decides"),
         calls_in_reasoning=inner.flag("calls_in_reasoning"),
         starts_in_reasoning=inner.flag("starts_in_reasoning"),
@@ -127,6 +129,15 @@ def digest_of(key: str) -> bytes:
 def changed(value: Value, **said: Any) -> Value:  # noqa: ANN401 # the fields of five dataclasses
     """Return the value with what was said."""
     return replace(value, **{name: each for name, each in said.items() if each is not None})
+
+
+def _dialect_problem(name: str) -> str | None:
+    """Look for one dialect: to list them all takes long, and a file may have many models."""
+    try:
+        dialects.load(name)
+    except UnknownName:
+        return not_one_of(name, dialects.names())
+    return None
 
 
 def _tenant_problem(tenant: str) -> str | None:

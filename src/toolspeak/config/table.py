@@ -161,7 +161,8 @@ class Table:
         if value is not None and not isinstance(value, list):
             self.bad(name, f"{shown(value)} is not an array of tables: write [[{name}]]")
         rows = value if isinstance(value, list) else []
-        return [self._opened(each, (*self.path, name, index)) for index, each in enumerate(rows)]
+        opened = [(each, self._opened(each, (*self.path, name, index))) for index, each in enumerate(rows)]
+        return [table for each, table in opened if isinstance(each, dict)]
 
     def _opened(self, value: Toml, path: Path) -> "Table":
         if not isinstance(value, dict):

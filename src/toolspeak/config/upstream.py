@@ -69,8 +69,14 @@ def with_wire(upstream: Upstream, wire: str) -> Upstream:
     """Speak another wire, with the headers that are usual there."""
     if wire == upstream.wire:
         return upstream
-    home = upstreams.load(wire if wire in upstreams.names() else ANY)
-    return replace(upstream, wire=wire, auth=home.auth, headers=merged(home.headers, upstream.headers))
+    old, new = _home(upstream.wire), _home(wire)
+    kept = tuple(header for header in upstream.headers if header not in old.headers)
+    return replace(upstream, wire=wire, auth=new.auth, headers=merged(new.headers, kept))
+
+
+def _home(wire: str) -> Preset:
+    """Return the vendor of a wire, whose headers are usual there."""
+    return upstreams.load(wire if wire in upstreams.names() else ANY)
 
 
 def merged(headers: Headers, others: Headers) -> Headers:

@@ -1,0 +1,429 @@
+"""The file: what it says is heard, and what is wrong with it is said, all at once, with its line and without keys."""
+
+import os
+import re
+from dataclasses import fields
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from toolspeak import config
+from toolspeak.config.file import parse
+from toolspeak.config.shape import Config, Key, Limits, Model, Server, Upstream
+from toolspeak.engine.plan import Mode, Release, Settings, Strategy
+from toolspeak.errors import BadConfig
+from toolspeak.facts.model import ModelFacts, Support
+from toolspeak.ir.quirks import IdForm, Quirks
+from toolspeak.runtime.transport import Waits
+from toolspeak.upstreams import Auth
+
+PAGE = Path(__file__).parents[3] / "docs" / "configuration.md"
+EXAMPLE = re.findall(r"```toml\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)[0]
+ENVIRON = {"BOX_KEY": "box-secret", "ANNA_KEY": "anna-secret", "GROQ_API_KEY": "groq-secret"}
+CANARY = "sk-canary-5f3e2d1c"
+
+
+def read(text: str, **environ: str) -> Config:
+    return parse(text, "t.toml", environ)
+
+
+def problems(text: str, **environ: str) -> list[str]:
+    with pytest.raises(BadConfig) as caught:
+        read(text, **environ)
+    assert str(caught.value) == "\n".join(caught.value.problems)
+    return list(caught.value.problems)
+
+
+# ---------------------------------------------------------------- what is heard
+
+
+def test_the_example_of_the_page_says_all_of_it() -> None:
+    box, groq = (upstream.name for upstream in reversed(parse(EXAMPLE, "t.toml", ENVIRON).upstreams))
+    assert parse(EXAMPLE, "t.toml", ENVIRON) == Config(
+        server=Server(hosts=("tools.example.com",), origins=("https://chat.example.com",)),
+        limits=Limits(),
+        settings=Settings(Mode.AUTO, False, Strategy.INLINE, "fenced", Release.CHECKED, 2, True, True, False, False),
+        upstreams=(
+            Upstream(
+                groq,
+                "https://api.groq.com/openai/v1",
+                key="groq-secret",
+                facts=ModelFacts(quirks=Quirks(reasoning_history=False)),
+            ),
+            Upstream(
+                box,
+                "https://box.example.com/v1",
+                key="box-secret",
+                headers=(("x-team", "tools"),),
+                facts=ModelFacts(Support.LEAKS, "hermes", context_tokens=32768),
+                settings=Settings(retries=1),
+            ),
+        ),
+        models=(
+            Model("fast", "groq", "llama-3.3-70b-versatile"),
+            Model(
+                "gpt-5.5",
+                "box",
+                "qwen3-coder",
+                Settings(Mode.FORCE, dialect="qwen_xml"),
+                ModelFacts(Support.NONE, "hermes", context_tokens=32768),
+            ),
+        ),
+        default="fast",
+        keys=(
+            Key("anna", sha256(b"anna-secret").digest(), ("fast", "box:*"), 60, 4),
+            Key("build", sha256(b"test").digest()),
+        ),
+    )
+
+
+@pytest.mark.parametrize("kind", [Server, Limits, Settings, Waits, ModelFacts, Quirks, Upstream, Model, Key])
+def test_the_example_leaves_no_field_out(kind: type) -> None:
+    other_words = {"name", "digest", "facts", "settings", "tools", "quirks", "key"}
+    said = {match[1] for match in re.finditer(r"^(\w+) = ", EXAMPLE, re.MULTILINE)}
+    said |= {match[1] for match in re.finditer(r"^\[\S*?(\w+)\]", EXAMPLE, re.MULTILINE)}
+    assert {field.name for field in fields(kind)} - other_words <= said
+
+
+def test_the_messages_of_the_page_are_those_that_come() -> None:
+    text = """
+[upstreams.box]
+url = "http://127.0.0.1:9/v1"
+
+
+[upstreams.groq]
+wire = "opnai_chat"
+
+api_key = "x"
+
+[models.fast]
+upstream = "grog"
+"""
+    shown = re.findall(r"```\n(toolspeak\.toml:.*?)\n```", PAGE.read_text(encoding="utf-8"), re.DOTALL)[0]
+    with pytest.raises(BadConfig) as caught:
+        parse(text, "toolspeak.toml", {})
+    assert str(caught.value) == shown
+
+
+def test_an_empty_file_says_nothing() -> None:
+    assert read("") == Config()
+
+
+def test_the_name_of_a_preset_is_enough() -> None:
+    (groq,) = read("[upstreams.groq]", GROQ_API_KEY="g\n").upstreams
+    assert (groq.url, groq.wire, groq.key) == ("https://api.groq.com/openai/v1", "openai_chat", "g")
+
+
+def test_a_preset_may_have_another_name_and_place() -> None:
+    (mine,) = read('[upstreams.mine]\npreset = "mistral"\nurl = "http://127.0.0.1:1/v1/"\n').upstreams
+    assert (mine.name, mine.url, mine.facts.quirks.ids) == ("mine", "http://127.0.0.1:1/v1", IdForm.MISTRAL)
+
+
+def test_the_key_of_a_vendor_goes_to_that_vendor_only() -> None:
+    """SAFE-6."""
+    (mine,) = read('[upstreams.openai]\nurl = "https://proxy.example.com/v1"', OPENAI_API_KEY="vendor").upstreams
+    assert mine.key == ""
+    text = '[upstreams.openai]\nurl = "https://proxy.example.com/v1"\nkey_env = "OPENAI_API_KEY"'
+    assert read(text, OPENAI_API_KEY="vendor").upstreams[0].key == "vendor"
+
+
+def test_another_wire_brings_its_headers() -> None:
+    (box,) = read('[upstreams.box]\nurl = "http://127.0.0.1:1/v1"\nwire = "anthropic"').upstreams
+    assert (box.wire, box.auth) == ("anthropic", Auth.X_API_KEY)
+    assert box.headers == (("anthropic-version", "2023-06-01"),)
+    assert box.facts.tools is Support.UNKNOWN
+
+
+def test_what_is_said_of_headers_is_heard_before_the_preset() -> None:
+    text = '[upstreams.anthropic]\nauth = "bearer"\nheaders = { Anthropic-Version = "2099-01-01", a = "b" }'
+    (upstream,) = read(text).upstreams
+    assert upstream.auth is Auth.BEARER
+    assert upstream.headers == (("anthropic-version", "2099-01-01"), ("a", "b"))
+
+
+def test_settings_stand_at_three_places_mode1() -> None:
+    text = """
+[tools]
+mode = "off"
+[upstreams.groq.tools]
+mode = "force"
+[models.a.tools]
+mode = "fallback"
+"""
+    found = read(text)
+    assert found.settings.mode is Mode.OFF
+    assert found.upstreams[0].settings.mode is Mode.FORCE
+    assert found.models == (Model("a", "groq", settings=Settings(Mode.FALLBACK)),)
+
+
+def test_every_setting_can_be_written() -> None:
+    """MODE-1; `key` is made for each conversation (SAFE-4)."""
+    text = """
+[tools]
+mode = "force"
+chat = true
+strategy = "decision"
+dialect = "hermes"
+release = "eager"
+retries = 0
+rescue = false
+keep_system = false
+few_shot = true
+answer_tool = true
+"""
+    said = read(text).settings
+    assert {field.name for field in fields(said) if getattr(said, field.name) is None} == {"key"}
+    assert said == Settings(Mode.FORCE, True, Strategy.DECISION, "hermes", Release.EAGER, 0, False, False, True, True)
+
+
+def test_a_default_may_say_its_upstream() -> None:
+    assert read('default = "groq:llama"\n[upstreams.groq]\n[upstreams.ollama]').default == "groq:llama"
+    assert read('default = "llama"\n[upstreams.groq]').default == "llama"
+
+
+# ---------------------------------------------------------------- what is wrong
+
+WRONG = [
+    ("port = 1", "1: port: is no field here; there are default, keys, limits, models, server, tools, upstreams"),
+    ("[servr]", "1: servr: is no field here; did you mean 'server'?"),
+    ("server = 3", "1: server: 3 is not a table"),
+    ("[server]\nport = 70000", "2: server.port: 70000 is not an integer from 0 to 65535"),
+    ("[server]\nport = true", "2: server.port: true is not an integer from 0 to 65535"),
+    ("[server]\nport = 1.5", "2: server.port: 1.5 is not an integer from 0 to 65535"),
+    ("[server]\nhost = ''", "2: server.host: '' is not a string with something in it"),
+    ("[server]\nhost = 'a/b'", "2: server.host: 'a/b' is not an address such as 127.0.0.1, ::1 or localhost"),
+    ("[server]\nhosts = 'a'", "2: server.hosts: 'a' is not an array of strings"),
+    (
+        "[server]\nhosts = ['a',\n'b:80']",
+        "3: server.hosts[1]: 'b:80' is not a host such as tools.example.com, without a port",
+    ),
+    (
+        "[server]\norigins = ['*']",
+        "2: server.origins[0]: '*' is not an origin such as https://chat.example.com",
+    ),
+    ("[server]\nkeep_alive = 0", "2: server.keep_alive: 0 is not a number of seconds above 0"),
+    ("[server]\nkeep_alive = inf", "2: server.keep_alive: inf is not a number of seconds above 0"),
+    ("[server]\nkeep_alive = nan", "2: server.keep_alive: nan is not a number of seconds above 0"),
+    ("[limits]\nconcurrent = 0", "2: limits.concurrent: 0 is not an integer of at least 1"),
+    ("[tools]\nchat = 1", "2: tools.chat: 1 is not true or false"),
+    (
+        "[tools]\nmode = 'forced'",
+        "2: tools.mode: 'forced' is not one of off, fallback, force, auto; did you mean 'force'?",
+    ),
+    ("[tools]\nmode = 2020-01-02", "2: tools.mode: 2020-01-02 is not a string with something in it"),
+    ("[tools]\nretries = 11", "2: tools.retries: 11 is not an integer from 0 to 10"),
+    ("[upstreams.box]\nurl = 'box'", "2: upstreams.box.url: 'box' is not a URL such as http://127.0.0.1:8080/v1 or"),
+    ("[upstreams.compatible]", "1: upstreams.compatible.url: is missing: this preset has none"),
+    ("[upstreams.a]\npreset = 'compatible'", "1: upstreams.a.url: is missing: this preset has none"),
+    ("[upstreams.a]\npreset = 'olama'", "2: upstreams.a.preset: 'olama' is not one of anthropic, "),
+    ("[upstreams.'a b']\npreset = 'groq'", '1: upstreams."a b": an upstream\'s name is letters, digits and . _ -'),
+    ("[upstreams.groq]\nkey = 'a'\nkey_env = 'A'", "2: upstreams.groq.key: stands beside key_env: say one of the two"),
+    ("[upstreams.groq]\nkey_env = 'NOPE'", "2: upstreams.groq.key_env: the environment variable NOPE is not set"),
+    ("[upstreams.groq]\nkey_env = 'ODD'", "2: upstreams.groq.key_env: the environment variable ODD is not a string of"),
+    ("[upstreams.groq.headers]\nhost = 'a'", "2: upstreams.groq.headers.host: is a header that is written for each"),
+    ("[upstreams.groq.headers]\n'a b' = 'a'", '2: upstreams.groq.headers."a b": is not the name of a header'),
+    (
+        "[upstreams.groq]\nsupport = 'yes'",
+        "2: upstreams.groq.support: 'yes' is not one of native, none, leaks, unknown",
+    ),
+    ("[upstreams.groq.facts]\ndialect = 'hermess'", "2: upstreams.groq.facts.dialect: 'hermess' is not one of"),
+    ("[upstreams.groq.quirks]\nids = 'nine'", "2: upstreams.groq.quirks.ids: 'nine' is not one of any, mistral, kimi"),
+    ("[upstreams.groq]\nbase_url = 'x'", "2: upstreams.groq.base_url: is no field here; did you mean 'url'?"),
+    ("[models.a]", "1: models.a.upstream: is missing: whose model it is"),
+    (
+        "[models.a]\nupstream = 'groq'",
+        "2: models.a.upstream: 'groq' is a preset, but no upstream yet: add [upstreams.groq]",
+    ),
+    ("[models.a]\nupstream = 'x'", "2: models.a.upstream: 'x' is no upstream: there is no [upstreams.x]"),
+    ("[models.a.quirks]\nids = 'any'\n[upstreams.groq]", "1: models.a.quirks: is no field here; there are"),
+    (
+        "default = 'a'\n[upstreams.groq]\n[upstreams.ollama]",
+        "1: default: 'a' is none of [models], and does not say its upstream, such as 'groq:a'",
+    ),
+    ("keys = 1", "1: keys: 1 is not an array of tables: write [[keys]]"),
+    ("keys = [1]", "1: keys[0]: 1 is not a table"),
+    ("[[keys]]\nkey = 'a'", "1: keys[0].tenant: is missing: whose key it is"),
+    ("[[keys]]\ntenant = 'a'", "1: keys[0].key: is missing: say key, key_env or sha256"),
+    ("[[keys]]\ntenant = 'a b'\nkey = 'k'", "2: keys[0].tenant: 'a b' is not 1 to 64 letters, digits and . _ @ -"),
+    ("[[keys]]\ntenant = 'a'\nsha256 = 'ab'", "3: keys[0].sha256: is not the SHA-256 of a key: 64 hexadecimal digits"),
+    ("[[keys]]\ntenant = 'a'\nkey = 'k'\nsha256 = 'ab'", "3: keys[0].key: stands beside sha256: say one of the two"),
+    (
+        "[[keys]]\ntenant = 'a'\nkey = 'k'\n[[keys]]\ntenant = 'b'\nkey = 'k'",
+        "5: keys[1].tenant: has the same key as 'a'",
+    ),
+    ("a = ", "1: Invalid value"),
+    ("\n\na b", "3: Expected '=' after a key in a key/value pair"),
+]
+
+
+@pytest.mark.parametrize(("text", "message"), WRONG, ids=[message for _, message in WRONG])
+def test_what_is_wrong_is_said_with_its_line(text: str, message: str) -> None:
+    found = problems(text, ODD="a\x01b")
+    assert any(problem.startswith(f"t.toml:{message}") for problem in found), found
+
+
+@pytest.mark.parametrize("text", [text for text, _ in WRONG if "key = 'k'\nsha256" not in text])
+def test_one_mistake_is_said_once(text: str) -> None:
+    assert len(problems(text, ODD="a\x01b", A="b")) == 1
+
+
+def test_all_mistakes_are_said_at_once_in_the_order_of_the_file() -> None:
+    text = """
+default = 1
+[server]
+port = -1
+nope = 1
+[upstreams.grok]
+[models.a]
+upstream = "grog"
+[[keys]]
+"""
+    found = problems(text)
+    assert [problem.split(": ")[1] for problem in found] == [
+        "default",
+        "server.port",
+        "server.nope",
+        "upstreams.grok.url",
+        "models.a.upstream",
+        "keys[0].key",
+        "keys[0].tenant",
+    ]
+    assert "did you mean 'groq'?" in found[3]
+    assert "did you mean 'grok'?" in found[4]
+
+
+def test_a_file_that_is_nested_too_deeply_is_refused() -> None:
+    assert problems("a = " + "[" * 100_000 + "]" * 100_000) == ["t.toml: is nested too deeply"]
+
+
+# ---------------------------------------------------------------- keys are not shown
+
+LEAKS = [
+    "[upstreams.groq]\nkey = ['{}']",
+    "[upstreams.groq]\nkey = '{}\\u0001'".replace("'", '"'),
+    "[upstreams.groq]\nkey_env = '{}'",
+    "[upstreams.groq]\nauth = '{}'",
+    "[upstreams.groq]\nauth = 'Bearer {}'",
+    "[upstreams.groq]\napi_key = '{}'",
+    "[upstreams.groq]\nkey = '{}'\nkey_env = 'NOPE'",
+    "[upstreams.groq.headers]\nhost = '{}'",
+    "[upstreams.groq.headers]\na = ['{}']",
+    "[upstreams.groq]\nurl = 'https://u:{}@h/v1'",
+    "[upstreams.groq]\nurl = 'https:u:{}@h'",
+    "[upstreams.groq]\nurl = 'https://h/v1?key={}'",
+    "[upstreams.groq]\nurl = 'https://h/v1#{}'",
+    "[[keys]]\nkey = '{}'",
+    "[[keys]]\ntenant = 'a'\nkey_env = '{}'",
+    "[[keys]]\ntenant = 'a'\nsha256 = '{}'",
+    "[[keys]]\ntenant = 'a'\nkey = '{}'\n[[keys]]\ntenant = 'b'\nkey = '{}'",
+    "[upstreams.groq]\nkey_env = 'ODD'",
+]
+
+
+@pytest.mark.parametrize("text", LEAKS)
+@pytest.mark.parametrize("canary", [CANARY, CANARY.replace("-", "_")])
+def test_no_message_shows_a_key(text: str, canary: str) -> None:
+    """SAFE-6."""
+    found = "\n".join(problems(text.replace("{}", canary), ODD=f"{canary}\x01"))
+    assert canary not in found
+    assert "t.toml:" in found
+
+
+def test_no_configuration_shows_a_key() -> None:
+    """SAFE-6."""
+    text = f"""
+[upstreams.groq]
+key = "{CANARY}"
+headers = {{ a = "{CANARY}" }}
+[[keys]]
+tenant = "a"
+key = "{CANARY}"
+"""
+    found = read(text)
+    assert found.upstreams[0].key == CANARY
+    assert CANARY not in repr(found)
+    assert sha256(CANARY.encode()).hexdigest() not in repr(found)
+    assert repr(sha256(CANARY.encode()).digest()) not in repr(found)
+
+
+# ---------------------------------------------------------------- which file
+
+
+def written(path: Path, text: str = "default = 'found'", mode: int = 0o600) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(mode)
+    return path
+
+
+def test_the_file_is_the_one_that_is_named(tmp_path: Path) -> None:
+    named = written(tmp_path / "named.toml", "default = 'named'")
+    meant = written(tmp_path / "meant.toml", "default = 'meant'")
+    written(tmp_path / "toolspeak" / "toolspeak.toml", "default = 'xdg'")
+    written(tmp_path / ".config" / "toolspeak" / "toolspeak.toml", "default = 'home'")
+    environ = {"HOME": str(tmp_path)}
+    assert config.load(None, {}).default == ""
+    assert config.load(None, environ).default == "home"
+    environ["XDG_CONFIG_HOME"] = str(tmp_path)
+    assert config.load(None, environ).default == "xdg"
+    environ["TOOLSPEAK_CONFIG"] = str(meant)
+    assert config.load(None, environ).default == "meant"
+    assert config.load(named, environ).default == "named"
+
+
+def test_the_current_folder_is_never_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SAFE-6: a cloned project names no upstreams."""
+    for place in ("toolspeak.toml", ".toolspeak.toml", "toolspeak/toolspeak.toml", ".config/toolspeak/toolspeak.toml"):
+        written(tmp_path / place)
+    monkeypatch.chdir(tmp_path)
+    for environ in ({}, {"HOME": ""}, {"HOME": "."}, {"XDG_CONFIG_HOME": "."}, {"XDG_CONFIG_HOME": ""}):
+        assert config.load(None, environ) == Config()
+    with pytest.raises(BadConfig, match=r"TOOLSPEAK_CONFIG: 'toolspeak.toml' is not an absolute path"):
+        config.load(None, {"TOOLSPEAK_CONFIG": "toolspeak.toml"})
+    assert config.load("toolspeak.toml", {}).default == "found"
+
+
+def test_a_named_file_must_be_there(tmp_path: Path) -> None:
+    for path in (tmp_path / "nope.toml", tmp_path):
+        with pytest.raises(BadConfig, match=r"cannot be read: (No such file|Is a directory)"):
+            config.load(path, {})
+
+
+def test_a_file_must_be_text_of_a_reasonable_size(tmp_path: Path) -> None:
+    file = tmp_path / "t.toml"
+    file.write_bytes(b"# a\n# \xff\n")
+    with pytest.raises(BadConfig, match=r"t\.toml:2: is not UTF-8"):
+        config.load(file, {})
+    file.write_bytes(b"#" * (1 << 20) + b"\n")
+    with pytest.raises(BadConfig, match="is over 1048576 bytes"):
+        config.load(file, {})
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions of this kind are those of POSIX")
+@pytest.mark.parametrize(
+    ("text", "mode", "doubted"),
+    [
+        ("[upstreams.groq]\nkey = 'a'", 0o644, True),
+        ("[upstreams.groq]\nkey = 'a'", 0o640, True),
+        ("[upstreams.groq]\nkey = 'a'", 0o600, False),
+        ("[upstreams.groq]\nheaders = { a = 'b' }", 0o604, True),
+        ("[[keys]]\ntenant = 'a'\nkey = 'a'", 0o644, True),
+        ("[[keys]]\ntenant = 'a'\nkey_env = 'HOME'", 0o644, False),
+        ("[upstreams.groq]\n[models.key]", 0o644, False),
+    ],
+)
+def test_a_file_with_keys_that_others_can_open_is_doubted(tmp_path: Path, text: str, mode: int, doubted: bool) -> None:
+    file = written(tmp_path / "t.toml", text, mode)
+    found = config.doubts(config.load(file, {"HOME": "/", "GROQ_API_KEY": "g"}))
+    assert [
+        doubt.startswith(f"{file}: holds keys, and other users may open it (mode {mode:o})") for doubt in found
+    ] == [True] * doubted
+    assert all("'a'" not in doubt for doubt in found)
+
+
+def test_mistakes_of_the_file_and_of_the_environment_come_together(tmp_path: Path) -> None:
+    file = written(tmp_path / "t.toml", "a = 1")
+    with pytest.raises(BadConfig) as caught:
+        config.load(file, {"TOOLSPEAK_PORT": "x", "TOOLSPEAK_WIRE": "y"})
+    assert len(caught.value.problems) == 3

@@ -1,0 +1,100 @@
+"""What holds for every preset, and that the page says the same."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from toolspeak import upstreams, wires
+from toolspeak.config.addresses import reaches_this_machine_only, url_problem
+from toolspeak.errors import UnknownName
+from toolspeak.ir.message import Message, Role, Text
+from toolspeak.ir.quirks import IdForm
+from toolspeak.ir.request import Request
+from toolspeak.upstreams import Auth
+
+PAGE = Path(__file__).parents[3] / "docs" / "upstreams.md"
+NAMES = upstreams.names()
+REMOTE = [name for name in NAMES if upstreams.load(name).key_env]
+WHERE = {
+    "openai_chat": "/chat/completions",
+    "openai_responses": "/responses",
+    "anthropic": "/v1/messages",
+    "gemini": "/v1beta/models/m:streamGenerateContent?alt=sse",
+    "ollama": "/api/chat",
+}
+"""How the vendors' own paths end."""
+
+
+def test_all_are_there() -> None:
+    local = {"ollama", "llamacpp", "vllm", "lmstudio", "sglang"}
+    vendors = {"openai", "anthropic", "gemini", "deepseek", "mistral", "moonshot"}
+    assert set(NAMES) == local | vendors | {"openrouter", "groq", "together", "cerebras", "compatible"}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_preset_can_be_used(name: str) -> None:
+    preset = upstreams.load(name)
+    assert preset.wire in wires.names()
+    assert preset.title
+    assert (preset.url == "") == (name == "compatible")
+    assert not preset.url.endswith("/")
+    assert preset.url == "" or url_problem(preset.url) is None
+
+
+@pytest.mark.parametrize("name", REMOTE)
+def test_a_remote_preset_is_encrypted_and_has_a_key(name: str) -> None:
+    preset = upstreams.load(name)
+    assert preset.url.startswith("https://")
+    assert re.fullmatch(r"[A-Z]+_API_KEY", preset.key_env)
+    assert preset.auth is not Auth.NONE
+    assert not preset.local
+
+
+@pytest.mark.parametrize("name", sorted({*NAMES} - {*REMOTE, "compatible"}))
+def test_a_local_preset_is_on_this_machine(name: str) -> None:
+    preset = upstreams.load(name)
+    assert preset.local
+    assert reaches_this_machine_only(preset.url)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "compatible"])
+def test_the_url_and_the_path_of_the_wire_fit_together(name: str) -> None:
+    preset = upstreams.load(name)
+    request = Request("m", (Message(Role.USER, (Text("hi"),)),), stream=True)
+    path = wires.load(preset.wire).encode_request(request, preset.quirks).path
+    assert f"{preset.url}/{path}".endswith(WHERE[preset.wire])
+
+
+def test_no_two_presets_share_a_url_or_a_variable() -> None:
+    presets = [upstreams.load(name) for name in NAMES]
+    assert len({preset.url for preset in presets}) == len(presets)
+    variables = [preset.key_env for preset in presets if preset.key_env]
+    assert len({*variables}) == len(variables)
+
+
+def test_what_vendors_demand() -> None:
+    assert upstreams.load("mistral").quirks.ids is IdForm.MISTRAL
+    assert upstreams.load("moonshot").quirks.ids is IdForm.KIMI
+    strict = {name for name in NAMES if not upstreams.load(name).quirks.reasoning_history}
+    assert strict == {"cerebras", "groq", "mistral"}
+    assert upstreams.load("anthropic").headers == (("anthropic-version", "2023-06-01"),)
+
+
+def test_an_unknown_preset_is_named_with_those_that_are_known() -> None:
+    with pytest.raises(UnknownName, match=r"upstream 'grok' is not one of .*groq"):
+        upstreams.load("grok")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_page_says_the_same(name: str) -> None:
+    preset = upstreams.load(name)
+    url = f"`{preset.url}`" if preset.url else "say it"
+    variable = f" `{preset.key_env}` |" if preset.key_env else " |"
+    row = f"| {name} | {preset.title} | {url} | {preset.wire} |{variable}"
+    assert row in PAGE.read_text(encoding="utf-8").splitlines()
+
+
+def test_the_page_has_no_other_rows() -> None:
+    rows = re.findall(r"^\| (\w+) \|.*\|.*\|.*\|.*\|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert rows == ["preset", *NAMES]
