@@ -13,7 +13,7 @@ from bench.sim_bytes import FAULTS
 from bench.sim_upstream import SimUpstream
 from bench.simulate import Result, checked, simulate
 from toolspeak.engine import turn
-from toolspeak.engine.effects import Emit, Program
+from toolspeak.engine.effects import Emit, Program, Pull
 from toolspeak.engine.gate import Gate
 from toolspeak.engine.guard import Echo
 from toolspeak.engine.plan import Mode, Release, Settings, decide
@@ -150,8 +150,8 @@ def changed(change: Callable[[Event], list[Event]]) -> Callable[..., Program]:
                 effect = program.send(answer)
             except StopIteration as stop:
                 return stop.value
-            if isinstance(effect, Emit):
-                effect = Emit([other for event in effect.events for other in change(event)])
+            if isinstance(effect, Emit | Pull):
+                effect = type(effect)([other for event in effect.events for other in change(event)])
             answer = yield effect
 
     return take_turn

@@ -46,6 +46,7 @@ class Reader(Page):
         reads_calls = bool(tools) and options.choice.mode is not ChoiceMode.NONE
         self._tools, self._options = tools, options
         self._tables: Tables = tables_of(grammar if reads_calls else grammar.without_calls)
+        self._begins = self._tables.points.begins
         self._beginnings = Beginnings(self._tables, tools, options.stop)
         judge = Judge(tools, options.choice, counted_ids() if ids is None else ids)
         self._delivery = Delivery(judge, self._out, options.max_calls if options.choice.parallel else 1)
@@ -61,12 +62,23 @@ class Reader(Page):
 
     def feed(self, chunk: str) -> list[Event]:
         """Take more text; return what it decides."""
+        if not self._window and len(chunk) <= PIECE and chunk and self._is_plain() and not self._begins(chunk):
+            self._quotation.shown(chunk)
+            return [TextDelta(chunk)]
         for start in range(0, len(chunk), PIECE):
             piece = chunk if len(chunk) <= PIECE else chunk[start : start + PIECE]
             self._window = self._window + piece if self._window else piece
             while self._window and self._state():
                 pass
         return self._out.drain()
+
+    def _is_plain(self) -> bool:
+        """Tell whether text that has no marker in it is just text here, as most of it is."""
+        return (
+            self._state == self._plain
+            and not (self._fresh or self._line_start or self._quotation.active or self._out.pending)
+            and self._around is None
+        )
 
     def finish(self) -> list[Event]:
         """Take the end of the text; return the rest."""

@@ -2,7 +2,7 @@
 
     program = take_turn(...)
     Open(request)      send it upstream                      answered with None
-    Pull()             wait for more of the answer           answered with the events of one read, at least one
+    Pull(events)       hand these over, then wait for more   answered with the events of one read, at least one
     Close()            stop reading: nothing more is wanted  answered with None
     Emit(events)       hand over to the client, in order     answered with None
 
@@ -20,27 +20,28 @@ from toolspeak.ir.event import Event
 from toolspeak.ir.request import Request
 
 
-class Open(Struct, frozen=True):
+class Open(Struct, frozen=True, gc=False):
     """Send a request; an answer that is still open is closed first."""
 
     request: Request
 
 
-class Pull(Struct, frozen=True):
-    """Wait for more of the answer."""
+class Pull(Struct, frozen=True, gc=False):
+    """Hand events to the client, as Emit does, then wait for more of the answer: one step for what comes most."""
+
+    events: Sequence[Event] = ()
 
 
-class Close(Struct, frozen=True):
+class Close(Struct, frozen=True, gc=False):
     """Stop the answer."""
 
 
-class Emit(Struct, frozen=True):
+class Emit(Struct, frozen=True, gc=False):
     """Hand events to the client: what is emitted is never taken back."""
 
     events: Sequence[Event]
 
 
-PULL = Pull()
 CLOSE = Close()
 Effect: TypeAlias = Open | Pull | Close | Emit
 Answer: TypeAlias = list[Event] | None

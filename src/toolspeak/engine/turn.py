@@ -11,7 +11,7 @@ effect = program.send([TextDelta("```tool_call\n{…}\n```"), Finished(END)])
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from toolspeak.engine.effects import CLOSE, PULL, Emit, Open, Program, Step
+from toolspeak.engine.effects import CLOSE, Emit, Open, Program, Pull, Step
 from toolspeak.engine.gate import Gate
 from toolspeak.engine.outcome import EMULATED, Outcome
 from toolspeak.engine.passing import Passing
@@ -116,15 +116,16 @@ class _Turn:
         self._requests += 1
         passing = Passing(calls=self._plan.way is Way.OFF, needs_words=self._emulated)
         yield Open(request)
+        batch: list[Event] = []
         while True:
-            batch = [event for event in (yield PULL) or [] if passing.lets(event)]
+            batch = [event for event in (yield Pull(batch)) or [] if passing.lets(event)]
             last = batch[-1] if batch else None
             if passing.too_long and not isinstance(last, Finished | Failed):
                 yield CLOSE
                 last = Failed(TOO_LONG)
                 batch.append(last)
             if not isinstance(last, Finished | Failed):
-                yield from self._emit(batch)
+                self._note(batch)
                 continue
             self._usage = self._usage.plus(last.usage)
             shown = self._shown or any(map(_says, batch))
@@ -279,14 +280,18 @@ class _Turn:
         """Read one answer, and let out what may leave."""
         self._requests += 1
         yield Open(request)
+        seen: Sequence[Event] = ()
         while not reading.over:
-            batch = (yield PULL) or []
+            batch = (yield Pull(seen)) or []
             seen = gate.take(reading.feed(batch))
-            if seen:
-                yield from self._emit(seen)
+            self._note(seen)
             if (reading.forged or reading.over) and not _ends(batch):  # enough: stopped, forged, or too long
                 yield CLOSE
-                yield from self._emit(gate.take(reading.cut()))
+                cut = gate.take(reading.cut())
+                self._note(cut)
+                seen = (*seen, *cut)
+        if seen:
+            yield Emit(seen)
         gate.finish()
         self._usage = self._usage.plus(reading.usage)
         self._complaints += reading.complaints
@@ -316,12 +321,16 @@ class _Turn:
             yield from self._emit((*held, Failed(failure, self._usage)))
 
     def _emit(self, events: Sequence[Event]) -> Step:
+        if events:
+            self._note(events)
+            yield Emit(events)
+
+    def _note(self, events: Sequence[Event]) -> None:
+        """Remember what leaves, now or with the next step."""
         for event in events:
             self._shown = self._shown or _says(event)
             self._called = self._called or type(event) is CallStarted
-        if events:
-            self._emitted += events
-            yield Emit(events)
+        self._emitted += events
 
     def _may_ask_again(self, trouble: Trouble) -> bool:
         """Tell whether asking again could help, and contradict nothing that has left (CHK-5)."""

@@ -62,20 +62,20 @@ class Usage:
         )
 
 
-class TextDelta(Struct, frozen=True):
+class TextDelta(Struct, frozen=True, gc=False):
     """More visible text."""
 
     text: str
 
 
-class ReasoningDelta(Struct, frozen=True):
+class ReasoningDelta(Struct, frozen=True, gc=False):
     """More reasoning. `signature` is opaque and usually empty."""
 
     text: str
     signature: str = ""
 
 
-class CallStarted(Struct, frozen=True):
+class CallStarted(Struct, frozen=True, gc=False):
     """A call of a tool that exists. `native_id` is the id that the model wrote, if any."""
 
     id: str
@@ -83,14 +83,14 @@ class CallStarted(Struct, frozen=True):
     native_id: str = ""
 
 
-class ArgsDelta(Struct, frozen=True):
+class ArgsDelta(Struct, frozen=True, gc=False):
     """More of the arguments' JSON text."""
 
     id: str
     json: str
 
 
-class CallEnded(Struct, frozen=True):
+class CallEnded(Struct, frozen=True, gc=False):
     """The call is complete, from this model text, after these fixes."""
 
     id: str
@@ -98,21 +98,21 @@ class CallEnded(Struct, frozen=True):
     fixes: tuple[Fix, ...] = ()
 
 
-class CallRejected(Struct, frozen=True):
+class CallRejected(Struct, frozen=True, gc=False):
     """The model attempted a call that must not run."""
 
     complaint: Complaint
     raw: str = ""
 
 
-class Discarded(Struct, frozen=True):
+class Discarded(Struct, frozen=True, gc=False):
     """Model text that is neither shown nor executed."""
 
     why: Why
     raw: str
 
 
-class Finished(Struct, frozen=True):
+class Finished(Struct, frozen=True, gc=False):
     """The last event of a turn. `stop_sequence` is the client's stop text that ended it, where the upstream tells."""
 
     stop: StopReason
@@ -120,7 +120,7 @@ class Finished(Struct, frozen=True):
     stop_sequence: str = ""
 
 
-class Failed(Struct, frozen=True):
+class Failed(Struct, frozen=True, gc=False):
     """The last event of a turn that broke: nothing that came before it may be taken for a whole answer."""
 
     failure: Failure

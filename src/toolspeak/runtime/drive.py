@@ -9,7 +9,7 @@ cancelled closes what is open.
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
 from typing import Protocol, TypeAlias
 
-from toolspeak.engine.effects import Answer, Close, Emit, Open, Program, Pull
+from toolspeak.engine.effects import Answer, Emit, Open, Program, Pull
 from toolspeak.engine.outcome import Outcome
 from toolspeak.ir.event import Event, Failed
 from toolspeak.ir.failure import Failure, FailureKind
@@ -45,15 +45,16 @@ def drive_sync(program: Program, upstream: Upstream, emit: Callable[[Sequence[Ev
         while True:
             effect = program.send(answer)
             answer = None
-            match effect:  # the frequent ones first
-                case Pull():
-                    answer = next(opened, ENDED) if opened is not None else ENDED
-                case Emit(events):
-                    emit(events)
-                case Open(request):
-                    opened = _reopened(opened, upstream, request)
-                case Close():
-                    opened = _reopened(opened, None, None)
+            if type(effect) is Pull:  # the frequent one first
+                if effect.events:
+                    emit(effect.events)
+                answer = next(opened, ENDED) if opened is not None else ENDED
+            elif type(effect) is Emit:
+                emit(effect.events)
+            elif type(effect) is Open:
+                opened = _reopened(opened, upstream, effect.request)
+            else:
+                opened = _reopened(opened, None, None)
     except StopIteration as stop:
         outcome: Outcome = stop.value
         return outcome
@@ -71,17 +72,21 @@ async def drive(
         while True:
             effect = program.send(answer)
             answer = None
-            match effect:  # the frequent ones first
-                case Pull():
-                    answer = await anext(opened, ENDED) if opened is not None else ENDED
-                case Emit(events):
-                    await emit(events)
-                case Open(request):
-                    await _closed(opened)
-                    opened = upstream.open(request)
-                case Close():
-                    await _closed(opened)
-                    opened = None
+            if type(effect) is Pull:  # the frequent one first
+                if effect.events:
+                    await emit(effect.events)
+                try:
+                    answer = await opened.__anext__() if opened is not None else ENDED
+                except StopAsyncIteration:
+                    answer = ENDED
+            elif type(effect) is Emit:
+                await emit(effect.events)
+            elif type(effect) is Open:
+                await _closed(opened)
+                opened = upstream.open(effect.request)
+            else:
+                await _closed(opened)
+                opened = None
     except StopIteration as stop:
         outcome: Outcome = stop.value
         return outcome

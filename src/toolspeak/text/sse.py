@@ -22,7 +22,7 @@ from toolspeak.text.lines import FrameLimits, Lines, from_utf8, to_utf8
 SSE_LIMITS = FrameLimits()
 
 
-class SseFrame(Struct, frozen=True):
+class SseFrame(Struct, frozen=True, gc=False):
     """One event. `event` is empty where the peer named none; `id` is the last one seen."""
 
     data: str
@@ -51,7 +51,8 @@ class SseDecoder:
 
     def feed(self, chunk: bytes) -> list[SseFrame]:
         """Return the events that this chunk completes."""
-        head, frames = self._head, list[SseFrame]()
+        head = self._head
+        frames: list[SseFrame] = []
         if not self._calm or chunk[-2:] != b"\n\n" or len(chunk) > self._safe or b"\r" in chunk:
             self._by_line(chunk, frames)
         elif chunk.startswith(head) and chunk.find(b"\n", len(head)) == len(chunk) - 2:

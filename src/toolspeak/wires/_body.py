@@ -75,6 +75,8 @@ def one_line(json: bytes) -> bytes:
 
     They can only stand inside strings of JSON, so that an escape means the same.
     """
+    if json.isascii():
+        return json
     if b"\xe2\x80" in json:
         json = json.replace(b"\xe2\x80\xa8", b"\\u2028").replace(b"\xe2\x80\xa9", b"\\u2029")
     return json.replace(b"\xc2\x85", b"\\u0085") if b"\xc2\x85" in json else json

@@ -144,10 +144,10 @@ def leaving(settings: Settings, answer: Sequence[Event], request: Request = ASK)
         while True:
             effect = turn.send(given)
             given = None
+            if isinstance(effect, Emit | Pull):
+                left += [(reads, event) for event in effect.events]
             if isinstance(effect, Pull):
                 given, reads = [answer[reads]], reads + 1
-            elif isinstance(effect, Emit):
-                left += [(reads, event) for event in effect.events]
     return left
 
 

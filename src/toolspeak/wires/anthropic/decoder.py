@@ -26,7 +26,7 @@ from toolspeak.wires.anthropic.outgoing import names_of
 from toolspeak.wires.anthropic.words import REDACTED, STOPS, merged_counts, sealed, usage_of
 
 
-class _Delta(msgspec.Struct):
+class _Delta(msgspec.Struct, gc=False):
     """Servers put anything anywhere: types are looked at later."""
 
     type: Any = None
@@ -38,7 +38,7 @@ class _Delta(msgspec.Struct):
     stop_sequence: Any = None
 
 
-class _Block(msgspec.Struct):
+class _Block(msgspec.Struct, gc=False):
     type: Any = None
     text: Any = None
     thinking: Any = None
@@ -50,7 +50,7 @@ class _Block(msgspec.Struct):
     input: msgspec.Raw = msgspec.Raw()
 
 
-class _Event(msgspec.Struct):
+class _Event(msgspec.Struct, gc=False):
     type: Any = None
     index: Any = None
     delta: _Delta | None = None
@@ -60,7 +60,7 @@ class _Event(msgspec.Struct):
     error: Any = None
 
 
-class _Whole(msgspec.Struct):
+class _Whole(msgspec.Struct, gc=False):
     content: list[_Block] | None = None
     stop_reason: Any = None
     stop_sequence: Any = None
@@ -68,7 +68,7 @@ class _Whole(msgspec.Struct):
     error: Any = None
 
 
-class _Type(msgspec.Struct):
+class _Type(msgspec.Struct, gc=False):
     type: Any = None
     error: Any = None
 

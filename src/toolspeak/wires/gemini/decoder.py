@@ -40,7 +40,7 @@ _QUOTES_CALL: Final = "Malformed function call: "
 _DONE: Final = "[DONE]"  # no word of this wire, but of servers that speak several
 
 
-class _Call(msgspec.Struct, rename="camel"):
+class _Call(msgspec.Struct, rename="camel", gc=False):
     id: Any = None
     name: Any = None
     args: msgspec.Raw = msgspec.Raw()
@@ -48,24 +48,24 @@ class _Call(msgspec.Struct, rename="camel"):
     will_continue: Any = None
 
 
-class _Part(msgspec.Struct, rename="camel"):
+class _Part(msgspec.Struct, rename="camel", gc=False):
     text: Any = None
     thought: Any = None
     thought_signature: Any = None
     function_call: _Call | None = None
 
 
-class _Content(msgspec.Struct):
+class _Content(msgspec.Struct, gc=False):
     parts: list[_Part] | None = None
 
 
-class _Candidate(msgspec.Struct, rename="camel"):
+class _Candidate(msgspec.Struct, rename="camel", gc=False):
     content: _Content | None = None
     finish_reason: Any = None
     finish_message: Any = None
 
 
-class _Chunk(msgspec.Struct, rename="camel"):
+class _Chunk(msgspec.Struct, rename="camel", gc=False):
     candidates: list[_Candidate] | None = None
     usage_metadata: Any = None
     prompt_feedback: Any = None

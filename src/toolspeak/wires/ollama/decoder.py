@@ -27,24 +27,24 @@ from toolspeak.wires.ollama.words import STOPS, usage_of
 _NOTHING: Final = msgspec.Raw(b"null")
 
 
-class _Function(msgspec.Struct):
+class _Function(msgspec.Struct, gc=False):
     name: Any = None
     arguments: msgspec.Raw = _NOTHING
 
 
-class _Call(msgspec.Struct):
+class _Call(msgspec.Struct, gc=False):
     function: _Function
     id: Any = None
 
 
-class _Message(msgspec.Struct):
+class _Message(msgspec.Struct, gc=False):
     content: str | None = None
     thinking: str | None = None
     reasoning: Any = None
     tool_calls: msgspec.Raw = _NOTHING
 
 
-class _Line(msgspec.Struct):
+class _Line(msgspec.Struct, gc=False):
     """One line, or a whole answer."""
 
     message: _Message | None = None

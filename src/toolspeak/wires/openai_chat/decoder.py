@@ -20,7 +20,7 @@ from toolspeak.wires.openai_chat.outgoing import names_of
 from toolspeak.wires.openai_chat.words import STOPS, usage_of
 
 
-class _Delta(msgspec.Struct):
+class _Delta(msgspec.Struct, gc=False):
     """Of a chunk or, as `message`, of a whole answer. Servers put anything anywhere: types are looked at later."""
 
     content: Any = None
@@ -31,13 +31,13 @@ class _Delta(msgspec.Struct):
     function_call: Any = None
 
 
-class _Choice(msgspec.Struct):
+class _Choice(msgspec.Struct, gc=False):
     delta: _Delta | None = None
     message: _Delta | None = None
     finish_reason: Any = None
 
 
-class _Chunk(msgspec.Struct):
+class _Chunk(msgspec.Struct, gc=False):
     choices: list[_Choice] | None = None
     usage: Any = None
     error: Any = None

@@ -23,7 +23,7 @@ from toolspeak.wires.openai_responses.names import UpstreamNames
 from toolspeak.wires.openai_responses.words import CUSTOM_CALL, FUNCTION_CALL, usage_of
 
 
-class _TextEvent(msgspec.Struct):
+class _TextEvent(msgspec.Struct, gc=False):
     """What most events are: only what is needed of them is read."""
 
     type: Any = None
@@ -32,7 +32,7 @@ class _TextEvent(msgspec.Struct):
     output_index: Any = None
 
 
-class _Event(msgspec.Struct):
+class _Event(msgspec.Struct, gc=False):
     type: Any = None
     delta: Any = None
     item_id: Any = None
@@ -46,7 +46,7 @@ class _Event(msgspec.Struct):
     error: Any = None
 
 
-class _Response(msgspec.Struct):
+class _Response(msgspec.Struct, gc=False):
     status: Any = None
     output: list[ItemBody] | None = None
     usage: Any = None

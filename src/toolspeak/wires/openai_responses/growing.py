@@ -31,7 +31,7 @@ _BLANK_LINE = "\n\n"
 _CALLS: Final = (FUNCTION_CALL, CUSTOM_CALL, SEARCH_CALL)
 
 
-class ItemBody(msgspec.Struct):
+class ItemBody(msgspec.Struct, gc=False):
     """An item as the upstream writes it. Servers put anything anywhere: types are looked at later."""
 
     type: Any = None
