@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from toolspeak.engine.plan import Plan
 from toolspeak.ir.complaint import Complaint
 from toolspeak.ir.event import Event, Failed, Finished, Usage
+from toolspeak.ir.failure import FailureKind
 from toolspeak.ir.turn import Turn, fold
 
 EMULATED = "tool calls emulated"
@@ -20,6 +21,8 @@ class Outcome:
     requests: int
     """Upstream requests that the turn took, hidden ones too."""
     warnings: tuple[str, ...] = ()
+    refused: FailureKind | None = None
+    """What the upstream would not do, so that another way was found."""
     complaints: tuple[Complaint, ...] = ()
     """Why attempted calls were not delivered, over all attempts."""
 

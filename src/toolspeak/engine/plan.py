@@ -77,6 +77,8 @@ class Settings:
 
     def over(self, other: "Settings") -> "Settings":
         """Return these settings, and the other's where these say nothing."""
+        if self is NOTHING_SAID or self is other:
+            return other
         said = {field.name: getattr(self, field.name) for field in fields(self)}
         return replace(other, **{name: value for name, value in said.items() if value is not None})
 

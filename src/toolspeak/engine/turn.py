@@ -76,6 +76,7 @@ class _Turn:
         self._usage = Usage()
         self._complaints: list[Complaint] = []
         self._emulated = False
+        self._refused: FailureKind | None = None
         self._first_stop = StopReason.END
         self._shown = self._called = False
         """Text has left; a call has left."""
@@ -83,7 +84,8 @@ class _Turn:
     def outcome(self) -> Outcome:
         """Say what it came to."""
         warnings = (EMULATED,) if self._emulated else ()
-        return Outcome(tuple(self._emitted), self._plan, self._requests, warnings, tuple(self._complaints))
+        emitted, complaints = tuple(self._emitted), tuple(self._complaints)
+        return Outcome(emitted, self._plan, self._requests, warnings, self._refused, complaints)
 
     def run(self) -> Step:
         """Do what the plan says."""
@@ -160,7 +162,9 @@ class _Turn:
         failure = reading.failure
         if failure is None or self._shown or self._called:
             yield from self._fail(failure, gate)
-        elif failure.kind is FailureKind.HISTORY_NEEDS_TOOLS and not sent.tools:
+            return
+        self._refused = failure.kind
+        if failure.kind is FailureKind.HISTORY_NEEDS_TOOLS and not sent.tools:
             yield from self._again(replace(sent, tools=self._readings.tools))
         elif failure.kind in REFUSES_TOOLS or (failure.kind in REFUSES_HISTORY and has_calls(sent)):
             yield from self._emulate(())

@@ -32,6 +32,7 @@ class SchemaLimits:
 LIMITS: Final = SchemaLimits()
 
 _LONGEST_CHAIN = 64  # references that lead to references
+_BYTES_PER_NODE = 2  # at least: {} and its comma
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,17 @@ class Cleaned:
 
     schema: JsonObject
     notes: tuple[str, ...]
+
+
+def check(schema: Json, limits: SchemaLimits) -> bool:
+    """Refuse what is over a limit of size; tell whether cleaning could still refuse it.
+
+    Most schemas refer to nothing and are small: to clean them can wait until a value comes.
+    """
+    if not isinstance(schema, dict):
+        raise BadSchema(f"the schema is {shown(schema)}, an object is accepted")
+    refers, size = _check_size(schema, limits)
+    return refers or size > limits.nodes * _BYTES_PER_NODE
 
 
 def clean(schema: Json, limits: SchemaLimits, *, test_patterns: bool) -> Cleaned:
@@ -62,20 +74,27 @@ def clean(schema: Json, limits: SchemaLimits, *, test_patterns: bool) -> Cleaned
     return Cleaned(cleaned, tuple(cleaner.notes))
 
 
-def _check_size(schema: JsonObject, limits: SchemaLimits) -> None:
-    """Level by level, so that neither depth nor a loop in the object costs us a stack."""
-    level, depth, values = list[Json]([schema]), 0, 0
+def _check_size(schema: JsonObject, limits: SchemaLimits) -> tuple[bool, int]:
+    """Level by level, so that neither depth nor a loop in the object costs us a stack.
+
+    Return whether something in it refers to something, and the bytes of its JSON text.
+    """
+    level: list[Json] = [schema]
+    depth = values = 0
+    refers = False
     while level:
         depth, values = depth + 1, values + len(level)
         if depth > limits.depth:
             raise BadSchema(f"the schema is nested {depth} levels deep or more, at most {limits.depth} are accepted")
         if values > limits.size:
             raise BadSchema(f"the schema has over {values} bytes, at most {limits.size} are accepted")
+        refers = refers or any("$ref" in item for item in level if isinstance(item, dict))
         nested = [item.values() if isinstance(item, dict) else item for item in level if isinstance(item, dict | list)]
         level = [value for below in nested for value in below if isinstance(value, dict | list)]
     size = len(_bytes(schema))
     if size > limits.size:
         raise BadSchema(f"the schema has {size} bytes, at most {limits.size} are accepted")
+    return refers, size
 
 
 def _bytes(schema: JsonObject) -> bytes:

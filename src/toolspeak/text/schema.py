@@ -7,6 +7,7 @@ Nothing is ever fetched, and patterns run on an engine that does not backtrack. 
 out and noted (`Validator.notes`); only what is over a limit is refused, as BadSchema.
 """
 
+from functools import cached_property
 from itertools import islice
 from typing import Final
 
@@ -14,11 +15,11 @@ import jsonschema_rs
 
 from toolspeak.errors import BadSchema
 from toolspeak.ir.json import Json, JsonObject
-from toolspeak.text._clean import LIMITS, SchemaLimits, clean
+from toolspeak.text._clean import LIMITS, SchemaLimits, check, clean
 from toolspeak.text._explain import MOST_PROBLEMS, PATTERN_OPTIONS, Explainer, SchemaProblem, shown
 from toolspeak.text._places import MAX_DEPTH, Places, Steps, levels
 
-__all__ = ["LIMITS", "SchemaLimits", "SchemaProblem", "Validator", "compile_schema", "has_floats"]
+__all__ = ["LIMITS", "Places", "SchemaLimits", "SchemaProblem", "Validator", "compile_schema", "has_floats"]
 
 _FEWEST_STEPS: Final = 10_000
 _STEPS_PER_VALUE: Final = 8
@@ -35,14 +36,24 @@ def has_floats(value: Json) -> bool:
 
 
 class Validator:
-    """A schema made ready. `schema` is the part of it that can be used, with local references only."""
+    """A schema made ready."""
 
     def __init__(self, schema: Json, limits: SchemaLimits = LIMITS) -> None:
         """Check the limits now; the rest waits until a value comes, because most tools are never called."""
         self._source, self._limits = schema, limits
-        self.schema: JsonObject = clean(schema, limits, test_patterns=False).schema
-        self.places = Places(self.schema)
+        if check(schema, limits):
+            self.schema  # noqa: B018 # which may refuse it
         self._compiled: tuple[jsonschema_rs.Draft202012Validator, tuple[str, ...]] | None = None
+
+    @cached_property
+    def schema(self) -> JsonObject:
+        """The part of it that can be used, with local references only."""
+        return clean(self._source, self._limits, test_patterns=False).schema
+
+    @cached_property
+    def places(self) -> Places:
+        """Where in it things stand."""
+        return Places(self.schema)
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from typing import Final, Generic, TypeVar
 from toolspeak.ir.tool import Tool
 
 V = TypeVar("V")
-MOST: Final = 128
+MOST: Final = 64
 
 
 class Memo(Generic[V]):

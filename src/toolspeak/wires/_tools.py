@@ -12,7 +12,7 @@ from toolspeak.toolset.memo import Memo
 from toolspeak.wires._arguments import FREE_FORM
 from toolspeak.wires._body import dump
 
-CACHED_TOOL_SETS = 128
+CACHED_TOOL_SETS = 64
 CACHED_BYTES = 256 * 1024
 """Larger tool sets are read anew each time, so that the cache is bounded in bytes too."""
 

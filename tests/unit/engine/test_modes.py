@@ -350,3 +350,9 @@ def test_after_a_call_has_left_a_failure_is_the_end_p6(release: Release) -> None
     ran = run(Settings(release=release), [*NATIVE_CALL, Failed(failed(FailureKind.TOOLS_UNSUPPORTED))], CALLED)
     assert ran.outcome.requests == 1
     assert ran.turn.failure is not None
+
+
+def test_the_outcome_tells_what_the_upstream_refused_cap4() -> None:
+    refuses = failed(FailureKind.TOOLS_UNSUPPORTED)
+    assert run(NATIVE, refuses, written(OSLO)).outcome.refused is FailureKind.TOOLS_UNSUPPORTED
+    assert run(NATIVE, written(OSLO)).outcome.refused is None
