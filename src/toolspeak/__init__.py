@@ -13,16 +13,18 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:  # what `_HOMES` says, in the words of type checkers; a test keeps both the same
     from toolspeak import dialects
-    from toolspeak.client import AsyncClient, Client
+    from toolspeak.client import Answer, AsyncClient, Client, tool_result
     from toolspeak.dialects import Dialect, Reader, ReadOptions
-    from toolspeak.errors import ToolspeakError
-    from toolspeak.ir.event import Event
+    from toolspeak.engine.plan import Settings
+    from toolspeak.errors import ToolspeakError, UpstreamFailed
+    from toolspeak.ir.event import Event, TextDelta
     from toolspeak.ir.message import Call, Image, Message, Reasoning, Result, Role, Text
-    from toolspeak.ir.request import Request
+    from toolspeak.ir.request import Request, Sampling
     from toolspeak.ir.tool import ChoiceMode, Tool, ToolChoice
     from toolspeak.ir.turn import Turn, fold, unfold
 
 __all__ = [
+    "Answer",
     "AsyncClient",
     "Call",
     "ChoiceMode",
@@ -37,25 +39,31 @@ __all__ = [
     "Request",
     "Result",
     "Role",
+    "Sampling",
+    "Settings",
     "Text",
+    "TextDelta",
     "Tool",
     "ToolChoice",
     "ToolspeakError",
     "Turn",
+    "UpstreamFailed",
     "dialects",
     "fold",
     "read",
+    "tool_result",
     "unfold",
 ]
 
 _HOMES: Final = {
     "toolspeak": ("dialects",),
-    "toolspeak.client": ("AsyncClient", "Client"),
+    "toolspeak.client": ("Answer", "AsyncClient", "Client", "tool_result"),
     "toolspeak.dialects": ("Dialect", "ReadOptions", "Reader"),
-    "toolspeak.errors": ("ToolspeakError",),
-    "toolspeak.ir.event": ("Event",),
+    "toolspeak.engine.plan": ("Settings",),
+    "toolspeak.errors": ("ToolspeakError", "UpstreamFailed"),
+    "toolspeak.ir.event": ("Event", "TextDelta"),
     "toolspeak.ir.message": ("Call", "Image", "Message", "Reasoning", "Result", "Role", "Text"),
-    "toolspeak.ir.request": ("Request",),
+    "toolspeak.ir.request": ("Request", "Sampling"),
     "toolspeak.ir.tool": ("ChoiceMode", "Tool", "ToolChoice"),
     "toolspeak.ir.turn": ("Turn", "fold", "unfold"),
 }

@@ -5,7 +5,9 @@ Read first: `asynchronous.py`; `synchronous.py` is the same for those who do not
 """
 
 from toolspeak.client.answer import Answer, tool_result
-from toolspeak.client.asynchronous import AsyncClient, AsyncStream
+from toolspeak.client.asynchronous import AsyncClient
+from toolspeak.client.said import Wishes
+from toolspeak.client.streamed import AsyncStream
 from toolspeak.client.synchronous import Client, Stream
 
-__all__ = ["Answer", "AsyncClient", "AsyncStream", "Client", "Stream", "tool_result"]
+__all__ = ["Answer", "AsyncClient", "AsyncStream", "Client", "Stream", "Wishes", "tool_result"]

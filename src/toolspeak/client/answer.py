@@ -2,11 +2,15 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
+
+import msgspec
 
 from toolspeak.engine.outcome import Outcome
 from toolspeak.engine.plan import Plan
+from toolspeak.errors import BadField
 from toolspeak.ir.complaint import Complaint
-from toolspeak.ir.event import Usage
+from toolspeak.ir.event import StopReason, Usage
 from toolspeak.ir.message import Call, Message, Reasoning, Result, Role, Text
 from toolspeak.ir.turn import Turn
 
@@ -28,9 +32,19 @@ class Answer:
         return self.turn.text
 
     @property
+    def reasoning(self) -> str:
+        """Return what the model thought."""
+        return self.turn.reasoning
+
+    @property
     def calls(self) -> tuple[Call, ...]:
         """Return the calls that may run."""
         return self.turn.calls
+
+    @property
+    def stop(self) -> StopReason:
+        """Return why the model stopped."""
+        return self.turn.stop or StopReason.END
 
     @property
     def usage(self) -> Usage:
@@ -64,6 +78,10 @@ class Answer:
         return Message(Role.ASSISTANT, kept)
 
 
-def tool_result(call: Call, text: str, *, is_error: bool = False) -> Message:
-    """Return the message that answers a call."""
+def tool_result(call: Call, result: Any, *, is_error: bool = False) -> Message:  # noqa: ANN401 # what JSON can say
+    """Return the message that answers a call; what is no text is written as JSON."""
+    try:
+        text = result if isinstance(result, str) else msgspec.json.encode(result).decode()
+    except (TypeError, ValueError) as error:
+        raise BadField("result", f"it cannot be written as JSON: {error}") from None
     return Message(Role.TOOL, (Result(call.id, (Text(text),), call.name, is_error),))

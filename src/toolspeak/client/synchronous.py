@@ -6,86 +6,76 @@ with Client("http://127.0.0.1:8080/v1") as client:
         ...
 """
 
-import asyncio
-import threading
-from collections.abc import AsyncGenerator, Coroutine, Iterator, Sequence
+import weakref
+from collections.abc import Generator
+from pathlib import Path
 from types import TracebackType
-from typing import Final, Self, TypeVar
+from typing import Final, Self, Unpack
 
 from toolspeak.client.answer import Answer
-from toolspeak.client.asynchronous import AsyncClient, AsyncStream
-from toolspeak.client.said import AUTO, Offered, Said
+from toolspeak.client.asynchronous import AsyncClient
+from toolspeak.client.said import Offered, Said, Wishes
+from toolspeak.client.streamed import AsyncStream
+from toolspeak.client.thread import LoopThread
 from toolspeak.config.shape import Config
 from toolspeak.engine.plan import NOTHING_SAID, Plan, Settings
 from toolspeak.facts.model import Support
 from toolspeak.ir.event import Event
-from toolspeak.ir.request import Sampling
-from toolspeak.ir.tool import ToolChoice
-
-T = TypeVar("T")
+from toolspeak.runtime.drive import AsyncUpstream
+from toolspeak.runtime.transport import Waits
 
 
 class Client:
     """Asks models with tools, whether they have tool calling or not. It may be used from several threads."""
 
-    def __init__(self, upstream: str = "", *, model: str = "", key: str = "", config: Config | None = None) -> None:
-        """Take a base URL, the name of a preset, or nothing: then the user's configuration, or a local server."""
-        self._client: Final = AsyncClient(upstream, model=model, key=key, config=config)
-        self._loop: Final = asyncio.new_event_loop()
-        self._thread: Final = threading.Thread(target=self._loop.run_forever, name="toolspeak", daemon=True)
-        self._thread.start()
-
-    def chat(  # noqa: PLR0913 # what a request has
+    def __init__(  # noqa: PLR0913 # as `AsyncClient`
         self,
-        messages: Said,
-        tools: Offered = (),
+        upstream: str | AsyncUpstream = "",
         *,
         model: str = "",
-        choice: str | ToolChoice = AUTO,
-        sampling: Sampling = Sampling(),
+        key: str = "",
+        wire: str = "",
         settings: Settings = NOTHING_SAID,
-    ) -> Answer:
-        """Take one turn; raises `UpstreamFailed` if there is no answer."""
-        client = self._client
-        return self._do(client.chat(messages, tools, model=model, choice=choice, sampling=sampling, settings=settings))
+        waits: Waits | None = None,
+        config: Config | str | Path | None = None,
+    ) -> None:
+        """Take a base URL, the name of a preset, or nothing: then the user's configuration, or a local server.
 
-    def stream(  # noqa: PLR0913 # what a request has
-        self,
-        messages: Said,
-        tools: Offered = (),
-        *,
-        model: str = "",
-        choice: str | ToolChoice = AUTO,
-        sampling: Sampling = Sampling(),
-        settings: Settings = NOTHING_SAID,
-    ) -> "Stream":
-        """Take one turn and get its events as they come."""
-        client = self._client
-        return Stream(
-            self._loop,
-            client.stream(messages, tools, model=model, choice=choice, sampling=sampling, settings=settings),
+        `model` is the default one, `key` the upstream's, `wire` its protocol, `config` a file or its content. Connect
+        nothing yet. An upstream may also be an object, such as those of `toolspeak.testing`.
+        """
+        self._client: Final = AsyncClient(
+            upstream, model=model, key=key, wire=wire, settings=settings, waits=waits, config=config
         )
+        self._thread: Final = LoopThread(self._client.close)
+        self._finalizer: Final = weakref.finalize(self, self._thread.close)
 
-    def plan(self, messages: Said, tools: Offered = (), *, model: str = "") -> Plan:
+    def chat(self, messages: Said, tools: Offered = (), **wishes: Unpack[Wishes]) -> Answer:
+        """Take one turn; raises `UpstreamFailed` if there is no answer. The wishes are those of `Wishes`."""
+        return self._thread.run(self._client.chat(messages, tools, **wishes))
+
+    def stream(self, messages: Said, tools: Offered = (), **wishes: Unpack[Wishes]) -> "Stream":
+        """Take one turn and get its events as they come. The wishes are those of `Wishes`."""
+        return Stream(self, self._thread, self._client.stream(messages, tools, **wishes))
+
+    def plan(self, messages: Said, tools: Offered = (), **wishes: Unpack[Wishes]) -> Plan:
         """Say what would be done, without doing it."""
-        return self._do(self._client.plan(messages, tools, model=model))
+        return self._thread.run(self._client.plan(messages, tools, **wishes))
 
     def models(self) -> list[str]:
         """Return the names of all models that can be asked for."""
-        return self._do(self._client.models())
+        return self._thread.run(self._client.models())
 
     def override(self, name: str, support: Support | str) -> None:
-        """Say what an upstream (`groq`) or one of its models (`groq:llama-3.3`) does with tools, from now on."""
+        """Say what an upstream (`groq`, a URL) or one of its models (`groq:llama-3.3`) does with tools, from now on.
+
+        A model's name alone will do. What is said of a model is heard before what is said of its upstream.
+        """
         self._client.override(name, support)
 
     def close(self) -> None:
-        """Close all connections, and end the thread."""
-        if self._loop.is_closed():
-            return
-        self._do(self._client.close())
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
+        """Close all streams and connections, and end the thread; a client that nobody holds is closed by itself."""
+        self._finalizer()
 
     def __enter__(self) -> Self:
         return self
@@ -95,16 +85,14 @@ class Client:
     ) -> None:
         self.close()
 
-    def _do(self, work: Coroutine[object, object, T]) -> T:
-        return _done(self._loop, work)
-
 
 class Stream:
-    """The events of one turn. When they are over, `answer` has the whole."""
+    """The events of one turn; when they are over, `answer` has the whole. Who leaves early closes the upstream."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, stream: AsyncStream) -> None:
-        """Ask nothing yet: the first event does."""
-        self._loop: Final = loop
+    def __init__(self, client: Client, thread: LoopThread, stream: AsyncStream) -> None:
+        """Ask nothing yet: the first event does. The client lives as long as its streams."""
+        self._client: Final = client
+        self._thread: Final = thread
         self._stream: Final = stream
 
     @property
@@ -112,25 +100,22 @@ class Stream:
         """Return the whole answer, once the events are over."""
         return self._stream.answer
 
-    def __iter__(self) -> Iterator[Event]:
-        """Return the events one by one; leaving early closes the upstream."""
-        batches = self._stream.batches()
+    def close(self) -> None:
+        """Read no more; the upstream is closed when this returns."""
+        self._thread.end(self._stream.close())
+
+    def __iter__(self) -> Generator[Event, None, None]:
+        """Return the events one by one."""
         try:
-            while batch := _done(self._loop, _next(batches)):
+            while batch := self._thread.run(self._stream.batch()):
                 yield from batch
         finally:
-            _done(self._loop, batches.aclose())
+            self.close()
 
+    def __enter__(self) -> Self:
+        return self
 
-async def _next(batches: AsyncGenerator[Sequence[Event], None]) -> Sequence[Event] | None:
-    return await anext(batches, None)
-
-
-def _done(loop: asyncio.AbstractEventLoop, work: Coroutine[object, object, T]) -> T:
-    """Wait for work in the other thread; who is interrupted here stops it there."""
-    future = asyncio.run_coroutine_threadsafe(work, loop)
-    try:
-        return future.result()
-    except BaseException:
-        future.cancel()
-        raise
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        self.close()

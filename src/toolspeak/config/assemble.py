@@ -26,7 +26,8 @@ def _place(upstream: Upstream, config: Config, transport: Transport) -> Place:
 def _route(model: Model, place: Place) -> Route:
     facts = replace(model.facts, quirks=place.facts.quirks) if model.facts else place.facts
     settings = model.settings.over(place.settings)
-    return Route(place.name, place.upstream, model.model or model.name, facts, settings, model.name)
+    name = model.model or model.name
+    return Route(place.name, place.upstream, name, facts, settings, model.name, place.learned)
 
 
 def _headers(upstream: Upstream) -> Headers:

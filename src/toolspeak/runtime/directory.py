@@ -10,7 +10,8 @@ Agents ask for names that are wired into them, so an unknown name is no error.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from math import inf
 from typing import Final, TypeAlias
 
 from toolspeak.engine.outcome import Outcome
@@ -21,6 +22,7 @@ from toolspeak.ir.event import Event
 from toolspeak.ir.request import Request
 from toolspeak.runtime.clock import CLOCK, Clock
 from toolspeak.runtime.drive import AsyncUpstream, drive
+from toolspeak.runtime.learned import Learned
 from toolspeak.runtime.listing import list_models
 from toolspeak.runtime.transport import Broken
 from toolspeak.runtime.upstream import HttpUpstream
@@ -38,6 +40,7 @@ class Place:
     upstream: HttpUpstream
     facts: ModelFacts = UNKNOWN_MODEL
     settings: Settings = NOTHING_SAID
+    learned: Learned = field(default_factory=Learned, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +53,12 @@ class Route:
     facts: ModelFacts = UNKNOWN_MODEL
     settings: Settings = NOTHING_SAID
     alias: str = ""
+    learned: Learned = field(default_factory=Learned, compare=False, repr=False)
+
+    @property
+    def known(self) -> ModelFacts:
+        """Return the facts, with what traffic has shown."""
+        return self.learned.facts(self.model, self.facts)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -58,12 +67,14 @@ class Route:
 
     def plan(self, request: Request, asked: Settings = NOTHING_SAID) -> Plan:
         """Decide what to do with a request."""
-        return decide(request, asked.over(self.settings), self.facts)
+        return decide(request, asked.over(self.settings), self.known)
 
     async def take(self, request: Request, plan: Plan, emit: Emit, clock: Clock = CLOCK) -> Outcome:
         """Run one turn."""
         sent = request if request.model == self.model else replace(request, model=self.model)
-        return await drive(take_turn(sent, plan, emulated_ids(clock.nanoseconds())), self.upstream, emit)
+        outcome = await drive(take_turn(sent, plan, emulated_ids(clock.nanoseconds())), self.upstream, emit)
+        self.learned.note(self.model, outcome)
+        return outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,16 +99,29 @@ class Directory:
         self._places: Final = {place.name: _Lister(place, clock) for place in places}
         self._aliases: Final = dict(aliases or {})
         self._default: Final = default
+        prefixes = [(f"{name}{mark}", lister) for name, lister in self._places.items() for mark in ":/"]
+        self._prefixes: Final = sorted(prefixes, key=lambda each: -len(each[0]))
+        """The longest first: `box:8000:` goes before `box:`."""
 
     async def find(self, name: str) -> Route:
         """Return the model that a name means."""
         return self._named(name) or await self._listed(name) or await self._instead(name)
 
+    async def exactly(self, name: str) -> Route:
+        """Return the model of that name and no other: what nobody lists is asked for as it is."""
+        found = self._named(name)
+        if found is None and len(self._places) > 1:
+            found = await self._listed(name)
+        return found or self._first().route(name)
+
     async def listing(self) -> list[Listed]:
         """Return all models that are known by name, each once."""
+        async with asyncio.TaskGroup() as group:
+            for lister in self._places.values():
+                group.create_task(lister.look())
         listed = {name: Listed(name, route) for name, route in self._aliases.items()}
         for lister in self._places.values():
-            for name in await lister.names():
+            for name in lister.names:
                 listed.setdefault(name, Listed(name, lister.route(name)))
         return list(listed.values())
 
@@ -105,26 +129,41 @@ class Directory:
         for known in (name, name.removesuffix(_LATEST)):
             if known in self._aliases:
                 return self._aliases[known]
-        for separator in ":/":
-            place, _, model = name.partition(separator)
-            if model and place in self._places:
-                return self._places[place].route(model)
+        for prefix, lister in self._prefixes:
+            if name.startswith(prefix) and name != prefix:
+                return lister.route(name.removeprefix(prefix))
         return None
 
     async def _listed(self, name: str) -> Route | None:
+        """Return the model if an upstream lists it; what was listed once needs no new look."""
         for lister in self._places.values():
-            if found := await lister.find(name):
-                return lister.route(found)
-        return None
+            if found := lister.route_of(name):
+                return found
+        old = [lister for lister in self._places.values() if lister.is_old()]
+        return await _looked_up(name, old) if old else None
 
     async def _instead(self, name: str) -> Route:
-        if self._default and self._default != name:
-            return self._named(self._default) or await self._listed(self._default) or self._first().route(self._default)
-        names = await self._first().names()
-        return self._first().route(names[0] if names else name)
+        first = self._first()
+        if default := self._default:
+            return self._named(default) or await self._listed(default) or first.route(default)
+        return first.route(first.names[0] if first.names else name)
 
     def _first(self) -> "_Lister":
         return next(iter(self._places.values()))
+
+
+async def _looked_up(name: str, listers: "Sequence[_Lister]") -> Route | None:
+    """Look at all at once; the first that lists the model has it, and need not wait for the others."""
+    found: Route | None = None
+    async with asyncio.TaskGroup() as group:
+        looks = [(lister, group.create_task(lister.look())) for lister in listers]
+        for lister, look in looks:
+            if found is None:
+                await look
+                found = lister.route_of(name)
+            else:
+                look.cancel()
+    return found
 
 
 class _Lister:
@@ -134,28 +173,31 @@ class _Lister:
         self._place: Final = place
         self._clock: Final = clock
         self._names: dict[str, str] = {}
-        self._until = 0.0
+        self._until = -inf
         self._lock: Final = asyncio.Lock()
 
     def route(self, model: str) -> Route:
         place = self._place
-        return Route(place.name, place.upstream, model, place.facts, place.settings)
+        return Route(place.name, place.upstream, model, place.facts, place.settings, learned=place.learned)
 
-    async def find(self, name: str) -> str | None:
-        """Return the name as the upstream writes it; what was listed once needs no new look."""
-        if name not in self._names:
-            await self._look()
-        return self._names.get(name)
-
-    async def names(self) -> list[str]:
-        await self._look()
+    @property
+    def names(self) -> list[str]:
+        """Return the names as the upstream writes them."""
         return list(dict.fromkeys(self._names.values()))
 
-    async def _look(self) -> None:
-        if self._clock.monotonic() < self._until:
-            return
+    def route_of(self, name: str) -> Route | None:
+        """Return the model, under the name that the upstream writes, if it was listed."""
+        found = self._names.get(name) or self._names.get(name.removesuffix(_LATEST))
+        return self.route(found) if found else None
+
+    def is_old(self) -> bool:
+        """Tell whether it is time for a new look."""
+        return self._clock.monotonic() >= self._until
+
+    async def look(self) -> None:
+        """Ask the upstream; who comes while somebody asks waits for that answer."""
         async with self._lock:
-            if self._clock.monotonic() >= self._until:
+            if self.is_old():
                 await self._ask()
 
     async def _ask(self) -> None:

@@ -9,6 +9,10 @@ to the configured host, and nowhere else (SAFE-6).
 """
 
 import asyncio
+import errno
+import io
+import os
+import ssl
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
@@ -20,6 +24,7 @@ from toolspeak.ir.failure import Failure, FailureKind
 Headers = Sequence[tuple[str, str]]
 _GATEWAY_TIMEOUT, _BAD_GATEWAY = 504, 502
 _LINGER = 1.0
+_LARGE = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,28 +94,38 @@ class HttpTransport:
     def __init__(self) -> None:
         """Connect nothing yet."""
         self._session: aiohttp.ClientSession | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._ending: Final[set[aiohttp.ClientResponse]] = set()
 
     async def send(self, method: str, url: str, headers: Headers, body: bytes, waits: Waits = WAITS) -> Reply:
         """Send one, and wait until the answer's headers are there."""
-        session = self._session or self._opened()
         loop = asyncio.get_running_loop()
+        session = self._session if loop is self._loop else None
+        if session is None:
+            session = self._opened(loop)
         started = loop.time()
-        limit = aiohttp.ClientTimeout(total=None, sock_connect=waits.connect)
+        limit = aiohttp.ClientTimeout(total=None, connect=waits.connect)
+        data = io.BytesIO(body) if len(body) > _LARGE else body or None  # aiohttp sends a large one in pieces
         try:
             async with asyncio.timeout_at(started + min(waits.first_byte, waits.total)):
                 response = await session.request(
-                    method, url, data=body or None, headers=headers, timeout=limit, allow_redirects=False
+                    method, url, data=data, headers=headers, timeout=limit, allow_redirects=False
                 )
         except (aiohttp.ClientError, OSError, TimeoutError, ValueError) as error:
             raise _broken(error, waits) from None
-        return _HttpReply(response, waits, started)
+        return _HttpReply(response, waits, started, self._ending)
 
     async def close(self) -> None:
         """Close all connections."""
+        for response in self._ending:
+            response.close()
         if self._session is not None:
             await self._session.close()
 
-    def _opened(self) -> aiohttp.ClientSession:
+    def _opened(self, loop: asyncio.AbstractEventLoop) -> aiohttp.ClientSession:
+        if self._loop is not None:
+            raise RuntimeError("these connections belong to another event loop: make a new client in each one")
+        self._loop = loop
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=60),
             cookie_jar=aiohttp.DummyCookieJar(),
@@ -125,19 +140,23 @@ class HttpTransport:
 class _HttpReply:
     """One timer an answer, not one a chunk: it looks now and then how long the present read has been waiting."""
 
-    def __init__(self, response: aiohttp.ClientResponse, waits: Waits, started: float) -> None:
+    def __init__(
+        self, response: aiohttp.ClientResponse, waits: Waits, started: float, ending: set[aiohttp.ClientResponse]
+    ) -> None:
         self.status = response.status
         self.headers: Mapping[str, str] = response.headers
         self._response: Final = response
+        self._ending: Final = ending
         self._next: Final = response.content.readany
         self._waits: Final = waits
         self._end: Final = started + waits.total
         self._loop: Final = asyncio.get_running_loop()
         self._now: Final = self._loop.time
-        self._limit = waits.first_byte
+        self._started: Final = started
+        self._begun = False
         self._since: float | None = None
         """When the present read began to wait."""
-        self._timer = self._loop.call_later(min(waits.first_byte, waits.idle, waits.total), self._look)
+        self._timer = self._loop.call_at(self._next_look(self._now()), self._look)
 
     async def read(self) -> bytes:
         """Return all bytes that are there, waiting for the first; nothing at the end."""
@@ -147,7 +166,7 @@ class _HttpReply:
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             raise _broken(error, self._waits) from None
         self._since = None
-        self._limit = self._waits.idle
+        self._begun = True
         return chunk
 
     def close(self) -> None:
@@ -159,17 +178,35 @@ class _HttpReply:
         """Read no more: the last event has come, and what ends the HTTP answer may follow on its own."""
         self._timer.cancel()
         if not self._response.content.is_eof():  # at the end of the bytes the connection goes back by itself
-            self._loop.call_later(_LINGER, self._response.close)
+            self._ending.add(self._response)
+            self._loop.call_later(_LINGER, self._cut)
+
+    def _cut(self) -> None:
+        self._ending.discard(self._response)
+        self._response.close()
 
     def _look(self) -> None:
         now = self._now()
-        late = self._since is not None and now - self._since >= self._limit
-        if late or now >= self._end:
-            which = "idle" if self._limit == self._waits.idle else "first_byte"
-            self._response.content.set_exception(_Late(which if late else "total"))
-            return
-        since = now if self._since is None else self._since
-        self._timer = self._loop.call_at(min(since + self._limit, self._end), self._look)
+        which = "total" if now >= self._end else self._late(now)
+        if which:
+            self._response.content.set_exception(_Late(which))
+        else:
+            self._timer = self._loop.call_at(self._next_look(now), self._look)
+
+    def _late(self, now: float) -> str:
+        """Return the wait that is over; none while the reader is busy elsewhere."""
+        if self._since is None:
+            return ""
+        if self._begun:
+            return "idle" if now - self._since >= self._waits.idle else ""
+        return "first_byte" if now - self._started >= self._waits.first_byte else ""
+
+    def _next_look(self, now: float) -> float:
+        """Return when a wait could next be over; the first byte may come at any time, and an idle wait begin."""
+        waiting = self._since if self._begun and self._since is not None else now
+        first = self._started + self._waits.first_byte
+        idle = waiting + self._waits.idle
+        return min(idle, self._end, first if first > now else idle)
 
 
 class _Late(TimeoutError):
@@ -178,20 +215,32 @@ class _Late(TimeoutError):
 
 def _broken(error: Exception, waits: Waits) -> Broken:
     """Say it without the URL, which may hold a key."""
-    if isinstance(error, _Late):
-        which = str(error)
-        return _late(f"the upstream was silent for too long (waits.{which} = {getattr(waits, which):g} s)")
-    if isinstance(error, aiohttp.ConnectionTimeoutError):
-        return _late(f"no connection to the upstream within waits.connect = {waits.connect:g} s", connected=False)
-    if isinstance(error, TimeoutError):
-        wait = min(waits.first_byte, waits.total)
-        return _late(f"no answer from the upstream within waits.first_byte = {wait:g} s")
-    if isinstance(error, aiohttp.ClientConnectorError):
-        reason = error.os_error.strerror or "it cannot be reached"
-        return _lost(f"no connection to the upstream at {error.host}:{error.port}: {reason}", connected=False)
-    if isinstance(error, aiohttp.ServerDisconnectedError):
-        return _lost("the upstream closed the connection without an answer")
-    return _lost(f"the upstream's answer broke off ({type(error).__name__})")
+    match error:
+        case _Late():
+            which = str(error)
+            return _late(f"the upstream was silent for too long (waits.{which} = {getattr(waits, which):g} s)")
+        case aiohttp.ConnectionTimeoutError():
+            return _late(f"no connection to the upstream within waits.connect = {waits.connect:g} s", connected=False)
+        case TimeoutError():
+            which = "total" if waits.total <= waits.first_byte else "first_byte"
+            return _late(f"no answer from the upstream within waits.{which} = {getattr(waits, which):g} s")
+        case aiohttp.ClientConnectorError():
+            place, reason = f"{error.host}:{error.port}", _reason(error.os_error)
+            return _lost(f"no connection to the upstream at {place}: {reason}", connected=False)
+        case aiohttp.ServerDisconnectedError():
+            return _lost("the upstream closed the connection without an answer")
+        case ValueError():
+            message = f"nothing was sent: the upstream's URL or a header of it cannot be used ({type(error).__name__})"
+            return Broken(Failure(FailureKind.OTHER, message, _BAD_GATEWAY))
+        case _:
+            return _lost(f"the upstream's answer broke off ({type(error).__name__})")
+
+
+def _reason(error: OSError) -> str:
+    """Say it in the system's words where it has some: asyncio and uvloop say it in their own."""
+    number = None if isinstance(error, ssl.SSLError) else error.errno
+    said = os.strerror(number) if number is not None and number in errno.errorcode else error.strerror
+    return said or "it cannot be reached"
 
 
 def _late(message: str, *, connected: bool = True) -> Broken:
