@@ -1,6 +1,6 @@
 """How an answer was got: a dim line for people, an object for programs.
 
-native checked · 1 request · 21 + 13 tokens · 0.8 s
+native checked · 1 request · 21 tokens in, 13 out · 0.8 s
 """
 
 from collections.abc import Iterator
@@ -29,19 +29,20 @@ def last_lines(answer: Answer, seconds: float, paint: Paint, *, expand: bool) ->
     stop = answer.turn.stop
     if stop is not None and stop in _CUTS:
         yield paint.ink(_CUTS[stop], "yellow")
-    plan = answer.plan.line if expand else answer.plan.line.partition(":")[0]
+    plan, _, why = answer.plan.line.partition(": ")
     emulated = EMULATED in answer.warnings and answer.plan.way is not Way.FORCE
     said = [f"{plan}, then emulated" if emulated else plan, counted(answer.requests, "request")]
     if answer.complaints:
         said.append(counted(len(answer.complaints), "complaint"))
     said += [*_tokens(answer.usage), f"{seconds:.1f} s"]
-    yield paint.ink(f" {sign('·', '|')} ".join(said), dim=True)
+    for line in (f" {sign('·', '|')} ".join(said), *([why] if expand else [])):
+        yield paint.ink(line, dim=True) if paint.on else f"[{line}]"
 
 
 def _tokens(usage: Usage) -> Iterator[str]:
     """Count them, where the upstream does."""
     if usage.input_tokens or usage.output_tokens:
-        yield f"{usage.input_tokens} + {counted(usage.output_tokens, 'token')}"
+        yield f"{counted(usage.input_tokens, 'token')} in, {usage.output_tokens} out"
 
 
 def answer_object(answer: Answer, seconds: float) -> JsonObject:

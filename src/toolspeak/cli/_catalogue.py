@@ -13,11 +13,9 @@ from toolspeak.ir.request import Request
 from toolspeak.ir.tool import Tool
 from toolspeak.runtime.directory import Directory, Listed, Route
 from toolspeak.runtime.listing import list_models
-from toolspeak.runtime.transport import Broken, HttpTransport, Waits
+from toolspeak.runtime.transport import Broken, HttpTransport
 from toolspeak.runtime.upstream import HttpUpstream
 
-_WAITS: Final = Waits(connect=5.0, first_byte=10.0, idle=10.0, total=15.0)
-"""A list comes soon or not at all."""
 _WITH_TOOLS: Final = Request("", (), (Tool("any"),))
 
 
@@ -48,7 +46,7 @@ async def catalogue(config: Config) -> tuple[Shelf, ...]:
     """Ask all upstreams for their models."""
     transport = HttpTransport()
     try:
-        directory = assemble(_impatient(config), transport)
+        directory = assemble(config, transport)
         listed = await directory.listing()
         default = await directory.find("")
         return tuple([await _shelf(upstream, directory, listed, default) for upstream in config.upstreams])
@@ -60,13 +58,9 @@ async def default_route(config: Config) -> Route:
     """Return the model that is asked when nobody names one; its name is empty if no upstream tells."""
     transport = HttpTransport()
     try:
-        return await assemble(_impatient(config), transport).find("")
+        return await assemble(config, transport).find("")
     finally:
         await transport.close()
-
-
-def _impatient(config: Config) -> Config:
-    return replace(config, upstreams=tuple(replace(each, waits=_WAITS) for each in config.upstreams))
 
 
 async def _shelf(upstream: Upstream, directory: Directory, listed: Sequence[Listed], default: Route) -> Shelf:
@@ -81,7 +75,7 @@ async def _shelf(upstream: Upstream, directory: Directory, listed: Sequence[List
 
 async def _without_list(shelf: Shelf, directory: Directory) -> Shelf:
     """Ask again, for the directory keeps a failure to itself."""
-    http = (await directory.find(f"{shelf.upstream.name}/any")).upstream
+    http = (await directory.exactly(f"{shelf.upstream.name}/any")).upstream
     try:
         names = await list_models(http) if isinstance(http, HttpUpstream) else []
     except Broken as broken:

@@ -1,23 +1,19 @@
 """One question, or a conversation: the turns are shown as they come, and the person says what tools answer."""
 
-import asyncio
-from collections.abc import Generator, Sequence
-from contextlib import closing
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, cast
+from typing import Final
 
 import click
 
 from toolspeak.cli._answer_text import answer_object, last_lines
-from toolspeak.cli._catalogue import default_route
-from toolspeak.cli._hints import hinted
 from toolspeak.cli._json import safe_json
+from toolspeak.cli._line import Line
 from toolspeak.cli._person import Person
 from toolspeak.cli._screen import Screen
 from toolspeak.cli._words import counted, sign
 from toolspeak.cli.paint import Paint, visible
-from toolspeak.client import Answer, Client, tool_result
-from toolspeak.config.shape import Config
+from toolspeak.client import Answer, tool_result
 from toolspeak.errors import UpstreamFailed
 from toolspeak.ir.event import Event
 from toolspeak.ir.message import Call, Message, Role, Text
@@ -32,7 +28,7 @@ _CANCELLED: Final = "cancelled"
 class Chat:
     """What stays the same from turn to turn."""
 
-    config: Config
+    line: Line
     tools: Sequence[Tool]
     system: str | None
     paint: Paint
@@ -40,50 +36,43 @@ class Chat:
 
     def once(self, prompt: str) -> None:
         """Ask, and show the answer as it comes."""
-        with Client(config=self.config) as client:
-            self.turn(client, self.first(prompt), Fold())
+        self.turn(self.first(prompt), Fold())
 
     def json(self, prompt: str) -> str:
         """Ask, and return the answer as JSON."""
         started = CLOCK.monotonic()
-        with Client(config=self.config) as client:
-            try:
-                answer = client.chat(self.first(prompt), self.tools)
-            except UpstreamFailed as error:
-                raise hinted(error) from None
+        answer = self.line.ask(self.first(prompt), self.tools)
         return safe_json(answer_object(answer, CLOCK.monotonic() - started))
 
     def converse(self) -> None:
         """Go on until Ctrl-D."""
         click.echo(self.paint.ink(self._greeting(), dim=True), err=True)
-        with Client(config=self.config) as client:
-            Conversation(self, client).run()
+        Conversation(self).run()
 
     def first(self, *prompt: str) -> list[Message]:
         """Begin a conversation."""
         system = () if self.system is None else (Message(Role.SYSTEM, (Text(self.system),)),)
         return [*system, *(_said(text) for text in prompt)]
 
-    def turn(self, client: Client, messages: Sequence[Message], seen: Fold) -> Answer:
+    def turn(self, messages: Sequence[Message], seen: Fold) -> Answer:
         """Show one turn; `seen` gets what comes. Raises `UpstreamFailed`, with a hint."""
         started = CLOCK.monotonic()
-        stream = client.stream(messages, self.tools)
         screen = Screen(self.paint, expand=self.expand)
+
+        def take(event: Event) -> None:
+            seen.feed((event,))
+            screen.feed(event)
+
         try:
-            with closing(cast("Generator[Event, None, None]", iter(stream))) as events:
-                for event in events:
-                    seen.feed((event,))
-                    screen.feed(event)
-        except UpstreamFailed as error:
-            raise hinted(error) from None
+            answer = self.line.stream(messages, self.tools, take)
         finally:
             screen.finish()
-        for line in last_lines(stream.answer, CLOCK.monotonic() - started, self.paint, expand=self.expand):
+        for line in last_lines(answer, CLOCK.monotonic() - started, self.paint, expand=self.expand):
             click.echo(line, err=True)
-        return stream.answer
+        return answer
 
     def _greeting(self) -> str:
-        route = asyncio.run(default_route(self.config))
+        route = self.line.default()
         model = f"{route.model} on {route.place}" if route.model else route.place
         tools = [counted(len(self.tools), "tool")] if self.tools else []
         return f" {sign('·', '|')} ".join([visible(model), *tools, "Ctrl-D ends"])
@@ -92,10 +81,9 @@ class Chat:
 class Conversation:
     """Grows with what the person, the model and the tools say."""
 
-    def __init__(self, chat: Chat, client: Client) -> None:
+    def __init__(self, chat: Chat) -> None:
         """Begin with what the system says."""
         self._chat: Final = chat
-        self._client: Final = client
         self._person: Final = Person(chat.paint)
         self._messages: Final = chat.first()
 
@@ -133,7 +121,7 @@ class Conversation:
         """Take a turn, and return its calls. One that is stopped counts as far as it has come."""
         seen = Fold()
         try:
-            answer = self._chat.turn(self._client, self._messages, seen)
+            answer = self._chat.turn(self._messages, seen)
         except KeyboardInterrupt:
             if not (text := seen.turn().text.strip()):
                 raise

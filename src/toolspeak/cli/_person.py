@@ -32,18 +32,18 @@ class Person:
     def line(self, asked: str = "") -> str:
         """Ask for a line. Ctrl-D is an EOFError, Ctrl-C a KeyboardInterrupt; both leave the line."""
         try:
-            return input(self._prompt(asked + sign("›", ">")))  # noqa: RUF001 - a sign for people
+            return input(self._prompt(asked, sign("›", ">")))  # noqa: RUF001 - a sign for people
         except (EOFError, KeyboardInterrupt):
             click.echo(err=True)
             raise
 
-    def _prompt(self, text: str) -> str:
+    def _prompt(self, asked: str, mark: str) -> str:
         """Write it; where standard output is no terminal, it gets answers only."""
         if not self._paint.width:
-            click.echo(f"{text} ", err=True, nl=False)
+            click.echo(f"{asked}{mark} ", err=True, nl=False)
             return ""
-        inked = self._paint.ink(text, "green", bold=True)
-        before, _, after = inked.partition(text)
-        if not before or not self._edits:
-            return f"{inked} "
-        return f"{_UNSEEN}{before}{_SEEN}{text}{_UNSEEN}{after}{_SEEN} "
+        inked = self._paint.ink(mark, "green", bold=True)
+        before, _, after = inked.partition(mark)
+        if before and self._edits:
+            inked = f"{_UNSEEN}{before}{_SEEN}{mark}{_UNSEEN}{after}{_SEEN}"
+        return f"{asked}{inked} "

@@ -2,7 +2,7 @@ r"""`toolspeak chat`: ask a model, with tools or without.
 
 $ toolspeak chat --tools tools.json "Is it cold in Oslo?"
 ▸ get_weather(city="Oslo")
-native checked · 1 request · 142 + 18 tokens · 0.7 s
+native checked · 1 request · 142 tokens in, 18 out · 0.7 s
 """
 
 import sys
@@ -61,16 +61,18 @@ def chat(  # noqa: PLR0913 - one for each option
         raise click.UsageError("--json needs a PROMPT.")
     # The client is loaded only here: `--help` must not pay for it.
     from toolspeak.cli._chatting import Chat  # noqa: PLC0415
+    from toolspeak.cli._line import connected  # noqa: PLC0415
     from toolspeak.cli._tool_file import tools_in  # noqa: PLC0415
 
     given = tools_in(tools.read(), tools.name) if tools is not None else ()
-    talk = Chat(configured(file, said), given, system, Paint.here(), expand)
-    if asked is None:
-        talk.converse()
-    elif as_json:
-        click.echo(talk.json(asked))
-    else:
-        talk.once(asked)
+    with connected(configured(file, said)) as line:
+        talk = Chat(line, given, system, Paint.here(), expand)
+        if asked is None:
+            talk.converse()
+        elif as_json:
+            click.echo(talk.json(asked))
+        else:
+            talk.once(asked)
 
 
 def _prompt(said: str | None) -> str | None:

@@ -10,6 +10,7 @@ from toolspeak.ir.failure import Failure, FailureKind
 from toolspeak.runtime.clock import Clock
 
 _MINUTE = 60.0
+_ROUNDING = 0.001  # sums of fractions are a little more or less than a minute
 
 
 class Admission:
@@ -47,8 +48,9 @@ class Admission:
     def _take_turn(self, key: Key, per_minute: int) -> None:
         now = self._clock.monotonic()
         spent = max(self._next.get(key.tenant, now), now) + _MINUTE / per_minute
-        if spent > now + _MINUTE:
-            raise _busy(f"this key may ask {per_minute} times a minute", spent - now - _MINUTE)
+        wait = spent - now - _MINUTE
+        if wait > _ROUNDING:
+            raise _busy(f"this key may ask {per_minute} times a minute", wait)
         self._next[key.tenant] = spent
 
 

@@ -1,11 +1,13 @@
 """The gateway: who asks, for what, and whatever goes wrong in the words of the client's own protocol."""
 
+import asyncio
 import logging
 from dataclasses import dataclass
 from typing import Final
 
 from toolspeak import wires
 from toolspeak.config.shape import Config, Key
+from toolspeak.engine.warm import warm
 from toolspeak.errors import BadField, BadRequest
 from toolspeak.gateway import routes, side, turns
 from toolspeak.gateway.admission import Admission
@@ -22,6 +24,8 @@ from toolspeak.runtime.transport import Transport
 
 _LOG: Final = logging.getLogger(__name__)
 _JSON = b"application/json"
+_WARM_AFTER = 0.2
+"""Seconds: who asks at once shall not have to share the processor with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +42,8 @@ class Gateway:
 
     async def begin(self) -> None:
         """Make the first request as quick as the others."""
+        loop = asyncio.get_running_loop()
+        loop.call_later(_WARM_AFTER, lambda: loop.run_in_executor(None, warm))
         await self.directory.listing()
 
     async def close(self) -> None:
@@ -50,6 +56,9 @@ class Gateway:
         marks = marks_of(target.wire, self.clock)
         try:
             await self._answer(exchange, target, marks)
+        except asyncio.CancelledError:
+            failure = Failure(FailureKind.TRANSIENT, "the gateway shuts down", 503)
+            await self._fail(exchange, target, marks, failure)
         except Gone:
             _LOG.info("trace=%s the client hung up", marks.trace)
         except Refused as refused:
@@ -70,7 +79,10 @@ class Gateway:
         if exchange.method == "OPTIONS":
             await answer(exchange, 204, b"text/plain", b"", (*marks.headers, *_PREFLIGHT))
             return
-        key = EVERYBODY if target.what in routes.OPEN else self.keyring.tenant(exchange)
+        if target.what in routes.OPEN:  # also while there is no room: who is busy is not dead
+            await self._dispatch(exchange, target, marks, EVERYBODY)
+            return
+        key = self.keyring.tenant(exchange)
         with self.admission.enter(key):
             await self._dispatch(exchange, target, marks, key)
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, MutableMapping
+from functools import cached_property
 from typing import Any, Final, TypeAlias
 
 from toolspeak.config.shape import Limits
@@ -12,6 +13,7 @@ from toolspeak.ir.failure import Failure, FailureKind
 Message: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[Message]]
 Send: TypeAlias = Callable[[Message], Awaitable[None]]
+_NONE: Final[list[str]] = []
 _BODY_PATIENCE = 10  # a body may take this many times the longest pause within it
 
 
@@ -56,7 +58,14 @@ class _AsgiExchange:
         return text
 
     def headers(self, name: bytes) -> list[str]:
-        return [value.decode("latin-1") for key, value in self._scope["headers"] if key == name]
+        return self._headers.get(name, _NONE)
+
+    @cached_property
+    def _headers(self) -> dict[bytes, list[str]]:
+        found: dict[bytes, list[str]] = {}
+        for name, value in self._scope["headers"]:
+            found.setdefault(name, []).append(value.decode("latin-1"))
+        return found
 
     async def body(self) -> bytes:
         self._check_length()
@@ -86,18 +95,21 @@ class _AsgiExchange:
         await self._send({"type": "http.response.body", "body": chunk, "more_body": not last})
 
     async def attended(self, work: Coroutine[object, object, T], beat: Beat) -> T:
-        task = asyncio.current_task()
-        watch = asyncio.get_running_loop().create_task(self._watch(beat))
-        watch.add_done_callback(lambda ended: task.cancel() if task and not ended.cancelled() else None)
+        """Work in a task of its own: a chunk then wakes only the work, and not all that stands above it."""
+        here = asyncio.current_task()
+        task = asyncio.get_running_loop().create_task(work)
+        attending = True
+        task.add_done_callback(lambda _: here.cancel() if here is not None and attending else None)
         try:
-            return await work
+            await self._watch(beat)
         except asyncio.CancelledError:
-            if not watch.done() or watch.cancelled() or task is None or task.uncancel():
+            if not task.done() or here is None or here.uncancel():
                 raise  # somebody else has stopped us
-            watch.result()
-            raise Gone from None
+            return task.result()
         finally:
-            watch.cancel()
+            attending = False  # from here on its end is waited for
+            await _stopped(task)
+        raise Gone
 
     async def _watch(self, beat: Beat) -> None:
         """Wait until the client hangs up; tell it now and then that we are here."""
@@ -132,6 +144,13 @@ class _AsgiExchange:
     def _too_large(self, size: str) -> Refused:
         most = self._limits.body_bytes
         return _refused(FailureKind.TOO_LARGE, f"the body has {size} bytes, limits.body_bytes is {most}", 413)
+
+
+async def _stopped(task: asyncio.Task[T]) -> None:
+    """Wait until it has closed what it had opened; what it says no longer matters."""
+    if not task.done():
+        task.cancel()
+        await asyncio.wait((task,))
 
 
 def _refused(kind: FailureKind, message: str, status: int) -> Refused:

@@ -16,7 +16,7 @@ E = TypeVar("E", bound=StrEnum)
 
 def asked_settings(exchange: Exchange) -> Settings:
     """Read the headers; most requests have none."""
-    said = {name: value for name in _NAMES if (value := header(exchange, name))}
+    said = {name: value for name in _NAMES if exchange.headers(name) and (value := header(exchange, name))}
     if not said:
         return NOTHING_SAID
     return Settings(

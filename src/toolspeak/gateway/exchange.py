@@ -9,6 +9,7 @@ Headers: TypeAlias = Sequence[tuple[bytes, bytes]]
 Beat: TypeAlias = Callable[[], Awaitable[float]]
 """Called while the client waits; returns after how many seconds it wants to be called again."""
 T = TypeVar("T")
+_NO_CONTENT = 204
 
 
 class Refused(Exception):
@@ -74,6 +75,9 @@ def header(exchange: Exchange, name: bytes) -> str:
 
 async def answer(exchange: Exchange, status: int, media_type: bytes, body: bytes, headers: Headers = ()) -> None:
     """Send a whole answer."""
-    length = (b"content-length", b"%d" % len(body))
-    await exchange.start(status, ((b"content-type", media_type), length, *headers))
+    if status == _NO_CONTENT:  # which has neither type nor length
+        await exchange.start(status, headers)
+    else:
+        length = (b"content-length", b"%d" % len(body))
+        await exchange.start(status, ((b"content-type", media_type), length, *headers))
     await exchange.write(b"" if exchange.method == "HEAD" else body, last=True)

@@ -44,7 +44,8 @@ class Doors:
         except ValueError:
             return False
         host = _HOST.fullmatch(parts.netloc)
-        return parts.scheme in ("http", "https") and host is not None and host[1] in self._hosts
+        plain = origin in (f"http://{parts.netloc}", f"https://{parts.netloc}")  # no path, no spaces, nothing rare
+        return plain and host is not None and host[1] in self._hosts
 
 
 def _refused(message: str, status: int) -> Refused:

@@ -30,7 +30,7 @@ class Entry:
     def tools(self) -> JsonObject:
         """Say how its tools work here."""
         mode = self.route.settings.mode
-        return {"mode": mode.value if mode else "auto", "upstream_tools": self.route.facts.tools.value}
+        return {"mode": mode.value if mode else "auto", "upstream_tools": self.route.known.tools.value}
 
 
 def _openai(entry: Entry) -> JsonObject:

@@ -11,6 +11,7 @@ from toolspeak.gateway.auth import permit
 from toolspeak.gateway.exchange import Exchange, Refused, answer
 from toolspeak.gateway.journal import log_turn
 from toolspeak.gateway.marks import Marks
+from toolspeak.gateway.places import without_places
 from toolspeak.gateway.visit import Visit
 from toolspeak.ir.event import CallStarted, Event, Failed, ReasoningDelta, TextDelta
 from toolspeak.runtime.clock import Clock
@@ -35,7 +36,8 @@ class Turns:
         """Read the request, find its model, and answer."""
         started = self._clock.monotonic()
         query = exchange.query
-        request = wire.decode_request(await exchange.body(), f"{exchange.path}?{query}" if query else exchange.path)
+        path = f"{exchange.path}?{query}" if query else exchange.path
+        request = without_places(wire.decode_request(await exchange.body(), path))
         route = await self._directory.find(request.model)
         permit(key, route)
         visit = Visit(exchange, wire, marks, request, route, route.plan(request, asked_settings(exchange)))
