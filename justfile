@@ -83,6 +83,10 @@ fuzz seeds="20000":
 simulate seeds="2000" *args:
     .venv/bin/python -m bench.simulate {{ seeds }} {{ args }}
 
+# a thousand streams at once through one gateway: none lost, none mixed up, memory, keep-alives, clients that leave
+streams *args:
+    .venv/bin/python -m bench.streams {{ args }}
+
 # real requests come back as they were, the matrix of wires, hostile bodies
 wires:
     .venv/bin/python -m bench.wires
@@ -94,6 +98,10 @@ speed-wires *args:
 # speed of the engine: CPU per streamed chunk beside wires and JSON
 speed-engine *args:
     .venv/bin/python -m bench.speed_engine {{ args }}
+
+# speed of the gateway beside a bare one and its peers, targets S1 to S9; `--quick` has ours and the bare one only
+speed-gateway *args:
+    .venv/bin/python -m bench.speed_gateway {{ args }}
 
 # the vendors' own SDKs talk to the wires and run a tool; needs npm, and Node 22 or newer or Linux on x64
 judges *args:
@@ -112,7 +120,7 @@ build:
     rm -rf dist
     .venv/bin/pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
 
-# install the wheel in an empty venv and run the README's quick start there
+# install the wheel in an empty venv and try the README there, as it is written
 wheel: build
     #!/usr/bin/env bash
     set -euo pipefail
@@ -121,9 +129,7 @@ wheel: build
     .venv/bin/python -m venv "$empty/venv"
     "$empty/venv/bin/pip" install --quiet --require-hashes -r requirements/runtime.txt
     "$empty/venv/bin/pip" install --quiet --no-deps dist/*.whl
-    .venv/bin/python tools/snippets.py README.md > "$empty/quickstart.py"
-    cd "$empty" && venv/bin/python -I quickstart.py
-    echo "the quick start runs from the wheel"
+    .venv/bin/python -m tests.quickstart.run "$empty/venv"
 
 # pin the requirements anew; --upgrade takes newer versions
 pin *args:

@@ -1,0 +1,228 @@
+"""Who is measured: the upstream itself, the bare gateway, toolspeak in its ways, and the peers; how each is started."""
+
+import contextlib
+import http.client
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Self
+
+from bench.gateway.answers import MODELS
+from bench.gateway.asks import small, with_one_tool
+from bench.gateway.install import folder
+
+GATEWAY_CORE, LOAD_CORE = 0, 1
+START_LIMIT_S = 90.0
+BASE = {"openai_chat": "/v1", "openai_responses": "/v1", "anthropic": "/v1", "gemini": "/v1beta", "ollama": ""}
+"""What an upstream's address ends in, by wire."""
+LITELLM_ENV = {
+    "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+    "LITELLM_LOG": "ERROR",
+    "LITELLM_MODE": "PRODUCTION",
+    # it refuses to start without a master key otherwise; this is loopback only
+    "LITELLM_DANGEROUSLY_PERMIT_WEAK_OR_UNSET_MASTER_KEY": "true",
+}
+Command = Callable[[int, int, Path], list[str]]
+"""Makes the command from the port, the upstream's port and a folder for files."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """One that is measured."""
+
+    name: str
+    command: Command
+    headers: Callable[[int], dict[str, str]] = lambda _: {}
+    env: dict[str, str] = field(default_factory=dict[str, str])
+    lost_threads: bool = False
+    """Its threads come and go: see `meter.cpu_s`."""
+    slow: int = 1
+    """It gets this many times fewer requests, so that a round stays short."""
+    model: str = "small-0"
+    """What it is asked for until it answers."""
+
+
+def upstream(port: int, _upstream: int, _files: Path) -> list[str]:
+    return [sys.executable, "-m", "bench.gateway.upstream", str(port)]
+
+
+def bare(port: int, upstream: int, _files: Path) -> list[str]:
+    return [sys.executable, "-m", "bench.gateway.bare", str(port), f"http://127.0.0.1:{upstream}"]
+
+
+def toolspeak(*options: str, wire: str = "openai_chat") -> Command:
+    """Return the command of toolspeak, with these options."""
+
+    def made(port: int, upstream: int, _files: Path) -> list[str]:
+        program = [sys.executable, "-m", "toolspeak", "serve", "--quiet"]
+        address = f"http://127.0.0.1:{upstream}{BASE[wire]}"
+        return [*program, "--upstream", address, "--wire", wire, "--port", str(port), *options]
+
+    return made
+
+
+def litellm(port: int, upstream: int, files: Path) -> list[str]:
+    place = {"api_base": f"http://127.0.0.1:{upstream}/v1", "api_key": "sk-none"}
+    models = [{"model_name": name, "litellm_params": {"model": f"openai/{name}", **place}} for name in MODELS]
+    config = {
+        "model_list": models,
+        "litellm_settings": {"set_verbose": False, "telemetry": False, "request_timeout": 60, "num_retries": 0},
+        "general_settings": {"disable_spend_logs": True},
+        "router_settings": {"num_retries": 0},
+    }
+    (files / "litellm.yaml").write_text(json.dumps(config))  # JSON is YAML
+    program = folder("litellm") / "venv" / "bin" / "litellm"
+    address = ["--host", "127.0.0.1", "--port", str(port), "--num_workers", "1"]
+    return [str(program), "--config", str(files / "litellm.yaml"), *address]
+
+
+def forge(*options: str) -> Command:
+    """Return the command of forge, with these options."""
+
+    def made(port: int, upstream: int, _files: Path) -> list[str]:
+        program = [str(folder("forge") / "venv" / "bin" / "python"), "-m", "forge.proxy"]
+        return [
+            *program,
+            "--backend-url",
+            f"http://127.0.0.1:{upstream}",
+            "--port",
+            str(port),
+            "--no-serialize",
+            *options,
+        ]
+
+    return made
+
+
+def portkey(port: int, _upstream: int, _files: Path) -> list[str]:
+    program = folder("portkey") / "node_modules" / "@portkey-ai" / "gateway" / "build" / "start-server.js"
+    return ["node", str(program), f"--port={port}", "--headless"]
+
+
+def portkey_headers(upstream: int) -> dict[str, str]:
+    host = f"http://127.0.0.1:{upstream}/v1"
+    return {"authorization": "Bearer sk-none", "x-portkey-provider": "openai", "x-portkey-custom-host": host}
+
+
+PROMPT = ("--backend", "llamaserver", "--backend-capability", "prompt", "--model", "forge-0")
+SUBJECTS = {
+    subject.name: subject
+    for subject in (
+        Subject("direct", upstream),
+        Subject("bare", bare),
+        Subject("native", toolspeak()),
+        Subject("emulated", toolspeak("--mode", "force", "--dialect", "fenced")),
+        Subject("litellm", litellm, env=LITELLM_ENV, lost_threads=True, slow=10),
+        Subject("forge", forge("--backend", "openai"), slow=4),
+        Subject("forge-prompt", forge(*PROMPT), slow=4, model="forge-0"),
+        Subject("portkey", portkey, portkey_headers, slow=2),
+    )
+}
+
+
+def of_wire(wire: str) -> Subject:
+    """Return toolspeak over an upstream of this wire."""
+    return Subject(f"over {wire}", toolspeak(wire=wire))
+
+
+def free_port() -> int:
+    """Return a port that nobody uses."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def pinned(core: int) -> list[str]:
+    """Return what ties a command to a core, where there are two and a tool for it."""
+    return ["taskset", "-c", str(core)] if shutil.which("taskset") and (os.cpu_count() or 1) > 1 else []
+
+
+class Running:
+    """A subject that runs, until the `with` ends."""
+
+    def __init__(self, subject: Subject, files: Path, upstream_port: int = 0) -> None:
+        self.subject, self._files, self.upstream_port = subject, files, upstream_port
+        self.port = free_port()
+        self.headers = subject.headers(upstream_port)
+        self.start_s = 0.0
+
+    def __enter__(self) -> Self:
+        core = LOAD_CORE if self.subject.name == "direct" else GATEWAY_CORE
+        command = [*pinned(core), *self.subject.command(self.port, self.upstream_port, self._files)]
+        env = {name: os.environ[name] for name in ("HOME", "PATH", "LANG") if name in os.environ}
+        self._log = (self._files / f"{self.subject.name.replace(' ', '-')}.log").open("wb")
+        began = time.perf_counter()
+        self._process = subprocess.Popen(
+            command, env=env | self.subject.env, stdout=self._log, stderr=subprocess.STDOUT, process_group=0
+        )
+        try:
+            self._wait()
+        except BaseException:
+            self.__exit__()
+            raise
+        self.start_s = time.perf_counter() - began
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGTERM)
+        try:
+            self._process.wait(5)
+        except subprocess.TimeoutExpired:
+            os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+        self._log.close()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def said(self) -> str:
+        """Return what it has printed so far."""
+        return Path(self._log.name).read_text(errors="replace")
+
+    def _wait(self) -> None:
+        """Ask until an answer comes."""
+        end = time.perf_counter() + START_LIMIT_S
+        while not self._answers():
+            if self._process.poll() is not None or time.perf_counter() > end:
+                sys.exit(f"{self.subject.name} did not start: {self._process.args!r}\n{self.said()[-3000:]}")
+            time.sleep(0.003)
+
+    def _answers(self) -> bool:
+        try:
+            return self._asked(small(self.subject.model)).status == 200
+        except OSError:
+            return False
+
+    def plan(self) -> str:
+        """Return what toolspeak says it does with a request that has a tool."""
+        return self._asked(with_one_tool("brief-0")).headers.get("x-toolspeak-plan", "")
+
+    def _asked(self, body: bytes) -> http.client.HTTPResponse:
+        with contextlib.closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)) as connection:
+            head = {"content-type": "application/json", **self.headers}
+            connection.request("POST", "/v1/chat/completions", body, head)
+            answer = connection.getresponse()
+            answer.read()
+            return answer
+
+
+@contextlib.contextmanager
+def running(subjects: list[Subject], files: Path) -> Generator[dict[str, Running]]:
+    """Run the upstream and all of these at once."""
+    with contextlib.ExitStack() as stack:
+        direct = stack.enter_context(Running(SUBJECTS["direct"], files))
+        started = {"direct": direct}
+        for subject in subjects:
+            if subject.name != "direct":
+                started[subject.name] = stack.enter_context(Running(subject, files, direct.port))
+        yield started
