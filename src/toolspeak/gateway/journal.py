@@ -17,13 +17,14 @@ def log_turn(visit: Visit, outcome: Outcome, seconds: float) -> None:
     if not _LOG.isEnabledFor(logging.INFO):
         return
     _LOG.info(
-        "trace=%s wire=%s model=%s route=%s:%s plan=%r requests=%d complaints=%d tokens=%d+%d seconds=%.3f",
+        "trace=%s wire=%s model=%s route=%s:%s plan=%r refused=%s requests=%d complaints=%d tokens=%d+%d seconds=%.3f",
         visit.marks.trace,
         visit.wire.name,
         _plain(visit.request.model),
         visit.route.place,
         _plain(visit.route.model),
         outcome.plan.line,
+        outcome.refused or "nothing",
         outcome.requests,
         len(outcome.complaints),
         outcome.usage.input_tokens,
