@@ -35,11 +35,7 @@ class AsyncStream:
         """Return the next events, as they come together; nothing at the end. Raises `UpstreamFailed`."""
         while not self._closed:
             task = self._task or self._started()
-            try:
-                batch = await self._batches.get()
-            except asyncio.CancelledError:
-                await self.close()
-                raise
+            batch = await self._batches.get()
             self._batches.task_done()
             if batch is None:
                 self._ended(task)

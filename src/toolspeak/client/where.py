@@ -11,6 +11,7 @@ from toolspeak.config.shape import Config
 from toolspeak.errors import BadConfig
 from toolspeak.runtime.directory import Listed, Route
 from toolspeak.runtime.drive import AsyncUpstream
+from toolspeak.runtime.learned import Learned
 from toolspeak.runtime.transport import Waits
 
 _URL_MARKS = frozenset(":/.")
@@ -49,10 +50,11 @@ class Only:
 
     upstream: AsyncUpstream
     name: str = "upstream"
+    learned: Learned = field(default_factory=Learned)
 
     async def find(self, name: str) -> Route:
         """Return the model that a name means."""
-        return Route(self.name, self.upstream, name.removeprefix(f"{self.name}:"))
+        return Route(self.name, self.upstream, name.removeprefix(f"{self.name}:"), learned=self.learned)
 
     exactly = find
 

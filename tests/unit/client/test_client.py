@@ -18,7 +18,7 @@ from toolspeak.ir.event import CallEnded, CallStarted, Finished, StopReason, Usa
 from toolspeak.ir.failure import FailureKind
 from toolspeak.ir.message import Call, Message, Reasoning, Role, Text
 from toolspeak.ir.turn import fold
-from toolspeak.testing import AsyncScriptedUpstream, ScriptedUpstream
+from toolspeak.testing import AsyncScriptedUpstream, ScriptedUpstream, failed
 
 ASKED = "Is it cold in Oslo?"
 NATIVE = Vendor(calls=(("call_1", "get_weather", {"city": "Oslo"}),))
@@ -290,6 +290,20 @@ def test_an_override_of_a_model_is_heard_before_one_of_its_upstream_cap1() -> No
         assert client.plan(ASKED, [WEATHER], model="small").way is Way.FORCE
         client.override(place_of(server), Support.LEAKS)
         assert client.plan(ASKED, [WEATHER], model="small").why == "the upstream has tools, and leaks some calls"
+
+
+def test_a_refusal_is_remembered_by_the_client_and_an_override_speaks_against_it() -> None:
+    with served(CALL, CALL) as server, Client(server.url) as client:
+        assert client.chat(ASKED, tools=[WEATHER]).requests == 2
+        assert client.chat(ASKED, tools=[WEATHER]).requests == 1
+        client.override("small", "native")
+        assert client.plan(ASKED, [WEATHER]).way is Way.NATIVE
+
+
+def test_a_script_that_refuses_tools_is_remembered_too() -> None:
+    script = ScriptedUpstream(failed(FailureKind.TOOLS_UNSUPPORTED), CALL, CALL)
+    with Client(AsyncScriptedUpstream(script)) as client:
+        assert [client.chat(ASKED, tools=[WEATHER]).requests for _ in range(2)] == [2, 1]
 
 
 def test_an_override_is_for_one_client_only() -> None:
