@@ -7,7 +7,7 @@ every workload once. Figures are µs of CPU of the gateway's processes; targets 
     just speed-gateway --quick         ours and the bare gateway only, under a minute; fails only if we are far off
     just speed-gateway --profile X …   where the time goes, such as `--profile "paced96 native" "small native"`
 
-`--rounds N`, `--only WORKLOAD …`. The full run writes bench/results/speed_gateway.json, and a profile for each target
+`--rounds N`, `--only WORKLOAD …`. The full run writes bench/results/speed-gateway.json, and a profile for each target
 that was missed.
 """
 
@@ -36,8 +36,8 @@ from bench.gateway.targets import Beside, Target, targets
 from bench.gateway.workloads import CHUNK, PEERS, Workload, pair, quick, workloads
 from bench.report import close
 
-RESULTS = Path(__file__).parent / "results" / "speed_gateway.json"
-PROFILES = RESULTS.with_name("speed_gateway_profile.txt")
+RESULTS = Path(__file__).parent / "results" / "speed-gateway.json"
+PROFILES = RESULTS.with_name("speed-gateway-profile.txt")
 STARTS = 7
 OURS = ("native", "emulated")
 ENOUGH = 4
