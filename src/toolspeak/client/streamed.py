@@ -11,6 +11,8 @@ from toolspeak.errors import UpstreamFailed
 from toolspeak.ir.event import Event, Failed
 from toolspeak.runtime.directory import Emit
 
+_CLOSED = "the stream was closed before its end"
+
 
 class AsyncStream:
     """The events of one turn; when they are over, `answer` has the whole. Who leaves early closes the upstream."""
@@ -33,7 +35,9 @@ class AsyncStream:
 
     async def batch(self) -> Sequence[Event]:
         """Return the next events, as they come together; nothing at the end. Raises `UpstreamFailed`."""
-        while not self._closed:
+        while self._answer is None:
+            if self._closed:
+                raise RuntimeError(_CLOSED)
             task = self._task or self._started()
             batch = await self._batches.get()
             self._batches.task_done()
@@ -86,7 +90,7 @@ class AsyncStream:
     def _ended(self, task: asyncio.Task[Outcome]) -> None:
         self._closed = True
         if task.cancelled():
-            raise RuntimeError("the stream was closed while it was read")
+            raise RuntimeError(_CLOSED)
         self._answer = answered(task.result())
 
 

@@ -78,9 +78,18 @@ class _Running:
         self.thread.start()
 
     def _serve(self) -> None:
-        with asyncio.Runner(loop_factory=lambda: self.loop) as runner:  # its end cancels what is left
-            runner.run(self._live())
+        """Live, and end. asyncio's own `Runner` would start a thread for its end, which an exiting process forbids."""
+        try:
+            self.loop.run_until_complete(self._live())
+            self.loop.run_until_complete(self.loop.shutdown_asyncgens())
+        finally:
+            self.loop.close()
 
     async def _live(self) -> None:
         await self.stop.wait()
         await self.last()
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in left:
+            task.cancel()
+        if left:
+            await asyncio.wait(left)

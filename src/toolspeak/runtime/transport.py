@@ -198,11 +198,14 @@ class _HttpReply:
         if self._since is None:
             return ""
         if self._begun:
-            return "idle" if now - self._since >= self._waits.idle else ""
-        return "first_byte" if now - self._started >= self._waits.first_byte else ""
+            return "idle" if now >= self._since + self._waits.idle else ""
+        return "first_byte" if now >= self._started + self._waits.first_byte else ""
 
     def _next_look(self, now: float) -> float:
-        """Return when a wait could next be over; the first byte may come at any time, and an idle wait begin."""
+        """Return when a wait could next be over; the first byte may come at any time, and an idle wait begin.
+
+        It adds as `_late` does: uvloop's clock has milliseconds, so that a timer often comes at the very moment.
+        """
         waiting = self._since if self._begun and self._since is not None else now
         first = self._started + self._waits.first_byte
         idle = waiting + self._waits.idle

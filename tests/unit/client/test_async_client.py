@@ -120,7 +120,7 @@ async def test_closing_the_client_closes_its_streams_and_tells_who_reads() -> No
         reading = asyncio.get_running_loop().create_task(read())
         await until(lambda: len(bodies(server)) == 2)
         await client.close()
-        with pytest.raises(RuntimeError, match="the stream was closed while it was read"):
+        with pytest.raises(RuntimeError, match="the stream was closed before its end"):
             await reading
         await until(lambda: server.gone == 2)
         await client.close()

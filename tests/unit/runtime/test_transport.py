@@ -10,6 +10,7 @@ from typing import NoReturn
 
 import aiohttp
 import pytest
+import uvloop
 from aiohttp.client_reqrep import ConnectionKey
 
 from tests.unit.runtime.loopback import Got, Loopback, Out, Say, in_loop, until
@@ -291,6 +292,20 @@ async def test_each_wait_is_told_apart_and_its_error_names_it(say: Say, waits: W
     assert (error.failure.kind, error.failure.status, error.connected) == (FailureKind.TIMEOUT, 504, True)
     assert float(named.rsplit(maxsplit=1)[-1]) <= took + 0.01
     assert took < 2
+
+
+@pytest.mark.parametrize(
+    ("say", "waits"), [(stalling(), Waits(first_byte=SHORT)), (stalling(b"one"), Waits(first_byte=300.0, idle=SHORT))]
+)
+def test_waits_are_kept_to_where_the_clock_is_coarse(say: Say, waits: Waits) -> None:
+    async def scenario() -> None:
+        async with asyncio.TaskGroup() as group:
+            for delay in range(20):
+                await asyncio.sleep(delay / 7000)
+                group.create_task(broken(say, waits))
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(asyncio.wait_for(scenario(), 5))
 
 
 @in_loop
