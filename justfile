@@ -107,6 +107,10 @@ speed-gateway *args:
 judges *args:
     .venv/bin/python -m tests.judges.run {{ args }}
 
+# a real model of 0.5 GB, bare and behind the gateway, side by side; `--ways`, `--agent pi`, `--model`, `--help`
+live *args:
+    .venv/bin/python -m tests.live.run {{ args }}
+
 # every rule of docs/behaviour.md that must be proven has a test that names it
 requirements:
     .venv/bin/python -m tools.requirements

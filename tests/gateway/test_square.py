@@ -1,0 +1,81 @@
+"""Every client wire over every upstream wire, through the real gateway: a call, streamed and whole (WIRE-2, WIRE-3)."""
+
+from collections.abc import Generator
+
+import pytest
+
+from bench.matrix import BERGEN, OSLO, SIGNATURE, STOPS, TEXT, THOUGHT
+from bench.vendor_answers import Answer
+from bench.vendor_requests import QUESTION, SCHEMA, SYSTEM, UNDERSTAND
+from tests.gateway.protocols import WIRES, answering, question
+from tests.gateway.scene import Reply, Served, base_of, config_of, serving, towards
+from tests.gateway.upstream import ScriptedUpstream, listening
+from tests.grammar import Seen, read_stream, read_whole
+
+CALL = Answer(calls=(OSLO,))
+ALL = Answer(TEXT, THOUGHT, SIGNATURE, calls=(OSLO, BERGEN))
+WRITTEN = 'I look.\n\n```tool_call\n{"name": "get_weather", "arguments": {"city": "Bergen"}}\n```\n'
+
+
+@pytest.fixture(scope="module")
+def upstream() -> Generator[ScriptedUpstream]:
+    with listening() as upstream:
+        yield upstream
+
+
+@pytest.fixture(scope="module", params=WIRES)
+def over(request: pytest.FixtureRequest, upstream: ScriptedUpstream) -> Generator[tuple[str, Served]]:
+    """Run a gateway over an upstream of each wire."""
+    wire: str = request.param
+    with serving(config_of(towards(upstream, wire))) as served:
+        yield wire, served
+
+
+def seen(gateway: Served, client: str, stream: bool, **headers: str) -> tuple[Reply, Seen]:
+    asked = question(client, stream=stream)
+    reply = gateway.post(asked.path, asked.body, {name.replace("_", "-"): value for name, value in headers.items()})
+    assert reply.status == 200, reply
+    return reply, (read_stream if stream else read_whole)(client, reply.body)
+
+
+@pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
+@pytest.mark.parametrize("client", WIRES)
+def test_a_native_call_wire2(over: tuple[str, Served], upstream: ScriptedUpstream, client: str, stream: bool) -> None:
+    wire, gateway = over
+    upstream.answers(answering(CALL))
+    _, found = seen(gateway, client, stream)
+    assert [(call.id, call.name, call.arguments) for call in found.calls] == [OSLO]
+    assert (found.text, found.error, found.stop, found.usage) == ("", "", STOPS[client][1], (11, 7))
+    (asked,) = upstream.asked
+    understood = UNDERSTAND[wire](asked.path.removeprefix(f"{base_of(wire)}/"), asked.json)
+    assert (understood.system, understood.user, understood.tools) == (SYSTEM, QUESTION, ("get_weather",))
+    assert (understood.schema, understood.stream, understood.limit) == (SCHEMA, stream, 99)
+
+
+@pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
+@pytest.mark.parametrize("client", WIRES)
+def test_reasoning_text_and_two_calls_wire3(
+    over: tuple[str, Served], upstream: ScriptedUpstream, client: str, stream: bool
+) -> None:
+    _, gateway = over
+    upstream.answers(answering(ALL))
+    _, found = seen(gateway, client, stream)
+    assert (found.reasoning, found.text, found.error) == (THOUGHT, TEXT, "")
+    assert [(call.name, call.arguments) for call in found.calls] == [OSLO[1:], BERGEN[1:]]
+
+
+@pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
+@pytest.mark.parametrize("client", WIRES)
+def test_an_emulated_call_wire2(
+    over: tuple[str, Served], upstream: ScriptedUpstream, client: str, stream: bool
+) -> None:
+    _, gateway = over
+    upstream.answers(answering(Answer(WRITTEN)))
+    reply, found = seen(gateway, client, stream, x_toolspeak_mode="force")
+    assert [(call.name, call.arguments) for call in found.calls] == [("get_weather", {"city": "Bergen"})]
+    assert found.calls[0].id.startswith("emulated_")
+    assert (found.text.strip(), found.error, found.stop) == ("I look.", "", STOPS[client][1])
+    assert reply.headers["x-toolspeak-warning"] == "tool calls emulated"
+    (asked,) = upstream.asked
+    assert not asked.json.get("tools")
+    assert "get_weather" in asked.body.decode()
