@@ -18,7 +18,7 @@ LISTED = ("0", "1", "2", "3", "4", "5", "8")
 """Sections whose rules are shown."""
 PROVEN = ("1", "2", "3", "4")
 """Sections of which every rule must have a test."""
-PROVEN_TOO = ("SAFE-1", "SAFE-2", "SAFE-3", "SAFE-4", "SAFE-5")
+PROVEN_TOO = ("SAFE-1", "SAFE-2", "SAFE-3", "SAFE-4", "SAFE-5", "SAFE-6", "SAFE-7", "WIRE-1")
 
 _SECTION = re.compile(r"## (\d+)\.")
 _ROW = re.compile(r"\| ([A-Z]+-?\d+) \|")

@@ -1,0 +1,183 @@
+"""Writes docs/clients.md from how the tests start the clients, and from `bench/results/clients.json`.
+
+With `--check`, only tells whether it is fresh. `just clients-all` makes the results.
+"""
+
+import json
+import re
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Any, TypeAlias, cast
+
+from tests.clients.agents import TESTS_ONLY, Place, Start
+from tests.clients.rows import SETTINGS, Row, rows
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "clients.md"
+RESULTS = ROOT / "bench" / "results" / "clients.json"
+
+Result: TypeAlias = Mapping[str, Any]
+
+URL = "http://127.0.0.1:4141"
+PLACE = Place(URL, Path("~"), Path(), "", "MODEL")
+FOLDED = {"general", "privacy"}
+"""Keys of JSON files that only the tests need."""
+
+HEAD = f"""\
+# Clients
+
+Real agents and SDKs, in the versions below, talk to a model that has no tool calling, through `toolspeak serve`. Each
+row really ran its tool: the file that the model asked for is there, to the byte, and the client has shown the model's
+last words. `just clients` runs the fast ones, `just clients-all` all; both in a network namespace with nothing but
+loopback. This page is made from what those commands start and measure (`just docs`).
+
+## How to point a client at toolspeak
+
+Start the gateway (`toolspeak serve --upstream http://127.0.0.1:8080/v1`), then the client with the lines below. `MODEL`
+is any name: what the upstream does not know becomes its first model. Where a client wants a key, any text will do,
+unless the gateway was started with `--key`.
+
+| SDK | what it needs |
+| --- | --- |
+| openai | `base_url="{URL}/v1"`, or `OPENAI_BASE_URL` |
+| anthropic | `base_url="{URL}"`, or `ANTHROPIC_BASE_URL` |
+| google-genai | `http_options={{"base_url": "{URL}"}}`, or `GOOGLE_GEMINI_BASE_URL` |
+| ollama | `host="{URL}"`, or `OLLAMA_HOST` |
+| Vercel ai | `baseURL` of the provider: `{URL}/v1`, for Google `{URL}/v1beta`, for Ollama `{URL}/api` |
+| langchain, pydantic-ai, openai-agents, smolagents | `base_url` of the model or its provider, as for the vendor's SDK |
+
+"""
+
+RAN = """\
+## What ran
+
+The upstream answers plain text and takes no notice of tools (`--mode force`). Its calls come as text, in pieces of four
+characters. *Requests* are those of the client, and those that reached the upstream. Seconds are wall time on a busy
+machine with two cores, three clients at a time.
+
+| client | version | wire | result | seconds | requests |
+| --- | --- | --- | --- | --- | --- |
+"""
+
+EVERY = """\
+## The same against other upstreams
+
+Seconds, or what went wrong. *native* has real tool calling, *leaks* takes tools and lets the call out as text,
+*refuses* answers an error to tools, in the words of a real server; for these the mode is `auto`. The others take no
+notice of tools, and the model writes in another dialect, or the upstream speaks another protocol.
+
+"""
+
+
+# ---------------------------------------------------------------- how to start
+
+
+def sections() -> Iterator[str]:
+    """Yield one section for each agent: how it is started, and what differs on its other wires."""
+    agents = [row for row in rows() if row.needs and "," not in row.client and not _is_script(row.start(PLACE))]
+    for client, group in groupby(agents, lambda row: row.client):
+        first, *others = list(group)
+        lines = list(start_lines(first.start(PLACE)))
+        yield f"### {client}\n\n`{first.wire}`:\n\n```\n{_text(lines)}```\n\n"
+        for row in others:
+            changed = [line for line in start_lines(row.start(PLACE)) if line not in lines]
+            yield f"`{row.wire}`, what differs:\n\n```\n{_text(changed)}```\n\n"
+
+
+def start_lines(start: Start) -> Iterator[str]:
+    """Yield what a person types and writes."""
+    yield from (f"export {name}={value}" for name, value in start.env.items())
+    for path, text in start.files.items():
+        if shown := list(_file_lines(path, text)):
+            yield f"# {path}"
+            yield from shown
+            yield ""
+    for command in filter(None, (start.before, start.command)):
+        yield " ".join((Path(command[0]).name, *command[1:]))
+
+
+def _file_lines(path: Path, text: str) -> Iterator[str]:
+    if path.suffix == ".json":
+        value = {key: inner for key, inner in json.loads(text).items() if key not in FOLDED}
+        yield from json.dumps(value, indent=2).splitlines() if value else ()
+    else:
+        yield from (line for line in text.rstrip().splitlines() if not line.endswith(TESTS_ONLY))
+
+
+def _is_script(start: Start) -> bool:
+    return bool(re.search(r"/python\d?$", start.command[0]))
+
+
+def _text(lines: Sequence[str]) -> str:
+    return "".join(f"{line}\n" for line in lines)
+
+
+# ---------------------------------------------------------------- what ran
+
+
+def results() -> list[Result]:
+    """Read what `just clients-all` has measured."""
+    return cast("list[Result]", json.loads(RESULTS.read_text(encoding="utf-8")))
+
+
+def ran(found: Sequence[Result]) -> Iterator[str]:
+    """Yield the table of the first upstream."""
+    yield RAN
+    for result in found:
+        if result["upstream"] == SETTINGS[0].name:
+            cells = (
+                result["client"],
+                result["version"],
+                f"`{result['wire']}`",
+                told(result),
+                f"{result['seconds']:.1f}",
+            )
+            yield f"| {' | '.join(cells)} | {result['client_requests']} → {result['upstream_requests']} |\n"
+
+
+def told(result: Result) -> str:
+    """Say how it went; what fails has its reason."""
+    if result["passed"]:
+        return "runs its tool" if result.get("calls", True) else "edits from plain text"
+    return f"**fails**: {result.get('explanation') or '; '.join(result['faults'])}"
+
+
+def every(found: Sequence[Result]) -> Iterator[str]:
+    """Yield the matrix of the fast rows."""
+    names = [setting.name for setting in SETTINGS[1:]]
+    yield EVERY
+    yield f"| client | wire | {' | '.join(names)} |\n| --- | --- |{' --- |' * len(names)}\n"
+    cells = {(result["client"], result["wire"], result["upstream"]): result for result in found}
+    for row in filter(_is_fast, rows()):
+        shown = [_cell(cells.get((row.client, row.wire, name))) for name in names]
+        yield f"| {row.client} | `{row.wire}` | {' | '.join(shown)} |\n"
+
+
+def _is_fast(row: Row) -> bool:
+    return row.fast
+
+
+def _cell(result: Result | None) -> str:
+    if result is None:
+        return ""
+    return f"{result['seconds']:.1f}" if result["passed"] else told(result)
+
+
+def page() -> str:
+    """Return the whole page."""
+    found = results()
+    return "".join([HEAD, *sections(), *ran(found), "\n", *every(found)])
+
+
+def main() -> None:
+    """Write or check."""
+    if "--check" not in sys.argv:
+        PAGE.write_text(page(), encoding="utf-8")
+    elif PAGE.read_text(encoding="utf-8") != page():
+        sys.exit(f"{PAGE.name} is stale: run `just docs`")
+
+
+if __name__ == "__main__":
+    main()
