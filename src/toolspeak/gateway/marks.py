@@ -24,6 +24,7 @@ class Marks:
     def allow(self, origin: str) -> None:
         """Let a page of this origin read the answer."""
         self.headers.append((b"access-control-allow-origin", origin.encode("latin-1")))
+        self.headers.append((b"access-control-expose-headers", b"*"))
         self.headers.append((b"vary", b"origin"))
 
     def plan(self, plan: Plan) -> None:

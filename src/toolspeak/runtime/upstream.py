@@ -20,7 +20,7 @@ from toolspeak.wires import Outgoing, Wire
 RETRIES = 2
 _FIRST_PAUSE, _LONGEST_PAUSE, _LONGEST_ASKED = 0.5, 8.0, 20.0
 _FIRST_ERROR, _FIRST_REFUSAL = 300, 400  # a redirect is an error here: it could lead a key elsewhere
-_REDIRECTS = "the upstream answers with a redirect, which is not followed"
+_PAGE = "text/html"
 _STREAMS = ("text/event-stream", "application/x-ndjson", "application/jsonl")
 _JSON = "application/json"
 MOST_OF_AN_ERROR, MOST = 1 << 20, 64 << 20
@@ -122,7 +122,7 @@ class HttpUpstream:
     async def _tried(self, outgoing: Outgoing, waits: Waits) -> "Reply | _Refused":
         try:
             reply = await self._transport.send("POST", self._base + outgoing.path, self._headers, outgoing.body, waits)
-            if reply.status < _FIRST_ERROR:
+            if reply.status < _FIRST_ERROR and _media_type(reply) != _PAGE:
                 return reply
         except Broken as broken:
             kind = broken.failure.kind
@@ -135,7 +135,10 @@ class HttpUpstream:
 
     def _failure(self, reply: Reply, body: bytes) -> Failure:
         if reply.status < _FIRST_REFUSAL:
-            return Failure(FailureKind.OTHER, f"{_REDIRECTS} ({reply.status}): is its URL right?", reply.status)
+            is_page = reply.status < _FIRST_ERROR
+            what = "a web page" if is_page else f"a redirect ({reply.status}), which is not followed"
+            message = f"the upstream answers with {what}: is its URL right?"
+            return Failure(FailureKind.OTHER, message, reply.status)
         failure = self.wire.decode_failure(reply.status, body)
         if failure.retry_after is None:
             failure = replace(failure, retry_after=_seconds(reply.headers.get("retry-after", "")))
@@ -175,9 +178,13 @@ class _Refused:
     again: bool
 
 
+def _media_type(reply: Reply) -> str:
+    return reply.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
 def _is_stream(reply: Reply, request: Request) -> bool:
     """Trust what the upstream says; one that says nothing does what it was asked."""
-    media_type = reply.headers.get("content-type", "").partition(";")[0].strip().lower()
+    media_type = _media_type(reply)
     return media_type in _STREAMS or (request.stream and media_type != _JSON)
 
 

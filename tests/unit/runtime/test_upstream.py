@@ -302,6 +302,16 @@ async def test_a_redirect_is_an_error_and_leads_nowhere_safe6() -> None:
 
 
 @in_loop
+async def test_a_web_page_is_no_answer() -> None:
+    async def say(_: Got, out: Out) -> None:
+        await out.whole(200, b"<html>", "text/html; charset=utf-8")
+
+    failure = await asked(say)
+    assert failure.kind is FailureKind.OTHER
+    assert "a web page: is its URL right?" in failure.message
+
+
+@in_loop
 async def test_the_status_speaks_where_an_error_breaks_off() -> None:
     async def say(_: Got, out: Out) -> None:
         await out.head(401, (("content-length", "1000"),))
