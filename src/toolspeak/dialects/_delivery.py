@@ -1,11 +1,15 @@
 """From attempts to events: judged one by one, counted against the limit, held where only the end can confirm them."""
 
 from enum import Enum, auto
+from typing import Final
 
 from toolspeak.dialects._attempt import Attempt
 from toolspeak.dialects._judge import Judge
 from toolspeak.dialects._output import Fallback, Output
 from toolspeak.ir.event import CallEnded, Event
+
+MOST_TIMES: Final = 8
+"""That the same words without a marker may follow each other as a call."""
 
 
 class Delivered(Enum):
@@ -16,6 +20,8 @@ class Delivered(Enum):
     """None of it was a call."""
     TOO_MANY = auto()
     """There are more calls than may be; the text that nobody carries yet is `Delivery.rest`."""
+    LOOP = auto()
+    """The model writes the same again and again, and would not stop by itself."""
 
 
 class Delivery:
@@ -25,9 +31,14 @@ class Delivery:
         """Deliver at most `max_calls` calls."""
         self._judge, self._out, self._max_calls = judge, out, max_calls
         self.rest = ""
+        self._last, self._times = "", 0
 
     def deliver(self, attempts: tuple[Attempt, ...], raw: str, *, until_end: Fallback | None) -> Delivered:
         """Judge the attempts; the first one carries the text. `until_end`: hold them, and what they are else."""
+        if until_end is not None and self._loops(raw.strip()):
+            self.rest = raw
+            self._out.forget_repeats()
+            return Delivered.LOOP
         events: list[Event] = []
         room = self._max_calls - self._out.calls
         for attempt in attempts:
@@ -42,6 +53,11 @@ class Delivery:
             events += judged
         self._put(events, raw, until_end)
         return Delivered.EVENTS
+
+    def _loops(self, raw: str) -> bool:
+        self._times = self._times + 1 if raw and raw == self._last else 1
+        self._last = raw
+        return self._times > MOST_TIMES
 
     def _put(self, events: list[Event], raw: str, until_end: Fallback | None) -> None:
         if not events:

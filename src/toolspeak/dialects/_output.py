@@ -85,6 +85,17 @@ class Output:
         if self._pending_length > self._max_pending:
             self.fail()
 
+    def forget_repeats(self) -> None:
+        """Keep what waits for the end once: the model went round in circles."""
+        seen: set[str] = set()
+        pending, self._pending_calls = self._pending, 0
+        self._pending = []
+        for raw, events in pending:
+            new = not _calls_in(events) or raw.strip() not in seen
+            seen.add(raw.strip())
+            self._pending.append((raw, events if new else [Discarded(Why.LIMIT, raw)]))
+            self._pending_calls += _calls_in(self._pending[-1][1])
+
     def emit(self, events: list[Event]) -> None:
         """Let events leave; what was pending counts then, since a call follows it."""
         self.commit()

@@ -331,7 +331,7 @@ class Reader(Page):
             self._as_it_looks(raw)
             return
         self._fresh, self._virgin = True, self._around is not None
-        if delivered is Delivered.TOO_MANY:
+        if delivered in (Delivered.TOO_MANY, Delivered.LOOP):
             self._window = self._delivery.rest + self._window
             self._leave_block(Why.LIMIT)
         elif any(attempt.cut for attempt in attempts):

@@ -28,9 +28,7 @@ from toolspeak.text.strict import dump
 from toolspeak.toolset.toolset import ToolSet
 
 IMAGE_BELOW: Final = "[image: it follows below]"
-CONTINUE: Final = (
-    "Now answer the user's request with this result. Make another call only if the request asks for more."
-)
+CONTINUE: Final = "Now answer the user's request with this result. Make another call only if the request asks for more."
 """Behind results. Small models do what they read first: told of a next step, they called on and on."""
 ANSWER_NOW: Final = "Use these results to answer in words."
 """Behind results in a request that has no tools: a small model calls whatever it reads of calling."""

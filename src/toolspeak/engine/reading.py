@@ -88,6 +88,11 @@ class Reading:
         return self.stop is not None or self.failure is not None
 
     @property
+    def enough(self) -> bool:
+        """Tell whether nothing more of the answer is wanted, though it goes on (INL-7, P7)."""
+        return self.forged or self.over or (self._reader is not None and self._reader.cut is not None)
+
+    @property
     def repeats(self) -> bool:
         """Tell whether the only calls are those that were answered just now."""
         return bool(self._repeats) and not self.calls

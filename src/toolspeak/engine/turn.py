@@ -289,7 +289,7 @@ class _Turn:
             batch = (yield Pull(seen)) or []
             seen = gate.take(reading.feed(batch))
             self._note(seen)
-            if (reading.forged or reading.over) and not _ends(batch):  # enough: stopped, forged, or too long
+            if reading.enough and not _ends(batch):  # enough: stopped, forged, or too long
                 yield CLOSE
                 cut = gate.take(reading.cut())
                 self._note(cut)
