@@ -107,6 +107,14 @@ speed-gateway *args:
 judges *args:
     .venv/bin/python -m tests.judges.run {{ args }}
 
+# real agents and SDKs run their tools through the gateway: the fast ones against every kind of upstream; needs npm, and root or user namespaces
+clients *args:
+    .venv/bin/python -m tests.clients.run {{ args }}
+
+# all of them; writes bench/results/clients.json and docs/clients.md
+clients-all *args:
+    .venv/bin/python -m tests.clients.run --all {{ args }}
+
 # a real model of 0.5 GB, bare and behind the gateway, side by side; `--ways`, `--agent pi`, `--model`, `--help`
 live *args:
     .venv/bin/python -m tests.live.run {{ args }}

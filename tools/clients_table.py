@@ -31,7 +31,7 @@ HEAD = f"""\
 Real agents and SDKs, in the versions below, talk to a model that has no tool calling, through `toolspeak serve`. Each
 row really ran its tool: the file that the model asked for is there, to the byte, and the client has shown the model's
 last words. `just clients` runs the fast ones, `just clients-all` all; both in a network namespace with nothing but
-loopback. This page is made from what those commands start and measure (`just docs`).
+loopback. This page is made from what those commands start and measure.
 
 ## How to point a client at toolspeak
 
@@ -176,7 +176,7 @@ def main() -> None:
     if "--check" not in sys.argv:
         PAGE.write_text(page(), encoding="utf-8")
     elif PAGE.read_text(encoding="utf-8") != page():
-        sys.exit(f"{PAGE.name} is stale: run `just docs`")
+        sys.exit(f"{PAGE.name} is stale: run `python -m tools.clients_table`")
 
 
 if __name__ == "__main__":
