@@ -38,8 +38,8 @@ check:
 test *args:
     .venv/bin/pytest -n 2 --dist worksteal {{ args }}
 
-# run the tests on another Python (such as 3.12), if it is here, against the built wheel, with few examples
-test-on version: build
+# run tests (all, or those that are named) on another Python, if it is here, against the built wheel, with few examples
+test-on version *args: build
     #!/usr/bin/env bash
     set -euo pipefail
     for found in python{{ version }} "$HOME"/.pyenv/versions/{{ version }}.*/bin/python none; do
@@ -53,7 +53,7 @@ test-on version: build
     "$found" -m venv .venv-{{ version }}
     .venv-{{ version }}/bin/pip install --quiet --require-hashes -r requirements/test.txt
     .venv-{{ version }}/bin/pip install --quiet --no-deps --force-reinstall dist/*.whl
-    HYPOTHESIS_PROFILE=quick .venv-{{ version }}/bin/pytest -q -n 2 --dist worksteal
+    HYPOTHESIS_PROFILE=quick .venv-{{ version }}/bin/pytest -q -n 2 --dist worksteal {{ args }}
 
 # the failure corpus: every case read as it must be
 corpus:
