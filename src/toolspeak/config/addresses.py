@@ -10,7 +10,7 @@ from toolspeak.config.shape import Config
 from toolspeak.errors import BadConfig
 
 _HOST = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+\]"
-_URL = re.compile(rf"(https?)://({_HOST})(?::(\d{{1,5}}))?((?:/[A-Za-z0-9._~!$&'()*+,;=:%-]*)*)", re.IGNORECASE)
+_URL = re.compile(rf"(https?)://({_HOST})(?::(\d{{1,5}}))?((?:/[A-Za-z0-9._~!$&'()*+,;=:%-]*+)*+)", re.IGNORECASE)
 _LISTEN = re.compile(r"[A-Za-z0-9:._-]+")
 _HOST_NAME = re.compile(_HOST)
 _ORIGIN = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[A-Za-z0-9._\[\]:-]+")
