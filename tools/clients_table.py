@@ -54,8 +54,8 @@ RAN = """\
 ## What ran
 
 The upstream answers plain text and takes no notice of tools (`--mode force`). Its calls come as text, in pieces of four
-characters. *Requests* are those of the client, and those that reached the upstream. Seconds are wall time on a busy
-machine with two cores, three clients at a time.
+characters. *Requests* are those of the client, and those that reached the upstream. Seconds are wall time on a
+shared machine with two cores, start of the client included.
 
 | client | version | wire | result | seconds | requests |
 | --- | --- | --- | --- | --- | --- |

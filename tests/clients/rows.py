@@ -271,7 +271,8 @@ def _javascript(script: str, wire: str, place: Place) -> Start:
 
 def node() -> str:
     """Return the judges' Node; the scripts lie beside its packages, where Node looks for them."""
-    return command_of(Path("any.mjs"))[0]
+    program = command_of(Path("any.mjs"))[0]
+    return shutil.which(program) or program
 
 
 def copy_scripts() -> None:

@@ -21,6 +21,7 @@ from bench.report import close
 from tests.clients.drive import Result, inside, write
 from tests.clients.install import ROOT, install
 from tests.clients.rows import SETTINGS, Case, cases, copy_scripts
+from tests.clients.served import slug
 from tools.clients_table import PAGE, RESULTS, page
 
 NAMESPACE = ("unshare", "--net", "--pid", "--fork", "--kill-child", "--mount-proc")
@@ -31,14 +32,14 @@ def chosen(options: argparse.Namespace) -> list[Case]:
     """Return the cases that the options name."""
     found = cases(everything=options.all or bool(options.only))
     wanted = [case for case in found if options.only.lower() in case.name.lower()]
-    return [case for case in wanted if options.upstream in {"", case.setting.name}]
+    return [case for case in wanted if options.upstream in {"", slug(case.setting.name)}]
 
 
 def enter() -> NoReturn:
     """Become this command again, in a namespace that only has loopback: who stops it stops everything."""
     entry = [*NAMESPACE, *([] if os.geteuid() == 0 else ["--map-root-user"])]
-    if subprocess.run([*entry, "true"], check=False).returncode:
-        raise SystemExit(f"`{' '.join(entry)}` does not work here: run as root, or allow user namespaces")
+    if not shutil.which("ip") or subprocess.run(["sh", "-c", '"$@"', "sh", *entry, "true"], check=False).returncode:
+        raise SystemExit(f"`{' '.join(entry)}` and `ip` are needed: run as root, or allow user namespaces")
     script = 'ip link set lo up && exec "$@"'
     command = [*entry, "sh", "-c", script, "sh", sys.executable, "-m", "tests.clients.run", *sys.argv[1:]]
     os.chdir(ROOT)
@@ -79,7 +80,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--all", action="store_true")
     parser.add_argument("--only", default="", metavar="TEXT")
-    parser.add_argument("--upstream", default="", choices=["", *(setting.name for setting in SETTINGS)])
+    parser.add_argument("--upstream", default="", choices=["", *(slug(setting.name) for setting in SETTINGS)])
     parser.add_argument("--jobs", type=int, default=3)
     parser.add_argument("--keep", type=Path, metavar="FOLDER")
     parser.add_argument("--install-only", action="store_true")

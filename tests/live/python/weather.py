@@ -12,7 +12,7 @@ CITY_SCHEMA = {
 }
 QUESTION = "What is the weather in Paris?"
 MOST_ROUNDS = 4
-MOST_TOKENS = 120
+MOST_TOKENS = 300
 TIMEOUT_S = 600
 
 
