@@ -160,7 +160,8 @@ lanes:
     {{ just_executable() }} corpus noncalls wires simulate >"$log" 2>&1 &
     computes=$!
     trap 'kill $computes 2>/dev/null || true; rm -f "$log"' EXIT
-    {{ just_executable() }} judges clients wheel
+    {{ just_executable() }} judges wheel
+    {{ just_executable() }} clients --brief
     wait $computes || { cat "$log"; exit 1; }
     cat "$log"
 

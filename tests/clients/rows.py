@@ -106,6 +106,19 @@ def cases(*, everything: bool) -> list[Case]:
     return [Case(row, setting) for setting in SETTINGS for row in chosen if _meets(row, setting)]
 
 
+def brief(found: list[Case]) -> list[Case]:
+    """Take turns: each row meets one wording of a refusal and one of the forms that only few meet."""
+    order = list(dict.fromkeys(case.row.name for case in found))
+    kinds = ([one for one in SETTINGS if one.mode == "refuses"], [one for one in SETTINGS if one.few])
+    turns = {one.name: (number, len(kind)) for kind in kinds for number, one in enumerate(kind)}
+    return [
+        case
+        for case in found
+        if case.setting.name not in turns
+        or order.index(case.row.name) % turns[case.setting.name][1] == turns[case.setting.name][0]
+    ]
+
+
 def _meets(row: Row, setting: Setting) -> bool:
     if setting is SETTINGS[0]:
         return True

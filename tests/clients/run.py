@@ -20,7 +20,7 @@ from typing import NoReturn
 from bench.report import close
 from tests.clients.drive import Result, inside, write
 from tests.clients.install import ROOT, install
-from tests.clients.rows import SETTINGS, Case, cases, copy_scripts
+from tests.clients.rows import SETTINGS, Case, brief, cases, copy_scripts
 from tests.clients.served import slug
 from tools.clients_table import PAGE, RESULTS, page
 
@@ -31,6 +31,7 @@ ENTERED = "TOOLSPEAK_CLIENTS_INSIDE"
 def chosen(options: argparse.Namespace) -> list[Case]:
     """Return the cases that the options name."""
     found = cases(everything=options.all or bool(options.only))
+    found = brief(found) if options.brief else found
     wanted = [case for case in found if options.only.lower() in case.name.lower()]
     return [case for case in wanted if options.upstream in {"", slug(case.setting.name)}]
 
@@ -79,6 +80,7 @@ def main() -> None:
     """Install outside, run inside."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--all", action="store_true")
+    parser.add_argument("--brief", action="store_true", help="each row meets one refusal and one rare form only")
     parser.add_argument("--only", default="", metavar="TEXT")
     parser.add_argument("--upstream", default="", choices=["", *(slug(setting.name) for setting in SETTINGS)])
     parser.add_argument("--jobs", type=int, default=3)

@@ -8,7 +8,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from tests.clients.rows import FEW, SETTINGS, WIRES, cases, rows
+from tests.clients.rows import FEW, SETTINGS, WIRES, brief, cases, rows
 from tests.clients.script import Asked, content_of, echoes, prompt_of, says
 from tests.clients.speech import FORMS
 from tests.clients.upstream import REFUSALS, Upstream
@@ -80,6 +80,14 @@ def test_every_fast_row_meets_every_kind_of_upstream() -> None:
     for row in (row for row in rows() if row.fast):
         missed = {setting.name for setting in SETTINGS if (row.name, setting.name) not in met}
         assert not missed or (not row.client.startswith(FEW) and missed == set(_few()))
+
+
+def test_in_brief_each_setting_is_still_met_and_each_row_meets_a_refusal() -> None:
+    taken = brief(cases(everything=False))
+    assert {case.setting.name for case in taken} == {setting.name for setting in SETTINGS}
+    for row in (row for row in rows() if row.fast):
+        met = [case.setting.mode for case in taken if case.row.name == row.name]
+        assert met.count("refuses") == met.count("native") == met.count("leaks") == 1
 
 
 def _few() -> Iterator[str]:
