@@ -68,6 +68,7 @@ class Reading:
         self._stop_sequence = ""
         self._echoed = False
         self._repeats: list[tuple[Event, ...]] = []
+        self._repeated = ""
         self.attempted: list[tuple[Call, Complaint | None]] = []
         """All native calls, and what is wrong with them: a history that has one must have all."""
         self.left_open = False
@@ -106,6 +107,13 @@ class Reading:
     def said(self) -> str:
         """All that the model wrote as text."""
         return "".join(self._said)
+
+    @property
+    def quoted(self) -> str:
+        """What of it a correction quotes: of a call in a loop only the first round, or the model goes on with it."""
+        said, again = self.said, self._repeated
+        second = said.find(again, said.find(again) + len(again)) if again else -1
+        return said[:second] if second >= 0 else said
 
     def feed(self, events: Iterable[Event]) -> list[Event]:
         """Take events of the upstream; return what may be shown and executed."""
@@ -228,6 +236,7 @@ class Reading:
         elif started.name == self._reads.answer_tool:
             yield from self._shown(answer_text(arguments))
         elif ended.raw and not self.calls and self._reads.answered.has(started.name, arguments):
+            self._repeated = self._repeated or ended.raw
             self._repeats.append((started, ArgsDelta(started.id, arguments), ended))
         else:
             yield from self.let_repeats_out()  # with a new call beside it, it is meant

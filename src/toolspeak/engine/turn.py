@@ -200,7 +200,7 @@ class _Turn:
     def _asked_again(self, sent: Request, reading: Reading, trouble: Trouble) -> Request:
         """Answer every call of the turn with its error, or say in words what was wrong (CHK-4)."""
         level = self._level()
-        said = (Text(reading.said),) if reading.said.strip() else ()
+        said = (Text(reading.quoted),) if reading.said.strip() else ()
         if reading.attempted and trouble.kind is Kind.BAD_CALLS:
             calls = [call for call, _ in reading.attempted]
             results = tuple(_answered(call, complaint, level) for call, complaint in reading.attempted)
@@ -239,7 +239,7 @@ class _Turn:
                 yield from self._finish(reading, gate, trouble)
                 return
             words = corrections(trouble, self._request.choice, self._level(), prompt.frame)
-            sent = prompt.corrected(sent, reading.said, words)
+            sent = prompt.corrected(sent, reading.quoted, words)
             release = self._after(trouble)
 
     def _decide(self, prompt: Prompt, first: Sequence[Event]) -> Step:
@@ -263,7 +263,7 @@ class _Turn:
                 yield from self._undecided(prompt, first, trouble)
                 return
             words = corrections(trouble, self._request.choice, self._level(), prompt.frame)
-            sent = prompt.corrected(sent, reading.said, words)
+            sent = prompt.corrected(sent, reading.quoted, words)
             self._after(trouble)
 
     def _undecided(self, prompt: Prompt, first: Sequence[Event], trouble: Trouble | None) -> Step:

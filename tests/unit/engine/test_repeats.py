@@ -52,6 +52,13 @@ def test_a_leaked_call_of_a_native_upstream_too_chk9() -> None:
     assert (ran.calls, ran.turn.text) == ([], COLD)
 
 
+def test_of_a_loop_only_the_first_round_is_quoted_chk9() -> None:
+    line = '{"name": "get_weather", "arguments": {"city": "Oslo"}}\n'
+    ran = run(NATIVE, line * 20, COLD, request=AFTER)
+    assert ran.turn.text == COLD
+    assert words_of(ran.sent[1].messages[-2]) == line
+
+
 def test_who_insists_is_taken_at_its_word_chk9() -> None:
     ran = run(FORCE, written(OSLO), written(OSLO), request=AFTER)
     assert ran.calls == AGAIN
