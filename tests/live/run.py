@@ -26,6 +26,7 @@ from tests.live.server import LlamaServer
 from tests.live.talk import Talk, side_by_side, talk
 
 RESULTS = Path(__file__).parent.parent.parent / "bench" / "results"
+PAGE = "# What agents did with a real model: `just live --agent NAME --keep`\n"
 BARE = "the bare server"
 SDKS = ("openai", "anthropic")
 HOWS = ("whole", "stream")
@@ -117,9 +118,20 @@ def keep(report: Report) -> None:
     found = {"talks": report.talks, "ways": report.ways, "agents": report.agents}
     kept[report.model] = {**kept.get(report.model, {}), **{key: rows for key, rows in found.items() if rows}}
     path.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
-    if report.transcripts:
-        with (RESULTS / "live.md").open("a") as page:
-            page.write("\n" + "\n".join(report.transcripts))
+    keep_transcripts(RESULTS / "live.md", report.transcripts)
+
+
+def keep_transcripts(path: Path, transcripts: Sequence[str]) -> None:
+    """Write what agents did; the last time counts."""
+    kept = path.read_text().split("\n## ")[1:] if path.exists() else []
+    sections = {_title(one): one for one in (*kept, *(one.removeprefix("## ") for one in transcripts))}
+    if transcripts:
+        path.write_text("\n## ".join((PAGE, *(sections[title].strip() + "\n" for title in sorted(sections)))))
+
+
+def _title(section: str) -> str:
+    """Who did it, without how it went."""
+    return section.partition(":")[0]
 
 
 def main() -> None:
@@ -130,14 +142,13 @@ def main() -> None:
     parser.add_argument("--ways", action="store_true")
     parser.add_argument("--agent", action="append", default=[], choices=AGENTS)
     parser.add_argument("--limit", type=float, default=1800, metavar="SECONDS", help="for an agent")
-    parser.add_argument("--no-talks", action="store_true")
+    parser.add_argument("--only-agents", action="store_true")
     parser.add_argument("--keep", action="store_true")
     options = parser.parse_args()
     report, flags = Report(options.model), tuple(options.flags.split())
-    if not options.no_talks or options.ways:
+    if not (options.only_agents and options.agent):
         with LlamaServer(options.model, remembers=False) as server:
-            if not options.no_talks:
-                show_talks(server, report, flags)
+            show_talks(server, report, flags)
             if options.ways:
                 show_ways(server, report)
     for agent in options.agent:

@@ -17,6 +17,7 @@ from typing_extensions import override
 
 from tests.live import models
 from tests.live.recorder import Recorder
+from tests.live.run import keep_transcripts
 from tests.live.talk import Talk, side_by_side
 
 CALL = '{"name": "get_weather", "arguments": {"city": "Paris"}}'
@@ -58,6 +59,15 @@ def test_both_stand_side_by_side() -> None:
     assert "through toolspeak" in shown[0]
     assert any("call: no" in line and "call  get_weather" not in line for line in shown)
     assert any("18 °C" in line for line in shown)
+
+
+def test_a_transcript_takes_the_place_of_the_one_before(tmp_path: Path) -> None:
+    page = tmp_path / "live.md"
+    keep_transcripts(page, ["## pi with small, bare: failed\n\nno file\n", "## pi with small, toolspeak: failed\n"])
+    keep_transcripts(page, ["## pi with small, toolspeak: did it\n\n### 1. step\n"])
+    assert page.read_text().startswith("# What agents did")
+    assert page.read_text().count("## pi with small, toolspeak:") == 1
+    assert page.read_text().endswith("no file\n\n## pi with small, toolspeak: did it\n\n### 1. step\n")
 
 
 # ---------------------------------------------------------------- the recorder
