@@ -115,8 +115,10 @@ def keep(report: Report) -> None:
     """Write down what was found, beside what was found with other models."""
     path = RESULTS / "live.json"
     kept: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
-    found = {"talks": report.talks, "ways": report.ways, "agents": report.agents}
-    kept[report.model] = {**kept.get(report.model, {}), **{key: rows for key, rows in found.items() if rows}}
+    before: dict[str, Any] = kept.get(report.model, {})
+    agents = {(row["agent"], row["by"]): row for row in (*before.get("agents", ()), *report.agents)}
+    found = {"talks": report.talks, "ways": report.ways, "agents": [agents[key] for key in sorted(agents)]}
+    kept[report.model] = {**before, **{key: rows for key, rows in found.items() if rows}}
     path.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
     keep_transcripts(RESULTS / "live.md", report.transcripts)
 
