@@ -4,7 +4,7 @@ A URL is read by one pattern that knows nothing rare, so that nobody behind it c
 """
 
 import re
-from ipaddress import ip_address
+from ipaddress import IPv6Address, ip_address
 
 from toolspeak.config.shape import Config
 from toolspeak.errors import BadConfig
@@ -28,9 +28,18 @@ def url_problem(url: str) -> str | None:
     found = _URL.fullmatch(url)
     if found is None:
         return f"{url!r} is not a URL such as http://127.0.0.1:8080/v1 or https://api.example.com/v1"
+    if found[2].startswith("[") and not _is_ipv6(found[2][1:-1]):
+        return f"{url!r} has something in brackets that is no IPv6 address"
     if found[3] and not 0 < int(found[3]) <= _MOST_PORT:
         return f"{url!r} has a port that is not from 1 to {_MOST_PORT}"
     return None
+
+
+def _is_ipv6(text: str) -> bool:
+    try:
+        return IPv6Address(text).scope_id is None
+    except ValueError:
+        return False
 
 
 def host_problem(host: str) -> str | None:

@@ -46,6 +46,7 @@ BAD = [
     "http://h%2fevil/v1",
     "http://hé/v1",
     "http://[::1/v1",
+    "http://[1]",
 ]
 
 
