@@ -157,10 +157,12 @@ lanes:
     #!/usr/bin/env bash
     set -euo pipefail
     log=$(mktemp)
-    {{ just_executable() }} corpus noncalls wires simulate >"$log" 2>&1 &
+    {{ just_executable() }} corpus noncalls wires simulate >"$log" 2>&1 & # simulate takes arguments: the last
     computes=$!
     trap 'kill $computes 2>/dev/null || true; rm -f "$log"' EXIT
-    {{ just_executable() }} judges wheel
+    # each by its own command: `judges` would take the next recipe's name for its own argument
+    {{ just_executable() }} wheel
+    {{ just_executable() }} judges
     {{ just_executable() }} clients --brief
     wait $computes || { cat "$log"; exit 1; }
     cat "$log"
