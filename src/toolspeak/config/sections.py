@@ -14,7 +14,8 @@ from toolspeak.config.shape import Key, Limits, Server
 from toolspeak.config.table import Table, secret_problem
 from toolspeak.engine.plan import Mode, Release, Settings, Strategy
 from toolspeak.errors import UnknownName
-from toolspeak.facts.model import ModelFacts, Support
+from toolspeak.facts.model import Constrain, ModelFacts, Support
+from toolspeak.ir.constraint import ConstraintForm
 from toolspeak.ir.quirks import IdForm, Quirks
 from toolspeak.runtime.transport import Waits
 
@@ -69,6 +70,7 @@ def read_settings(table: Table) -> Settings:
         keep_system=table.flag("keep_system"),
         few_shot=table.flag("few_shot"),
         answer_tool=table.flag("answer_tool"),
+        constraint=table.choice("constraint", Constrain),
     )
 
 
@@ -85,6 +87,7 @@ def read_facts(table: Table, known: ModelFacts) -> ModelFacts:
         few_shot=inner.flag("few_shot"),
         answer_tool=inner.flag("answer_tool"),
         context_tokens=inner.integer("context_tokens", 1),
+        constraint=inner.choice("constraint", Constrain),
     )
 
 
@@ -96,6 +99,7 @@ def read_quirks(table: Table, known: Quirks) -> Quirks:
         null_content=table.flag("null_content"),
         image_results=table.flag("image_results"),
         reasoning_history=table.flag("reasoning_history"),
+        constraint=table.choice("constraint", ConstraintForm),
     )
 
 

@@ -9,12 +9,14 @@ A dialect's module name is its public name; from outside, the entry point group 
 from functools import cache
 
 from toolspeak.dialects._dialect import Dialect, Writer
+from toolspeak.dialects._grammar import Where
 from toolspeak.dialects._native import NativeCalls
 from toolspeak.dialects._options import ReadOptions
 from toolspeak.dialects._reader import Reader
+from toolspeak.dialects._shape import Shape
 from toolspeak.discovery import Shelf
 
-__all__ = ["Dialect", "NativeCalls", "ReadOptions", "Reader", "Writer", "load", "names"]
+__all__ = ["Dialect", "NativeCalls", "ReadOptions", "Reader", "Shape", "Where", "Writer", "load", "names"]
 
 _SHELF = Shelf(__name__, Dialect, "DIALECT", hidden=("keyed",))  # that one is made for one conversation, by its key
 

@@ -9,6 +9,7 @@ from toolspeak.dialects._grammar import Grammar
 from toolspeak.dialects._marks import Marks, marks_of, tags_in
 from toolspeak.dialects._options import DEFAULTS, ReadOptions
 from toolspeak.dialects._reader import Reader
+from toolspeak.dialects._shape import Shape
 from toolspeak.ir.message import Call, Result
 from toolspeak.ir.tool import Tool
 from toolspeak.ir.turn import Turn, fold
@@ -28,6 +29,8 @@ class Writer:
     write_result: Callable[[Result], str]
     stop: tuple[str, ...] = ()
     """Where generation must stop: the begin of a result that only we may write."""
+    shape: Shape | None = None
+    """How an upstream can be told to write calls; None where that cannot be said (CHK-8)."""
 
 
 @dataclass(frozen=True)

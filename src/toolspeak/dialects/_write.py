@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from toolspeak.dialects._marks import broken
+from toolspeak.dialects._shape import Shape
 from toolspeak.errors import BadJson
 from toolspeak.ir.json import JsonObject
 from toolspeak.ir.message import Call, Result, part_text
@@ -19,6 +20,7 @@ from toolspeak.text.strict import dump, parse, without_surrogates
 from toolspeak.toolset.toolset import ToolSet
 
 ERROR: Final = "Error: "
+BARE: Final = Shape()
 UNSEEN: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 """Control characters, carriage returns too: not every server lets them pass, but JSON has escapes for them."""
 
@@ -49,24 +51,23 @@ def _is_object(text: str) -> bool:
         return False
 
 
-def call_json(call: Call, name: str = "name", arguments: str = "arguments") -> str:
-    """Write a call as one JSON object with these two keys."""
-    return f'{{"{name}": {dump(call.name)}, "{arguments}": {arguments_text(call)}}}'
+def call_json(call: Call) -> str:
+    """Write a call as one JSON object."""
+    return BARE.begin(call.name) + arguments_text(call) + BARE.end
 
 
 @dataclass(frozen=True)
 class JsonCalls:
-    """Writes calls as JSON objects, one below the other, each where the pattern has `%s`."""
+    """Writes calls as JSON objects in their shape."""
 
-    pattern: str
-    name: str = "name"
-    arguments: str = "arguments"
-    separator: str = "\n"
+    shape: Shape
 
     def __call__(self, calls: Sequence[Call], tools: ToolSet) -> str:
         """Write the calls; their types need no schema."""
         del tools
-        return self.separator.join(self.pattern % call_json(call, self.name, self.arguments) for call in calls)
+        shape, (before, after) = self.shape, self.shape.around
+        written = (shape.begin(call.name) + arguments_text(call) + shape.end for call in calls)
+        return before + shape.separator.join(written) + after
 
 
 def result_text(result: Result, error: str = ERROR) -> str:

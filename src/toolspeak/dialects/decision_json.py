@@ -3,28 +3,22 @@
 {"tools": [{"name": "get_weather", "arguments": {"city": "Oslo"}}]}
 """
 
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
 from toolspeak.dialects._dialect import Dialect, Writer
 from toolspeak.dialects._grammar import RESULT_TAGS, Grammar, Where, Wrapper
 from toolspeak.dialects._json_form import JSON
+from toolspeak.dialects._shape import Shape
 from toolspeak.dialects._shared import RECOVERY
 from toolspeak.dialects._teach import JSON_EXAMPLE, Contract
-from toolspeak.dialects._write import call_json, tagged_result
-from toolspeak.ir.message import Call
-from toolspeak.toolset.toolset import ToolSet
+from toolspeak.dialects._write import JsonCalls, tagged_result
 
 _DECISION = Wrapper((), (), (JSON,), Where.LINE, sure=False, tail=True, no_calls_is_answer=True)
 _AT_ONCE = replace(_DECISION, where=Where.START)  # comes before the recovery of bare JSON, for which no call is text
 
 
-def _write_calls(calls: Sequence[Call], tools: ToolSet) -> str:
-    del tools
-    return f'{{"tools": [{", ".join(map(call_json, calls))}]}}'
-
-
+_SHAPE = Shape(separator=", ", around=('{"tools": [', "]}"))
 _WRITER = Writer(
     Contract(
         how="Decide which tools are needed now. Answer with one JSON object and nothing else:",
@@ -35,9 +29,10 @@ _WRITER = Writer(
             "Write no explanation, no Markdown, and never a result: the results come later.",
         ),
     ),
-    _write_calls,
+    JsonCalls(_SHAPE),
     partial(tagged_result, "tool_result"),
     stop=("<tool_result",),
+    shape=_SHAPE,
 )
 
 DIALECT = Dialect(

@@ -13,6 +13,7 @@ import re
 from toolspeak.dialects._dialect import Dialect, Writer
 from toolspeak.dialects._grammar import Grammar, Wrapper
 from toolspeak.dialects._json_form import JSON
+from toolspeak.dialects._shape import Shape
 from toolspeak.dialects._shared import RECOVERY
 from toolspeak.dialects._teach import JSON_EXAMPLE, Contract
 from toolspeak.dialects._write import JsonCalls, result_text
@@ -28,15 +29,17 @@ def _write_result(result: Result) -> str:
     return f"{fence}tool_result {result.name}".rstrip() + f"\n{text}\n{fence}"
 
 
+_SHAPE = Shape("```tool_call\n", "\n```", mark="```tool_call")
 _WRITER = Writer(
     Contract(
         how="To call a tool, write a fenced block with the info string `tool_call` that holds one JSON object:",
         example=f"```tool_call\n{JSON_EXAMPLE}\n```",
         rules=("For several calls, write one such block for each.",),
     ),
-    JsonCalls("```tool_call\n%s\n```"),
+    JsonCalls(_SHAPE),
     _write_result,
     stop=("```tool_result",),
+    shape=_SHAPE,
 )
 
 DIALECT = Dialect("fenced", Grammar((FENCE,), result_lines=("```tool_result",)) | RECOVERY, _WRITER)

@@ -9,6 +9,7 @@ The result stands between `<tool_response>` and `</tool_response>`, as JSON with
 
 from toolspeak.dialects._dialect import Dialect, Writer
 from toolspeak.dialects._grammar import Grammar
+from toolspeak.dialects._shape import Shape
 from toolspeak.dialects._shared import RECOVERY, TOOL_CALL
 from toolspeak.dialects._teach import IN_TAGS, JSON_EXAMPLE, Contract
 from toolspeak.dialects._write import JsonCalls, between_json, result_json
@@ -19,6 +20,7 @@ def _write_result(result: Result) -> str:
     return between_json("<tool_response>\n", result_json(result), "\n</tool_response>")
 
 
+_SHAPE = Shape("<tool_call>\n", "\n</tool_call>", mark="<tool_call>")
 _WRITER = Writer(
     Contract(
         how="For each call, write a JSON object with the tool's name and arguments in `<tool_call>` tags:",
@@ -26,9 +28,10 @@ _WRITER = Writer(
         rules=("For several calls, repeat the tags and the object for each.",),
         around=IN_TAGS,
     ),
-    JsonCalls("<tool_call>\n%s\n</tool_call>"),
+    JsonCalls(_SHAPE),
     _write_result,
     stop=("<tool_response>",),
+    shape=_SHAPE,
 )
 
 DIALECT = Dialect("hermes", Grammar((TOOL_CALL,)) | RECOVERY, _WRITER)

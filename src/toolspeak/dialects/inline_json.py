@@ -9,21 +9,24 @@ from functools import partial
 from toolspeak.dialects._dialect import Dialect, Writer
 from toolspeak.dialects._grammar import RESULT_TAGS, Grammar, Where, Wrapper
 from toolspeak.dialects._json_form import JSON
+from toolspeak.dialects._shape import Shape
 from toolspeak.dialects._shared import RECOVERY
 from toolspeak.dialects._teach import Contract
 from toolspeak.dialects._write import JsonCalls, tagged_result
 
 _LINE = Wrapper((), ("</tool_call>",), (JSON,), Where.LINE, sure=False, tail=True)
 
+_SHAPE = Shape(name="tool", arguments="args", mark='{"tool": ', where=Where.LINE)
 _WRITER = Writer(
     Contract(
         how="When you need to run a tool, write only the JSON of the call on a new line, as the last line:",
         example='{"tool": "<tool name>", "args": {"<argument>": "<value>"}}',
         rules=("Go step by step: one call at a time if you can, else one line for each call.",),
     ),
-    JsonCalls("%s", "tool", "args"),
+    JsonCalls(_SHAPE),
     partial(tagged_result, "tool_output"),
     stop=("<tool_output",),
+    shape=_SHAPE,
 )
 
 DIALECT = Dialect("inline_json", Grammar((_LINE,), results=(*RESULT_TAGS, "<tool_output ")) | RECOVERY, _WRITER)

@@ -12,21 +12,24 @@ from functools import partial
 from toolspeak.dialects._dialect import Dialect, Writer
 from toolspeak.dialects._grammar import RESULT_TAGS, Grammar, Wrapper
 from toolspeak.dialects._json_form import JSON
+from toolspeak.dialects._shape import Shape
 from toolspeak.dialects._shared import RECOVERY
 from toolspeak.dialects._teach import Contract
 from toolspeak.dialects._write import JsonCalls, tagged_result
 
 FENCE = Wrapper(("json action",), ("```",), (JSON,), fence=True)
 
+_SHAPE = Shape("```json action\n", "\n```", "tool", "parameters", mark="```json action")
 _WRITER = Writer(
     Contract(
         how="To act, write an action block: a fence with the info string `json action` that holds one JSON object:",
         example='```json action\n{"tool": "<tool name>", "parameters": {"<argument>": "<value>"}}\n```',
         rules=("For several calls, write one action block for each.",),
     ),
-    JsonCalls("```json action\n%s\n```", "tool", "parameters"),
+    JsonCalls(_SHAPE),
     partial(tagged_result, "tool_result"),
     stop=("<tool_result",),
+    shape=_SHAPE,
 )
 
 DIALECT = Dialect("json_action", Grammar((FENCE,), results=(*RESULT_TAGS, "<tool_result ")) | RECOVERY, _WRITER)

@@ -13,6 +13,7 @@ from functools import partial
 from toolspeak.dialects._dialect import Dialect, Writer
 from toolspeak.dialects._grammar import RESULT_TAGS, Grammar, Wrapper
 from toolspeak.dialects._json_form import JSON
+from toolspeak.dialects._shape import Shape
 from toolspeak.dialects._teach import JSON_EXAMPLE, Contract
 from toolspeak.dialects._write import JsonCalls, apart, result_text
 from toolspeak.errors import BadRequest
@@ -40,8 +41,8 @@ def _writer(key: str) -> Writer:
             "For several calls, repeat the marks and the object for each.",
         ),
     )
-    calls = JsonCalls(f"<<{key}:call>>\n%s\n<<{key}:end>>")
-    return Writer(contract, calls, partial(_write_result, key), stop=(f"<<{key}:result",))
+    shape = Shape(f"<<{key}:call>>\n", f"\n<<{key}:end>>", mark=f"<<{key}:call>>")
+    return Writer(contract, JsonCalls(shape), partial(_write_result, key), stop=(f"<<{key}:result",), shape=shape)
 
 
 def _write_result(key: str, result: Result) -> str:

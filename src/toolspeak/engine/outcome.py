@@ -1,6 +1,7 @@
 """What a turn came to, for the caller: more than the client's protocol can say."""
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 from toolspeak.engine.plan import Plan
 from toolspeak.ir.complaint import Complaint
@@ -10,6 +11,17 @@ from toolspeak.ir.turn import Turn, fold
 
 EMULATED = "tool calls emulated"
 """The warning that every emulated response carries (MODE-9)."""
+
+
+class Kept(StrEnum):
+    """What became of a constraint (CHK-8)."""
+
+    UNASKED = "unasked"
+    KEPT = "kept"
+    IGNORED = "ignored"
+    """An answer came that the constraint forbids."""
+    REFUSED = "refused"
+    """The upstream failed with it, and was asked without."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +37,8 @@ class Outcome:
     """What the upstream would not do, so that another way was found."""
     complaints: tuple[Complaint, ...] = ()
     """Why attempted calls were not delivered, over all attempts."""
+    constraint: Kept = Kept.UNASKED
+    """Whether the upstream did as it was asked; the worst over all attempts."""
 
     @property
     def turn(self) -> Turn:

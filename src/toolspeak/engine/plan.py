@@ -7,7 +7,8 @@
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 
-from toolspeak.facts.model import UNKNOWN_MODEL, ModelFacts, Support
+from toolspeak.facts.model import UNKNOWN_MODEL, Constrain, ModelFacts, Support
+from toolspeak.ir.constraint import ConstraintForm
 from toolspeak.ir.message import Call
 from toolspeak.ir.request import Request
 from toolspeak.ir.tool import ChoiceMode
@@ -72,6 +73,7 @@ class Settings:
     keep_system: bool | None = None
     few_shot: bool | None = None
     answer_tool: bool | None = None
+    constraint: Constrain | None = None
     key: str | None = None
     """Of keyed markers (SAFE-4)."""
 
@@ -108,6 +110,9 @@ class Plan:
     """Calls and results of the history are written as text: this upstream would not understand them."""
     rescue_dialect: str = ANY_DIALECT
     """How leaked calls are read in a native answer (MODE-8)."""
+    constraint: Constrain = Constrain.OFF
+    form: ConstraintForm = ConstraintForm.NONE
+    """How the upstream is told."""
 
     @property
     def line(self) -> str:
@@ -137,6 +142,8 @@ def decide(request: Request, settings: Settings = NOTHING_SAID, facts: ModelFact
         facts.context_tokens,
         settings.mode is Mode.FORCE or facts.tools is Support.NONE or bool(settings.chat),
         settings.dialect or facts.dialect or ANY_DIALECT,
+        _constraint(settings, facts),
+        facts.quirks.constraint,
     )
 
 
@@ -165,6 +172,13 @@ def _way_of(support: Support) -> tuple[Way, str]:
             return Way.FORCE, "the upstream has no tools"
         case Support.UNKNOWN:
             return Way.NATIVE, "nothing is known: native first, emulated if that is refused"
+
+
+def _constraint(settings: Settings, facts: ModelFacts) -> Constrain:
+    """Ask for form where it costs least: small models think worse in a form that they must keep to (CHK-8)."""
+    if facts.quirks.constraint is ConstraintForm.NONE:
+        return Constrain.OFF
+    return settings.constraint or facts.constraint or Constrain.RETRY
 
 
 def _release(request: Request, settings: Settings) -> Release:

@@ -17,10 +17,12 @@ from typing import Final
 
 from toolspeak.dialects import Dialect, Writer, load
 from toolspeak.dialects.keyed import keyed
+from toolspeak.engine.constrain import words_for
 from toolspeak.engine.example import example_messages
 from toolspeak.engine.guard import Guard
 from toolspeak.engine.plan import DEFAULT_DIALECT, Plan
 from toolspeak.engine.trouble import call_needed
+from toolspeak.ir.constraint import Constraint
 from toolspeak.ir.message import Call, Image, Message, Opaque, Part, Reasoning, Result, Role, Text, part_text
 from toolspeak.ir.request import Request
 from toolspeak.ir.tool import AUTO, Tool
@@ -89,11 +91,19 @@ class Prompt:
         history = tuple(_merged(self._history(request.messages, ANSWER_NOW)))
         return replace(request, messages=history, tools=(), choice=AUTO)
 
-    def corrected(self, sent: Request, said: str, corrections: Iterable[str]) -> Request:
+    def corrected(
+        self, sent: Request, said: str, corrections: Iterable[str], constraint: Constraint | None = None
+    ) -> Request:
         """Ask again: what the model said, and what was wrong with it (CHK-4)."""
         answered = (Message(Role.ASSISTANT, (Text(said),)),) if said.strip() else ()
-        asked = Message(Role.USER, (Text("\n\n".join(corrections)),))
-        return replace(sent, messages=(*sent.messages, *answered, asked))
+        asked = Message(Role.USER, (Text("\n\n".join((*corrections, *words_for(constraint)))),))
+        return replace(sent, messages=(*sent.messages, *answered, asked), constraint=constraint)
+
+    def constrained(self, sent: Request, constraint: Constraint | None) -> Request:
+        """Ask for an answer in form (CHK-8); where the form is not the contract's, say so at the end (INL-8)."""
+        words = tuple(map(Text, words_for(constraint)))
+        messages = (*sent.messages, Message(Role.USER, words)) if words else sent.messages
+        return replace(sent, messages=tuple(_merged(messages)), constraint=constraint) if constraint else sent
 
     def frame(self, result: Result) -> str:
         """Write a result in the dialect's frame."""

@@ -8,6 +8,7 @@ from toolspeak.dialects import Dialect, NativeCalls, ReadOptions, load
 from toolspeak.engine.answer import ANSWER, offered_name
 from toolspeak.engine.answered import NOTHING_ANSWERED, answered_calls
 from toolspeak.engine.compact import compacted
+from toolspeak.engine.constrain import Constraining
 from toolspeak.engine.decision import calls_in, decision_in
 from toolspeak.engine.guard import Echo, Guard
 from toolspeak.engine.memory import known_tools
@@ -68,6 +69,11 @@ class Readings:
         answer = self._answer_tool[0].name if self._answer_tool else ""
         judge, most = self._judge(compiled), self._most
         return Reading(Reads(reader, judge, stops, self._echo, most, answer, ids=self._ids, answered=self._answered))
+
+    def constraining(self, prompt: Prompt) -> Constraining:
+        """Return what says which form an emulated answer is asked to keep."""
+        compiled = ToolSet.of((*self.tools, *self._answer_tool) if self._answer_tool else self.tools)
+        return Constraining(self._plan, prompt.dialect, compiled, self._request.choice, self._most)
 
     def decided(self, text: str) -> list[Call]:
         """Find a decision that has words around it (DEC-3)."""

@@ -4,14 +4,14 @@ Each time it is asked again, the words are stronger (CHK-5).
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
 from toolspeak.ir.complaint import Complaint, Problem
 from toolspeak.ir.event import ArgsDelta, Event, ReasoningDelta, TextDelta
 from toolspeak.ir.failure import Failure, FailureKind
-from toolspeak.ir.message import Result, Text
+from toolspeak.ir.message import Call, Result, Text
 from toolspeak.ir.tool import ChoiceMode, ToolChoice
 
 
@@ -123,6 +123,19 @@ def call_needed(choice: ToolChoice) -> str:
     if choice.mode is ChoiceMode.REQUIRED:
         return "A tool must be called now. Answer with the call, not with words."
     return ""
+
+
+def answered_with(call: Call, complaint: Complaint | None, level: int) -> Result:
+    """Answer a native call of a turn in which one was refused."""
+    if complaint is None:
+        return Result(call.id, (Text("not executed: another call of this turn was refused"),), call.name, is_error=True)
+    error = error_result(complaint, call.id)
+    return replace(error, name=call.name, content=(*error.content, *map(Text, insisting(level))))
+
+
+def in_words(result: Result) -> str:
+    """Return what a result says."""
+    return "\n".join(part.text for part in result.content if isinstance(part, Text))
 
 
 def _error(text: str) -> Result:

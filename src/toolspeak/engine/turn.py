@@ -11,9 +11,11 @@ effect = program.send([TextDelta("```tool_call\n{…}\n```"), Finished(END)])
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from toolspeak.engine.constrain import Constraining
 from toolspeak.engine.effects import CLOSE, Emit, Open, Program, Pull, Step
+from toolspeak.engine.ending import ends, says, stop_of
 from toolspeak.engine.gate import Gate
-from toolspeak.engine.outcome import EMULATED, Outcome
+from toolspeak.engine.outcome import EMULATED, Kept, Outcome
 from toolspeak.engine.passing import Passing
 from toolspeak.engine.plan import Plan, Release, Strategy, Way, has_calls
 from toolspeak.engine.prompt import Prompt, without_tools
@@ -23,16 +25,16 @@ from toolspeak.engine.trouble import (
     TOO_LONG,
     Kind,
     Trouble,
+    answered_with,
     corrections,
-    error_result,
     failure_of,
-    insisting,
+    in_words,
     must_call,
 )
 from toolspeak.ir.complaint import Complaint, Problem
 from toolspeak.ir.event import CallStarted, Event, Failed, Finished, StopReason, TextDelta, Usage
 from toolspeak.ir.failure import Failure, FailureKind
-from toolspeak.ir.message import Call, Message, Result, Role, Text
+from toolspeak.ir.message import Message, Role, Text
 from toolspeak.ir.request import Request
 from toolspeak.ir.tool import AUTO, ChoiceMode, Tool, ToolChoice
 
@@ -78,6 +80,7 @@ class _Turn:
         self._emulated = False
         self._refused: FailureKind | None = None
         self._first_stop = StopReason.END
+        self._kept = Kept.UNASKED
         self._shown = self._called = False
         """Text has left; a call has left."""
 
@@ -85,7 +88,7 @@ class _Turn:
         """Say what it came to."""
         warnings = (EMULATED,) if self._emulated else ()
         emitted, complaints = tuple(self._emitted), tuple(self._complaints)
-        return Outcome(emitted, self._plan, self._requests, warnings, self._refused, complaints)
+        return Outcome(emitted, self._plan, self._requests, warnings, self._refused, complaints, self._kept)
 
     def run(self) -> Step:
         """Do what the plan says."""
@@ -130,7 +133,7 @@ class _Turn:
                 self._note(batch)
                 continue
             self._usage = self._usage.plus(last.usage)
-            shown = self._shown or any(map(_says, batch))
+            shown = self._shown or any(map(says, batch))
             yield from self._emit((*batch[:-1], passing.last(last, self._usage, shown=shown)))
             return
 
@@ -203,10 +206,10 @@ class _Turn:
         said = (Text(reading.quoted),) if reading.said.strip() else ()
         if reading.attempted and trouble.kind is Kind.BAD_CALLS:
             calls = [call for call, _ in reading.attempted]
-            results = tuple(_answered(call, complaint, level) for call, complaint in reading.attempted)
+            results = tuple(answered_with(call, complaint, level) for call, complaint in reading.attempted)
             messages = (Message(Role.ASSISTANT, (*said, *calls)), Message(Role.TOOL, results))
         else:
-            words = corrections(trouble, self._request.choice, level, _in_words)
+            words = corrections(trouble, self._request.choice, level, in_words)
             answered = (Message(Role.ASSISTANT, said),) if said else ()
             messages = (*answered, Message(Role.USER, (Text("\n\n".join(words)),)))
         return replace(sent, messages=(*sent.messages, *messages))
@@ -223,11 +226,15 @@ class _Turn:
             yield from self._inline(prompt, first)
 
     def _inline(self, prompt: Prompt, first: Sequence[Event]) -> Step:
-        sent = prompt.inline(self._request)
+        keeping = self._readings.constraining(prompt)
+        sent = prompt.constrained(prompt.inline(self._request), keeping.first())
         release = Release.BUFFERED if first else self._plan.release
         while True:
             reading, gate = self._readings.emulated(prompt), Gate(release, watches=True)
             yield from self._attempt(sent, reading, gate)
+            if self._is_refused(keeping, sent, reading):
+                sent = replace(sent, constraint=None)
+                continue
             if first and not reading.calls:
                 yield from self._return(first)
                 return
@@ -239,15 +246,19 @@ class _Turn:
                 yield from self._finish(reading, gate, trouble)
                 return
             words = corrections(trouble, self._request.choice, self._level(), prompt.frame)
-            sent = prompt.corrected(sent, reading.quoted, words)
+            sent = prompt.corrected(sent, reading.quoted, words, keeping.again(trouble))
             release = self._after(trouble)
 
     def _decide(self, prompt: Prompt, first: Sequence[Event]) -> Step:
         """Ask only which tools to call; without one, ask for the answer (DEC-4)."""
-        sent = prompt.decision(self._request)
+        keeping = self._readings.constraining(prompt)
+        sent = prompt.constrained(prompt.decision(self._request), keeping.first())
         while True:
             reading, gate = self._readings.emulated(prompt), Gate(Release.BUFFERED, watches=False)
             yield from self._attempt(sent, reading, gate)
+            if self._is_refused(keeping, sent, reading):
+                sent = replace(sent, constraint=None)
+                continue
             if reading.failure is not None and not first:
                 yield from self._fail(reading.failure)
                 return
@@ -263,8 +274,14 @@ class _Turn:
                 yield from self._undecided(prompt, first, trouble)
                 return
             words = corrections(trouble, self._request.choice, self._level(), prompt.frame)
-            sent = prompt.corrected(sent, reading.quoted, words)
+            sent = prompt.corrected(sent, reading.quoted, words, keeping.again(trouble))
             self._after(trouble)
+
+    def _is_refused(self, keeping: Constraining, sent: Request, reading: Reading) -> bool:
+        """Note what became of a constraint; tell whether it is to be asked again without."""
+        kept = keeping.judged(sent.constraint, reading)
+        self._kept = max(self._kept, kept, key=list(Kept).index)
+        return kept is Kept.REFUSED and not (self._shown or self._called)
 
     def _undecided(self, prompt: Prompt, first: Sequence[Event], trouble: Trouble | None) -> Step:
         if trouble is not None and self._must_call:
@@ -289,7 +306,7 @@ class _Turn:
             batch = (yield Pull(seen)) or []
             seen = gate.take(reading.feed(batch))
             self._note(seen)
-            if reading.enough and not _ends(batch):  # enough: stopped, forged, or too long
+            if reading.enough and not ends(batch):  # enough: stopped, forged, or too long
                 yield CLOSE
                 cut = gate.take(reading.cut())
                 self._note(cut)
@@ -316,7 +333,7 @@ class _Turn:
         if trouble is not None and (self._must_call or (nothing and reading.stop is not StopReason.LENGTH)):
             yield from self._fail(failure_of(trouble))
             return
-        stop = _stop_of(reading)
+        stop = stop_of(reading)
         yield from self._emit((*gate.rest(), *repeats, Finished(stop, self._usage, reading.stop_sequence)))
 
     def _fail(self, failure: Failure | None, gate: Gate | None = None) -> Step:
@@ -332,7 +349,7 @@ class _Turn:
     def _note(self, events: Sequence[Event]) -> None:
         """Remember what leaves, now or with the next step."""
         for event in events:
-            self._shown = self._shown or _says(event)
+            self._shown = self._shown or says(event)
             self._called = self._called or type(event) is CallStarted
         self._emitted += events
 
@@ -357,31 +374,3 @@ class _Turn:
     @property
     def _must_call(self) -> bool:
         return must_call(self._request.choice)
-
-
-def _says(event: Event) -> bool:
-    """Tell whether an event shows something: blanks are nothing."""
-    return type(event) is TextDelta and not event.text.isspace()
-
-
-def _stop_of(reading: Reading) -> StopReason:
-    """Say why it ended: with calls to run it is for them, and never without one."""
-    stop = reading.stop or StopReason.END
-    if reading.calls and not reading.left_open and stop is not StopReason.FILTER:
-        return StopReason.CALLS
-    return StopReason.END if stop is StopReason.CALLS else stop
-
-
-def _ends(batch: Sequence[Event]) -> bool:
-    return bool(batch) and isinstance(batch[-1], Finished | Failed)
-
-
-def _answered(call: Call, complaint: Complaint | None, level: int) -> Result:
-    if complaint is None:
-        return Result(call.id, (Text("not executed: another call of this turn was refused"),), call.name, is_error=True)
-    error = error_result(complaint, call.id)
-    return replace(error, name=call.name, content=(*error.content, *map(Text, insisting(level))))
-
-
-def _in_words(result: Result) -> str:
-    return "\n".join(part.text for part in result.content if isinstance(part, Text))

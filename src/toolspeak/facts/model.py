@@ -17,6 +17,18 @@ class Support(StrEnum):
     UNKNOWN = "unknown"
 
 
+class Constrain(StrEnum):
+    """How much an upstream is asked to keep an emulated answer in form, where it can (CHK-8)."""
+
+    OFF = "off"
+    RETRY = "retry"
+    """Only where a call must come, or when it is asked again because a call was bad."""
+    TEXT = "text"
+    """Text is free, and a call that is begun can only be a right one."""
+    JSON = "json"
+    """The whole answer is JSON: a thought, then calls or the answer."""
+
+
 @dataclass(frozen=True, slots=True)
 class ModelFacts:
     """The defaults are those of a model that nobody knows."""
@@ -31,6 +43,8 @@ class ModelFacts:
     few_shot: bool = False
     answer_tool: bool = False
     context_tokens: int | None = None
+    constraint: Constrain | None = None
+    """What works best with the model, where its upstream has a form for it; None if unknown."""
     quirks: Quirks = QUIRKS
 
 

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from toolspeak.ir.constraint import ConstraintForm
+
 
 class IdForm(StrEnum):
     """Which ids of calls an upstream accepts in its history."""
@@ -25,6 +27,8 @@ class Quirks:
     """Images may stand in a tool's result, where the wire itself would forbid it."""
     reasoning_history: bool = True
     """The model's earlier reasoning is given back to it, where the wire itself has no word for that."""
+    constraint: ConstraintForm = ConstraintForm.NONE
+    """How it is told what its answer must look like (CHK-8)."""
 
 
 QUIRKS = Quirks()

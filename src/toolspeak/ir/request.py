@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from toolspeak.ir.constraint import Constraint
 from toolspeak.ir.json import JsonObject
 from toolspeak.ir.message import Message, Result, ToolReference
 from toolspeak.ir.tool import AUTO, Tool, ToolChoice
@@ -27,7 +28,8 @@ class Sampling:
 class Request:
     """What a client wants. `extra` keeps, per wire, the vendor fields that have no word here.
 
-    `output_schema` is the JSON Schema of the answer; an empty one asks for any JSON object.
+    `output_schema` is the JSON Schema of the answer; an empty one asks for any JSON object. `constraint` is ours: what
+    an emulated answer must look like, never beside `tools` or `output_schema` (CHK-8).
     """
 
     model: str
@@ -37,6 +39,7 @@ class Request:
     sampling: Sampling = Sampling()
     stream: bool = False
     output_schema: JsonObject | None = None
+    constraint: Constraint | None = None
     extra: dict[str, JsonObject] = field(default_factory=dict[str, JsonObject])
 
     def offered(self) -> tuple[Tool, ...]:

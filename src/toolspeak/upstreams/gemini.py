@@ -1,5 +1,7 @@
 """Google's Gemini API. It serves Gemma too, some of which has no tools, so nothing is known for all of its models."""
 
+from toolspeak.ir.constraint import ConstraintForm
+from toolspeak.ir.quirks import Quirks
 from toolspeak.upstreams._preset import Auth, Preset
 
 UPSTREAM = Preset(
@@ -8,4 +10,5 @@ UPSTREAM = Preset(
     wire="gemini",
     auth=Auth.X_GOOG_API_KEY,
     key_env="GEMINI_API_KEY",
+    quirks=Quirks(constraint=ConstraintForm.GEMINI),
 )

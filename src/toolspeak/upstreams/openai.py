@@ -1,5 +1,9 @@
 """OpenAI."""
 
+from toolspeak.ir.constraint import ConstraintForm
+from toolspeak.ir.quirks import Quirks
 from toolspeak.upstreams._preset import Preset
 
-UPSTREAM = Preset("OpenAI", "https://api.openai.com/v1", key_env="OPENAI_API_KEY")
+UPSTREAM = Preset(
+    "OpenAI", "https://api.openai.com/v1", key_env="OPENAI_API_KEY", quirks=Quirks(constraint=ConstraintForm.STRICT)
+)

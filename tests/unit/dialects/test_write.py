@@ -5,6 +5,7 @@ import json
 import pytest
 
 from toolspeak.dialects import load
+from toolspeak.dialects._shape import Shape
 from toolspeak.dialects._teach import tool_lines
 from toolspeak.dialects._write import (
     JsonCalls,
@@ -93,11 +94,11 @@ def test_other_arguments_are_written_anew_and_no_surrogate_leaves(text: str, lin
 
 def test_a_call_s_json_has_the_keys_of_its_dialect() -> None:
     assert call_json(call('{"n": 1}', 'a"b')) == '{"name": "a\\"b", "arguments": {"n": 1}}'
-    assert call_json(call("{}"), "tool", "args") == '{"tool": "f", "args": {}}'
+    assert JsonCalls(Shape(name="tool", arguments="args"))([call("{}")], TOOLS) == '{"tool": "f", "args": {}}'
 
 
 def test_a_percent_sign_is_no_pattern() -> None:
-    assert JsonCalls("<%s>", separator="; ")([call('{"text": "100%s"}')] * 2, TOOLS).count('"100%s"') == 2
+    assert JsonCalls(Shape("<", ">", separator="; "))([call('{"text": "100%s"}')] * 2, TOOLS).count('"100%s"') == 2
 
 
 # Plain texts

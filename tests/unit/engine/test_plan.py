@@ -8,7 +8,7 @@ from tests.unit.engine.scene import ASK, HISTORY, NAMED, NONE, REQUIRED, ask, us
 from toolspeak.dialects import load
 from toolspeak.engine.plan import Mode, Plan, Release, Settings, Strategy, Way, decide, has_calls
 from toolspeak.engine.prompt import dialect_of
-from toolspeak.facts.model import ModelFacts, Support
+from toolspeak.facts.model import Constrain, ModelFacts, Support
 from toolspeak.ir.request import Request
 
 EVERYTHING = Settings(
@@ -22,6 +22,7 @@ EVERYTHING = Settings(
     keep_system=False,
     few_shot=True,
     answer_tool=True,
+    constraint=Constrain.TEXT,
     key="k7Qz",
 )
 

@@ -18,6 +18,7 @@ from toolspeak.wires._names import Names
 from toolspeak.wires._tools import written_once
 from toolspeak.wires._vendor import foreign, is_own, own
 from toolspeak.wires._wire import Outgoing
+from toolspeak.wires.openai_chat.constraint import write_constraint
 from toolspeak.wires.openai_chat.words import LONGEST_NAME, NAME
 
 PATH: Final = "chat/completions"
@@ -29,16 +30,18 @@ def encode_request(request: Request, quirks: Quirks) -> Outgoing:
     names = names_of(request)
     extra = dict(request.extra.get(NAME, {}))
     messages = with_ids(paired(request.messages), quirks.ids)
+    constrained, dropped = write_constraint(request.constraint, quirks.constraint)
     body: JsonObject = {
         "model": request.model,
         "messages": [*_Messages(names, quirks).write(messages)],
         **_tools(request, names, extra.pop("tools", None)),
         **_sampling(request, extra),
         **_output(request, extra.pop("response_format", None)),
+        **constrained,
         **_streaming(request, extra.pop("stream_options", None)),
         **extra,
     }
-    return Outgoing(PATH, dump(body), foreign(request, NAME))
+    return Outgoing(PATH, dump(body), (*foreign(request, NAME), *dropped))
 
 
 def names_of(request: Request) -> Names:

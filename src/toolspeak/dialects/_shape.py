@@ -1,0 +1,56 @@
+r"""How calls of JSON stand in an answer, as data: from it calls are written, and upstreams are told to write them so.
+
+Shape("<tool_call>\n", "\n</tool_call>", mark="<tool_call>")
+
+begin("get_weather")      <tool_call>⏎{"name": "get_weather", "arguments":␣
+(the arguments)           {"city": "Oslo"}
+end                       }⏎</tool_call>
+"""
+
+from dataclasses import dataclass
+
+from toolspeak.dialects._grammar import Where
+from toolspeak.text.strict import dump
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Calls, each a JSON object with the tool's name and arguments."""
+
+    before: str = ""
+    """What stands before each call."""
+    after: str = ""
+    """What stands behind each call."""
+    name: str = "name"
+    arguments: str = "arguments"
+    separator: str = "\n"
+    """What stands between two calls."""
+    around: tuple[str, str] = ("", "")
+    """What stands around all calls; where there is something, the answer is that and nothing else."""
+    mark: str = ""
+    """The beginning of a call that free text must not have: a beginning of `before`, or of the object's own."""
+    where: Where = Where.ANYWHERE
+    """Where the mark counts."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Tell whether the calls are the whole answer, so that there is no free text."""
+        return bool(self.around[0])
+
+    @property
+    def opening(self) -> str:
+        """Return what stands before the tool's name."""
+        return f'{self.before}{{"{self.name}": '
+
+    def named(self, name: str) -> str:
+        """Return the name, and what stands between it and the arguments."""
+        return f'{dump(name)}, "{self.arguments}": '
+
+    def begin(self, name: str) -> str:
+        """Return what stands before the arguments."""
+        return self.opening + self.named(name)
+
+    @property
+    def end(self) -> str:
+        """Return what stands behind the arguments."""
+        return "}" + self.after

@@ -1,0 +1,148 @@
+"""What an upstream is asked to keep to, request by request of an emulated turn (CHK-8).
+
+    off      nothing
+    retry    calls only, where a call must come or a bad one is to be written again
+    text     besides, from the first request on: text that can only enter a call that is right
+    json     an answer that is JSON as a whole
+
+The form is the upstream's: a grammar over everything, tags inside of free text, or a schema, which leaves no text at
+all. A schema's calls are read as any bare JSON is. What comes back is checked as ever: some servers do not obey.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from toolspeak.dialects import Dialect, Shape, Where, load
+from toolspeak.engine.outcome import Kept
+from toolspeak.engine.plan import DECISION_DIALECT, Plan
+from toolspeak.engine.reading import Reading
+from toolspeak.engine.shapes import END_OF_THOUGHT, MOST_CALLS, Calls, grammar, schema, tags
+from toolspeak.engine.trouble import Kind, Trouble, must_call
+from toolspeak.facts.model import Constrain
+from toolspeak.ir.complaint import Problem
+from toolspeak.ir.constraint import Constraint, ConstraintForm, TextSchema
+from toolspeak.ir.failure import FailureKind
+from toolspeak.ir.tool import ChoiceMode, ToolChoice
+from toolspeak.toolset.toolset import ToolSet
+
+REFUSES_CONSTRAINT: Final = frozenset(
+    (
+        FailureKind.INVALID_REQUEST,
+        FailureKind.NATIVE_PARSER_FAILED,
+        FailureKind.MODEL_SCHEMA_ERROR,
+        FailureKind.TOOLS_UNSUPPORTED,
+        FailureKind.TRANSIENT,
+        FailureKind.OTHER,
+    )
+)
+"""What a server may say that cannot do what it is asked, or breaks over it."""
+AS_JSON: Final = (
+    'Answer with one JSON object: {"tools": [{"name": "<tool name>", "arguments": {"<argument>": "<value>"}}]}'
+)
+"""What is said with a schema: it leaves no other form, whatever the contract shows."""
+_TAGS: Final = (ConstraintForm.VLLM, ConstraintForm.SGLANG)
+_BEFORE_MARK: Final = {Where.START: r"\A", Where.LINE: r"(?:\A|(?<=\n))", Where.ANYWHERE: ""}
+_UNKNOWN: Final = (Problem.UNKNOWN_TOOL, Problem.AMBIGUOUS)
+
+
+class Constraining:
+    """Says what each request of one emulated turn asks for."""
+
+    def __init__(self, plan: Plan, dialect: Dialect, tools: ToolSet, choice: ToolChoice, most: int) -> None:
+        """Take the tools with the answer tool, if there is one."""
+        self._plan, self._tools, self._choice, self._most = plan, tools, choice, most
+        self._shape = dialect.writer.shape if dialect.writer else None
+        self._refused = self._is_forced = False
+
+    def first(self) -> Constraint | None:
+        """Return what the first request asks for."""
+        if self._off or (self._plan.constraint is Constrain.RETRY and not must_call(self._choice)):
+            return None
+        return self._forced(self._allowed()) if must_call(self._choice) else self._free()
+
+    def again(self, trouble: Trouble) -> Constraint | None:
+        """Return what a request asks for that corrects an answer."""
+        if self._off or trouble.kind is Kind.REPEATED:
+            return None
+        complaints = trouble.complaints
+        unknown = any(complaint.problem in _UNKNOWN for complaint in complaints)
+        if trouble.kind is Kind.NO_CALL or must_call(self._choice):
+            return self._forced(self._allowed())
+        if trouble.kind is not Kind.BAD_CALLS or unknown:
+            return self._free()
+        named = dict.fromkeys(complaint.name for complaint in complaints)
+        meant = [name for name in self._tools.names if name in named]
+        return self._forced(meant if len(meant) == len(named) else self._allowed(), len(complaints))
+
+    def judged(self, asked: Constraint | None, reading: Reading) -> Kept:
+        """Tell what became of a request's constraint. An upstream that would not is not asked again."""
+        if asked is None:
+            return Kept.UNASKED
+        if reading.failure is not None:
+            self._refused = reading.failure.kind in REFUSES_CONSTRAINT
+            return Kept.REFUSED if self._refused else Kept.UNASKED
+        return Kept.KEPT if self._keeps(asked, reading.said) else Kept.IGNORED
+
+    def _keeps(self, asked: Constraint, said: str) -> bool:
+        """Tell whether what was said could have come out of the constraint, as far as its first mark can tell."""
+        if isinstance(asked, TextSchema):
+            return said.lstrip().startswith("{")
+        shape = self._shape or _decision_shape()
+        begins = [shape.around[0] + shape.begin(name) for name in self._tools.names]
+        if self._is_forced or shape.is_whole:
+            begins += () if self._is_forced else ("".join(shape.around),)
+            return _begins_with(said.rpartition(END_OF_THOUGHT)[2].lstrip(), begins)
+        found = re.search(_BEFORE_MARK[shape.where] + re.escape(shape.mark), said)
+        return found is None or _begins_with(said[found.start() :], begins)
+
+    @property
+    def _off(self) -> bool:
+        return self._refused or self._plan.constraint is Constrain.OFF
+
+    def _allowed(self) -> Sequence[str]:
+        choice = self._choice
+        if choice.mode is ChoiceMode.NAMED:
+            return [choice.name]
+        return [name for name in self._tools.names if not choice.allowed or name in choice.allowed]
+
+    def _forced(self, names: Sequence[str], most: int = MOST_CALLS) -> Constraint:
+        self._is_forced = True
+        calls = Calls(self._tools, names, min(most, self._most), forced=True, thinks=self._plan.starts_in_reasoning)
+        shape, form = self._shape, self._plan.form
+        if form is ConstraintForm.LLAMACPP:
+            return grammar(shape or _decision_shape(), calls)
+        if form in _TAGS and shape is not None and not shape.is_whole:
+            return tags(shape, calls, form)
+        return schema("tools", calls, form)
+
+    def _free(self) -> Constraint | None:
+        """Leave text free where the upstream can, and leave all free where it cannot."""
+        self._is_forced = False
+        calls = Calls(self._tools, self._allowed(), self._most, forced=False, thinks=self._plan.starts_in_reasoning)
+        shape, form = self._shape, self._plan.form
+        if shape is None:
+            return None
+        if form is ConstraintForm.LLAMACPP:
+            return grammar(shape, calls)
+        if shape.is_whole:
+            return schema("tools", calls, form)
+        return tags(shape, calls, form) if form in _TAGS else None
+
+
+def words_for(constraint: Constraint | None) -> tuple[str, ...]:
+    """Return what the model must be told besides."""
+    return (AS_JSON,) if isinstance(constraint, TextSchema) else ()
+
+
+def _begins_with(text: str, begins: Iterable[str]) -> bool:
+    """Tell whether a text begins with one of these, or ends before it could."""
+    return any(text.startswith(begin) or begin.startswith(text) for begin in begins)
+
+
+def _decision_shape() -> Shape:
+    """Return a shape that every reader reads, for dialects that have none."""
+    writer = load(DECISION_DIALECT).writer
+    if writer is None or writer.shape is None:
+        raise AssertionError(f"dialect {DECISION_DIALECT!r} has no shape")
+    return writer.shape
