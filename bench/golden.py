@@ -89,6 +89,7 @@ BY_SAMPLE = {
     "D43": "lmstudio",
     "D44": "cline",
     "D45": "fenced",
+    "D46": "steps_json",
     "BAD-M16": "kimi",
     "BAD-M18": "react",
     "BAD-M21": "invoke_xml",

@@ -23,6 +23,7 @@ _OPTIONS = (
     ("--dialect", "NAME", "How emulated calls are written."),
     ("--strategy", "NAME", "How calls are emulated: inline or decision."),
     ("--release", "NAME", "When calls leave: eager, checked or buffered."),
+    ("--constraint", "NAME", "Where the server is told to keep emulated calls in form: off, retry, text or json."),
 )
 
 

@@ -8,6 +8,7 @@ from toolspeak.config.addresses import host_problem, url_problem
 from toolspeak.config.problems import not_one_of
 from toolspeak.config.table import secret_problem
 from toolspeak.engine.plan import Mode, Release, Settings, Strategy
+from toolspeak.facts.model import Constrain
 
 MOST_PORT = 65535
 _URL_MARK = "://"
@@ -33,6 +34,7 @@ class Options:
     dialect: str | None = None
     strategy: str | None = None
     release: str | None = None
+    constraint: str | None = None
 
     @property
     def names_upstream(self) -> bool:
@@ -48,6 +50,7 @@ class Options:
             strategy=Strategy(self.strategy) if self.strategy else None,
             dialect=self.dialect,
             release=Release(self.release) if self.release else None,
+            constraint=Constrain(self.constraint) if self.constraint else None,
         )
 
     def over(self, other: "Options") -> "Options":
@@ -86,6 +89,7 @@ def _problems(options: Options) -> Iterator[tuple[str, str]]:
         "mode": _among(lambda: [each.value for each in Mode]),
         "strategy": _among(lambda: [each.value for each in Strategy]),
         "release": _among(lambda: [each.value for each in Release]),
+        "constraint": _among(lambda: [each.value for each in Constrain]),
     }
     for name, check in checks.items():
         value: str | None = getattr(options, name)

@@ -27,6 +27,8 @@ class Shape:
     """What stands between two calls."""
     around: tuple[str, str] = ("", "")
     """What stands around all calls; where there is something, the answer is that and nothing else."""
+    thought: str = ""
+    """The key of a thought that a constrained answer begins with, inside of what stands around."""
     mark: str = ""
     """The beginning of a call that free text must not have: a beginning of `before`, or of the object's own."""
     where: Where = Where.ANYWHERE
@@ -36,6 +38,16 @@ class Shape:
     def is_whole(self) -> bool:
         """Tell whether the calls are the whole answer, so that there is no free text."""
         return bool(self.around[0])
+
+    @property
+    def thinking(self) -> str:
+        """Return what stands before the thought."""
+        return f'{{"{self.thought}": '
+
+    @property
+    def key(self) -> str:
+        """Return the key of the list of calls, where an object stands around it."""
+        return self.around[0].split('"')[1] if self.is_whole else ""
 
     @property
     def opening(self) -> str:

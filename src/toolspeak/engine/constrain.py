@@ -90,6 +90,7 @@ class Constraining:
             return said.lstrip().startswith("{")
         shape = self._shape or _decision_shape()
         begins = [shape.around[0] + shape.begin(name) for name in self._tools.names]
+        begins = [shape.thinking] if shape.thought else begins
         if self._is_forced or shape.is_whole:
             begins += () if self._is_forced else ("".join(shape.around),)
             return _begins_with(said.rpartition(END_OF_THOUGHT)[2].lstrip(), begins)
@@ -101,10 +102,8 @@ class Constraining:
         return self._refused or self._plan.constraint is Constrain.OFF
 
     def _allowed(self) -> Sequence[str]:
-        choice = self._choice
-        if choice.mode is ChoiceMode.NAMED:
-            return [choice.name]
-        return [name for name in self._tools.names if not choice.allowed or name in choice.allowed]
+        named = self._choice.mode is ChoiceMode.NAMED
+        return [name for name in self._tools.names if not named or name == self._choice.name]
 
     def _forced(self, names: Sequence[str], most: int = MOST_CALLS) -> Constraint:
         self._is_forced = True
@@ -114,25 +113,35 @@ class Constraining:
             return grammar(shape or _decision_shape(), calls)
         if form in _TAGS and shape is not None and not shape.is_whole:
             return tags(shape, calls, form)
-        return schema("tools", calls, form)
+        return self._schema(calls)
 
     def _free(self) -> Constraint | None:
         """Leave text free where the upstream can, and leave all free where it cannot."""
         self._is_forced = False
-        calls = Calls(self._tools, self._allowed(), self._most, forced=False, thinks=self._plan.starts_in_reasoning)
         shape, form = self._shape, self._plan.form
         if shape is None:
             return None
+        forced = bool(shape.thought)  # whose answer is a call, too
+        calls = Calls(self._tools, self._allowed(), self._most, forced=forced, thinks=self._plan.starts_in_reasoning)
         if form is ConstraintForm.LLAMACPP:
             return grammar(shape, calls)
         if shape.is_whole:
-            return schema("tools", calls, form)
+            return self._schema(calls)
         return tags(shape, calls, form) if form in _TAGS else None
 
+    def _schema(self, calls: Calls) -> TextSchema:
+        """Hold the whole answer to a schema: the dialect's own where it is JSON, else that of a decision."""
+        shape, form = self._shape, self._plan.form
+        if shape is None or not shape.is_whole:
+            return schema(calls, form)
+        return schema(calls, form, shape.key, shape.thought)
 
-def words_for(constraint: Constraint | None) -> tuple[str, ...]:
-    """Return what the model must be told besides."""
-    return (AS_JSON,) if isinstance(constraint, TextSchema) else ()
+
+def words_for(constraint: Constraint | None, dialect: Dialect) -> tuple[str, ...]:
+    """Return what the model must be told, where the form is not that of its contract."""
+    shape = dialect.writer.shape if dialect.writer else None
+    taught = shape is not None and (shape.is_whole or not isinstance(constraint, TextSchema))
+    return () if constraint is None or taught else (AS_JSON,)
 
 
 def _begins_with(text: str, begins: Iterable[str]) -> bool:

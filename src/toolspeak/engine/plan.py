@@ -15,6 +15,8 @@ from toolspeak.ir.tool import ChoiceMode
 
 DEFAULT_DIALECT = "fenced"
 DECISION_DIALECT = "decision_json"
+JSON_DIALECT = "steps_json"
+"""Whose whole answer is JSON, for a constraint that asks for that."""
 ANY_DIALECT = "any"
 RETRIES = 2
 
@@ -124,25 +126,27 @@ class Plan:
 def decide(request: Request, settings: Settings = NOTHING_SAID, facts: ModelFacts = UNKNOWN_MODEL) -> Plan:
     """Make the plan of a request."""
     way, why = _way(request, settings, facts)
+    constraint = _constraint(settings, facts)
     strategy = settings.strategy or (Strategy.DECISION if facts.decides else Strategy.INLINE)
+    in_json = constraint is Constrain.JSON and strategy is Strategy.INLINE
     return Plan(
         way,
         why,
         strategy,
-        DECISION_DIALECT if strategy is Strategy.DECISION else settings.dialect or facts.dialect or DEFAULT_DIALECT,
+        _dialect(strategy, constraint, settings, facts),
         _release(request, settings),
         RETRIES if settings.retries is None else settings.retries,
         settings.rescue is not False,
         settings.mode in (None, Mode.AUTO) if settings.keep_system is None else settings.keep_system,
         facts.few_shot if settings.few_shot is None else settings.few_shot,
-        facts.answer_tool if settings.answer_tool is None else settings.answer_tool,
+        in_json or (facts.answer_tool if settings.answer_tool is None else settings.answer_tool),
         settings.key or "",
         facts.calls_in_reasoning,
         facts.starts_in_reasoning,
         facts.context_tokens,
         settings.mode is Mode.FORCE or facts.tools is Support.NONE or bool(settings.chat),
         settings.dialect or facts.dialect or ANY_DIALECT,
-        _constraint(settings, facts),
+        constraint,
         facts.quirks.constraint,
     )
 
@@ -172,6 +176,14 @@ def _way_of(support: Support) -> tuple[Way, str]:
             return Way.FORCE, "the upstream has no tools"
         case Support.UNKNOWN:
             return Way.NATIVE, "nothing is known: native first, emulated if that is refused"
+
+
+def _dialect(strategy: Strategy, constraint: Constrain, settings: Settings, facts: ModelFacts) -> str:
+    if strategy is Strategy.DECISION:
+        return DECISION_DIALECT
+    if constraint is Constrain.JSON:
+        return JSON_DIALECT
+    return settings.dialect or facts.dialect or DEFAULT_DIALECT
 
 
 def _constraint(settings: Settings, facts: ModelFacts) -> Constrain:

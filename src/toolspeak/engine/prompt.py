@@ -96,12 +96,12 @@ class Prompt:
     ) -> Request:
         """Ask again: what the model said, and what was wrong with it (CHK-4)."""
         answered = (Message(Role.ASSISTANT, (Text(said),)),) if said.strip() else ()
-        asked = Message(Role.USER, (Text("\n\n".join((*corrections, *words_for(constraint)))),))
+        asked = Message(Role.USER, (Text("\n\n".join((*corrections, *words_for(constraint, self.dialect)))),))
         return replace(sent, messages=(*sent.messages, *answered, asked), constraint=constraint)
 
     def constrained(self, sent: Request, constraint: Constraint | None) -> Request:
         """Ask for an answer in form (CHK-8); where the form is not the contract's, say so at the end (INL-8)."""
-        words = tuple(map(Text, words_for(constraint)))
+        words = tuple(map(Text, words_for(constraint, self.dialect)))
         messages = (*sent.messages, Message(Role.USER, words)) if words else sent.messages
         return replace(sent, messages=tuple(_merged(messages)), constraint=constraint) if constraint else sent
 

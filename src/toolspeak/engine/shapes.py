@@ -49,7 +49,7 @@ def grammar(shape: Shape, calls: Calls) -> TextGrammar:
 def _answer(rules: Rules, shape: Shape, calls: Calls, whole: str, rest: str) -> str:
     """Describe an answer by its calls; `rest` is what follows the opening of the first."""
     if shape.is_whole:
-        before, after = map(literal, shape.around)
+        before, after = _before(rules, shape), literal(shape.around[1])
         whole = f"{before} ({whole}){'' if calls.forced else '?'} {after}"
     if shape.is_whole or calls.forced:
         return free_text(rules, END_OF_THOUGHT, f'"\\n"{{0,2}} {whole}', ends=False) if calls.thinks else whole
@@ -57,6 +57,14 @@ def _answer(rules: Rules, shape: Shape, calls: Calls, whole: str, rest: str) -> 
     if shape.where is Where.START:
         return first_text(rules, shape.mark, then)
     return free_text(rules, shape.mark, then, on_line=shape.where is Where.LINE)
+
+
+def _before(rules: Rules, shape: Shape) -> str:
+    """Describe what stands before all calls: a thought too, as the first member of their object."""
+    if not shape.thought:
+        return literal(shape.around[0])
+    first, rest = literal(shape.thinking), literal(f", {shape.around[0].removeprefix('{')}")
+    return f"{first} {rules.json('string')} {rest}"
 
 
 def tags(shape: Shape, calls: Calls, form: ConstraintForm) -> TextTags:
@@ -75,7 +83,7 @@ def _tag(shape: Shape, tools: ToolSet, name: str, form: ConstraintForm) -> JsonO
     return {"type": "tag", "begin": shape.begin(name), "content": content, "end": shape.end}
 
 
-def schema(key: str, calls: Calls, form: ConstraintForm, thought: str = "") -> TextSchema:
+def schema(calls: Calls, form: ConstraintForm, key: str = "tools", thought: str = "") -> TextSchema:
     """Describe an answer that is one JSON object with all calls under a key."""
     each: list[Json] = [_call_schema(calls.tools, name, form) for name in calls.names]
     items: Json = each[0] if len(each) == 1 else {"anyOf": each}

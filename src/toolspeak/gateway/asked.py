@@ -6,11 +6,13 @@ from typing import Final, TypeVar
 from toolspeak import dialects
 from toolspeak.engine.plan import NOTHING_SAID, Mode, Release, Settings, Strategy
 from toolspeak.errors import BadField
+from toolspeak.facts.model import Constrain
 from toolspeak.gateway.exchange import Exchange, header
 
 _MODE, _STRATEGY = b"x-toolspeak-mode", b"x-toolspeak-strategy"
 _RELEASE, _DIALECT = b"x-toolspeak-release", b"x-toolspeak-dialect"
-_NAMES: Final = (_MODE, _STRATEGY, _RELEASE, _DIALECT)
+_CONSTRAINT = b"x-toolspeak-constraint"
+_NAMES: Final = (_MODE, _STRATEGY, _RELEASE, _DIALECT, _CONSTRAINT)
 E = TypeVar("E", bound=StrEnum)
 
 
@@ -24,6 +26,7 @@ def asked_settings(exchange: Exchange) -> Settings:
         strategy=_word(Strategy, _STRATEGY, said),
         release=_word(Release, _RELEASE, said),
         dialect=_dialect(said),
+        constraint=_word(Constrain, _CONSTRAINT, said),
     )
 
 

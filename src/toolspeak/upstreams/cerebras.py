@@ -1,8 +1,12 @@
 """Cerebras. It refuses a history with `reasoning_content`."""
 
+from toolspeak.ir.constraint import ConstraintForm
 from toolspeak.ir.quirks import Quirks
 from toolspeak.upstreams._preset import Preset
 
 UPSTREAM = Preset(
-    "Cerebras", "https://api.cerebras.ai/v1", key_env="CEREBRAS_API_KEY", quirks=Quirks(reasoning_history=False)
+    "Cerebras",
+    "https://api.cerebras.ai/v1",
+    key_env="CEREBRAS_API_KEY",
+    quirks=Quirks(reasoning_history=False, constraint=ConstraintForm.JSON_SCHEMA),
 )

@@ -1,8 +1,12 @@
 """Groq. It refuses a history with `reasoning_content`."""
 
+from toolspeak.ir.constraint import ConstraintForm
 from toolspeak.ir.quirks import Quirks
 from toolspeak.upstreams._preset import Preset
 
 UPSTREAM = Preset(
-    "Groq", "https://api.groq.com/openai/v1", key_env="GROQ_API_KEY", quirks=Quirks(reasoning_history=False)
+    "Groq",
+    "https://api.groq.com/openai/v1",
+    key_env="GROQ_API_KEY",
+    quirks=Quirks(reasoning_history=False, constraint=ConstraintForm.JSON_SCHEMA),
 )

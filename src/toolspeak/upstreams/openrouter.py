@@ -1,5 +1,12 @@
 """OpenRouter."""
 
+from toolspeak.ir.constraint import ConstraintForm
+from toolspeak.ir.quirks import Quirks
 from toolspeak.upstreams._preset import Preset
 
-UPSTREAM = Preset("OpenRouter", "https://openrouter.ai/api/v1", key_env="OPENROUTER_API_KEY")
+UPSTREAM = Preset(
+    "OpenRouter",
+    "https://openrouter.ai/api/v1",
+    key_env="OPENROUTER_API_KEY",
+    quirks=Quirks(constraint=ConstraintForm.JSON_SCHEMA),
+)

@@ -1,5 +1,12 @@
 """Together AI."""
 
+from toolspeak.ir.constraint import ConstraintForm
+from toolspeak.ir.quirks import Quirks
 from toolspeak.upstreams._preset import Preset
 
-UPSTREAM = Preset("Together AI", "https://api.together.ai/v1", key_env="TOGETHER_API_KEY")
+UPSTREAM = Preset(
+    "Together AI",
+    "https://api.together.ai/v1",
+    key_env="TOGETHER_API_KEY",
+    quirks=Quirks(constraint=ConstraintForm.JSON_SCHEMA),
+)

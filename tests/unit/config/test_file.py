@@ -2,7 +2,7 @@
 
 import os
 import re
-from dataclasses import fields
+from dataclasses import fields, replace
 from hashlib import sha256
 from pathlib import Path
 
@@ -13,7 +13,8 @@ from toolspeak.config.file import parse
 from toolspeak.config.shape import Config, Key, Limits, Model, Server, Upstream
 from toolspeak.engine.plan import Mode, Release, Settings, Strategy
 from toolspeak.errors import BadConfig
-from toolspeak.facts.model import ModelFacts, Support
+from toolspeak.facts.model import Constrain, ModelFacts, Support
+from toolspeak.ir.constraint import ConstraintForm
 from toolspeak.ir.quirks import IdForm, Quirks
 from toolspeak.runtime.transport import Waits
 from toolspeak.upstreams import Auth
@@ -37,26 +38,31 @@ def problems(text: str, **environ: str) -> list[str]:
 
 # ---------------------------------------------------------------- what is heard
 
+VLLM = Quirks(constraint=ConstraintForm.VLLM)
+BOX = ModelFacts(Support.LEAKS, "hermes", context_tokens=32768, constraint=Constrain.TEXT, quirks=VLLM)
+
 
 def test_the_example_of_the_page_says_all_of_it() -> None:
     box, groq = (upstream.name for upstream in reversed(parse(EXAMPLE, "t.toml", ENVIRON).upstreams))
     assert parse(EXAMPLE, "t.toml", ENVIRON) == Config(
         server=Server(hosts=("tools.example.com",), origins=("https://chat.example.com",)),
         limits=Limits(),
-        settings=Settings(Mode.AUTO, False, Strategy.INLINE, "fenced", Release.CHECKED, 2, True, True, False, False),
+        settings=Settings(
+            Mode.AUTO, False, Strategy.INLINE, "fenced", Release.CHECKED, 2, True, True, False, False, Constrain.RETRY
+        ),
         upstreams=(
             Upstream(
                 groq,
                 "https://api.groq.com/openai/v1",
                 key="groq-secret",
-                facts=ModelFacts(quirks=Quirks(reasoning_history=False)),
+                facts=ModelFacts(quirks=Quirks(reasoning_history=False, constraint=ConstraintForm.JSON_SCHEMA)),
             ),
             Upstream(
                 box,
                 "https://box.example.com/v1",
                 key="box-secret",
                 headers=(("x-team", "tools"),),
-                facts=ModelFacts(Support.LEAKS, "hermes", context_tokens=32768),
+                facts=BOX,
                 settings=Settings(retries=1),
             ),
         ),
@@ -67,7 +73,7 @@ def test_the_example_of_the_page_says_all_of_it() -> None:
                 "box",
                 "qwen3-coder",
                 Settings(Mode.FORCE, dialect="qwen_xml"),
-                ModelFacts(Support.NONE, "hermes", context_tokens=32768),
+                replace(BOX, tools=Support.NONE),
             ),
         ),
         default="fast",
@@ -171,10 +177,12 @@ rescue = false
 keep_system = false
 few_shot = true
 answer_tool = true
+constraint = "json"
 """
     said = read(text).settings
     assert {field.name for field in fields(said) if getattr(said, field.name) is None} == {"key"}
-    assert said == Settings(Mode.FORCE, True, Strategy.DECISION, "hermes", Release.EAGER, 0, False, False, True, True)
+    expected = (Mode.FORCE, True, Strategy.DECISION, "hermes", Release.EAGER, 0, False, False, True, True)
+    assert said == Settings(*expected, constraint=Constrain.JSON)
 
 
 def test_a_default_may_say_its_upstream() -> None:

@@ -12,6 +12,7 @@ from toolspeak.ir.quirks import Quirks
 from toolspeak.ir.request import Request
 from toolspeak.ir.tool import ChoiceMode, Tool
 from toolspeak.wires._body import dump
+from toolspeak.wires._constraint import with_schema
 from toolspeak.wires._history import paired
 from toolspeak.wires._ids import with_ids
 from toolspeak.wires._loose import listed, mapped
@@ -39,6 +40,7 @@ _EFFORTS: Final = {"none": None, "minimal": "low"}
 
 def encode_request(request: Request, quirks: Quirks) -> Outgoing:
     """Write a request's body."""
+    request, unsaid = with_schema(request)
     names, extra = names_of(request), dict(request.extra.get(NAME, {}))
     writer = MessageWriter(request, names)
     system, messages = writer.write(with_ids(paired(request.messages), quirks.ids))
@@ -52,7 +54,7 @@ def encode_request(request: Request, quirks: Quirks) -> Outgoing:
         **({"stream": True} if request.stream else {}),
         **extra,
     }
-    dropped = {*foreign(request, NAME), *_dropped(request), *writer.dropped}
+    dropped = {*foreign(request, NAME), *_dropped(request), *writer.dropped, *unsaid}
     return Outgoing(PATH, dump(body), tuple(sorted(dropped)))
 
 

@@ -7,6 +7,7 @@ from toolspeak.ir.quirks import Quirks
 from toolspeak.ir.request import Request
 from toolspeak.ir.tool import ChoiceMode, Tool
 from toolspeak.wires._body import dump
+from toolspeak.wires._constraint import with_schema
 from toolspeak.wires._history import paired
 from toolspeak.wires._ids import with_ids
 from toolspeak.wires._loose import inner, listed
@@ -24,6 +25,7 @@ _NO_THINKING: Final = "none"
 
 def encode_request(request: Request, quirks: Quirks) -> Outgoing:
     """Write a request's path and body."""
+    request, unsaid = with_schema(request)
     names = names_of(request)
     extra = dict(request.extra.get(NAME, {}))
     extra.pop("alt", None)  # how the client wants its stream; ours comes as server-sent events
@@ -36,7 +38,8 @@ def encode_request(request: Request, quirks: Quirks) -> Outgoing:
         **_config(request, inner(extra, "generationConfig")),
     }
     kept = {key: value for key, value in extra.items() if key not in ("toolConfig", "generationConfig")}
-    return Outgoing(write_path(request.model, stream=request.stream), dump({**body, **kept}), foreign(request, NAME))
+    path = write_path(request.model, stream=request.stream)
+    return Outgoing(path, dump({**body, **kept}), (*foreign(request, NAME), *unsaid))
 
 
 def names_of(request: Request) -> Names:

@@ -23,6 +23,7 @@ from toolspeak.ir.quirks import Quirks
 from toolspeak.ir.request import Request
 from toolspeak.ir.tool import ChoiceMode, Tool
 from toolspeak.wires._body import dump
+from toolspeak.wires._constraint import with_schema
 from toolspeak.wires._history import paired
 from toolspeak.wires._ids import with_ids
 from toolspeak.wires._loose import inner, listed, mapped
@@ -38,6 +39,7 @@ _EFFORTS: Final = ("low", "medium", "high")
 
 def encode_request(request: Request, quirks: Quirks) -> Outgoing:
     """Write a request's body."""
+    request, unsaid = with_schema(request)
     names = names_of(request)
     extra = dict(request.extra.get(NAME, {}))
     messages = with_ids(paired(request.messages), quirks.ids)
@@ -51,7 +53,7 @@ def encode_request(request: Request, quirks: Quirks) -> Outgoing:
         **_think(request, extra.pop("think", None)),
         **extra,
     }
-    return Outgoing(PATH, dump(body), _dropped(request))
+    return Outgoing(PATH, dump(body), (*_dropped(request), *unsaid))
 
 
 def names_of(request: Request) -> Names:

@@ -30,7 +30,7 @@ def encode_request(request: Request, quirks: Quirks) -> Outgoing:
     names = names_of(request)
     extra = dict(request.extra.get(NAME, {}))
     messages = with_ids(paired(request.messages), quirks.ids)
-    constrained, dropped = write_constraint(request.constraint, quirks.constraint)
+    constrained, dropped = write_constraint(request, quirks.constraint)
     body: JsonObject = {
         "model": request.model,
         "messages": [*_Messages(names, quirks).write(messages)],

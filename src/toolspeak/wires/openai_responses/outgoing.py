@@ -7,6 +7,7 @@ from toolspeak.ir.message import Message, Role, Text
 from toolspeak.ir.quirks import Quirks
 from toolspeak.ir.request import Request
 from toolspeak.wires._body import dump
+from toolspeak.wires._constraint import with_schema
 from toolspeak.wires._history import paired
 from toolspeak.wires._ids import with_ids
 from toolspeak.wires._loose import inner
@@ -25,6 +26,7 @@ _STATELESS: Final[JsonObject] = {"store": False, "include": ["reasoning.encrypte
 
 def encode_request(request: Request, quirks: Quirks) -> Outgoing:
     """Write a request's body."""
+    request, unwritten = with_schema(request)
     names = UpstreamNames(request)
     same_wire = NAME in request.extra
     extra = dict(request.extra[NAME]) if same_wire else dict(_STATELESS)
@@ -43,7 +45,7 @@ def encode_request(request: Request, quirks: Quirks) -> Outgoing:
         **({"stream": True} if request.stream else {}),
         **{key: value for key, value in extra.items() if key not in ("tools", "tool_choice", "text", "reasoning")},
     }
-    return Outgoing(PATH, dump(body), (*foreign(request, NAME), *unsaid))
+    return Outgoing(PATH, dump(body), (*foreign(request, NAME), *unsaid, *unwritten))
 
 
 def instructions_of(messages: tuple[Message, ...]) -> str:
@@ -68,7 +70,9 @@ def text_body(request: Request) -> JsonObject:
     body = {**inner(request.extra.get(NAME, {}), "text")}
     asked = body.pop("format", None)
     if request.output_schema is not None:
-        body["format"] = _format(request.output_schema, asked)
+        body["format"] = _format(
+            request.output_schema, {"name": "calls", "strict": True} if request.constraint else asked
+        )
     return {"text": body} if body else {}
 
 
