@@ -69,6 +69,9 @@ def read_settings(table: Table) -> Settings:
         rescue=table.flag("rescue"),
         keep_system=table.flag("keep_system"),
         few_shot=table.flag("few_shot"),
+        related=table.flag("related"),
+        told=table.flag("told"),
+        further=table.flag("further"),
         answer_tool=table.flag("answer_tool"),
         constraint=table.choice("constraint", Constrain),
     )

@@ -76,6 +76,12 @@ class Settings:
     few_shot: bool | None = None
     answer_tool: bool | None = None
     constraint: Constrain | None = None
+    related: bool | None = None
+    """Set calls aside that have nothing to do with what was asked (CHK-10)."""
+    told: bool | None = None
+    """Leave out optional arguments that nobody told (CHK-11)."""
+    further: bool | None = None
+    """Ask on for the calls that are missing (CHK-12)."""
     key: str | None = None
     """Of keyed markers (SAFE-4)."""
 
@@ -115,6 +121,9 @@ class Plan:
     constraint: Constrain = Constrain.OFF
     form: ConstraintForm = ConstraintForm.NONE
     """How the upstream is told."""
+    related: bool = False
+    told: bool = False
+    further: bool = False
 
     @property
     def line(self) -> str:
@@ -148,6 +157,9 @@ def decide(request: Request, settings: Settings = NOTHING_SAID, facts: ModelFact
         settings.dialect or facts.dialect or ANY_DIALECT,
         constraint,
         facts.quirks.constraint,
+        bool(settings.related),
+        bool(settings.told),
+        bool(settings.further),
     )
 
 

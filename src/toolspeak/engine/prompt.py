@@ -105,6 +105,10 @@ class Prompt:
         messages = (*sent.messages, Message(Role.USER, words)) if words else sent.messages
         return replace(sent, messages=tuple(_merged(messages)), constraint=constraint) if constraint else sent
 
+    def written(self, calls: Sequence[Call]) -> str:
+        """Write calls as the model should have written them."""
+        return writer_of(self.dialect).write_calls([self.guard.call(call) for call in calls], self.taught.tools)
+
     def frame(self, result: Result) -> str:
         """Write a result in the dialect's frame."""
         return writer_of(self.dialect).write_result(self.guard.result(result))

@@ -12,6 +12,7 @@ from toolspeak.engine.answer import answer_text
 from toolspeak.engine.answered import NOTHING_ANSWERED, Answered
 from toolspeak.engine.guard import Echo
 from toolspeak.engine.stops import StopText
+from toolspeak.engine.told import Told
 from toolspeak.engine.trouble import MOST_CHARACTERS, TOO_LONG, Kind, Trouble, must_call, size_of
 from toolspeak.ir.complaint import Complaint, Problem
 from toolspeak.ir.event import (
@@ -51,6 +52,8 @@ class Reads:
     """For native calls that nobody offered: their own ids may be in the client's history already."""
     eager: bool = False
     """Let native calls out as they grow, once their name is right (CHK-7)."""
+    told: Told | None = None
+    """Judges what whole calls say (CHK-10, CHK-11)."""
     answered: Answered = NOTHING_ANSWERED
     """The calls whose results came just now: who writes one of them as text may only be repeating itself."""
 
@@ -74,6 +77,10 @@ class Reading:
         self.left_open = False
         """A call has begun to leave, and must not be taken for whole (P3)."""
         self.complaints: list[Complaint] = []
+        self.asides: list[Complaint] = []
+        """Calls that were set aside (CHK-10)."""
+        self.made: list[Call] = []
+        """Those that may be executed, without any that leave as they grow."""
         self.calls = 0
         self.has_text = False
         """Something was said that is not blank."""
@@ -239,9 +246,19 @@ class Reading:
             self._repeated = self._repeated or ended.raw
             self._repeats.append((started, ArgsDelta(started.id, arguments), ended))
         else:
-            yield from self.let_repeats_out()  # with a new call beside it, it is meant
-            self.calls += 1
-            yield from (started, ArgsDelta(started.id, arguments), ended)
+            yield from self._judged_by(self._reads.told, started, arguments, ended)
+
+    def _judged_by(self, told: Told | None, started: CallStarted, arguments: str, ended: CallEnded) -> Iterator[Event]:
+        """Hold a call against what was said, where that is asked for."""
+        if told is not None and told.is_unrelated(started.name):
+            self.asides.append(Complaint(Problem.UNRELATED, started.name))
+            return
+        arguments, left_out = told.kept(started.name, arguments) if told is not None else (arguments, ())
+        yield from self.let_repeats_out()  # with a new call beside it, it is meant
+        self.calls += 1
+        self.made.append(Call(started.id, started.name, arguments))
+        ended = CallEnded(ended.id, ended.raw, (*ended.fixes, *left_out)) if left_out else ended
+        yield from (started, ArgsDelta(started.id, arguments), ended)
 
     def _is_echo(self, ended: CallEnded) -> bool:
         """Ask for the call's text; of several calls in one text, only the first has it."""
@@ -267,6 +284,8 @@ def trouble_with(reading: Reading, choice: ToolChoice, *, refused: bool) -> Trou
         return None
     if reading.repeats:
         return Trouble(Kind.REPEATED)
+    if reading.asides:
+        return Trouble(Kind.UNRELATED, tuple(reading.asides))
     if reading.complaints:
         return Trouble(Kind.BAD_CALLS, tuple(reading.complaints))
     if must_call(choice):

@@ -16,6 +16,7 @@ from toolspeak.engine.plan import Plan, Release
 from toolspeak.engine.prompt import Prompt, Taught, dialect_of, guarded_tools, untrusted_texts, writer_of
 from toolspeak.engine.reading import Reading, Reads
 from toolspeak.engine.stops import StopText
+from toolspeak.engine.told import Told, said_in
 from toolspeak.engine.trouble import must_call
 from toolspeak.ir.message import Call
 from toolspeak.ir.request import Request
@@ -67,13 +68,16 @@ class Readings:
         reader = prompt.dialect.reader(compiled, self._ids, self._options())
         stops = StopText(self._request.sampling.stop)
         answer = self._answer_tool[0].name if self._answer_tool else ""
-        judge, most = self._judge(compiled), self._most
-        return Reading(Reads(reader, judge, stops, self._echo, most, answer, ids=self._ids, answered=self._answered))
+        judge, most = self._judge(compiled), self.most
+        told = self._told(compiled)
+        return Reading(
+            Reads(reader, judge, stops, self._echo, most, answer, ids=self._ids, told=told, answered=self._answered)
+        )
 
     def constraining(self, prompt: Prompt) -> Constraining:
         """Return what says which form an emulated answer is asked to keep."""
         compiled = ToolSet.of((*self.tools, *self._answer_tool) if self._answer_tool else self.tools)
-        return Constraining(self._plan, prompt.dialect, compiled, self._request.choice, self._most)
+        return Constraining(self._plan, prompt.dialect, compiled, self._request.choice, self.most)
 
     def decided(self, text: str) -> list[Call]:
         """Find a decision that has words around it (DEC-3)."""
@@ -86,8 +90,16 @@ class Readings:
         dialect = load(self._plan.rescue_dialect)
         reader = dialect.reader(compiled, self._ids, self._options()) if self._plan.rescue else None
         eager = release is Release.EAGER
-        judge, most = self._judge(compiled), self._most
-        return Reading(Reads(reader, judge, StopText(()), self._echo, most, eager=eager, answered=self._answered))
+        judge, most = self._judge(compiled), self.most
+        told = self._told(compiled)
+        return Reading(
+            Reads(reader, judge, StopText(()), self._echo, most, eager=eager, told=told, answered=self._answered)
+        )
+
+    def _told(self, tools: ToolSet) -> Told | None:
+        """Return what holds calls against what was said; a call that must come is taken as it is."""
+        related, told = self._plan.related and not must_call(self._request.choice), self._plan.told
+        return Told(said_in(self._request), tools, related, told) if related or told else None
 
     def _native_tools(self) -> tuple[Tool, ...]:
         """Return what a native answer may call: deferred tools too, which its server may have shown by itself."""
@@ -96,16 +108,17 @@ class Readings:
         return tuple(tool for tool in tools if tool.name in allowed) if allowed else tools
 
     @property
-    def _most(self) -> int:
+    def most(self) -> int:
+        """Return how many calls a turn may have (CHK-1)."""
         choice = self._request.choice
         return MOST_CALLS if choice.parallel and choice.mode is not ChoiceMode.NAMED else 1
 
     def _judge(self, tools: ToolSet) -> NativeCalls:
-        return NativeCalls(tools, self._request.choice, self._most)
+        return NativeCalls(tools, self._request.choice, self.most)
 
     def _options(self) -> ReadOptions:
         return ReadOptions(
-            replace(self._request.choice, parallel=self._most > 1),
+            replace(self._request.choice, parallel=self.most > 1),
             calls_in_reasoning=self._plan.calls_in_reasoning,
             starts_in_reasoning=self._plan.starts_in_reasoning,
             max_calls=MOST_CALLS,

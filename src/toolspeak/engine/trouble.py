@@ -26,6 +26,8 @@ class Kind(StrEnum):
     EMPTY = "empty"
     REPEATED = "repeated"
     """The call that was answered just now, again: small models do not stop by themselves."""
+    UNRELATED = "unrelated"
+    """All calls were set aside: they had nothing to do with what was asked (CHK-10)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,7 @@ TOO_LONG: Final = Failure(
     FailureKind.OTHER, f"the model's answer has more than {MOST_CHARACTERS} characters, which is all that is read", 502
 )
 ANSWERED: Final = "You have made this call already, and its result is above. Answer in words."
+ANSWER_INSTEAD: Final = "None of the tools is for this. Answer in words."
 NOT_EXECUTED: Final = "The call was not executed. Write it again, corrected."
 HAS_TOOLS: Final = "There are tools: those of the system message, and they work. Call the one that helps."
 STRONGER: Final = (
@@ -57,8 +60,22 @@ SAYS: Final = {
     Problem.AMBIGUOUS: "several tools could be meant",
     Problem.SCHEMA_ERROR: "the arguments do not fit the tool's schema",
     Problem.WRONG_TOOL: "this call is not allowed now",
+    Problem.UNRELATED: "this tool has nothing to do with the request",
     Problem.DISCONNECTED: "the connection was lost",
 }
+
+REFUSES_TOOLS = frozenset((FailureKind.TOOLS_UNSUPPORTED, FailureKind.TOO_MANY_TOOLS))
+REFUSES_HISTORY = frozenset(
+    (
+        FailureKind.ROLE_ORDER,
+        FailureKind.CONTENT_SHAPE,
+        FailureKind.HISTORY_PAIRING,
+        FailureKind.HISTORY_NEEDS_SIGNATURE,
+        FailureKind.TOOL_CALL_ID_FORMAT,
+    )
+)
+"""A history that is written as text cannot offend."""
+BROKEN_CALLS = frozenset((FailureKind.NATIVE_PARSER_FAILED, FailureKind.MODEL_SCHEMA_ERROR))
 
 
 def size_of(event: Event) -> int:
@@ -82,6 +99,8 @@ def corrections(trouble: Trouble, choice: ToolChoice, level: int, frame: Callabl
             return [frame(_error("the answer was empty: call a tool, or answer in words")), *stronger]
         case Kind.REPEATED:
             return [ANSWERED]
+        case Kind.UNRELATED:
+            return [ANSWER_INSTEAD]
 
 
 def insisting(level: int) -> tuple[str, ...]:
@@ -107,7 +126,7 @@ def failure_of(trouble: Trouble) -> Failure:
             return Failure(FailureKind.MODEL_SCHEMA_ERROR, f"the model's tool calls cannot be used: {details}", 502)
         case Kind.NO_CALL:
             return Failure(FailureKind.OTHER, "the model made no tool call, and tool_choice asks for one", 502)
-        case Kind.REFUSED | Kind.EMPTY | Kind.REPEATED:
+        case Kind.REFUSED | Kind.EMPTY | Kind.REPEATED | Kind.UNRELATED:
             return Failure(FailureKind.OTHER, "the model's answer was empty", 502)
 
 

@@ -14,6 +14,7 @@ from dataclasses import replace
 from toolspeak.engine.constrain import Constraining
 from toolspeak.engine.effects import CLOSE, Emit, Open, Program, Pull, Step
 from toolspeak.engine.ending import ends, says, stop_of
+from toolspeak.engine.further import MOST, asked_last, has, left_over, question, unfolded, uses
 from toolspeak.engine.gate import Gate
 from toolspeak.engine.outcome import EMULATED, Kept, Outcome
 from toolspeak.engine.passing import Passing
@@ -22,6 +23,9 @@ from toolspeak.engine.prompt import Prompt, without_tools
 from toolspeak.engine.reading import Reading, trouble_with
 from toolspeak.engine.readings import Readings
 from toolspeak.engine.trouble import (
+    BROKEN_CALLS,
+    REFUSES_HISTORY,
+    REFUSES_TOOLS,
     TOO_LONG,
     Kind,
     Trouble,
@@ -38,18 +42,7 @@ from toolspeak.ir.message import Message, Role, Text
 from toolspeak.ir.request import Request
 from toolspeak.ir.tool import AUTO, ChoiceMode, Tool, ToolChoice
 
-REFUSES_TOOLS = frozenset((FailureKind.TOOLS_UNSUPPORTED, FailureKind.TOO_MANY_TOOLS))
-REFUSES_HISTORY = frozenset(
-    (
-        FailureKind.ROLE_ORDER,
-        FailureKind.CONTENT_SHAPE,
-        FailureKind.HISTORY_PAIRING,
-        FailureKind.HISTORY_NEEDS_SIGNATURE,
-        FailureKind.TOOL_CALL_ID_FORMAT,
-    )
-)
-"""A history that is written as text cannot offend."""
-BROKEN_CALLS = frozenset((FailureKind.NATIVE_PARSER_FAILED, FailureKind.MODEL_SCHEMA_ERROR))
+_SAYS_NOTHING = frozenset((Kind.EMPTY, Kind.UNRELATED))
 
 
 def take_turn(request: Request, plan: Plan, ids: Iterator[str], remembered: Iterable[Tool] = ()) -> Program:
@@ -149,6 +142,9 @@ class _Turn:
                 yield from self._native_failed(sent, reading, gate)
                 return
             trouble = trouble_with(reading, self._request.choice, refused=gate.refused)
+            if self._is_answered_instead(trouble):
+                yield from self._forward(self._without_calls())
+                return
             again = trouble is not None and self._may_ask_again(trouble)
             if self._plan.way is Way.FALLBACK and not reading.calls and not (again and reading.attempted):
                 self._first_stop = StopReason.END if reading.stop in (None, StopReason.CALLS) else reading.stop
@@ -242,7 +238,11 @@ class _Turn:
                 yield from self._fail(reading.failure, gate)
                 return
             trouble = trouble_with(reading, self._request.choice, refused=gate.refused)
+            if self._is_answered_instead(trouble):
+                yield from self._forward(prompt.answer(self._request))
+                return
             if trouble is None or not self._may_ask_again(trouble):
+                yield from self._ask_on(prompt, sent, reading, gate)
                 yield from self._finish(reading, gate, trouble)
                 return
             words = corrections(trouble, self._request.choice, self._level(), prompt.frame)
@@ -270,7 +270,7 @@ class _Turn:
                 gate.without_text()
                 yield from self._finish(reading, gate, None)
                 return
-            if trouble is None or trouble.kind is Kind.EMPTY or not self._may_ask_again(trouble):
+            if trouble is None or trouble.kind in _SAYS_NOTHING or not self._may_ask_again(trouble):
                 yield from self._undecided(prompt, first, trouble)
                 return
             words = corrections(trouble, self._request.choice, self._level(), prompt.frame)
@@ -282,6 +282,28 @@ class _Turn:
         kept = keeping.judged(sent.constraint, reading)
         self._kept = max(self._kept, kept, key=list(Kept).index)
         return kept is Kept.REFUSED and not (self._shown or self._called)
+
+    def _is_answered_instead(self, trouble: Trouble | None) -> bool:
+        """Tell whether the question is to be answered in words, since the calls were set aside (CHK-10)."""
+        return trouble is not None and trouble.kind is Kind.UNRELATED and not self._shown
+
+    def _ask_on(self, prompt: Prompt, sent: Request, reading: Reading, gate: Gate) -> Step:
+        """Ask for the calls that are missing; only what the request says makes a further one (CHK-12)."""
+        made, tools = list(reading.made), self._readings.tools
+        asked, most = asked_last(self._request), self._readings.most
+        for _ in range(MOST if self._plan.further else 0):
+            left = left_over(asked, made, tools)
+            if not left or len(made) >= most:
+                return
+            sent = prompt.corrected(sent, prompt.written(made), (question(left),))
+            more = self._readings.emulated(prompt)
+            yield from self._attempt(sent, more, Gate(Release.BUFFERED, watches=False))
+            fresh = [call for call in more.made if uses(call, left) and not has(made, call)]
+            if not fresh:
+                return
+            made += fresh
+            reading.calls += len(fresh)
+            yield from self._emit(gate.take(unfolded(fresh)))
 
     def _undecided(self, prompt: Prompt, first: Sequence[Event], trouble: Trouble | None) -> Step:
         if trouble is not None and self._must_call:
@@ -315,7 +337,7 @@ class _Turn:
             yield Emit(seen)
         gate.finish()
         self._usage = self._usage.plus(reading.usage)
-        self._complaints += reading.complaints
+        self._complaints += (*reading.complaints, *reading.asides)
 
     def _finish(self, reading: Reading, gate: Gate, trouble: Trouble | None) -> Step:
         """End the turn: with what there is, or with an error where that is nothing (P6)."""

@@ -13,6 +13,7 @@ class Problem(StrEnum):
     AMBIGUOUS = "ambiguous"
     SCHEMA_ERROR = "schema_error"
     WRONG_TOOL = "wrong_tool"
+    UNRELATED = "unrelated"
     DISCONNECTED = "upstream_disconnect"
 
 

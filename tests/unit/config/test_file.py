@@ -48,7 +48,20 @@ def test_the_example_of_the_page_says_all_of_it() -> None:
         server=Server(hosts=("tools.example.com",), origins=("https://chat.example.com",)),
         limits=Limits(),
         settings=Settings(
-            Mode.AUTO, False, Strategy.INLINE, "fenced", Release.CHECKED, 2, True, True, False, False, Constrain.RETRY
+            Mode.AUTO,
+            False,
+            Strategy.INLINE,
+            "fenced",
+            Release.CHECKED,
+            2,
+            True,
+            True,
+            False,
+            False,
+            Constrain.RETRY,
+            related=False,
+            told=False,
+            further=False,
         ),
         upstreams=(
             Upstream(
@@ -178,11 +191,14 @@ keep_system = false
 few_shot = true
 answer_tool = true
 constraint = "json"
+related = true
+told = true
+further = true
 """
     said = read(text).settings
     assert {field.name for field in fields(said) if getattr(said, field.name) is None} == {"key"}
     expected = (Mode.FORCE, True, Strategy.DECISION, "hermes", Release.EAGER, 0, False, False, True, True)
-    assert said == Settings(*expected, constraint=Constrain.JSON)
+    assert said == Settings(*expected, constraint=Constrain.JSON, related=True, told=True, further=True)
 
 
 def test_a_default_may_say_its_upstream() -> None:

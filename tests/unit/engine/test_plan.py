@@ -23,6 +23,9 @@ EVERYTHING = Settings(
     few_shot=True,
     answer_tool=True,
     constraint=Constrain.TEXT,
+    related=True,
+    told=True,
+    further=True,
     key="k7Qz",
 )
 

@@ -1,0 +1,86 @@
+"""Calls that a request asks for and the model has not made: small models make the first one and stop.
+
+    Play Taylor Swift for 20 minutes and Maroon 5 for 15.
+    play(artist="Taylor Swift", minutes=20)              left over: Maroon, 5, 15
+
+Where numbers, names or neighbours in a list are left over, the model is asked on, and told what is left. A further call
+counts only if it uses some of it: who must find more to do invents it.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from toolspeak.errors import BadJson
+from toolspeak.ir.event import ArgsDelta, CallEnded, CallStarted, Event
+from toolspeak.ir.json import Json
+from toolspeak.ir.message import Call, Role, Text
+from toolspeak.ir.request import Request
+from toolspeak.ir.tool import Tool
+from toolspeak.text.mentions import LONGEST, beside, is_told, mentions
+from toolspeak.text.strict import parse
+
+MOST: Final = 8
+"""Times that a turn is asked on."""
+_SEVERAL = re.compile(r"(?is)\b(?:and|then|both|each|also|respectively|as well|another)\b|[;&]|\?[^?]*\?")
+
+
+def left_over(asked: str, calls: Sequence[Call], tools: Iterable[Tool]) -> tuple[str, ...]:
+    """Return what a request for several things mentions and no call has used."""
+    if len(asked) > LONGEST or not calls or not _SEVERAL.search(asked):
+        return ()
+    values = [value for call in calls for value in _values(call)]
+    told = "\n".join((*values, *(f"{tool.name} {tool.description}" for tool in tools)))
+    neighbours = (word for value in values for word in beside(asked, value))
+    return tuple(dict.fromkeys(word for word in (*mentions(asked), *neighbours) if not is_told(word, told)))
+
+
+def asked_last(request: Request) -> str:
+    """Return the user's latest words; none if they have been answered with results since."""
+    last = request.messages[-1] if request.messages else None
+    if last is None or last.role is not Role.USER:
+        return ""
+    return "\n".join(part.text for part in last.parts if isinstance(part, Text))
+
+
+def has(calls: Iterable[Call], call: Call) -> bool:
+    """Tell whether a call was made already."""
+    return any(one.name == call.name and _values(one) == _values(call) for one in calls)
+
+
+def unfolded(calls: Iterable[Call]) -> list[Event]:
+    """Return the events of whole calls."""
+    return [
+        event
+        for call in calls
+        for event in (CallStarted(call.id, call.name), ArgsDelta(call.id, call.arguments), CallEnded(call.id))
+    ]
+
+
+def uses(call: Call, left: Iterable[str]) -> bool:
+    """Tell whether a call uses some of what was left over."""
+    told = "\n".join(_values(call))
+    return any(is_told(word, told) for word in left)
+
+
+def question(left: Sequence[str]) -> str:
+    """Ask on."""
+    return (
+        f"That call is noted. The request also says: {', '.join(left)}. "
+        "If that needs a further call, write that call now. If not, write: done"
+    )
+
+
+def _values(call: Call) -> list[str]:
+    try:
+        return list(_leaves(parse(call.arguments)))
+    except BadJson:
+        return [call.arguments]
+
+
+def _leaves(value: Json) -> Iterator[str]:
+    if isinstance(value, dict | list):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from _leaves(inner)
+    elif value is not None and not isinstance(value, bool):
+        yield str(value)

@@ -1,0 +1,110 @@
+"""What a short text mentions: numbers, names, quotations, and the words that carry its meaning.
+
+>>> mentions('Play Maroon 5 for 20 minutes, then "Yellow"')
+('Maroon', '5', '20', 'Yellow')
+
+Small words are known for English only: `is_english` tells whether the rest here means anything for a text.
+"""
+
+import re
+from collections.abc import Iterator
+from math import isclose
+from typing import Final
+
+LONGEST: Final = 4000
+"""Characters that are looked at; a longer text is no request but a document."""
+_SMALL_WORDS: Final = (
+    "a about above after all also an and any are as ask at based be been before between both but by calculate can "
+    "certain compute could default determine did do does during each example fetch find following for format from "
+    "function get give given had has have help her him his how i if in including information into is it its just know "
+    "let like list long made make many may me more most much must my name need no not now number of off on one only "
+    "optional or other our out over particular per please provide provided retrieve return returned returns search "
+    "should show so some specific specified string such tell than that the their them then there these they this those "
+    "through to two type under use used user using value values want was we were what when where whether which while "
+    "who whom whose why will with within would you your"
+)
+_SMALL: Final = frozenset(_SMALL_WORDS.split())
+_COMMONEST: Final = "a an and are can do for from how i in is me my of on the to what with you"
+_COMMON: Final = frozenset(_COMMONEST.split())
+_CALENDAR: Final = (
+    "january february march april may june july august september october november december monday tuesday wednesday "
+    "thursday friday saturday sunday am pm"
+)
+_DAYS: Final = frozenset(_CALENDAR.split())
+_WORD = re.compile(r"[^\W\d_]{3,}")
+_HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_NUMBER = re.compile(r"(?<![\w^.])\d+(?:,\d{3})*(?:\.\d+)?(?![\w^])")
+_DIGITS = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?")
+_NAME = re.compile(r"(?<=[a-z,;:] )[A-Z][\w'&-]*(?: [A-Z][\w'&-]*)*")
+_QUOTED = re.compile("(?<!\\w)['\"\u201c\u2018]([^'\"\u201c\u201d\u2018\u2019\n]{1,60})['\"\u201d\u2019](?!\\w)")
+_NEXT = re.compile(r"\s*(?:,\s*(?:and\s+|or\s+)?|;\s*|&\s*|(?:and|or)\s+)([\w'-]+)")
+_TOKEN = re.compile(r"[^\W\d_]{2,}|\d+")
+_STEM: Final = 5
+_MOST: Final = 0.6
+_SCALES: Final = (1, 0.01, 100, 1000, 0.001, 1_000_000)
+_COUNTED: Final = "zero one two three four five six seven eight nine ten eleven twelve"
+_NUMBERS: Final = {word: float(number) for number, word in enumerate(_COUNTED.split())}
+
+
+def is_english(text: str) -> bool:
+    """Tell whether a text has some of the smallest English words."""
+    return not _COMMON.isdisjoint(re.findall(r"[a-z]+", text[:LONGEST].lower()))
+
+
+def meaning(text: str) -> frozenset[str]:
+    """Return the stems of the words that carry meaning, out of names in any spelling too."""
+    words = _WORD.findall(_HUMP.sub(" ", text[:LONGEST]).replace("_", " "))
+    return frozenset(_stem(word.lower()) for word in words if word.lower() not in _SMALL) - {""}
+
+
+def mentions(text: str) -> tuple[str, ...]:
+    """Return numbers, names and quotations as they are written, in their order."""
+    text = text[:LONGEST]
+    found = [(match.start(), match[0]) for match in (*_NUMBER.finditer(text), *_NAME.finditer(text))]
+    found += [(match.start(), match[1]) for match in _QUOTED.finditer(text)]
+    return tuple(dict.fromkeys(word for _, word in sorted(found) if word.lower() not in _DAYS | _SMALL))
+
+
+def beside(text: str, word: str) -> Iterator[str]:
+    """Yield what follows a word in a list, such as Oslo in "Bergen and Oslo"."""
+    text = text[:LONGEST]
+    at = text.lower().find(word.lower()) if word else -1
+    following = _NEXT.match(text, at + len(word)) if at >= 0 else None
+    if following is not None and following[1].lower() not in _SMALL:
+        yield following[1]
+
+
+def is_told(mention: str, told: str) -> bool:
+    """Tell whether a mention is in other words: a number however it is written, else its letters and digits."""
+    return is_number_told(_value(mention), told) if _NUMBER.fullmatch(mention) else _bare(mention) in _bare(told)
+
+
+def is_mostly_told(value: str, told: str) -> bool:
+    """Tell whether a text, or most of its words, is in another."""
+    if not _bare(value) or _bare(value) in _bare(told):
+        return True
+    words, others = _stems(value), _stems(told)
+    return bool(words) and len(words & others) >= _MOST * len(words)
+
+
+def is_number_told(value: float, told: str) -> bool:
+    """Tell whether a number is in a text: as digits, as a percentage, in thousandths, or as a word."""
+    others = {_value(digits) for digits in _DIGITS.findall(told[:LONGEST])}
+    others.update(_NUMBERS[word] for word in _TOKEN.findall(told[:LONGEST].lower()) if word in _NUMBERS)
+    return any(isclose(abs(value), other * scale) for other in others for scale in _SCALES)
+
+
+def _value(digits: str) -> float:
+    return float(digits.replace(",", ""))
+
+
+def _bare(text: str) -> str:
+    return "".join(filter(str.isalnum, text)).lower()
+
+
+def _stems(text: str) -> frozenset[str]:
+    return frozenset(_stem(word) for word in _TOKEN.findall(text[:LONGEST].lower()))
+
+
+def _stem(word: str) -> str:
+    return word[:_STEM] if len(word) > _STEM else word.rstrip("s")

@@ -1,0 +1,79 @@
+"""Calls that a request asks for and the model has not made are asked for (CHK-12)."""
+
+import pytest
+
+from tests.unit.engine.scene import BERGEN, FORCE, ONE, OSLO, WEATHER, ask, run, user, words_of, written
+from toolspeak.engine.further import MOST, left_over, uses
+from toolspeak.engine.plan import Settings
+from toolspeak.ir.message import Call
+from toolspeak.ir.tool import Tool
+
+FURTHER = Settings(further=True).over(FORCE)
+BOTH = ask(user("What is the weather in Oslo and in Bergen?"))
+TWO = [("get_weather", {"city": "Oslo"}), ("get_weather", {"city": "Bergen"})]
+
+
+def play(artist: str, minutes: int) -> Call:
+    return Call("c", "play", f'{{"artist": "{artist}", "minutes": {minutes}}}')
+
+
+PLAY = Tool("play", "Play songs.", {"type": "object", "properties": {"artist": {}, "minutes": {}}})
+SONGS = "Play Taylor Swift and Maroon 5, for 20 and 15 minutes respectively."
+
+
+@pytest.mark.parametrize("dialect", ["fenced", "hermes", "llama_json"])
+def test_the_missing_call_is_asked_for_chk12(dialect: str) -> None:
+    settings = Settings(dialect=dialect).over(FURTHER)
+    ran = run(settings, written(OSLO, dialect=dialect), written(BERGEN, dialect=dialect), request=BOTH)
+    assert (ran.calls, ran.outcome.requests) == (TWO, 2)
+    assert "Bergen" in words_of(ran.sent[1].messages[-1])
+    assert words_of(ran.sent[1].messages[-2]) == written(OSLO, dialect=dialect)
+
+
+def test_nothing_is_asked_where_nothing_is_left_chk12() -> None:
+    assert run(FURTHER, written(OSLO)).outcome.requests == 1
+    assert run(FURTHER, written(OSLO, BERGEN), request=BOTH).outcome.requests == 1
+    assert run(FURTHER, "It is cold in Oslo and in Bergen.", request=BOTH).outcome.requests == 1
+    assert run(FORCE, written(OSLO), request=BOTH).outcome.requests == 1
+    assert run(FURTHER, written(OSLO), request=ask(*BOTH.messages, choice=ONE)).outcome.requests == 1
+
+
+@pytest.mark.parametrize("answer", ["done", "", written(OSLO), written(Call("x", "get_weather", '{"city": "Rome"}'))])
+def test_only_a_call_that_uses_what_is_left_counts_chk12(answer: str) -> None:
+    ran = run(FURTHER, written(OSLO), answer, request=BOTH)
+    assert (ran.calls, ran.turn.failure) == (TWO[:1], None)
+
+
+def test_it_is_asked_on_so_often_and_no_more_chk12() -> None:
+    names = ["Rome", "Riga", "Bonn", "Bern", "Oslo", "Wien", "Graz", "Lyon", "Nice", "Metz", "Genf"]
+    asked = ask(user(f"What is the weather in {' and in '.join(names)}?"))
+    calls = [written(Call(name, "get_weather", f'{{"city": "{name}"}}')) for name in names]
+    assert [call["city"] for _, call in run(FURTHER, *calls, request=asked).calls] == names[: MOST + 1]
+
+
+@pytest.mark.parametrize(
+    ("asked", "left"),
+    [
+        (SONGS, ("Maroon", "5", "15")),
+        ("Play Taylor Swift for 20 minutes.", ()),
+        ("Play Taylor Swift for 20 minutes and say it is 20% off", ()),
+        ("Play Taylor Swift, abba and queen for 20 minutes each", ("abba",)),
+        ('Play Taylor Swift for 20 minutes, then "Yellow"', ("Yellow",)),
+        ("Play Taylor Swift for 20 minutes and stop on Monday", ()),
+        ("Play Taylor Swift for 20 minutes and 1,500 more", ("1,500",)),
+        ("x and y " * 2000 + SONGS, ()),
+    ],
+)
+def test_numbers_names_and_neighbours_are_left_over_chk12(asked: str, left: tuple[str, ...]) -> None:
+    assert left_over(asked, [play("Taylor Swift", 20)], [PLAY]) == left
+
+
+def test_a_call_uses_what_is_left_over_chk12() -> None:
+    assert uses(play("Maroon 5", 15), ("Maroon", "5", "15"))
+    assert not uses(play("Taylor Swift", 20), ("Maroon", "5", "15"))
+    assert uses(Call("c", "x", "not JSON: Maroon"), ("Maroon",))
+
+
+def test_what_the_tool_is_about_is_not_left_over_chk12() -> None:
+    call = Call("c", "get_weather", '{"city": "Oslo"}')
+    assert left_over("Tell me the Weather and the City of Oslo", [call], [WEATHER]) == ()

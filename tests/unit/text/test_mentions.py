@@ -1,0 +1,58 @@
+"""What a text mentions, and whether something is told in it."""
+
+import pytest
+
+from toolspeak.text.mentions import beside, is_english, is_mostly_told, is_number_told, is_told, meaning, mentions
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("Find the factorial of 5,10 and 15.", ("5", "10", "15")),
+        ("It costs 1,500 or 2.5 dollars", ("1,500", "2.5")),
+        ("Solve x^2 for x1 at 10m", ()),
+        ("go to New York, then to Los Angeles", ("New York", "Los Angeles")),
+        ("say 'hello there' to Bob", ("hello there", "Bob")),
+        ("Bob's car on Monday in May", ()),
+        ("", ()),
+    ],
+)
+def test_numbers_names_and_quotations_are_mentioned(text: str, found: tuple[str, ...]) -> None:
+    assert mentions(text) == found
+
+
+def test_words_of_meaning_have_a_stem_whatever_their_spelling() -> None:
+    assert meaning("calculateDistance of two towns") == meaning("the distances, town_") == {"dista", "town"}
+    assert meaning("What is the") == frozenset()
+
+
+def test_a_neighbour_in_a_list_follows_its_word() -> None:
+    assert list(beside("the colours navy, purple and maroon", "navy")) == ["purple"]
+    assert list(beside("the colours navy, purple and maroon", "purple")) == ["maroon"]
+    assert list(beside("the colours navy, purple and maroon", "maroon")) == []
+    assert list(beside("navy and the rest", "navy")) == []
+    assert list(beside("navy", "")) == []
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0.1, "10%"), (12, "twelve"), (5000, "5 km"), (-3, "minus 3"), (2.5, "2.5")]
+)
+def test_a_number_is_told_however_it_is_written(value: float, text: str) -> None:
+    assert is_number_told(value, text)
+
+
+def test_a_number_is_not_told_by_a_part_of_a_word() -> None:
+    assert not is_number_told(1, "the phone of the stone")
+    assert not is_told("15", "115 1500")
+
+
+def test_a_text_is_told_if_most_of_its_words_are() -> None:
+    assert is_mostly_told("1915-03-17", "on March 17, 1915")
+    assert is_mostly_told("New York City", "in new york")
+    assert is_mostly_told("", "anything")
+    assert not is_mostly_told("physics", "What did Einstein do?")
+
+
+def test_english_is_known_by_its_small_words() -> None:
+    assert is_english("What is this?")
+    assert not is_english("Wie spät ist es?")
