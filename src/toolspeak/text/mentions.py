@@ -7,7 +7,7 @@ Small words are known for English only: `is_english` tells whether the rest here
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import isclose
 from typing import Final
 
@@ -42,6 +42,7 @@ _TOKEN = re.compile(r"[^\W\d_]{2,}|\d+")
 _STEM: Final = 5
 _MOST: Final = 0.6
 _SCALES: Final = (1, 0.01, 100, 1000, 0.001, 1_000_000)
+_PERCENT: Final = (1, 100)
 _COUNTED: Final = "zero one two three four five six seven eight nine ten eleven twelve"
 _NUMBERS: Final = {word: float(number) for number, word in enumerate(_COUNTED.split())}
 
@@ -76,7 +77,9 @@ def beside(text: str, word: str) -> Iterator[str]:
 
 def is_told(mention: str, told: str) -> bool:
     """Tell whether a mention is in other words: a number however it is written, else its letters and digits."""
-    return is_number_told(_value(mention), told) if _NUMBER.fullmatch(mention) else _bare(mention) in _bare(told)
+    if _NUMBER.fullmatch(mention):
+        return is_number_told(_value(mention), told, _PERCENT)
+    return _bare(mention) in _bare(told)
 
 
 def is_mostly_told(value: str, told: str) -> bool:
@@ -87,11 +90,11 @@ def is_mostly_told(value: str, told: str) -> bool:
     return bool(words) and len(words & others) >= _MOST * len(words)
 
 
-def is_number_told(value: float, told: str) -> bool:
-    """Tell whether a number is in a text: as digits, as a percentage, in thousandths, or as a word."""
+def is_number_told(value: float, told: str, scales: Sequence[float] = _SCALES) -> bool:
+    """Tell whether a number is in a text: as digits or as a word, maybe in other units."""
     others = {_value(digits) for digits in _DIGITS.findall(told[:LONGEST])}
     others.update(_NUMBERS[word] for word in _TOKEN.findall(told[:LONGEST].lower()) if word in _NUMBERS)
-    return any(isclose(abs(value), other * scale) for other in others for scale in _SCALES)
+    return any(isclose(abs(value), other * scale) for other in others for scale in scales)
 
 
 def _value(digits: str) -> float:
