@@ -119,6 +119,10 @@ clients-all *args:
 live *args:
     .venv/bin/python -m tests.live.run {{ args }}
 
+# BFCL tasks and conversations on a real model, in every form; it goes on where it stopped: `--minutes`, `--form`, `--help`
+accuracy *args:
+    .venv/bin/python -m bench.accuracy.run {{ args }}
+
 # every rule of docs/behaviour.md that must be proven has a test that names it
 requirements:
     .venv/bin/python -m tools.requirements

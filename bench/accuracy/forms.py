@@ -1,0 +1,126 @@
+"""The forms, each with a name, and how it is asked.
+
+native                      tools are sent, `tool_calls` are read, nothing else
+native+rescue               the same, and calls that stand in the text are read too
+seed decision, …            what others describe (seeds.py)
+forge, forge respond        the peer, as a proxy before the same server (forge.py)
+hermes, fenced, decision …  ours: a dialect that the tools are taught in
+hermes few_shot retries=0   ours with switches: any field of `Settings`, true if it has no value
+default                     ours, when nobody has said anything
+auto                        ours with the profile that `toolspeak doctor` has kept
+"""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from fnmatch import fnmatchcase
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from bench.accuracy import seeds
+from bench.accuracy.speak import Ours, Speaker, Where
+from toolspeak import dialects
+from toolspeak.engine.plan import Settings
+
+SOURCE = Path(__file__).parents[2] / "src" / "toolspeak"
+ROOMS = ("dialects", "engine", "facts", "text", "toolset", "wires", "ir")
+"""What decides how our forms speak and read."""
+SEEDS = {"seed decision": seeds.Decision, "seed json action": seeds.Action, "seed inline": seeds.Inline}
+FORGE = {"forge": (), "forge respond": ("--inject-respond-tool",)}
+BASES: dict[str, dict[str, Any]] = {
+    "native": {"mode": "off"},
+    "native+rescue": {"mode": "auto", "retries": 0},
+    "default": {},
+    "decision": {"mode": "force", "strategy": "decision"},
+}
+"""The first word of our forms; any other is a dialect."""
+DIALECTS = ("hermes", "fenced", "llama_json", "inline_json", "pythonic", "qwen_xml", "decision")
+SWITCHES = ("few_shot", "answer_tool", "few_shot answer_tool", "retries=0", "rescue=false")
+SWITCHED = ("hermes", "fenced")
+FORMS = (
+    "native",
+    "native+rescue",
+    *SEEDS,
+    *FORGE,
+    "default",
+    *DIALECTS,
+    *(f"{base} {switch}" for base in SWITCHED for switch in SWITCHES),
+    "auto",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A way to ask. `version` changes whenever its questions or its reading may have changed."""
+
+    name: str
+    version: str
+    settings: Settings | None = None
+
+    def speaker(self, where: Where) -> Speaker:
+        """Return who asks in this form."""
+        if self.name in SEEDS:
+            return SEEDS[self.name](where)
+        return Ours(where, self.settings or Settings())
+
+
+def forms(patterns: Sequence[str], profile: dict[str, Any] | None = None) -> list[Form]:
+    """Return the forms of these names; a pattern that fits none must be one of our forms with its switches."""
+    known = [name for name in FORMS if name != "auto" or profile is not None]
+    chosen: dict[str, None] = {}
+    for pattern in patterns or ["*"]:
+        fitting = [name for name in known if fnmatchcase(name, pattern)]
+        chosen |= dict.fromkeys(fitting or [pattern])
+    return [form_of(name, profile) for name in chosen]
+
+
+def form_of(name: str, profile: dict[str, Any] | None = None) -> Form:
+    """Make a form of its name."""
+    if name in SEEDS:
+        return Form(name, _digest(Path(seeds.__file__)))
+    if name in FORGE:
+        return Form(name, "0.10.0")
+    said = settings_said(name) if name != "auto" else dict(profile or {})
+    settings = msgspec.convert(said, Settings)
+    return Form(name, _digest_of(json.dumps(said, sort_keys=True), code_version()), settings)
+
+
+def settings_said(name: str) -> dict[str, Any]:
+    """Read the settings out of a form's name."""
+    base, *switches = name.split()
+    if base not in BASES and base not in dialects.names():
+        raise SystemExit(f"form {name!r}: {base!r} is none of {', '.join(BASES)} and no dialect; see --list")
+    said = dict(BASES.get(base) or {"mode": "force", "dialect": base}) if base != "default" else {}
+    known = {field.name for field in fields(Settings)}
+    for switch in switches:
+        key, _, value = switch.partition("=")
+        if key not in known:
+            raise SystemExit(f"form {name!r}: {key!r} is none of {', '.join(sorted(known))}")
+        said[key] = _value(value or "true")
+    return said
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+@cache
+def code_version() -> str:
+    """Return what changes with the code that speaks and reads."""
+    files = [file for room in ROOMS for file in sorted((SOURCE / room).rglob("*.py"))]
+    return _digest(*files)
+
+
+def _digest(*files: Path) -> str:
+    return _digest_of(*(file.read_text() for file in files))
+
+
+def _digest_of(*texts: str) -> str:
+    return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:12]
