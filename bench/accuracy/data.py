@@ -48,7 +48,7 @@ _LONGEST_NAME = 64
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A call that must come: each parameter with the values that are right; an empty text among them: may be left out."""
+    """A call that must come; an empty text among the right values of a parameter says that it may be left out."""
 
     name: str
     accepted: dict[str, list[Json]]
@@ -125,14 +125,14 @@ def types_of(parameters: dict[str, Any]) -> dict[str, str]:
     return {name: str(schema.get("type", "any")) for name, schema in parameters.get("properties", {}).items()}
 
 
-def schema_of(schema: dict[str, Any]) -> JsonObject:
+def schema_of(schema: JsonObject) -> JsonObject:
     """Write a schema of the data as JSON Schema."""
     written: JsonObject = {}
     for key, value in schema.items():
         if key == "type" and isinstance(value, str):
             written |= _TYPES.get(value, {"type": value})
         elif key == "properties" and isinstance(value, dict):
-            written[key] = {name: schema_of(each) for name, each in value.items()}
+            written[key] = {name: schema_of(each) for name, each in value.items() if isinstance(each, dict)}
         elif key in ("items", "additionalProperties") and isinstance(value, dict):
             written[key] = schema_of(value)
         elif key != "optional":  # what may be left out is said by `required`

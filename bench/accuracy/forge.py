@@ -1,4 +1,4 @@
-"""The peer forge as a proxy before the same server, in its prompt mode; one process for each lane, started when needed."""
+"""The peer forge as a proxy before the same server, in its prompt mode: one process a lane, started when needed."""
 
 import asyncio
 import contextlib

@@ -94,7 +94,7 @@ def settings_said(name: str) -> dict[str, Any]:
     base, *switches = name.split()
     if base not in BASES and base not in dialects.names():
         raise SystemExit(f"form {name!r}: {base!r} is none of {', '.join(BASES)} and no dialect; see --list")
-    said = dict(BASES.get(base) or {"mode": "force", "dialect": base}) if base != "default" else {}
+    said: dict[str, Any] = dict(BASES.get(base) or {"mode": "force", "dialect": base}) if base != "default" else {}
     known = {field.name for field in fields(Settings)}
     for switch in switches:
         key, _, value = switch.partition("=")
@@ -104,7 +104,7 @@ def settings_said(name: str) -> dict[str, Any]:
     return said
 
 
-def _value(text: str) -> Any:
+def _value(text: str) -> object:
     try:
         return json.loads(text)
     except ValueError:

@@ -1,10 +1,12 @@
 """What has been asked: one line of JSON for each task, form and model, in a file that only grows."""
 
+import contextlib
 import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+
+import msgspec
 
 from tests.live.models import cache_folder
 
@@ -54,12 +56,8 @@ def read(file: Path = LINES) -> Iterator[Line]:
     if not file.exists():
         return
     for text in file.read_text().splitlines():
-        try:
-            row: dict[str, Any] = json.loads(text)
-        except ValueError:
-            continue
-        calls = [(name, arguments) for name, arguments in row.pop("calls")]
-        yield Line(**row | {"conditions": Conditions(**row["conditions"]), "calls": calls})
+        with contextlib.suppress(msgspec.DecodeError):
+            yield msgspec.json.decode(text, type=Line)
 
 
 def append(line: Line, file: Path = LINES) -> None:

@@ -144,5 +144,5 @@ def _usage(kept: Kept) -> dict[str, Any]:
     if not kept.type.startswith(_STREAM):
         return json.loads(kept.body).get("usage") or {}
     lines = (line.removeprefix(b"data: ") for line in kept.body.split(b"\n") if line.startswith(b"data: {"))
-    found = [json.loads(line).get("usage") for line in lines if b'"usage"' in line]
-    return next((usage for usage in reversed(found) if usage), {})
+    found: list[dict[str, Any]] = [json.loads(line).get("usage") or {} for line in lines if b'"usage"' in line]
+    return max(found, key=len) if found else {}

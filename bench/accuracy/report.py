@@ -22,7 +22,7 @@ from tests.live.models import MODELS
 
 RESULTS = Path(__file__).parents[1] / "results"
 COLUMNS = (*data.SETS, "average", MULTI_TURN)
-NOTE = "Share of right answers: the mean of simple, multiple, parallel and irrelevance (BFCL v4); lines are 95 % intervals."
+NOTE = "Right answers, the mean of simple, multiple, parallel and irrelevance (BFCL v4); the lines are 95 % intervals."
 
 
 class Measured:
@@ -67,12 +67,9 @@ class Measured:
             yield ""
 
 
-def _rounded(value: Any) -> Any:  # noqa: ANN401 # any JSON
-    if isinstance(value, float):
-        return round(value, 4)
-    if isinstance(value, dict):
-        return {key: _rounded(each) for key, each in value.items()}
-    return value
+def _rounded(value: dict[str, Any]) -> dict[str, Any]:
+    """Leave the digits that mean something."""
+    return json.loads(json.dumps(value), parse_float=lambda text: round(float(text), 4))
 
 
 def _table(ranked: Sequence[Row]) -> Iterator[str]:

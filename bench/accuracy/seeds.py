@@ -7,9 +7,9 @@ Inline      a line `{"tool": …, "args": …}`, found by scanning; a tool `fina
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from bench.accuracy.score import Delivered
 from bench.accuracy.speak import Said, Where, said_turn
@@ -89,7 +89,8 @@ AGAIN = """Your last reply had no `json action` block. The tools are available.
 Reply now with at least one valid `json action` block. Do not explain."""
 FENCE = re.compile(r"```json action[^\n]*\n(.*?)```", re.DOTALL)
 REFUSES = re.compile(
-    r"\b(?:don't|do not|cannot|can't|unable to) (?:have|access|use)\b[^.]{0,40}\b(?:tools?|functions?|access)\b", re.I
+    r"\b(?:don't|do not|cannot|can't|unable to) (?:have|access|use)\b[^.]{0,40}\b(?:tools?|functions?|access)\b",
+    re.IGNORECASE,
 )
 
 
@@ -200,7 +201,7 @@ async def asked(where: Where, messages: Sequence[Message]) -> Said:
     return said_turn(folding.turn())
 
 
-def as_text(messages: Sequence[Message], written: Any, after: str) -> Iterator[Message]:
+def as_text(messages: Sequence[Message], written: Callable[[Call], str], after: str) -> Iterator[Message]:
     """Write calls and results of the history as text."""
     for message in messages:
         match message.role:
@@ -235,10 +236,13 @@ def _read(text: str, at: int) -> tuple[Any, int]:
         return None, at + 1
 
 
-def _delivered(entry: Any, name: str, arguments: str) -> Iterator[Delivered]:
-    if isinstance(entry, dict) and isinstance(entry.get(name), str):
-        given = entry.get(arguments, {})
-        yield Delivered(entry[name], given if isinstance(given, str) else json.dumps(given, ensure_ascii=False))
+def _delivered(entry: object, name: str, arguments: str) -> Iterator[Delivered]:
+    if not isinstance(entry, dict):
+        return
+    fields = cast("dict[str, object]", entry)
+    called, given = fields.get(name), fields.get(arguments, {})
+    if isinstance(called, str):
+        yield Delivered(called, given if isinstance(given, str) else json.dumps(given, ensure_ascii=False))
 
 
 def _schemas(tools: Iterable[Tool]) -> str:

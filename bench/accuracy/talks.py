@@ -146,7 +146,7 @@ _SHOP = {
 _MONEY = {"accounts": {"checking": 1250.0, "savings": 8300.0, "travel": 90.0}}
 _HOUSE = {"lights": {"kitchen": True, "hall": False, "garage": True}}
 _LIST = {"items": ["milk", "bread", "apples"]}
-_BOOK = {"contacts": {"Ada": {"phone": "5550142"}, "Grace": {"phone": "5550199"}}, "sent": []}
+_BOOK: State = {"contacts": {"Ada": {"phone": "5550142"}, "Grace": {"phone": "5550199"}}, "sent": []}
 
 
 def _targets(**targets: float) -> Callable[[State], bool]:

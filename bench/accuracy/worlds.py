@@ -35,7 +35,7 @@ class World:
             raise Refused(f"bad arguments: {error}") from None
 
 
-def _tool(name: str, description: str, **parameters: str) -> Tool:
+def _tool(name: str, description: str, /, **parameters: str) -> Tool:
     """Write a tool; a parameter is `type: description`, and one that ends in `?` may be left out."""
     properties: JsonObject = {}
     required: list[Json] = []
@@ -50,9 +50,9 @@ def _world(*pairs: tuple[Tool, Act]) -> World:
     return World(tuple(tool for tool, _ in pairs), {tool.name: act for tool, act in pairs})
 
 
-def _named(state: State, kind: str, name: str) -> Any:
+def _named(state: State, kind: str, name: str) -> str:
     """Find something by its name, in any case."""
-    found = next((each for each in state[kind] if each.lower() == name.strip().lower()), None)
+    found: str | None = next((each for each in state[kind] if each.lower() == name.strip().lower()), None)
     if found is None:
         raise Refused(f"there is no {name!r}; there are: {', '.join(state[kind]) or 'none'}")
     return found
@@ -232,7 +232,7 @@ BANK = _world(
 # ---------------------------------------------------------------- lights
 
 
-def _switch_light(state: State, room: str, on: bool) -> Json:  # noqa: FBT001 # the model names it
+def _switch_light(state: State, room: str, on: Json) -> Json:
     name = _named(state, "lights", room)
     if not isinstance(on, bool):
         raise Refused("on must be true or false")
