@@ -194,7 +194,7 @@ async def measured(options: argparse.Namespace, url: str) -> tuple[int, int]:
     identity = f"{options.model} {MODELS[options.model].sha256} {conditions.server}"
     transport = HttpTransport()
     async with (
-        Relay(url, identity, kept.FOLDER / f"answers-{options.model}.sqlite") as relay,
+        Relay(url, identity, options.answers / f"answers-{options.model}.sqlite") as relay,
         Forges(relay, options.model, options.lanes) as forges,
     ):
         bench = Bench(options.model, relay, transport, forges, conditions)
@@ -231,6 +231,7 @@ def options_of(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--minutes", type=float, default=0.0, help="stop after so many")
     parser.add_argument("--profile", type=Path, help="settings as JSON, for the form `auto`")
     parser.add_argument("--out", type=Path, default=kept.LINES)
+    parser.add_argument("--answers", type=Path, default=kept.FOLDER, help="the folder that keeps the server's answers")
     parser.add_argument("--list", action="store_true", help="list the forms")
     return parser.parse_args(arguments)
 

@@ -150,7 +150,11 @@ def test_names_become_legal_and_stay_different() -> None:
 
 def test_a_larger_sample_begins_with_the_smaller(monkeypatch: pytest.MonkeyPatch) -> None:
     tasks = [task(ACCEPTED) for _ in range(50)]
-    monkeypatch.setattr("bench.accuracy.data.load", lambda _: tasks)
+
+    def load(_name: str) -> list[Task]:
+        return tasks
+
+    monkeypatch.setattr("bench.accuracy.data.load", load)
     small, large = sample("any", 10, seed=1), sample("any", 30, seed=1)
     assert [*map(id, small)] == [*map(id, large[:10])]
     assert [*map(id, sample("any", 10, seed=2))] != [*map(id, small)]

@@ -15,17 +15,17 @@ SETS = ("simple_python", "multiple", "parallel", "irrelevance")
 CONDITIONS = Conditions(1, 256, "b1")
 
 
-def line(form: str, task: int, right: bool, set: str = "simple_python", **more: object) -> Line:
+def line(form: str, task: int, right: bool, name: str = "simple_python", **more: object) -> Line:
     fields: dict[str, object] = {
         "model": "m",
         "form": form,
         "version": "1",
-        "set": set,
+        "set": name,
         "task": str(task),
         "conditions": CONDITIONS,
         "right": right,
         "valid": True,
-        "called": set != "irrelevance",
+        "called": name != "irrelevance",
         "requests": 1,
         "input_tokens": 100,
         "output_tokens": 10,
@@ -79,7 +79,7 @@ def test_a_row_tells_shares_and_costs() -> None:
 
 
 def test_spurious_and_invalid_calls_are_counted() -> None:
-    made = row("x", [line("x", 1, right=False, set="irrelevance", called=True, valid=False), *lines("x", 10, 1)])
+    made = row("x", [line("x", 1, right=False, name="irrelevance", called=True, valid=False), *lines("x", 10, 1)])
     assert made.spurious is not None
     assert made.spurious.value == 0.5
     assert made.valid is not None
@@ -140,7 +140,7 @@ def test_a_form_s_name_says_its_settings(name: str, said: dict[str, object]) -> 
 
 @pytest.mark.parametrize("name", ["klingon", "hermes shouting"])
 def test_an_unknown_form_is_refused_by_name(name: str) -> None:
-    with pytest.raises(SystemExit, match=name.split()[-1]):
+    with pytest.raises(SystemExit, match=name.rpartition(" ")[2]):
         forms([name])
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import pytest
+from typing_extensions import override
 
 from bench.accuracy.score import Delivered
 from bench.accuracy.speak import Said
@@ -180,6 +181,7 @@ def test_an_invalid_call_is_seen_and_answered_with_an_error() -> None:
 
 def test_a_model_that_calls_on_and_on_is_stopped() -> None:
     class Endless(Player):
+        @override
         async def ask(self, messages: Sequence[Message], tools: Sequence[Tool]) -> Said:
             self.heard.append(messages[-1])
             return Said(calls=(Delivered(tools[0].name, "{}"),))
