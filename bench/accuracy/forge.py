@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import socket
 import time
-from asyncio.subprocess import DEVNULL, Process
+from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from types import TracebackType
@@ -16,6 +16,8 @@ from bench.gateway.install import folder, install
 
 START_S = 60.0
 PEER = "forge"
+RUN = """"$@" & cat >/dev/null; kill $!; wait $!"""
+"""It ends when its input does: with us, however we end."""
 
 
 class Forges:
@@ -35,8 +37,8 @@ class Forges:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         for process in self._processes:
-            with contextlib.suppress(ProcessLookupError):
-                process.terminate()
+            if process.stdin is not None:
+                process.stdin.close()
             await process.wait()
 
     @asynccontextmanager
@@ -66,8 +68,9 @@ class Forges:
         program = [str(folder(PEER) / "venv" / "bin" / "python"), "-m", "forge.proxy"]
         backend = ["--backend-url", self._relay.url(account), "--backend", "llamaserver", "--model", self._model]
         options = ["--backend-capability", "prompt", "--port", str(port), "--backend-timeout", "1800", *flags]
+        command = ["sh", "-c", RUN, "sh", *program, *backend, *options]
         self._processes.append(
-            await asyncio.create_subprocess_exec(*program, *backend, *options, stdout=DEVNULL, stderr=DEVNULL)
+            await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=DEVNULL, stderr=DEVNULL, process_group=0)
         )
         await self._wait(port)
         return f"http://127.0.0.1:{port}"

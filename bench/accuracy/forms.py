@@ -12,6 +12,7 @@ auto                        ours with the profile that `toolspeak doctor` has ke
 
 import hashlib
 import json
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from fnmatch import fnmatchcase
@@ -25,6 +26,7 @@ from bench.accuracy import seeds
 from bench.accuracy.speak import Ours, Speaker, Where
 from toolspeak import dialects
 from toolspeak.engine.plan import Settings
+from toolspeak.facts.model import Support
 
 SOURCE = Path(__file__).parents[2] / "src" / "toolspeak"
 ROOMS = ("dialects", "engine", "facts", "text", "toolset", "wires", "ir")
@@ -40,6 +42,7 @@ BASES: dict[str, dict[str, Any]] = {
 """The first word of our forms; any other is a dialect."""
 DIALECTS = ("hermes", "fenced", "llama_json", "inline_json", "pythonic", "qwen_xml", "decision")
 SWITCHES = ("few_shot", "answer_tool", "few_shot answer_tool", "retries=0", "rescue=false")
+CONSTRAINTS = ("constraint=off", "constraint=text", "constraint=json") if hasattr(Settings, "constraint") else ()
 SWITCHED = ("hermes", "fenced")
 FORMS = (
     "native",
@@ -48,7 +51,7 @@ FORMS = (
     *FORGE,
     "default",
     *DIALECTS,
-    *(f"{base} {switch}" for base in SWITCHED for switch in SWITCHES),
+    *(f"{base} {switch}" for base in SWITCHED for switch in (*SWITCHES, *CONSTRAINTS)),
     "auto",
 )
 
@@ -60,12 +63,13 @@ class Form:
     name: str
     version: str
     settings: Settings | None = None
+    tools: Support = Support.UNKNOWN
 
     def speaker(self, where: Where) -> Speaker:
         """Return who asks in this form."""
         if self.name in SEEDS:
             return SEEDS[self.name](where)
-        return Ours(where, self.settings or Settings())
+        return Ours(where, self.settings or Settings(), self.tools)
 
 
 def forms(patterns: Sequence[str], profile: dict[str, Any] | None = None) -> list[Form]:
@@ -84,9 +88,23 @@ def form_of(name: str, profile: dict[str, Any] | None = None) -> Form:
         return Form(name, _digest(Path(seeds.__file__)))
     if name in FORGE:
         return Form(name, "0.10.0")
-    said = settings_said(name) if name != "auto" else dict(profile or {})
-    settings = msgspec.convert(said, Settings)
-    return Form(name, _digest_of(json.dumps(said, sort_keys=True), code_version()), settings)
+    kept = profile or {}
+    said = settings_said(name) if name != "auto" else kept.get("settings", {})
+    tools = Support((kept.get("tools") if name == "auto" else None) or Support.UNKNOWN)
+    version = _digest_of(json.dumps([said, tools], sort_keys=True), code_version())
+    return Form(name, version, msgspec.convert(said, Settings), tools)
+
+
+def profile_of(model: str, file: Path | None = None) -> dict[str, Any] | None:
+    """Return what `toolspeak doctor` has kept of a model: the newest profile, or the one in this file."""
+    found = [file] if file else sorted(_profiles().glob("*.json"), key=lambda path: -path.stat().st_mtime)
+    read: list[dict[str, Any]] = [json.loads(path.read_text()) for path in found]
+    return next((profile for profile in read if file or profile.get("model") == model), None)
+
+
+def _profiles() -> Path:
+    home = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    return Path(home) / "toolspeak" / "profiles"
 
 
 def settings_said(name: str) -> dict[str, Any]:

@@ -56,6 +56,8 @@ class Relay:
         self._kept.execute("pragma synchronous = off")  # what a crash loses is asked again
         self._kept.execute(TABLE)
         self._accounts: defaultdict[str, Account] = defaultdict(Account)
+        self.lost = ""
+        """Why the server cannot be reached any more."""
         self.asked = self.spared = 0
         """How many questions went to the server, and how many did not have to."""
 
@@ -94,7 +96,11 @@ class Relay:
         key = hashlib.sha256(f"{self._identity}\n{path}\n".encode() + body).hexdigest()
         kept = self._find(key)
         if kept is None:
-            asked = await self._asked(path, body)
+            try:
+                asked = await self._asked(path, body)
+            except aiohttp.ClientError as error:
+                self.lost = f"{self._url}: {error!r}"
+                return web.Response(status=502, text=self.lost)
             if isinstance(asked, web.Response):
                 account.requests += 1
                 return asked

@@ -25,11 +25,11 @@ from typing import Any
 
 from bench.accuracy import data, kept
 from bench.accuracy.forge import Forges
-from bench.accuracy.forms import FORGE, FORMS, Form, forms
+from bench.accuracy.forms import FORGE, FORMS, Form, forms, profile_of
 from bench.accuracy.kept import Conditions, Line
 from bench.accuracy.relay import Relay
 from bench.accuracy.score import Score, score
-from bench.accuracy.speak import Said, Speaker, Where
+from bench.accuracy.speak import Speaker, Where
 from bench.accuracy.talks import TALKS, Played, Talk, play
 from tests.live.models import DEFAULT, MODELS
 from tests.live.server import LlamaServer
@@ -41,6 +41,10 @@ CONTEXT_TOKENS = 8192
 MULTI_TURN = "multi_turn"
 ALL_SETS = (*data.SETS, MULTI_TURN)
 Asked = data.Task | Talk
+
+
+class ServerLost(Exception):
+    """The model's server is gone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +84,10 @@ class Bench:
         """Do one job."""
         async with self.speaker(job.form, who) as (speaker, account):
             self.relay.settle(account)
-            if isinstance(job.task, Talk):
-                return self._line(job, account, await play(job.task, speaker))
-            said = await speaker.ask(job.task.messages, job.task.tools)
-            return self._line(job, account, Played.of(said, _judged(job.task, said)))
+            played = await _played(job.task, speaker)
+        if self.relay.lost:
+            raise ServerLost(self.relay.lost)  # what failed for that is no answer
+        return self._line(job, account, played)
 
     def _line(self, job: Job, account: str, played: Played) -> Line:
         used, form = self.relay.settle(account), job.form
@@ -108,9 +112,12 @@ class Bench:
         )
 
 
-def _judged(task: data.Task, said: Said) -> Score:
+async def _played(task: Asked, speaker: Speaker) -> Played:
+    if isinstance(task, Talk):
+        return await play(task, speaker)
+    said = await speaker.ask(task.messages, task.tools)
     judged = score(task, said.calls)
-    return Score(judged.right and not said.failure, judged.valid, judged.called)
+    return Played.of(said, Score(judged.right and not said.failure, judged.valid, judged.called))
 
 
 def jobs(chosen: Sequence[Form], sets: Sequence[str], tasks: int, seed: int) -> Iterator[Job]:
@@ -208,8 +215,7 @@ async def measured(options: argparse.Namespace, url: str) -> tuple[int, int]:
 
 def todo(options: argparse.Namespace, conditions: Conditions) -> list[Job]:
     """Return the jobs that no line tells of."""
-    profile = json.loads(options.profile.read_text()) if options.profile else None
-    chosen = forms(options.form, profile)
+    chosen = forms(options.form, profile_of(options.model, options.profile))
     done = {line.key for line in kept.read(options.out)}
     return [
         job
@@ -229,7 +235,7 @@ def options_of(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--max-tokens", type=int, default=MAX_TOKENS)
     parser.add_argument("--lanes", type=int, default=1, help="how many tasks at once")
     parser.add_argument("--minutes", type=float, default=0.0, help="stop after so many")
-    parser.add_argument("--profile", type=Path, help="settings as JSON, for the form `auto`")
+    parser.add_argument("--profile", type=Path, help="for the form `auto`, instead of the one that doctor kept")
     parser.add_argument("--out", type=Path, default=kept.LINES)
     parser.add_argument("--answers", type=Path, default=kept.FOLDER, help="the folder that keeps the server's answers")
     parser.add_argument("--list", action="store_true", help="list the forms")
@@ -242,9 +248,12 @@ def main() -> None:
     if options.list:
         print("\n".join(FORMS))
         return
-    with contextlib.suppress(KeyboardInterrupt), served(options) as url:
-        done, total = asyncio.run(measured(options, url))
-        print(f"{done} of {total} done; the lines are in {options.out}")
+    try:
+        with contextlib.suppress(KeyboardInterrupt), served(options) as url:
+            done, total = asyncio.run(measured(options, url))
+            print(f"{done} of {total} done; the lines are in {options.out}")
+    except* ServerLost as lost:
+        sys.exit(f"the model's server is gone: {lost.exceptions[0]}")
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from bench.accuracy.score import Delivered
 from toolspeak import wires
 from toolspeak.engine.outcome import Outcome
 from toolspeak.engine.plan import Settings
-from toolspeak.facts.model import UNKNOWN_MODEL
+from toolspeak.facts.model import UNKNOWN_MODEL, Support
 from toolspeak.ir.event import Event
 from toolspeak.ir.message import Message
 from toolspeak.ir.request import Request, Sampling
@@ -66,10 +66,11 @@ class Ours:
 
     where: Where
     settings: Settings
+    tools: Support = Support.UNKNOWN
 
     async def ask(self, messages: Sequence[Message], tools: Sequence[Tool]) -> Said:
         upstream, request = self.where.upstream(), self.where.request(messages, tools)
-        facts = replace(UNKNOWN_MODEL, quirks=load_preset(PRESET).quirks)
+        facts = replace(UNKNOWN_MODEL, tools=self.tools, quirks=load_preset(PRESET).quirks)
         route = Route("lab", upstream, self.where.model, facts=facts, settings=self.settings)
         return said(await route.take(request, route.plan(request), _keep))
 

@@ -46,7 +46,7 @@ server = xllamacpp.Server(params)
 print(server.listening_address, flush=True)
 sys.stdin.read()  # it ends when the parent does
 """
-RUN = """url=$1; shift; "$@" >&2 & echo "$url"; cat >/dev/null; kill $!"""
+RUN = """url=$1; shift; "$@" >&2 & echo "$url"; cat >/dev/null; kill $!; wait $!"""
 """It ends when the parent does, as the other."""
 
 
@@ -83,6 +83,7 @@ class LlamaServer:
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,
+                process_group=0,  # an interrupt is for us: the server ends when we are done with it
             )
         try:
             self.url = self._address(self._process)

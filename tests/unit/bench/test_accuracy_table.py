@@ -152,12 +152,14 @@ def test_patterns_choose_forms_and_auto_needs_a_profile() -> None:
         "native",
     ]
     assert "auto" not in [form.name for form in forms([])]
-    auto = forms(["auto"], {"mode": "force", "dialect": "fenced"})[0]
+    auto = forms(["auto"], {"model": "m", "settings": {"mode": "force", "dialect": "fenced"}})[0]
     assert auto.settings is not None
     assert auto.settings.dialect == "fenced"
 
 
 def test_versions_differ_with_the_settings() -> None:
-    versions = {form_of(name, {"mode": "force", "dialect": "hermes", "retries": 1}).version for name in FORMS}
+    versions = {
+        form_of(name, {"settings": {"mode": "force", "dialect": "hermes", "retries": 1}}).version for name in FORMS
+    }
     assert len(versions) == len(FORMS) - 3  # the three seeds are one file, and so are the two of forge
     assert {kind_of(name) for name in FORMS} == {"native", "seed", "forge", "ours", "auto"}
