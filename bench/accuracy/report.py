@@ -138,7 +138,7 @@ def write(measured: Sequence[Measured], folder: Path) -> None:
     (folder / "accuracy.json").write_text(json.dumps(figures, indent=1, ensure_ascii=False) + "\n")
     (folder / "accuracy.md").write_text(page(measured, commit, date))
     for one in measured:
-        (folder / f"accuracy-{one.model}.svg").write_text(plot(one.model, NOTE, one.rows))
+        (folder / f"accuracy-{one.model}.svg").write_text(plot(f"Tool-calling accuracy of {one.model}", NOTE, one.rows))
 
 
 def main() -> None:
