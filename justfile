@@ -119,6 +119,22 @@ clients-all *args:
 live *args:
     .venv/bin/python -m tests.live.run {{ args }}
 
+# BFCL tasks and conversations on a real model, in every form; it goes on where it stopped: `--minutes`, `--form`, `--help`
+accuracy *args:
+    .venv/bin/python -m bench.accuracy.run {{ args }}
+
+# the table, the lifts and the pictures of all that was asked; writes bench/results/accuracy*
+accuracy-report *args:
+    .venv/bin/python -m bench.accuracy.report {{ args }}
+
+# a dozen tasks on the real model of 0.5 GB: ours is at least as good as the bare server, and every call is valid
+accuracy-quick:
+    .venv/bin/python -m bench.accuracy.quick
+
+# how much of each turn's prompt the real server has in its cache, native and emulated
+prompt-cache *args:
+    .venv/bin/python -m bench.prompt_cache {{ args }}
+
 # every rule of docs/behaviour.md that must be proven has a test that names it
 requirements:
     .venv/bin/python -m tools.requirements

@@ -6,13 +6,15 @@
     python -m tests.live.server [NAME] [--port 8080]       until it is interrupted
 
 It comes from a wheel, in a virtual environment of its own in the cache folder, and ends with the process that started
-it. One slot: a second request waits for the first.
+it. One slot, unless more are asked for: a second request waits for the first. `TOOLSPEAK_LLAMA_SERVER` names a
+`llama-server` to run instead: one that was compiled for this machine may be several times as fast.
 """
 
 import argparse
 import http.client
 import json
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -24,6 +26,7 @@ from urllib.parse import urlsplit
 from tests.live.models import DEFAULT, MODELS, cache_folder, path_of
 
 PIN = "xllamacpp==2026.10.11549"
+BINARY = "TOOLSPEAK_LLAMA_SERVER"
 START_S = 120
 STOP_S = 10
 CONTEXT_TOKENS = 32_768
@@ -31,11 +34,11 @@ CONTEXT_TOKENS = 32_768
 
 CHILD = """
 import sys, xllamacpp
-path, alias, port, context, threads, remembers = sys.argv[1:]
+path, alias, port, context, slots, threads, remembers = sys.argv[1:]
 params = xllamacpp.CommonParams()
 params.model.path, params.model_alias = path, {alias}
 params.hostnames, params.port = ["127.0.0.1"], int(port)
-params.n_ctx, params.n_parallel, params.use_jinja = int(context), 1, True
+params.n_ctx, params.n_parallel, params.use_jinja = int(context) * int(slots), int(slots), True
 params.cpuparams.n_threads = params.cpuparams_batch.n_threads = int(threads)
 params.cache_prompt = remembers == "True"
 params.sampling.temp, params.sampling.seed = 0, 1  # for agents, which leave it to the server
@@ -43,33 +46,44 @@ server = xllamacpp.Server(params)
 print(server.listening_address, flush=True)
 sys.stdin.read()  # it ends when the parent does
 """
+RUN = """url=$1; shift; "$@" >&2 & echo "$url"; cat >/dev/null; kill $!; wait $!"""
+"""It ends when the parent does, as the other."""
 
 
 class LlamaServer:
     """A model behind an HTTP server, from `with` to its end."""
 
-    def __init__(self, model: str = DEFAULT, *, port: int = 0, remembers: bool = True, log: Path | None = None) -> None:
-        """Take any free port unless one is named.
+    def __init__(  # noqa: PLR0913 # what a server can be told
+        self,
+        model: str = DEFAULT,
+        *,
+        port: int = 0,
+        slots: int = 1,
+        context: int = CONTEXT_TOKENS,
+        remembers: bool = True,
+        log: Path | None = None,
+    ) -> None:
+        """Take any free port unless one is named; each slot has a context of so many tokens.
 
         A server that remembers the last prompt is quick with a longer one, but says the same twice only by chance: the
         sums are then done in other pieces, and near ties fall the other way.
         """
         self.model = model
-        self._port, self._remembers = port, remembers
+        self._port, self._slots, self._context, self._remembers = port, slots, context, remembers
         self._log = log or cache_folder() / f"{model}.log"
         self._process: subprocess.Popen[str] | None = None
         self.url = ""
 
     def __enter__(self) -> Self:
-        path = str(path_of(self.model))
-        counts = (self._port, CONTEXT_TOKENS, free_cores(), self._remembers)
+        binary = os.environ.get(BINARY)
         with self._log.open("w") as log:
             self._process = subprocess.Popen(
-                [python(), "-c", CHILD, path, self.model, *map(str, counts)],
+                self._binary(binary) if binary else self._wheel(),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,
+                process_group=0,  # an interrupt is for us: the server ends when we are done with it
             )
         try:
             self.url = self._address(self._process)
@@ -94,6 +108,27 @@ class LlamaServer:
             return response.status, json.loads(response.read() or b"null")
         finally:
             connection.close()
+
+    def _wheel(self) -> list[str]:
+        counts = (self._port, self._context, self._slots, free_cores(), self._remembers)
+        return [python(), "-c", CHILD, str(path_of(self.model)), self.model, *map(str, counts)]
+
+    def _binary(self, program: str) -> list[str]:
+        port = str(self._port or free_port())
+        options = {
+            "--model": str(path_of(self.model)),
+            "--alias": self.model,
+            "--host": "127.0.0.1",
+            "--port": port,
+            "--ctx-size": str(self._context * self._slots),
+            "--parallel": str(self._slots),
+            "--threads": str(free_cores()),
+            "--temp": "0",
+            "--seed": "1",
+        }
+        flags = ["--jinja"] if self._remembers else ["--jinja", "--no-cache-prompt"]
+        words = [word for option in options.items() for word in option]
+        return ["sh", "-c", RUN, "sh", f"http://127.0.0.1:{port}", program, *words, *flags]
 
     def _address(self, process: subprocess.Popen[str]) -> str:
         line = process.stdout.readline().strip() if process.stdout else ""
@@ -121,6 +156,13 @@ class LlamaServer:
             self._process.kill()
             self._process.communicate()
         self._process = None
+
+
+def free_port() -> int:
+    """Return a port that nobody uses."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
 def free_cores() -> int:

@@ -1,0 +1,67 @@
+"""What has been asked: one line of JSON for each task, form and model, in a file that only grows."""
+
+import contextlib
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from tests.live.models import cache_folder
+
+FOLDER = cache_folder() / "accuracy"
+LINES = FOLDER / "lines.jsonl"
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """What must be equal so that two lines may stand in one table."""
+
+    seed: int
+    max_tokens: int
+    server: str
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One task in one form."""
+
+    model: str
+    form: str
+    version: str
+    set: str
+    task: str
+    conditions: Conditions
+    right: bool
+    valid: bool
+    called: bool
+    requests: int
+    input_tokens: int
+    output_tokens: int
+    seconds: float
+    calls: list[tuple[str, str]]
+    text: str = ""
+    failure: str = ""
+    notes: list[str] = field(default_factory=list[str])
+    """What a conversation lacked."""
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        return (self.model, self.form, self.version, self.set, self.task, str(self.conditions))
+
+
+def read(file: Path = LINES) -> Iterator[Line]:
+    """Return all lines; one that was cut short is left out."""
+    if not file.exists():
+        return
+    for text in file.read_text().splitlines():
+        with contextlib.suppress(msgspec.DecodeError):
+            yield msgspec.json.decode(text, type=Line)
+
+
+def append(line: Line, file: Path = LINES) -> None:
+    """Keep one more; a line is whole or missing."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with file.open("a") as out:
+        out.write(json.dumps(asdict(line), ensure_ascii=False) + "\n")

@@ -1,0 +1,154 @@
+"""Stands before the model's server: counts what every form costs, and asks nothing twice.
+
+    /of/{who}/v1/chat/completions    the same as /v1/chat/completions of the server, on the account of `who`
+
+With temperature 0 the same question has the same answer, so that answers are kept in a file: forms that begin alike
+differ only where they go on, a stopped run goes on where it was, and a new version of the code asks only what is new.
+"""
+
+import hashlib
+import json
+import sqlite3
+import time
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import aiohttp
+from aiohttp import web
+
+PATIENCE_S = 1800.0
+TABLE = "create table if not exists answer (key text primary key, type text, body blob, seconds real) without rowid"
+_STREAM = "text/event-stream"
+
+
+@dataclass(slots=True)
+class Account:
+    """What somebody has used."""
+
+    requests: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    seconds: float = 0.0
+    """Of the model; a kept answer counts what it took when it was asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """An answer of the server."""
+
+    type: str
+    body: bytes
+    seconds: float
+
+
+class Relay:
+    """An HTTP server on loopback, from `async with` to its end."""
+
+    def __init__(self, url: str, identity: str, file: Path) -> None:
+        """Take the server's address, what the answers depend on besides the question, and the file to keep them in."""
+        self._url, self._identity = url.rstrip("/"), identity
+        file.parent.mkdir(parents=True, exist_ok=True)
+        self._kept = sqlite3.connect(file, isolation_level=None, timeout=60)
+        self._kept.execute("pragma journal_mode = wal")
+        self._kept.execute("pragma synchronous = off")  # what a crash loses is asked again
+        self._kept.execute(TABLE)
+        self._accounts: defaultdict[str, Account] = defaultdict(Account)
+        self.lost = ""
+        """Why the server cannot be reached any more."""
+        self.asked = self.spared = 0
+        """How many questions went to the server, and how many did not have to."""
+
+    async def __aenter__(self) -> Self:
+        timeout = aiohttp.ClientTimeout(total=PATIENCE_S, sock_connect=10)
+        self._session = aiohttp.ClientSession(timeout=timeout, connector=aiohttp.TCPConnector(limit=0))
+        app = web.Application(client_max_size=1 << 26)
+        app.router.add_route("*", "/of/{who}/{path:.*}", self._answer)
+        self._runner = web.AppRunner(app, access_log=None, handle_signals=False)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, "127.0.0.1", 0)
+        await site.start()
+        self.port = int(self._runner.addresses[0][1])
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._runner.cleanup()
+        await self._session.close()
+        self._kept.close()
+
+    def url(self, who: str) -> str:
+        """Return the address for somebody; `/v1` follows."""
+        return f"http://127.0.0.1:{self.port}/of/{who}"
+
+    def settle(self, who: str) -> Account:
+        """Return what somebody has used since the last time."""
+        return self._accounts.pop(who, Account())
+
+    async def _answer(self, request: web.Request) -> web.Response:
+        path, body = request.match_info["path"], await request.read()
+        if request.method != "POST" or not path.endswith("chat/completions"):
+            return await self._passed(request, path, body)
+        account = self._accounts[request.match_info["who"]]
+        key = hashlib.sha256(f"{self._identity}\n{path}\n".encode() + body).hexdigest()
+        kept = self._find(key)
+        if kept is None:
+            try:
+                asked = await self._asked(path, body)
+            except aiohttp.ClientError as error:
+                self.lost = f"{self._url}: {error!r}"
+                return web.Response(status=502, text=self.lost)
+            if isinstance(asked, web.Response):
+                account.requests += 1
+                return asked
+            kept = self._keep(key, asked)
+        else:
+            self.spared += 1
+        _charge(account, kept)
+        return web.Response(body=kept.body, headers={"content-type": kept.type})
+
+    async def _asked(self, path: str, body: bytes) -> Kept | web.Response:
+        self.asked += 1
+        began = time.monotonic()
+        async with self._session.post(f"{self._url}/{path}", data=body, headers=_JSON) as reply:
+            answer, kind = await reply.read(), reply.headers.get("content-type", "")
+            if reply.status != 200:
+                return web.Response(status=reply.status, body=answer, headers={"content-type": kind})
+            return Kept(kind, answer, time.monotonic() - began)
+
+    async def _passed(self, request: web.Request, path: str, body: bytes) -> web.Response:
+        async with self._session.request(request.method, f"{self._url}/{path}", data=body or None) as reply:
+            kind = reply.headers.get("content-type", "")
+            return web.Response(status=reply.status, body=await reply.read(), headers={"content-type": kind})
+
+    def _find(self, key: str) -> Kept | None:
+        row = self._kept.execute("select type, body, seconds from answer where key = ?", (key,)).fetchone()
+        return Kept(*row) if row else None
+
+    def _keep(self, key: str, kept: Kept) -> Kept:
+        row = (key, kept.type, kept.body, kept.seconds)
+        self._kept.execute("insert or replace into answer values (?, ?, ?, ?)", row)
+        return kept
+
+
+_JSON = {"content-type": "application/json"}
+
+
+def _charge(account: Account, kept: Kept) -> None:
+    usage = _usage(kept)
+    account.requests += 1
+    account.input_tokens += usage.get("prompt_tokens", 0)
+    account.output_tokens += usage.get("completion_tokens", 0)
+    account.seconds += kept.seconds
+
+
+def _usage(kept: Kept) -> dict[str, Any]:
+    """Return the tokens as the server counted them; a stream tells them at its end."""
+    if not kept.type.startswith(_STREAM):
+        return json.loads(kept.body).get("usage") or {}
+    lines = (line.removeprefix(b"data: ") for line in kept.body.split(b"\n") if line.startswith(b"data: {"))
+    found: list[dict[str, Any]] = [json.loads(line).get("usage") or {} for line in lines if b'"usage"' in line]
+    return max(found, key=len) if found else {}

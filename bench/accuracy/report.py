@@ -1,0 +1,164 @@
+"""`just accuracy-report`: what the lines say, as a table, the lifts of each switch, and a picture for each model.
+
+Writes bench/results/accuracy.json, bench/results/accuracy.md and bench/results/accuracy-MODEL.svg.
+"""
+
+import argparse
+import json
+import subprocess
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from bench.accuracy import data, kept
+from bench.accuracy.intervals import Estimate
+from bench.accuracy.kept import Conditions
+from bench.accuracy.plot import plot
+from bench.accuracy.table import MULTI_TURN, Lift, Lines, Row, lifts, margins, newest, rows
+from bench.report import close
+from tests.live.models import MODELS
+
+RESULTS = Path(__file__).parents[1] / "results"
+COLUMNS = (*data.SETS, "average", MULTI_TURN)
+NOTE = "Right answers, the mean of simple, multiple, parallel and irrelevance (BFCL v4); the lines are 95 % intervals."
+
+
+class Measured:
+    """One model's figures."""
+
+    def __init__(self, model: str, lines: Lines) -> None:
+        self.model = model
+        self.rows = rows(lines)
+        self.lifts = lifts(lines)
+        self.margins = margins(lines, self.rows)
+        self.conditions: Conditions = next(line for each in lines.values() for line in each.values()).conditions
+        counts = [sum(key[0] in data.SETS for key in each) for each in lines.values()]
+        self.tasks = f"{min(counts)}" if min(counts) == max(counts) else f"{min(counts)} to {max(counts)}"
+
+    def figures(self) -> dict[str, Any]:
+        """Return what is written down."""
+        return {
+            "sha256": MODELS[self.model].sha256,
+            "conditions": asdict(self.conditions),
+            "rows": [_rounded(asdict(row)) for row in self.rows],
+            "lifts": [_rounded(asdict(lift)) for lift in self.lifts],
+            "margins": [_rounded(asdict(lift)) for lift in self.margins],
+        }
+
+    def page(self) -> Iterator[str]:
+        """Write its part of the page."""
+        yield f"## {self.model}"
+        yield ""
+        yield (
+            f"{self.conditions.server}, temperature 0, at most {self.conditions.max_tokens} tokens an answer, "
+            f"seed {self.conditions.seed}; {self.tasks} tasks of the four sets for each form."
+        )
+        yield ""
+        yield f"![Accuracy of {self.model} by form](accuracy-{self.model}.svg)"
+        yield ""
+        yield from _table(self.rows)
+        yield ""
+        if self.margins or self.lifts:
+            yield "What each thing is worth, in points of the average, on the same tasks:"
+            yield ""
+            yield from _differences([*self.margins, *self.lifts])
+            yield ""
+
+
+def _rounded(value: dict[str, Any]) -> dict[str, Any]:
+    """Leave the digits that mean something."""
+    return json.loads(json.dumps(value), parse_float=lambda text: round(float(text), 4))
+
+
+def _table(ranked: Sequence[Row]) -> Iterator[str]:
+    heads = ("simple", "multiple", "parallel", "irrelevance", "**average**", "multi-turn")
+    more = ("valid", "wrong but valid", "spurious", "tokens in", "out", "requests")
+    yield f"| form | {' | '.join((*heads, *more))} |"
+    yield f"| --- |{' ---: |' * len((*heads, *more))}"
+    for row in ranked:
+        estimates = [row.sets.get(name) if name != "average" else row.average for name in COLUMNS]
+        cells = [_cell(one) for one in estimates]
+        cells[4] = f"**{cells[4]}**" if row.average else cells[4]
+        cells += [_percent(one) for one in (row.valid, row.wrong_but_valid, row.spurious)]
+        cells += [f"{row.input_tokens:.0f}", f"{row.output_tokens:.0f}", f"{row.requests:.2f}"]
+        yield f"| {row.form} | {' | '.join(cells)} |"
+
+
+def _cell(estimate: Estimate | None) -> str:
+    if estimate is None:
+        return "–"
+    return f"{100 * estimate.value:.0f} ({100 * estimate.low:.0f}–{100 * estimate.high:.0f})"
+
+
+def _percent(estimate: Estimate | None) -> str:
+    return f"{100 * estimate.value:.1f}" if estimate else "–"
+
+
+def _differences(found: Sequence[Lift]) -> Iterator[str]:
+    yield "| what | with | without | points | 95 % | simple | multiple | parallel | irrelevance |"
+    yield "| --- | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |"
+    for lift in found:
+        one = lift.difference
+        points = f"**{100 * one.value:+.1f}**" if one.is_clear else f"{100 * one.value:+.1f}"
+        each = " | ".join(f"{100 * lift.sets[name]:+.0f}" if name in lift.sets else "–" for name in data.SETS)
+        span = f"{100 * one.low:+.1f} to {100 * one.high:+.1f}"
+        yield f"| {lift.what} | {lift.better} | {lift.worse} | {points} | {span} | {each} |"
+
+
+def page(measured: Sequence[Measured], commit: str, date: str) -> str:
+    """Write the page."""
+    lines = [
+        "# Accuracy",
+        "",
+        f"Made by `just accuracy-report` on {date} from toolspeak {commit}; docs/accuracy.md says how to read it.",
+        "Shares in percent, with their 95 % intervals. Tasks: BFCL v4, and twenty conversations of our own.",
+        "",
+    ]
+    return "\n".join([*lines, *(line for one in measured for line in one.page())]).rstrip() + "\n"
+
+
+def commit_of() -> str:
+    """Return the commit of the code."""
+    told = subprocess.run(["git", "describe", "--always", "--dirty"], capture_output=True, text=True, check=False)
+    return told.stdout.strip() or "unknown"
+
+
+def write(measured: Sequence[Measured], folder: Path) -> None:
+    """Write all files."""
+    date, commit = datetime.now(UTC).date().isoformat(), commit_of()
+    folder.mkdir(parents=True, exist_ok=True)
+    figures = {
+        "date": date,
+        "toolspeak": commit,
+        "data": {"package": data.PIN, "sha256": data.SHA256},
+        "models": {one.model: one.figures() for one in measured},
+    }
+    (folder / "accuracy.json").write_text(json.dumps(figures, indent=1, ensure_ascii=False) + "\n")
+    (folder / "accuracy.md").write_text(page(measured, commit, date))
+    for one in measured:
+        (folder / f"accuracy-{one.model}.svg").write_text(plot(f"Tool-calling accuracy of {one.model}", NOTE, one.rows))
+
+
+def main() -> None:
+    """Report on all models that have lines."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--lines", type=Path, default=kept.LINES)
+    parser.add_argument("--to", type=Path, default=RESULTS, help="the folder for the files")
+    parser.add_argument("--model", nargs="+", default=list(MODELS), choices=MODELS)
+    options = parser.parse_args()
+    lines = list(kept.read(options.lines))
+    measured = [Measured(model, found) for model in options.model if (found := newest(lines, model))]
+    write(measured, options.to)
+    best = {one.model: _best(one.rows) for one in measured}
+    close("accuracy-report", ok=bool(measured), lines=len(lines), best=best, to=str(options.to))
+
+
+def _best(ranked: Sequence[Row]) -> str:
+    first = next((row for row in ranked if row.average), None)
+    return f"{first.form}: {100 * first.average.value:.1f}" if first and first.average else "none"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,260 @@
+"""`just accuracy`: asks the tasks in all forms, task by task, so that a run may stop anywhere with equal samples.
+
+    just accuracy                                  all forms on the 0.5B model, 100 tasks of each set
+    just accuracy --model qwen2.5-coder-1.5b --tasks 25 --minutes 60
+    just accuracy --form native 'hermes*' --form 'hermes constraint=text'
+    just accuracy --url http://127.0.0.1:8080 --lanes 4
+    just accuracy --list                           the forms
+
+Every finished task is a line in ~/.cache/toolspeak/accuracy/lines.jsonl: a run that is started again goes on.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import json
+import sys
+import time
+import urllib.request
+from collections.abc import AsyncGenerator, Generator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from bench.accuracy import data, kept
+from bench.accuracy.forge import Forges
+from bench.accuracy.forms import FORGE, FORMS, Form, forms, profile_of
+from bench.accuracy.kept import Conditions, Line
+from bench.accuracy.relay import Relay
+from bench.accuracy.score import Score, score
+from bench.accuracy.speak import Speaker, Where
+from bench.accuracy.talks import TALKS, Played, Talk, play
+from tests.live.models import DEFAULT, MODELS
+from tests.live.server import LlamaServer
+from toolspeak.ir.request import Sampling
+from toolspeak.runtime.transport import HttpTransport
+
+TASKS, MAX_TOKENS = 100, 256
+CONTEXT_TOKENS = 8192
+MULTI_TURN = "multi_turn"
+ALL_SETS = (*data.SETS, MULTI_TURN)
+Asked = data.Task | Talk
+
+
+class ServerLost(Exception):
+    """The model's server is gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One task in one form."""
+
+    form: Form
+    task: Asked
+
+    @property
+    def set(self) -> str:
+        return self.task.set
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """Where jobs are done, and under which conditions."""
+
+    model: str
+    relay: Relay
+    transport: HttpTransport
+    forges: Forges
+    conditions: Conditions
+
+    @asynccontextmanager
+    async def speaker(self, form: Form, who: str) -> AsyncGenerator[tuple[Speaker, str]]:
+        """Give who asks, and on whose account."""
+        sampling = Sampling(max_tokens=self.conditions.max_tokens, temperature=0.0, seed=self.conditions.seed)
+        where = Where(self.relay.url(who), self.model, sampling, self.transport)
+        if form.name not in FORGE:
+            yield form.speaker(where), who
+            return
+        async with self.forges.lent(form.name) as (url, account):
+            yield form.speaker(Where(url, self.model, sampling, self.transport)), account
+
+    async def done(self, job: Job, who: str) -> Line:
+        """Do one job."""
+        async with self.speaker(job.form, who) as (speaker, account):
+            self.relay.settle(account)
+            played = await _played(job.task, speaker)
+        if self.relay.lost:
+            raise ServerLost(self.relay.lost)  # what failed for that is no answer
+        return self._line(job, account, played)
+
+    def _line(self, job: Job, account: str, played: Played) -> Line:
+        used, form = self.relay.settle(account), job.form
+        return Line(
+            self.model,
+            form.name,
+            form.version,
+            job.set,
+            job.task.id,
+            self.conditions,
+            played.right,
+            played.valid,
+            bool(played.calls),
+            used.requests,
+            used.input_tokens,
+            used.output_tokens,
+            round(used.seconds, 3),
+            [(call.name, call.arguments) for call in played.calls],
+            played.text,
+            played.failure,
+            list(played.notes),
+        )
+
+
+async def _played(task: Asked, speaker: Speaker) -> Played:
+    if isinstance(task, Talk):
+        return await play(task, speaker)
+    said = await speaker.ask(task.messages, task.tools)
+    judged = score(task, said.calls)
+    return Played.of(said, Score(judged.right and not said.failure, judged.valid, judged.called))
+
+
+def jobs(chosen: Sequence[Form], sets: Sequence[str], tasks: int, seed: int) -> Iterator[Job]:
+    """Return the jobs: the first task of every set in every form, then the second, and so on."""
+    samples = {name: _sample(name, tasks, seed) for name in sets}
+    for index in range(tasks):
+        for sampled in samples.values():
+            if index < len(sampled):
+                yield from (Job(form, sampled[index]) for form in chosen)
+
+
+def _sample(name: str, tasks: int, seed: int) -> Sequence[Asked]:
+    return TALKS[:tasks] if name == MULTI_TURN else data.sample(name, tasks, seed)
+
+
+# ---------------------------------------------------------------- the run
+
+
+@dataclass
+class Progress:
+    """How far it is."""
+
+    total: int
+    began: float
+    done: int = 0
+    shown: float = 0.0
+
+    def note(self, line: Line, relay: Relay) -> None:
+        """Show it, often on a terminal and now and then elsewhere."""
+        self.done += 1
+        now = time.monotonic()
+        every = 0.2 if sys.stderr.isatty() else 30.0
+        if now - self.shown < every and self.done < self.total:
+            return
+        self.shown = now
+        rate = self.done / (now - self.began)
+        left = (self.total - self.done) / rate / 60
+        text = f"{self.done}/{self.total}  {rate * 60:.0f} a minute  {left:.0f} min left  asked {relay.asked}"
+        text += f" spared {relay.spared}  {line.form}: {line.task} {'right' if line.right else 'wrong'}"
+        end = "\n" if not sys.stderr.isatty() or self.done == self.total else ""
+        print(f"\r{text[:118]:118}" if sys.stderr.isatty() else text, end=end, file=sys.stderr, flush=True)
+
+
+async def run(bench: Bench, work: Sequence[Job], lanes: int, out: Path, until: float) -> int:
+    """Do the work on so many lanes; return how much was done before the time was over."""
+    waiting, numbers = iter(work), count()
+    progress = Progress(len(work), time.monotonic())
+
+    async def lane() -> None:
+        while time.monotonic() < until and (job := next(waiting, None)):
+            line = await bench.done(job, f"a{next(numbers)}")
+            kept.append(line, out)
+            progress.note(line, bench.relay)
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(lanes):
+            group.create_task(lane())
+    return progress.done
+
+
+@contextmanager
+def served(options: argparse.Namespace) -> Generator[str]:
+    """Give the address of the model's server."""
+    if options.url:
+        yield options.url.removesuffix("/v1").rstrip("/")
+        return
+    with LlamaServer(options.model, slots=options.lanes, context=CONTEXT_TOKENS) as server:
+        yield server.url
+
+
+def build_of(url: str) -> str:
+    """Return the version of the server."""
+    with urllib.request.urlopen(f"{url}/props", timeout=60) as reply:
+        props: dict[str, Any] = json.load(reply)
+    return f"llama.cpp {props.get('build_info', 'unknown')}"
+
+
+async def measured(options: argparse.Namespace, url: str) -> tuple[int, int]:
+    """Do what is not done yet; return how much that was, and how much there was to do."""
+    conditions = Conditions(options.seed, options.max_tokens, build_of(url))
+    identity = f"{options.model} {MODELS[options.model].sha256} {conditions.server}"
+    transport = HttpTransport()
+    async with (
+        Relay(url, identity, options.answers / f"answers-{options.model}.sqlite") as relay,
+        Forges(relay, options.model, options.lanes) as forges,
+    ):
+        bench = Bench(options.model, relay, transport, forges, conditions)
+        work = todo(options, conditions)
+        until = time.monotonic() + options.minutes * 60 if options.minutes else float("inf")
+        try:
+            return await run(bench, work, options.lanes, options.out, until), len(work)
+        finally:
+            await transport.close()
+
+
+def todo(options: argparse.Namespace, conditions: Conditions) -> list[Job]:
+    """Return the jobs that no line tells of."""
+    chosen = forms(options.form, profile_of(options.model, options.profile))
+    done = {line.key for line in kept.read(options.out)}
+    return [
+        job
+        for job in jobs(chosen, options.set, options.tasks, options.seed)
+        if (options.model, job.form.name, job.form.version, job.set, job.task.id, str(conditions)) not in done
+    ]
+
+
+def options_of(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", default=DEFAULT, choices=MODELS)
+    parser.add_argument("--url", default="", help="a server that runs already, with that model")
+    parser.add_argument("--form", nargs="+", action="extend", default=[], help="names or patterns of forms")
+    parser.add_argument("--set", nargs="+", default=list(ALL_SETS), choices=(*ALL_SETS, *data.MORE_SETS))
+    parser.add_argument("--tasks", type=int, default=TASKS, help="of each set")
+    parser.add_argument("--seed", type=int, default=data.SEED, help="of the sample and of the model")
+    parser.add_argument("--max-tokens", type=int, default=MAX_TOKENS)
+    parser.add_argument("--lanes", type=int, default=1, help="how many tasks at once")
+    parser.add_argument("--minutes", type=float, default=0.0, help="stop after so many")
+    parser.add_argument("--profile", type=Path, help="for the form `auto`, instead of the one that doctor kept")
+    parser.add_argument("--out", type=Path, default=kept.LINES)
+    parser.add_argument("--answers", type=Path, default=kept.FOLDER, help="the folder that keeps the server's answers")
+    parser.add_argument("--list", action="store_true", help="list the forms")
+    return parser.parse_args(arguments)
+
+
+def main() -> None:
+    """Run what is asked for; an interrupt leaves what is finished."""
+    options = options_of()
+    if options.list:
+        print("\n".join(FORMS))
+        return
+    try:
+        with contextlib.suppress(KeyboardInterrupt), served(options) as url:
+            done, total = asyncio.run(measured(options, url))
+            print(f"{done} of {total} done; the lines are in {options.out}")
+    except* ServerLost as lost:
+        sys.exit(f"the model's server is gone: {lost.exceptions[0]}")
+
+
+if __name__ == "__main__":
+    main()

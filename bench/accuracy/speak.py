@@ -1,0 +1,91 @@
+"""How a form is spoken: one question with its tools goes out, and what a client would have got comes back."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from bench.accuracy.score import Delivered
+from toolspeak import wires
+from toolspeak.engine.outcome import Outcome
+from toolspeak.engine.plan import Settings
+from toolspeak.facts.model import UNKNOWN_MODEL, Support
+from toolspeak.ir.event import Event
+from toolspeak.ir.message import Message
+from toolspeak.ir.request import Request, Sampling
+from toolspeak.ir.tool import Tool
+from toolspeak.ir.turn import Turn
+from toolspeak.runtime.directory import Route
+from toolspeak.runtime.transport import Transport, Waits
+from toolspeak.runtime.upstream import Address, HttpUpstream
+from toolspeak.upstreams import load as load_preset
+
+WAITS = Waits(first_byte=1800.0, idle=1800.0, total=1800.0)
+PRESET = "llamacpp"
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a client got."""
+
+    text: str = ""
+    calls: tuple[Delivered, ...] = ()
+    failure: str = ""
+
+
+class Speaker(Protocol):
+    """Asks in one form."""
+
+    async def ask(self, messages: Sequence[Message], tools: Sequence[Tool]) -> Said:
+        """Ask; a failure is an answer too."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """The model that is asked, and how it samples."""
+
+    url: str
+    """With the account of the asker; `/v1` follows."""
+    model: str
+    sampling: Sampling
+    transport: Transport
+
+    def upstream(self) -> HttpUpstream:
+        """Return the server as the library sees it."""
+        quirks = load_preset(PRESET).quirks
+        return HttpUpstream(self.transport, wires.load("openai_chat"), Address(f"{self.url}/v1", (), quirks, WAITS))
+
+    def request(self, messages: Sequence[Message], tools: Sequence[Tool] = ()) -> Request:
+        """Write a request."""
+        return Request(self.model, tuple(messages), tuple(tools), sampling=self.sampling)
+
+
+@dataclass(frozen=True, slots=True)
+class Ours:
+    """The library with these settings; nothing is learned from task to task, and no profile is read."""
+
+    where: Where
+    settings: Settings
+    tools: Support = Support.UNKNOWN
+
+    async def ask(self, messages: Sequence[Message], tools: Sequence[Tool]) -> Said:
+        upstream, request = self.where.upstream(), self.where.request(messages, tools)
+        facts = replace(UNKNOWN_MODEL, tools=self.tools, quirks=load_preset(PRESET).quirks)
+        route = Route("lab", upstream, self.where.model, facts=facts, settings=self.settings)
+        return said(await route.take(request, route.plan(request), _keep))
+
+
+async def _keep(events: Sequence[Event]) -> None:
+    """Leave the events in the outcome."""
+
+
+def said(outcome: Outcome) -> Said:
+    """Return what the client got of a turn."""
+    return said_turn(outcome.turn)
+
+
+def said_turn(turn: Turn) -> Said:
+    """Return what a turn says."""
+    if turn.failure is not None:
+        return Said(failure=turn.failure.message or turn.failure.kind)
+    return Said(turn.text, tuple(Delivered(call.name, call.arguments) for call in turn.calls))
