@@ -33,6 +33,8 @@ class Options:
     dialect: str | None = None
     strategy: str | None = None
     release: str | None = None
+    profiles: bool | None = None
+    """Whether what `doctor` has measured counts."""
 
     @property
     def names_upstream(self) -> bool:
