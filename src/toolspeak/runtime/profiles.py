@@ -72,6 +72,11 @@ class Profiles:
         self._clock: Final = clock
         self._known: Final[dict[str, _Seen]] = {}
 
+    @property
+    def on(self) -> bool:
+        """Tell whether profiles are heard here."""
+        return self._folder is not None
+
     def of(self, model: str) -> Measured:
         """Return what was measured."""
         if self._folder is None:
