@@ -52,7 +52,7 @@ class Trying:
         if not self._rewrites:
             return
         dot = sign("·", "|")
-        parts = [f"{step.form.name:{_NAME}} {self._right} of {self._asked}", _question(step), self._left(step)]
+        parts = [f"{step.form.name:{_NAME}} {self._right} of {self._asked}", self._left(step), _question(step)]
         self._rewrite(f"  {f' {dot} '.join(filter(None, parts))}")
 
     def _got(self, step: Try, mark: Mark) -> None:

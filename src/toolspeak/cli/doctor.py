@@ -39,7 +39,7 @@ def doctor(  # noqa: PLR0913 - one for each option
     as_json: bool,
     **said: str | None,
 ) -> None:
-    r"""Find the form of tool calling that a model does best with, and keep it.
+    r"""Find the form of tool calling that suits a model, and keep it.
 
     The forms are the upstream's own tools, and several ways to teach them in a prompt. All get 8 small tasks, the
     better half 8 more, and the best of those the last 8. The winner is kept as this model's profile, which `serve`,

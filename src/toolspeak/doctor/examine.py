@@ -9,7 +9,7 @@ from toolspeak.doctor.suite import PARTS
 from toolspeak.doctor.task import Kind, Mark, Step, Task, check, is_valid
 from toolspeak.doctor.trial import Tally, Try, hold_trial
 from toolspeak.doctor.verdict import Report
-from toolspeak.engine.outcome import Outcome
+from toolspeak.engine.outcome import EMULATED, Outcome
 from toolspeak.engine.plan import Settings
 from toolspeak.errors import UpstreamFailed
 from toolspeak.ir.event import Event, StopReason, Usage
@@ -37,6 +37,8 @@ _GIVES_UP: Final = frozenset(
 )
 """Nothing that another form could change."""
 _PASSES: Final = frozenset((FailureKind.TRANSIENT, FailureKind.TIMEOUT))
+_REFUSED: Final = Mark(right=False, problem="the upstream refuses tools", failed=True)
+"""Then the turn is emulated, which is another form."""
 _PATIENCE: Final = 3
 """Failures in a row that may pass, after which it is given up."""
 
@@ -103,7 +105,7 @@ class _Asking:
             requests, usage = requests + outcome.requests, usage.plus(outcome.usage)
             turn = outcome.turn
             self._count(turn.failure)
-            mark = _marked(task, step, turn)
+            mark = _REFUSED if form.is_native and EMULATED in outcome.warnings else _marked(task, step, turn)
             if not mark.right:
                 break
             messages = (*messages, *_replied(turn, step))

@@ -186,7 +186,10 @@ def test_a_default_may_say_its_upstream() -> None:
 # ---------------------------------------------------------------- what is wrong
 
 WRONG = [
-    ("port = 1", "1: port: is no field here; there are default, keys, limits, models, profiles, server, tools, upstreams"),
+    (
+        "port = 1",
+        "1: port: is no field here; there are default, keys, limits, models, profiles, server, tools, upstreams",
+    ),
     ("[servr]", "1: servr: is no field here; did you mean 'server'?"),
     ("server = 3", "1: server: 3 is not a table"),
     ("[server]\nport = 70000", "2: server.port: 70000 is not an integer from 0 to 65535"),
