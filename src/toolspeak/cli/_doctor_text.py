@@ -82,8 +82,8 @@ def last_lines(found: "Diagnosis", paint: Paint) -> Iterator[str]:
     for line in _wrapped(visible(found.report.verdict), paint):
         yield paint.ink(line, color)
     if found.kept is not None:
-        for line in _wrapped(f"Saved in {visible(str(found.kept))}: serve, chat and Client use it from now on.", paint):
-            yield line
+        yield "Saved; serve, chat and Client use it from now on."
+        yield paint.ink(visible(str(found.kept)), dim=True)
     else:
         yield paint.ink(f"Not saved: {found.why_not}.", dim=True)
     if found.stronger:

@@ -74,7 +74,7 @@ async def _diagnosed(route: Route, wishes: Wishes, trying: Trying) -> Diagnosis:
 
 
 def _forms(route: Route, wishes: Wishes) -> tuple[Form, ...]:
-    fitting = candidates(route.facts.tools, route.facts.dialect, quick=wishes.quick)
+    fitting = candidates(route.facts, quick=wishes.quick)
     return named(wishes.forms, fitting) if wishes.forms else fitting
 
 

@@ -26,7 +26,8 @@ class Trying:
         self._rewrites: Final = bool(paint.width) and sys.stderr.isatty()
         self._shown = 0
         self._form = ""
-        self._right = self._asked = 0
+        self._counts: Final[dict[str, tuple[int, int]]] = {}
+        """Of each form, what was right and what was asked: a form comes back if it is good."""
         self._seconds: Final[list[float]] = []
 
     def tell(self, news: Tried) -> None:
@@ -34,29 +35,40 @@ class Trying:
         if not self.sees:
             return
         if news.step.form.name != self._form:
-            self.end()
-            self._form, self._right, self._asked = news.step.form.name, 0, 0
+            self._leave()
+            self._form = news.step.form.name
         if news.mark is None:
             self._asks(news.step)
         else:
             self._got(news.step, news.mark)
 
     def end(self) -> None:
+        """Leave what is there, and some room."""
+        self._leave()
+        if self.sees:
+            click.echo(err=True)
+
+    def _leave(self) -> None:
         """Leave what a form came to."""
         if self._rewrites and self._form:
             self._rewrite("")
-            click.echo(f"\r  {self._form:{_NAME}} {self._right} of {self._asked}", err=True)
+            click.echo(f"\r  {self._came()}", err=True)
         self._form = ""
+
+    def _came(self) -> str:
+        right, asked = self._counts.get(self._form, (0, 0))
+        return f"{self._form:{_NAME}} {f'{right} of {asked}' if asked else ''}".rstrip()
 
     def _asks(self, step: Try) -> None:
         if not self._rewrites:
             return
         dot = sign("·", "|")
-        parts = [f"{step.form.name:{_NAME}} {self._right} of {self._asked}", self._left(step), _question(step)]
+        parts = [self._came(), self._left(step), _question(step)]
         self._rewrite(f"  {f' {dot} '.join(filter(None, parts))}")
 
     def _got(self, step: Try, mark: Mark) -> None:
-        self._asked, self._right = self._asked + 1, self._right + mark.right
+        right, asked = self._counts.get(self._form, (0, 0))
+        self._counts[self._form] = (right + mark.right, asked + 1)
         self._seconds.append(mark.seconds)
         if not self._rewrites:
             problem = visible(mark.problem).replace("\n", " ")

@@ -13,7 +13,7 @@ from toolspeak.doctor.forms import FORMS, Form, candidates
 from toolspeak.doctor.suite import PARTS
 from toolspeak.doctor.verdict import Report
 from toolspeak.errors import UpstreamFailed
-from toolspeak.facts.model import Support
+from toolspeak.facts.model import ModelFacts
 from toolspeak.ir.event import Event, Failed, Finished, ReasoningDelta, StopReason, TextDelta, Usage
 from toolspeak.ir.failure import FailureKind
 from toolspeak.ir.message import Result, Text
@@ -61,7 +61,7 @@ def texts(request: Request) -> list[str]:
 def examined(
     school: School, *, quick: bool = False, forms: tuple[Form, ...] = (), news: list[Tried] | None = None
 ) -> Report:
-    chosen = forms or candidates(Support.UNKNOWN)
+    chosen = forms or candidates(ModelFacts())
     told = news if news is not None else []
     route = Route("box", school, "small")
     return asyncio.run(examine(route, chosen, PARTS[:1] if quick else PARTS, told.append))

@@ -3,7 +3,8 @@
 import pytest
 
 from toolspeak import dialects
-from toolspeak.doctor.forms import FORMS, NATIVE, candidates, named
+from toolspeak.doctor import forms
+from toolspeak.doctor.forms import FORMS, NATIVE, Form, candidates, named
 from toolspeak.engine.plan import Plan, Way, decide
 from toolspeak.errors import BadRequest
 from toolspeak.facts.model import ModelFacts, Support
@@ -45,17 +46,25 @@ def test_every_profile_survives_being_written() -> None:
 
 
 def test_where_tools_are_refused_nothing_native_is_tried() -> None:
-    assert not any(form.is_native for form in candidates(Support.NONE))
-    assert candidates(Support.UNKNOWN)[0] is NATIVE
+    assert not any(form.is_native for form in candidates(ModelFacts(Support.NONE)))
+    assert candidates(ModelFacts())[0] is NATIVE
 
 
 def test_the_own_dialect_of_a_family_is_tried_too() -> None:
-    assert [form.name for form in candidates(Support.UNKNOWN, "react")][2] == "react"
-    assert len(candidates(Support.UNKNOWN, "hermes")) == len(FORMS)
+    assert [form.name for form in candidates(ModelFacts(dialect="react"))][2] == "react"
+    assert len(candidates(ModelFacts(dialect="hermes"))) == len(FORMS)
+
+
+def test_two_forms_that_come_to_the_same_are_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where a setting asks for what the upstream does not have."""
+    twin = Form("twin", FORMS[2].settings)
+    monkeypatch.setattr(forms, "FORMS", (*FORMS, twin))
+    assert twin not in candidates(ModelFacts())
+    assert len(candidates(ModelFacts())) == len(FORMS)
 
 
 def test_quick_has_few() -> None:
-    assert 2 < len(candidates(Support.UNKNOWN, quick=True)) < len(FORMS) / 1.5
+    assert 2 < len(candidates(ModelFacts(), quick=True)) < len(FORMS) / 1.5
 
 
 def test_forms_can_be_named() -> None:
