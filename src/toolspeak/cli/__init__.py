@@ -26,6 +26,7 @@ __all__ = ["COMMANDS", "main", "toolspeak"]
 COMMANDS: Final = {
     "serve": "Put the gateway before a model: five protocols on one port.",
     "models": "List the models that can be asked for, and what becomes of tools.",
+    "doctor": "Find the form of tool calling that suits a model, and keep it.",
     "chat": "Talk with a model, and see its tool calls.",
     "explain": "Show what every part of a model's output is taken for.",
 }

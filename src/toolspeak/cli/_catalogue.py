@@ -29,6 +29,8 @@ class Entry:
     plan: Plan
     default: bool = False
     listed: bool = True
+    profile: str = ""
+    """The form that the doctor has kept for it; empty if none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,4 +89,6 @@ async def _without_list(shelf: Shelf, directory: Directory) -> Shelf:
 
 
 def _entry(name: str, route: Route, default: Route) -> Entry:
-    return Entry(name, route.model, route.facts.tools, route.plan(_WITH_TOOLS), route == default)
+    kept = route.profiles.of(route.model).profile
+    plan, form = route.plan(_WITH_TOOLS), kept.form if kept else ""
+    return Entry(name, route.model, route.known.tools, plan, route == default, profile=form)

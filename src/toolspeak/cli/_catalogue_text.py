@@ -75,7 +75,8 @@ def _cells(entry: Entry) -> tuple[str, str, str]:
         name = f"{name} {sign('→', '->')} {visible(entry.model)}"
     if not entry.listed:
         name += " (not listed)"
-    return name, str(entry.tools), in_words(entry.plan, entry.tools)
+    measured = f", measured: {visible(entry.profile)}" if entry.profile else ""
+    return name, str(entry.tools), in_words(entry.plan, entry.tools) + measured
 
 
 def in_words(plan: Plan, tools: Support) -> str:
@@ -123,4 +124,5 @@ def _entry_object(entry: Entry) -> JsonObject:
         "way": str(entry.plan.way),
         "dialect": entry.plan.dialect,
         "plan": entry.plan.line,
+        "profile": entry.profile or None,
     }

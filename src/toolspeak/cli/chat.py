@@ -39,7 +39,7 @@ def chat(  # noqa: PLR0913 - one for each option
     tools: IO[bytes] | None,
     expand: bool,
     as_json: bool,
-    **said: str | None,
+    **said: str | bool | None,
 ) -> None:
     r"""Talk with a model, and see its tool calls.
 

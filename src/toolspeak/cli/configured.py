@@ -1,6 +1,6 @@
 """The configuration that a command works with: file, environment, options, and what is found on this machine."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -27,9 +27,23 @@ _OPTIONS = (
 )
 
 
+_PLACE = ("--upstream", "--wire", "--preset")
+_NO_PROFILES = "Leave out what `toolspeak doctor` has measured."
+
+
 def upstream_options(command: F) -> F:
     """Add the options that say which model, and what to do with its tools."""
-    for name, metavar, text in reversed(_OPTIONS):
+    command = click.option("--no-profiles", "profiles", flag_value=False, default=None, help=_NO_PROFILES)(command)
+    return _with(_OPTIONS, command)
+
+
+def place_options(command: F) -> F:
+    """Add only those that say which upstream."""
+    return _with([option for option in _OPTIONS if option[0] in _PLACE], command)
+
+
+def _with(options: Sequence[tuple[str, str, str]], command: F) -> F:
+    for name, metavar, text in reversed(options):
         command = click.option(name, metavar=metavar, help=text)(command)
     return command
 

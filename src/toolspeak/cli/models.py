@@ -26,7 +26,7 @@ NONE_ANSWERS: Final = 1
 @click.option("--config", "file", type=click.Path(path_type=Path), metavar="FILE", help="The configuration.")
 @click.option("--json", "as_json", is_flag=True, help="Say it all in one JSON object.")
 @color_option
-def models(*, file: Path | None, as_json: bool, **said: str | None) -> None:
+def models(*, file: Path | None, as_json: bool, **said: str | bool | None) -> None:
     r"""List the models that can be asked for, and what becomes of tools.
 
     For each model: the name to ask for, what is known of its upstream's tools (native, none, leaks or unknown), and

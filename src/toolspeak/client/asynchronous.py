@@ -27,6 +27,7 @@ from toolspeak.ir.event import Event
 from toolspeak.ir.request import Request
 from toolspeak.runtime.directory import Emit, Route
 from toolspeak.runtime.drive import AsyncUpstream
+from toolspeak.runtime.profiles import NO_PROFILES
 from toolspeak.runtime.transport import HttpTransport, Waits
 
 
@@ -114,7 +115,9 @@ class AsyncClient:
         places = (route.place, self._where.upstream)
         known = (*(f"{place}:{route.model}" for place in places), route.alias, route.model, *places)
         support = next((self._supports[name] for name in known if name in self._supports), None)
-        return route if support is None else replace(route, facts=replace(route.facts, tools=support))
+        if support is None:
+            return route
+        return replace(route, facts=replace(route.facts, tools=support), profiles=NO_PROFILES)
 
     async def _opened(self) -> Models:
         if self._closed:

@@ -67,6 +67,12 @@ def same_url(one: str, other: str) -> bool:
     return _parts(one) == _parts(other)
 
 
+def plain_url(url: str) -> str:
+    """Return the one way in which a URL is written that may be written in several."""
+    scheme, host, port, path = _parts(url)
+    return f"{scheme}://{host}:{port}{path}" if scheme else url
+
+
 def name_of(url: str) -> str:
     """Return what an upstream is called of which only the URL is known: its host and port."""
     found = _URL.fullmatch(url)

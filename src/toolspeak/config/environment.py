@@ -6,6 +6,7 @@ TOOLSPEAK_MODEL             the default model
 TOOLSPEAK_KEY               the key that clients must show
 TOOLSPEAK_HOST, _PORT       where the gateway listens
 TOOLSPEAK_MODE, _DIALECT, _STRATEGY, _RELEASE, _CONSTRAINT, _FORCE_EMULATION
+TOOLSPEAK_PROFILES          off leaves out what the doctor has measured; profiles are kept in XDG_STATE_HOME
 OPENAI_API_KEY, …           the keys of presets
 OLLAMA_HOST                 where the local Ollama is
 """
@@ -50,11 +51,22 @@ def config_file(path: Path | None, environ: Mapping[str, str]) -> Path | None:
         return path
     if named := environ.get(PREFIX + "CONFIG"):
         return _absolute(named)
-    home = environ.get("HOME") or environ.get("USERPROFILE") or ""
-    folders = (environ.get("XDG_CONFIG_HOME", ""), f"{home}/.config" if home else "")
-    folder = next((Path(each) for each in folders if each and Path(each).is_absolute()), None)
-    found = folder / FOLDER / FILE if folder else None
+    folder = _folder(environ, "XDG_CONFIG_HOME", ".config")
+    found = folder / FILE if folder else None
     return found if found and found.is_file() else None
+
+
+def profiles_folder(environ: Mapping[str, str]) -> Path | None:
+    """Return where profiles are kept; none if the user has no home."""
+    folder = _folder(environ, "XDG_STATE_HOME", ".local/state")
+    return folder / "profiles" if folder else None
+
+
+def _folder(environ: Mapping[str, str], variable: str, usual: str) -> Path | None:
+    """Return our folder in one of the user's."""
+    home = environ.get("HOME") or environ.get("USERPROFILE") or ""
+    folders = (environ.get(variable, ""), f"{home}/{usual}" if home else "")
+    return next((Path(each) / FOLDER for each in folders if each and Path(each).is_absolute()), None)
 
 
 def options_in(environ: Mapping[str, str]) -> Options:
@@ -62,7 +74,8 @@ def options_in(environ: Mapping[str, str]) -> Options:
     problems: list[str] = []
     said = {name: environ.get(PREFIX + name.upper(), "").strip() or None for name in _PLAIN}
     mode, chat = _mode(environ, problems)
-    options = Options(**said, port=_port(environ, problems), mode=mode, chat=chat)
+    port, profiles = _port(environ, problems), _flag(environ, "PROFILES", problems)
+    options = Options(**said, port=port, mode=mode, chat=chat, profiles=profiles)
     problems += option_problems(options, lambda name: PREFIX + name.upper())
     if problems:
         raise BadConfig(*problems)
@@ -107,11 +120,17 @@ def _port(environ: Mapping[str, str], problems: list[str]) -> int | None:
 def _mode(environ: Mapping[str, str], problems: list[str]) -> tuple[str | None, bool | None]:
     """Return the mode, and the chat switch, which is the mode's fifth word here (MODE-6)."""
     said = environ.get(PREFIX + "MODE", "").strip().lower()
-    forced = environ.get(PREFIX + "FORCE_EMULATION", "").strip().lower()
-    if forced not in (*_YES, *_NO):
-        problems.append(f"{PREFIX}FORCE_EMULATION: {forced!r} is not one of {', '.join((*_YES, *_NO[1:]))}")
-    if forced not in _YES:
+    if not _flag(environ, "FORCE_EMULATION", problems):
         return (None, True) if said == CHAT else (said or None, None)
     if said not in ("", FORCE):
+        forced = environ.get(PREFIX + "FORCE_EMULATION", "").strip().lower()
         problems.append(f"{PREFIX}MODE: {said!r} contradicts {PREFIX}FORCE_EMULATION={forced}")
     return FORCE, None
+
+
+def _flag(environ: Mapping[str, str], name: str, problems: list[str]) -> bool | None:
+    """Return a yes or a no; None if nothing is said."""
+    said = environ.get(PREFIX + name, "").strip().lower()
+    if said not in (*_YES, *_NO):
+        problems.append(f"{PREFIX}{name}: {said!r} is not one of {', '.join((*_YES, *_NO[1:]))}")
+    return said in _YES if said else None

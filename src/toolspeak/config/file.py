@@ -10,7 +10,7 @@ from pathlib import Path
 
 from toolspeak import upstreams, wires
 from toolspeak.config.addresses import url_problem
-from toolspeak.config.environment import config_file
+from toolspeak.config.environment import config_file, profiles_folder
 from toolspeak.config.lines import find_lines
 from toolspeak.config.options import NO_OPTIONS, Options
 from toolspeak.config.overlay import resolves, unresolved, with_options
@@ -46,9 +46,9 @@ def load(path: str | Path | None, environ: Mapping[str, str], options: Options =
     """Read the file, if there is one, and lay the environment and the options over it."""
     file = config_file(None if path is None else Path(path), environ)
     problems: list[str] = []
-    config = Config()
+    config = Config(profiles=profiles_folder(environ))
     try:
-        config = Config() if file is None else _read(file, environ)
+        config = config if file is None else _read(file, environ)
     except BadConfig as error:
         problems += error.problems
     try:
@@ -116,6 +116,7 @@ def _config(root: Table, environ: Mapping[str, str]) -> Config:
         default=root.text("default") or "",
         keys=_keys(root, environ),
         settings=read_settings(root.table("tools")),
+        profiles=None if root.flag("profiles") is False else profiles_folder(environ),
     )
     if config.default and not resolves(config, config.default):
         root.bad("default", unresolved(config, config.default))
@@ -148,7 +149,8 @@ def _upstream(name: str, table: Table, environ: Mapping[str, str]) -> Upstream:
         table.problems.add(table.path, str(error))
         built = Upstream(name, url)
     facts = read_facts(table, built.facts)
-    return replace(built, facts=replace(facts, quirks=read_quirks(table.table("quirks"), facts.quirks)))
+    quirks = read_quirks(table.table("quirks"), facts.quirks)
+    return replace(built, facts=replace(facts, quirks=quirks), described=facts != built.facts)
 
 
 def _preset_and_url(name: str, table: Table) -> tuple[str, str]:

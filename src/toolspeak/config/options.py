@@ -35,6 +35,8 @@ class Options:
     strategy: str | None = None
     release: str | None = None
     constraint: str | None = None
+    profiles: bool | None = None
+    """Whether what `doctor` has measured counts."""
 
     @property
     def names_upstream(self) -> bool:

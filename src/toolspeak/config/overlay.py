@@ -32,7 +32,8 @@ def with_options(config: Config, options: Options = NO_OPTIONS, environ: Mapping
     server = config.server
     server = replace(server, host=said.host or server.host, port=server.port if said.port is None else said.port)
     keys = (Key(TENANT, digest_of(said.key)),) if said.key else config.keys
-    return replace(config, server=server, keys=keys, default=_default(config, said.model))
+    profiles = None if said.profiles is False else config.profiles
+    return replace(config, server=server, keys=keys, default=_default(config, said.model), profiles=profiles)
 
 
 def resolves(config: Config, name: str) -> bool:

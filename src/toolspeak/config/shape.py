@@ -1,6 +1,7 @@
 """The configuration, whole and checked: one frozen value. `file.py` makes it from TOML and the environment."""
 
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from toolspeak.engine.plan import NOTHING_SAID, Settings
 from toolspeak.facts.model import UNKNOWN_MODEL, ModelFacts
@@ -52,6 +53,8 @@ class Upstream:
     """Further tries when it fails before its first byte."""
     facts: ModelFacts = UNKNOWN_MODEL
     settings: Settings = NOTHING_SAID
+    described: bool = False
+    """The user says himself what it can do: no profile is heard beside that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,5 +94,7 @@ class Config:
     """The model for names that nobody knows: an alias, or `upstream:model`."""
     keys: tuple[Key, ...] = ()
     settings: Settings = NOTHING_SAID
+    profiles: Path | None = None
+    """The folder with what `doctor` has measured; none if that does not count."""
     warnings: tuple[str, ...] = ()
     """Doubts about the file itself; `doubts` has those about the rest."""

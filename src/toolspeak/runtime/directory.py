@@ -24,6 +24,7 @@ from toolspeak.runtime.clock import CLOCK, Clock
 from toolspeak.runtime.drive import AsyncUpstream, drive
 from toolspeak.runtime.learned import Learned
 from toolspeak.runtime.listing import list_models
+from toolspeak.runtime.profiles import NO_PROFILES, Profiles
 from toolspeak.runtime.transport import Broken
 from toolspeak.runtime.upstream import HttpUpstream
 
@@ -41,6 +42,7 @@ class Place:
     facts: ModelFacts = UNKNOWN_MODEL
     settings: Settings = NOTHING_SAID
     learned: Learned = field(default_factory=Learned, compare=False, repr=False)
+    profiles: Profiles = field(default=NO_PROFILES, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +56,12 @@ class Route:
     settings: Settings = NOTHING_SAID
     alias: str = ""
     learned: Learned = field(default_factory=Learned, compare=False, repr=False)
+    profiles: Profiles = field(default=NO_PROFILES, compare=False, repr=False)
 
     @property
     def known(self) -> ModelFacts:
-        """Return the facts, with what traffic has shown."""
-        return self.learned.facts(self.model, self.facts)
+        """Return the facts, with what was measured and what traffic has shown."""
+        return self.learned.facts(self.model, self.profiles.of(self.model).facts(self.facts))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -67,7 +70,8 @@ class Route:
 
     def plan(self, request: Request, asked: Settings = NOTHING_SAID) -> Plan:
         """Decide what to do with a request."""
-        return decide(request, asked.over(self.settings), self.known)
+        said, measured = asked.over(self.settings), self.profiles.of(self.model)
+        return measured.noted(decide(request, measured.under(said), self.known), said)
 
     async def take(self, request: Request, plan: Plan, emit: Emit, clock: Clock = CLOCK) -> Outcome:
         """Run one turn."""
@@ -178,7 +182,15 @@ class _Lister:
 
     def route(self, model: str) -> Route:
         place = self._place
-        return Route(place.name, place.upstream, model, place.facts, place.settings, learned=place.learned)
+        return Route(
+            place.name,
+            place.upstream,
+            model,
+            place.facts,
+            place.settings,
+            learned=place.learned,
+            profiles=place.profiles,
+        )
 
     @property
     def names(self) -> list[str]:

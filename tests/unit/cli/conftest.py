@@ -22,3 +22,4 @@ def _nothing_configured(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None
         if name.startswith("TOOLSPEAK_") or name.endswith("_API_KEY") or name in {"NO_COLOR", "OLLAMA_HOST"}:
             monkeypatch.delenv(name)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))

@@ -189,6 +189,7 @@ def test_programs_get_json(upstream: Scripted, tmp_path: Path, capsys: pytest.Ca
         "way": "native",
         "dialect": "fenced",
         "plan": "native checked: the upstream has tools",
+        "profile": None,
     }
     assert (twin["models"], twin["error"]) == ([], None)
 

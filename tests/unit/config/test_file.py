@@ -77,6 +77,7 @@ def test_the_example_of_the_page_says_all_of_it() -> None:
                 headers=(("x-team", "tools"),),
                 facts=BOX,
                 settings=Settings(retries=1),
+                described=True,
             ),
         ),
         models=(
@@ -99,7 +100,7 @@ def test_the_example_of_the_page_says_all_of_it() -> None:
 
 @pytest.mark.parametrize("kind", [Server, Limits, Settings, Waits, ModelFacts, Quirks, Upstream, Model, Key])
 def test_the_example_leaves_no_field_out(kind: type) -> None:
-    other_words = {"name", "digest", "facts", "settings", "tools", "quirks", "key"}
+    other_words = {"name", "digest", "facts", "settings", "tools", "quirks", "key", "described"}
     said = {match[1] for match in re.finditer(r"^(\w+) = ", EXAMPLE, re.MULTILINE)}
     said |= {match[1] for match in re.finditer(r"^\[\S*?(\w+)\]", EXAMPLE, re.MULTILINE)}
     assert {field.name for field in fields(kind)} - other_words <= said
@@ -209,7 +210,10 @@ def test_a_default_may_say_its_upstream() -> None:
 # ---------------------------------------------------------------- what is wrong
 
 WRONG = [
-    ("port = 1", "1: port: is no field here; there are default, keys, limits, models, server, tools, upstreams"),
+    (
+        "port = 1",
+        "1: port: is no field here; there are default, keys, limits, models, profiles, server, tools, upstreams",
+    ),
     ("[servr]", "1: servr: is no field here; did you mean 'server'?"),
     ("server = 3", "1: server: 3 is not a table"),
     ("[server]\nport = 70000", "2: server.port: 70000 is not an integer from 0 to 65535"),

@@ -1,0 +1,241 @@
+"""The twenty-four tasks: three of each kind, in three parts that each have one of every kind.
+
+They are short, for models that read fifty tokens a second, and none of them is from a benchmark: a profile that was
+chosen by a benchmark's own tasks would say nothing about it.
+"""
+
+from typing import Final
+
+from toolspeak.doctor.task import AnyOf, Kind, Step, Task, Wanted
+from toolspeak.ir.json import Json, JsonObject
+from toolspeak.ir.message import Call, Message, Result, Role, Text
+from toolspeak.ir.tool import Tool
+
+_TEXT: Final[JsonObject] = {"type": "string"}
+_WHOLE: Final[JsonObject] = {"type": "integer"}
+_NUMBER: Final[JsonObject] = {"type": "number"}
+_TRUTH: Final[JsonObject] = {"type": "boolean"}
+
+
+def _object(**properties: JsonObject) -> JsonObject:
+    listed: dict[str, Json] = {**properties}
+    required: list[Json] = [*properties]
+    return {"type": "object", "properties": listed, "required": required}
+
+
+FERRIES = Tool("ferry_times", "List the departures of ferries from a harbour.", _object(harbour=_TEXT))
+SHELF = Tool("find_book", "Find the shelf of a book.", _object(title=_TEXT))
+BELL = Tool("ring_bell", "Ring the bell of the house.", _object(times=_WHOLE))
+LEND = Tool("lend_book", "Lend a book to a member.", _object(title=_TEXT, member=_TEXT))
+WATER = Tool("water_bed", "Water one bed of the garden.", _object(bed=_TEXT, liters=_NUMBER))
+NOTE = Tool("post_note", "Post a note on the board.", _object(text=_TEXT))
+TABLE = Tool(
+    "book_table",
+    "Book a table.",
+    _object(people=_WHOLE, day={"type": "string", "enum": ["friday", "saturday", "sunday"]}, outside=_TRUTH),
+)
+PAINT = Tool("mix_paint", "Mix paint.", _object(colors={"type": "array", "items": _TEXT}, liters=_NUMBER))
+PARCEL = Tool(
+    "send_parcel", "Send a parcel.", _object(weight_kg=_NUMBER, fragile=_TRUTH, to=_object(street=_TEXT, city=_TEXT))
+)
+GATE = Tool("open_gate", "Open the gate of a yard.", _object(yard=_TEXT))
+MEMBER = Tool("find_member", "Find the number of a library member.", _object(name=_TEXT))
+FILE = Tool("save_file", "Save a text file.", _object(path=_TEXT, content=_TEXT))
+TOOLS: Final = (BELL, FERRIES, SHELF, LEND, WATER, NOTE, TABLE, PAINT, PARCEL, GATE, MEMBER, FILE)
+"""All twelve, for tasks with many."""
+
+
+def _asked(text: str) -> tuple[Message, ...]:
+    return (Message(Role.USER, (Text(text),)),)
+
+
+def _answered(question: str, call: Call, result: str, *, failed: bool = False) -> tuple[Message, ...]:
+    """Write a conversation whose call has its result."""
+    back = Result(call.id, (Text(result),), call.name, is_error=failed)
+    return (*_asked(question), Message(Role.ASSISTANT, (call,)), Message(Role.TOOL, (back,)))
+
+
+def _calls(*wanted: Wanted) -> tuple[Step, ...]:
+    return (Step(wanted),)
+
+
+def _words(*says: str) -> tuple[Step, ...]:
+    return (Step(says=says),)
+
+
+_FIRST: Final = (
+    Task(
+        "ferry",
+        Kind.ONE,
+        (FERRIES,),
+        _asked("When do ferries leave from Moss?"),
+        _calls(Wanted("ferry_times", {"harbour": "Moss"})),
+    ),
+    Task(
+        "shelf",
+        Kind.PICK,
+        (FERRIES, SHELF, BELL),
+        _asked("On which shelf is the book Dune?"),
+        _calls(Wanted("find_book", {"title": "Dune"})),
+    ),
+    Task(
+        "table",
+        Kind.TYPES,
+        (TABLE,),
+        _asked("Book a table for 6 people on saturday, outside."),
+        _calls(Wanted("book_table", {"people": 6, "day": "saturday", "outside": True})),
+    ),
+    Task(
+        "quotes",
+        Kind.TEXT,
+        (NOTE,),
+        _asked('Post this note, word for word: The "old" boat is sold'),
+        _calls(Wanted("post_note", {"text": AnyOf(('The "old" boat is sold', 'The "old" boat is sold.'))}, exact=True)),
+    ),
+    Task("hello", Kind.NONE, (SHELF, BELL), _asked("Good morning! How are you today?"), _words()),
+    Task(
+        "departure",
+        Kind.RESULT,
+        (FERRIES,),
+        _answered(
+            "When does the next ferry leave from Moss?",
+            Call("call_1", "ferry_times", '{"harbour": "Moss"}'),
+            "next ferry: 14:35",
+        ),
+        _words("14:35"),
+    ),
+    Task(
+        "harbours",
+        Kind.TWO,
+        (FERRIES,),
+        _asked("When do ferries leave from Moss, and when from Horten? Look up both."),
+        _calls(Wanted("ferry_times", {"harbour": "Moss"}), Wanted("ferry_times", {"harbour": "Horten"})),
+    ),
+    Task(
+        "tell",
+        Kind.STEPS,
+        (SHELF, LEND),
+        _asked("Find the shelf of the book Emma and tell me where it is."),
+        (Step((Wanted("find_book", {"title": "Emma"}),), results=("shelf C4",)), Step(says=("C4",))),
+    ),
+)
+_SECOND: Final = (
+    Task(
+        "lend",
+        Kind.ONE,
+        (LEND,),
+        _asked("Lend the book Heidi to Amara."),
+        _calls(Wanted("lend_book", {"title": "Heidi", "member": "Amara"})),
+    ),
+    Task(
+        "garden",
+        Kind.PICK,
+        (BELL, LEND, WATER, NOTE, GATE),
+        _asked("Water the roses with 3 liters."),
+        _calls(Wanted("water_bed", {"bed": AnyOf(("roses", "rose")), "liters": 3})),
+    ),
+    Task(
+        "paint",
+        Kind.TYPES,
+        (PAINT,),
+        _asked("Mix 2.5 liters of paint from red, white and blue."),
+        _calls(Wanted("mix_paint", {"colors": ["red", "white", "blue"], "liters": 2.5})),
+    ),
+    Task(
+        "lines",
+        Kind.TEXT,
+        (NOTE,),
+        _asked("Post a note that has these two lines:\nBread\nMilk"),
+        _calls(Wanted("post_note", {"text": AnyOf(("Bread\nMilk", "Bread\nMilk\n"))}, exact=True)),
+    ),
+    Task("sum", Kind.NONE, (FERRIES, LEND, PAINT), _asked("What is two plus three?"), _words()),
+    Task(
+        "copies",
+        Kind.RESULT,
+        (SHELF,),
+        _answered(
+            "How many copies of Emma are there?",
+            Call("call_1", "find_book", '{"title": "Emma"}'),
+            '{"shelf": "B7", "copies": 9}',
+        ),
+        _words("9", "nine"),
+    ),
+    Task(
+        "bell_and_book",
+        Kind.TWO,
+        (BELL, SHELF),
+        _asked("Do two things: ring the bell 2 times, and find the shelf of the book Emma."),
+        _calls(Wanted("ring_bell", {"times": 2}), Wanted("find_book", {"title": "Emma"})),
+    ),
+    Task(
+        "member",
+        Kind.STEPS,
+        (MEMBER, LEND),
+        _asked("First find the number of the member Amara. Then lend the book Heidi to that number."),
+        (
+            Step((Wanted("find_member", {"name": "Amara"}),), results=("number M71",)),
+            Step((Wanted("lend_book", {"title": "Heidi", "member": "M71"}),)),
+        ),
+    ),
+)
+_THIRD: Final = (
+    Task("bell", Kind.ONE, (BELL,), _asked("Ring the bell four times."), _calls(Wanted("ring_bell", {"times": 4}))),
+    Task(
+        "gate",
+        Kind.PICK,
+        TOOLS,
+        _asked("Open the gate of the north yard."),
+        _calls(Wanted("open_gate", {"yard": AnyOf(("north", "north yard", "the north yard"))})),
+    ),
+    Task(
+        "parcel",
+        Kind.TYPES,
+        (PARCEL, NOTE),
+        _asked("Send a fragile parcel of 4 kg to the city Bergen, street Elm 9."),
+        _calls(Wanted("send_parcel", {"weight_kg": 4, "fragile": True, "to": {"street": "Elm 9", "city": "Bergen"}})),
+    ),
+    Task(
+        "code",
+        Kind.TEXT,
+        (FILE, NOTE),
+        _asked('Save the file plan.txt with this content, word for word: if x < 3 and name == "Ada": stop'),
+        _calls(Wanted("save_file", {"path": "plan.txt", "content": 'if x < 3 and name == "Ada": stop'}, exact=True)),
+    ),
+    Task("moon", Kind.NONE, TOOLS, _asked("Write one sentence about the moon."), _words()),
+    Task(
+        "lent",
+        Kind.RESULT,
+        (LEND,),
+        _answered(
+            "Lend the book Dune to Amara.",
+            Call("call_1", "lend_book", '{"title": "Dune", "member": "Amara"}'),
+            "not possible: the book is lent until Friday",
+            failed=True,
+        ),
+        _words("Friday"),
+    ),
+    Task(
+        "beds",
+        Kind.TWO,
+        (WATER, GATE),
+        _asked("Water the roses with 3 liters and the beans with 5 liters."),
+        _calls(Wanted("water_bed", {"bed": "roses", "liters": 3}), Wanted("water_bed", {"bed": "beans", "liters": 5})),
+    ),
+    Task(
+        "and_horten",
+        Kind.STEPS,
+        (FERRIES, BELL),
+        (
+            *_answered(
+                "When does the next ferry leave from Moss?",
+                Call("call_1", "ferry_times", '{"harbour": "Moss"}'),
+                "next ferry: 14:35",
+            ),
+            Message(Role.ASSISTANT, (Text("The next ferry from Moss leaves at 14:35."),)),
+            *_asked("And from Horten?"),
+        ),
+        _calls(Wanted("ferry_times", {"harbour": "Horten"})),
+    ),
+)
+PARTS: Final = (_FIRST, _SECOND, _THIRD)
+SUITE: Final = (*_FIRST, *_SECOND, *_THIRD)

@@ -1,0 +1,273 @@
+"""`toolspeak doctor`: the form that a model does best with is found, kept, and used from then on (CAP-5)."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.unit.cli.scripted import Answer, Refuses, Scripted, called, text
+from tests.unit.cli.terminal import CTRL_C, terminal
+from tests.unit.cli.test_serve import asked, served
+from tests.unit.doctor.pupil import Pupil
+from toolspeak import Client, Tool
+from toolspeak.cli import main
+from toolspeak.cli._doctor_text import table
+from toolspeak.cli.paint import Paint
+from toolspeak.doctor.forms import FORMS
+from toolspeak.doctor.suite import FERRIES, SUITE
+from toolspeak.doctor.task import Mark
+from toolspeak.doctor.trial import Tally
+from toolspeak.doctor.verdict import Report
+
+NOBODY = "http://127.0.0.1:9/v1"
+NOW = Tool("now", "The time.", {"type": "object", "properties": {}})
+
+
+def status_of(*args: str) -> object:
+    with pytest.raises(SystemExit) as ended:
+        main(args)
+    return ended.value.code
+
+
+def teaches(monkeypatch: pytest.MonkeyPatch, upstream: Scripted, pupil: Pupil, *, refuses: bool = False) -> None:
+    """Let a pupil answer in the place of the script."""
+
+    def answer(body: dict[str, Any]) -> Answer:
+        upstream.bodies.append(body)
+        if refuses and body.get("tools"):
+            return Refuses(400, "this model does not support tools")
+        said = pupil.calls([message.get("content") or "" for message in body["messages"]], native="tools" in body)
+        if isinstance(said, str):
+            return text(said)
+        if pupil.knows == "native":
+            return called(*((name, json.dumps(arguments)) for name, arguments in said))
+        return text(pupil.text(said))
+
+    monkeypatch.setattr(upstream, "next", answer)
+
+
+def profiles(tmp_path: Path) -> list[dict[str, Any]]:
+    folder = tmp_path / "state" / "toolspeak" / "profiles"
+    return [json.loads(file.read_text()) for file in folder.iterdir()] if folder.exists() else []
+
+
+# ---------------------------------------------------------------- found, kept, used
+
+
+def test_the_one_dialect_that_a_model_masters_is_found_and_kept_cap5(
+    upstream: Scripted, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    teaches(monkeypatch, upstream, Pupil("hermes"))
+    assert status_of("doctor", "--upstream", upstream.url) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "hermes 3/3 3/3 3/3 3/3 3/3 3/3 3/3 3/3 24/24 100 %" in shown
+    assert "native 0/3 0/3 0/3 3/3 3/3 0/3 0/3 0/3 6/24 25 %" in shown
+    assert "toolspeak now speaks hermes to it: 24 of 24 tasks right (natively 6)." in shown
+    assert "serve, chat and Client use it from now on" in shown
+    (kept,) = profiles(tmp_path)
+    assert (kept["model"], kept["endpoint"], kept["form"]) == ("tiny", upstream.url, "hermes")
+    assert kept["settings"]["dialect"] == "hermes"
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d", kept["date"])
+
+
+def test_the_profile_is_used_by_the_client_the_models_and_the_chat_cap5(
+    upstream: Scripted, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    teaches(monkeypatch, upstream, Pupil("hermes"))
+    with Client(upstream.url) as client:
+        assert client.plan("Hi", [NOW]).line.startswith("native")
+    assert status_of("doctor", "--upstream", upstream.url, "--quick") == 0
+    with Client(upstream.url) as client:
+        plan = client.plan("Hi", [NOW], mode="auto")
+        assert (plan.way, plan.dialect) == ("force", "hermes")
+        assert client.plan("Hi", [NOW], model="large").way == "native", "of another model nothing is known"
+        assert client.plan("Hi", [NOW], mode="off").way == "off"
+        client.override("tiny", "native")
+        assert client.plan("Hi", [NOW]).why == "the upstream has tools"
+    capsys.readouterr()
+    assert status_of("models", "--upstream", upstream.url) == 0
+    assert "* tiny unknown emulated (hermes), measured: hermes" in " ".join(capsys.readouterr().out.split())
+    assert status_of("models", "--upstream", upstream.url, "--no-profiles") == 0
+    assert "* tiny unknown native, else emulated (fenced) " in " ".join(capsys.readouterr().out.split())
+
+
+def test_the_profile_is_used_by_the_gateway_cap5(upstream: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
+    teaches(monkeypatch, upstream, Pupil("hermes"))
+    assert status_of("doctor", "--upstream", upstream.url, "--quick", "--forms", "native,hermes") == 0
+    tool = {"type": "function", "function": {"name": FERRIES.name, "parameters": FERRIES.parameters}}
+    question = {"role": "user", "content": "When do ferries leave from Moss?"}
+    with served("--upstream", upstream.url, "--port", "0") as (_, url):
+        answer = asked(f"{url}/v1/chat/completions", {"model": "tiny", "messages": [question], "tools": [tool]})
+    (call,) = answer["choices"][0]["message"]["tool_calls"]
+    assert (call["function"]["name"], json.loads(call["function"]["arguments"])) == ("ferry_times", {"harbour": "Moss"})
+    assert "tools" not in upstream.bodies[-1], "they were taught in the prompt"
+
+
+def test_a_model_is_helped_whose_server_refuses_tools(
+    upstream: Scripted, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    teaches(monkeypatch, upstream, Pupil("fenced"), refuses=True)
+    assert status_of("doctor", "tiny", "--upstream", upstream.url, "--quick") == 0
+    assert "tiny: its server refuses tools. toolspeak now speaks fenced to it" in capsys.readouterr().out
+
+
+def test_a_model_with_good_tools_is_left_alone(
+    upstream: Scripted, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    teaches(monkeypatch, upstream, Pupil("native"))
+    assert status_of("doctor", "--upstream", upstream.url, "--quick") == 0
+    assert "its server's own tool calls do best: 8 of 8 tasks right." in capsys.readouterr().out
+    (kept,) = profiles(tmp_path)
+    assert (kept["tools"], kept["settings"]) == ("native", {})
+
+
+# ---------------------------------------------------------------- not helped, not reached
+
+
+def test_a_model_that_can_nothing_ends_with_status_1_cap5(
+    upstream: Scripted, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    teaches(monkeypatch, upstream, Pupil("nothing"))
+    assert status_of("doctor", "--upstream", upstream.url, "--quick") == 1
+    captured = capsys.readouterr()
+    assert "no right call in any of the" in captured.out
+    assert "Take a larger model" in captured.out
+    assert "Not saved: there is nothing to keep." in captured.out
+    assert profiles(tmp_path) == []
+
+
+def test_who_does_not_answer_is_said_with_status_2(capsys: pytest.CaptureFixture[str]) -> None:
+    assert status_of("doctor", "--upstream", NOBODY) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "is the server running" in captured.err.splitlines()[-1]
+
+
+def test_a_model_that_is_not_there_is_said_with_status_2(
+    upstream: Scripted, capsys: pytest.CaptureFixture[str]
+) -> None:
+    upstream.says(Refuses(404, "model 'none' not found"))
+    assert status_of("doctor", "none", "--upstream", upstream.url) == 2
+    assert "model 'none' not found" in capsys.readouterr().err
+
+
+def test_a_form_that_nobody_knows_is_said_with_those_that_are_known(
+    upstream: Scripted, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert status_of("doctor", "--upstream", upstream.url, "--forms", "native,hermse") == 2
+    assert "--forms: 'hermse' is not one of native, native+rescue, hermes" in capsys.readouterr().err
+    assert upstream.bodies == []
+
+
+# ---------------------------------------------------------------- options
+
+
+def test_json_is_all_that_is_on_standard_output_cap5(
+    upstream: Scripted, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    teaches(monkeypatch, upstream, Pupil("hermes"))
+    assert status_of("doctor", "--upstream", upstream.url, "--json", "--quick", "--forms", "native,hermes") == 0
+    captured = capsys.readouterr()
+    found = json.loads(captured.out)
+    assert captured.err == ""
+    assert (found["model"], found["winner"], found["helped"], found["endpoint"]) == (
+        "tiny",
+        "hermes",
+        True,
+        upstream.url,
+    )
+    assert found["settings"]["mode"] == "force"
+    assert Path(found["saved"]).is_file()
+    hermes, native = found["forms"]
+    assert (hermes["right"], hermes["asked"], hermes["score"], native["right"]) == (8, 8, 1.0, 2)
+    assert native["tasks"][0] == {"name": "ferry", "kind": "one", "right": False, "problem": "calls nothing"}
+
+
+def test_no_save_keeps_nothing(
+    upstream: Scripted, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    teaches(monkeypatch, upstream, Pupil("hermes"))
+    assert status_of("doctor", "--upstream", upstream.url, "--quick", "--no-save", "--forms", "hermes") == 0
+    assert "Not saved: --no-save." in capsys.readouterr().out
+    assert profiles(tmp_path) == []
+
+
+def test_who_switches_profiles_off_is_told_that_none_is_kept(
+    upstream: Scripted, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    teaches(monkeypatch, upstream, Pupil("hermes"))
+    file = tmp_path / "t.toml"
+    file.write_text(f'profiles = false\n[upstreams.box]\nurl = "{upstream.url}"\n')
+    assert status_of("doctor", "--config", str(file), "--quick", "--forms", "hermes") == 0
+    assert "Not saved: your configuration switches profiles off" in capsys.readouterr().out
+
+
+def test_what_the_configuration_says_otherwise_is_told(
+    upstream: Scripted, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    teaches(monkeypatch, upstream, Pupil("hermes"))
+    file = tmp_path / "t.toml"
+    file.write_text(f'[tools]\nmode = "auto"\ndialect = "react"\n[upstreams.box]\nurl = "{upstream.url}"\n')
+    assert status_of("doctor", "--config", str(file), "--quick", "--forms", "hermes") == 0
+    assert "But your configuration goes before it: dialect = react." in capsys.readouterr().out
+
+
+def test_a_folder_that_cannot_be_written_is_no_crash(
+    upstream: Scripted, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    teaches(monkeypatch, upstream, Pupil("hermes"))
+    (tmp_path / "state").write_text("a file where a folder should be")
+    assert status_of("doctor", "--upstream", upstream.url, "--quick", "--forms", "hermes") == 0
+    assert "Not saved: it cannot be written: Not a directory." in capsys.readouterr().out
+
+
+def test_plain_lines_say_what_is_asked_and_what_came(
+    upstream: Scripted, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    teaches(monkeypatch, upstream, Pupil("hermes", fails=frozenset(("shelf",))))
+    assert status_of("doctor", "--upstream", upstream.url, "--quick", "--forms", "hermes") == 0
+    lines = [" ".join(line.split()) for line in capsys.readouterr().err.splitlines()]
+    assert lines[0].startswith("tiny on 127.0.0.1:")
+    assert "tools nothing is known" in lines
+    assert "asks 8 tasks in 1 form" in lines
+    assert re.fullmatch(r"hermes ferry \d+\.\d s right", lines[4])
+    assert re.fullmatch(r"hermes shelf \d+\.\d s wrong: calls nothing", lines[5])
+
+
+# ---------------------------------------------------------------- how it looks
+
+
+def test_in_a_terminal_one_line_is_rewritten_and_colours_show_the_winner(
+    upstream: Scripted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    teaches(monkeypatch, upstream, Pupil("hermes"))
+    with terminal("doctor", "--upstream", upstream.url, "--quick", "--forms", "native,hermes") as shown:
+        assert shown.status() == 0
+        lines = shown.plain.split("\n")
+    assert any(line.split("\r")[-1] == "  hermes          8 of 8" for line in lines), "what stays of a form"
+    assert re.search(r"\r  hermes +7 of 7 · about \d+ s left · Find the shelf of the book Emma", shown.plain)
+    progress = [piece for line in lines for piece in line.split("\r") if piece.startswith("  ")]
+    assert max(map(len, progress)) < 80
+    assert "\x1b[32m\x1b[1mhermes" in shown.shown
+
+
+def test_ctrl_c_ends_it_and_keeps_nothing(upstream: Scripted, tmp_path: Path) -> None:
+    upstream.says(text("Hello!"), text("I wait", hangs=True))
+    with terminal("doctor", "--upstream", upstream.url) as shown:
+        upstream.wait_for(2)
+        shown.press(CTRL_C)
+        assert shown.status() == 130
+    assert profiles(tmp_path) == []
+    assert "Traceback" not in shown.plain
+
+
+def test_the_whole_table_fits_in_80_columns() -> None:
+    tallies = [Tally(form) for form in FORMS]
+    for tally in tallies:
+        for task in SUITE:
+            tally.add(task, Mark(right=True, requests=2, tokens=1234))
+    lines = [*table(Report("m", "", tuple(tallies)), Paint())]
+    assert max(map(len, lines)) < 80
+    assert len(lines) == len(FORMS) + 1

@@ -1,0 +1,73 @@
+"""The forms that are tried, as data."""
+
+import pytest
+
+from toolspeak import dialects
+from toolspeak.doctor import forms
+from toolspeak.doctor.forms import FORMS, NATIVE, Form, candidates, named
+from toolspeak.engine.plan import Plan, Way, decide
+from toolspeak.errors import BadRequest
+from toolspeak.facts.model import ModelFacts, Support
+from toolspeak.ir.request import Request
+from toolspeak.ir.tool import Tool
+from toolspeak.runtime.profiles import settings_from, settings_said
+
+REQUEST = Request("m", (), (Tool("any"),))
+
+
+def planned(name: str) -> Plan:
+    form = next(form for form in FORMS if form.name == name)
+    return decide(REQUEST, form.settings, ModelFacts(tools=form.tools or Support.UNKNOWN))
+
+
+def test_names_are_unique_and_dialects_exist() -> None:
+    assert len({form.name for form in FORMS}) == len(FORMS)
+    for form in FORMS:
+        if form.settings.dialect:
+            assert dialects.load(form.settings.dialect).writer is not None
+
+
+@pytest.mark.parametrize(
+    ("name", "way"),
+    [("native", Way.OFF), ("native+rescue", Way.NATIVE), ("hermes", Way.FORCE), ("decision", Way.FORCE)],
+)
+def test_a_form_is_asked_in_its_own_way(name: str, way: Way) -> None:
+    assert planned(name).way is way
+
+
+def test_what_a_native_winner_leaves_is_native_with_rescue() -> None:
+    plan = decide(REQUEST, NATIVE.profile, ModelFacts(tools=NATIVE.tools or Support.UNKNOWN))
+    assert (plan.way, plan.rescue) == (Way.NATIVE, True)
+
+
+def test_every_profile_survives_being_written() -> None:
+    for form in FORMS:
+        assert settings_from(settings_said(form.profile)) == form.profile
+
+
+def test_where_tools_are_refused_nothing_native_is_tried() -> None:
+    assert not any(form.is_native for form in candidates(ModelFacts(Support.NONE)))
+    assert candidates(ModelFacts())[0] is NATIVE
+
+
+def test_the_own_dialect_of_a_family_is_tried_too() -> None:
+    assert [form.name for form in candidates(ModelFacts(dialect="react"))][2] == "react"
+    assert len(candidates(ModelFacts(dialect="hermes"))) == len(FORMS)
+
+
+def test_two_forms_that_come_to_the_same_are_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where a setting asks for what the upstream does not have."""
+    twin = Form("twin", FORMS[2].settings)
+    monkeypatch.setattr(forms, "FORMS", (*FORMS, twin))
+    assert twin not in candidates(ModelFacts())
+    assert len(candidates(ModelFacts())) == len(FORMS)
+
+
+def test_quick_has_few() -> None:
+    assert 2 < len(candidates(ModelFacts(), quick=True)) < len(FORMS) / 1.5
+
+
+def test_forms_can_be_named() -> None:
+    assert [form.name for form in named(("fenced", "native", "fenced"), ())] == ["fenced", "native"]
+    with pytest.raises(BadRequest, match="--forms: 'hermse' is not one of native, native\\+rescue, hermes"):
+        named(("hermse",), ())

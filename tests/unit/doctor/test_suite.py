@@ -1,0 +1,54 @@
+"""The twenty-four tasks (CAP-5)."""
+
+import pytest
+
+from tests.unit.doctor.pupil import questions, solved, task_of
+from toolspeak.doctor.suite import PARTS, SUITE, TOOLS
+from toolspeak.doctor.task import Kind, Step, Task, check, is_valid
+from toolspeak.ir.message import Call, Text
+from toolspeak.ir.turn import Turn
+from toolspeak.toolset.toolset import compile_tools
+
+LONGEST = 120
+
+
+def test_there_are_24_tasks_three_of_each_kind_cap5() -> None:
+    assert len(SUITE) == len({task.name for task in SUITE}) == 24
+    assert {kind: sum(task.kind is kind for task in SUITE) for kind in Kind} == dict.fromkeys(Kind, 3)
+
+
+def test_each_part_has_every_kind_once_and_begins_with_plain_calls() -> None:
+    for part in PARTS:
+        assert sorted(task.kind for task in part) == sorted(Kind)
+        assert all(task.wants_calls for task in part[:4]), "a form without a right call is given up after these"
+
+
+def test_some_tasks_have_many_tools() -> None:
+    assert len(TOOLS) == 12
+    assert sum(len(task.tools) == 12 for task in SUITE) >= 2
+
+
+@pytest.mark.parametrize("task", SUITE, ids=lambda task: task.name)
+def test_a_task_can_be_solved(task: Task) -> None:
+    """What is wanted fits the schemas, and is marked as right."""
+    compile_tools(task.tools)
+    for step in task.steps:
+        calls = tuple(Call(str(at), one.name, solved(one)) for at, one in enumerate(step.calls))
+        assert all(is_valid(call, task.tools) for call in calls)
+        words = (Text(f"Well: {step.says[0]}." if step.says else "Certainly."),)
+        assert check(step, Turn(calls or words), task.tools) == ""
+
+
+@pytest.mark.parametrize("task", SUITE, ids=lambda task: task.name)
+def test_a_task_is_short_and_is_not_solved_by_the_other_thing(task: Task) -> None:
+    assert task_of(questions(task)) is task, "no task looks like another"
+    assert sum(map(len, questions(task))) < LONGEST
+    step = task.steps[0]
+    other = (Text("Certainly."),) if step.calls else (Call("1", task.tools[0].name, "{}"),)
+    assert check(step, Turn(other), task.tools) != ""
+
+
+def test_a_step_with_results_has_one_for_each_call() -> None:
+    steps: list[Step] = [step for task in SUITE for step in task.steps[:-1]]
+    assert steps
+    assert all(len(step.results) == len(step.calls) > 0 for step in steps)
