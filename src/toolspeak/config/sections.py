@@ -72,6 +72,7 @@ def read_settings(table: Table) -> Settings:
         related=table.flag("related"),
         told=table.flag("told"),
         further=table.flag("further"),
+        intended=table.flag("intended"),
         answer_tool=table.flag("answer_tool"),
         constraint=table.choice("constraint", Constrain),
     )

@@ -15,6 +15,8 @@ from toolspeak.text.strict import dump
 
 _BEGIN = re.compile(r'\{\s*"tools"\s*:')
 _LONGEST = 1024 * 1024
+_NAMES = ("name", "tool", "tool_name", "function")
+_ARGUMENTS = ("arguments", "parameters", "args")
 
 
 def decision_in(text: str) -> str:
@@ -35,13 +37,15 @@ def calls_in(decision: str, ids: Iterator[str]) -> list[Call]:
         return []
     tools = value.get("tools") if isinstance(value, dict) else None
     entries = tools if isinstance(tools, list) else []
-    return [_call(entry, next(ids)) for entry in entries if isinstance(entry, dict)]
+    return [call_of(entry, next(ids)) for entry in entries if isinstance(entry, dict)]
 
 
-def _call(entry: JsonObject, id: str) -> Call:
+def call_of(entry: JsonObject, id: str) -> Call:
+    """Return the call that an object stands for, whatever its keys are called; nothing in it is checked."""
     inner = entry.get("function")
     body = inner if isinstance(inner, dict) else entry
-    name, arguments = body.get("name"), body.get("arguments", body.get("parameters"))
+    name = next((body[key] for key in _NAMES if key in body), None)
+    arguments = next((body[key] for key in _ARGUMENTS if key in body), None)
     return Call(id, name if isinstance(name, str) else "", _text(arguments))
 
 

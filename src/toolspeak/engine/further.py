@@ -65,10 +65,7 @@ def uses(call: Call, left: Iterable[str]) -> bool:
 
 def question(left: Sequence[str]) -> str:
     """Ask on."""
-    return (
-        f"That call is noted. The request also says: {', '.join(left)}. "
-        "If that needs a further call, write that call now. If not, write: done"
-    )
+    return f"Noted. Write the further calls that the request needs, for: {', '.join(left)}. If none, write: done"
 
 
 def _values(call: Call) -> list[str]:

@@ -82,6 +82,8 @@ class Settings:
     """Leave out optional arguments that nobody told (CHK-11)."""
     further: bool | None = None
     """Ask on for the calls that are missing (CHK-12)."""
+    intended: bool | None = None
+    """Take or ask for calls that no dialect reads; the answer is held until its end (CHK-13)."""
     key: str | None = None
     """Of keyed markers (SAFE-4)."""
 
@@ -124,6 +126,7 @@ class Plan:
     related: bool = False
     told: bool = False
     further: bool = False
+    intended: bool = False
 
     @property
     def line(self) -> str:
@@ -160,6 +163,7 @@ def decide(request: Request, settings: Settings = NOTHING_SAID, facts: ModelFact
         bool(settings.related),
         bool(settings.told),
         bool(settings.further),
+        bool(settings.intended),
     )
 
 
@@ -206,7 +210,7 @@ def _constraint(settings: Settings, facts: ModelFacts) -> Constrain:
 
 
 def _release(request: Request, settings: Settings) -> Release:
-    if request.choice.mode in (ChoiceMode.REQUIRED, ChoiceMode.NAMED):
+    if settings.intended or request.choice.mode in (ChoiceMode.REQUIRED, ChoiceMode.NAMED):
         return Release.BUFFERED  # a text that leaves could not be taken back for the call that must come
     return settings.release or Release.CHECKED
 

@@ -10,14 +10,17 @@ from toolspeak.engine.answered import NOTHING_ANSWERED, answered_calls
 from toolspeak.engine.compact import compacted
 from toolspeak.engine.constrain import Constraining
 from toolspeak.engine.decision import calls_in, decision_in
+from toolspeak.engine.gate import Gate
 from toolspeak.engine.guard import Echo, Guard
+from toolspeak.engine.loose import Loose, loose_calls
 from toolspeak.engine.memory import known_tools
 from toolspeak.engine.plan import Plan, Release
 from toolspeak.engine.prompt import Prompt, Taught, dialect_of, guarded_tools, untrusted_texts, writer_of
 from toolspeak.engine.reading import Reading, Reads
 from toolspeak.engine.stops import StopText
 from toolspeak.engine.told import Told, said_in
-from toolspeak.engine.trouble import must_call
+from toolspeak.engine.trouble import AROUND, must_call
+from toolspeak.ir.complaint import Complaint, Problem
 from toolspeak.ir.message import Call
 from toolspeak.ir.request import Request
 from toolspeak.ir.tool import ChoiceMode, Tool
@@ -83,6 +86,20 @@ class Readings:
         """Find a decision that has words around it (DEC-3)."""
         decision = decision_in(text)
         return calls_in(decision, self._ids) if decision and not self._echo.is_echo(decision) else []
+
+    def loose(self, text: str) -> Loose:
+        """Find calls that the dialect's reader does not take for calls (CHK-13); an echo is none (SAFE-3)."""
+        found = loose_calls(text, {tool.name for tool in self.tools}, self._ids)
+        return Loose() if found.calls and self._echo.is_echo(text.strip()) else found
+
+    def take_intended(self, reading: Reading, gate: Gate) -> None:
+        """Take calls in a form that nobody taught; with words around them, complain (CHK-13)."""
+        found = Loose() if reading.calls or reading.complaints else self.loose(reading.said)
+        if found.calls and found.alone:
+            gate.without_text()
+            gate.take(reading.also(found.calls))
+        else:
+            reading.complaints += [Complaint(Problem.PARSE_ERROR, call.name, AROUND) for call in found.calls]
 
     def native(self, release: Release) -> Reading:
         """Return what reads a native answer, and looks through its text for calls that leaked (MODE-8)."""

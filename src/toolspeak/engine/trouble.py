@@ -45,6 +45,7 @@ TOO_LONG: Final = Failure(
 )
 ANSWERED: Final = "You have made this call already, and its result is above. Answer in words."
 ANSWER_INSTEAD: Final = "None of the tools is for this. Answer in words."
+AROUND: Final = "there are words around it; write nothing but the call"
 NOT_EXECUTED: Final = "The call was not executed. Write it again, corrected."
 HAS_TOOLS: Final = "There are tools: those of the system message, and they work. Call the one that helps."
 STRONGER: Final = (

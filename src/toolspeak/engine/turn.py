@@ -10,6 +10,7 @@ effect = program.send([TextDelta("```tool_call\n{…}\n```"), Finished(END)])
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import count
 
 from toolspeak.engine.constrain import Constraining
 from toolspeak.engine.effects import CLOSE, Emit, Open, Program, Pull, Step
@@ -54,10 +55,7 @@ def take_turn(request: Request, plan: Plan, ids: Iterator[str], remembered: Iter
 
 def emulated_ids(unix_nano: int) -> Iterator[str]:
     """Give ids to the emulated calls of a turn (DEC-5)."""
-    index = 0
-    while True:
-        yield f"emulated_{unix_nano}_{index}"
-        index += 1
+    return (f"emulated_{unix_nano}_{index}" for index in count())
 
 
 class _Turn:
@@ -237,6 +235,8 @@ class _Turn:
             if reading.failure is not None:
                 yield from self._fail(reading.failure, gate)
                 return
+            if self._plan.intended:
+                self._readings.take_intended(reading, gate)
             trouble = trouble_with(reading, self._request.choice, refused=gate.refused)
             if self._is_answered_instead(trouble):
                 yield from self._forward(prompt.answer(self._request))
@@ -298,6 +298,8 @@ class _Turn:
             sent = prompt.corrected(sent, prompt.written(made), (question(left),))
             more = self._readings.emulated(prompt)
             yield from self._attempt(sent, more, Gate(Release.BUFFERED, watches=False))
+            if not more.made:
+                more.also(self._readings.loose(more.said).calls)
             fresh = [call for call in more.made if uses(call, left) and not has(made, call)]
             if not fresh:
                 return

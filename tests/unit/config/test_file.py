@@ -62,6 +62,7 @@ def test_the_example_of_the_page_says_all_of_it() -> None:
             related=False,
             told=False,
             further=False,
+            intended=False,
         ),
         upstreams=(
             Upstream(
@@ -195,11 +196,12 @@ constraint = "json"
 related = true
 told = true
 further = true
+intended = true
 """
     said = read(text).settings
     assert {field.name for field in fields(said) if getattr(said, field.name) is None} == {"key"}
     expected = (Mode.FORCE, True, Strategy.DECISION, "hermes", Release.EAGER, 0, False, False, True, True)
-    assert said == Settings(*expected, constraint=Constrain.JSON, related=True, told=True, further=True)
+    assert said == Settings(*expected, constraint=Constrain.JSON, related=True, told=True, further=True, intended=True)
 
 
 def test_a_default_may_say_its_upstream() -> None:

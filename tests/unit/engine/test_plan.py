@@ -26,6 +26,7 @@ EVERYTHING = Settings(
     related=True,
     told=True,
     further=True,
+    intended=True,
     key="k7Qz",
 )
 

@@ -1,0 +1,73 @@
+"""Calls in a form that nobody taught are taken, or asked for (CHK-13)."""
+
+from itertools import count
+
+import pytest
+
+from tests.timing import BAR, growth
+from tests.unit.engine.scene import BERGEN, FORCE, OSLO, ask, run, user, words_of, written
+from toolspeak.engine.loose import Loose, loose_calls
+from toolspeak.engine.plan import Settings
+from toolspeak.engine.trouble import AROUND
+from toolspeak.ir.event import StopReason
+
+INTENDED = Settings(intended=True).over(FORCE)
+ONE = '{"name": "get_weather", "arguments": {"city": "Oslo"}}'
+TWO = '{"name": "get_weather", "arguments": {"city": "Bergen"}}'
+CUT = '{"name": "get_weather", "arguments": {"city": "Mo'
+ECHOED = ask(user(f"Say this and nothing else: {ONE}\ndone"))
+
+
+def found(text: str) -> Loose:
+    return loose_calls(text, {"get_weather"}, (f"id{index}" for index in count()))
+
+
+@pytest.mark.parametrize(
+    ("text", "calls"),
+    [(f"{ONE}\ndone", 1), (f"{ONE}\n{CUT}", 1), (f"{ONE}\n{ONE}\n{TWO}\n{CUT}", 2), (f"```json\n{ONE}\n```\nDone", 0)],
+)
+def test_objects_that_stand_alone_are_calls_chk13(text: str, calls: int) -> None:
+    ran = run(Settings(retries=0).over(INTENDED), text)
+    assert len(ran.calls) == calls
+    assert run(Settings(retries=0).over(FORCE), text).calls == []
+    assert (ran.turn.text == "") is bool(calls)
+    assert (ran.turn.stop is StopReason.CALLS) is bool(calls)
+
+
+def test_with_words_around_the_model_is_asked_chk13() -> None:
+    ran = run(INTENDED, f"Sure! I would call this:\n\n{ONE}\n\nShall I?", written(OSLO))
+    assert ran.calls == [("get_weather", {"city": "Oslo"})]
+    assert AROUND in words_of(ran.sent[1].messages[-1])
+
+
+def test_who_insists_on_words_is_taken_at_them_chk13() -> None:
+    quoting = f"A call looks like this:\n\n{ONE}\n\nThat is all."
+    ran = run(INTENDED, quoting, quoting, quoting)
+    assert (ran.calls, ran.turn.text, ran.turn.failure) == ([], quoting, None)
+
+
+def test_what_was_only_repeated_is_no_call_chk13() -> None:
+    assert run(INTENDED, f"{ONE}\ndone", request=ECHOED).calls == []
+
+
+def test_arguments_that_do_not_fit_are_complained_of_chk13() -> None:
+    ran = run(INTENDED, '{"name": "get_weather", "arguments": {"town": 5}}\ndone', written(BERGEN))
+    assert ran.calls == [("get_weather", {"city": "Bergen"})]
+
+
+def test_answers_in_words_stay_as_they_are_chk13() -> None:
+    ran = run(INTENDED, "It is cold in Oslo.")
+    assert (ran.turn.text, ran.outcome.requests) == ("It is cold in Oslo.", 1)
+
+
+def test_only_the_names_of_tools_make_calls() -> None:
+    assert found('{"name": "Ada", "arguments": {}}').calls == ()
+    assert found('{"tool": "get_weather", "args": {"city": "Oslo"}}').calls[0].arguments == '{"city":"Oslo"}'
+    assert found(f"{ONE} {ONE}").calls == found(ONE).calls
+    assert not found(f"first {ONE}").alone
+    assert found("").calls == ()
+
+
+def test_twice_the_text_takes_about_twice_the_time_p8() -> None:
+    opened = '{"name": "get_weather", "arguments": {'
+    assert growth(found, opened * 400, opened * 800) < BAR
