@@ -10,7 +10,7 @@ all. A schema's calls are read as any bare JSON is. What comes back is checked a
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Final
 
 from toolspeak.dialects import Dialect, Shape, Where, load
@@ -72,7 +72,7 @@ class Constraining:
         if trouble.kind is not Kind.BAD_CALLS or unknown:
             return self._free()
         named = dict.fromkeys(complaint.name for complaint in complaints)
-        meant = [name for name in self._tools.names if name in named]
+        meant = tuple(name for name in self._tools.names if name in named)
         return self._forced(meant if len(meant) == len(named) else self._allowed(), len(complaints))
 
     def judged(self, asked: Constraint | None, reading: Reading) -> Kept:
@@ -101,11 +101,11 @@ class Constraining:
     def _off(self) -> bool:
         return self._refused or self._plan.constraint is Constrain.OFF
 
-    def _allowed(self) -> Sequence[str]:
+    def _allowed(self) -> tuple[str, ...]:
         named = self._choice.mode is ChoiceMode.NAMED
-        return [name for name in self._tools.names if not named or name == self._choice.name]
+        return tuple(name for name in self._tools.names if not named or name == self._choice.name)
 
-    def _forced(self, names: Sequence[str], most: int = MOST_CALLS) -> Constraint:
+    def _forced(self, names: tuple[str, ...], most: int = MOST_CALLS) -> Constraint:
         self._is_forced = True
         calls = Calls(self._tools, names, min(most, self._most), forced=True, thinks=self._plan.starts_in_reasoning)
         shape, form = self._shape, self._plan.form

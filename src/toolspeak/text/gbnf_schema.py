@@ -89,7 +89,7 @@ class SchemaGrammar:
         types = _types(parts)
         choices = _choices(parts, types)
         if choices is not None:
-            yield from map(literal, choices)
+            yield from map(_constant, choices)
             return
         if types is None:
             yield self._rules.json("value")
@@ -215,14 +215,26 @@ def _hinted(parts: Parts) -> frozenset[str] | None:
     return None
 
 
-def _choices(parts: Parts, types: frozenset[str] | None) -> list[str] | None:
-    """Return the values that enum or const leaves, as JSON; None where neither says, or says too much."""
+def _choices(parts: Parts, types: frozenset[str] | None) -> list[Json] | None:
+    """Return the values that enum or const leaves; None where neither says, or says too much."""
     for part in parts:
         values = [part["const"]] if "const" in part else as_list(part.get("enum"))
-        fitting = [dump(value) for value in values if types is None or type_of(value) in types or _is_whole(value)]
-        if fitting and len(fitting) <= _MOST_CHOICES and sum(map(len, fitting)) <= _MOST_CHOICE_CHARACTERS:
+        fitting = [value for value in values if types is None or type_of(value) in types or _is_whole(value)]
+        if fitting and len(fitting) <= _MOST_CHOICES and len(dump(fitting)) <= _MOST_CHOICE_CHARACTERS:
             return fitting
     return None
+
+
+def _constant(value: Json) -> str:
+    """Write a value as it stands, with blanks where JSON may have them."""
+    match value:
+        case dict():
+            pairs = (f'{literal(dump(key) + ":")} " "? {_constant(inner)}' for key, inner in value.items())
+            return f'"{{" {f" {COMMA} ".join(pairs)} "}}"'
+        case list():
+            return f'"[" {f" {COMMA} ".join(map(_constant, value))} "]"'
+        case _:
+            return literal(dump(value))
 
 
 def _is_whole(value: Json) -> bool:
