@@ -182,10 +182,11 @@ def _said(server: LlamaServer, text: str) -> tuple[int, str]:
     body = {"messages": [{"role": "user", "content": "Go."}], "max_tokens": 6, "grammar": text, "temperature": WARM}
     connection.request("POST", "/v1/chat/completions", json.dumps(body), {"content-type": "application/json"})
     response = connection.getresponse()
-    answer = json.loads(response.read() or b"{}")
+    answer: dict[str, Any] = json.loads(response.read() or b"{}")
     connection.close()
-    choices = answer.get("choices") or [{}]
-    return response.status, str(choices[0].get("message", {}).get("content") or answer.get("error") or "")
+    if response.status != http.client.OK:
+        return response.status, str(answer.get("error"))
+    return response.status, str(answer["choices"][0]["message"]["content"])
 
 
 # ---------------------------------------------------------------- answers

@@ -13,6 +13,8 @@ _NODE: JsonObject = {
     "required": ["value"],
 }
 
+_ODD_KEYS: JsonObject = {key: {} for key in ('with "quotes"', "with blank", "ключ", "a-b.c/d", "new\nline")}
+
 ODD: dict[str, JsonObject] = {
     "nothing": {},
     "no properties": {"type": "object", "properties": {}},
@@ -65,9 +67,7 @@ ODD: dict[str, JsonObject] = {
         "$defs": {"a": {"anyOf": [{"$ref": "#/$defs/a"}, {"type": "string"}]}},
         **_with(a={"$ref": "#/$defs/a"}),
     },
-    "odd keys": _with(
-        **{'with "quotes"': {"type": "string"}, "with blank": {}, "ключ": {}, "a-b.c/d": {}, "new\nline": {}}
-    ),
+    "odd keys": _with(**_ODD_KEYS),
     "false": _with(a=False),
     "not": _with(a={"type": "string", "not": {"const": "x"}}),
 }

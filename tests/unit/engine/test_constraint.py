@@ -3,7 +3,6 @@
 import json
 from dataclasses import replace
 from random import Random
-from typing import Any
 
 import pytest
 
@@ -40,29 +39,31 @@ from toolspeak.ir.failure import Failure, FailureKind
 from toolspeak.ir.quirks import Quirks
 from toolspeak.ir.request import Request
 from toolspeak.ir.tool import AUTO, ChoiceMode, ToolChoice
+from toolspeak.testing import Scripted
 from toolspeak.text.schema import compile_schema
 from toolspeak.toolset.toolset import ToolSet
 
-SHAPED = [name for name in names() if (writer := load(name).writer) is not None and writer.shape is not None]
-FREE = [name for name in SHAPED if not load(name).writer.shape.is_whole]  # type: ignore[union-attr]
+SHAPES = {name: one.shape for name in names() if (one := load(name).writer) is not None and one.shape is not None}
+SHAPED, FREE = [*SHAPES], [name for name, shape in SHAPES.items() if not shape.is_whole]
 HAS_FORM = [form for form in ConstraintForm if form is not ConstraintForm.NONE]
 WORDS = "It is cold there."
 COMPILED = ToolSet.of(TOOLS)
 
 
-def facts(form: ConstraintForm = ConstraintForm.LLAMACPP, **more: Any) -> ModelFacts:
-    return ModelFacts(quirks=Quirks(constraint=form), **more)
+def facts(form: ConstraintForm = ConstraintForm.LLAMACPP, constraint: Constrain | None = None) -> ModelFacts:
+    return ModelFacts(constraint=constraint, quirks=Quirks(constraint=form))
 
 
 def asked(
     constraint: Constrain | None,
-    *answers: Any,
+    *answers: Scripted,
     request: Request = ASK,
     form: ConstraintForm = ConstraintForm.LLAMACPP,
     settings: Settings = FORCE,
-    **more: Any,
+    known: ModelFacts | None = None,
 ) -> Ran:
-    return run(replace(settings, constraint=constraint), *answers, request=request, facts=facts(form, **more))
+    known = replace(known or facts(), quirks=Quirks(constraint=form))
+    return run(replace(settings, constraint=constraint), *answers, request=request, facts=known)
 
 
 def constraints(ran: Ran) -> list[Constraint | None]:
@@ -200,9 +201,7 @@ def test_a_call_that_is_begun_can_only_be_right_chk8(dialect: str) -> None:
 @pytest.mark.parametrize("dialect", SHAPED)
 @pytest.mark.parametrize("forced", [True, False])
 def test_whatever_a_grammar_allows_its_dialect_reads_as_valid_calls_chk8(dialect: str, forced: bool) -> None:
-    shape = load(dialect).writer.shape  # type: ignore[union-attr]
-    assert shape is not None
-    described = Matcher(grammar(shape, Calls(COMPILED, COMPILED.names, 3, forced=forced)).gbnf)
+    described = Matcher(grammar(SHAPES[dialect], Calls(COMPILED, COMPILED.names, 3, forced=forced)).gbnf)
     for seed in range(30):
         text = described.example(Random(seed))
         turn = load(dialect).read(text, COMPILED)
@@ -237,7 +236,10 @@ def test_the_answer_tool_is_in_it_where_it_is_offered_inl6() -> None:
 
 def test_an_answer_that_begins_in_a_thought_ends_it_first_chk8() -> None:
     ran = asked(
-        Constrain.RETRY, f"Hm.</think>\n{written(OSLO)}", request=ask(choice=REQUIRED), starts_in_reasoning=True
+        Constrain.RETRY,
+        f"Hm.</think>\n{written(OSLO)}",
+        request=ask(choice=REQUIRED),
+        known=ModelFacts(starts_in_reasoning=True),
     )
     grammar = matcher(constraints(ran)[0])
     assert grammar.accepts(f"Hm < hm.</think>\n\n{written(OSLO)}")
@@ -264,7 +266,7 @@ def test_a_call_in_json_is_a_call_chk8() -> None:
     ran = asked(Constrain.JSON, said, form=ConstraintForm.OLLAMA)
     (constraint,) = constraints(ran)
     assert isinstance(constraint, TextSchema)
-    assert [*constraint.schema["properties"]] == ["thought", "calls"]  # type: ignore[call-overload]
+    assert constraint.schema["required"] == ["thought", "calls"]
     assert compile_schema(constraint.schema).accepts(json.loads(said))
     assert not compile_schema(constraint.schema).accepts({"thought": "x", "calls": []})
     assert ran.calls == [("get_weather", {"city": "Oslo"})]
@@ -302,7 +304,9 @@ def test_tags_that_must_come_have_nothing_between_them_chk8() -> None:
     assert isinstance(constraint, TextTags)
     assert constraint.format["type"] == "tags_with_separator"
     assert (constraint.format["at_least_one"], constraint.format["stop_after_first"]) == (True, True)
-    assert len(constraint.format["tags"]) == 1  # type: ignore[arg-type]
+    tags = constraint.format["tags"]
+    assert isinstance(tags, list)
+    assert len(tags) == 1
 
 
 @pytest.mark.parametrize("form", [form for form in HAS_FORM if form not in ("llamacpp", "vllm", "sglang")])
@@ -385,6 +389,6 @@ def test_without_a_constraint_a_failure_is_a_failure_chk8() -> None:
 
 
 def test_native_calls_are_never_constrained_chk8() -> None:
-    ran = asked(Constrain.TEXT, WORDS, settings=NATIVE, tools=Support.NATIVE)
+    ran = asked(Constrain.TEXT, WORDS, settings=NATIVE, known=ModelFacts(Support.NATIVE))
     assert constraints(ran) == [None]
     assert ran.sent[0].tools == TOOLS
