@@ -61,15 +61,17 @@ class SchemaGrammar:
             return self._rules.json("value")
         key = self._key(schema)
         if key in self._known:
-            name = self._known[key] or self._rules.reserve()
-            self._known[key] = name
-            return name
+            known = self._known[key] or self._rules.reserve()
+            self._known[key] = known
+            return known
         self._known[key] = None
         body = self._body(schema, depth)
-        name = self._known[key]
-        if name is not None:
-            self._rules.define(name, body)
-        self._known[key] = name = name or self._rules.add(body)
+        reserved = self._known[key]
+        if reserved is not None:
+            self._rules.define(reserved, body)
+            return reserved
+        name = self._rules.add(body)
+        self._known[key] = name
         return name
 
     def _key(self, schema: JsonObject) -> int:
