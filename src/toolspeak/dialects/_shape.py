@@ -1,4 +1,4 @@
-r"""How calls of JSON stand in an answer, as data: from it calls are written, and upstreams are told to write them so.
+r"""How calls stand in an answer, as data: from it calls are written, and upstreams are told to write them so.
 
 Shape("<tool_call>\n", "\n</tool_call>", mark="<tool_call>")
 
@@ -66,3 +66,26 @@ class Shape:
     def end(self) -> str:
         """Return what stands behind the arguments."""
         return "}" + self.after
+
+
+@dataclass(frozen=True)
+class TaggedShape(Shape):
+    """Calls whose parameters stand in tags of their own, texts as they are and all else as JSON."""
+
+    function: tuple[str, str] = ("<function=", "</function>")
+    parameter: tuple[str, str, str] = ("<parameter=", ">\n", "\n</parameter>\n")
+    """What stands before a parameter's name, behind it, and behind the value."""
+
+    @property
+    def opening(self) -> str:
+        """Return what stands before the tool's name."""
+        return self.before + self.function[0]
+
+    def named(self, name: str) -> str:
+        """Return the name, and what stands between it and the parameters."""
+        return f"{name}>\n"
+
+    @property
+    def end(self) -> str:
+        """Return what stands behind the parameters."""
+        return self.function[1] + self.after

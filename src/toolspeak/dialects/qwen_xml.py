@@ -15,6 +15,7 @@ from collections.abc import Sequence
 
 from toolspeak.dialects._dialect import Dialect, Writer
 from toolspeak.dialects._grammar import Grammar
+from toolspeak.dialects._shape import TaggedShape
 from toolspeak.dialects._shared import RECOVERY, TOOL_CALL
 from toolspeak.dialects._teach import IN_TAGS, RAW_TEXTS, Contract
 from toolspeak.dialects._write import arguments_text, between, call_json, result_text
@@ -54,6 +55,7 @@ _WRITER = Writer(
     _write_calls,
     _write_result,
     stop=("<tool_response>",),
+    shape=TaggedShape("<tool_call>\n", "\n</tool_call>", mark="<tool_call>"),
 )
 
 DIALECT = Dialect("qwen_xml", Grammar((TOOL_CALL,)) | RECOVERY, _WRITER)

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from toolspeak.dialects import Dialect, Shape, Where, load
+from toolspeak.dialects import Dialect, Shape, TaggedShape, Where, load
 from toolspeak.engine.outcome import Kept
 from toolspeak.engine.plan import DECISION_DIALECT, Plan
 from toolspeak.engine.reading import Reading
@@ -111,8 +111,8 @@ class Constraining:
         shape, form = self._shape, self._plan.form
         if form is ConstraintForm.LLAMACPP:
             return grammar(shape or _decision_shape(), calls)
-        if form in _TAGS and shape is not None and not shape.is_whole:
-            return tags(shape, calls, form)
+        if self._has_tags:
+            return tags(shape or _decision_shape(), calls, form)
         return self._schema(calls)
 
     def _free(self) -> Constraint | None:
@@ -127,7 +127,14 @@ class Constraining:
             return grammar(shape, calls)
         if shape.is_whole:
             return self._schema(calls)
-        return tags(shape, calls, form) if form in _TAGS else None
+        return tags(shape, calls, form) if self._has_tags else None
+
+    @property
+    def _has_tags(self) -> bool:
+        """Tell whether calls can be told as structural tags: around JSON, inside of text."""
+        shape = self._shape
+        is_json = shape is not None and not shape.is_whole and not isinstance(shape, TaggedShape)
+        return is_json and self._plan.form in _TAGS
 
     def _schema(self, calls: Calls) -> TextSchema:
         """Hold the whole answer to a schema: the dialect's own where it is JSON, else that of a decision."""

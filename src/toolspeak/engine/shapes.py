@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from toolspeak.dialects import Shape, Where
+from toolspeak.dialects import Shape, TaggedShape, Where
 from toolspeak.ir.constraint import ConstraintForm, TextGrammar, TextSchema, TextTags
 from toolspeak.ir.json import Json, JsonObject
 from toolspeak.text.gbnf import Rules, first_text, free_text, literal
@@ -37,16 +37,21 @@ def grammar(shape: Shape, calls: Calls) -> TextGrammar:
     """Describe the whole answer."""
     rules = Rules()
     rules.define("root", "")
-    ways = [
-        f"{literal(shape.named(name))} {SchemaGrammar(rules, calls.tools.root_of(name)).arguments()}"
-        for name in calls.names
-    ]
+    ways = [f"{literal(shape.named(name))} {_arguments(rules, shape, calls.tools, name)}" for name in calls.names]
     rest = f"{rules.add(' | '.join(ways))} {literal(shape.end)}"
     one = rules.add(f"{literal(shape.opening)} {rest}")
     most = min(calls.most, MOST_CALLS)
     more = f" ({literal(shape.separator)} {one}){{0,{most - 1}}}" if most > 1 else ""
     rules.define("root", _answer(rules, shape, calls, f"{one}{more}", f"{rest}{more}"))
     return TextGrammar(rules.text)
+
+
+def _arguments(rules: Rules, shape: Shape, tools: ToolSet, name: str) -> str:
+    values = SchemaGrammar(rules, tools.root_of(name))
+    if not isinstance(shape, TaggedShape):
+        return values.arguments()
+    before, behind, end = shape.parameter
+    return values.parameters((before, behind), end)
 
 
 def _answer(rules: Rules, shape: Shape, calls: Calls, whole: str, rest: str) -> str:

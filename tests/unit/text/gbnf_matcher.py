@@ -133,7 +133,7 @@ class Matcher:
         return len(text) in _Match(self.rules, text).ends(Name("root"), 0)
 
     def example(self, random: Random) -> str:
-        return _example(self.rules, Name("root"), random, 0)
+        return _Examples(self.rules, random).text(Name("root"))
 
 
 @dataclass
@@ -174,37 +174,49 @@ class _Match:
         return frozenset(found)
 
 
-def _example(rules: dict[str, Expr], expr: Expr, random: Random, depth: int) -> str:
-    match expr:
-        case str():
-            return expr
-        case Chars():
-            spread = [chr(code) for low, high in expr.ranges for code in (low, (low + high) // 2, high)]
-            return random.choice([char for char in (ANY if expr.negated else spread) if expr.has(char)])
-        case Name(name):
-            return _example(rules, rules[name], random, depth + 1)
-        case Either(ways):
-            shallow = min(ways, key=lambda way: _size(rules, way, 0)) if depth > DEEP else random.choice(ways)
-            return _example(rules, shallow, random, depth + 1)
-        case Both(parts):
-            return "".join(_example(rules, part, random, depth + 1) for part in parts)
-        case Times(of, least, most):
-            count = least if depth > DEEP else random.randint(least, min(most, least + 3))
-            return "".join(_example(rules, of, random, depth + 1) for _ in range(count))
+@dataclass
+class _Examples:
+    """Writes texts of a grammar; deep inside, by the shortest way out."""
 
+    rules: dict[str, Expr]
+    random: Random
+    heights: dict[str, int] = field(default_factory=dict[str, int])
 
-def _size(rules: dict[str, Expr], expr: Expr, depth: int) -> int:
-    """Tell how deep an expression is at least, so that examples come to an end."""
-    if depth > 6:
-        return MANY
-    match expr:
-        case str() | Chars():
-            return 0
-        case Name(name):
-            return 1 + _size(rules, rules[name], depth + 1)
-        case Either(ways):
-            return min(_size(rules, way, depth) for way in ways)
-        case Both(parts):
-            return max((_size(rules, part, depth) for part in parts), default=0)
-        case Times(of, least):
-            return _size(rules, of, depth) if least else 0
+    def __post_init__(self) -> None:
+        self.heights = dict.fromkeys(self.rules, MANY)
+        changed = True
+        while changed:
+            found = {name: 1 + self.height(expr) for name, expr in self.rules.items()}
+            capped = {name: min(MANY, one) for name, one in found.items()}
+            changed, self.heights = capped != self.heights, capped
+
+    def height(self, expr: Expr) -> int:
+        match expr:
+            case str() | Chars():
+                return 0
+            case Name(name):
+                return self.heights[name]
+            case Either(ways):
+                return min(map(self.height, ways))
+            case Both(parts):
+                return max(map(self.height, parts), default=0)
+            case Times(of, least):
+                return self.height(of) if least else 0
+
+    def text(self, expr: Expr, depth: int = 0) -> str:
+        match expr:
+            case str():
+                return expr
+            case Chars():
+                spread = [chr(code) for low, high in expr.ranges for code in (low, (low + high) // 2, high)]
+                return self.random.choice([char for char in (ANY if expr.negated else spread) if expr.has(char)])
+            case Name(name):
+                return self.text(self.rules[name], depth + 1)
+            case Either(ways):
+                way = min(ways, key=self.height) if depth > DEEP else self.random.choice(ways)
+                return self.text(way, depth + 1)
+            case Both(parts):
+                return "".join(self.text(part, depth + 1) for part in parts)
+            case Times(of, least, most):
+                count = least if depth > DEEP else self.random.randint(least, min(most, least + 3))
+                return "".join(self.text(of, depth + 1) for _ in range(count))
