@@ -13,7 +13,7 @@ from toolspeak.dialects._grammar import Where
 from toolspeak.dialects._native import NativeCalls
 from toolspeak.dialects._options import ReadOptions
 from toolspeak.dialects._reader import Reader
-from toolspeak.dialects._shape import Shape, TaggedShape
+from toolspeak.dialects._shape import Shape
 from toolspeak.discovery import Shelf
 
 __all__ = [
@@ -22,7 +22,6 @@ __all__ = [
     "ReadOptions",
     "Reader",
     "Shape",
-    "TaggedShape",
     "Where",
     "Writer",
     "load",

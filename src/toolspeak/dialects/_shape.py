@@ -14,8 +14,19 @@ from toolspeak.text.strict import dump
 
 
 @dataclass(frozen=True)
+class Tags:
+    """Tags of their own for the function and for each parameter: texts as they are, all else as JSON.
+
+    Each has what stands before the name, what stands behind it, and what stands at the end.
+    """
+
+    function: tuple[str, str, str]
+    parameter: tuple[str, str, str]
+
+
+@dataclass(frozen=True)
 class Shape:
-    """Calls, each a JSON object with the tool's name and arguments."""
+    """Calls, each a JSON object with the tool's name and arguments, unless there are tags for them."""
 
     before: str = ""
     """What stands before each call."""
@@ -33,6 +44,8 @@ class Shape:
     """The beginning of a call that free text must not have: a beginning of `before`, or of the object's own."""
     where: Where = Where.ANYWHERE
     """Where the mark counts."""
+    tags: Tags | None = None
+    """Tags around the parameters, where they do not stand in the object."""
 
     @property
     def is_whole(self) -> bool:
@@ -52,11 +65,11 @@ class Shape:
     @property
     def opening(self) -> str:
         """Return what stands before the tool's name."""
-        return f'{self.before}{{"{self.name}": '
+        return self.before + (self.tags.function[0] if self.tags else f'{{"{self.name}": ')
 
     def named(self, name: str) -> str:
         """Return the name, and what stands between it and the arguments."""
-        return f'{dump(name)}, "{self.arguments}": '
+        return f"{name}{self.tags.function[1]}" if self.tags else f'{dump(name)}, "{self.arguments}": '
 
     def begin(self, name: str) -> str:
         """Return what stands before the arguments."""
@@ -65,27 +78,4 @@ class Shape:
     @property
     def end(self) -> str:
         """Return what stands behind the arguments."""
-        return "}" + self.after
-
-
-@dataclass(frozen=True)
-class TaggedShape(Shape):
-    """Calls whose parameters stand in tags of their own, texts as they are and all else as JSON."""
-
-    function: tuple[str, str] = ("<function=", "</function>")
-    parameter: tuple[str, str, str] = ("<parameter=", ">\n", "\n</parameter>\n")
-    """What stands before a parameter's name, behind it, and behind the value."""
-
-    @property
-    def opening(self) -> str:
-        """Return what stands before the tool's name."""
-        return self.before + self.function[0]
-
-    def named(self, name: str) -> str:
-        """Return the name, and what stands between it and the parameters."""
-        return f"{name}>\n"
-
-    @property
-    def end(self) -> str:
-        """Return what stands behind the parameters."""
-        return self.function[1] + self.after
+        return (self.tags.function[2] if self.tags else "}") + self.after

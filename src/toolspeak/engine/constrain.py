@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from toolspeak.dialects import Dialect, Shape, TaggedShape, Where, load
+from toolspeak.dialects import Dialect, Shape, Where, load
 from toolspeak.engine.outcome import Kept
 from toolspeak.engine.plan import DECISION_DIALECT, Plan
 from toolspeak.engine.reading import Reading
@@ -133,7 +133,7 @@ class Constraining:
     def _has_tags(self) -> bool:
         """Tell whether calls can be told as structural tags: around JSON, inside of text."""
         shape = self._shape
-        is_json = shape is not None and not shape.is_whole and not isinstance(shape, TaggedShape)
+        is_json = shape is not None and not shape.is_whole and shape.tags is None
         return is_json and self._plan.form in _TAGS
 
     def _schema(self, calls: Calls) -> TextSchema:

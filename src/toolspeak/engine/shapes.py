@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from toolspeak.dialects import Shape, TaggedShape, Where
+from toolspeak.dialects import Shape, Where
 from toolspeak.ir.constraint import ConstraintForm, TextGrammar, TextSchema, TextTags
 from toolspeak.ir.json import Json, JsonObject
 from toolspeak.text.gbnf import Rules, first_text, free_text, literal
@@ -48,9 +48,9 @@ def grammar(shape: Shape, calls: Calls) -> TextGrammar:
 
 def _arguments(rules: Rules, shape: Shape, tools: ToolSet, name: str) -> str:
     values = SchemaGrammar(rules, tools.root_of(name))
-    if not isinstance(shape, TaggedShape):
+    if shape.tags is None:
         return values.arguments()
-    before, behind, end = shape.parameter
+    before, behind, end = shape.tags.parameter
     return values.parameters((before, behind), end)
 
 
