@@ -135,6 +135,10 @@ accuracy-quick:
 prompt-cache *args:
     .venv/bin/python -m bench.prompt_cache {{ args }}
 
+# llama.cpp's server takes our grammars and keeps to them: two real models of 0.1 and 0.5 GB
+constraint *args:
+    .venv/bin/python -m tests.live.constraint {{ args }}
+
 # every rule of docs/behaviour.md that must be proven has a test that names it
 requirements:
     .venv/bin/python -m tools.requirements

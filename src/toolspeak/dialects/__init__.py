@@ -16,7 +16,17 @@ from toolspeak.dialects._reader import Reader
 from toolspeak.dialects._shape import Shape
 from toolspeak.discovery import Shelf
 
-__all__ = ["Dialect", "NativeCalls", "ReadOptions", "Reader", "Shape", "Where", "Writer", "load", "names"]
+__all__ = [
+    "Dialect",
+    "NativeCalls",
+    "ReadOptions",
+    "Reader",
+    "Shape",
+    "Where",
+    "Writer",
+    "load",
+    "names",
+]
 
 _SHELF = Shelf(__name__, Dialect, "DIALECT", hidden=("keyed",))  # that one is made for one conversation, by its key
 

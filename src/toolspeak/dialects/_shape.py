@@ -1,4 +1,4 @@
-r"""How calls of JSON stand in an answer, as data: from it calls are written, and upstreams are told to write them so.
+r"""How calls stand in an answer, as data: from it calls are written, and upstreams are told to write them so.
 
 Shape("<tool_call>\n", "\n</tool_call>", mark="<tool_call>")
 
@@ -14,8 +14,19 @@ from toolspeak.text.strict import dump
 
 
 @dataclass(frozen=True)
+class Tags:
+    """Tags of their own for the function and for each parameter: texts as they are, all else as JSON.
+
+    Each has what stands before the name, what stands behind it, and what stands at the end.
+    """
+
+    function: tuple[str, str, str]
+    parameter: tuple[str, str, str]
+
+
+@dataclass(frozen=True)
 class Shape:
-    """Calls, each a JSON object with the tool's name and arguments."""
+    """Calls, each a JSON object with the tool's name and arguments, unless there are tags for them."""
 
     before: str = ""
     """What stands before each call."""
@@ -33,6 +44,8 @@ class Shape:
     """The beginning of a call that free text must not have: a beginning of `before`, or of the object's own."""
     where: Where = Where.ANYWHERE
     """Where the mark counts."""
+    tags: Tags | None = None
+    """Tags around the parameters, where they do not stand in the object."""
 
     @property
     def is_whole(self) -> bool:
@@ -52,11 +65,11 @@ class Shape:
     @property
     def opening(self) -> str:
         """Return what stands before the tool's name."""
-        return f'{self.before}{{"{self.name}": '
+        return self.before + (self.tags.function[0] if self.tags else f'{{"{self.name}": ')
 
     def named(self, name: str) -> str:
         """Return the name, and what stands between it and the arguments."""
-        return f'{dump(name)}, "{self.arguments}": '
+        return f"{name}{self.tags.function[1]}" if self.tags else f'{dump(name)}, "{self.arguments}": '
 
     def begin(self, name: str) -> str:
         """Return what stands before the arguments."""
@@ -65,4 +78,4 @@ class Shape:
     @property
     def end(self) -> str:
         """Return what stands behind the arguments."""
-        return "}" + self.after
+        return (self.tags.function[2] if self.tags else "}") + self.after

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 
 from toolspeak.dialects._dialect import Dialect, Writer
 from toolspeak.dialects._grammar import Grammar
+from toolspeak.dialects._shape import Shape, Tags
 from toolspeak.dialects._shared import RECOVERY, TOOL_CALL
 from toolspeak.dialects._teach import IN_TAGS, RAW_TEXTS, Contract
 from toolspeak.dialects._write import arguments_text, between, call_json, result_text
@@ -41,6 +42,7 @@ def _write_result(result: Result) -> str:
     return between("<tool_response>\n", result_text(result), "\n</tool_response>")
 
 
+_TAGS = Tags(("<function=", ">\n", "</function>"), ("<parameter=", ">\n", "\n</parameter>\n"))
 _WRITER = Writer(
     Contract(
         how="For each call, write a function and its parameters in `<tool_call>` tags:",
@@ -54,6 +56,7 @@ _WRITER = Writer(
     _write_calls,
     _write_result,
     stop=("<tool_response>",),
+    shape=Shape("<tool_call>\n", "\n</tool_call>", mark="<tool_call>", tags=_TAGS),
 )
 
 DIALECT = Dialect("qwen_xml", Grammar((TOOL_CALL,)) | RECOVERY, _WRITER)

@@ -10,7 +10,7 @@ all. A schema's calls are read as any bare JSON is. What comes back is checked a
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Final
 
 from toolspeak.dialects import Dialect, Shape, Where, load
@@ -72,7 +72,7 @@ class Constraining:
         if trouble.kind is not Kind.BAD_CALLS or unknown:
             return self._free()
         named = dict.fromkeys(complaint.name for complaint in complaints)
-        meant = [name for name in self._tools.names if name in named]
+        meant = tuple(name for name in self._tools.names if name in named)
         return self._forced(meant if len(meant) == len(named) else self._allowed(), len(complaints))
 
     def judged(self, asked: Constraint | None, reading: Reading) -> Kept:
@@ -101,18 +101,18 @@ class Constraining:
     def _off(self) -> bool:
         return self._refused or self._plan.constraint is Constrain.OFF
 
-    def _allowed(self) -> Sequence[str]:
+    def _allowed(self) -> tuple[str, ...]:
         named = self._choice.mode is ChoiceMode.NAMED
-        return [name for name in self._tools.names if not named or name == self._choice.name]
+        return tuple(name for name in self._tools.names if not named or name == self._choice.name)
 
-    def _forced(self, names: Sequence[str], most: int = MOST_CALLS) -> Constraint:
+    def _forced(self, names: tuple[str, ...], most: int = MOST_CALLS) -> Constraint:
         self._is_forced = True
         calls = Calls(self._tools, names, min(most, self._most), forced=True, thinks=self._plan.starts_in_reasoning)
         shape, form = self._shape, self._plan.form
         if form is ConstraintForm.LLAMACPP:
             return grammar(shape or _decision_shape(), calls)
-        if form in _TAGS and shape is not None and not shape.is_whole:
-            return tags(shape, calls, form)
+        if self._has_tags:
+            return tags(shape or _decision_shape(), calls, form)
         return self._schema(calls)
 
     def _free(self) -> Constraint | None:
@@ -127,7 +127,14 @@ class Constraining:
             return grammar(shape, calls)
         if shape.is_whole:
             return self._schema(calls)
-        return tags(shape, calls, form) if form in _TAGS else None
+        return tags(shape, calls, form) if self._has_tags else None
+
+    @property
+    def _has_tags(self) -> bool:
+        """Tell whether calls can be told as structural tags: around JSON, inside of text."""
+        shape = self._shape
+        is_json = shape is not None and not shape.is_whole and shape.tags is None
+        return is_json and self._plan.form in _TAGS
 
     def _schema(self, calls: Calls) -> TextSchema:
         """Hold the whole answer to a schema: the dialect's own where it is JSON, else that of a decision."""

@@ -1,7 +1,7 @@
 """The calls of a dialect's shape, as an upstream can be told to write them: a grammar, structural tags, or a schema."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from toolspeak.dialects import Shape, Where
@@ -14,6 +14,8 @@ from toolspeak.toolset.toolset import ToolSet
 
 MOST_CALLS: Final = 16
 """In one constrained answer: a small model that may go on does go on."""
+_MOST_KNOWN: Final = 64
+"""Agents send the same tools every turn, and the same tools are one tool set."""
 END_OF_THOUGHT: Final = "</think>"
 
 
@@ -22,7 +24,7 @@ class Calls:
     """Which calls an answer may have."""
 
     tools: ToolSet
-    names: Sequence[str]
+    names: tuple[str, ...]
     most: int
     forced: bool
     """At least one, and nothing before it."""
@@ -30,20 +32,26 @@ class Calls:
     """The answer begins inside of a thought."""
 
 
+@lru_cache(maxsize=_MOST_KNOWN)
 def grammar(shape: Shape, calls: Calls) -> TextGrammar:
     """Describe the whole answer."""
     rules = Rules()
     rules.define("root", "")
-    ways = [
-        f"{literal(shape.named(name))} {SchemaGrammar(rules, calls.tools.root_of(name)).arguments()}"
-        for name in calls.names
-    ]
+    ways = [f"{literal(shape.named(name))} {_arguments(rules, shape, calls.tools, name)}" for name in calls.names]
     rest = f"{rules.add(' | '.join(ways))} {literal(shape.end)}"
     one = rules.add(f"{literal(shape.opening)} {rest}")
     most = min(calls.most, MOST_CALLS)
     more = f" ({literal(shape.separator)} {one}){{0,{most - 1}}}" if most > 1 else ""
     rules.define("root", _answer(rules, shape, calls, f"{one}{more}", f"{rest}{more}"))
     return TextGrammar(rules.text)
+
+
+def _arguments(rules: Rules, shape: Shape, tools: ToolSet, name: str) -> str:
+    values = SchemaGrammar(rules, tools.root_of(name))
+    if shape.tags is None:
+        return values.arguments()
+    before, behind, end = shape.tags.parameter
+    return values.parameters((before, behind), end)
 
 
 def _answer(rules: Rules, shape: Shape, calls: Calls, whole: str, rest: str) -> str:

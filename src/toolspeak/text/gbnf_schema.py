@@ -13,7 +13,7 @@ from typing import Final
 
 from toolspeak.ir.json import Json, JsonObject
 from toolspeak.text._places import TYPES, Places, as_list, as_object, look_up, type_of
-from toolspeak.text.gbnf import Rules, literal
+from toolspeak.text.gbnf import NOTHING, Rules, free_text, literal
 from toolspeak.text.strict import dump
 
 COMMA: Final = '"," " "?'
@@ -55,21 +55,45 @@ class SchemaGrammar:
             return self._rules.add(self._map([{"additionalProperties": False, **schema}], 0))
         return self._at(schema if "type" in schema else self._made_of("allOf", [_OBJECT, schema]), 0)
 
+    def parameters(self, begin: tuple[str, str], end: str) -> str:
+        """Return the rule of a tool's parameters in marks of their own: texts as they are, all else as JSON."""
+        found, required = self._places.properties(self._root), self._places.required(self._root)
+        pairs = {
+            key: f"{literal(begin[0] + key + begin[1])} {self._plain(self._made_of('allOf', schemas), end)}"
+            for key, schemas in found.items()
+        }
+        first = [pair for key, pair in pairs.items() if key in required]
+        return self._in_order(first, [pair for key, pair in pairs.items() if key not in required], "")
+
+    def _plain(self, schema: JsonObject, end: str) -> str:
+        """Return the rule of a parameter up to its closing mark; a text has no other end."""
+        branches = list(_branches(self._places, self._places.parts(schema), _MOST_ALTERNATIONS))
+        types = [_types(branch) for branch in branches]
+        choices = _choices(branches[0], types[0]) if len(branches) == 1 else None
+        if choices is not None:
+            texts = [choice if isinstance(choice, str) else dump(choice) for choice in choices]
+            return f"{self._rules.add(' | '.join(map(literal, texts)))} {literal(end)}"
+        if any(each is None or "string" in each for each in types):
+            return free_text(self._rules, end, NOTHING, ends=False)
+        return f"{self._at(schema, 1)} {literal(end)}"
+
     def _at(self, schema: Json, depth: int) -> str:
         """Return the rule of what may stand at one place. One that needs itself gets its name before it is written."""
         if not isinstance(schema, dict) or depth > DEEPEST or self._rules.full:
             return self._rules.json("value")
         key = self._key(schema)
         if key in self._known:
-            name = self._known[key] or self._rules.reserve()
-            self._known[key] = name
-            return name
+            known = self._known[key] or self._rules.reserve()
+            self._known[key] = known
+            return known
         self._known[key] = None
         body = self._body(schema, depth)
-        name = self._known[key]
-        if name is not None:
-            self._rules.define(name, body)
-        self._known[key] = name = name or self._rules.add(body)
+        reserved = self._known[key]
+        if reserved is not None:
+            self._rules.define(reserved, body)
+            return reserved
+        name = self._rules.add(body)
+        self._known[key] = name
         return name
 
     def _key(self, schema: JsonObject) -> int:
@@ -89,7 +113,7 @@ class SchemaGrammar:
         types = _types(parts)
         choices = _choices(parts, types)
         if choices is not None:
-            yield from map(literal, choices)
+            yield from map(_constant, choices)
             return
         if types is None:
             yield self._rules.json("value")
@@ -133,14 +157,14 @@ class SchemaGrammar:
         schema: Json = schemas[0] if len(schemas) == 1 else self._made_of("allOf", schemas)
         return f'{literal(dump(key) + ":")} " "? {self._at(schema, depth + 1)}'
 
-    def _in_order(self, first: list[str], others: list[str]) -> str:
+    def _in_order(self, first: list[str], others: list[str], comma: str = COMMA) -> str:
         """Write what must be there, then what may: one rule for each that may, not one for each set of them."""
         rest, begin = "", ""
         for pair in reversed(others):
             begin = self._rules.add(f"{pair} {rest}| {begin}" if begin else pair)
-            rest = f"({COMMA} {begin})? "
+            rest = f"({comma} {begin})? "
         if first:
-            return f" {COMMA} ".join(first) + f" {rest}"
+            return f" {comma} ".join(first) + f" {rest}"
         return f"{begin}? " if begin else ""
 
     def _map(self, parts: Parts, depth: int) -> str:
@@ -215,14 +239,26 @@ def _hinted(parts: Parts) -> frozenset[str] | None:
     return None
 
 
-def _choices(parts: Parts, types: frozenset[str] | None) -> list[str] | None:
-    """Return the values that enum or const leaves, as JSON; None where neither says, or says too much."""
+def _choices(parts: Parts, types: frozenset[str] | None) -> list[Json] | None:
+    """Return the values that enum or const leaves; None where neither says, or says too much."""
     for part in parts:
         values = [part["const"]] if "const" in part else as_list(part.get("enum"))
-        fitting = [dump(value) for value in values if types is None or type_of(value) in types or _is_whole(value)]
-        if fitting and len(fitting) <= _MOST_CHOICES and sum(map(len, fitting)) <= _MOST_CHOICE_CHARACTERS:
+        fitting = [value for value in values if types is None or type_of(value) in types or _is_whole(value)]
+        if fitting and len(fitting) <= _MOST_CHOICES and len(dump(fitting)) <= _MOST_CHOICE_CHARACTERS:
             return fitting
     return None
+
+
+def _constant(value: Json) -> str:
+    """Write a value as it stands, with blanks where JSON may have them."""
+    match value:
+        case dict():
+            pairs = (f'{literal(dump(key) + ":")} " "? {_constant(inner)}' for key, inner in value.items())
+            return f'"{{" {f" {COMMA} ".join(pairs)} "}}"'
+        case list():
+            return f'"[" {f" {COMMA} ".join(map(_constant, value))} "]"'
+        case _:
+            return literal(dump(value))
 
 
 def _is_whole(value: Json) -> bool:

@@ -39,7 +39,9 @@ _GRAMMARS: Final = _Subset(_WORDS | _COUNTS | _LENGTHS | _RANGES | {"prefixItems
 _SUBSETS: Final[Mapping[ConstraintForm, _Subset]] = {
     ConstraintForm.STRICT: _Subset(_WORDS | _COUNTS | _RANGES, closed=True, all_required=True),
     ConstraintForm.ANTHROPIC: _Subset(_WORDS, closed=True),
-    ConstraintForm.GEMINI: _Subset(_WORDS | _COUNTS | {"minimum", "maximum", "prefixItems", "additionalProperties"}),
+    ConstraintForm.GEMINI: _Subset(
+        (_WORDS | _COUNTS | {"minimum", "maximum", "prefixItems", "additionalProperties"}) - {"const"}
+    ),
 }
 
 
@@ -61,6 +63,8 @@ class _Preparing:
             return {}
         merged = _merged(self._places.parts(schema))
         kept: JsonObject = {}
+        if "const" in merged and "const" not in self._subset.keywords:
+            kept["enum"] = [merged["const"]]
         for key, value in merged.items():
             if key in self._subset.keywords and (copied := self._keyword(key, value, depth)) is not None:
                 kept[key] = copied
