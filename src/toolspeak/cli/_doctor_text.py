@@ -111,7 +111,7 @@ def as_object(found: "Diagnosis") -> JsonObject:
         "upstream_tools": None if form.tools is None else str(form.tools),
         "saved": None if found.kept is None else str(found.kept),
         "not_saved": found.why_not or None,
-        "findings": [{"about": one.about, "says": one.says, "source": one.source} for one in found.findings],
+        "findings": [{"about": one.about, "says": one.says, "source": one.source} for one in found.looked.findings],
         "forms": [_form_object(tally) for tally in report.tallies],
         "seconds": round(report.seconds, 1),
     }

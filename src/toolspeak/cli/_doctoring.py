@@ -15,7 +15,7 @@ from toolspeak.config.assemble import assemble
 from toolspeak.config.shape import Config
 from toolspeak.doctor.examine import examine
 from toolspeak.doctor.forms import Form, candidates, named
-from toolspeak.doctor.look import Finding, look
+from toolspeak.doctor.look import Looked, look
 from toolspeak.doctor.suite import PARTS
 from toolspeak.doctor.verdict import Report
 from toolspeak.engine.plan import Mode
@@ -40,7 +40,7 @@ class Wishes:
 class Diagnosis:
     """What was found, where it is kept, or why it is not."""
 
-    findings: tuple[Finding, ...]
+    looked: Looked
     report: Report
     kept: Path | None = None
     why_not: str = ""
@@ -62,19 +62,19 @@ async def diagnose(config: Config, wishes: Wishes, paint: Paint, *, quiet: bool 
 
 
 async def _diagnosed(route: Route, wishes: Wishes, trying: Trying) -> Diagnosis:
-    findings = look(route)
-    forms, parts = _forms(route, wishes), PARTS[:1] if wishes.quick else PARTS
-    for line in first_lines(route, findings, forms, parts, trying.paint) if trying.sees else ():
+    looked = await look(route)
+    forms, parts = _forms(looked, wishes), PARTS[:1] if wishes.quick else PARTS
+    for line in first_lines(route, looked.findings, forms, parts, trying.paint) if trying.sees else ():
         click.echo(line, err=True)
     try:
         report = await examine(route, forms, parts, trying.tell)
     finally:
         trying.end()
-    return _kept(route, Diagnosis(tuple(findings), report), wishes)
+    return _kept(route, Diagnosis(looked, report), wishes)
 
 
-def _forms(route: Route, wishes: Wishes) -> tuple[Form, ...]:
-    fitting = candidates(route.facts, quick=wishes.quick)
+def _forms(looked: Looked, wishes: Wishes) -> tuple[Form, ...]:
+    fitting = candidates(looked.facts, quick=wishes.quick)
     return named(wishes.forms, fitting) if wishes.forms else fitting
 
 
@@ -87,7 +87,7 @@ def _kept(route: Route, found: Diagnosis, wishes: Wishes) -> Diagnosis:
     if not route.profiles.on:
         return replace(found, why_not="your configuration switches profiles off, or describes this model itself")
     today = datetime.fromtimestamp(CLOCK.seconds(), UTC).date().isoformat()
-    profile = found.report.profile(today, version("toolspeak"))
+    profile = found.report.profile(today, version("toolspeak"), found.looked.fingerprint)
     try:
         return replace(found, kept=route.profiles.keep(profile), stronger=_stronger(route, found.report))
     except OSError as error:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from toolspeak.facts.model import Support
+from toolspeak.facts.model import ModelFacts, Support
 from toolspeak.runtime.directory import Route
 
 _SUPPORT = {
@@ -23,9 +23,18 @@ class Finding:
     source: str = ""
 
 
-def look(route: Route) -> list[Finding]:
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """All that is known; the facts choose the forms that are tried, the fingerprint is kept with the profile."""
+
+    findings: tuple[Finding, ...]
+    facts: ModelFacts
+    fingerprint: str = ""
+
+
+async def look(route: Route) -> Looked:
     """Return what the directory knows of a model."""
-    return list(_findings(route))
+    return Looked(tuple(_findings(route)), route.facts)
 
 
 def _findings(route: Route) -> Iterator[Finding]:
