@@ -16,10 +16,12 @@ from bench.accuracy.kept import Line
 from bench.accuracy.run import measured, options_of, served
 from bench.report import close
 
-TASKS, MAX_TOKENS = 3, 128
+TASKS, MAX_TOKENS = 3, 96
 MINUTES, LEAST_MINUTES = 5.0, 2.5
 """With the model's way here; a slow net leaves less for the tasks, but never too little."""
-BARE, OURS = "native", ("default", "fenced")
+BARE, OURS = "native", ("default", "hermes")
+LEAST_TASKS = 2
+"""That even a machine with much else to do must come to; a free one does them all."""
 
 
 def asked(folder: Path) -> list[Line]:
@@ -45,7 +47,7 @@ def faults(lines: Sequence[Line]) -> list[str]:
     right = {form: sum(line.right for line in lines if line.form == form) for form in (BARE, *OURS)}
     calls = sum(line.called for line in lines if line.form in OURS)
     checks = {
-        f"only {len(lines)} answers in {MINUTES} minutes": len(lines) >= len((BARE, *OURS)) * len(SETS),
+        f"only {len(lines)} answers in {MINUTES} minutes": len(lines) >= len((BARE, *OURS)) * LEAST_TASKS,
         f"fewer right than the bare server: {right}": max(right[form] for form in OURS) >= right[BARE],
         "no call was delivered": calls > 0,
         **{
