@@ -7,7 +7,7 @@ import pytest
 from bench.accuracy.kept import Conditions, Line
 from bench.accuracy.quick import BARE, OURS, faults
 
-RIGHT = Line("m", "", "1", "multiple", "t1", Conditions(1, 96, "b"), True, True, True, 1, 1, 1, 1.0, [])  # noqa: FBT003 # a line
+RIGHT = Line("m", "", "1", "multiple", "t1", Conditions(1, 96, "b"), True, True, True, 1, 1, 1, 1.0, [])  # a line
 
 
 def run(*changed: Line) -> list[Line]:
