@@ -6,6 +6,7 @@ fit its schema. Nothing is kept from run to run but the model and the tasks.
 
 import asyncio
 import tempfile
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,20 +16,26 @@ from bench.accuracy.kept import Line
 from bench.accuracy.run import measured, options_of, served
 from bench.report import close
 
-TASKS, MINUTES, MAX_TOKENS = 3, 4.5, 128
-BARE, OURS = "native", ("default", "fenced")
+TASKS, MAX_TOKENS = 3, 96
+MINUTES, LEAST_MINUTES = 5.0, 2.5
+"""With the model's way here; a slow net leaves less for the tasks, but never too little."""
+BARE, OURS = "native", ("default", "hermes")
+LEAST_TASKS = 2
+"""That even a machine with much else to do must come to; a free one does them all."""
 
 
 def asked(folder: Path) -> list[Line]:
     """Ask, and return the tasks that every form has done."""
+    began = time.monotonic()
     options = options_of(
         [
-            *("--tasks", str(TASKS), "--minutes", str(MINUTES), "--max-tokens", str(MAX_TOKENS)),
+            *("--tasks", str(TASKS), "--max-tokens", str(MAX_TOKENS)),
             *("--set", *SETS, "--form", BARE, *OURS),
             *("--out", str(folder / "lines.jsonl"), "--answers", str(folder)),
         ]
     )
     with served(options) as url:
+        options.minutes = max(LEAST_MINUTES, MINUTES - (time.monotonic() - began) / 60)
         asyncio.run(measured(options, url))
     lines = list(kept.read(options.out))
     done = [{line.task for line in lines if line.form == form} for form in (BARE, *OURS)]
@@ -40,7 +47,7 @@ def faults(lines: Sequence[Line]) -> list[str]:
     right = {form: sum(line.right for line in lines if line.form == form) for form in (BARE, *OURS)}
     calls = sum(line.called for line in lines if line.form in OURS)
     checks = {
-        f"only {len(lines)} answers in {MINUTES} minutes": len(lines) >= len((BARE, *OURS)) * len(SETS),
+        f"only {len(lines)} answers in {MINUTES} minutes": len(lines) >= len((BARE, *OURS)) * LEAST_TASKS,
         f"fewer right than the bare server: {right}": max(right[form] for form in OURS) >= right[BARE],
         "no call was delivered": calls > 0,
         **{

@@ -7,15 +7,17 @@ import argparse
 import json
 import subprocess
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from bench.accuracy import data, kept
 from bench.accuracy.intervals import Estimate
-from bench.accuracy.kept import Conditions
+from bench.accuracy.kept import Conditions, Line
 from bench.accuracy.plot import plot
+from bench.accuracy.score import Delivered, score
 from bench.accuracy.table import MULTI_TURN, Lift, Lines, Row, lifts, margins, newest, rows
 from bench.report import close
 from tests.live.models import MODELS
@@ -141,6 +143,19 @@ def write(measured: Sequence[Measured], folder: Path) -> None:
         (folder / f"accuracy-{one.model}.svg").write_text(plot(f"Tool-calling accuracy of {one.model}", NOTE, one.rows))
 
 
+def rescored(line: Line) -> Line:
+    """Judge the calls by the rules as they are now; a conversation cannot be judged again."""
+    if line.set == MULTI_TURN:
+        return line
+    judged = score(_tasks(line.set)[line.task], [Delivered(*call) for call in line.calls])
+    return replace(line, right=judged.right and not line.failure, valid=judged.valid)
+
+
+@cache
+def _tasks(name: str) -> dict[str, data.Task]:
+    return {task.id: task for task in data.load(name)}
+
+
 def main() -> None:
     """Report on all models that have lines."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -148,7 +163,7 @@ def main() -> None:
     parser.add_argument("--to", type=Path, default=RESULTS, help="the folder for the files")
     parser.add_argument("--model", nargs="+", default=list(MODELS), choices=MODELS)
     options = parser.parse_args()
-    lines = list(kept.read(options.lines))
+    lines = [rescored(line) for line in kept.read(options.lines)]
     measured = [Measured(model, found) for model in options.model if (found := newest(lines, model))]
     write(measured, options.to)
     best = {one.model: _best(one.rows) for one in measured}

@@ -1,0 +1,145 @@
+"""A run goes task by task through all forms, may stop anywhere, and goes on where it stopped."""
+
+import asyncio
+import json
+from collections.abc import Generator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+from typing_extensions import override
+
+from bench.accuracy import data, kept
+from bench.accuracy.data import Task, task_of
+from bench.accuracy.forms import forms
+from bench.accuracy.report import rescored
+from bench.accuracy.run import ServerLost, jobs, measured, options_of
+
+FUNCTION: Any = {
+    "name": "get.weather",
+    "description": "",
+    "parameters": {"type": "dict", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+}
+TEXT = '```json\n{"name": "get_weather", "arguments": {"city": "Oslo"}}\n```'
+
+
+def task(name: str, number: int) -> Task:
+    question = [[{"role": "user", "content": f"Weather in Oslo, {name} {number}?"}]]
+    answers: list[Any] = [] if name == "irrelevance" else [{"get.weather": {"city": ["Oslo"]}}]
+    return task_of(name, {"id": f"{name}_{number}", "question": question, "function": [FUNCTION]}, answers)
+
+
+class Handler(BaseHTTPRequestHandler):
+    """A llama.cpp server whose model writes its calls as text."""
+
+    def do_GET(self) -> None:
+        self._tell({"build_info": "b1"})
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["content-length"]))
+        message = {"role": "assistant", "content": TEXT}
+        usage = {"prompt_tokens": 10, "completion_tokens": 2, "total_tokens": 12}
+        self._tell({"choices": [{"index": 0, "message": message, "finish_reason": "stop"}], "usage": usage})
+
+    def _tell(self, value: object) -> None:
+        body = json.dumps(value).encode()
+        self.send_response(200)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    @override
+    def log_message(self, format: str, *args: object) -> None:
+        """Say nothing."""
+
+
+@contextmanager
+def server() -> Generator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as serving:
+        thread = Thread(target=serving.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{serving.server_port}"
+        finally:
+            serving.shutdown()
+            thread.join()
+
+
+@pytest.fixture(autouse=True)
+def tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    def sample(name: str, count: int, _seed: int) -> list[Task]:
+        return [task(name, number) for number in range(min(count, 3))]
+
+    def load(name: str) -> list[Task]:
+        return sample(name, 3, 0)
+
+    monkeypatch.setattr(data, "sample", sample)
+    monkeypatch.setattr(data, "load", load)
+
+
+def ran(folder: Path, url: str, *more: str) -> tuple[int, int]:
+    options = options_of(
+        [
+            *("--url", url, "--set", "multiple", "irrelevance", "--form", "native", "native+rescue"),
+            *("--out", str(folder / "lines.jsonl"), "--answers", str(folder), *more),
+        ]
+    )
+    return asyncio.run(measured(options, url))
+
+
+def test_every_form_has_a_task_before_the_next_task_begins() -> None:
+    order = [
+        (job.task.id, job.form.name) for job in jobs(forms(["native", "hermes"]), ["multiple", "irrelevance"], 2, 1)
+    ]
+    assert order[:5] == [
+        ("multiple_0", "native"),
+        ("multiple_0", "hermes"),
+        ("irrelevance_0", "native"),
+        ("irrelevance_0", "hermes"),
+        ("multiple_1", "native"),
+    ]
+    assert len(order) == 8
+
+
+def test_a_run_keeps_lines_and_the_next_goes_on(tmp_path: Path) -> None:
+    with server() as url:
+        assert ran(tmp_path, url, "--tasks", "1", "--lanes", "2") == (4, 4)
+        assert ran(tmp_path, url, "--tasks", "3") == (8, 8)
+        assert ran(tmp_path, url, "--tasks", "3") == (0, 0)
+    lines = {(line.form, line.task): line for line in kept.read(tmp_path / "lines.jsonl")}
+    assert len(lines) == 12
+    assert not lines["native", "multiple_2"].right
+    assert lines["native", "irrelevance_2"].right
+    assert lines["native+rescue", "multiple_2"].right
+    assert not lines["native+rescue", "irrelevance_2"].right
+    assert (lines["native", "multiple_0"].requests, lines["native", "multiple_0"].input_tokens) == (1, 10)
+
+
+def test_a_run_that_has_no_time_does_nothing(tmp_path: Path) -> None:
+    with server() as url:
+        assert ran(tmp_path, url, "--tasks", "1", "--minutes", "0.0000001") == (0, 4)
+
+
+def test_a_server_that_is_gone_leaves_no_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def build_of(_url: str) -> str:
+        return "b1"
+
+    monkeypatch.setattr("bench.accuracy.run.build_of", build_of)
+    monkeypatch.setattr("toolspeak.runtime.upstream._FIRST_PAUSE", 0.0)
+    with server() as url:
+        pass
+    with pytest.raises(ExceptionGroup) as raised:
+        ran(tmp_path, url, "--tasks", "1")
+    assert raised.group_contains(ServerLost)
+    assert not (tmp_path / "lines.jsonl").exists()
+
+
+def test_a_report_judges_old_lines_by_the_rules_of_today(tmp_path: Path) -> None:
+    with server() as url:
+        ran(tmp_path, url, "--tasks", "1")
+    for line in kept.read(tmp_path / "lines.jsonl"):
+        assert rescored(line) == line
