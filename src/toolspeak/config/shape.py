@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from toolspeak.engine.plan import NOTHING_SAID, Settings
+from toolspeak.facts.capability import NO_OVERRIDES, Overrides
 from toolspeak.facts.model import UNKNOWN_MODEL, ModelFacts
 from toolspeak.runtime.transport import WAITS, Waits
 from toolspeak.upstreams import Auth
@@ -52,6 +53,7 @@ class Upstream:
     """Further tries when it fails before its first byte."""
     facts: ModelFacts = UNKNOWN_MODEL
     settings: Settings = NOTHING_SAID
+    preset: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +65,8 @@ class Model:
     model: str = ""
     """Its name there; empty if it is the same."""
     settings: Settings = NOTHING_SAID
-    facts: ModelFacts | None = None
-    """Instead of the upstream's."""
+    facts: ModelFacts = UNKNOWN_MODEL
+    """Heard before the upstream's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,5 +93,6 @@ class Config:
     """The model for names that nobody knows: an alias, or `upstream:model`."""
     keys: tuple[Key, ...] = ()
     settings: Settings = NOTHING_SAID
+    capabilities: Overrides = NO_OVERRIDES
     warnings: tuple[str, ...] = ()
     """Doubts about the file itself; `doubts` has those about the rest."""

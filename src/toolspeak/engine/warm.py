@@ -1,8 +1,9 @@
 """What is built when it is first used, built before: the first request must not pay for it."""
 
 from toolspeak.dialects import load
-from toolspeak.engine.plan import ANY_DIALECT, DEFAULT_DIALECT
+from toolspeak.engine.plan import ANY_DIALECT
 from toolspeak.engine.refusal import RefusalWatch
+from toolspeak.facts.model import DEFAULT_DIALECT
 from toolspeak.ir.tool import Tool
 
 _TOOL = Tool("probe", parameters={"type": "object"})
