@@ -15,6 +15,7 @@ from toolspeak.facts.model import DEFAULT_DIALECT
 
 PAGE = Path(__file__).parent.parent / "docs" / "facts.md"
 TABLE = re.compile(r"(<!-- (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+TAG = re.compile(r"(<\w+>|\[\w+\]|>>>\w+)")
 
 
 def table(*rows: Iterable[str]) -> str:
@@ -31,10 +32,13 @@ def providers() -> str:
 
 def families() -> str:
     """Write the families."""
-    rows = [
-        (each.name, f"`{each.examples[0]}`", _says(each), f"{each.why[0].upper()}{each.why[1:]}.") for each in FAMILIES
-    ]
+    rows = [(each.name, f"`{each.examples[0]}`", _says(each), _sentence(each.why)) for each in FAMILIES]
     return table(("family", "such as", "what it says", "why"), *rows)
+
+
+def _sentence(why: str) -> str:
+    """Write a reason as a sentence, its markup as code."""
+    return TAG.sub(r"`\1`", f"{why[0].upper()}{why[1:]}.")
 
 
 def _says(family: Family) -> str:
