@@ -1,7 +1,5 @@
 """A configuration becomes the directory of models that it describes."""
 
-from dataclasses import replace
-
 from toolspeak import wires
 from toolspeak.config.addresses import plain_url
 from toolspeak.config.shape import Config, Model, Upstream
@@ -22,17 +20,19 @@ def assemble(config: Config, transport: Transport) -> Directory:
 def _place(upstream: Upstream, config: Config, transport: Transport) -> Place:
     address = Address(upstream.url, _headers(upstream), upstream.facts.quirks, upstream.waits, upstream.retries)
     http = HttpUpstream(transport, wires.load(upstream.wire), address)
-    settings = upstream.settings.over(config.settings)
-    profiles = NO_PROFILES if upstream.described else Profiles(config.profiles, plain_url(upstream.url))
-    return Place(upstream.name, http, upstream.facts, settings, profiles=profiles)
+    return Place(
+        upstream.name,
+        http,
+        upstream.facts,
+        upstream.settings.over(config.settings),
+        profiles=NO_PROFILES if upstream.described else Profiles(config.profiles, plain_url(upstream.url)),
+        providers=(upstream.preset, upstream.url),
+        overrides=config.capabilities,
+    )
 
 
 def _route(model: Model, place: Place) -> Route:
-    facts = replace(model.facts, quirks=place.facts.quirks) if model.facts else place.facts
-    settings = model.settings.over(place.settings)
-    name = model.model or model.name
-    profiles = NO_PROFILES if model.facts else place.profiles  # who describes a model is heard before who measures it
-    return Route(place.name, place.upstream, name, facts, settings, model.name, place.learned, profiles)
+    return place.route(model.model or model.name, model.facts, model.settings, model.name)
 
 
 def _headers(upstream: Upstream) -> Headers:

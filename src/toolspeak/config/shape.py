@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from toolspeak.engine.plan import NOTHING_SAID, Settings
+from toolspeak.facts.capability import NO_OVERRIDES, Overrides
 from toolspeak.facts.model import UNKNOWN_MODEL, ModelFacts
 from toolspeak.runtime.transport import WAITS, Waits
 from toolspeak.upstreams import Auth
@@ -55,6 +56,7 @@ class Upstream:
     settings: Settings = NOTHING_SAID
     described: bool = False
     """The user says himself what it can do: no profile is heard beside that."""
+    preset: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +68,8 @@ class Model:
     model: str = ""
     """Its name there; empty if it is the same."""
     settings: Settings = NOTHING_SAID
-    facts: ModelFacts | None = None
-    """Instead of the upstream's."""
+    facts: ModelFacts = UNKNOWN_MODEL
+    """Heard before the upstream's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,5 +98,6 @@ class Config:
     settings: Settings = NOTHING_SAID
     profiles: Path | None = None
     """The folder with what `doctor` has measured; none if that does not count."""
+    capabilities: Overrides = NO_OVERRIDES
     warnings: tuple[str, ...] = ()
     """Doubts about the file itself; `doubts` has those about the rest."""

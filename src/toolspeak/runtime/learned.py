@@ -4,11 +4,10 @@ A verdict is forgotten after a while, since servers are restarted with other set
 one learns it for the price of one refused request.
 """
 
-from dataclasses import replace
 from typing import Final
 
 from toolspeak.engine.outcome import Outcome
-from toolspeak.facts.model import ModelFacts, Support
+from toolspeak.facts.model import ModelFacts, Source, Support
 from toolspeak.ir.failure import FailureKind
 from toolspeak.runtime.clock import CLOCK, Clock
 
@@ -26,9 +25,11 @@ class Learned:
         self._refused: Final[dict[str, float]] = {}
 
     def facts(self, model: str, facts: ModelFacts) -> ModelFacts:
-        """Return the facts, with what was learned where they know nothing."""
-        until = self._refused.get(model) if facts.tools is Support.UNKNOWN else None
-        return replace(facts, tools=Support.NONE) if until is not None and self._clock.monotonic() < until else facts
+        """Return the facts, with what was learned, unless the user knows better."""
+        until = self._refused.get(model)
+        if until is None or self._clock.monotonic() >= until:
+            return facts
+        return facts.with_tools(Support.NONE, Source.MEASURED)
 
     def note(self, model: str, outcome: Outcome) -> None:
         """Take a turn into account."""

@@ -264,7 +264,7 @@ def test_auto_without_native_tools_is_emulated_in_the_family_s_dialect_mode5() -
 
 @pytest.mark.parametrize("dialect", writing())
 def test_a_call_leaked_as_text_becomes_a_call_mode8(dialect: str) -> None:
-    ran = run(NATIVE, written(OSLO, dialect=dialect), facts=ModelFacts(Support.LEAKS, dialect))
+    ran = run(NATIVE, written(OSLO, dialect=dialect), facts=ModelFacts(Support.LEAKS, leaks_as=dialect))
     assert ran.calls == [("get_weather", {"city": "Oslo"})]
     assert (ran.turn.stop, ran.outcome.requests) == (StopReason.CALLS, 1)
 
