@@ -21,6 +21,7 @@ from toolspeak.config.sections import (
     read_key,
     read_limits,
     read_quirks,
+    read_redis,
     read_secret,
     read_server,
     read_settings,
@@ -116,6 +117,7 @@ def _config(root: Table, environ: Mapping[str, str]) -> Config:
         default=root.text("default") or "",
         keys=_keys(root, environ),
         settings=read_settings(root.table("tools")),
+        redis=read_redis(root.table("redis")),
     )
     if config.default and not resolves(config, config.default):
         root.bad("default", unresolved(config, config.default))

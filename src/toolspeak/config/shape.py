@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from toolspeak.engine.plan import NOTHING_SAID, Settings
+from toolspeak.engine.verdict import Depth
 from toolspeak.facts.model import UNKNOWN_MODEL, ModelFacts
 from toolspeak.runtime.transport import WAITS, Waits
 from toolspeak.upstreams import Auth
@@ -23,6 +24,8 @@ class Server:
     """Seconds of silence in a stream after which the client is told that we are still here."""
     shutdown: float = 60.0
     """Seconds that open streams get to finish."""
+    probe: Depth | None = None
+    """How far models are probed in the background; None: full near by, a look elsewhere, where it costs money."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,5 +94,7 @@ class Config:
     """The model for names that nobody knows: an alias, or `upstream:model`."""
     keys: tuple[Key, ...] = ()
     settings: Settings = NOTHING_SAID
+    redis: str = field(default="", repr=False)
+    """The URL of the Redis that a fleet shares; empty: each process for itself. It may hold a password."""
     warnings: tuple[str, ...] = ()
     """Doubts about the file itself; `doubts` has those about the rest."""

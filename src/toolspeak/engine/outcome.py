@@ -25,6 +25,12 @@ class Outcome:
     """What the upstream would not do, so that another way was found."""
     complaints: tuple[Complaint, ...] = ()
     """Why attempted calls were not delivered, over all attempts."""
+    native: int = 0
+    """Calls that the upstream itself gave as calls."""
+    rescued: int = 0
+    """Calls that it leaked as text, or in an error, though it was sent the tools."""
+    empty: int = 0
+    """Answers in which there was nothing at all, though it was sent the tools."""
 
     @property
     def turn(self) -> Turn:

@@ -19,6 +19,7 @@ from toolspeak.engine.plan import Plan, Release, Strategy, Way, has_calls
 from toolspeak.engine.prompt import Prompt, without_tools
 from toolspeak.engine.reading import Reading, trouble_with
 from toolspeak.engine.readings import Readings
+from toolspeak.engine.tally import Tally
 from toolspeak.engine.trouble import (
     TOO_LONG,
     Kind,
@@ -78,6 +79,7 @@ class _Turn:
         self._emulated = False
         self._refused: FailureKind | None = None
         self._first_stop = StopReason.END
+        self._tally = Tally()
         self._shown = self._called = False
         """Text has left; a call has left."""
 
@@ -85,7 +87,8 @@ class _Turn:
         """Say what it came to."""
         warnings = (EMULATED,) if self._emulated else ()
         emitted, complaints = tuple(self._emitted), tuple(self._complaints)
-        return Outcome(emitted, self._plan, self._requests, warnings, self._refused, complaints)
+        came = (self._tally.native, self._tally.rescued, self._tally.empty)
+        return Outcome(emitted, self._plan, self._requests, warnings, self._refused, complaints, *came)
 
     def run(self) -> Step:
         """Do what the plan says."""
@@ -146,6 +149,7 @@ class _Turn:
                 yield from self._native_failed(sent, reading, gate)
                 return
             trouble = trouble_with(reading, self._request.choice, refused=gate.refused)
+            self._tally.count(reading, trouble)
             again = trouble is not None and self._may_ask_again(trouble)
             if self._plan.way is Way.FALLBACK and not reading.calls and not (again and reading.attempted):
                 self._first_stop = StopReason.END if reading.stop in (None, StopReason.CALLS) else reading.stop
@@ -184,7 +188,9 @@ class _Turn:
         if reading.failure is not None:
             yield from self._fail(reading.failure)
         else:
-            yield from self._finish(reading, gate, trouble_with(reading, self._request.choice, refused=False))
+            trouble = trouble_with(reading, self._request.choice, refused=False)
+            self._tally.count(reading, trouble)
+            yield from self._finish(reading, gate, trouble)
 
     def _salvage(self, failure: Failure) -> Step:
         """Read the model's own text out of the error; without a call in it, emulate."""
@@ -193,6 +199,7 @@ class _Turn:
         if not reading.calls:
             yield from self._emulate(())
             return
+        self._tally.count(reading, None)
         gate = Gate(Release.BUFFERED, watches=False)
         gate.take(seen)
         yield from self._finish(reading, gate, None)

@@ -12,6 +12,7 @@ from toolspeak import config
 from toolspeak.config.file import parse
 from toolspeak.config.shape import Config, Key, Limits, Model, Server, Upstream
 from toolspeak.engine.plan import Mode, Release, Settings, Strategy
+from toolspeak.engine.verdict import Depth
 from toolspeak.errors import BadConfig
 from toolspeak.facts.model import ModelFacts, Support
 from toolspeak.ir.quirks import IdForm, Quirks
@@ -41,7 +42,7 @@ def problems(text: str, **environ: str) -> list[str]:
 def test_the_example_of_the_page_says_all_of_it() -> None:
     box, groq = (upstream.name for upstream in reversed(parse(EXAMPLE, "t.toml", ENVIRON).upstreams))
     assert parse(EXAMPLE, "t.toml", ENVIRON) == Config(
-        server=Server(hosts=("tools.example.com",), origins=("https://chat.example.com",)),
+        server=Server(hosts=("tools.example.com",), origins=("https://chat.example.com",), probe=Depth.FULL),
         limits=Limits(),
         settings=Settings(Mode.AUTO, False, Strategy.INLINE, "fenced", Release.CHECKED, 2, True, True, False, False),
         upstreams=(
@@ -71,6 +72,7 @@ def test_the_example_of_the_page_says_all_of_it() -> None:
             ),
         ),
         default="fast",
+        redis="redis://127.0.0.1:6379/0",
         keys=(
             Key("anna", sha256(b"anna-secret").digest(), ("fast", "box:*"), 60, 4),
             Key("build", sha256(b"test").digest()),
@@ -185,7 +187,9 @@ def test_a_default_may_say_its_upstream() -> None:
 # ---------------------------------------------------------------- what is wrong
 
 WRONG = [
-    ("port = 1", "1: port: is no field here; there are default, keys, limits, models, server, tools, upstreams"),
+    ("port = 1", "1: port: is no field here; there are default, keys, limits, models, redis, server, tools, upstreams"),
+    ('server.probe = "deep"', "1: server.probe: 'deep' is not one of off, look, tokens, full"),
+    ('redis.url = "http://:secret@r"', "1: redis.url: is not a URL such as redis://127.0.0.1:6379/0 (it is not shown)"),
     ("[servr]", "1: servr: is no field here; did you mean 'server'?"),
     ("server = 3", "1: server: 3 is not a table"),
     ("[server]\nport = 70000", "2: server.port: 70000 is not an integer from 0 to 65535"),
