@@ -22,7 +22,7 @@ def build(config: Config, clock: Clock = CLOCK) -> Asgi:
         Keyring(config.keys),
         Doors(config),
         Admission(config.limits, clock),
-        Prober(depths(config), verdicts(config, clock)),
+        Prober(depths(config), verdicts(config, clock), clock),
         clock,
     )
     return Asgi(gateway, config.limits)

@@ -44,7 +44,8 @@ class Turns:
         permit(key, route)
         visit = Visit(exchange, wire, marks, request, route, route.plan(request, asked_settings(exchange)))
         marks.plan(visit.plan)
-        outcome = await (self._stream(visit) if request.stream else self._whole(visit))
+        with self._prober.serving(route):
+            outcome = await (self._stream(visit) if request.stream else self._whole(visit))
         log_turn(visit, outcome, self._clock.monotonic() - started)
         self._prober.consider(route, request)
 

@@ -23,7 +23,7 @@ NEGATIVE: Final = 3_600.0
 """That a measured "no tools" counts: it is the one that takes something away from people."""
 SEEN: Final = 3_600.0
 """That a server is taken for the one that it was."""
-LONGEST_PROBE: Final = 240.0
+LONGEST_PROBE: Final = 360.0
 """Seconds after which who claimed a probe is taken for dead."""
 MOST: Final = 4096
 _Kept = TypeVar("_Kept")

@@ -1,6 +1,8 @@
 """Probes in the background: never on the path of a user's request, and once for all processes (CAP-4).
 
-    prober.consider(route, request)     after a turn: is there something to find out about its model?
+    with prober.serving(route):         a turn of somebody: the questions of a probe wait for a quiet moment
+        ...
+    prober.consider(route, request)     after it: is there something to find out about its model?
     await prober.close()
 
 A request goes its way with what is known. If that is nothing, or old, the next ones know more.
@@ -8,7 +10,10 @@ A request goes its way with what is known. If that is nothing, or old, the next 
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Awaitable, Callable, Generator, Mapping
+from contextlib import contextmanager
+from math import inf
 from typing import Final
 
 from toolspeak.engine.effects import Ask, Look, ProbeAnswer, ProbeProgram
@@ -21,27 +26,41 @@ from toolspeak.ir.event import Event
 from toolspeak.ir.failure import Failure, FailureKind
 from toolspeak.ir.request import Request
 from toolspeak.runtime.cache import Subject, Verdicts
+from toolspeak.runtime.clock import CLOCK, Clock
 from toolspeak.runtime.directory import Route
 from toolspeak.runtime.transport import Broken
 from toolspeak.runtime.upstream import HttpUpstream
 
 _LOG: Final = logging.getLogger(__name__)
-LIMIT: Final = 200.0
+LIMIT: Final = 300.0
 """Seconds for a whole probe."""
 _WAIT = 5.0
 """Seconds until it is looked again what another process has found."""
+QUIET, PATIENCE = 1.0, 10.0
+"""Seconds: that a server has rest from people before it is asked, and that a question waits for that at most."""
+_STEP = 0.1
 _MOST = 4
 """Probes at one time: they take their servers' time from people."""
 _LATE = Failure(FailureKind.TIMEOUT, f"the probe took more than {LIMIT:g} s", 504)
 
 
-async def drive_probe(program: ProbeProgram, upstream: HttpUpstream) -> Verdict:
-    """Do what a probe asks."""
+async def _at_once() -> None:
+    """Wait for nobody."""
+
+
+async def drive_probe(
+    program: ProbeProgram, upstream: HttpUpstream, quiet: Callable[[], Awaitable[None]] = _at_once
+) -> Verdict:
+    """Do what a probe asks; each question waits for a quiet moment."""
     answer: ProbeAnswer = None
     try:
         while True:
             effect = program.send(answer)
-            answer = await (_looked(effect, upstream) if isinstance(effect, Look) else _asked(effect, upstream))
+            if isinstance(effect, Look):
+                answer = await _looked(effect, upstream)
+            else:
+                await quiet()
+                answer = await _asked(effect, upstream)
     except StopIteration as stop:
         verdict: Verdict = stop.value
         return verdict
@@ -65,11 +84,26 @@ async def _asked(ask: Ask, upstream: HttpUpstream) -> list[Event]:
 class Prober:
     """Finds out about models that were asked with tools."""
 
-    def __init__(self, depths: Mapping[str, Depth], verdicts: Verdicts) -> None:
+    def __init__(self, depths: Mapping[str, Depth], verdicts: Verdicts, clock: Clock = CLOCK) -> None:
         """Take how deep each upstream, by its name, may be probed, and where verdicts are kept."""
         self._depths: Final = depths
         self._verdicts: Final = verdicts
+        self._clock: Final = clock
+        self._inside: Final[Counter[str]] = Counter()
+        """Turns of people under way, by upstream."""
+        self._left: Final[dict[str, float]] = {}
+        """When the last of them ended."""
         self._running: Final[dict[tuple[str, str], asyncio.Task[None]]] = {}
+
+    @contextmanager
+    def serving(self, route: Route) -> Generator[None, None, None]:
+        """Mark a turn of somebody."""
+        self._inside[route.place] += 1
+        try:
+            yield
+        finally:
+            self._inside[route.place] -= 1
+            self._left[route.place] = self._clock.monotonic()
 
     def consider(self, route: Route, request: Request) -> None:
         """Start what is to be done about a model, if anything is."""
@@ -88,7 +122,8 @@ class Prober:
     async def probe(self, route: Route, upstream: HttpUpstream, depth: Depth = Depth.FULL) -> Verdict:
         """Probe a model now; what is found counts from the next request on."""
         subject = Subject(upstream.url, route.model)
-        return await self._kept(route, subject, await self._measured(subject, upstream, depth))
+        looked = await drive_probe(look_at(route.model), upstream)
+        return await self._kept(route, subject, await self._measured(route, upstream, depth, looked))
 
     async def close(self) -> None:
         """Stop what is running, and close what is open."""
@@ -131,7 +166,7 @@ class Prober:
         if looked.fingerprint and await self._found(route, same, depth):
             await self._verdicts.seen(same)
             return
-        verdict = await self._kept(route, subject, await self._measured(subject, upstream, depth, looked))
+        verdict = await self._kept(route, subject, await self._measured(route, upstream, depth, looked))
         said = (route.place, ascii(route.model), verdict.tools, verdict.confidence, verdict.server or "unknown")
         _LOG.info("probe route=%s:%s tools=%s confidence=%.2f server=%s", *said)
 
@@ -149,15 +184,21 @@ class Prober:
         await self._verdicts.keep(subject, merged)
         return merged
 
-    async def _measured(
-        self, subject: Subject, upstream: HttpUpstream, depth: Depth, looked: Verdict | None = None
-    ) -> Verdict:
+    async def _measured(self, route: Route, upstream: HttpUpstream, depth: Depth, looked: Verdict) -> Verdict:
+        program = probe_on(route.model, depth, looked)
         try:
             async with asyncio.timeout(LIMIT):
-                looked = looked or await drive_probe(look_at(subject.model), upstream)
-                return await drive_probe(probe_on(subject.model, depth, looked), upstream)
+                return await drive_probe(program, upstream, lambda: self._quiet(route.place))
         except TimeoutError:
             return stopped(_LATE)
+
+    async def _quiet(self, place: str) -> None:
+        """Wait until nobody is being served there, but not for ever: a busy server can bear one question more."""
+        end = self._clock.monotonic() + PATIENCE
+        while (now := self._clock.monotonic()) < end:
+            if not self._inside[place] and now - self._left.get(place, -inf) >= QUIET:
+                return
+            await self._clock.sleep(_STEP)
 
 
 def _is_open(route: Route) -> bool:

@@ -211,7 +211,12 @@ def test_the_fingerprint_changes_with_build_template_and_model_and_with_nothing_
         return Server(pages).run(Depth.LOOK, model).fingerprint
 
     times = count()
-    changes = ({}, {"build_info": "b2"}, {"chat_template": "tools!"}, {"model_path": "/other.gguf"})
+    changes: tuple[dict[str, str], ...] = (
+        {},
+        {"build_info": "b2"},
+        {"chat_template": "tools!"},
+        {"model_path": "/other.gguf"},
+    )
     marks = [mark(**more) for more in changes]
     assert len({*marks}) == 4
     assert mark() == marks[0]
