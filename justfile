@@ -119,6 +119,10 @@ clients-all *args:
 live *args:
     .venv/bin/python -m tests.live.run {{ args }}
 
+# probes of four real models behind the server of llama.cpp; writes bench/results/probes.json
+probes *args:
+    .venv/bin/python -m tests.probes.live {{ args }}
+
 # every rule of docs/behaviour.md that must be proven has a test that names it
 requirements:
     .venv/bin/python -m tools.requirements
