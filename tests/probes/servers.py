@@ -238,6 +238,8 @@ class _Handler(BaseHTTPRequestHandler):
                 self._send(200, self.behaviour.page(self.path))
         except Refusal as refusal:
             self._send(refusal.status, refusal.body)
+        except OSError:
+            self.close_connection = True  # whoever asked has gone
 
     def _turn(self, body: Body) -> None:
         answer, tokens = self.behaviour.turn(body)

@@ -15,7 +15,7 @@ REFUSED = FailureKind.TOOLS_UNSUPPORTED
 
 
 class Stood(Clock):
-    now = 5.0
+    now: float = 5.0
 
     @override
     def monotonic(self) -> float:
