@@ -33,6 +33,7 @@ check:
     .venv/bin/lint-imports --no-logo
     .venv/bin/python tools/repo_rules.py
     .venv/bin/python tools/dialect_table.py --check
+    .venv/bin/python tools/facts_page.py --check
 
 # run the tests; arguments go to pytest
 test *args:
@@ -130,6 +131,7 @@ requirements:
 # write the pages that are made from the code
 docs:
     .venv/bin/python tools/dialect_table.py
+    .venv/bin/python tools/facts_page.py
 
 # build the wheel into dist
 build:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:  # what `_HOMES` says, in the words of type checkers; a test k
     from toolspeak.dialects import Dialect, Reader, ReadOptions
     from toolspeak.engine.plan import Settings
     from toolspeak.errors import ToolspeakError, UpstreamFailed
+    from toolspeak.facts.strategy import strategy_for
     from toolspeak.ir.event import Event, TextDelta
     from toolspeak.ir.message import Call, Image, Message, Reasoning, Result, Role, Text
     from toolspeak.ir.request import Request, Sampling
@@ -51,6 +52,7 @@ __all__ = [
     "dialects",
     "fold",
     "read",
+    "strategy_for",
     "tool_result",
     "unfold",
 ]
@@ -61,6 +63,7 @@ _HOMES: Final = {
     "toolspeak.dialects": ("Dialect", "ReadOptions", "Reader"),
     "toolspeak.engine.plan": ("Settings",),
     "toolspeak.errors": ("ToolspeakError", "UpstreamFailed"),
+    "toolspeak.facts.strategy": ("strategy_for",),
     "toolspeak.ir.event": ("Event", "TextDelta"),
     "toolspeak.ir.message": ("Call", "Image", "Message", "Reasoning", "Result", "Role", "Text"),
     "toolspeak.ir.request": ("Request", "Sampling"),

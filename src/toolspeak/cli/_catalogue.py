@@ -8,7 +8,8 @@ from toolspeak.cli._hints import hint_for
 from toolspeak.config.assemble import assemble
 from toolspeak.config.shape import Config, Upstream
 from toolspeak.engine.plan import Plan
-from toolspeak.facts.model import Support
+from toolspeak.facts.families import families_of
+from toolspeak.facts.model import Source, Support
 from toolspeak.ir.request import Request
 from toolspeak.ir.tool import Tool
 from toolspeak.runtime.directory import Directory, Listed, Route
@@ -17,6 +18,12 @@ from toolspeak.runtime.transport import Broken, HttpTransport
 from toolspeak.runtime.upstream import HttpUpstream
 
 _WITH_TOOLS: Final = Request("", (), (Tool("any"),))
+_SOURCES: Final = {
+    Source.NOBODY: "nobody knows; they are sent, and a refusal tells",
+    Source.TABLE: "it holds for all models of this vendor",
+    Source.MEASURED: "it was measured",
+    Source.SAID: "you say so",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +36,11 @@ class Entry:
     plan: Plan
     default: bool = False
     listed: bool = True
+    source: Source = Source.NOBODY
+    """Who says what becomes of its tools."""
+    family: str = ""
+    why: tuple[str, ...] = ()
+    """How it is known, a line each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,4 +99,14 @@ async def _without_list(shelf: Shelf, directory: Directory) -> Shelf:
 
 
 def _entry(name: str, route: Route, default: Route) -> Entry:
-    return Entry(name, route.model, route.facts.tools, route.plan(_WITH_TOOLS), route == default)
+    known, families = route.known, families_of(route.model)
+    return Entry(
+        name,
+        route.model,
+        known.tools,
+        route.plan(_WITH_TOOLS),
+        route == default,
+        source=known.source,
+        family=families[-1].name if families else "",
+        why=(f"tools: {_SOURCES[known.source]}", *(f"family {each.name}: {each.why}" for each in families[-1:])),
+    )

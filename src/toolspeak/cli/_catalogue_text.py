@@ -3,7 +3,7 @@
   model               tools    what toolspeak does
 
 ollama  http://127.0.0.1:11434
-* qwen2.5-coder:0.5b  unknown  native, else emulated (fenced)
+* qwen2.5-coder:0.5b  unknown  native, else emulated (hermes)
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -27,9 +27,10 @@ _DEFAULT: Final = "* is asked when nobody knows the name that a client asks for"
 class Table:
     """How it looks: one width for the names of all upstreams."""
 
-    def __init__(self, shelves: Sequence[Shelf], paint: Paint) -> None:
+    def __init__(self, shelves: Sequence[Shelf], paint: Paint, *, why: bool = False) -> None:
         """Measure the names; those that leave no room for the rest are cut."""
         self._paint = paint
+        self._why = why
         self._shelves = shelves
         rows = [row for shelf in shelves for row in map(_cells, shelf.entries)]
         names, tools, deeds = (max(map(len, column)) for column in zip(_HEADS, *rows, strict=True))
@@ -49,6 +50,8 @@ class Table:
         for entry in shelf.entries:
             row = self._row(_cells(entry), _COLORS[entry.tools])
             yield f"{'*' if entry.default else ' '} {row}"
+            for reason in entry.why if self._why else ():
+                yield self._paint.ink(f"{_INDENT}{_INDENT}{reason}", dim=True)
 
     def note(self, shelf: Shelf) -> Iterator[str]:
         """Say why it has none."""
@@ -120,6 +123,8 @@ def _entry_object(entry: Entry) -> JsonObject:
         "default": entry.default,
         "listed": entry.listed,
         "upstream_tools": str(entry.tools),
+        "known_from": str(entry.source),
+        "family": entry.family or None,
         "way": str(entry.plan.way),
         "dialect": entry.plan.dialect,
         "plan": entry.plan.line,

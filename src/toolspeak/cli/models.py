@@ -4,7 +4,7 @@ $ toolspeak models
   model               tools    what toolspeak does
 
 ollama  http://127.0.0.1:11434
-* qwen2.5-coder:0.5b  unknown  native, else emulated (fenced)
+* qwen2.5-coder:0.5b  unknown  native, else emulated (hermes)
 """
 
 from pathlib import Path
@@ -24,9 +24,10 @@ NONE_ANSWERS: Final = 1
 @click.command()
 @upstream_options
 @click.option("--config", "file", type=click.Path(path_type=Path), metavar="FILE", help="The configuration.")
+@click.option("--why", is_flag=True, help="Say how it is known, too.")
 @click.option("--json", "as_json", is_flag=True, help="Say it all in one JSON object.")
 @color_option
-def models(*, file: Path | None, as_json: bool, **said: str | None) -> None:
+def models(*, file: Path | None, why: bool, as_json: bool, **said: str | None) -> None:
     r"""List the models that can be asked for, and what becomes of tools.
 
     For each model: the name to ask for, what is known of its upstream's tools (native, none, leaks or unknown), and
@@ -36,7 +37,7 @@ def models(*, file: Path | None, as_json: bool, **said: str | None) -> None:
     \b
     Examples:
       toolspeak models
-      toolspeak models --preset groq
+      toolspeak models --preset groq --why
       toolspeak models --upstream http://127.0.0.1:8080/v1 --mode force --json
     """
     # The upstreams are loaded only here: `--help` must not pay for them.
@@ -45,18 +46,18 @@ def models(*, file: Path | None, as_json: bool, **said: str | None) -> None:
     from toolspeak.cli._catalogue import catalogue  # noqa: PLC0415
 
     shelves = asyncio.run(catalogue(configured(file, said)))
-    _echo(shelves, as_json=as_json)
+    _echo(shelves, why=why, as_json=as_json)
     click.get_current_context().exit(0 if any(shelf.answered for shelf in shelves) else NONE_ANSWERS)
 
 
-def _echo(shelves: "tuple[Shelf, ...]", *, as_json: bool) -> None:
+def _echo(shelves: "tuple[Shelf, ...]", *, why: bool, as_json: bool) -> None:
     from toolspeak.cli._catalogue_text import Table, as_object  # noqa: PLC0415
     from toolspeak.cli._json import safe_json  # noqa: PLC0415
 
     if as_json:
         click.echo(safe_json(as_object(shelves)))
         return
-    table = Table(shelves, Paint.here())
+    table = Table(shelves, Paint.here(), why=why)
     for line in table.head():
         click.echo(line)
     for number, shelf in enumerate(shelves):

@@ -7,7 +7,7 @@ async with AsyncClient("http://127.0.0.1:8080/v1") as client:
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -23,7 +23,8 @@ from toolspeak.engine.outcome import Outcome
 from toolspeak.engine.plan import NOTHING_SAID, Plan, Settings
 from toolspeak.engine.verdict import Depth, Verdict
 from toolspeak.errors import BadField
-from toolspeak.facts.model import Support
+from toolspeak.facts.capability import NO_OVERRIDES, Capability, Overrides
+from toolspeak.facts.model import Source, Support
 from toolspeak.ir.event import Event
 from toolspeak.ir.request import Request
 from toolspeak.runtime.cache import Memory
@@ -47,17 +48,20 @@ class AsyncClient:
         settings: Settings = NOTHING_SAID,
         waits: Waits | None = None,
         config: Config | str | Path | None = None,
+        capabilities: Overrides | Mapping[str, Capability | str] = NO_OVERRIDES,
     ) -> None:
         """Take a base URL, the name of a preset, or nothing: then the user's configuration, or a local server.
 
-        `model` is the default one, `key` the upstream's, `wire` its protocol, `config` a file or its content. Connect
-        nothing yet. An upstream may also be an object, such as those of `toolspeak.testing`.
+        `model` is the default one, `key` the upstream's, `wire` its protocol, `config` a file or its content, and
+        `capabilities` what providers and models can do (`{"ollama:llama3.2*": "openai"}`). Connect nothing yet. An
+        upstream may also be an object, such as those of `toolspeak.testing`.
         """
         self._model: Final = model
         self._settings: Final = settings
         path = Path(config) if isinstance(config, str) else config
-        self._where: Final = Where(upstream if isinstance(upstream, str) else "", wire, key, path, waits)
-        self._models: Models | None = None if isinstance(upstream, str) else Only(upstream)
+        said = capabilities if isinstance(capabilities, Overrides) else Overrides.of(capabilities)
+        self._where: Final = Where(upstream if isinstance(upstream, str) else "", wire, key, path, waits, said)
+        self._models: Models | None = None if isinstance(upstream, str) else Only(upstream, overrides=said)
         self._transport: Final = HttpTransport()
         self._opening: Final = asyncio.Lock()
         self._streams: Final[set[AsyncStream]] = set()
@@ -95,14 +99,16 @@ class AsyncClient:
             raise BadField("upstream", f"{route.place!r} is no server that can be probed")
         return await Prober({}, Memory()).probe(route, route.upstream, Depth(depth))
 
-    def override(self, name: str, support: Support | str) -> None:
+    def override(self, name: str, support: Support | Capability | str) -> None:
         """Say what an upstream (`groq`, a URL) or one of its models (`groq:llama-3.3`) does with tools, from now on.
 
-        A model's name alone will do. What is said of a model is heard before what is said of its upstream.
+        `support` is `native`, `none`, `leaks`, `unknown`, or a class: `openai`, `advanced`. A model's name alone will
+        do. What is said of a model is heard before what is said of its upstream.
         """
-        if support not in list(Support):
-            raise BadField("support", f"{support!r} is not one of {', '.join(Support)}")
-        self._supports[name] = Support(support)
+        known = {each.value: each for each in Support} | {each.value: each.support for each in Capability}
+        if support not in known:
+            raise BadField("support", f"{support!r} is not one of {', '.join(known)}")
+        self._supports[name] = known[support]
 
     async def close(self) -> None:
         """Close all streams and connections."""
@@ -130,7 +136,9 @@ class AsyncClient:
         places = (route.place, self._where.upstream)
         known = (*(f"{place}:{route.model}" for place in places), route.alias, route.model, *places)
         support = next((self._supports[name] for name in known if name in self._supports), None)
-        return route if support is None else replace(route, facts=replace(route.facts, tools=support))
+        if support is None:
+            return route
+        return replace(route, facts=replace(route.facts, tools=support, source=Source.SAID))
 
     async def _opened(self) -> Models:
         if self._closed:

@@ -7,7 +7,7 @@ with Client("http://127.0.0.1:8080/v1") as client:
 """
 
 import weakref
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self, Unpack
@@ -20,6 +20,7 @@ from toolspeak.client.thread import LoopThread
 from toolspeak.config.shape import Config
 from toolspeak.engine.plan import NOTHING_SAID, Plan, Settings
 from toolspeak.engine.verdict import Depth, Verdict
+from toolspeak.facts.capability import NO_OVERRIDES, Capability, Overrides
 from toolspeak.facts.model import Support
 from toolspeak.ir.event import Event
 from toolspeak.runtime.drive import AsyncUpstream
@@ -39,14 +40,23 @@ class Client:
         settings: Settings = NOTHING_SAID,
         waits: Waits | None = None,
         config: Config | str | Path | None = None,
+        capabilities: Overrides | Mapping[str, Capability | str] = NO_OVERRIDES,
     ) -> None:
         """Take a base URL, the name of a preset, or nothing: then the user's configuration, or a local server.
 
-        `model` is the default one, `key` the upstream's, `wire` its protocol, `config` a file or its content. Connect
-        nothing yet. An upstream may also be an object, such as those of `toolspeak.testing`.
+        `model` is the default one, `key` the upstream's, `wire` its protocol, `config` a file or its content, and
+        `capabilities` what providers and models can do (`{"ollama:llama3.2*": "openai"}`). Connect nothing yet. An
+        upstream may also be an object, such as those of `toolspeak.testing`.
         """
         self._client: Final = AsyncClient(
-            upstream, model=model, key=key, wire=wire, settings=settings, waits=waits, config=config
+            upstream,
+            model=model,
+            key=key,
+            wire=wire,
+            settings=settings,
+            waits=waits,
+            config=config,
+            capabilities=capabilities,
         )
         self._thread: Final = LoopThread(self._client.close)
         self._finalizer: Final = weakref.finalize(self, self._thread.close)
@@ -74,10 +84,11 @@ class Client:
         """
         return self._thread.run(self._client.probe(model, depth))
 
-    def override(self, name: str, support: Support | str) -> None:
+    def override(self, name: str, support: Support | Capability | str) -> None:
         """Say what an upstream (`groq`, a URL) or one of its models (`groq:llama-3.3`) does with tools, from now on.
 
-        A model's name alone will do. What is said of a model is heard before what is said of its upstream.
+        `support` is `native`, `none`, `leaks`, `unknown`, or a class: `openai`, `advanced`. A model's name alone will
+        do. What is said of a model is heard before what is said of its upstream.
         """
         self._client.override(name, support)
 

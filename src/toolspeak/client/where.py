@@ -9,6 +9,8 @@ from toolspeak.config import Options, current, load
 from toolspeak.config.local import with_local
 from toolspeak.config.shape import Config
 from toolspeak.errors import BadConfig
+from toolspeak.facts.capability import NO_OVERRIDES, Overrides
+from toolspeak.facts.merge import facts_of
 from toolspeak.runtime.directory import Listed, Route
 from toolspeak.runtime.drive import AsyncUpstream
 from toolspeak.runtime.learned import Learned
@@ -51,10 +53,13 @@ class Only:
     upstream: AsyncUpstream
     name: str = "upstream"
     learned: Learned = field(default_factory=Learned)
+    overrides: Overrides = NO_OVERRIDES
 
     async def find(self, name: str) -> Route:
         """Return the model that a name means."""
-        return Route(self.name, self.upstream, name.removeprefix(f"{self.name}:"), learned=self.learned)
+        model = name.removeprefix(f"{self.name}:")
+        facts = facts_of(model, providers=(self.name,), overrides=self.overrides)
+        return Route(self.name, self.upstream, model, facts, learned=self.learned)
 
     exactly = find
 
@@ -72,6 +77,7 @@ class Where:
     key: str = field(default="", repr=False)
     config: Config | Path | None = None
     waits: Waits | None = None
+    capabilities: Overrides = NO_OVERRIDES
 
     def configured(self) -> Config:
         """Read the configuration; it may take a second to look for a local server. Raises `BadConfig`."""
@@ -79,6 +85,7 @@ class Where:
             config = self._config()
         except BadConfig as error:
             raise BadConfig(*map(_in_python, error.problems)) from None
+        config = replace(config, capabilities=self.capabilities.over(config.capabilities))
         if self.waits is None:
             return config
         return replace(config, upstreams=tuple(replace(each, waits=self.waits) for each in config.upstreams))

@@ -1,7 +1,5 @@
 """A configuration becomes the directory of models that it describes."""
 
-from dataclasses import replace
-
 from toolspeak import wires
 from toolspeak.config.addresses import is_near
 from toolspeak.config.shape import Config, Model, Upstream
@@ -39,14 +37,18 @@ def verdicts(config: Config, clock: Clock = CLOCK) -> Verdicts:
 def _place(upstream: Upstream, config: Config, transport: Transport) -> Place:
     address = Address(upstream.url, _headers(upstream), upstream.facts.quirks, upstream.waits, upstream.retries)
     http = HttpUpstream(transport, wires.load(upstream.wire), address)
-    return Place(upstream.name, http, upstream.facts, upstream.settings.over(config.settings))
+    return Place(
+        upstream.name,
+        http,
+        upstream.facts,
+        upstream.settings.over(config.settings),
+        providers=(upstream.preset, upstream.url),
+        overrides=config.capabilities,
+    )
 
 
 def _route(model: Model, place: Place) -> Route:
-    facts = replace(model.facts, quirks=place.facts.quirks) if model.facts else place.facts
-    settings = model.settings.over(place.settings)
-    name = model.model or model.name
-    return Route(place.name, place.upstream, name, facts, settings, model.name, place.learned)
+    return place.route(model.model or model.name, model.facts, model.settings, model.name)
 
 
 def _headers(upstream: Upstream) -> Headers:

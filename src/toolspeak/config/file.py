@@ -17,6 +17,7 @@ from toolspeak.config.overlay import resolves, unresolved, with_options
 from toolspeak.config.problems import Problems, not_one_of
 from toolspeak.config.sections import (
     MOST_RETRIES,
+    read_capabilities,
     read_facts,
     read_key,
     read_limits,
@@ -118,6 +119,7 @@ def _config(root: Table, environ: Mapping[str, str]) -> Config:
         keys=_keys(root, environ),
         settings=read_settings(root.table("tools")),
         redis=read_redis(root.table("redis")),
+        capabilities=read_capabilities(root.table("capabilities")),
     )
     if config.default and not resolves(config, config.default):
         root.bad("default", unresolved(config, config.default))
@@ -149,8 +151,9 @@ def _upstream(name: str, table: Table, environ: Mapping[str, str]) -> Upstream:
     except BadConfig as error:
         table.problems.add(table.path, str(error))
         built = Upstream(name, url)
-    facts = read_facts(table, built.facts)
-    return replace(built, facts=replace(facts, quirks=read_quirks(table.table("quirks"), facts.quirks)))
+    facts, quirks = read_facts(table, built.facts), table.table("quirks")
+    names = facts.said | {f"quirks.{each}" for each in quirks.left}
+    return replace(built, facts=replace(facts, quirks=read_quirks(quirks, facts.quirks), said=names))
 
 
 def _preset_and_url(name: str, table: Table) -> tuple[str, str]:
@@ -194,15 +197,12 @@ def _model(name: str, table: Table, known: Mapping[str, Upstream]) -> Model:
         upstream: str | None = next(iter(known))
     else:
         upstream = table.need("upstream", "whose model it is", lambda value: _unknown_upstream(value, known))
-    place = known.get(upstream or "")
-    facts_before = place.facts if place else UNKNOWN_MODEL
-    facts = read_facts(table, facts_before)
     return Model(
         name,
         upstream or "",
         table.text("model") or "",
         read_settings(table.table("tools")),
-        facts if facts != facts_before else None,
+        read_facts(table, UNKNOWN_MODEL),
     )
 
 

@@ -15,7 +15,8 @@ from toolspeak.config.table import Table, secret_problem
 from toolspeak.engine.plan import Mode, Release, Settings, Strategy
 from toolspeak.engine.verdict import Depth
 from toolspeak.errors import UnknownName
-from toolspeak.facts.model import ModelFacts, Support
+from toolspeak.facts.capability import Capability, Override, Overrides, key_problem
+from toolspeak.facts.model import ModelFacts, Source, Support
 from toolspeak.ir.quirks import IdForm, Quirks
 from toolspeak.runtime.transport import Waits
 
@@ -84,10 +85,12 @@ def read_settings(table: Table) -> Settings:
 def read_facts(table: Table, known: ModelFacts) -> ModelFacts:
     """Read `support` and `facts` of an upstream or a model, over what is known already."""
     inner = table.table("facts")
-    return changed(
+    dialect = inner.text("dialect", _dialect_problem)
+    return heard(
         known,
         tools=table.choice("support", Support),
-        dialect=inner.text("dialect", _dialect_problem),
+        dialect=dialect,
+        leaks_as=dialect,
         decides=inner.flag("decides"),
         calls_in_reasoning=inner.flag("calls_in_reasoning"),
         starts_in_reasoning=inner.flag("starts_in_reasoning"),
@@ -106,6 +109,17 @@ def read_quirks(table: Table, known: Quirks) -> Quirks:
         image_results=table.flag("image_results"),
         reasoning_history=table.flag("reasoning_history"),
     )
+
+
+def read_capabilities(table: Table) -> Overrides:
+    """Read `[capabilities]`: what providers and models can do, against the table of providers (CAP-1)."""
+    rows: list[Override] = []
+    for key in table.left:
+        if problem := key_problem(key):
+            table.bad(key, problem)
+        if capability := table.choice(key, Capability):
+            rows.append(Override(key, capability))
+    return Overrides(tuple(rows))
 
 
 def read_key(table: Table, environ: Mapping[str, str]) -> Key | None:
@@ -133,6 +147,13 @@ def read_secret(table: Table, environ: Mapping[str, str], *others: str) -> str:
 def digest_of(key: str) -> bytes:
     """Return what is kept of a key."""
     return sha256(key.encode()).digest()
+
+
+def heard(known: ModelFacts, **said: Any) -> ModelFacts:  # noqa: ANN401 # the fields of the facts
+    """Return the facts with what was said; that is remembered, for a default may be said as well."""
+    names = {name for name, each in said.items() if each is not None}
+    source = Source.SAID if "tools" in names else known.source
+    return changed(known, **said, source=source, said=known.said | names)
 
 
 def changed(value: Value, **said: Any) -> Value:  # noqa: ANN401 # the fields of five dataclasses

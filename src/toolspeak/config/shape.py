@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from toolspeak.engine.plan import NOTHING_SAID, Settings
 from toolspeak.engine.verdict import Depth
+from toolspeak.facts.capability import NO_OVERRIDES, Overrides
 from toolspeak.facts.model import UNKNOWN_MODEL, ModelFacts
 from toolspeak.runtime.transport import WAITS, Waits
 from toolspeak.upstreams import Auth
@@ -55,6 +56,7 @@ class Upstream:
     """Further tries when it fails before its first byte."""
     facts: ModelFacts = UNKNOWN_MODEL
     settings: Settings = NOTHING_SAID
+    preset: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +68,8 @@ class Model:
     model: str = ""
     """Its name there; empty if it is the same."""
     settings: Settings = NOTHING_SAID
-    facts: ModelFacts | None = None
-    """Instead of the upstream's."""
+    facts: ModelFacts = UNKNOWN_MODEL
+    """Heard before the upstream's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,5 +98,6 @@ class Config:
     settings: Settings = NOTHING_SAID
     redis: str = field(default="", repr=False)
     """The URL of the Redis that a fleet shares; empty: each process for itself. It may hold a password."""
+    capabilities: Overrides = NO_OVERRIDES
     warnings: tuple[str, ...] = ()
     """Doubts about the file itself; `doubts` has those about the rest."""

@@ -13,7 +13,7 @@ from toolspeak.config.shape import Upstream
 from toolspeak.config.table import secret_problem
 from toolspeak.engine.plan import NOTHING_SAID, Settings
 from toolspeak.errors import BadConfig
-from toolspeak.facts.model import ModelFacts
+from toolspeak.facts.model import ModelFacts, Source
 from toolspeak.runtime.transport import WAITS, Waits
 from toolspeak.upstreams import Auth, Preset
 
@@ -58,8 +58,9 @@ def build(said: Said, environ: Mapping[str, str]) -> Upstream:
         headers=preset.headers,
         waits=said.waits,
         retries=said.retries,
-        facts=ModelFacts(tools=preset.tools, quirks=preset.quirks),
+        facts=ModelFacts(tools=preset.tools, quirks=preset.quirks, source=Source.TABLE),
         settings=said.settings,
+        preset=said.preset or ANY,
     )
     built = with_wire(built, said.wire or preset.wire)
     return replace(built, auth=said.auth or built.auth, headers=merged(built.headers, said.headers))

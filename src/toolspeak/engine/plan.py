@@ -7,12 +7,11 @@
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 
-from toolspeak.facts.model import UNKNOWN_MODEL, ModelFacts, Support
+from toolspeak.facts.model import DEFAULT_DIALECT, UNKNOWN_MODEL, ModelFacts, Support
 from toolspeak.ir.message import Call
 from toolspeak.ir.request import Request
 from toolspeak.ir.tool import ChoiceMode
 
-DEFAULT_DIALECT = "fenced"
 DECISION_DIALECT = "decision_json"
 ANY_DIALECT = "any"
 RETRIES = 2
@@ -136,7 +135,7 @@ def decide(request: Request, settings: Settings = NOTHING_SAID, facts: ModelFact
         facts.starts_in_reasoning,
         facts.context_tokens,
         settings.mode is Mode.FORCE or facts.tools is Support.NONE or bool(settings.chat),
-        settings.dialect or facts.dialect or ANY_DIALECT,
+        settings.dialect or facts.leaks_as or ANY_DIALECT,
     )
 
 

@@ -19,8 +19,9 @@ from toolspeak.dialects import Dialect, Writer, load
 from toolspeak.dialects.keyed import keyed
 from toolspeak.engine.example import example_messages
 from toolspeak.engine.guard import Guard
-from toolspeak.engine.plan import DEFAULT_DIALECT, Plan
+from toolspeak.engine.plan import Plan
 from toolspeak.engine.trouble import call_needed
+from toolspeak.facts.model import DEFAULT_DIALECT
 from toolspeak.ir.message import Call, Image, Message, Opaque, Part, Reasoning, Result, Role, Text, part_text
 from toolspeak.ir.request import Request
 from toolspeak.ir.tool import AUTO, Tool

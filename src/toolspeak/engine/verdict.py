@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
-from toolspeak.facts.model import ModelFacts, Support
+from toolspeak.facts.model import ModelFacts, Source, Support
 
 SURE: Final = 0.9
 """From here on a question is settled: later layers need not ask it again."""
@@ -102,9 +102,7 @@ NOTHING_MEASURED: Final = Verdict()
 
 
 def measured(facts: ModelFacts, verdict: Verdict) -> ModelFacts:
-    """Return the facts with what was measured, where they know nothing."""
+    """Return the facts with what was measured: it beats a table, and never what the user says."""
     if facts.context_tokens is None and verdict.context_tokens is not None:
         facts = replace(facts, context_tokens=verdict.context_tokens)
-    if facts.tools is not Support.UNKNOWN or verdict.tools is Support.UNKNOWN or verdict.confidence < LIKELY:
-        return facts
-    return replace(facts, tools=verdict.tools)
+    return facts if verdict.confidence < LIKELY else facts.with_tools(verdict.tools, Source.MEASURED)

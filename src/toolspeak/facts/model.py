@@ -1,9 +1,21 @@
-"""What is known about one model behind one upstream."""
+"""What is known about one model behind one upstream, and who says so.
 
-from dataclasses import dataclass
+Facts are sparse: `said` names the fields that somebody spoke of, and `over` lets those with more to say speak first.
+
+>>> ModelFacts(dialect="hermes").over(ModelFacts(dialect="pythonic", few_shot=True)).few_shot
+True
+"""
+
+from dataclasses import Field, dataclass, fields, replace
 from enum import StrEnum
+from typing import Any, Final
 
 from toolspeak.ir.quirks import QUIRKS, Quirks
+
+DEFAULT_DIALECT: Final = "fenced"
+"""What a model is taught that has no better one."""
+_QUIRK: Final = "quirks."
+QUIRKS_IDS: Final = f"{_QUIRK}ids"
 
 
 class Support(StrEnum):
@@ -17,13 +29,28 @@ class Support(StrEnum):
     UNKNOWN = "unknown"
 
 
+class Source(StrEnum):
+    """Who says what becomes of tools; the later one is believed (CAP-3)."""
+
+    NOBODY = "nobody"
+    TABLE = "table"
+    """What is written here about all models of a vendor."""
+    MEASURED = "measured"
+    """A probe, or traffic."""
+    SAID = "said"
+    """The user: configuration, override."""
+
+
+_RANKS: Final = {source: rank for rank, source in enumerate(Source)}
+
+
 @dataclass(frozen=True, slots=True)
 class ModelFacts:
     """The defaults are those of a model that nobody knows."""
 
     tools: Support = Support.UNKNOWN
     dialect: str = ""
-    """The text form of calls that the model has learned; empty if unknown."""
+    """The text form of calls that the model is taught where they are emulated; empty if unknown."""
     decides: bool = False
     """Does better with a decision of its own than with calls inside its answer."""
     calls_in_reasoning: bool = False
@@ -32,6 +59,41 @@ class ModelFacts:
     answer_tool: bool = False
     context_tokens: int | None = None
     quirks: Quirks = QUIRKS
+    leaks_as: str = ""
+    """The one form in which its calls leak as text; empty: whatever comes is read."""
+    source: Source = Source.NOBODY
+    """Who says what becomes of `tools`. Whoever makes facts without a source says it."""
+    said: frozenset[str] = frozenset()
+    """The fields that somebody spoke of; quirks as `quirks.ids`. What is no default is always among them."""
+
+    def __post_init__(self) -> None:
+        """Complete who says it, and what is said."""
+        source = self.source if self.source is not Source.NOBODY else Source.SAID
+        object.__setattr__(self, "source", Source.NOBODY if self.tools is Support.UNKNOWN else source)
+        own = {field.name for field in _FIELDS if getattr(self, field.name) != field.default}
+        quirks = {_QUIRK + field.name for field in fields(Quirks) if getattr(self.quirks, field.name) != field.default}
+        object.__setattr__(self, "said", self.said | own | quirks)
+
+    def over(self, weaker: "ModelFacts") -> "ModelFacts":
+        """Return these facts, and the other's where these say nothing."""
+        if not self.said or self is weaker:
+            return weaker
+        own = {field.name: getattr(self, field.name) for field in _FIELDS if field.name in self.said}
+        if "tools" in own:
+            own["source"] = self.source
+        names = (name.removeprefix(_QUIRK) for name in self.said if name.startswith(_QUIRK))
+        quirks = replace(weaker.quirks, **{name: getattr(self.quirks, name) for name in names})
+        return replace(weaker, **own, quirks=quirks, said=self.said | weaker.said)
+
+    def with_tools(self, tools: Support, source: Source) -> "ModelFacts":
+        """Return the facts with what this source says of tools, if it is to be believed; "unknown" says nothing."""
+        believed = self.tools is Support.UNKNOWN or _RANKS[source] >= _RANKS[self.source]
+        if tools is Support.UNKNOWN or not believed:
+            return self
+        return replace(self, tools=tools, source=source)
 
 
+_FIELDS: Final[tuple[Field[Any], ...]] = tuple(
+    field for field in fields(ModelFacts) if field.name not in ("quirks", "source", "said")
+)
 UNKNOWN_MODEL = ModelFacts()

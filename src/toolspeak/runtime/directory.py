@@ -17,6 +17,8 @@ from typing import Final, TypeAlias
 from toolspeak.engine.outcome import Outcome
 from toolspeak.engine.plan import NOTHING_SAID, Plan, Settings, decide
 from toolspeak.engine.turn import emulated_ids, take_turn
+from toolspeak.facts.capability import NO_OVERRIDES, Overrides
+from toolspeak.facts.merge import facts_of
 from toolspeak.facts.model import UNKNOWN_MODEL, ModelFacts
 from toolspeak.ir.event import Event
 from toolspeak.ir.request import Request
@@ -30,6 +32,7 @@ from toolspeak.runtime.upstream import HttpUpstream
 Emit: TypeAlias = Callable[[Sequence[Event]], Awaitable[None]]
 _FRESH, _FRESH_FAILURE = 60.0, 10.0
 _LATEST = ":latest"
+_MOST_ROUTES, _LONGEST_NAME = 4096, 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +44,17 @@ class Place:
     facts: ModelFacts = UNKNOWN_MODEL
     settings: Settings = NOTHING_SAID
     learned: Learned = field(default_factory=Learned, compare=False, repr=False)
+    providers: tuple[str, ...] = ()
+    """Further names under which overrides may speak of it: its preset, its URL."""
+    overrides: Overrides = NO_OVERRIDES
+
+    def route(
+        self, model: str, facts: ModelFacts = UNKNOWN_MODEL, settings: Settings = NOTHING_SAID, alias: str = ""
+    ) -> "Route":
+        """Return one of its models; these facts and settings are the model's own, and heard first."""
+        known = facts.over(facts_of(model, self.facts, (self.name, *self.providers), self.overrides))
+        upstream = self.upstream.with_quirks(known.quirks)
+        return Route(self.name, upstream, model, known, settings.over(self.settings), alias, self.learned)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,12 +187,16 @@ class _Lister:
         self._place: Final = place
         self._clock: Final = clock
         self._names: dict[str, str] = {}
+        self._routes: Final[dict[str, Route]] = {}
         self._until = -inf
         self._lock: Final = asyncio.Lock()
 
     def route(self, model: str) -> Route:
-        place = self._place
-        return Route(place.name, place.upstream, model, place.facts, place.settings, learned=place.learned)
+        """Return a model of this upstream; it is asked for with each request, and put together once."""
+        found = self._routes.get(model) or self._place.route(model)
+        if len(self._routes) < _MOST_ROUTES and len(model) <= _LONGEST_NAME:
+            self._routes[model] = found
+        return found
 
     @property
     def names(self) -> list[str]:

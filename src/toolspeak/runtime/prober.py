@@ -21,7 +21,7 @@ from toolspeak.engine.look import look_at, stopped
 from toolspeak.engine.plan import Mode
 from toolspeak.engine.probe import probe_on
 from toolspeak.engine.verdict import Depth, Verdict
-from toolspeak.facts.model import Support
+from toolspeak.facts.model import Source, Support
 from toolspeak.ir.event import Event
 from toolspeak.ir.failure import Failure, FailureKind
 from toolspeak.ir.request import Request
@@ -108,7 +108,7 @@ class Prober:
     def consider(self, route: Route, request: Request) -> None:
         """Start what is to be done about a model, if anything is."""
         depth, name = self._depths.get(route.place, Depth.OFF), (route.place, route.model)
-        if depth is Depth.OFF or not request.tools or not _is_open(route) or name in self._running:
+        if depth is Depth.OFF or not request.tools or not _is_open(route, depth) or name in self._running:
             return
         learned, upstream = route.learned, route.upstream
         moved = learned.take_moved(route.model)
@@ -201,7 +201,11 @@ class Prober:
             await self._clock.sleep(_STEP)
 
 
-def _is_open(route: Route) -> bool:
-    """Tell whether a plan would ask for what a probe finds: what the user has said is not measured."""
-    settings = route.settings
-    return route.facts.tools is Support.UNKNOWN and settings.mode in (None, Mode.AUTO) and not settings.chat
+def _is_open(route: Route, depth: Depth) -> bool:
+    """Tell whether a plan would ask for what a probe finds: what the user has said is not measured.
+
+    A look cannot tell more than a table which says that a vendor has tools.
+    """
+    settings, facts = route.settings, route.facts
+    settled = facts.source is Source.SAID or (depth is Depth.LOOK and facts.tools is Support.NATIVE)
+    return not settled and settings.mode in (None, Mode.AUTO) and not settings.chat

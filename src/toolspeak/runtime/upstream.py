@@ -63,6 +63,12 @@ class HttpUpstream:
         """An answer in one piece has its first byte at its end."""
         self._clock: Final = clock
 
+    def with_quirks(self, quirks: Quirks) -> "HttpUpstream":
+        """Return the same upstream for a model that demands something else."""
+        if quirks == self._address.quirks:
+            return self
+        return HttpUpstream(self._transport, self.wire, replace(self._address, quirks=quirks), self._clock)
+
     async def open(self, request: Request) -> AsyncGenerator[list[Event], None]:
         """Send a request; the batches of its answer end with one Finished or Failed."""
         outgoing = self.wire.encode_request(request, self._address.quirks)

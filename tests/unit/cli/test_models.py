@@ -53,6 +53,30 @@ def test_models_are_listed_with_what_becomes_of_tools(upstream: Scripted, capsys
     assert upstream.bodies == [], "a list asks no model"
 
 
+def test_models_say_how_it_is_known(upstream: Scripted, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    upstream.models = ["qwen3-coder:30b", "llama3.2:latest", "tiny"]
+    text = f"[upstreams.box]\nurl = '{upstream.url}'\n[capabilities]\n'box:llama*' = 'none'"
+    file = configured(tmp_path, text)
+    assert status_of("--config", file, "--why") == 0
+    assert rows(capsys.readouterr().out)[3:-2] == [
+        "* qwen3-coder:30b unknown native, else emulated (qwen_xml)",
+        "tools: nobody knows; they are sent, and a refusal tells",
+        "family qwen3-coder: its template asks for a tag for each parameter",
+        "llama3.2:latest none emulated (pythonic)",
+        "tools: you say so",
+        "family llama3.2: Meta teaches the small ones a Python list of calls",
+        "tiny unknown native, else emulated (fenced)",
+        "tools: nobody knows; they are sent, and a refusal tells",
+    ]
+    assert status_of("--config", file, "--json") == 0
+    models = json.loads(capsys.readouterr().out)["upstreams"][0]["models"]
+    assert [(model["known_from"], model["family"]) for model in models] == [
+        ("nobody", "qwen3-coder"),
+        ("said", "llama3.2"),
+        ("nobody", None),
+    ]
+
+
 @pytest.mark.parametrize(
     ("options", "shown"),
     [
@@ -186,6 +210,8 @@ def test_programs_get_json(upstream: Scripted, tmp_path: Path, capsys: pytest.Ca
         "default": True,
         "listed": True,
         "upstream_tools": "native",
+        "known_from": "said",
+        "family": None,
         "way": "native",
         "dialect": "fenced",
         "plan": "native checked: the upstream has tools",

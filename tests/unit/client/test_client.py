@@ -294,6 +294,33 @@ def test_an_override_of_a_model_is_heard_before_one_of_its_upstream_cap1() -> No
         assert client.plan(ASKED, [WEATHER], model="small").why == "the upstream has tools, and leaks some calls"
 
 
+@pytest.mark.parametrize("key", ["{place}", "{place}:sm*", "http://{place}/v1:small", "compatible"])
+def test_capabilities_are_said_with_the_client_cap1(key: str) -> None:
+    with served() as server:
+        said = {key.format(place=place_of(server)): "none"}
+        with Client(server.url, capabilities=said) as client:
+            assert client.plan(ASKED, [WEATHER]).way is Way.FORCE
+            client.override("small", "openai")
+            assert client.plan(ASKED, [WEATHER]).why == "the upstream has tools"
+
+
+def test_capabilities_hold_for_a_script_too_cap1() -> None:
+    script = AsyncScriptedUpstream(ScriptedUpstream())
+    with Client(script, model="qwen3", capabilities={"upstream:qwen*": "none"}) as client:
+        assert client.plan(ASKED, [WEATHER]).line == "force inline hermes checked: the upstream has no tools"
+
+
+def test_a_capability_that_is_none_is_an_error_at_once_cap1() -> None:
+    with pytest.raises(BadField, match=r"capabilities\['groq'\]: 'yes' is not one of none, openai, advanced"):
+        Client("groq", capabilities={"groq": "yes"})
+
+
+def test_an_override_beats_what_is_learned_of_a_table_cap3() -> None:
+    with Client("anthropic", key="k", model="m") as client:
+        client.override("anthropic", "leaks")
+        assert client.plan(ASKED, [WEATHER]).why == "the upstream has tools, and leaks some calls"
+
+
 def test_a_refusal_is_remembered_by_the_client_and_an_override_speaks_against_it() -> None:
     with served(CALL, CALL) as server, Client(server.url) as client:
         assert client.chat(ASKED, tools=[WEATHER]).requests == 2

@@ -14,7 +14,8 @@ from toolspeak.config.shape import Config, Key, Limits, Model, Server, Upstream
 from toolspeak.engine.plan import Mode, Release, Settings, Strategy
 from toolspeak.engine.verdict import Depth
 from toolspeak.errors import BadConfig
-from toolspeak.facts.model import ModelFacts, Support
+from toolspeak.facts.capability import Overrides
+from toolspeak.facts.model import ModelFacts, Source, Support
 from toolspeak.ir.quirks import IdForm, Quirks
 from toolspeak.runtime.transport import Waits
 from toolspeak.upstreams import Auth
@@ -22,6 +23,7 @@ from toolspeak.upstreams import Auth
 PAGE = Path(__file__).parents[3] / "docs" / "configuration.md"
 EXAMPLE = re.findall(r"```toml\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)[0]
 ENVIRON = {"BOX_KEY": "box-secret", "ANNA_KEY": "anna-secret", "GROQ_API_KEY": "groq-secret"}
+SAID = frozenset({"decides", "calls_in_reasoning", "starts_in_reasoning", "few_shot", "answer_tool"})
 CANARY = "sk-canary-5f3e2d1c"
 
 
@@ -51,14 +53,22 @@ def test_the_example_of_the_page_says_all_of_it() -> None:
                 "https://api.groq.com/openai/v1",
                 key="groq-secret",
                 facts=ModelFacts(quirks=Quirks(reasoning_history=False)),
+                preset="groq",
             ),
             Upstream(
                 box,
                 "https://box.example.com/v1",
                 key="box-secret",
                 headers=(("x-team", "tools"),),
-                facts=ModelFacts(Support.LEAKS, "hermes", context_tokens=32768),
+                facts=ModelFacts(
+                    Support.LEAKS,
+                    "hermes",
+                    context_tokens=32768,
+                    leaks_as="hermes",
+                    said=SAID | {f"quirks.{quirk.name}" for quirk in fields(Quirks)},
+                ),
                 settings=Settings(retries=1),
+                preset="vllm",
             ),
         ),
         models=(
@@ -68,11 +78,12 @@ def test_the_example_of_the_page_says_all_of_it() -> None:
                 "box",
                 "qwen3-coder",
                 Settings(Mode.FORCE, dialect="qwen_xml"),
-                ModelFacts(Support.NONE, "hermes", context_tokens=32768),
+                ModelFacts(Support.NONE),
             ),
         ),
         default="fast",
         redis="redis://127.0.0.1:6379/0",
+        capabilities=Overrides.of({"ollama:llama3.2*": "openai", "box": "none"}),
         keys=(
             Key("anna", sha256(b"anna-secret").digest(), ("fast", "box:*"), 60, 4),
             Key("build", sha256(b"test").digest()),
@@ -82,7 +93,7 @@ def test_the_example_of_the_page_says_all_of_it() -> None:
 
 @pytest.mark.parametrize("kind", [Server, Limits, Settings, Waits, ModelFacts, Quirks, Upstream, Model, Key])
 def test_the_example_leaves_no_field_out(kind: type) -> None:
-    other_words = {"name", "digest", "facts", "settings", "tools", "quirks", "key"}
+    other_words = {"name", "digest", "facts", "settings", "tools", "quirks", "key", "leaks_as", "source", "said"}
     said = {match[1] for match in re.finditer(r"^(\w+) = ", EXAMPLE, re.MULTILINE)}
     said |= {match[1] for match in re.finditer(r"^\[\S*?(\w+)\]", EXAMPLE, re.MULTILINE)}
     assert {field.name for field in fields(kind)} - other_words <= said
@@ -120,6 +131,19 @@ def test_the_name_of_a_preset_is_enough() -> None:
 def test_a_preset_may_have_another_name_and_place() -> None:
     (mine,) = read('[upstreams.mine]\npreset = "mistral"\nurl = "http://127.0.0.1:1/v1/"\n').upstreams
     assert (mine.name, mine.url, mine.facts.quirks.ids) == ("mine", "http://127.0.0.1:1/v1", IdForm.MISTRAL)
+
+
+def test_a_default_that_is_said_counts_as_said() -> None:
+    text = "[upstreams.groq]\nsupport = 'unknown'\nfacts = { few_shot = false }\nquirks = { ids = 'any' }"
+    (groq,) = read(text).upstreams
+    assert groq.facts.said == {"tools", "few_shot", "quirks.ids", "quirks.reasoning_history"}
+    assert read("[upstreams.groq]\n[models.m.facts]\nfew_shot = false").models[0].facts.said == {"few_shot"}
+
+
+def test_a_preset_is_a_table_and_the_file_is_the_user_s_word_cap3() -> None:
+    (one,) = read("[upstreams.anthropic]").upstreams
+    (other,) = read("[upstreams.anthropic]\nsupport = 'native'").upstreams
+    assert (one.facts.source, other.facts.source) == (Source.TABLE, Source.SAID)
 
 
 def test_the_key_of_a_vendor_goes_to_that_vendor_only() -> None:
@@ -187,7 +211,10 @@ def test_a_default_may_say_its_upstream() -> None:
 # ---------------------------------------------------------------- what is wrong
 
 WRONG = [
-    ("port = 1", "1: port: is no field here; there are default, keys, limits, models, redis, server, tools, upstreams"),
+    (
+        "port = 1",
+        "1: port: is no field here; there are capabilities, default, keys, limits, models, redis, server",
+    ),
     ('server.probe = "deep"', "1: server.probe: 'deep' is not one of off, look, tokens, full"),
     ('redis.url = "http://:secret@r"', "1: redis.url: is not a URL such as redis://127.0.0.1:6379/0 (it is not shown)"),
     ("[servr]", "1: servr: is no field here; did you mean 'server'?"),
@@ -231,6 +258,13 @@ WRONG = [
         "[upstreams.groq]\nsupport = 'yes'",
         "2: upstreams.groq.support: 'yes' is not one of native, none, leaks, unknown",
     ),
+    (
+        "[capabilities]\n'ollama:llama3.2*' = 'opnai'",
+        "2: capabilities.\"ollama:llama3.2*\": 'opnai' is not one of none, openai, advanced; did you mean 'openai'?",
+    ),
+    ("[capabilities]\nbox = true", "2: capabilities.box: true is not a string with something in it"),
+    ("[capabilities]\n':m' = 'none'", '2: capabilities.":m": is neither a provider, such as ollama, nor models of one'),
+    ("[capabilities.box]\nm = 'none'", "1: capabilities.box: "),
     ("[upstreams.groq.facts]\ndialect = 'hermess'", "2: upstreams.groq.facts.dialect: 'hermess' is not one of"),
     ("[upstreams.groq.quirks]\nids = 'nine'", "2: upstreams.groq.quirks.ids: 'nine' is not one of any, mistral, kimi"),
     ("[upstreams.groq]\nbase_url = 'x'", "2: upstreams.groq.base_url: is no field here; did you mean 'url'?"),

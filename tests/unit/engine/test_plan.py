@@ -137,9 +137,11 @@ def test_a_dialect_that_can_only_be_read_is_not_taught_inl2() -> None:
     assert dialect_of(decide(ASK, Settings(dialect="any"))) is load("fenced")
 
 
-def test_leaked_calls_are_read_in_the_family_s_dialect_if_it_is_known_mode8() -> None:
+def test_leaked_calls_are_read_in_every_dialect_unless_one_is_known_to_leak_mode8() -> None:
     assert decide(ASK).rescue_dialect == "any"
-    assert decide(ASK, facts=ModelFacts(dialect="hermes")).rescue_dialect == "hermes"
+    assert decide(ASK, facts=ModelFacts(dialect="hermes")).rescue_dialect == "any"
+    assert decide(ASK, facts=ModelFacts(dialect="hermes", leaks_as="harmony")).rescue_dialect == "harmony"
+    assert decide(ASK, Settings(dialect="react"), ModelFacts(leaks_as="harmony")).rescue_dialect == "react"
 
 
 def test_rescue_is_on_unless_switched_off_mode8() -> None:

@@ -13,7 +13,7 @@ from toolspeak.engine.effects import Ask, Look, ProbeAnswer, ProbeProgram
 from toolspeak.engine.probe import probe
 from toolspeak.engine.probe_requests import FEW, MANY
 from toolspeak.engine.verdict import Depth, Finding, Layer, Verdict, measured
-from toolspeak.facts.model import UNKNOWN_MODEL, ModelFacts, Support
+from toolspeak.facts.model import UNKNOWN_MODEL, ModelFacts, Source, Support
 from toolspeak.ir.event import Event, Failed, Finished, StopReason, TextDelta, Usage
 from toolspeak.ir.failure import Failure, FailureKind
 from toolspeak.ir.message import Result
@@ -377,9 +377,10 @@ def test_a_server_that_is_away_is_asked_once_cap4(kind: FailureKind) -> None:
 # ---------------------------------------------------------------- what is done with it
 
 
-def test_measured_facts_fill_what_is_unknown_and_overrule_nobody_cap3() -> None:
+def test_measured_facts_beat_tables_and_never_the_user_cap3() -> None:
     none = Verdict(Support.NONE, 0.95, context_tokens=100)
-    assert measured(UNKNOWN_MODEL, none) == ModelFacts(tools=Support.NONE, context_tokens=100)
+    assert measured(UNKNOWN_MODEL, none) == ModelFacts(Support.NONE, context_tokens=100, source=Source.MEASURED)
+    assert measured(ModelFacts(Support.NATIVE, source=Source.TABLE), none).tools is Support.NONE
     said = ModelFacts(tools=Support.NATIVE, context_tokens=5)
     assert measured(said, none) == said
     assert measured(UNKNOWN_MODEL, Verdict(Support.NONE, 0.3)) == UNKNOWN_MODEL

@@ -2,9 +2,10 @@
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
@@ -13,6 +14,7 @@ from tests.unit.runtime.scene import CHAT, COLD, REQUEST, Paced, upstream, whole
 from toolspeak.engine.plan import Mode, Settings, Way
 from toolspeak.facts.model import ModelFacts, Support
 from toolspeak.ir.event import Event
+from toolspeak.ir.message import Call, Message, Result, Role, Text
 from toolspeak.runtime.directory import Directory, Place, Route
 from toolspeak.runtime.listing import list_models
 from toolspeak.runtime.transport import Broken, Waits
@@ -202,6 +204,57 @@ async def test_facts_and_settings_of_an_upstream_hold_for_its_models_and_a_reque
     plan = route.plan(REQUEST)
     assert (plan.way, plan.dialect, plan.retries) == (Way.FORCE, "hermes", 0)
     assert route.plan(REQUEST, Settings(mode=Mode.OFF)).way is Way.OFF
+
+
+@in_loop
+async def test_a_model_has_the_facts_of_its_family_unless_its_upstream_says_more_inl2() -> None:
+    shop = Shop(["qwen3:8b", "m"])
+    async with shop.server, upstream(shop.server) as opened:
+        plain, said = Place("box", opened), Place("box", opened, ModelFacts(dialect="react"))
+        models = [(await Directory([plain]).find(name)).facts.dialect for name in ("qwen3:8b", "m")]
+        assert models == ["hermes", ""]
+        assert (await Directory([said]).find("qwen3:8b")).facts.dialect == "react"
+
+
+@in_loop
+async def test_a_route_is_put_together_once_and_no_name_fills_the_memory_p7() -> None:
+    shop = Shop(["qwen3:8b"])
+    async with shop.server, upstream(shop.server) as opened:
+        found = Directory([Place("box", opened)])
+        assert await found.find("qwen3:8b") is await found.find("box:qwen3:8b")
+        long = f"box:{'m' * 1000}"
+        assert await found.find(long) is not await found.find(long)
+        for number in range(5000):
+            await found.find(f"box:{number}")
+        assert len(found._places["box"]._routes) == 4096
+
+
+HISTORY = (
+    *REQUEST.messages,
+    Message(Role.ASSISTANT, (Call("call_1", "get_weather", "{}"),)),
+    Message(Role.TOOL, (Result("call_1", (Text("cold"),)),)),
+)
+
+
+@pytest.mark.parametrize(
+    ("model", "id"),
+    [("kimi-k2", "functions.get_weather:0"), ("mistral:7b", r"[0-9a-f]{9}"), ("m", "call_1"), ("free", "call_1")],
+)
+@in_loop
+async def test_the_ids_of_a_history_are_those_that_the_model_s_family_wants_wire6(model: str, id: str) -> None:
+    async def unheard(_: Sequence[Event]) -> None:
+        pass
+
+    shop = Shop()
+    async with shop.server, upstream(shop.server) as opened:
+        place = Place("box", opened)
+        free = place.route("kimi-k2", ModelFacts(said=frozenset({"quirks.ids"})))
+        route = await Directory([place], {"free": free}).exactly(model)
+        request = replace(REQUEST, messages=HISTORY)
+        await route.take(request, route.plan(request), unheard)
+    body = json.loads(shop.server.got[0].body)
+    assert re.fullmatch(id, body["messages"][1]["tool_calls"][0]["id"])
+    assert re.fullmatch(id, body["messages"][2]["tool_call_id"])
 
 
 @in_loop

@@ -5,7 +5,7 @@ from typing_extensions import override
 from toolspeak.engine.outcome import Outcome
 from toolspeak.engine.plan import Plan, Way
 from toolspeak.engine.verdict import Depth, Layer, Verdict
-from toolspeak.facts.model import UNKNOWN_MODEL, ModelFacts, Support
+from toolspeak.facts.model import UNKNOWN_MODEL, ModelFacts, Source, Support
 from toolspeak.ir.failure import FailureKind
 from toolspeak.runtime.cache import LONG, NEGATIVE, SHORT, SOON
 from toolspeak.runtime.clock import Clock
@@ -49,6 +49,13 @@ def test_what_is_known_is_not_overruled_cap4() -> None:
     learned.note("m", turn(REFUSED))
     native = ModelFacts(tools=Support.NATIVE)
     assert learned.facts("m", native) is native
+
+
+def test_a_refusal_beats_what_only_a_table_says_cap3() -> None:
+    learned = Learned()
+    learned.note("m", turn(REFUSED))
+    facts = learned.facts("m", ModelFacts(tools=Support.NATIVE, source=Source.TABLE))
+    assert (facts.tools, facts.source) == (Support.NONE, Source.MEASURED)
 
 
 def test_other_refusals_say_nothing_about_tools_cap4() -> None:

@@ -12,7 +12,7 @@ from tests.unit.runtime.test_learned import REFUSED, Stood, turn
 from toolspeak import wires
 from toolspeak.engine.plan import NOTHING_SAID, Mode, Settings
 from toolspeak.engine.verdict import Depth, Verdict
-from toolspeak.facts.model import UNKNOWN_MODEL, ModelFacts, Support
+from toolspeak.facts.model import UNKNOWN_MODEL, ModelFacts, Source, Support
 from toolspeak.ir.event import Event, Finished, StopReason, TextDelta, Usage
 from toolspeak.ir.failure import Failure, FailureKind
 from toolspeak.ir.request import Request
@@ -98,12 +98,20 @@ async def test_nothing_is_probed_that_nobody_would_plan_by_cap4() -> None:
     forced, off, chat = Settings(mode=Mode.FORCE), Settings(mode=Mode.OFF), Settings(chat=True)
     scenes = [Scene(settings=settings) for settings in (forced, off, chat)]
     scenes += [Scene(facts=ModelFacts(tools=Support.NATIVE)), Scene(depth=Depth.OFF)]
+    scenes.append(Scene(facts=ModelFacts(Support.NATIVE, source=Source.TABLE), depth=Depth.LOOK))
     for scene in scenes:
         await scene.consider()
         assert scene.upstream.looks == 0
     plain = Scene()
     await plain.consider(Request("m", ()))
     assert plain.upstream.looks == 0
+
+
+@in_loop
+async def test_what_a_table_says_is_measured_and_overruled_cap3() -> None:
+    scene = Scene(facts=ModelFacts(Support.NATIVE, source=Source.TABLE))
+    await scene.consider()
+    assert (scene.route.known.tools, scene.route.known.source) == (Support.NONE, Source.MEASURED)
 
 
 @in_loop

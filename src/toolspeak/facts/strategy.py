@@ -1,0 +1,57 @@
+"""How tools reach a model of which only the name is known: `provider:model` (CAP-2).
+
+>>> strategy_for("openai:gpt-4").native
+True
+>>> strategy_for("ollama:llama3.2:latest").why
+'ollama is not known to have tools for every model: calls are written as text (pythonic)'
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from toolspeak.facts.capability import NO_OVERRIDES, PROVIDERS, Capability, Overrides
+from toolspeak.facts.families import family_facts
+from toolspeak.facts.model import DEFAULT_DIALECT
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The strategy, and why."""
+
+    native: bool
+    """Tools are sent; else they are written into the prompt."""
+    capability: Capability
+    dialect: str
+    """How calls are written where they are text; natively, if the upstream should refuse."""
+    why: str
+
+
+def strategy_for(name: str, overrides: Overrides | Mapping[str, Capability | str] = NO_OVERRIDES) -> Chosen:
+    """Choose by a model's name. What stands before the first colon is its provider, if it is known or overridden.
+
+    Overrides are such as `{"deepinfra:new-model": "openai"}`; raises `BadField` for one that makes no sense.
+    """
+    if not isinstance(overrides, Overrides):
+        overrides = Overrides.of(overrides)
+    before, _, after = name.partition(":")
+    known = before in PROVIDERS or overrides.names(before)
+    provider, model = (before, after) if known else ("", name)
+    dialect = family_facts(model).dialect or DEFAULT_DIALECT
+    override = overrides.find((provider,), model)
+    capability = override.capability if override else PROVIDERS.get(provider, Capability.NONE)
+    native = capability is not Capability.NONE
+    because = f"{override.key} is said to be {capability}" if override else _because(provider, capability, name)
+    how = "tools are sent" if native else f"calls are written as text ({dialect})"
+    return Chosen(native, capability, dialect, f"{because}: {how}")
+
+
+def _because(provider: str, capability: Capability, name: str) -> str:
+    match capability:
+        case Capability.OPENAI:
+            return f"{provider} has function calling as OpenAI has it"
+        case Capability.ADVANCED:
+            return f"{provider} has tools in a form of its own"
+        case Capability.NONE if provider:
+            return f"{provider} is not known to have tools for every model"
+        case Capability.NONE:
+            return f"{name!r} names no provider that is known"

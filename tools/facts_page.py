@@ -1,0 +1,73 @@
+"""Writes the tables of docs/facts.md from the facts themselves; with `--check`, only tells whether it is fresh.
+
+A table stands between `<!-- NAME -->` and `<!-- end -->`; the words around it are written by hand.
+"""
+
+import re
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from toolspeak.facts._family import Family
+from toolspeak.facts.capability import PROVIDERS, Capability
+from toolspeak.facts.families import FAMILIES
+from toolspeak.facts.model import DEFAULT_DIALECT
+
+PAGE = Path(__file__).parent.parent / "docs" / "facts.md"
+TABLE = re.compile(r"(<!-- (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+TAG = re.compile(r"(<\w+>|\[\w+\]|>>>\w+)")
+
+
+def table(*rows: Iterable[str]) -> str:
+    """Write a table; the first row is its head."""
+    head, *others = ([cell.replace("|", "\\|") for cell in row] for row in rows)
+    return "".join(f"| {' | '.join(row)} |\n" for row in (head, ["---"] * len(head), *others))
+
+
+def providers() -> str:
+    """Write the providers of each class."""
+    rows = [(f"`{kind}`", ", ".join(name for name, each in PROVIDERS.items() if each is kind)) for kind in Capability]
+    return table(("class", "providers"), *rows)
+
+
+def families() -> str:
+    """Write the families."""
+    rows = [(each.name, f"`{each.examples[0]}`", _says(each), _sentence(each.why)) for each in FAMILIES]
+    return table(("family", "such as", "what it says", "why"), *rows)
+
+
+def _sentence(why: str) -> str:
+    """Write a reason as a sentence, its markup as code."""
+    return TAG.sub(r"`\1`", f"{why[0].upper()}{why[1:]}.")
+
+
+def _says(family: Family) -> str:
+    said = [f"writes {family.trained}"] if family.trained else []
+    if family.trained or family.taught:
+        said.append(f"is taught {family.taught or DEFAULT_DIALECT}")
+    said += [f"leaks {family.leaks_as}"] if family.leaks_as else []
+    said += ["calls in its reasoning"] if family.calls_in_reasoning else []
+    said += [f"ids of {family.ids}"] if family.ids else []
+    said += [f"{family.context_tokens} tokens"] if family.context_tokens else []
+    return ", ".join(said)
+
+
+TABLES = {"providers": providers, "families": families}
+
+
+def fresh(page: str) -> str:
+    """Return the page with its tables as they are now."""
+    return TABLE.sub(lambda found: found[1] + TABLES[found[2]]() + found[3], page)
+
+
+def main() -> None:
+    """Write or check."""
+    page = PAGE.read_text(encoding="utf-8")
+    if "--check" not in sys.argv:
+        PAGE.write_text(fresh(page), encoding="utf-8")
+    elif page != fresh(page):
+        sys.exit(f"{PAGE.name} is stale: run `just docs`")
+
+
+if __name__ == "__main__":
+    main()
