@@ -20,7 +20,7 @@ PROVEN = ("1", "2", "3", "4")
 """Sections of which every rule must have a test."""
 PROVEN_TOO = (
     *("SAFE-1", "SAFE-2", "SAFE-3", "SAFE-4", "SAFE-5", "SAFE-6", "SAFE-7"),
-    *("WIRE-1", "CAP-3", "CAP-4"),
+    *("WIRE-1", "CAP-1", "CAP-2", "CAP-3", "CAP-4"),
 )
 
 _SECTION = re.compile(r"## (\d+)\.")

@@ -65,11 +65,15 @@ class Learned:
         return known is None or self._clock.monotonic() >= known.check
 
     def keep(self, model: str, verdict: Verdict, check: float) -> None:
-        """Take a verdict that a probe has found, here or elsewhere; look again after `check` seconds."""
+        """Take a verdict that a probe has found, here or elsewhere; look again after `check` seconds.
+
+        It is looked for a new one before the old one is over, and a probe that broke off takes nothing away.
+        """
         known, now = self._known(model), self._clock.monotonic()
         lasts = lifetime(verdict)
-        known.verdict, known.until, known.check = verdict, now + lasts, now + min(check, lasts)
-        known.moved = False
+        known.check, known.moved = now + min(check, lasts / 2), False
+        if not (verdict.stopped and verdict.tools is Support.UNKNOWN and now < known.until):
+            known.verdict, known.until = verdict, now + lasts
 
     def later(self, model: str, seconds: float) -> None:
         """Look again only after a while: somebody else is at it."""

@@ -108,13 +108,13 @@ class Prober:
     def consider(self, route: Route, request: Request) -> None:
         """Start what is to be done about a model, if anything is."""
         depth, name = self._depths.get(route.place, Depth.OFF), (route.place, route.model)
-        if depth is Depth.OFF or not request.tools or not _is_open(route, depth) or name in self._running:
+        if depth is Depth.OFF or not request.tools or not _is_open(route, depth):
             return
         learned, upstream = route.learned, route.upstream
-        moved = learned.take_moved(route.model)
-        if not isinstance(upstream, HttpUpstream) or not (moved or learned.is_due(route.model)):
+        if not isinstance(upstream, HttpUpstream) or name in self._running or len(self._running) >= _MOST:
             return
-        if len(self._running) < _MOST:
+        moved = learned.take_moved(route.model)
+        if moved or learned.is_due(route.model):
             task = asyncio.get_running_loop().create_task(self._attend(route, upstream, depth, moved))
             self._running[name] = task
             task.add_done_callback(lambda _: self._running.pop(name, None))

@@ -114,11 +114,24 @@ def test_a_probe_counts_as_long_as_it_is_worth_cap4() -> None:
     )
     for verdict, lasts in rows:
         learned.keep("m", verdict, LONG)
-        clock.now += lasts - 1
+        clock.now += lasts / 2 - 1
         assert not learned.is_due("m")
         clock.now += 1
-        assert learned.is_due("m")
+        assert learned.is_due("m"), "a new one is looked for before the old one is over"
+        assert tools(learned) is verdict.tools
+        clock.now += lasts / 2
         assert tools(learned) is Support.UNKNOWN
+
+
+def test_a_probe_that_broke_off_takes_nothing_away_cap4() -> None:
+    clock = Stood()
+    learned = Learned(clock)
+    learned.keep("m", Verdict(Support.NONE, 0.95), LONG)
+    learned.keep("m", Verdict(stopped=True), LONG)
+    assert tools(learned) is Support.NONE
+    assert not learned.is_due("m")
+    clock.now += SOON
+    assert learned.is_due("m")
 
 
 def test_an_old_verdict_still_counts_while_a_better_one_is_looked_for_cap4() -> None:

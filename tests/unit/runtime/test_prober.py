@@ -17,7 +17,7 @@ from toolspeak.ir.event import Event, Finished, StopReason, TextDelta, Usage
 from toolspeak.ir.failure import Failure, FailureKind
 from toolspeak.ir.request import Request
 from toolspeak.ir.tool import Tool
-from toolspeak.runtime.cache import SEEN, Memory, Subject
+from toolspeak.runtime.cache import SEEN, SOON, Memory, Subject
 from toolspeak.runtime.directory import Route
 from toolspeak.runtime.learned import Learned
 from toolspeak.runtime.prober import PATIENCE, QUIET, Prober
@@ -44,11 +44,14 @@ class Upstream(HttpUpstream):
         super().__init__(HttpTransport(), wires.load("openai_chat"), Address(URL, ()), clock)
         self.pages = {"models": b'{"data": [{"id": "m", "max_model_len": 9}]}'}
         self.looks = 0
+        self.away = False
         self.asked: list[float] = []
 
     @override
     async def get(self, path: str, body: bytes = b"") -> bytes:
         self.looks += 1
+        if self.away:
+            raise Broken(Failure(FailureKind.DISCONNECTED, "no connection", 502))
         if path not in self.pages:
             raise Broken(Failure(FailureKind.NOT_FOUND, "no such page", 404))
         return self.pages[path]
@@ -128,6 +131,22 @@ async def test_after_an_hour_the_same_server_is_looked_at_and_not_asked_again_ca
     await scene.consider()
     assert len(scene.upstream.asked) == asked + 2, "another server"
     assert scene.route.known.context_tokens == 10
+
+
+@in_loop
+async def test_a_server_that_is_away_at_its_hourly_look_keeps_its_verdict_cap4() -> None:
+    scene = Scene()
+    await scene.verdicts.keep(Subject(URL, "m"), await probed(scene))
+    asked = len(scene.upstream.asked)
+    scene.clock.now += SEEN
+    scene.upstream.away = True
+    await scene.consider()
+    assert scene.route.known.tools is Support.NATIVE
+    scene.upstream.away = False
+    scene.clock.now += SOON
+    await scene.consider()
+    assert scene.route.known.tools is Support.NATIVE
+    assert len(scene.upstream.asked) == asked, "it is the same server"
 
 
 async def probed(scene: Scene) -> Verdict:
