@@ -87,8 +87,17 @@ class _Turn:
         """Say what it came to."""
         warnings = (EMULATED,) if self._emulated else ()
         emitted, complaints = tuple(self._emitted), tuple(self._complaints)
-        came = (self._tally.native, self._tally.rescued, self._tally.empty)
-        return Outcome(emitted, self._plan, self._requests, warnings, self._refused, complaints, *came)
+        return Outcome(
+            emitted,
+            self._plan,
+            self._requests,
+            warnings,
+            self._refused,
+            complaints,
+            native=self._tally.native,
+            rescued=self._tally.rescued,
+            empty=self._tally.empty,
+        )
 
     def run(self) -> Step:
         """Do what the plan says."""
