@@ -87,17 +87,8 @@ class _Turn:
         """Say what it came to."""
         warnings = (EMULATED,) if self._emulated else ()
         emitted, complaints = tuple(self._emitted), tuple(self._complaints)
-        return Outcome(
-            emitted,
-            self._plan,
-            self._requests,
-            warnings,
-            self._refused,
-            complaints,
-            native=self._tally.native,
-            rescued=self._tally.rescued,
-            empty=self._tally.empty,
-        )
+        outcome = Outcome(emitted, self._plan, self._requests, warnings, self._refused, complaints)
+        return replace(outcome, native=self._tally.native, rescued=self._tally.rescued, empty=self._tally.empty)
 
     def run(self) -> Step:
         """Do what the plan says."""
