@@ -140,6 +140,10 @@ prompt-cache *args:
 constraint *args:
     .venv/bin/python -m tests.live.constraint {{ args }}
 
+# probes of four real models behind the server of llama.cpp; writes bench/results/probes.json
+probes *args:
+    .venv/bin/python -m tests.probes.live {{ args }}
+
 # every rule of docs/behaviour.md that must be proven has a test that names it
 requirements:
     .venv/bin/python -m tools.requirements

@@ -115,7 +115,7 @@ async def gateway(upstream_port: int) -> AsyncGenerator[tuple[int, int]]:
     with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
         file.write(CONFIG.replace("PORT", str(upstream_port)))
         file.flush()
-        command = (sys.executable, "-m", "toolspeak", "serve", "--quiet", "--config", file.name)
+        command = (sys.executable, "-m", "toolspeak", "serve", "--quiet", "--probe", "off", "--config", file.name)
         process = await asyncio.create_subprocess_exec(*command, stderr=asyncio.subprocess.PIPE)
         try:
             assert process.stderr

@@ -62,7 +62,7 @@ def toolspeak(*options: str, wire: str = "openai_chat") -> Command:
     """Return the command of toolspeak, with these options."""
 
     def made(port: int, upstream: int, _files: Path) -> list[str]:
-        program = [sys.executable, "-m", "toolspeak", "serve", "--quiet"]
+        program = [sys.executable, "-m", "toolspeak", "serve", "--quiet", "--probe", "off"]
         address = f"http://127.0.0.1:{upstream}{BASE[wire]}"
         return [*program, "--upstream", address, "--wire", wire, "--port", str(port), *options]
 

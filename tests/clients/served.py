@@ -30,7 +30,19 @@ async def served(setting: Setting, log: Path) -> AsyncGenerator[Served]:
     # What a gateway learns about one model must not help the next row: so each has its own, and none is listed.
     upstream = Upstream(setting.mode, setting.dialect, setting.wording, lists_models=setting.mode != "refuses")
     address = f"http://127.0.0.1:{await upstream.start()}{setting.path}"
-    command = (sys.executable, "-m", "toolspeak", "serve", "--upstream", address, "--port", "0", *setting.flags)
+    command = (
+        sys.executable,
+        "-m",
+        "toolspeak",
+        "serve",
+        "--upstream",
+        address,
+        "--port",
+        "0",
+        "--probe",
+        "off",
+        *setting.flags,
+    )
     with log.open("wb") as out:
         process = await asyncio.create_subprocess_exec(
             *command, stdin=asyncio.subprocess.DEVNULL, stdout=out, stderr=out

@@ -17,6 +17,7 @@ from typing_extensions import override
 
 from tests.gateway.upstream import ScriptedUpstream
 from toolspeak.config.shape import Config, Key, Server, Upstream
+from toolspeak.engine.verdict import Depth
 from toolspeak.gateway.asgi import Asgi
 from toolspeak.gateway.build import build
 from toolspeak.gateway.server import _Server
@@ -43,8 +44,9 @@ def towards(upstream: ScriptedUpstream, wire: str = "openai_chat", **more: Any) 
 
 
 def config_of(*upstreams: Upstream, server: Server | None = None, **more: Any) -> Config:  # noqa: ANN401 -- as above
-    """Describe a gateway on a free port."""
-    return Config(server=replace(server or Server(), port=0), upstreams=upstreams, **more)
+    """Describe a gateway on a free port, which probes nobody unless it is told to."""
+    server = server or Server()
+    return Config(server=replace(server, port=0, probe=server.probe or Depth.OFF), upstreams=upstreams, **more)
 
 
 class _Served(_Server):

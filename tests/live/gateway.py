@@ -19,7 +19,19 @@ def gateway(upstream: str, *flags: str) -> Generator[str]:
     """Start it before an upstream, on a free port; give its address."""
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "log"
-        command = (sys.executable, "-m", "toolspeak", "serve", "--upstream", upstream, "--port", "0", *flags)
+        command = (
+            sys.executable,
+            "-m",
+            "toolspeak",
+            "serve",
+            "--upstream",
+            upstream,
+            "--port",
+            "0",
+            "--probe",
+            "off",
+            *flags,
+        )
         with log.open("wb") as out:
             process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, cwd=folder)
         try:

@@ -16,6 +16,7 @@ from toolspeak.cli.configured import configured, upstream_options
 @click.option("--host", metavar="ADDRESS", help="Where to listen.  [default: 127.0.0.1]")
 @click.option("--port", type=int, metavar="N", help="On which port; 0 takes a free one.  [default: 4141]")
 @click.option("--key", metavar="KEY", help="A key that clients must show; better in TOOLSPEAK_KEY.")
+@click.option("--probe", metavar="DEPTH", help="How far models are probed: off, look, tokens or full.")
 @click.option("--config", "file", type=click.Path(path_type=Path), metavar="FILE", help="The configuration.")
 @click.option("--quiet", is_flag=True, help="Log only what goes wrong.")
 def serve(*, file: Path | None, quiet: bool, **said: str | int | None) -> None:

@@ -21,15 +21,19 @@ from toolspeak.config.assemble import assemble
 from toolspeak.config.shape import Config
 from toolspeak.engine.outcome import Outcome
 from toolspeak.engine.plan import NOTHING_SAID, Plan, Settings
+from toolspeak.engine.verdict import Depth, Verdict
 from toolspeak.errors import BadField
 from toolspeak.facts.capability import NO_OVERRIDES, Capability, Overrides
 from toolspeak.facts.model import Source, Support
 from toolspeak.ir.event import Event
 from toolspeak.ir.request import Request
+from toolspeak.runtime.cache import Memory
 from toolspeak.runtime.directory import Emit, Route
 from toolspeak.runtime.drive import AsyncUpstream
+from toolspeak.runtime.prober import Prober
 from toolspeak.runtime.profiles import NO_PROFILES
 from toolspeak.runtime.transport import HttpTransport, Waits
+from toolspeak.runtime.upstream import HttpUpstream
 
 
 class AsyncClient:
@@ -83,6 +87,18 @@ class AsyncClient:
     async def models(self) -> list[str]:
         """Return the names of all models that can be asked for."""
         return [listed.name for listed in await (await self._opened()).listing()]
+
+    async def probe(self, model: str = "", depth: Depth | str = Depth.FULL) -> Verdict:
+        """Find out what a model really does with tools, by asking it; the requests that follow are planned by it.
+
+        `look` costs nothing, `tokens` two requests of one token, `full` up to nine short ones.
+        """
+        if depth not in list(Depth):
+            raise BadField("depth", f"{depth!r} is not one of {', '.join(Depth)}")
+        route = await self._route(Request(model, ()))
+        if not isinstance(route.upstream, HttpUpstream):
+            raise BadField("upstream", f"{route.place!r} is no server that can be probed")
+        return await Prober({}, Memory()).probe(route, route.upstream, Depth(depth))
 
     def override(self, name: str, support: Support | Capability | str) -> None:
         """Say what an upstream (`groq`, a URL) or one of its models (`groq:llama-3.3`) does with tools, from now on.

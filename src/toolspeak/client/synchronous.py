@@ -19,6 +19,7 @@ from toolspeak.client.streamed import AsyncStream
 from toolspeak.client.thread import LoopThread
 from toolspeak.config.shape import Config
 from toolspeak.engine.plan import NOTHING_SAID, Plan, Settings
+from toolspeak.engine.verdict import Depth, Verdict
 from toolspeak.facts.capability import NO_OVERRIDES, Capability, Overrides
 from toolspeak.facts.model import Support
 from toolspeak.ir.event import Event
@@ -75,6 +76,13 @@ class Client:
     def models(self) -> list[str]:
         """Return the names of all models that can be asked for."""
         return self._thread.run(self._client.models())
+
+    def probe(self, model: str = "", depth: Depth | str = Depth.FULL) -> Verdict:
+        """Find out what a model really does with tools, by asking it; the requests that follow are planned by it.
+
+        `look` costs nothing, `tokens` two requests of one token, `full` up to nine short ones.
+        """
+        return self._thread.run(self._client.probe(model, depth))
 
     def override(self, name: str, support: Support | Capability | str) -> None:
         """Say what an upstream (`groq`, a URL) or one of its models (`groq:llama-3.3`) does with tools, from now on.

@@ -14,6 +14,7 @@ _URL = re.compile(rf"(https?)://({_HOST})(?::(\d{{1,5}}))?((?:/[A-Za-z0-9._~!$&'
 _LISTEN = re.compile(r"[A-Za-z0-9:._-]+")
 _HOST_NAME = re.compile(_HOST)
 _ORIGIN = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[A-Za-z0-9._\[\]:-]+")
+_REDIS = re.compile(r"(?:rediss?|unix)://[!-~]+")
 _PORTS = {"http": "80", "https": "443"}
 _MOST_PORT = 65535
 _LOCALHOST = "localhost"
@@ -40,6 +41,11 @@ def _is_ipv6(text: str) -> bool:
         return IPv6Address(text).scope_id is None
     except ValueError:
         return False
+
+
+def redis_problem(url: str) -> str | None:
+    """Say what is wrong with the URL of a Redis, which is not shown: it may hold a password."""
+    return None if _REDIS.fullmatch(url) else "is not a URL such as redis://127.0.0.1:6379/0 (it is not shown)"
 
 
 def host_problem(host: str) -> str | None:
@@ -92,6 +98,15 @@ def is_loopback(host: str) -> bool:
 def reaches_this_machine_only(url: str) -> bool:
     """Tell whether a URL stays on this machine."""
     return is_loopback(_parts(url)[1])
+
+
+def is_near(url: str) -> bool:
+    """Tell whether a URL leads to this machine or to its own network, where asking costs nothing."""
+    host = _parts(url)[1].removeprefix("[").removesuffix("]")
+    try:
+        return ip_address(host).is_private
+    except ValueError:
+        return bool(host) and "." not in host
 
 
 def check_public(config: Config) -> None:

@@ -1,8 +1,11 @@
 """A configuration becomes the directory of models that it describes."""
 
 from toolspeak import wires
-from toolspeak.config.addresses import plain_url
+from toolspeak.config.addresses import is_near, plain_url
 from toolspeak.config.shape import Config, Model, Upstream
+from toolspeak.engine.verdict import Depth
+from toolspeak.runtime.cache import Memory, Verdicts
+from toolspeak.runtime.clock import CLOCK, Clock
 from toolspeak.runtime.directory import Directory, Place, Route
 from toolspeak.runtime.profiles import NO_PROFILES, Profiles
 from toolspeak.runtime.transport import Headers, Transport
@@ -15,6 +18,21 @@ def assemble(config: Config, transport: Transport) -> Directory:
     places = {upstream.name: _place(upstream, config, transport) for upstream in config.upstreams}
     aliases = {model.name: _route(model, places[model.upstream]) for model in config.models}
     return Directory(list(places.values()), aliases, config.default)
+
+
+def depths(config: Config) -> dict[str, Depth]:
+    """Return how deep each upstream may be probed: far away it costs somebody's money."""
+    said = config.server.probe
+    return {each.name: said or (Depth.FULL if is_near(each.url) else Depth.LOOK) for each in config.upstreams}
+
+
+def verdicts(config: Config, clock: Clock = CLOCK) -> Verdicts:
+    """Return where verdicts are kept: in the Redis of the fleet if there is one. Nothing is connected yet."""
+    if not config.redis:
+        return Memory(clock)
+    from toolspeak.runtime.shared import Shared  # noqa: PLC0415 # only a fleet has it
+
+    return Shared(config.redis, clock)
 
 
 def _place(upstream: Upstream, config: Config, transport: Transport) -> Place:

@@ -5,6 +5,8 @@ TOOLSPEAK_UPSTREAM          URL of the upstream, with TOOLSPEAK_WIRE and TOOLSPE
 TOOLSPEAK_MODEL             the default model
 TOOLSPEAK_KEY               the key that clients must show
 TOOLSPEAK_HOST, _PORT       where the gateway listens
+TOOLSPEAK_PROBE             how far models are probed
+TOOLSPEAK_REDIS_URL         the Redis of a fleet
 TOOLSPEAK_MODE, _DIALECT, _STRATEGY, _RELEASE, _CONSTRAINT, _FORCE_EMULATION
 TOOLSPEAK_PROFILES          off leaves out what the doctor has measured; profiles are kept in XDG_STATE_HOME
 OPENAI_API_KEY, …           the keys of presets
@@ -26,7 +28,10 @@ _ORDER = ("ollama", "llamacpp", "lmstudio", "vllm", "sglang")
 OLLAMA_PORT = "11434"
 CHAT = "chat"
 FORCE = "force"
-_PLAIN = ("upstream", "wire", "model", "upstream_key", "key", "host", "dialect", "strategy", "release", "constraint")
+_PLAIN = (
+    *("upstream", "wire", "model", "upstream_key", "key", "host", "dialect", "strategy", "release", "constraint"),
+    *("probe", "redis_url"),
+)
 _YES, _NO = ("1", "true", "yes", "on"), ("", "0", "false", "no", "off")
 _OLLAMA_HOST = re.compile(r"(?:(https?)://)?([A-Za-z0-9._-]*|\[[0-9A-Fa-f:.]+\])(?::(\d{1,5}))?/?")
 _ANY_ADDRESS = ("", "0.0.0.0", "[::]")  # noqa: S104 # what a server that listens everywhere is set to

@@ -22,6 +22,7 @@ from toolspeak.config.sections import (
     read_key,
     read_limits,
     read_quirks,
+    read_redis,
     read_secret,
     read_server,
     read_settings,
@@ -118,6 +119,7 @@ def _config(root: Table, environ: Mapping[str, str]) -> Config:
         keys=_keys(root, environ),
         settings=read_settings(root.table("tools")),
         profiles=None if root.flag("profiles") is False else profiles_folder(environ),
+        redis=read_redis(root.table("redis")),
         capabilities=read_capabilities(root.table("capabilities")),
     )
     if config.default and not resolves(config, config.default):

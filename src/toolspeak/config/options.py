@@ -4,10 +4,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 
 from toolspeak import dialects, upstreams, wires
-from toolspeak.config.addresses import host_problem, url_problem
+from toolspeak.config.addresses import host_problem, redis_problem, url_problem
 from toolspeak.config.problems import not_one_of
 from toolspeak.config.table import secret_problem
 from toolspeak.engine.plan import Mode, Release, Settings, Strategy
+from toolspeak.engine.verdict import Depth
 from toolspeak.facts.model import Constrain
 
 MOST_PORT = 65535
@@ -37,6 +38,8 @@ class Options:
     constraint: str | None = None
     profiles: bool | None = None
     """Whether what `doctor` has measured counts."""
+    probe: str | None = None
+    redis_url: str | None = field(default=None, repr=False)
 
     @property
     def names_upstream(self) -> bool:
@@ -92,6 +95,8 @@ def _problems(options: Options) -> Iterator[tuple[str, str]]:
         "strategy": _among(lambda: [each.value for each in Strategy]),
         "release": _among(lambda: [each.value for each in Release]),
         "constraint": _among(lambda: [each.value for each in Constrain]),
+        "probe": _among(lambda: [each.value for each in Depth]),
+        "redis_url": redis_problem,
     }
     for name, check in checks.items():
         value: str | None = getattr(options, name)

@@ -11,6 +11,7 @@ from toolspeak.config.problems import did_you_mean
 from toolspeak.config.sections import digest_of
 from toolspeak.config.shape import Config, Key, Upstream
 from toolspeak.config.upstream import ANY, Said, build, preset_of, with_wire
+from toolspeak.engine.verdict import Depth
 from toolspeak.errors import BadConfig
 
 TENANT = "default"
@@ -30,10 +31,13 @@ def with_options(config: Config, options: Options = NO_OPTIONS, environ: Mapping
     config = _with_upstream(config, said, environ)
     config = _with_settings(config, said)
     server = config.server
-    server = replace(server, host=said.host or server.host, port=server.port if said.port is None else said.port)
+    probe = Depth(said.probe) if said.probe else server.probe
+    port = server.port if said.port is None else said.port
+    server = replace(server, host=said.host or server.host, port=port, probe=probe)
     keys = (Key(TENANT, digest_of(said.key)),) if said.key else config.keys
     profiles = None if said.profiles is False else config.profiles
-    return replace(config, server=server, keys=keys, default=_default(config, said.model), profiles=profiles)
+    redis, default = said.redis_url or config.redis, _default(config, said.model)
+    return replace(config, server=server, keys=keys, redis=redis, default=default, profiles=profiles)
 
 
 def resolves(config: Config, name: str) -> bool:

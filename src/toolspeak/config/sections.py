@@ -7,12 +7,13 @@ from hashlib import sha256
 from typing import Any, TypeVar
 
 from toolspeak import dialects
-from toolspeak.config.addresses import host_name_problem, host_problem, origin_problem
+from toolspeak.config.addresses import host_name_problem, host_problem, origin_problem, redis_problem
 from toolspeak.config.environment import key_in
 from toolspeak.config.problems import not_one_of
 from toolspeak.config.shape import Key, Limits, Server
 from toolspeak.config.table import Table, secret_problem
 from toolspeak.engine.plan import Mode, Release, Settings, Strategy
+from toolspeak.engine.verdict import Depth
 from toolspeak.errors import UnknownName
 from toolspeak.facts.capability import Capability, Override, Overrides, key_problem
 from toolspeak.facts.model import Constrain, ModelFacts, Source, Support
@@ -38,7 +39,15 @@ def read_server(table: Table) -> Server:
         origins=table.texts("origins", origin_problem),
         keep_alive=table.seconds("keep_alive"),
         shutdown=table.seconds("shutdown"),
+        probe=table.choice("probe", Depth),
     )
+
+
+def read_redis(table: Table) -> str:
+    """Read `[redis]`; its URL may hold a password."""
+    url = table.text("url", redis_problem) or ""
+    table.problems.secrets += "@" in url
+    return url
 
 
 def read_limits(table: Table) -> Limits:

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from toolspeak.engine.plan import NOTHING_SAID, Settings
+from toolspeak.engine.verdict import Depth
 from toolspeak.facts.capability import NO_OVERRIDES, Overrides
 from toolspeak.facts.model import UNKNOWN_MODEL, ModelFacts
 from toolspeak.runtime.transport import WAITS, Waits
@@ -25,6 +26,8 @@ class Server:
     """Seconds of silence in a stream after which the client is told that we are still here."""
     shutdown: float = 60.0
     """Seconds that open streams get to finish."""
+    probe: Depth | None = None
+    """How far models are probed in the background; None: full near by, a look elsewhere, where it costs money."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +101,8 @@ class Config:
     settings: Settings = NOTHING_SAID
     profiles: Path | None = None
     """The folder with what `doctor` has measured; none if that does not count."""
+    redis: str = field(default="", repr=False)
+    """The URL of the Redis that a fleet shares; empty: each process for itself. It may hold a password."""
     capabilities: Overrides = NO_OVERRIDES
     warnings: tuple[str, ...] = ()
     """Doubts about the file itself; `doubts` has those about the rest."""

@@ -8,6 +8,11 @@
 
 The last event that a Pull gives is one Finished or Failed; whatever goes wrong below becomes that Failed. Effects carry
 batches, so that a turn costs per read and not per token.
+
+A probe asks for other things:
+
+    Look(path, body)   fetch a page of the server            answered with its bytes, or with a Failure
+    Ask(request)       one request, read to its end          answered with all its events
 """
 
 from collections.abc import Generator, Sequence
@@ -16,7 +21,9 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from toolspeak.engine.outcome import Outcome
+from toolspeak.engine.verdict import Verdict
 from toolspeak.ir.event import Event
+from toolspeak.ir.failure import Failure
 from toolspeak.ir.request import Request
 
 
@@ -49,3 +56,23 @@ Program: TypeAlias = Generator[Effect, Answer, Outcome]
 """A whole turn."""
 Step: TypeAlias = Generator[Effect, Answer, None]
 """A part of one."""
+
+
+class Look(Struct, frozen=True, gc=False):
+    """Fetch something small. A path with a slash in front is one of the server, else it follows the base URL."""
+
+    path: str
+    body: bytes = b""
+    """JSON to be posted; without it the page is got."""
+
+
+class Ask(Struct, frozen=True, gc=False):
+    """Send a request, and read its answer to the end."""
+
+    request: Request
+
+
+ProbeEffect: TypeAlias = Look | Ask
+ProbeAnswer: TypeAlias = bytes | Failure | list[Event] | None
+ProbeProgram: TypeAlias = Generator[ProbeEffect, ProbeAnswer, Verdict]
+"""A whole probe."""

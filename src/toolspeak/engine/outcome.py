@@ -39,6 +39,12 @@ class Outcome:
     """Why attempted calls were not delivered, over all attempts."""
     constraint: Kept = Kept.UNASKED
     """Whether the upstream did as it was asked; the worst over all attempts."""
+    native: int = 0
+    """Calls that the upstream itself gave as calls."""
+    rescued: int = 0
+    """Calls that it leaked as text, or in an error, though it was sent the tools."""
+    empty: int = 0
+    """Answers in which there was nothing at all, though it was sent the tools."""
 
     @property
     def turn(self) -> Turn:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import count
 
+from toolspeak.engine.again import asked_again
 from toolspeak.engine.constrain import Constraining
 from toolspeak.engine.effects import CLOSE, Emit, Open, Program, Pull, Step
 from toolspeak.engine.ending import ends, says, stop_of
@@ -23,6 +24,7 @@ from toolspeak.engine.plan import Plan, Release, Strategy, Way, has_calls
 from toolspeak.engine.prompt import Prompt, without_tools
 from toolspeak.engine.reading import Reading, trouble_with
 from toolspeak.engine.readings import Readings
+from toolspeak.engine.tally import Tally
 from toolspeak.engine.trouble import (
     BROKEN_CALLS,
     REFUSES_HISTORY,
@@ -30,16 +32,13 @@ from toolspeak.engine.trouble import (
     TOO_LONG,
     Kind,
     Trouble,
-    answered_with,
     corrections,
     failure_of,
-    in_words,
     must_call,
 )
 from toolspeak.ir.complaint import Complaint, Problem
 from toolspeak.ir.event import CallStarted, Event, Failed, Finished, StopReason, TextDelta, Usage
 from toolspeak.ir.failure import Failure, FailureKind
-from toolspeak.ir.message import Message, Role, Text
 from toolspeak.ir.request import Request
 from toolspeak.ir.tool import AUTO, ChoiceMode, Tool, ToolChoice
 
@@ -72,6 +71,7 @@ class _Turn:
         self._refused: FailureKind | None = None
         self._first_stop = StopReason.END
         self._kept = Kept.UNASKED
+        self._tally = Tally()
         self._shown = self._called = False
         """Text has left; a call has left."""
 
@@ -79,7 +79,8 @@ class _Turn:
         """Say what it came to."""
         warnings = (EMULATED,) if self._emulated else ()
         emitted, complaints = tuple(self._emitted), tuple(self._complaints)
-        return Outcome(emitted, self._plan, self._requests, warnings, self._refused, complaints, self._kept)
+        outcome = Outcome(emitted, self._plan, self._requests, warnings, self._refused, complaints, self._kept)
+        return replace(outcome, native=self._tally.native, rescued=self._tally.rescued, empty=self._tally.empty)
 
     def run(self) -> Step:
         """Do what the plan says."""
@@ -140,6 +141,7 @@ class _Turn:
                 yield from self._native_failed(sent, reading, gate)
                 return
             trouble = trouble_with(reading, self._request.choice, refused=gate.refused)
+            self._tally.count(reading, trouble)
             if self._is_answered_instead(trouble):
                 yield from self._forward(self._without_calls())
                 return
@@ -151,7 +153,7 @@ class _Turn:
             if trouble is None or not again:
                 yield from self._finish(reading, gate, trouble)
                 return
-            sent = self._asked_again(sent, reading, trouble)
+            sent = asked_again(sent, reading, trouble, self._level())
             release = self._after(trouble)
 
     def _native_failed(self, sent: Request, reading: Reading, gate: Gate) -> Step:
@@ -181,7 +183,9 @@ class _Turn:
         if reading.failure is not None:
             yield from self._fail(reading.failure)
         else:
-            yield from self._finish(reading, gate, trouble_with(reading, self._request.choice, refused=False))
+            trouble = trouble_with(reading, self._request.choice, refused=False)
+            self._tally.count(reading, trouble)
+            yield from self._finish(reading, gate, trouble)
 
     def _salvage(self, failure: Failure) -> Step:
         """Read the model's own text out of the error; without a call in it, emulate."""
@@ -190,23 +194,10 @@ class _Turn:
         if not reading.calls:
             yield from self._emulate(())
             return
+        self._tally.count(reading, None)
         gate = Gate(Release.BUFFERED, watches=False)
         gate.take(seen)
         yield from self._finish(reading, gate, None)
-
-    def _asked_again(self, sent: Request, reading: Reading, trouble: Trouble) -> Request:
-        """Answer every call of the turn with its error, or say in words what was wrong (CHK-4)."""
-        level = self._level()
-        said = (Text(reading.quoted),) if reading.said.strip() else ()
-        if reading.attempted and trouble.kind is Kind.BAD_CALLS:
-            calls = [call for call, _ in reading.attempted]
-            results = tuple(answered_with(call, complaint, level) for call, complaint in reading.attempted)
-            messages = (Message(Role.ASSISTANT, (*said, *calls)), Message(Role.TOOL, results))
-        else:
-            words = corrections(trouble, self._request.choice, level, in_words)
-            answered = (Message(Role.ASSISTANT, said),) if said else ()
-            messages = (*answered, Message(Role.USER, (Text("\n\n".join(words)),)))
-        return replace(sent, messages=(*sent.messages, *messages))
 
     # ---------------------------------------------------------------- emulated
 
@@ -289,13 +280,13 @@ class _Turn:
 
     def _ask_on(self, prompt: Prompt, sent: Request, reading: Reading, gate: Gate) -> Step:
         """Ask for the calls that are missing; only what the request says makes a further one (CHK-12)."""
-        made, tools = list(reading.made), self._readings.tools
+        made, fresh, tools = list(reading.made), list(reading.made), self._readings.tools
         asked, most = asked_last(self._request), self._readings.most
         for _ in range(MOST if self._plan.further else 0):
             left = left_over(asked, made, tools)
             if not left or len(made) >= most:
                 return
-            sent = prompt.corrected(sent, prompt.written(made), (question(left),))
+            sent = prompt.corrected(sent, prompt.written(fresh), (question(left),))
             more = self._readings.emulated(prompt)
             yield from self._attempt(sent, more, Gate(Release.BUFFERED, watches=False))
             if not more.made:

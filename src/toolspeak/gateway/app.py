@@ -20,6 +20,7 @@ from toolspeak.gateway.routes import Target
 from toolspeak.ir.failure import Failure, FailureKind
 from toolspeak.runtime.clock import CLOCK, Clock
 from toolspeak.runtime.directory import Directory
+from toolspeak.runtime.prober import Prober
 from toolspeak.runtime.transport import Transport
 
 _LOG: Final = logging.getLogger(__name__)
@@ -38,6 +39,7 @@ class Gateway:
     keyring: Keyring
     doors: Doors
     admission: Admission
+    prober: Prober
     clock: Clock = CLOCK
 
     async def begin(self) -> None:
@@ -48,6 +50,7 @@ class Gateway:
 
     async def close(self) -> None:
         """Close what is open upstream."""
+        await self.prober.close()
         await self.transport.close()
 
     async def handle(self, exchange: Exchange) -> None:
@@ -88,7 +91,7 @@ class Gateway:
 
     async def _dispatch(self, exchange: Exchange, target: Target, marks: Marks, key: Key) -> None:
         if target.what == routes.TURN:
-            turn = turns.Turns(self.directory, self.config.server.keep_alive, self.clock)
+            turn = turns.Turns(self.directory, self.prober, self.config.server.keep_alive, self.clock)
             await turn.take(exchange, wires.load(target.wire), marks, key)
             return
         body = await side.body_of(exchange, target, self.directory, key)

@@ -1,6 +1,6 @@
 """A configuration becomes a gateway."""
 
-from toolspeak.config.assemble import assemble
+from toolspeak.config.assemble import assemble, depths, verdicts
 from toolspeak.config.shape import Config
 from toolspeak.gateway.admission import Admission
 from toolspeak.gateway.app import Gateway
@@ -8,6 +8,7 @@ from toolspeak.gateway.asgi import Asgi
 from toolspeak.gateway.auth import Keyring
 from toolspeak.gateway.hosts import Doors
 from toolspeak.runtime.clock import CLOCK, Clock
+from toolspeak.runtime.prober import Prober
 from toolspeak.runtime.transport import HttpTransport
 
 
@@ -21,6 +22,7 @@ def build(config: Config, clock: Clock = CLOCK) -> Asgi:
         Keyring(config.keys),
         Doors(config),
         Admission(config.limits, clock),
+        Prober(depths(config), verdicts(config, clock), clock),
         clock,
     )
     return Asgi(gateway, config.limits)

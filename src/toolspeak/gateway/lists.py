@@ -24,7 +24,7 @@ class Entry:
     @property
     def context(self) -> int:
         """Return the tokens that it takes, as far as they are known."""
-        return self.route.facts.context_tokens or _CONTEXT
+        return self.route.known.context_tokens or _CONTEXT
 
     @property
     def tools(self) -> JsonObject:

@@ -16,6 +16,7 @@ from toolspeak.gateway.visit import Visit
 from toolspeak.ir.event import CallStarted, Event, Failed, ReasoningDelta, TextDelta
 from toolspeak.runtime.clock import Clock
 from toolspeak.runtime.directory import Directory
+from toolspeak.runtime.prober import Prober
 from toolspeak.wires import Wire
 
 _NEVER = 86_400.0
@@ -26,9 +27,10 @@ _SHOWN = (TextDelta, ReasoningDelta, CallStarted)
 class Turns:
     """Takes turns."""
 
-    def __init__(self, directory: Directory, keep_alive: float, clock: Clock) -> None:
-        """Take where models are found, and after how many seconds of silence a client is told to wait on."""
+    def __init__(self, directory: Directory, prober: Prober, keep_alive: float, clock: Clock) -> None:
+        """Take where models are found, what finds out about them, and how long a client waits without a word."""
         self._directory: Final = directory
+        self._prober: Final = prober
         self._keep_alive: Final = keep_alive
         self._clock: Final = clock
 
@@ -42,8 +44,10 @@ class Turns:
         permit(key, route)
         visit = Visit(exchange, wire, marks, request, route, route.plan(request, asked_settings(exchange)))
         marks.plan(visit.plan)
-        outcome = await (self._stream(visit) if request.stream else self._whole(visit))
+        with self._prober.serving(route):
+            outcome = await (self._stream(visit) if request.stream else self._whole(visit))
         log_turn(visit, outcome, self._clock.monotonic() - started)
+        self._prober.consider(route, request)
 
     async def _whole(self, visit: Visit) -> Outcome:
         outcome = await visit.exchange.attended(visit.turn(_keep, self._clock), _never)

@@ -4,6 +4,7 @@ It is tried again only before its first byte, and only where that can help: no c
 A pause that the upstream asks for is kept, up to a limit; a longer one is the client's to decide.
 """
 
+import re
 from collections.abc import AsyncGenerator, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import count
@@ -28,6 +29,7 @@ MOST_OF_AN_ERROR, MOST = 1 << 20, 64 << 20
 _SOON = 5.0
 _SECRET_WORDS = ("auth", "key", "token", "secret", "cookie")
 _SHORTEST_KEY = 6
+_VERSION = re.compile(r"/v\d{1,2}(?:alpha|beta)?\d{0,2}\Z")
 _PASSES = frozenset((FailureKind.TRANSIENT, FailureKind.RATE_LIMITED))
 
 
@@ -53,7 +55,10 @@ class HttpUpstream:
         self._headers: Final[Headers] = (("content-type", _JSON), *address.headers)
         secrets = (_secret(name, value) for name, value in address.headers)
         self._secrets: Final = tuple(filter(None, secrets))
-        self._base: Final = address.url.rstrip("/") + "/"
+        self.url: Final = address.url.rstrip("/")
+        self._base: Final = self.url + "/"
+        self._root: Final = _VERSION.sub("", self.url)
+        """Where pages of the server itself are, beside those of its wire."""
         self._whole_waits: Final = replace(address.waits, first_byte=address.waits.total)
         """An answer in one piece has its first byte at its end."""
         self._clock: Final = clock
@@ -93,17 +98,21 @@ class HttpUpstream:
         finally:
             close()
 
-    async def get(self, path: str) -> bytes:
-        """Fetch something small that is no turn, such as the list of models, and soon."""
-        address = self._address
-        reply = await self._transport.send("GET", self._base + path, address.headers, b"", _soon(address.waits))
+    async def get(self, path: str, body: bytes = b"") -> bytes:
+        """Fetch something small that is no turn, such as the list of models, and soon; what has a body is posted.
+
+        A path with a slash in front is one of the server, else it follows the base URL.
+        """
+        url = self._root + path if path.startswith("/") else self._base + path
+        method, headers = ("POST", self._headers) if body else ("GET", self._address.headers)
+        reply = await self._transport.send(method, url, headers, body, _soon(self._address.waits))
         try:
-            body = await _most_of(reply) if reply.status >= _FIRST_ERROR else await _whole(reply)
+            answer = await _most_of(reply) if reply.status >= _FIRST_ERROR else await _whole(reply)
         finally:
             reply.close()
         if reply.status >= _FIRST_ERROR:
-            raise Broken(self._failure(reply, body))
-        return body
+            raise Broken(self._failure(reply, answer))
+        return answer
 
     async def _turn(self, reply: Reply, request: Request) -> list[Event]:
         """Read an answer that comes in one piece."""

@@ -8,6 +8,7 @@ from yarl import URL
 from toolspeak.config import Config, Key, Server, check_public
 from toolspeak.config.addresses import (
     is_loopback,
+    is_near,
     name_of,
     reaches_this_machine_only,
     same_server,
@@ -118,3 +119,21 @@ def test_a_url_may_stay_on_this_machine() -> None:
     assert reaches_this_machine_only("http://localhost:1/v1")
     assert reaches_this_machine_only("http://[::1]:1/v1")
     assert not reaches_this_machine_only("http://127.0.0.1.example.com/v1")
+
+
+@pytest.mark.parametrize(
+    ("url", "near"),
+    [
+        ("http://127.0.0.1:8080/v1", True),
+        ("http://localhost:8080/v1", True),
+        ("http://[::1]:8080/v1", True),
+        ("http://192.168.1.7/v1", True),
+        ("http://10.0.0.1:11434", True),
+        ("http://ollama:11434", True),
+        ("https://api.groq.com/openai/v1", False),
+        ("http://8.8.8.8/v1", False),
+        ("http://[2606:4700::1111]/v1", False),
+    ],
+)
+def test_only_what_is_near_may_be_probed_to_the_bottom_cap4(url: str, near: bool) -> None:
+    assert is_near(url) is near

@@ -8,6 +8,7 @@ from toolspeak import config
 from toolspeak.config import Options
 from toolspeak.config.environment import current, local_places, options_in
 from toolspeak.engine.plan import Mode, Release, Strategy
+from toolspeak.engine.verdict import Depth
 from toolspeak.errors import BadConfig
 
 LOCAL = [
@@ -37,6 +38,8 @@ def test_every_variable_is_heard() -> None:
         "TOOLSPEAK_DIALECT": "hermes",
         "TOOLSPEAK_STRATEGY": "decision",
         "TOOLSPEAK_RELEASE": "eager",
+        "TOOLSPEAK_PROBE": "look",
+        "TOOLSPEAK_REDIS_URL": "redis://:secret@127.0.0.1:6379/0",
     }
     found = config.load(None, environ)
     (upstream,) = found.upstreams
@@ -45,6 +48,8 @@ def test_every_variable_is_heard() -> None:
     assert found.default == "m"
     assert [key.tenant for key in found.keys] == ["default"]
     assert (found.server.host, found.server.port) == ("::1", 80)
+    assert (found.server.probe, found.redis) == (Depth.LOOK, "redis://:secret@127.0.0.1:6379/0")
+    assert "secret" not in repr(found)
     said = found.settings
     assert (said.mode, said.dialect) == (Mode.FALLBACK, "hermes")
     assert (said.strategy, said.release) == (Strategy.DECISION, Release.EAGER)

@@ -12,6 +12,7 @@ from toolspeak import config
 from toolspeak.config.file import parse
 from toolspeak.config.shape import Config, Key, Limits, Model, Server, Upstream
 from toolspeak.engine.plan import Mode, Release, Settings, Strategy
+from toolspeak.engine.verdict import Depth
 from toolspeak.errors import BadConfig
 from toolspeak.facts.capability import Overrides
 from toolspeak.facts.model import Constrain, ModelFacts, Source, Support
@@ -55,7 +56,7 @@ BOX = ModelFacts(
 def test_the_example_of_the_page_says_all_of_it() -> None:
     box, groq = (upstream.name for upstream in reversed(parse(EXAMPLE, "t.toml", ENVIRON).upstreams))
     assert parse(EXAMPLE, "t.toml", ENVIRON) == Config(
-        server=Server(hosts=("tools.example.com",), origins=("https://chat.example.com",)),
+        server=Server(hosts=("tools.example.com",), origins=("https://chat.example.com",), probe=Depth.FULL),
         limits=Limits(),
         settings=Settings(
             Mode.AUTO,
@@ -104,6 +105,7 @@ def test_the_example_of_the_page_says_all_of_it() -> None:
             ),
         ),
         default="fast",
+        redis="redis://127.0.0.1:6379/0",
         capabilities=Overrides.of({"ollama:llama3.2*": "openai", "box": "none"}),
         keys=(
             Key("anna", sha256(b"anna-secret").digest(), ("fast", "box:*"), 60, 4),
@@ -242,10 +244,12 @@ WRONG = [
     (
         "port = 1",
         (
-            "1: port: is no field here; "
-            "there are capabilities, default, keys, limits, models, profiles, server, tools, upstreams"
+            "1: port: is no field here; there are "
+            "capabilities, default, keys, limits, models, profiles, redis, server, tools, upstreams"
         ),
     ),
+    ('server.probe = "deep"', "1: server.probe: 'deep' is not one of off, look, tokens, full"),
+    ('redis.url = "http://:secret@r"', "1: redis.url: is not a URL such as redis://127.0.0.1:6379/0 (it is not shown)"),
     ("[servr]", "1: servr: is no field here; did you mean 'server'?"),
     ("server = 3", "1: server: 3 is not a table"),
     ("[server]\nport = 70000", "2: server.port: 70000 is not an integer from 0 to 65535"),
