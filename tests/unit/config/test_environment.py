@@ -9,6 +9,7 @@ from toolspeak.config import Options
 from toolspeak.config.environment import current, local_places, options_in
 from toolspeak.engine.plan import Mode, Release, Strategy
 from toolspeak.errors import BadConfig
+from toolspeak.facts.model import Constrain
 
 LOCAL = [
     "http://127.0.0.1:11434",
@@ -37,6 +38,7 @@ def test_every_variable_is_heard() -> None:
         "TOOLSPEAK_DIALECT": "hermes",
         "TOOLSPEAK_STRATEGY": "decision",
         "TOOLSPEAK_RELEASE": "eager",
+        "TOOLSPEAK_CONSTRAINT": "text",
     }
     found = config.load(None, environ)
     (upstream,) = found.upstreams
@@ -48,6 +50,7 @@ def test_every_variable_is_heard() -> None:
     said = found.settings
     assert (said.mode, said.dialect) == (Mode.FALLBACK, "hermes")
     assert (said.strategy, said.release) == (Strategy.DECISION, Release.EAGER)
+    assert said.constraint is Constrain.TEXT
 
 
 def test_empty_variables_say_nothing() -> None:
