@@ -154,6 +154,17 @@ def test_a_models_mode_is_less_than_the_requests_mode1(gateway: Served, one: Scr
     assert reply.headers["x-toolspeak-plan"] == "off checked: the mode is off"
 
 
+def test_a_client_may_say_how_calls_are_kept_in_form_and_hears_what_is_accepted_chk8(
+    gateway: Served, one: ScriptedUpstream
+) -> None:
+    one.answers(answering(CALL))
+    asked = question("openai_chat")
+    assert gateway.post(asked.path, asked.body, {"x-toolspeak-constraint": "text"}).status == 200
+    reply = gateway.post(asked.path, asked.body, {"x-toolspeak-constraint": "always"})
+    assert reply.status == 400
+    assert b"'always' is not one of off, retry, text, json" in reply.body
+
+
 @pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
 def test_the_plan_and_the_warning_stand_in_the_head_mode9(gateway: Served, one: ScriptedUpstream, stream: bool) -> None:
     one.answers(answering(CALL))

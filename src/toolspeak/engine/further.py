@@ -43,9 +43,13 @@ def asked_last(request: Request) -> str:
     return "\n".join(part.text for part in last.parts if isinstance(part, Text))
 
 
-def has(calls: Iterable[Call], call: Call) -> bool:
-    """Tell whether a call was made already."""
-    return any(one.name == call.name and _values(one) == _values(call) for one in calls)
+def fitting(asked: str, made: Sequence[Call], more: Iterable[Call], tools: Sequence[Tool]) -> list[Call]:
+    """Return those of more calls that use what those before them left over."""
+    fresh: list[Call] = []
+    for call in more:
+        if uses(call, left_over(asked, (*made, *fresh), tools)):
+            fresh.append(call)
+    return fresh
 
 
 def unfolded(calls: Iterable[Call]) -> list[Event]:

@@ -16,7 +16,7 @@ from toolspeak.engine.again import asked_again
 from toolspeak.engine.constrain import Constraining
 from toolspeak.engine.effects import CLOSE, Emit, Open, Program, Pull, Step
 from toolspeak.engine.ending import ends, says, stop_of
-from toolspeak.engine.further import MOST, asked_last, has, left_over, question, unfolded, uses
+from toolspeak.engine.further import MOST, asked_last, fitting, left_over, question, unfolded
 from toolspeak.engine.gate import Gate
 from toolspeak.engine.outcome import EMULATED, Kept, Outcome
 from toolspeak.engine.passing import Passing
@@ -291,7 +291,7 @@ class _Turn:
             yield from self._attempt(sent, more, Gate(Release.BUFFERED, watches=False))
             if not more.made:
                 more.also(self._readings.loose(more.said).calls)
-            fresh = [call for call in more.made if uses(call, left) and not has(made, call)]
+            fresh = fitting(asked, made, more.made, tools)
             if not fresh:
                 return
             made += fresh

@@ -10,6 +10,7 @@ from toolspeak.config.environment import current, local_places, options_in
 from toolspeak.engine.plan import Mode, Release, Strategy
 from toolspeak.engine.verdict import Depth
 from toolspeak.errors import BadConfig
+from toolspeak.facts.model import Constrain
 
 LOCAL = [
     "http://127.0.0.1:11434",
@@ -40,6 +41,7 @@ def test_every_variable_is_heard() -> None:
         "TOOLSPEAK_RELEASE": "eager",
         "TOOLSPEAK_PROBE": "look",
         "TOOLSPEAK_REDIS_URL": "redis://:secret@127.0.0.1:6379/0",
+        "TOOLSPEAK_CONSTRAINT": "text",
     }
     found = config.load(None, environ)
     (upstream,) = found.upstreams
@@ -53,6 +55,7 @@ def test_every_variable_is_heard() -> None:
     said = found.settings
     assert (said.mode, said.dialect) == (Mode.FALLBACK, "hermes")
     assert (said.strategy, said.release) == (Strategy.DECISION, Release.EAGER)
+    assert said.constraint is Constrain.TEXT
 
 
 def test_empty_variables_say_nothing() -> None:
