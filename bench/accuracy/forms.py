@@ -22,13 +22,14 @@ from typing import Any
 
 import msgspec
 
+import toolspeak
 from bench.accuracy import seeds
 from bench.accuracy.speak import Ours, Speaker, Where
 from toolspeak import dialects
 from toolspeak.engine.plan import Settings
 from toolspeak.facts.model import Support
 
-SOURCE = Path(__file__).parents[2] / "src" / "toolspeak"
+SOURCE = Path(toolspeak.__file__).parent
 ROOMS = ("dialects", "engine", "facts", "text", "toolset", "wires", "ir")
 """What decides how our forms speak and read."""
 SEEDS = {"seed decision": seeds.Decision, "seed json action": seeds.Action, "seed inline": seeds.Inline}
