@@ -113,8 +113,8 @@ def page(measured: Sequence[Measured], commit: str, date: str) -> str:
         "# Accuracy",
         "",
         f"Made by `just accuracy-report` on {date} from toolspeak {commit}; docs/accuracy.md says how to read it.",
-        "Shares in percent, with their 95 % intervals; `n` tasks of each set, in the order of the columns. Tasks: BFCL v4, and",
-        "twenty conversations of our own.",
+        "Shares in percent, with their 95 % intervals; `n` tasks of each set, in the order of the columns.",
+        "The tasks are those of BFCL v4, and twenty conversations of our own.",
         "",
     ]
     return "\n".join([*lines, *(line for one in measured for line in one.page())]).rstrip() + "\n"
