@@ -19,6 +19,7 @@ from bench.accuracy.kept import Conditions, Line
 from bench.accuracy.plot import plot
 from bench.accuracy.score import Delivered, score
 from bench.accuracy.table import MULTI_TURN, Lift, Lines, Row, lifts, margins, newest, rows
+from bench.gateway.install import VERSIONS
 from bench.report import close
 from tests.live.models import MODELS
 
@@ -133,6 +134,7 @@ def write(measured: Sequence[Measured], folder: Path) -> None:
     figures = {
         "date": date,
         "toolspeak": commit,
+        "forge": VERSIONS["forge"],
         "data": {"package": data.PIN, "sha256": data.SHA256},
         "models": {one.model: one.figures() for one in measured},
     }
