@@ -22,13 +22,15 @@ from typing import Any
 
 import msgspec
 
+import toolspeak
 from bench.accuracy import seeds
 from bench.accuracy.speak import Ours, Speaker, Where
+from bench.gateway.install import VERSIONS
 from toolspeak import dialects
 from toolspeak.engine.plan import Settings
 from toolspeak.facts.model import Support
 
-SOURCE = Path(__file__).parents[2] / "src" / "toolspeak"
+SOURCE = Path(toolspeak.__file__).parent
 ROOMS = ("dialects", "engine", "facts", "text", "toolset", "wires", "ir")
 """What decides how our forms speak and read."""
 SEEDS = {"seed decision": seeds.Decision, "seed json action": seeds.Action, "seed inline": seeds.Inline}
@@ -41,7 +43,8 @@ BASES: dict[str, dict[str, Any]] = {
 }
 """The first word of our forms; any other is a dialect."""
 DIALECTS = ("hermes", "fenced", "llama_json", "inline_json", "pythonic", "qwen_xml", "decision")
-SWITCHES = ("few_shot", "answer_tool", "few_shot answer_tool", "retries=0", "rescue=false")
+SWITCHES = ("few_shot", "answer_tool", "few_shot answer_tool", "retries=0")
+NATIVE_SWITCHES = ("retries=0", "rescue=false")
 CONSTRAINTS = ("constraint=off", "constraint=text", "constraint=json") if hasattr(Settings, "constraint") else ()
 SWITCHED = ("hermes", "fenced")
 FORMS = (
@@ -50,6 +53,7 @@ FORMS = (
     *SEEDS,
     *FORGE,
     "default",
+    *(f"default {switch}" for switch in NATIVE_SWITCHES),
     *DIALECTS,
     *(f"{base} {switch}" for base in SWITCHED for switch in (*SWITCHES, *CONSTRAINTS)),
     "auto",
@@ -87,7 +91,7 @@ def form_of(name: str, profile: dict[str, Any] | None = None) -> Form:
     if name in SEEDS:
         return Form(name, _digest(Path(seeds.__file__)))
     if name in FORGE:
-        return Form(name, "0.10.0")
+        return Form(name, VERSIONS["forge"])
     kept = profile or {}
     said = settings_said(name) if name != "auto" else kept.get("settings", {})
     tools = Support((kept.get("tools") if name == "auto" else None) or Support.UNKNOWN)

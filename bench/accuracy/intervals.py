@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 Z = 1.959964
 RESAMPLES = 2000
+FEWEST = 10
 SEED = 20260
 
 
@@ -35,10 +36,15 @@ def share(hits: int, count: int) -> Estimate | None:
     return Estimate(part, max(0.0, middle - half), min(1.0, middle + half), count)
 
 
-def average(sets: Mapping[str, Sequence[float]]) -> Estimate | None:
-    """Return the mean of the sets' means; its interval by drawing the tasks of every set again and again."""
+def average(sets: Mapping[str, Sequence[float]], least: float = 0.0) -> Estimate | None:
+    """Return the mean of the sets' means; its interval by drawing the tasks of every set again and again.
+
+    From a few tasks that all went alike nothing could be drawn that differs: then it may be anything from `least` to 1.
+    """
     if not sets or not all(sets.values()):
         return None
+    if min(map(len, sets.values())) < FEWEST:
+        return Estimate(_mean([_mean(values) for values in sets.values()]), least, 1.0, sum(map(len, sets.values())))
     chance = random.Random(SEED)
     means = sorted(_mean([_mean(chance.choices(values, k=len(values))) for values in sets.values()]) for _ in _DRAWS)
     edge = round(RESAMPLES * 0.025)

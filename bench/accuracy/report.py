@@ -19,6 +19,7 @@ from bench.accuracy.kept import Conditions, Line
 from bench.accuracy.plot import plot
 from bench.accuracy.score import Delivered, score
 from bench.accuracy.table import MULTI_TURN, Lift, Lines, Row, lifts, margins, newest, rows
+from bench.gateway.install import VERSIONS
 from bench.report import close
 from tests.live.models import MODELS
 
@@ -76,26 +77,24 @@ def _rounded(value: dict[str, Any]) -> dict[str, Any]:
 
 def _table(ranked: Sequence[Row]) -> Iterator[str]:
     heads = ("simple", "multiple", "parallel", "irrelevance", "**average**", "multi-turn")
-    more = ("valid", "wrong but valid", "spurious", "tokens in", "out", "requests")
+    more = ("valid", "wrong but valid", "spurious", "tokens in", "out", "requests", "n")
     yield f"| form | {' | '.join((*heads, *more))} |"
     yield f"| --- |{' ---: |' * len((*heads, *more))}"
     for row in ranked:
         estimates = [row.sets.get(name) if name != "average" else row.average for name in COLUMNS]
         cells = [_cell(one) for one in estimates]
         cells[4] = f"**{cells[4]}**" if row.average else cells[4]
-        cells += [_percent(one) for one in (row.valid, row.wrong_but_valid, row.spurious)]
-        cells += [f"{row.input_tokens:.0f}", f"{row.output_tokens:.0f}", f"{row.requests:.2f}"]
+        cells += [_cell(one) for one in (row.valid, row.wrong_but_valid, row.spurious)]
+        counts = "+".join(str(one.count) for one in row.sets.values())
+        cells += [f"{row.input_tokens:.0f}", f"{row.output_tokens:.0f}", f"{row.requests:.2f}", counts]
         yield f"| {row.form} | {' | '.join(cells)} |"
 
 
 def _cell(estimate: Estimate | None) -> str:
     if estimate is None:
         return "–"
-    return f"{100 * estimate.value:.0f} ({100 * estimate.low:.0f}–{100 * estimate.high:.0f})"
-
-
-def _percent(estimate: Estimate | None) -> str:
-    return f"{100 * estimate.value:.1f}" if estimate else "–"
+    value = f"{100 * estimate.value:.1f}".removesuffix(".0")
+    return f"{value} ({100 * estimate.low:.0f}–{100 * estimate.high:.0f})"
 
 
 def _differences(found: Sequence[Lift]) -> Iterator[str]:
@@ -115,7 +114,8 @@ def page(measured: Sequence[Measured], commit: str, date: str) -> str:
         "# Accuracy",
         "",
         f"Made by `just accuracy-report` on {date} from toolspeak {commit}; docs/accuracy.md says how to read it.",
-        "Shares in percent, with their 95 % intervals. Tasks: BFCL v4, and twenty conversations of our own.",
+        "Shares in percent, with their 95 % intervals; `n` tasks of each set, in the order of the columns.",
+        "The tasks are those of BFCL v4, and twenty conversations of our own.",
         "",
     ]
     return "\n".join([*lines, *(line for one in measured for line in one.page())]).rstrip() + "\n"
@@ -134,6 +134,7 @@ def write(measured: Sequence[Measured], folder: Path) -> None:
     figures = {
         "date": date,
         "toolspeak": commit,
+        "forge": VERSIONS["forge"],
         "data": {"package": data.PIN, "sha256": data.SHA256},
         "models": {one.model: one.figures() for one in measured},
     }

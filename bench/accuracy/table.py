@@ -141,6 +141,6 @@ def _lift(lines: Lines, what: str, better: str, worse: str) -> Lift | None:
     by_set = {
         name: [float(ours[key].right) - float(theirs[key].right) for key in both if key[0] == name] for name in SETS
     }
-    difference = average(by_set)
+    difference = average(by_set, -1.0)
     means = {name: sum(values) / len(values) for name, values in by_set.items() if values}
     return Lift(what, better, worse, difference, means) if difference else None

@@ -66,6 +66,15 @@ def test_the_interval_of_an_average_shrinks_with_more_tasks() -> None:
     assert few.high - few.low > 3 * (many.high - many.low)
 
 
+def test_a_handful_of_tasks_makes_nothing_sure() -> None:
+    few = average({"a": [1.0] * 3, "b": [1.0] * 50}, -1.0)
+    assert few is not None
+    assert (few.value, few.low, few.high, few.is_clear) == (1.0, -1.0, 1.0, False)
+    enough = average({"a": [1.0] * 10, "b": [1.0] * 50}, -1.0)
+    assert enough is not None
+    assert enough.is_clear
+
+
 def test_a_row_tells_shares_and_costs() -> None:
     made = row("hermes", [*lines("hermes", 5), line("hermes", 99, right=False, requests=42, failure="x")])
     assert made.average is not None
