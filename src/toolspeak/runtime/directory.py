@@ -19,7 +19,7 @@ from toolspeak.engine.plan import NOTHING_SAID, Plan, Settings, decide
 from toolspeak.engine.turn import emulated_ids, take_turn
 from toolspeak.facts.capability import NO_OVERRIDES, Overrides
 from toolspeak.facts.merge import facts_of
-from toolspeak.facts.model import UNKNOWN_MODEL, ModelFacts
+from toolspeak.facts.model import UNKNOWN_MODEL, ModelFacts, Source
 from toolspeak.ir.event import Event
 from toolspeak.ir.request import Request
 from toolspeak.runtime.clock import CLOCK, Clock
@@ -55,7 +55,8 @@ class Place:
     ) -> "Route":
         """Return one of its models; these facts and settings are the model's own, and heard first."""
         known = facts.over(facts_of(model, self.facts, (self.name, *self.providers), self.overrides))
-        profiles = NO_PROFILES if facts.said else self.profiles  # who describes a model is heard first
+        described = bool(facts.said) or known.source is Source.SAID
+        profiles = NO_PROFILES if described else self.profiles  # who describes a model is heard before who measures it
         upstream = self.upstream.with_quirks(known.quirks)
         return Route(self.name, upstream, model, known, settings.over(self.settings), alias, self.learned, profiles)
 

@@ -19,7 +19,7 @@ from typing import Final
 import msgspec
 
 from toolspeak.engine.plan import NOTHING_SAID, Mode, Plan, Settings
-from toolspeak.facts.model import ModelFacts, Support
+from toolspeak.facts.model import ModelFacts, Source, Support
 from toolspeak.facts.profile import FORMAT, Profile, Setting
 from toolspeak.runtime.clock import CLOCK, Clock
 
@@ -43,7 +43,7 @@ class Measured:
 
     def facts(self, facts: ModelFacts) -> ModelFacts:
         """Return the facts with what was measured: it beats tables."""
-        return facts if self.tools is None else replace(facts, tools=self.tools)
+        return facts if self.tools is None else facts.with_tools(self.tools, Source.MEASURED)
 
     def under(self, said: Settings) -> Settings:
         """Return what was said, and what was measured where nothing was: `auto` leaves the mode to us (MODE-5)."""

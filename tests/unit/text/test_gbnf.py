@@ -94,6 +94,11 @@ def test_a_mark_may_count_at_the_beginning_only() -> None:
 
 # ---------------------------------------------------------------- schemas
 
+
+def _as_json(values: list[bool]) -> Json:
+    return [*values]
+
+
 KEYS = st.text('abc"\\é', min_size=1, max_size=3)
 SCALARS: list[tuple[JsonObject, st.SearchStrategy[Json]]] = [
     ({"type": "string"}, st.text(max_size=5)),
@@ -113,7 +118,8 @@ SCALARS: list[tuple[JsonObject, st.SearchStrategy[Json]]] = [
     ({"enum": ["a", 'b"', 3, None]}, st.sampled_from(["a", 'b"', 3, None])),
     ({"const": [1, {"x": "y"}]}, st.just([1, {"x": "y"}])),
     ({"type": ["string", "null"]}, st.none() | st.text(max_size=3)),
-    ({}, st.none() | st.text(max_size=2) | st.lists(st.booleans(), max_size=2)),
+    ({}, st.none() | st.text(max_size=2)),
+    ({}, st.lists(st.booleans(), max_size=2).map(_as_json)),
 ]
 
 
