@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.runtime.scene import REQUEST, Paced
 from toolspeak.engine.plan import NOTHING_SAID, Mode, Plan, Settings, Way
-from toolspeak.facts.model import ModelFacts, Support
+from toolspeak.facts.model import ModelFacts, Source, Support
 from toolspeak.facts.profile import Profile, Score
 from toolspeak.runtime import profiles as module
 from toolspeak.runtime.directory import Route
@@ -33,8 +33,8 @@ def planned(
     settings: Settings = NOTHING_SAID,
     tools: Support = Support.UNKNOWN,
 ) -> Plan:
-    upstream = AsyncScriptedUpstream(ScriptedUpstream())
-    return Route("box", upstream, "small", ModelFacts(tools), settings, profiles=profiles).plan(REQUEST, asked)
+    upstream, facts = AsyncScriptedUpstream(ScriptedUpstream()), ModelFacts(tools, source=Source.TABLE)
+    return Route("box", upstream, "small", facts, settings, profiles=profiles).plan(REQUEST, asked)
 
 
 def test_a_profile_comes_back_as_it_was(kept: Profiles, tmp_path: Path) -> None:
