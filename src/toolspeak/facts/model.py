@@ -16,6 +16,7 @@ DEFAULT_DIALECT: Final = "fenced"
 """What a model is taught that has no better one."""
 _QUIRK: Final = "quirks."
 QUIRKS_IDS: Final = f"{_QUIRK}ids"
+QUIRKS_CONSTRAINT: Final = f"{_QUIRK}constraint"
 
 
 class Support(StrEnum):

@@ -90,9 +90,10 @@ class Route:
         return measured.noted(decide(request, measured.under(said), self.known), said)
 
     async def take(self, request: Request, plan: Plan, emit: Emit, clock: Clock = CLOCK) -> Outcome:
-        """Run one turn."""
+        """Run one turn. The wire writes constraints in the plan's form, whatever is learned while the turn runs."""
         sent = request if request.model == self.model else replace(request, model=self.model)
-        outcome = await drive(take_turn(sent, plan, emulated_ids(clock.nanoseconds())), self.upstream, emit)
+        upstream = self.upstream.constrained(plan.form) if isinstance(self.upstream, HttpUpstream) else self.upstream
+        outcome = await drive(take_turn(sent, plan, emulated_ids(clock.nanoseconds())), upstream, emit)
         self.learned.note(self.model, outcome)
         return outcome
 
