@@ -19,7 +19,7 @@ from toolspeak.engine.plan import NOTHING_SAID, Plan, Settings, decide
 from toolspeak.engine.turn import emulated_ids, take_turn
 from toolspeak.facts.capability import NO_OVERRIDES, Overrides
 from toolspeak.facts.merge import facts_of
-from toolspeak.facts.model import UNKNOWN_MODEL, ModelFacts, Source
+from toolspeak.facts.model import UNKNOWN_MODEL, Constrain, ModelFacts, Source
 from toolspeak.ir.event import Event
 from toolspeak.ir.request import Request
 from toolspeak.runtime.clock import CLOCK, Clock
@@ -86,8 +86,11 @@ class Route:
 
     def plan(self, request: Request, asked: Settings = NOTHING_SAID) -> Plan:
         """Decide what to do with a request."""
-        said, measured = asked.over(self.settings), self.profiles.of(self.model)
-        return measured.noted(decide(request, measured.under(said), self.known), said)
+        said, measured, known = asked.over(self.settings), self.profiles.of(self.model), self.known
+        heard = measured.under(said)
+        if known.constraint is Constrain.OFF:  # what traffic has switched off, a profile does not switch on
+            heard = replace(heard, constraint=said.constraint)
+        return measured.noted(decide(request, heard, known), said)
 
     async def take(self, request: Request, plan: Plan, emit: Emit, clock: Clock = CLOCK) -> Outcome:
         """Run one turn. The wire writes constraints in the plan's form, whatever is learned while the turn runs."""

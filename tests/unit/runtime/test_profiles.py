@@ -2,14 +2,18 @@
 
 import json
 import logging
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.unit.runtime.scene import REQUEST, Paced
+from toolspeak.engine.outcome import Kept, Outcome
 from toolspeak.engine.plan import NOTHING_SAID, Mode, Plan, Settings, Way
-from toolspeak.facts.model import ModelFacts, Support
+from toolspeak.facts.model import Constrain, ModelFacts, Source, Support
 from toolspeak.facts.profile import Profile, Score
+from toolspeak.ir.constraint import ConstraintForm
+from toolspeak.ir.quirks import Quirks
 from toolspeak.runtime import profiles as module
 from toolspeak.runtime.directory import Route
 from toolspeak.runtime.profiles import FRESH, LARGEST, NO_PROFILES, NOT_MEASURED, Profiles, settings_from, settings_said
@@ -34,7 +38,8 @@ def planned(
     tools: Support = Support.UNKNOWN,
 ) -> Plan:
     upstream = AsyncScriptedUpstream(ScriptedUpstream())
-    return Route("box", upstream, "small", ModelFacts(tools), settings, profiles=profiles).plan(REQUEST, asked)
+    facts = ModelFacts(tools, source=Source.TABLE)
+    return Route("box", upstream, "small", facts, settings, profiles=profiles).plan(REQUEST, asked)
 
 
 def test_a_profile_comes_back_as_it_was(kept: Profiles, tmp_path: Path) -> None:
@@ -192,3 +197,17 @@ def test_settings_are_written_sparsely() -> None:
     assert settings_from({}) == Settings()
     with pytest.raises(ValueError, match="mode"):
         settings_from({"mode": 3})
+
+
+def test_a_profile_does_not_ask_for_a_constraint_that_traffic_has_seen_fail_but_the_user_may_chk8(
+    tmp_path: Path,
+) -> None:
+    profiles = Profiles(tmp_path, HERE)
+    profiles.keep(replace(SMALL, settings={**HERMES, "constraint": "text"}))
+    facts = ModelFacts(quirks=Quirks(constraint=ConstraintForm.LLAMACPP))
+    route = Route("box", AsyncScriptedUpstream(ScriptedUpstream()), "small", facts, profiles=profiles)
+    before = route.plan(REQUEST)
+    route.learned.note("small", Outcome((), before, 2, constraint=Kept.REFUSED))
+    asked = Settings(constraint=Constrain.JSON)
+    assert [before.constraint, route.plan(REQUEST).constraint] == [Constrain.TEXT, Constrain.OFF]
+    assert route.plan(REQUEST, asked).constraint is Constrain.JSON
