@@ -6,7 +6,7 @@ from typing import Final
 from toolspeak.doctor.forms import NATIVE
 from toolspeak.doctor.trial import Tally
 from toolspeak.engine.plan import Strategy
-from toolspeak.facts.model import Support
+from toolspeak.facts.model import UNKNOWN_MODEL, ModelFacts, Support
 from toolspeak.facts.profile import Profile, Score
 from toolspeak.runtime.profiles import settings_said
 
@@ -27,6 +27,8 @@ class Report:
     endpoint: str
     tallies: tuple[Tally, ...]
     seconds: float = 0.0
+    facts: ModelFacts = UNKNOWN_MODEL
+    """What was known of it before."""
 
     @property
     def winner(self) -> Tally:
@@ -71,6 +73,7 @@ class Report:
             scores,
             self.verdict,
             fingerprint,
+            self.facts.quirks.constraint,
             date,
             version,
         )
@@ -78,7 +81,9 @@ class Report:
     def _server(self) -> str:
         """Say what the server does with tools, where its own way does not win."""
         bare = self.bare
-        if bare is None or self.winner.form is NATIVE:
+        if bare is None:
+            return "its server has no tools. " if self.facts.tools is Support.NONE else ""
+        if self.winner.form is NATIVE:
             return ""
         if all(mark.failed for mark in bare.marks.values()):
             return "its server refuses tools. "

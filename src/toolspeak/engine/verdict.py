@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
-from toolspeak.facts.model import QUIRKS_CONSTRAINT, ModelFacts, Source, Support
+from toolspeak.facts.model import ModelFacts, Source, Support
 from toolspeak.ir.constraint import ConstraintForm
 
 SURE: Final = 0.9
@@ -106,6 +106,5 @@ def measured(facts: ModelFacts, verdict: Verdict) -> ModelFacts:
     """Return the facts with what was measured: it beats a table, and never what the user says."""
     if facts.context_tokens is None and verdict.context_tokens is not None:
         facts = replace(facts, context_tokens=verdict.context_tokens)
-    if QUIRKS_CONSTRAINT not in facts.said and verdict.constraint is not ConstraintForm.NONE:
-        facts = replace(facts, quirks=replace(facts.quirks, constraint=verdict.constraint))
+    facts = facts.with_constraint(verdict.constraint)
     return facts if verdict.confidence < LIKELY else facts.with_tools(verdict.tools, Source.MEASURED)

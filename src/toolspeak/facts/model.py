@@ -10,6 +10,7 @@ from dataclasses import Field, dataclass, fields, replace
 from enum import StrEnum
 from typing import Any, Final
 
+from toolspeak.ir.constraint import ConstraintForm
 from toolspeak.ir.quirks import QUIRKS, Quirks
 
 DEFAULT_DIALECT: Final = "fenced"
@@ -106,6 +107,12 @@ class ModelFacts:
         if tools is Support.UNKNOWN or not believed:
             return self
         return replace(self, tools=tools, source=source)
+
+    def with_constraint(self, form: ConstraintForm) -> "ModelFacts":
+        """Return the facts with the form of constraints that was measured, unless somebody has said one."""
+        if form is ConstraintForm.NONE or QUIRKS_CONSTRAINT in self.said:
+            return self
+        return replace(self, quirks=replace(self.quirks, constraint=form))
 
 
 _FIELDS: Final[tuple[Field[Any], ...]] = tuple(

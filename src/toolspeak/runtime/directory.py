@@ -26,7 +26,7 @@ from toolspeak.runtime.clock import CLOCK, Clock
 from toolspeak.runtime.drive import AsyncUpstream, drive
 from toolspeak.runtime.learned import Learned
 from toolspeak.runtime.listing import list_models
-from toolspeak.runtime.profiles import NO_PROFILES, Profiles
+from toolspeak.runtime.profiles import NO_PROFILES, Measured, Profiles
 from toolspeak.runtime.transport import Broken
 from toolspeak.runtime.upstream import HttpUpstream
 
@@ -75,9 +75,14 @@ class Route:
     profiles: Profiles = field(default=NO_PROFILES, compare=False, repr=False)
 
     @property
+    def measured(self) -> Measured:
+        """Return what the doctor has measured, as long as the server is the same."""
+        return self.profiles.heard(self.model, self.learned.verdict(self.model).fingerprint)
+
+    @property
     def known(self) -> ModelFacts:
         """Return the facts, with what was measured and what traffic has shown."""
-        return self.learned.facts(self.model, self.profiles.of(self.model).facts(self.facts))
+        return self.learned.facts(self.model, self.measured.facts(self.facts))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -86,7 +91,7 @@ class Route:
 
     def plan(self, request: Request, asked: Settings = NOTHING_SAID) -> Plan:
         """Decide what to do with a request."""
-        said, measured, known = asked.over(self.settings), self.profiles.of(self.model), self.known
+        said, measured, known = asked.over(self.settings), self.measured, self.known
         heard = measured.under(said)
         if known.constraint is Constrain.OFF:  # what traffic has switched off, a profile does not switch on
             heard = replace(heard, constraint=said.constraint)
