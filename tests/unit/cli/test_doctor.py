@@ -157,7 +157,7 @@ def test_a_form_that_nobody_knows_is_said_with_those_that_are_known(
     upstream: Scripted, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert status_of("doctor", "--upstream", upstream.url, "--forms", "native,hermse") == 2
-    assert "--forms: 'hermse' is not one of native, native+rescue, hermes" in capsys.readouterr().err
+    assert "--forms: 'hermse' is not one of native, native+rescue, native+care" in capsys.readouterr().err
     assert upstream.bodies == []
 
 
@@ -235,6 +235,22 @@ def test_plain_lines_say_what_is_asked_and_what_came(
     assert "probe tools make the prompt 40 tokens longer: they reach the model (tokens)" in lines
     assert re.fullmatch(r"hermes ferry \d+\.\d s right", lines[6])
     assert re.fullmatch(r"hermes shelf \d+\.\d s wrong: calls nothing", lines[7])
+
+
+def test_the_server_is_looked_at_and_tried_with_the_constraints_that_it_has_cap5(
+    upstream: Scripted, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    teaches(monkeypatch, upstream, Pupil("hermes"))
+    upstream.owner = "llamacpp"
+    assert status_of("doctor", "--upstream", upstream.url, "--quick", "--forms", "hermes+grammar") == 0
+    lines = [" ".join(line.split()) for line in capsys.readouterr().err.splitlines()]
+    assert {"server llamacpp", "form constraints as llamacpp"} < set(lines)
+    assert all("grammar" in body for body in upstream.bodies[3:]), "after two tokens and hello"
+    (kept,) = profiles(tmp_path)
+    assert (kept["constraint"], len(kept["fingerprint"])) == ("llamacpp", 16)
+    with Client(upstream.url) as client:
+        plan = client.plan("Hi", [NOW])
+    assert (plan.constraint, plan.form) == ("text", "llamacpp"), "though this client has probed nothing"
 
 
 # ---------------------------------------------------------------- how it looks
