@@ -72,7 +72,8 @@ class HttpUpstream:
 
     def constrained(self, form: ConstraintForm) -> "HttpUpstream":
         """Return the same upstream, told in this form what an answer must look like."""
-        return self.with_quirks(replace(self._address.quirks, constraint=form))
+        quirks = self._address.quirks
+        return self if form is quirks.constraint else self.with_quirks(replace(quirks, constraint=form))
 
     async def open(self, request: Request) -> AsyncGenerator[list[Event], None]:
         """Send a request; the batches of its answer end with one Finished or Failed."""
