@@ -190,6 +190,7 @@ lanes:
     {{ just_executable() }} wheel
     {{ just_executable() }} judges
     {{ just_executable() }} clients --brief
+    {{ just_executable() }} accuracy-quick
     wait $computes || { cat "$log"; exit 1; }
     cat "$log"
 

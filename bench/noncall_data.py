@@ -12,7 +12,7 @@ from toolspeak.ir.json import Json, JsonObject
 from toolspeak.ir.tool import Tool
 
 Make: TypeAlias = Callable[[Random], Json]
-READERS: Final = ("llama_json", "inline_json", "decision_json", "langchain")
+READERS: Final = ("llama_json", "inline_json", "decision_json", "steps_json", "langchain")
 
 
 def package(dice: Random) -> Json:

@@ -140,6 +140,7 @@ _JSON_ROWS: Final = (
     Rendering(("langchain",), "```json", inside("```json\n", "\n```", keys("action", "action_input"))),
     Rendering(("inline_json",), '{"tool": "{}"', keys("tool", "args")),
     Rendering(("decision_json",), '{"tools": [', inside('{"tools": ', "}", listed(keys()))),
+    Rendering(("steps_json",), '{"thought": "', inside('{"thought": "I look it up.", "calls": ', "}", listed(keys()))),
     Rendering(("lmstudio",), "[TOOL_REQUEST]", inside("[TOOL_REQUEST]", "[END_TOOL_REQUEST]")),
     Rendering(("tag_json",), "<tool_use>", inside("<tool_use>\n", "\n</tool_use>")),
 )
@@ -285,7 +286,8 @@ RENDERINGS: Final = (*_JSON_ROWS, *_NAMED_ROWS, *_TAG_ROWS, *_PYTHON_ROWS)
 BARE: Final = tuple(
     row
     for row in RENDERINGS
-    if row.dialects[0] in ("llama_json", "inline_json", "decision_json", "pythonic") and "<" not in row.opener
+    if row.dialects[0] in ("llama_json", "inline_json", "decision_json", "steps_json", "pythonic")
+    and "<" not in row.opener
 )
 """Forms without markers: they are calls only as the whole message, or its end."""
 

@@ -34,6 +34,7 @@ SAME_TOOLS: Final = 20
 ROOM: Final = {
     "llama_json": (False, False),  # the whole message is the call
     "pythonic": (False, False),  # as above
+    "steps_json": (True, False),
     "decision_json": (True, False),  # the decision may follow a text, but nothing follows it
     "inline_json": (True, False),  # the call is the last line
 }

@@ -35,7 +35,8 @@ _WORD = re.compile(r"[^\W\d_]{3,}")
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _NUMBER = re.compile(r"(?<![\w^.])\d+(?:,\d{3})*(?:\.\d+)?(?![\w^])")
 _DIGITS = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?")
-_NAME = re.compile(r"(?<=[a-z,;:] )[A-Z][\w'&-]*(?: [A-Z][\w'&-]*)*")
+_CAPITAL = re.compile(r"[A-Z][\w'&-]*")
+_INSIDE = re.compile(r"[a-z,;:] ")
 _QUOTED = re.compile("(?<!\\w)['\"\u201c\u2018]([^'\"\u201c\u201d\u2018\u2019\n]{1,60})['\"\u201d\u2019](?!\\w)")
 _NEXT = re.compile(r"\s*(?:,\s*(?:and\s+|or\s+)?|;\s*|&\s*|(?:and|or)\s+)([\w'-]+)")
 _TOKEN = re.compile(r"[^\W\d_]{2,}|\d+")
@@ -61,7 +62,7 @@ def meaning(text: str) -> frozenset[str]:
 def mentions(text: str) -> tuple[str, ...]:
     """Return numbers, names and quotations as they are written, in their order."""
     text = text[:LONGEST]
-    found = [(match.start(), match[0]) for match in (*_NUMBER.finditer(text), *_NAME.finditer(text))]
+    found = [(match.start(), match[0]) for match in _NUMBER.finditer(text)] + _names(text)
     found += [(match.start(), match[1]) for match in _QUOTED.finditer(text)]
     return tuple(dict.fromkeys(word for _, word in sorted(found) if word.lower() not in _DAYS | _SMALL))
 
@@ -95,6 +96,22 @@ def is_number_told(value: float, told: str, scales: Sequence[float] = _SCALES) -
     others = {_value(digits) for digits in _DIGITS.findall(told[:LONGEST])}
     others.update(_NUMBERS[word] for word in _TOKEN.findall(told[:LONGEST].lower()) if word in _NUMBERS)
     return any(isclose(abs(value), other * scale) for other in others for scale in scales)
+
+
+def _names(text: str) -> list[tuple[int, str]]:
+    """Return runs of words with a capital that do not begin a sentence, and where they start."""
+    names: list[tuple[int, str]] = []
+    end = -1
+    for word in _CAPITAL.finditer(text):
+        if names and end + 1 == word.start() and text[end] == " ":
+            start, name = names[-1]
+            names[-1] = (start, f"{name} {word[0]}")
+        elif _INSIDE.match(text, max(0, word.start() - 2)):
+            names.append((word.start(), word[0]))
+        else:
+            continue
+        end = word.end()
+    return names
 
 
 def _value(digits: str) -> float:

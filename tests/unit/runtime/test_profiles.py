@@ -38,8 +38,7 @@ def planned(
     settings: Settings = NOTHING_SAID,
     tools: Support = Support.UNKNOWN,
 ) -> Plan:
-    upstream = AsyncScriptedUpstream(ScriptedUpstream())
-    facts = ModelFacts(tools, source=Source.TABLE)
+    upstream, facts = AsyncScriptedUpstream(ScriptedUpstream()), ModelFacts(tools, source=Source.TABLE)
     return Route("box", upstream, "small", facts, settings, profiles=profiles).plan(REQUEST, asked)
 
 
