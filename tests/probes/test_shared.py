@@ -13,6 +13,7 @@ from tests.unit.runtime.test_learned import Stood
 from toolspeak.engine.verdict import Depth, Finding, Layer, Verdict
 from toolspeak.errors import BadConfig
 from toolspeak.facts.model import Support
+from toolspeak.ir.constraint import ConstraintForm
 from toolspeak.runtime.cache import Subject
 from toolspeak.runtime.shared import FIRST_REST, LONGEST_REST, Shared
 
@@ -27,7 +28,7 @@ NONE = Verdict(
     context_tokens=4096,
     server="llamacpp",
     fingerprint="abc",
-    constraints=("llamacpp_grammar",),
+    constraint=ConstraintForm.LLAMACPP,
     depth=Depth.FULL,
 )
 

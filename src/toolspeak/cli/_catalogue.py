@@ -101,7 +101,7 @@ async def _without_list(shelf: Shelf, directory: Directory) -> Shelf:
 
 
 def _entry(name: str, route: Route, default: Route) -> Entry:
-    known, families, kept = route.known, families_of(route.model), route.profiles.of(route.model).profile
+    known, families, kept = route.known, families_of(route.model), route.measured.profile
     return Entry(
         name,
         route.model,

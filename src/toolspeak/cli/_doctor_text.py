@@ -25,6 +25,7 @@ if TYPE_CHECKING:  # who runs the doctor also shows how it begins
 _HEADS: Final = ("form", *Kind, "right", "score", "req", "tok")
 _WIDE: Final = 100
 _LEAST: Final = 3
+_INDENT: Final = 11
 
 
 def first_lines(
@@ -34,13 +35,19 @@ def first_lines(
     model, where = visible(route.model or "the model"), visible(route.profiles.endpoint)
     yield f"{paint.ink(model, bold=True)} on {visible(route.place)}  {paint.ink(where, dim=True)}".rstrip()
     for finding in findings:
-        source = f" ({visible(finding.source)})" if finding.source else ""
-        yield f"  {finding.about:8} {visible(finding.says)}{paint.ink(source, dim=True)}"
+        yield from _found(finding, paint)
     most = sum(map(len, parts))
     yield f"  {'asks':8} {len(parts[0])} tasks in {counted(len(forms), 'form')}" + (
         f", {most} in the best of them" if most > len(parts[0]) else ""
     )
     yield ""
+
+
+def _found(finding: Finding, paint: Paint) -> list[str]:
+    """Write a finding; on a terminal it may need several lines."""
+    source = f" ({visible(finding.source)})" if finding.source else ""
+    line = f"  {finding.about:8} {visible(finding.says)}{source}"
+    return wrap(line, paint.width - 1, subsequent_indent=" " * _INDENT) if paint.width > _INDENT + 1 else [line]
 
 
 # ---------------------------------------------------------------- the table

@@ -14,7 +14,7 @@ from toolspeak.cli.paint import Paint
 from toolspeak.config.assemble import assemble
 from toolspeak.config.shape import Config
 from toolspeak.doctor.examine import examine
-from toolspeak.doctor.forms import Form, candidates, named
+from toolspeak.doctor.forms import candidates, named
 from toolspeak.doctor.look import Looked, look
 from toolspeak.doctor.suite import PARTS
 from toolspeak.doctor.verdict import Report
@@ -62,20 +62,16 @@ async def diagnose(config: Config, wishes: Wishes, paint: Paint, *, quiet: bool 
 
 
 async def _diagnosed(route: Route, wishes: Wishes, trying: Trying) -> Diagnosis:
+    wished = named(wishes.forms, candidates(route.facts))
     looked = await look(route)
-    forms, parts = _forms(looked, wishes), PARTS[:1] if wishes.quick else PARTS
+    forms, parts = wished or candidates(looked.facts, quick=wishes.quick), PARTS[:1] if wishes.quick else PARTS
     for line in first_lines(route, looked.findings, forms, parts, trying.paint) if trying.sees else ():
         click.echo(line, err=True)
     try:
-        report = await examine(route, forms, parts, trying.tell)
+        report = await examine(replace(route, facts=looked.facts), forms, parts, trying.tell)
     finally:
         trying.end()
     return _kept(route, Diagnosis(looked, report), wishes)
-
-
-def _forms(looked: Looked, wishes: Wishes) -> tuple[Form, ...]:
-    fitting = candidates(looked.facts, quick=wishes.quick)
-    return named(wishes.forms, fitting) if wishes.forms else fitting
 
 
 def _kept(route: Route, found: Diagnosis, wishes: Wishes) -> Diagnosis:

@@ -3,5 +3,5 @@
 Belongs here: what is asked, how answers are marked, which form goes on. Does not: how it looks in a terminal.
 Read first: `task.py` (what a task is), then `trial.py` (how a winner is found).
 
-`task`, `suite`, `forms`, `trial` and `verdict` do no I/O; `examine` asks the model.
+`task`, `suite`, `forms`, `trial` and `verdict` do no I/O; `look` asks the server, `examine` the model.
 """

@@ -75,7 +75,7 @@ async def examine(
             step = trial.send(mark)
         except StopIteration as stop:
             tallies: tuple[Tally, ...] = stop.value
-            return Report(route.model, route.profiles.endpoint, tallies, clock.monotonic() - started)
+            return Report(route.model, route.profiles.endpoint, tallies, clock.monotonic() - started, route.facts)
 
 
 class _Asking:

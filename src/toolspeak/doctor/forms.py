@@ -9,7 +9,8 @@ from typing import Final
 
 from toolspeak.engine.plan import NOTHING_SAID, Mode, Plan, Settings, Strategy, decide
 from toolspeak.errors import BadRequest
-from toolspeak.facts.model import ModelFacts, Support
+from toolspeak.facts.model import Constrain, ModelFacts, Support
+from toolspeak.ir.constraint import ConstraintForm
 from toolspeak.ir.request import Request
 from toolspeak.ir.tool import Tool
 
@@ -45,20 +46,27 @@ def emulated(name: str, dialect: str, more: Settings = NOTHING_SAID, *, quick: b
     return Form(name, more.over(plain), quick=quick)
 
 
-_EXAMPLE, _ANSWER = Settings(few_shot=True), Settings(answer_tool=True)
+_EXAMPLE = Settings(few_shot=True)
+_SOME_CARE: Final = Settings(related=True, told=True)
+CARE: Final = Settings(related=True, told=True, further=True, intended=True)
+"""The guardrails (CHK-10 to 13): a model that needs none pays for them, so each form is tried without, too."""
 NATIVE: Final = Form("native", Settings(Mode.OFF), Support.NATIVE, kept=NOTHING_SAID, quick=True)
 """The bare server, as every client sees it. It is always tried to the end: the verdict compares with it."""
 FORMS: Final = (
     NATIVE,
     Form("native+rescue", Settings(Mode.AUTO), Support.LEAKS, kept=NOTHING_SAID, quick=True),
+    Form("native+care", replace(_SOME_CARE, mode=Mode.AUTO), Support.LEAKS, kept=_SOME_CARE, quick=True),
     emulated("hermes", "hermes", quick=True),
     emulated("fenced", "fenced", quick=True),
+    emulated("hermes+care", "hermes", CARE, quick=True),
+    emulated("fenced+care", "fenced", CARE, quick=True),
     emulated("hermes+example", "hermes", _EXAMPLE),
     emulated("fenced+example", "fenced", _EXAMPLE, quick=True),
-    emulated("hermes+answer", "hermes", _ANSWER),
-    emulated("fenced+answer", "fenced", _ANSWER),
+    emulated("fenced+ex+care", "fenced", replace(CARE, few_shot=True)),
+    emulated("hermes+grammar", "hermes", replace(CARE, constraint=Constrain.TEXT)),
+    emulated("fenced+grammar", "fenced", replace(CARE, constraint=Constrain.TEXT)),
+    emulated("json", "hermes", replace(_SOME_CARE, constraint=Constrain.JSON)),
     emulated("bare+example", "llama_json", _EXAMPLE),
-    emulated("python+example", "pythonic", _EXAMPLE),
     Form("decision", Settings(Mode.FORCE, strategy=Strategy.DECISION, keep_system=True)),
 )
 
@@ -66,17 +74,37 @@ FORMS: Final = (
 def candidates(facts: ModelFacts, *, quick: bool = False) -> tuple[Form, ...]:
     """Return the forms to try with a model.
 
-    Its family's own dialect is tried too, nothing native where that is refused, and no two forms that come to the same:
-    what a setting asks for may be nothing that this upstream has.
+    Its family's own dialect is tried too, nothing that this upstream does not have, and no two forms that come to the
+    same.
     """
-    known = {form.settings.dialect for form in FORMS}
-    own = () if not facts.dialect or facts.dialect in known else (emulated(facts.dialect, facts.dialect, quick=True),)
-    forms = [form for form in (*FORMS[:2], *own, *FORMS[2:]) if form.quick or not quick]
+    forms = [form for form in (*FORMS[:2], *_own(facts), *FORMS[2:]) if form.quick or not quick]
     distinct: dict[Plan, Form] = {}
     for form in forms:
-        if not (form.is_native and facts.tools is Support.NONE):
+        if _has(facts, form):
             distinct.setdefault(_planned(form, facts), form)
     return tuple(distinct.values())
+
+
+def _own(facts: ModelFacts) -> tuple[Form, ...]:
+    """Return the forms of the family's own dialect, if that is none of those that all are tried with."""
+    dialect = facts.dialect
+    if not dialect or dialect in {form.settings.dialect for form in FORMS}:
+        return ()
+    return emulated(dialect, dialect, quick=True), emulated(f"{dialect}+care", dialect, CARE)
+
+
+def _has(facts: ModelFacts, form: Form) -> bool:
+    """Tell whether an upstream has what a form needs: tools, or words for its constraint."""
+    if form.is_native:
+        return facts.tools is not Support.NONE
+    has = facts.quirks.constraint
+    match form.settings.constraint:
+        case Constrain.TEXT:
+            return has.leaves_text_free
+        case Constrain.JSON:
+            return has is not ConstraintForm.NONE
+        case _:
+            return True
 
 
 def _planned(form: Form, facts: ModelFacts) -> Plan:

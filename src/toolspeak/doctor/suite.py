@@ -1,7 +1,8 @@
 """The twenty-four tasks: three of each kind, in three parts that each have one of every kind.
 
 They are short, for models that read fifty tokens a second, and none of them is from a benchmark: a profile that was
-chosen by a benchmark's own tasks would say nothing about it.
+chosen by a benchmark's own tasks would say nothing about it. Two of the three that want no call have nothing to do with
+any tool; the third speaks of what a tool is for, and asks for something else.
 """
 
 from typing import Final
@@ -15,28 +16,32 @@ _TEXT: Final[JsonObject] = {"type": "string"}
 _WHOLE: Final[JsonObject] = {"type": "integer"}
 _NUMBER: Final[JsonObject] = {"type": "number"}
 _TRUTH: Final[JsonObject] = {"type": "boolean"}
+OPTIONAL: Final = frozenset(("author", "date", "due", "minutes", "phone"))
+"""Arguments that no task tells: who fills them in has made them up."""
 
 
 def _object(**properties: JsonObject) -> JsonObject:
     listed: dict[str, Json] = {**properties}
-    required: list[Json] = [*properties]
+    required: list[Json] = [name for name in properties if name not in OPTIONAL]
     return {"type": "object", "properties": listed, "required": required}
 
 
-FERRIES = Tool("ferry_times", "List the departures of ferries from a harbour.", _object(harbour=_TEXT))
-SHELF = Tool("find_book", "Find the shelf of a book.", _object(title=_TEXT))
+FERRIES = Tool("ferry_times", "List the departures of ferries from a harbour.", _object(harbour=_TEXT, date=_TEXT))
+SHELF = Tool("find_book", "Find the shelf of a book.", _object(title=_TEXT, author=_TEXT))
 BELL = Tool("ring_bell", "Ring the bell of the house.", _object(times=_WHOLE))
-LEND = Tool("lend_book", "Lend a book to a member.", _object(title=_TEXT, member=_TEXT))
-WATER = Tool("water_bed", "Water one bed of the garden.", _object(bed=_TEXT, liters=_NUMBER))
+LEND = Tool("lend_book", "Lend a book to a member.", _object(title=_TEXT, member=_TEXT, due=_TEXT))
+WATER = Tool("water_bed", "Water one bed of the garden.", _object(bed=_TEXT, liters=_NUMBER, minutes=_WHOLE))
 NOTE = Tool("post_note", "Post a note on the board.", _object(text=_TEXT))
 TABLE = Tool(
     "book_table",
     "Book a table.",
     _object(people=_WHOLE, day={"type": "string", "enum": ["friday", "saturday", "sunday"]}, outside=_TRUTH),
 )
-PAINT = Tool("mix_paint", "Mix paint.", _object(colors={"type": "array", "items": _TEXT}, liters=_NUMBER))
+PAINT = Tool("mix_paint", "Mix a paint from colors.", _object(colors={"type": "array", "items": _TEXT}, liters=_NUMBER))
 PARCEL = Tool(
-    "send_parcel", "Send a parcel.", _object(weight_kg=_NUMBER, fragile=_TRUTH, to=_object(street=_TEXT, city=_TEXT))
+    "send_parcel",
+    "Send a parcel.",
+    _object(weight_kg=_NUMBER, fragile=_TRUTH, to=_object(street=_TEXT, city=_TEXT), phone=_TEXT),
 )
 GATE = Tool("open_gate", "Open the gate of a yard.", _object(yard=_TEXT))
 MEMBER = Tool("find_member", "Find the number of a library member.", _object(name=_TEXT))
@@ -201,7 +206,7 @@ _THIRD: Final = (
         _asked('Save the file plan.txt with this content, word for word: if x < 3 and name == "Ada": stop'),
         _calls(Wanted("save_file", {"path": "plan.txt", "content": 'if x < 3 and name == "Ada": stop'}, exact=True)),
     ),
-    Task("moon", Kind.NONE, TOOLS, _asked("Write one sentence about the moon."), _words()),
+    Task("boat", Kind.NONE, TOOLS, _asked("Is a ferry a kind of boat?"), _words()),
     Task(
         "lent",
         Kind.RESULT,

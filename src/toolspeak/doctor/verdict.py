@@ -5,8 +5,8 @@ from typing import Final
 
 from toolspeak.doctor.forms import NATIVE
 from toolspeak.doctor.trial import Tally
-from toolspeak.engine.plan import Strategy
-from toolspeak.facts.model import Support
+from toolspeak.engine.plan import Settings, Strategy
+from toolspeak.facts.model import UNKNOWN_MODEL, Constrain, ModelFacts, Support
 from toolspeak.facts.profile import Profile, Score
 from toolspeak.runtime.profiles import settings_said
 
@@ -27,6 +27,8 @@ class Report:
     endpoint: str
     tallies: tuple[Tally, ...]
     seconds: float = 0.0
+    facts: ModelFacts = UNKNOWN_MODEL
+    """What was known of it before."""
 
     @property
     def winner(self) -> Tally:
@@ -71,6 +73,7 @@ class Report:
             scores,
             self.verdict,
             fingerprint,
+            self.facts.quirks.constraint,
             date,
             version,
         )
@@ -78,7 +81,9 @@ class Report:
     def _server(self) -> str:
         """Say what the server does with tools, where its own way does not win."""
         bare = self.bare
-        if bare is None or self.winner.form is NATIVE:
+        if bare is None:
+            return "its server has no tools. " if self.facts.tools is Support.NONE else ""
+        if self.winner.form is NATIVE:
             return ""
         if all(mark.failed for mark in bare.marks.values()):
             return "its server refuses tools. "
@@ -91,16 +96,14 @@ class Report:
         form = self.winner.form
         if form is NATIVE:
             return "its server's own tool calls do best" + ("" if self.winner.score >= GOOD else ", if not well")
+        more = f", with {' and '.join(_beside(form.settings))}" if _beside(form.settings) else ""
         if form.is_native:
-            return "toolspeak makes calls of what its server returns"
+            return f"toolspeak makes calls of what its server returns{more}"
         if form.settings.strategy is Strategy.DECISION:
-            return "toolspeak now asks it for a decision first"
-        more = [
-            word
-            for word, on in (("an example", form.settings.few_shot), ("an answer tool", form.settings.answer_tool))
-            if on
-        ]
-        return f"toolspeak now speaks {form.settings.dialect} to it" + (f", with {' and '.join(more)}" if more else "")
+            return f"toolspeak now asks it for a decision first{more}"
+        if form.settings.constraint is Constrain.JSON:
+            return f"toolspeak now has it answer in JSON{more}"
+        return f"toolspeak now speaks {form.settings.dialect} to it{more}"
 
     def _compared(self) -> str:
         bare = self.bare
@@ -108,6 +111,17 @@ class Report:
             return ""
         of = "" if bare.asked == self.winner.asked else f" of {bare.asked}"
         return f" (natively {bare.right}{of})"
+
+
+def _beside(settings: Settings) -> list[str]:
+    """Say what a form has beside its dialect."""
+    has = {
+        "an example": settings.few_shot,
+        "an answer tool": settings.answer_tool,
+        "a grammar": settings.constraint is Constrain.TEXT,
+        "guardrails": settings.related,
+    }
+    return [word for word, on in has.items() if on]
 
 
 def _score(tally: Tally) -> Score:

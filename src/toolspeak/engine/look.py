@@ -20,6 +20,8 @@ import msgspec
 from toolspeak.engine.effects import Look, ProbeAnswer, ProbeEffect
 from toolspeak.engine.verdict import Depth, Finding, Layer, Verdict
 from toolspeak.facts.model import Support
+from toolspeak.facts.servers import CONSTRAINTS
+from toolspeak.ir.constraint import ConstraintForm
 from toolspeak.ir.failure import Failure, FailureKind
 from toolspeak.ir.json import Json, JsonObject
 
@@ -37,18 +39,11 @@ _OWNERS: Final = {
     "organization-owner": "lmstudio",
     "library": "ollama",
 }
-_FORMS: Final = {
-    "llamacpp": ("llamacpp_grammar", "json_schema"),
-    "vllm": ("structural_tag", "json_schema"),
-    "sglang": ("structural_tag", "json_schema"),
-    "ollama": ("ollama_format",),
-    "lmstudio": ("json_schema",),
-}
-"""The forms of constrained decoding that each server has."""
 _ENTRY_SAYS: Final = ("id", "owned_by", "root", "max_model_len", "context_length", "supported_parameters")
 """What of a model's entry in the list stays the same while the server does."""
 _LATEST = ":latest"
 _DIGITS = 16
+_NONE: Final = ConstraintForm.NONE
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +57,8 @@ class _Told:
     context: int | None = None
     marks: tuple[Json, ...] = ()
     """What makes the fingerprint."""
-    forms: tuple[str, ...] | None = None
+    constrains: bool = True
+    """Its model can be told what an answer must look like."""
 
     def verdict(self) -> Verdict:
         return Verdict(
@@ -72,7 +68,7 @@ class _Told:
             context_tokens=self.context,
             server=self.server,
             fingerprint=_digest(self.server, *self.marks) if any(self.marks) else "",
-            constraints=_FORMS.get(self.server, ()) if self.forms is None else self.forms,
+            constraint=CONSTRAINTS.get(self.server, _NONE) if self.constrains else _NONE,
             depth=Depth.LOOK,
         )
 
@@ -198,11 +194,11 @@ def _openrouter(entry: JsonObject) -> _Told | None:
         return None
     has = "tools" in supported
     reason = f"its supported_parameters have {'' if has else 'no '}`tools`"
-    forms = ("json_schema",) if "structured_outputs" in supported else ()
+    constrains = "structured_outputs" in supported
     context = _count(entry.get("context_length"))
     marks = tuple(entry.get(name) for name in _ENTRY_SAYS)
     says, confidence = (Support.NATIVE, 0.7) if has else (Support.NONE, 0.9)
-    return _Told("openrouter", says, confidence, reason, context, marks, forms)
+    return _Told("openrouter", says, confidence, reason, context, marks, constrains)
 
 
 def _unknown(owner: str, entry: JsonObject) -> _Told:

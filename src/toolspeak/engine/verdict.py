@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Final
 
 from toolspeak.facts.model import ModelFacts, Source, Support
+from toolspeak.ir.constraint import ConstraintForm
 
 SURE: Final = 0.9
 """From here on a question is settled: later layers need not ask it again."""
@@ -78,8 +79,8 @@ class Verdict:
     """The kind of server, by the name of its preset; empty if it does not tell."""
     fingerprint: str = ""
     """Changes when the server's build, its template or the model does."""
-    constraints: tuple[str, ...] = ()
-    """The forms of constrained decoding that this kind of server has."""
+    constraint: ConstraintForm = ConstraintForm.NONE
+    """How this kind of server is told what an answer must look like."""
     depth: Depth = Depth.OFF
     stopped: bool = False
     """The probe broke off: what failed was not about tools, and may pass."""
@@ -105,4 +106,5 @@ def measured(facts: ModelFacts, verdict: Verdict) -> ModelFacts:
     """Return the facts with what was measured: it beats a table, and never what the user says."""
     if facts.context_tokens is None and verdict.context_tokens is not None:
         facts = replace(facts, context_tokens=verdict.context_tokens)
+    facts = facts.with_constraint(verdict.constraint)
     return facts if verdict.confidence < LIKELY else facts.with_tools(verdict.tools, Source.MEASURED)

@@ -10,12 +10,14 @@ from dataclasses import Field, dataclass, fields, replace
 from enum import StrEnum
 from typing import Any, Final
 
+from toolspeak.ir.constraint import ConstraintForm
 from toolspeak.ir.quirks import QUIRKS, Quirks
 
 DEFAULT_DIALECT: Final = "fenced"
 """What a model is taught that has no better one."""
 _QUIRK: Final = "quirks."
 QUIRKS_IDS: Final = f"{_QUIRK}ids"
+QUIRKS_CONSTRAINT: Final = f"{_QUIRK}constraint"
 
 
 class Support(StrEnum):
@@ -105,6 +107,12 @@ class ModelFacts:
         if tools is Support.UNKNOWN or not believed:
             return self
         return replace(self, tools=tools, source=source)
+
+    def with_constraint(self, form: ConstraintForm) -> "ModelFacts":
+        """Return the facts with the form of constraints that was measured, unless somebody has said one."""
+        if form is ConstraintForm.NONE or QUIRKS_CONSTRAINT in self.said:
+            return self
+        return replace(self, quirks=replace(self.quirks, constraint=form))
 
 
 _FIELDS: Final[tuple[Field[Any], ...]] = tuple(

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from toolspeak.facts.model import Support
+from toolspeak.ir.constraint import ConstraintForm
 
 FORMAT = 1
 Setting: TypeAlias = str | int | float | bool
@@ -36,7 +37,9 @@ class Profile:
     verdict: str = ""
     """In words."""
     fingerprint: str = ""
-    """Of the server that was measured; empty if it tells none."""
+    """Of the server that was measured; empty if it tells none. Another one there makes the profile void."""
+    constraint: ConstraintForm = ConstraintForm.NONE
+    """In which form that server was told what an answer must look like."""
     date: str = ""
     version: str = ""
     """Of toolspeak."""

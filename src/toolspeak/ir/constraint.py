@@ -26,6 +26,11 @@ class ConstraintForm(StrEnum):
     ANTHROPIC = "anthropic"
     GEMINI = "gemini"
 
+    @property
+    def leaves_text_free(self) -> bool:
+        """Tell whether a call can be bound inside of text that is not; a schema binds the whole answer."""
+        return self in (ConstraintForm.LLAMACPP, ConstraintForm.VLLM, ConstraintForm.SGLANG)
+
 
 @dataclass(frozen=True, slots=True)
 class TextGrammar:

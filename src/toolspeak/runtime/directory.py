@@ -19,14 +19,14 @@ from toolspeak.engine.plan import NOTHING_SAID, Plan, Settings, decide
 from toolspeak.engine.turn import emulated_ids, take_turn
 from toolspeak.facts.capability import NO_OVERRIDES, Overrides
 from toolspeak.facts.merge import facts_of
-from toolspeak.facts.model import UNKNOWN_MODEL, ModelFacts, Source
+from toolspeak.facts.model import UNKNOWN_MODEL, Constrain, ModelFacts, Source
 from toolspeak.ir.event import Event
 from toolspeak.ir.request import Request
 from toolspeak.runtime.clock import CLOCK, Clock
 from toolspeak.runtime.drive import AsyncUpstream, drive
 from toolspeak.runtime.learned import Learned
 from toolspeak.runtime.listing import list_models
-from toolspeak.runtime.profiles import NO_PROFILES, Profiles
+from toolspeak.runtime.profiles import NO_PROFILES, Measured, Profiles
 from toolspeak.runtime.transport import Broken
 from toolspeak.runtime.upstream import HttpUpstream
 
@@ -75,9 +75,14 @@ class Route:
     profiles: Profiles = field(default=NO_PROFILES, compare=False, repr=False)
 
     @property
+    def measured(self) -> Measured:
+        """Return what the doctor has measured, as long as the server is the same."""
+        return self.profiles.heard(self.model, self.learned.verdict(self.model).fingerprint)
+
+    @property
     def known(self) -> ModelFacts:
         """Return the facts, with what was measured and what traffic has shown."""
-        return self.learned.facts(self.model, self.profiles.of(self.model).facts(self.facts))
+        return self.learned.facts(self.model, self.measured.facts(self.facts))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -86,13 +91,17 @@ class Route:
 
     def plan(self, request: Request, asked: Settings = NOTHING_SAID) -> Plan:
         """Decide what to do with a request."""
-        said, measured = asked.over(self.settings), self.profiles.of(self.model)
-        return measured.noted(decide(request, measured.under(said), self.known), said)
+        said, measured, known = asked.over(self.settings), self.measured, self.known
+        heard = measured.under(said)
+        if known.constraint is Constrain.OFF:  # what traffic has switched off, a profile does not switch on
+            heard = replace(heard, constraint=said.constraint)
+        return measured.noted(decide(request, heard, known), said)
 
     async def take(self, request: Request, plan: Plan, emit: Emit, clock: Clock = CLOCK) -> Outcome:
-        """Run one turn."""
+        """Run one turn. The wire writes constraints in the plan's form, whatever is learned while the turn runs."""
         sent = request if request.model == self.model else replace(request, model=self.model)
-        outcome = await drive(take_turn(sent, plan, emulated_ids(clock.nanoseconds())), self.upstream, emit)
+        upstream = self.upstream.constrained(plan.form) if isinstance(self.upstream, HttpUpstream) else self.upstream
+        outcome = await drive(take_turn(sent, plan, emulated_ids(clock.nanoseconds())), upstream, emit)
         self.learned.note(self.model, outcome)
         return outcome
 

@@ -1,20 +1,21 @@
 """What is known in this process about the models of one upstream: measured by probes, moved by traffic (CAP-4).
 
 A refusal, a leaked call, an answer with nothing in it and a good native call each say something about tools, for the
-requests that come later: a plan is frozen while its request runs. Verdicts are forgotten after a while, since servers
-are restarted with other settings.
+requests that come later: a plan is frozen while its request runs. So does a constraint that was refused or ignored: the
+model is then asked without for a while. Verdicts are forgotten in time, since servers are restarted with other
+settings.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from typing import Final
 
-from toolspeak.engine.outcome import Outcome
+from toolspeak.engine.outcome import Kept, Outcome
 from toolspeak.engine.plan import Way
 from toolspeak.engine.verdict import LIKELY, NOTHING_MEASURED, SURE, Verdict, measured
-from toolspeak.facts.model import ModelFacts, Support
+from toolspeak.facts.model import Constrain, ModelFacts, Support
 from toolspeak.ir.failure import FailureKind
-from toolspeak.runtime.cache import lifetime
+from toolspeak.runtime.cache import SHORT, lifetime
 from toolspeak.runtime.clock import CLOCK, Clock
 
 EMPTIES: Final = 3
@@ -37,6 +38,8 @@ class _Known:
     clean: int = 0
     moved: bool = False
     """Traffic has moved the verdict, and nobody else was told."""
+    free_until: float = -inf
+    """Until when no constraint is asked for: it was refused, or ignored."""
 
 
 class Learned:
@@ -49,10 +52,12 @@ class Learned:
 
     def facts(self, model: str, facts: ModelFacts) -> ModelFacts:
         """Return the facts, with what was measured and learned where they know nothing."""
-        known = self._models.get(model)
-        if known is None or self._clock.monotonic() >= known.until:
+        known, now = self._models.get(model), self._clock.monotonic()
+        if known is None:
             return facts
-        return measured(facts, known.verdict)
+        if now < known.free_until and facts.constraint is None:
+            facts = replace(facts, constraint=Constrain.OFF)
+        return measured(facts, known.verdict) if now < known.until else facts
 
     def verdict(self, model: str) -> Verdict:
         """Return what is held to be true at present."""
@@ -96,6 +101,8 @@ class Learned:
 
     def note(self, model: str, outcome: Outcome) -> None:
         """Take a turn into account."""
+        if outcome.constraint in (Kept.IGNORED, Kept.REFUSED):
+            self._known(model).free_until = self._clock.monotonic() + SHORT
         if not _says_something(outcome):
             return
         known = self._known(model)

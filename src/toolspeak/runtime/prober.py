@@ -13,6 +13,7 @@ import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from math import inf
 from typing import Final
 
@@ -22,6 +23,7 @@ from toolspeak.engine.plan import Mode
 from toolspeak.engine.probe import probe_on
 from toolspeak.engine.verdict import Depth, Verdict
 from toolspeak.facts.model import Source, Support
+from toolspeak.ir.constraint import ConstraintForm
 from toolspeak.ir.event import Event
 from toolspeak.ir.failure import Failure, FailureKind
 from toolspeak.ir.request import Request
@@ -39,6 +41,8 @@ _WAIT = 5.0
 QUIET, PATIENCE = 1.0, 10.0
 """Seconds: that a server has rest from people before it is asked, and that a question waits for that at most."""
 _STEP = 0.1
+_EXTENDED: Final = "openai_chat"
+"""The wire to which servers have added words of their own."""
 _MOST = 4
 """Probes at one time: they take their servers' time from people."""
 _LATE = Failure(FailureKind.TIMEOUT, f"the probe took more than {LIMIT:g} s", 504)
@@ -64,6 +68,12 @@ async def drive_probe(
     except StopIteration as stop:
         verdict: Verdict = stop.value
         return verdict
+
+
+async def _seen(model: str, upstream: HttpUpstream) -> Verdict:
+    """Look at a server; how it is told a constraint counts only on a wire that has words for it."""
+    looked, wire = await drive_probe(look_at(model), upstream), upstream.wire.name
+    return looked if wire in (_EXTENDED, looked.server) else replace(looked, constraint=ConstraintForm.NONE)
 
 
 async def _looked(look: Look, upstream: HttpUpstream) -> bytes | Failure:
@@ -122,7 +132,7 @@ class Prober:
     async def probe(self, route: Route, upstream: HttpUpstream, depth: Depth = Depth.FULL) -> Verdict:
         """Probe a model now; what is found counts from the next request on."""
         subject = Subject(upstream.url, route.model)
-        looked = await drive_probe(look_at(route.model), upstream)
+        looked = await _seen(route.model, upstream)
         return await self._kept(route, subject, await self._measured(route, upstream, depth, looked))
 
     async def close(self) -> None:
@@ -161,7 +171,7 @@ class Prober:
 
     async def _renew(self, route: Route, subject: Subject, upstream: HttpUpstream, depth: Depth) -> None:
         """Look at the server, which is free, and probe it unless this very one was probed before."""
-        looked = await drive_probe(look_at(subject.model), upstream)
+        looked = await _seen(subject.model, upstream)
         same = subject.of(looked.fingerprint)
         if looked.fingerprint and await self._found(route, same, depth):
             await self._verdicts.seen(same)

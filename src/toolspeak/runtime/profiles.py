@@ -29,6 +29,7 @@ LARGEST: Final = 64 * 1024
 _MOST, _DIGITS = 4096, 32
 _LATEST = ":latest"
 _LEFT_OUT: Final = "the profile %s of %s is left out: %s"
+_OTHER: Final = "the profile of %s at %s is left out: its server is another one since then; run the doctor again"
 _LOG: Final = logging.getLogger(__name__)
 _decode = msgspec.json.Decoder(Profile).decode
 
@@ -43,6 +44,8 @@ class Measured:
 
     def facts(self, facts: ModelFacts) -> ModelFacts:
         """Return the facts with what was measured: it beats tables."""
+        if self.profile is not None:
+            facts = facts.with_constraint(self.profile.constraint)
         return facts if self.tools is None else facts.with_tools(self.tools, Source.MEASURED)
 
     def under(self, said: Settings) -> Settings:
@@ -71,6 +74,8 @@ class Profiles:
         self.endpoint: Final = endpoint
         self._clock: Final = clock
         self._known: Final[dict[str, _Seen]] = {}
+        self._others: Final[dict[str, str]] = {}
+        """Fingerprints of other servers than those measured, by model: each was logged once."""
 
     @property
     def on(self) -> bool:
@@ -88,6 +93,17 @@ class Profiles:
                 self._known.pop(next(iter(self._known)))
             self._known[model] = seen
         return seen.measured
+
+    def heard(self, model: str, fingerprint: str) -> Measured:
+        """Return what counts: nothing, if the server is known to be another one than that which was measured."""
+        found = self.of(model)
+        known = found.profile.fingerprint if found.profile is not None else ""
+        if not known or fingerprint in ("", known):
+            return found
+        if self._others.get(model) != fingerprint:
+            self._others[model] = fingerprint
+            _LOG.warning(_OTHER, ascii(model), self.endpoint)
+        return NOT_MEASURED
 
     def keep(self, profile: Profile) -> Path:
         """Write a profile: whole or not at all, whoever else writes. Raises `OSError`."""

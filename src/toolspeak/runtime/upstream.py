@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Final
 
+from toolspeak.ir.constraint import ConstraintForm
 from toolspeak.ir.event import Event, Failed, Finished
 from toolspeak.ir.failure import Failure, FailureKind
 from toolspeak.ir.quirks import QUIRKS, Quirks
@@ -68,6 +69,11 @@ class HttpUpstream:
         if quirks == self._address.quirks:
             return self
         return HttpUpstream(self._transport, self.wire, replace(self._address, quirks=quirks), self._clock)
+
+    def constrained(self, form: ConstraintForm) -> "HttpUpstream":
+        """Return the same upstream, told in this form what an answer must look like."""
+        quirks = self._address.quirks
+        return self if form is quirks.constraint else self.with_quirks(replace(quirks, constraint=form))
 
     async def open(self, request: Request) -> AsyncGenerator[list[Event], None]:
         """Send a request; the batches of its answer end with one Finished or Failed."""

@@ -1,7 +1,7 @@
 """Anthropic. Every model that it serves has tools."""
 
 from toolspeak.facts.model import Support
-from toolspeak.ir.constraint import ConstraintForm
+from toolspeak.facts.servers import CONSTRAINTS
 from toolspeak.ir.quirks import Quirks
 from toolspeak.upstreams._preset import Auth, Preset
 
@@ -13,5 +13,5 @@ UPSTREAM = Preset(
     key_env="ANTHROPIC_API_KEY",
     headers=(("anthropic-version", "2023-06-01"),),
     tools=Support.NATIVE,
-    quirks=Quirks(constraint=ConstraintForm.ANTHROPIC),
+    quirks=Quirks(constraint=CONSTRAINTS["anthropic"]),
 )

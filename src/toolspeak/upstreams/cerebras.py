@@ -1,6 +1,6 @@
 """Cerebras. It refuses a history with `reasoning_content`."""
 
-from toolspeak.ir.constraint import ConstraintForm
+from toolspeak.facts.servers import CONSTRAINTS
 from toolspeak.ir.quirks import Quirks
 from toolspeak.upstreams._preset import Preset
 
@@ -8,5 +8,5 @@ UPSTREAM = Preset(
     "Cerebras",
     "https://api.cerebras.ai/v1",
     key_env="CEREBRAS_API_KEY",
-    quirks=Quirks(reasoning_history=False, constraint=ConstraintForm.JSON_SCHEMA),
+    quirks=Quirks(reasoning_history=False, constraint=CONSTRAINTS["cerebras"]),
 )

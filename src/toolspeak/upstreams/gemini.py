@@ -1,6 +1,6 @@
 """Google's Gemini API. It serves Gemma too, some of which has no tools, so nothing is known for all of its models."""
 
-from toolspeak.ir.constraint import ConstraintForm
+from toolspeak.facts.servers import CONSTRAINTS
 from toolspeak.ir.quirks import Quirks
 from toolspeak.upstreams._preset import Auth, Preset
 
@@ -10,5 +10,5 @@ UPSTREAM = Preset(
     wire="gemini",
     auth=Auth.X_GOOG_API_KEY,
     key_env="GEMINI_API_KEY",
-    quirks=Quirks(constraint=ConstraintForm.GEMINI),
+    quirks=Quirks(constraint=CONSTRAINTS["gemini"]),
 )

@@ -1,9 +1,9 @@
 """OpenAI."""
 
-from toolspeak.ir.constraint import ConstraintForm
+from toolspeak.facts.servers import CONSTRAINTS
 from toolspeak.ir.quirks import Quirks
 from toolspeak.upstreams._preset import Preset
 
 UPSTREAM = Preset(
-    "OpenAI", "https://api.openai.com/v1", key_env="OPENAI_API_KEY", quirks=Quirks(constraint=ConstraintForm.STRICT)
+    "OpenAI", "https://api.openai.com/v1", key_env="OPENAI_API_KEY", quirks=Quirks(constraint=CONSTRAINTS["openai"])
 )

@@ -1,6 +1,6 @@
 """OpenRouter."""
 
-from toolspeak.ir.constraint import ConstraintForm
+from toolspeak.facts.servers import CONSTRAINTS
 from toolspeak.ir.quirks import Quirks
 from toolspeak.upstreams._preset import Preset
 
@@ -8,5 +8,5 @@ UPSTREAM = Preset(
     "OpenRouter",
     "https://openrouter.ai/api/v1",
     key_env="OPENROUTER_API_KEY",
-    quirks=Quirks(constraint=ConstraintForm.JSON_SCHEMA),
+    quirks=Quirks(constraint=CONSTRAINTS["openrouter"]),
 )

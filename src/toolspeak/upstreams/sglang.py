@@ -1,7 +1,7 @@
 """SGLang."""
 
-from toolspeak.ir.constraint import ConstraintForm
+from toolspeak.facts.servers import CONSTRAINTS
 from toolspeak.ir.quirks import Quirks
 from toolspeak.upstreams._preset import Preset
 
-UPSTREAM = Preset("SGLang", "http://127.0.0.1:30000/v1", local=True, quirks=Quirks(constraint=ConstraintForm.SGLANG))
+UPSTREAM = Preset("SGLang", "http://127.0.0.1:30000/v1", local=True, quirks=Quirks(constraint=CONSTRAINTS["sglang"]))

@@ -1,6 +1,6 @@
 """Together AI."""
 
-from toolspeak.ir.constraint import ConstraintForm
+from toolspeak.facts.servers import CONSTRAINTS
 from toolspeak.ir.quirks import Quirks
 from toolspeak.upstreams._preset import Preset
 
@@ -8,5 +8,5 @@ UPSTREAM = Preset(
     "Together AI",
     "https://api.together.ai/v1",
     key_env="TOGETHER_API_KEY",
-    quirks=Quirks(constraint=ConstraintForm.JSON_SCHEMA),
+    quirks=Quirks(constraint=CONSTRAINTS["together"]),
 )

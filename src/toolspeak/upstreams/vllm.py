@@ -1,7 +1,7 @@
 """vLLM (`vllm serve`)."""
 
-from toolspeak.ir.constraint import ConstraintForm
+from toolspeak.facts.servers import CONSTRAINTS
 from toolspeak.ir.quirks import Quirks
 from toolspeak.upstreams._preset import Preset
 
-UPSTREAM = Preset("vLLM", "http://127.0.0.1:8000/v1", local=True, quirks=Quirks(constraint=ConstraintForm.VLLM))
+UPSTREAM = Preset("vLLM", "http://127.0.0.1:8000/v1", local=True, quirks=Quirks(constraint=CONSTRAINTS["vllm"]))

@@ -13,7 +13,6 @@ from typing_extensions import override
 
 Delta: TypeAlias = dict[str, Any]
 PATIENCE_S = 30
-USAGE = {"prompt_tokens": 21, "completion_tokens": 13, "total_tokens": 34}
 
 
 @dataclass(frozen=True)
@@ -34,6 +33,12 @@ class Refuses:
 
 
 Answer: TypeAlias = Says | Refuses
+
+
+def usage(body: dict[str, Any]) -> dict[str, int]:
+    """Count tokens: tools are shown to the model."""
+    read = 21 + 40 * len(body.get("tools", ()))
+    return {"prompt_tokens": read, "completion_tokens": 13, "total_tokens": read + 13}
 
 
 def text(*pieces: str, reason: str = "stop", hangs: bool = False) -> Says:
@@ -112,13 +117,14 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        answer = self.script.next(body)
+        known = self.path == "/v1/chat/completions"
+        answer = self.script.next(body) if known else Refuses(404, "no such path")
         if isinstance(answer, Refuses):
             self._json(answer)
         elif body.get("stream"):
-            self._stream(answer)
+            self._stream(answer, usage(body))
         else:
-            self._json(_whole(answer))
+            self._json({**_whole(answer), "usage": usage(body)})
 
     @override
     def log_message(self, format: str, *args: object) -> None:
@@ -134,7 +140,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(written)
 
-    def _stream(self, answer: Says) -> None:
+    def _stream(self, answer: Says, usage: dict[str, int]) -> None:
         self.send_response(200)
         self.send_header("content-type", "text/event-stream")
         self.end_headers()
@@ -145,7 +151,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.script.gone.set()
             return
         self._event({"choices": [{"index": 0, "delta": {}, "finish_reason": answer.reason}]})
-        self._event({"choices": [], "usage": USAGE})
+        self._event({"choices": [], "usage": usage})
         self.wfile.write(b"data: [DONE]\n\n")
 
     def _event(self, chunk: dict[str, Any]) -> None:
@@ -160,4 +166,4 @@ def _whole(answer: Says) -> dict[str, Any]:
         message.setdefault("tool_calls", []).extend(delta.get("tool_calls", []))
         if "reasoning_content" in delta:
             message["reasoning_content"] = delta["reasoning_content"]
-    return {"id": "c1", "choices": [{"index": 0, "message": message, "finish_reason": answer.reason}], "usage": USAGE}
+    return {"id": "c1", "choices": [{"index": 0, "message": message, "finish_reason": answer.reason}]}

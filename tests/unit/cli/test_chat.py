@@ -303,7 +303,7 @@ def test_programs_get_json(upstream: Scripted, tools: str, capsys: pytest.Captur
         "plan": "native checked: nothing is known: native first, emulated if that is refused",
         "warnings": [],
         "requests": 1,
-        "input_tokens": 21,
+        "input_tokens": 61,
         "output_tokens": 13,
     }
 

@@ -110,7 +110,7 @@ def test_a_model_is_helped_whose_server_refuses_tools(
 ) -> None:
     teaches(monkeypatch, upstream, Pupil("fenced"), refuses=True)
     assert status_of("doctor", "tiny", "--upstream", upstream.url, "--quick") == 0
-    assert "tiny: its server refuses tools. toolspeak now speaks fenced to it" in capsys.readouterr().out
+    assert "tiny: its server has no tools. toolspeak now speaks fenced to it" in capsys.readouterr().out
 
 
 def test_a_model_with_good_tools_is_left_alone(
@@ -148,7 +148,7 @@ def test_who_does_not_answer_is_said_with_status_2(capsys: pytest.CaptureFixture
 def test_a_model_that_is_not_there_is_said_with_status_2(
     upstream: Scripted, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    upstream.says(Refuses(404, "model 'none' not found"))
+    upstream.says(*[Refuses(404, "model 'none' not found")] * 4)
     assert status_of("doctor", "none", "--upstream", upstream.url) == 2
     assert "model 'none' not found" in capsys.readouterr().err
 
@@ -157,7 +157,7 @@ def test_a_form_that_nobody_knows_is_said_with_those_that_are_known(
     upstream: Scripted, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert status_of("doctor", "--upstream", upstream.url, "--forms", "native,hermse") == 2
-    assert "--forms: 'hermse' is not one of native, native+rescue, hermes" in capsys.readouterr().err
+    assert "--forms: 'hermse' is not one of native, native+rescue, native+care" in capsys.readouterr().err
     assert upstream.bodies == []
 
 
@@ -232,8 +232,25 @@ def test_plain_lines_say_what_is_asked_and_what_came(
     assert lines[0].startswith("tiny on 127.0.0.1:")
     assert "tools nothing is known" in lines
     assert "asks 8 tasks in 1 form" in lines
-    assert re.fullmatch(r"hermes ferry \d+\.\d s right", lines[4])
-    assert re.fullmatch(r"hermes shelf \d+\.\d s wrong: calls nothing", lines[5])
+    assert "probe tools make the prompt 40 tokens longer: they reach the model (tokens)" in lines
+    assert re.fullmatch(r"hermes ferry \d+\.\d s right", lines[6])
+    assert re.fullmatch(r"hermes shelf \d+\.\d s wrong: calls nothing", lines[7])
+
+
+def test_the_server_is_looked_at_and_tried_with_the_constraints_that_it_has_cap5(
+    upstream: Scripted, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    teaches(monkeypatch, upstream, Pupil("hermes"))
+    upstream.owner = "llamacpp"
+    assert status_of("doctor", "--upstream", upstream.url, "--quick", "--forms", "hermes+grammar") == 0
+    lines = [" ".join(line.split()) for line in capsys.readouterr().err.splitlines()]
+    assert {"server llamacpp", "form constraints as llamacpp"} < set(lines)
+    assert all("grammar" in body for body in upstream.bodies[3:]), "after two tokens and hello"
+    (kept,) = profiles(tmp_path)
+    assert (kept["constraint"], len(kept["fingerprint"])) == ("llamacpp", 16)
+    with Client(upstream.url) as client:
+        plan = client.plan("Hi", [NOW])
+    assert (plan.constraint, plan.form) == ("text", "llamacpp"), "though this client has probed nothing"
 
 
 # ---------------------------------------------------------------- how it looks
@@ -254,9 +271,9 @@ def test_in_a_terminal_one_line_is_rewritten_and_colours_show_the_winner(
 
 
 def test_ctrl_c_ends_it_and_keeps_nothing(upstream: Scripted, tmp_path: Path) -> None:
-    upstream.says(text("Hello!"), text("I wait", hangs=True))
+    upstream.says(text("One"), text("token"), text("Hello!"), text("I wait", hangs=True))
     with terminal("doctor", "--upstream", upstream.url) as shown:
-        upstream.wait_for(2)
+        upstream.wait_for(4)
         shown.press(CTRL_C)
         assert shown.status() == 130
     assert profiles(tmp_path) == []

@@ -1,13 +1,17 @@
 """The forms that are tried, as data."""
 
+from dataclasses import replace
+
 import pytest
 
 from toolspeak import dialects
 from toolspeak.doctor import forms
 from toolspeak.doctor.forms import FORMS, NATIVE, Form, candidates, named
-from toolspeak.engine.plan import Plan, Way, decide
+from toolspeak.engine.plan import Plan, Release, Way, decide
 from toolspeak.errors import BadRequest
 from toolspeak.facts.model import ModelFacts, Support
+from toolspeak.ir.constraint import ConstraintForm
+from toolspeak.ir.quirks import Quirks
 from toolspeak.ir.request import Request
 from toolspeak.ir.tool import Tool
 from toolspeak.runtime.profiles import settings_from, settings_said
@@ -51,16 +55,44 @@ def test_where_tools_are_refused_nothing_native_is_tried() -> None:
 
 
 def test_the_own_dialect_of_a_family_is_tried_too() -> None:
-    assert [form.name for form in candidates(ModelFacts(dialect="react"))][2] == "react"
-    assert len(candidates(ModelFacts(dialect="hermes"))) == len(FORMS)
+    names = [form.name for form in candidates(ModelFacts(dialect="react"))]
+    assert names[2:4] == ["react", "react+care"]
+    assert len(candidates(ModelFacts(dialect="hermes"))) == len(candidates(ModelFacts()))
+
+
+@pytest.mark.parametrize(
+    ("form", "missing"),
+    [
+        (ConstraintForm.NONE, {"hermes+grammar", "fenced+grammar", "json"}),
+        (ConstraintForm.OLLAMA, {"hermes+grammar", "fenced+grammar"}),
+        (ConstraintForm.LLAMACPP, set[str]()),
+    ],
+)
+def test_a_constraint_is_tried_only_where_the_server_has_a_form_for_it_chk8(
+    form: ConstraintForm, missing: set[str]
+) -> None:
+    tried = candidates(ModelFacts(quirks=Quirks(constraint=form)))
+    assert {form.name for form in FORMS} - {form.name for form in tried} == missing
+
+
+def test_guardrails_are_tried_beside_the_same_form_without_chk10_chk13() -> None:
+    plain, careful = planned("hermes"), planned("hermes+care")
+    assert careful == replace(plain, related=True, told=True, further=True, intended=True, release=Release.BUFFERED)
+    native = planned("native+care")
+    assert (native.way, native.related, native.told, native.further) == (Way.NATIVE, True, True, False)
+
+
+def test_a_whole_trial_has_no_more_than_fifteen_forms() -> None:
+    assert len(FORMS) <= 15
+    assert [form.name for form in FORMS[:2]] == ["native", "native+rescue"]
 
 
 def test_two_forms_that_come_to_the_same_are_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """As where a setting asks for what the upstream does not have."""
-    twin = Form("twin", FORMS[2].settings)
+    twin = Form("twin", FORMS[3].settings)
     monkeypatch.setattr(forms, "FORMS", (*FORMS, twin))
     assert twin not in candidates(ModelFacts())
-    assert len(candidates(ModelFacts())) == len(FORMS)
+    assert [form for form in candidates(ModelFacts()) if form not in FORMS] == []
 
 
 def test_quick_has_few() -> None:
@@ -69,5 +101,5 @@ def test_quick_has_few() -> None:
 
 def test_forms_can_be_named() -> None:
     assert [form.name for form in named(("fenced", "native", "fenced"), ())] == ["fenced", "native"]
-    with pytest.raises(BadRequest, match="--forms: 'hermse' is not one of native, native\\+rescue, hermes"):
+    with pytest.raises(BadRequest, match="--forms: 'hermse' is not one of native, native\\+rescue, native\\+care"):
         named(("hermse",), ())

@@ -1,13 +1,24 @@
 """What is shown before the first task."""
 
 import asyncio
+from collections.abc import AsyncGenerator
 from pathlib import Path
 
+from typing_extensions import override
+
+from toolspeak import wires
 from toolspeak.doctor.look import Finding, look
+from toolspeak.engine.verdict import NOTHING_MEASURED
 from toolspeak.facts.model import ModelFacts, Support
 from toolspeak.facts.profile import Profile
+from toolspeak.ir.constraint import ConstraintForm
+from toolspeak.ir.event import Event, Finished, StopReason, TextDelta, Usage
+from toolspeak.ir.failure import Failure, FailureKind
+from toolspeak.ir.request import Request
 from toolspeak.runtime.directory import Route
 from toolspeak.runtime.profiles import Profiles
+from toolspeak.runtime.transport import Broken, HttpTransport
+from toolspeak.runtime.upstream import Address, HttpUpstream
 from toolspeak.testing import AsyncScriptedUpstream, ScriptedUpstream
 
 UPSTREAM = AsyncScriptedUpstream(ScriptedUpstream())
@@ -30,3 +41,37 @@ def test_what_is_known_is_said_and_the_old_profile_too(tmp_path: Path) -> None:
         Finding("profile", "hermes, measured 2026-11-15", "will be replaced"),
     )
     assert looked.facts is facts
+
+
+class Box(HttpUpstream):
+    """A llama.cpp without a network, which shows tools to its model."""
+
+    def __init__(self) -> None:
+        super().__init__(HttpTransport(), wires.load("openai_chat"), Address("http://h/v1", ()))
+        self.asked = 0
+
+    @override
+    async def get(self, path: str, body: bytes = b"") -> bytes:
+        if path == "models":
+            return b'{"data": [{"id": "m", "owned_by": "llamacpp"}]}'
+        if path == "/props":
+            return b'{"default_generation_settings": {"n_ctx": 512}, "chat_template": "tools", "build_info": "b1"}'
+        raise Broken(Failure(FailureKind.NOT_FOUND, "no such page", 404))
+
+    @override
+    async def open(self, request: Request) -> AsyncGenerator[list[Event], None]:
+        self.asked += 1
+        yield [TextDelta("Hi"), Finished(StopReason.END, Usage(90 if request.tools else 30, 1))]
+
+
+def test_what_the_server_tells_is_shown_and_counts_for_the_forms_cap5() -> None:
+    box = Box()
+    route = Route("box", box, "m")
+    looked = asyncio.run(look(route))
+    assert box.asked == 2, "calls are what the tasks ask for"
+    assert [(found.about, found.source) for found in looked.findings] == [
+        *(("tools", ""), ("probe", "metadata"), ("probe", "tokens"), ("server", ""), ("form", ""), ("context", ""))
+    ]
+    assert (looked.facts.context_tokens, looked.facts.quirks.constraint) == (512, ConstraintForm.LLAMACPP)
+    assert looked.fingerprint
+    assert route.learned.verdict("m") is NOTHING_MEASURED, "a look changes nothing"

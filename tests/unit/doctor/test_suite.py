@@ -1,11 +1,15 @@
 """The twenty-four tasks (CAP-5)."""
 
+import json
+
 import pytest
 
 from tests.unit.doctor.pupil import questions, solved, task_of
-from toolspeak.doctor.suite import PARTS, SUITE, TOOLS
+from toolspeak.doctor.suite import OPTIONAL, PARTS, SUITE, TOOLS
 from toolspeak.doctor.task import Kind, Step, Task, check, is_valid
+from toolspeak.engine.told import Told, said_in
 from toolspeak.ir.message import Call, Text
+from toolspeak.ir.request import Request
 from toolspeak.ir.turn import Turn
 from toolspeak.toolset.toolset import compile_tools
 
@@ -52,3 +56,35 @@ def test_a_step_with_results_has_one_for_each_call() -> None:
     steps: list[Step] = [step for task in SUITE for step in task.steps[:-1]]
     assert steps
     assert all(len(step.results) == len(step.calls) > 0 for step in steps)
+
+
+def told_in(task: Task) -> Told:
+    return Told(said_in(Request("m", task.messages)), compile_tools(task.tools), related=True, told=True)
+
+
+def test_of_the_tasks_without_a_call_two_have_unrelated_tools_only_and_one_has_a_related_one_chk10() -> None:
+    tasks = [task for task in SUITE if task.kind is Kind.NONE]
+    related = [any(not told_in(task).is_unrelated(tool.name) for tool in task.tools) for task in tasks]
+    assert sorted(related) == [False, False, True]
+
+
+@pytest.mark.parametrize("task", [task for task in SUITE if task.wants_calls], ids=lambda task: task.name)
+def test_a_guardrail_leaves_the_right_calls_as_they_are_chk10_chk11(task: Task) -> None:
+    told = told_in(task)
+    for wanted in task.steps[0].calls:
+        assert not told.is_unrelated(wanted.name)
+        assert told.kept(wanted.name, solved(wanted)) == (solved(wanted), ())
+
+
+def test_no_task_tells_an_optional_argument_and_what_is_made_up_can_be_left_out_chk11() -> None:
+    asked = [(task, wanted) for task in SUITE for step in task.steps for wanted in step.calls]
+    assert all(OPTIONAL.isdisjoint(wanted.arguments) for _, wanted in asked)
+    tools = compile_tools(TOOLS)
+    assert all(
+        any(name not in tools.required(tool.name) and tools.schema_of(tool.name, name) for tool in TOOLS)
+        for name in OPTIONAL
+    )
+    task = next(task for task in SUITE if task.name == "shelf")
+    made_up = json.dumps({"title": "Dune", "author": "Frank Herbert"})
+    assert json.loads(told_in(task).kept("find_book", made_up)[0]) == {"title": "Dune"}
+    assert check(task.steps[0], Turn((Call("1", "find_book", made_up),)), task.tools) == "has author as well"

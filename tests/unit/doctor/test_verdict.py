@@ -1,5 +1,7 @@
 """What a trial came to, in words and as a profile."""
 
+from dataclasses import replace
+
 import msgspec
 import pytest
 
@@ -8,7 +10,7 @@ from toolspeak.doctor.suite import SUITE
 from toolspeak.doctor.task import Mark
 from toolspeak.doctor.trial import Tally, ranked
 from toolspeak.doctor.verdict import Report
-from toolspeak.facts.model import Support
+from toolspeak.facts.model import ModelFacts, Support
 from toolspeak.facts.profile import Profile, Score
 from toolspeak.runtime.profiles import settings_from
 
@@ -71,6 +73,24 @@ def test_a_model_that_can_be_helped(tallies: tuple[Tally, ...], verdict: str) ->
     found = report(*tallies)
     assert found.verdict == verdict
     assert found.helped
+
+
+@pytest.mark.parametrize(
+    ("form", "does"),
+    [
+        ("native+care", "toolspeak makes calls of what its server returns, with guardrails"),
+        ("hermes+grammar", "toolspeak now speaks hermes to it, with a grammar and guardrails"),
+        ("fenced+ex+care", "toolspeak now speaks fenced to it, with an example and guardrails"),
+        ("json", "toolspeak now has it answer in JSON, with guardrails"),
+    ],
+)
+def test_what_is_done_beside_is_said(form: str, does: str) -> None:
+    assert report(tally(form, 20)).verdict == f"small: {does}: 20 of 24 tasks right."
+
+
+def test_a_server_without_tools_was_not_asked_for_them_and_is_said_to_have_none() -> None:
+    found = replace(report(tally("hermes", 20)), facts=ModelFacts(Support.NONE))
+    assert found.verdict == "small: its server has no tools. toolspeak now speaks hermes to it: 20 of 24 tasks right."
 
 
 def test_a_model_that_cannot_be_helped_is_told_so_with_what_to_do() -> None:

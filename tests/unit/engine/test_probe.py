@@ -14,9 +14,11 @@ from toolspeak.engine.probe import probe
 from toolspeak.engine.probe_requests import FEW, MANY
 from toolspeak.engine.verdict import Depth, Finding, Layer, Verdict, measured
 from toolspeak.facts.model import UNKNOWN_MODEL, ModelFacts, Source, Support
+from toolspeak.ir.constraint import ConstraintForm
 from toolspeak.ir.event import Event, Failed, Finished, StopReason, TextDelta, Usage
 from toolspeak.ir.failure import Failure, FailureKind
 from toolspeak.ir.message import Result
+from toolspeak.ir.quirks import IdForm, Quirks
 from toolspeak.ir.request import Request
 from toolspeak.ir.tool import ChoiceMode
 from toolspeak.testing import called, failed
@@ -128,7 +130,7 @@ def test_a_server_whose_calls_come_as_calls_is_native_in_every_layer_cap3() -> N
     assert (verdict.tools, verdict.parallel, verdict.streamed, verdict.continues) == (Support.NATIVE, True, True, True)
     assert verdict.confidence >= 0.9
     assert (verdict.server, verdict.context_tokens, verdict.depth) == ("llamacpp", 4096, Depth.FULL)
-    assert verdict.constraints == ("llamacpp_grammar", "json_schema")
+    assert verdict.constraint is ConstraintForm.LLAMACPP
     assert [found.layer for found in verdict.evidence] == [
         *(Layer.METADATA, Layer.TOKENS, Layer.FORCED, Layer.CALL, Layer.MANY),
         *(Layer.PARALLEL, Layer.STREAMED, Layer.CONTINUED),
@@ -189,7 +191,8 @@ def test_openrouter_tells_what_each_model_supports_cap3() -> None:
     with_tools, without = server.run(Depth.LOOK, "a"), server.run(Depth.LOOK, "b")
     assert server.asked == ["models", "models"]
     assert (with_tools.tools, without.tools) == (Support.NATIVE, Support.NONE)
-    assert (with_tools.context_tokens, with_tools.constraints) == (100, ("json_schema",))
+    assert (with_tools.context_tokens, with_tools.constraint) == (100, ConstraintForm.JSON_SCHEMA)
+    assert without.constraint is ConstraintForm.NONE
 
 
 def test_lm_studio_and_vllm_are_known_by_their_pages_cap3() -> None:
@@ -199,7 +202,7 @@ def test_lm_studio_and_vllm_are_known_by_their_pages_cap3() -> None:
     listed = {"data": [{"id": "m", "owned_by": "vllm", "max_model_len": 9}]}
     verdict = probed(Depth.LOOK, {"models": listed, "/version": {"version": "0.12.0"}})
     assert (verdict.server, verdict.tools, verdict.context_tokens) == ("vllm", Support.UNKNOWN, 9)
-    assert verdict.constraints == ("structural_tag", "json_schema")
+    assert verdict.constraint is ConstraintForm.VLLM
 
 
 def test_the_fingerprint_changes_with_build_template_and_model_and_with_nothing_else_cap4() -> None:
@@ -390,3 +393,14 @@ def test_measured_facts_beat_tables_and_never_the_user_cap3() -> None:
 def test_a_probe_has_one_tool_and_eleven() -> None:
     assert (len(FEW), len(MANY)) == (1, 11)
     assert FEW[0] in MANY
+
+
+def test_a_server_that_names_itself_is_told_constraints_in_its_form_unless_somebody_says_one_chk8() -> None:
+    found = Verdict(server="llamacpp", constraint=ConstraintForm.LLAMACPP)
+    kimi = ModelFacts(quirks=Quirks(IdForm.KIMI))
+    assert measured(kimi, found).quirks == Quirks(IdForm.KIMI, constraint=ConstraintForm.LLAMACPP)
+    for said in (
+        ModelFacts(quirks=Quirks(constraint=ConstraintForm.JSON_SCHEMA)),
+        ModelFacts(said=frozenset({"quirks.constraint"})),
+    ):
+        assert measured(said, found) is said

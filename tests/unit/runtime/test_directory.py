@@ -12,9 +12,12 @@ import pytest
 from tests.unit.runtime.loopback import Got, Loopback, Out, Say, in_loop, until
 from tests.unit.runtime.scene import CHAT, COLD, REQUEST, Paced, upstream, whole_of
 from toolspeak.engine.plan import Mode, Settings, Way
+from toolspeak.engine.verdict import Verdict
 from toolspeak.facts.model import ModelFacts, Support
+from toolspeak.ir.constraint import ConstraintForm
 from toolspeak.ir.event import Event
 from toolspeak.ir.message import Call, Message, Result, Role, Text
+from toolspeak.ir.tool import ChoiceMode, ToolChoice
 from toolspeak.runtime.directory import Directory, Place, Route
 from toolspeak.runtime.listing import list_models
 from toolspeak.runtime.transport import Broken, Waits
@@ -242,9 +245,6 @@ HISTORY = (
 )
 @in_loop
 async def test_the_ids_of_a_history_are_those_that_the_model_s_family_wants_wire6(model: str, id: str) -> None:
-    async def unheard(_: Sequence[Event]) -> None:
-        pass
-
     shop = Shop()
     async with shop.server, upstream(shop.server) as opened:
         place = Place("box", opened)
@@ -257,11 +257,29 @@ async def test_the_ids_of_a_history_are_those_that_the_model_s_family_wants_wire
     assert re.fullmatch(id, body["messages"][2]["tool_call_id"])
 
 
+async def unheard(_: Sequence[Event]) -> None:
+    """Leave the events."""
+
+
+@in_loop
+async def test_a_turn_is_sent_in_the_form_of_its_plan_whatever_is_learned_meanwhile_chk8() -> None:
+    shop, request = Shop(), replace(REQUEST, choice=ToolChoice(ChoiceMode.REQUIRED))
+    asked = Settings(Mode.FORCE, retries=0)
+    async with shop.server, upstream(shop.server) as opened:
+        route = Place("box", opened).route("m")
+        before = route.plan(request, asked)
+        route.learned.keep("m", Verdict(server="llamacpp", constraint=ConstraintForm.LLAMACPP), 60)
+        after = route.plan(request, asked)
+        await route.take(request, before, unheard)
+        await route.take(request, after, unheard)
+        route.learned.keep("m", Verdict(), 60)
+        await route.take(request, after, unheard)
+    assert (before.form, after.form) == (ConstraintForm.NONE, ConstraintForm.LLAMACPP)
+    assert ["grammar" in json.loads(got.body) for got in shop.server.got] == [False, True, True]
+
+
 @in_loop
 async def test_a_turn_is_taken_under_the_name_that_the_upstream_knows() -> None:
-    async def unheard(_: Sequence[Event]) -> None:
-        pass
-
     shop = Shop(["qwen"])
     async with directory({"box": shop}, aliases={"claude": ("box", "qwen")}) as found:
         route = await found.find("claude")

@@ -1,11 +1,13 @@
 """What traffic shows moves the verdict between requests, for a while, and overrules nobody (CAP-4)."""
 
+import pytest
 from typing_extensions import override
 
-from toolspeak.engine.outcome import Outcome
+from toolspeak.engine.outcome import Kept, Outcome
 from toolspeak.engine.plan import Plan, Way
 from toolspeak.engine.verdict import Depth, Layer, Verdict
-from toolspeak.facts.model import UNKNOWN_MODEL, ModelFacts, Source, Support
+from toolspeak.facts.model import UNKNOWN_MODEL, Constrain, ModelFacts, Source, Support
+from toolspeak.ir.constraint import ConstraintForm
 from toolspeak.ir.failure import FailureKind
 from toolspeak.runtime.cache import LONG, NEGATIVE, SHORT, SOON
 from toolspeak.runtime.clock import Clock
@@ -177,3 +179,31 @@ def test_what_is_kept_is_bounded_p7() -> None:
     for _ in range(100):
         learned.note("m7", turn(REFUSED))
     assert len(learned.verdict("m7").evidence) <= 24
+
+
+@pytest.mark.parametrize("kept", [Kept.IGNORED, Kept.REFUSED])
+def test_who_does_not_keep_to_a_constraint_is_not_asked_for_a_while_chk8(kept: Kept) -> None:
+    clock = Stood()
+    learned = Learned(clock)
+    learned.note("m", Outcome((), Plan(Way.FORCE, ""), 1, constraint=kept))
+    assert learned.facts("m", UNKNOWN_MODEL).constraint is Constrain.OFF
+    assert learned.facts("other", UNKNOWN_MODEL) is UNKNOWN_MODEL
+    said = ModelFacts(constraint=Constrain.TEXT)
+    assert learned.facts("m", said) is said
+    clock.now += SHORT
+    assert learned.facts("m", UNKNOWN_MODEL) is UNKNOWN_MODEL
+
+
+@pytest.mark.parametrize("kept", [Kept.UNASKED, Kept.KEPT])
+def test_who_keeps_to_a_constraint_is_asked_again_chk8(kept: Kept) -> None:
+    learned = Learned()
+    learned.note("m", Outcome((), Plan(Way.FORCE, ""), 1, constraint=kept))
+    assert learned.facts("m", UNKNOWN_MODEL) is UNKNOWN_MODEL
+
+
+def test_an_ignored_constraint_and_a_verdict_do_not_undo_each_other_chk8() -> None:
+    learned = Learned()
+    learned.note("m", Outcome((), Plan(Way.FORCE, ""), 1, constraint=Kept.IGNORED))
+    learned.keep("m", Verdict(Support.NONE, 0.95, constraint=ConstraintForm.LLAMACPP), 60)
+    facts = learned.facts("m", UNKNOWN_MODEL)
+    assert (facts.tools, facts.constraint) == (Support.NONE, Constrain.OFF)

@@ -13,6 +13,7 @@ from toolspeak import wires
 from toolspeak.engine.plan import NOTHING_SAID, Mode, Settings
 from toolspeak.engine.verdict import Depth, Verdict
 from toolspeak.facts.model import UNKNOWN_MODEL, ModelFacts, Source, Support
+from toolspeak.ir.constraint import ConstraintForm
 from toolspeak.ir.event import Event, Finished, StopReason, TextDelta, Usage
 from toolspeak.ir.failure import Failure, FailureKind
 from toolspeak.ir.request import Request
@@ -40,8 +41,8 @@ class Slept(Stood):
 class Upstream(HttpUpstream):
     """A silent dropper without a network, which notes when it was asked."""
 
-    def __init__(self, clock: Stood) -> None:
-        super().__init__(HttpTransport(), wires.load("openai_chat"), Address(URL, ()), clock)
+    def __init__(self, clock: Stood, wire: str = "openai_chat") -> None:
+        super().__init__(HttpTransport(), wires.load(wire), Address(URL, ()), clock)
         self.pages = {"models": b'{"data": [{"id": "m", "max_model_len": 9}]}'}
         self.looks = 0
         self.away = False
@@ -208,3 +209,24 @@ async def test_a_fault_of_ours_is_logged_and_fails_nobody(caplog: pytest.LogCapt
     assert "a fault in a probe" in caplog.text
     assert scene.route.known.tools is Support.UNKNOWN
     assert await scene.verdicts.claim(Subject(URL, "m")), "the claim is given back"
+
+
+@pytest.mark.parametrize(
+    ("wire", "owner", "form"),
+    [
+        ("openai_chat", "llamacpp", ConstraintForm.LLAMACPP),
+        ("openai_chat", "library", ConstraintForm.OLLAMA),
+        ("ollama", "library", ConstraintForm.OLLAMA),
+        ("anthropic", "llamacpp", ConstraintForm.NONE),
+    ],
+)
+@in_loop
+async def test_a_form_is_measured_only_where_the_wire_has_words_for_it_chk8(
+    wire: str, owner: str, form: ConstraintForm
+) -> None:
+    clock = Slept()
+    upstream = Upstream(clock, wire)
+    upstream.pages = {"models": f'{{"data": [{{"id": "m", "owned_by": "{owner}"}}]}}'.encode()}
+    route = Route("up", upstream, "m", learned=Learned(clock))
+    verdict = await Prober({}, Memory(clock), clock).probe(route, upstream, Depth.LOOK)
+    assert verdict.constraint is route.known.quirks.constraint is form

@@ -2,14 +2,19 @@
 
 import json
 import logging
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.unit.runtime.scene import REQUEST, Paced
+from toolspeak.engine.outcome import Kept, Outcome
 from toolspeak.engine.plan import NOTHING_SAID, Mode, Plan, Settings, Way
-from toolspeak.facts.model import ModelFacts, Source, Support
+from toolspeak.engine.verdict import Verdict
+from toolspeak.facts.model import Constrain, ModelFacts, Source, Support
 from toolspeak.facts.profile import Profile, Score
+from toolspeak.ir.constraint import ConstraintForm
+from toolspeak.ir.quirks import Quirks
 from toolspeak.runtime import profiles as module
 from toolspeak.runtime.directory import Route
 from toolspeak.runtime.profiles import FRESH, LARGEST, NO_PROFILES, NOT_MEASURED, Profiles, settings_from, settings_said
@@ -192,3 +197,46 @@ def test_settings_are_written_sparsely() -> None:
     assert settings_from({}) == Settings()
     with pytest.raises(ValueError, match="mode"):
         settings_from({"mode": 3})
+
+
+def test_a_profile_does_not_ask_for_a_constraint_that_traffic_has_seen_fail_but_the_user_may_chk8(
+    tmp_path: Path,
+) -> None:
+    profiles = Profiles(tmp_path, HERE)
+    profiles.keep(replace(SMALL, settings={**HERMES, "constraint": "text"}))
+    facts = ModelFacts(quirks=Quirks(constraint=ConstraintForm.LLAMACPP))
+    route = Route("box", AsyncScriptedUpstream(ScriptedUpstream()), "small", facts, profiles=profiles)
+    before = route.plan(REQUEST)
+    route.learned.note("small", Outcome((), before, 2, constraint=Kept.REFUSED))
+    asked = Settings(constraint=Constrain.JSON)
+    assert [before.constraint, route.plan(REQUEST).constraint] == [Constrain.TEXT, Constrain.OFF]
+    assert route.plan(REQUEST, asked).constraint is Constrain.JSON
+
+
+def test_a_profile_of_another_server_counts_for_nothing_and_that_is_said_once_cap5(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    profiles = Profiles(tmp_path, HERE)
+    profiles.keep(replace(SMALL, fingerprint="aaaa"))
+    route = Route("box", AsyncScriptedUpstream(ScriptedUpstream()), "small", profiles=profiles)
+    ways = [route.plan(REQUEST).way]
+    for fingerprint in ("", "aaaa", "bbbb", "bbbb", "aaaa"):
+        route.learned.keep("small", Verdict(Support.NATIVE, 0.9, fingerprint=fingerprint), 60)
+        ways.append(route.plan(REQUEST).way)
+    assert ways == [Way.FORCE, Way.FORCE, Way.FORCE, Way.NATIVE, Way.NATIVE, Way.FORCE]
+    assert [record.getMessage() for record in caplog.records] == [
+        f"the profile of 'small' at {HERE} is left out: its server is another one since then; run the doctor again"
+    ]
+
+
+def test_a_profile_without_a_fingerprint_is_heard_whatever_the_server_is_cap5(kept: Profiles) -> None:
+    assert kept.heard("small", "bbbb") is kept.of("small")
+
+
+def test_a_profile_knows_the_form_of_constraints_unless_somebody_says_one_chk8(tmp_path: Path) -> None:
+    profiles = Profiles(tmp_path, HERE)
+    profiles.keep(replace(SMALL, constraint=ConstraintForm.LLAMACPP))
+    found = profiles.of("small")
+    assert found.facts(ModelFacts()).quirks.constraint is ConstraintForm.LLAMACPP
+    said = ModelFacts(quirks=Quirks(constraint=ConstraintForm.JSON_SCHEMA))
+    assert found.facts(said) is said

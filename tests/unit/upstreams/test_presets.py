@@ -8,6 +8,8 @@ import pytest
 from toolspeak import upstreams, wires
 from toolspeak.config.addresses import reaches_this_machine_only, url_problem
 from toolspeak.errors import UnknownName
+from toolspeak.facts.servers import CONSTRAINTS
+from toolspeak.ir.constraint import ConstraintForm
 from toolspeak.ir.message import Message, Role, Text
 from toolspeak.ir.quirks import IdForm
 from toolspeak.ir.request import Request
@@ -38,6 +40,7 @@ def test_a_preset_can_be_used(name: str) -> None:
     assert preset.wire in wires.names()
     assert preset.title
     assert (preset.url == "") == (name == "compatible")
+    assert preset.quirks.constraint is CONSTRAINTS.get(name, ConstraintForm.NONE), "a probe would say otherwise"
     assert not preset.url.endswith("/")
     assert preset.url == "" or url_problem(preset.url) is None
 
