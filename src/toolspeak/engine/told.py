@@ -1,7 +1,7 @@
 """What a call says must come from what was said: small models call whatever tool there is, and fill in every field.
 
-    related   a call is set aside if its tool's name and description share no word of meaning with the conversation;
-              the question is then answered in words
+    related   a call is set aside if its tool's name, description and parameters share no word of meaning with the
+              conversation; the question is then answered in words
     told      an optional argument is left out if nobody has said anything like its value
 
 Both judge English and short conversations only; elsewhere every call counts as it is. They are guardrails for models
@@ -47,7 +47,7 @@ class Told:
         if not self.related or not self._judges:
             return False
         tool = self.tools.tool(name)
-        words = f"{tool.name} {tool.description}"
+        words = " ".join((tool.name, tool.description, *self.tools.ordered(name)))
         return is_english(tool.description) and self._meaning.isdisjoint(meaning(words))
 
     def kept(self, name: str, arguments: str) -> tuple[str, tuple[Fix, ...]]:

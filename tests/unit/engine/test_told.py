@@ -64,6 +64,11 @@ def test_a_call_about_the_question_stays_chk10() -> None:
     assert run(RELATED.over(FORCE), written(OSLO)).calls == [("get_weather", {"city": "Oslo"})]
 
 
+def test_a_parameter_may_be_what_a_question_is_about_chk10() -> None:
+    asked = ask(user("How many days are there in the year?"))
+    assert run(RELATED.over(FORCE), written(OSLO), request=asked).calls
+
+
 def test_without_the_setting_every_call_stays_chk10() -> None:
     assert run(FORCE, written(OSLO), request=JOKE).calls
 
