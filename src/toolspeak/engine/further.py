@@ -23,11 +23,14 @@ from toolspeak.text.strict import parse
 MOST: Final = 8
 """Times that a turn is asked on."""
 _SEVERAL = re.compile(r"(?is)\b(?:and|then|both|each|also|respectively|as well|another)\b|[;&]|\?[^?]*\?")
+_STEPS = re.compile(r"(?is)\bfirst\b.*\bthen\b|\bafter that\b|\bwith (?:that|the) result\b")
+"""One call waits for another's result: nothing is missing."""
+_CLAUSE = re.compile(r"[,;.?!]\s|\s(?:and|then|also)\s")
 
 
 def left_over(asked: str, calls: Sequence[Call], tools: Iterable[Tool]) -> tuple[str, ...]:
     """Return what a request for several things mentions and no call has used."""
-    if len(asked) > LONGEST or not calls or not _SEVERAL.search(asked):
+    if len(asked) > LONGEST or not calls or not _SEVERAL.search(asked) or _STEPS.search(asked):
         return ()
     values = [value for call in calls for value in _values(call)]
     told = "\n".join((*values, *(f"{tool.name} {tool.description}" for tool in tools)))
@@ -67,9 +70,11 @@ def uses(call: Call, left: Iterable[str]) -> bool:
     return any(is_told(word, told) for word in left)
 
 
-def question(left: Sequence[str]) -> str:
-    """Ask on."""
-    return f"Noted. Write the further calls that the request needs, for: {', '.join(left)}. If none, write: done"
+def question(asked: str, left: Sequence[str]) -> str:
+    """Ask on, in the request's own words: a small model does not find the beans by their five liters."""
+    clauses = [clause.strip() for clause in _CLAUSE.split(asked)]
+    rest = [clause for clause in clauses if any(word in clause for word in left)] or left
+    return f"Noted. Write the further calls that the request needs, for: {'; '.join(rest)}. If none, write: done"
 
 
 def _values(call: Call) -> list[str]:

@@ -276,7 +276,8 @@ class _Turn:
 
     def _is_answered_instead(self, trouble: Trouble | None) -> bool:
         """Tell whether the question is to be answered in words, since the calls were set aside (CHK-10)."""
-        return trouble is not None and trouble.kind is Kind.UNRELATED and not self._shown
+        repeated = trouble is not None and trouble.kind is Kind.REPEATED and self._plan.related
+        return trouble is not None and (repeated or trouble.kind is Kind.UNRELATED) and not self._shown
 
     def _ask_on(self, prompt: Prompt, sent: Request, reading: Reading, gate: Gate) -> Step:
         """Ask for the calls that are missing; only what the request says makes a further one (CHK-12)."""
@@ -286,7 +287,7 @@ class _Turn:
             left = left_over(asked, made, tools)
             if not left or len(made) >= most:
                 return
-            sent = prompt.corrected(sent, prompt.written(fresh), (question(left),))
+            sent = prompt.corrected(sent, prompt.written(fresh), (question(asked, left),))
             more = self._readings.emulated(prompt)
             yield from self._attempt(sent, more, Gate(Release.BUFFERED, watches=False))
             if not more.made:

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.unit.engine.scene import BERGEN, FORCE, ONE, OSLO, WEATHER, ask, run, user, words_of, written
-from toolspeak.engine.further import MOST, left_over, uses
+from toolspeak.engine.further import MOST, left_over, question, uses
 from toolspeak.engine.plan import Settings
 from toolspeak.ir.message import Call
 from toolspeak.ir.tool import Tool
@@ -66,6 +66,17 @@ def test_it_is_asked_on_so_often_and_no_more_chk12() -> None:
 )
 def test_numbers_names_and_neighbours_are_left_over_chk12(asked: str, left: tuple[str, ...]) -> None:
     assert left_over(asked, [play("Taylor Swift", 20)], [PLAY]) == left
+
+
+def test_what_waits_for_a_result_is_not_missing_chk12() -> None:
+    asked = "First play Taylor Swift for 20 minutes, then play Maroon 5 for 15."
+    assert left_over(asked, [play("Taylor Swift", 20)], [PLAY]) == ()
+
+
+def test_it_is_asked_in_the_words_of_the_request_chk12() -> None:
+    asked = "Water the roses with 3 liters and the beans with 5 liters."
+    assert "for: the beans with 5 liters." in question(asked, ("5",))
+    assert "for: Oslo." in question("Rome", ("Oslo",))
 
 
 def test_a_call_uses_what_is_left_over_chk12() -> None:

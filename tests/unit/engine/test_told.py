@@ -2,7 +2,20 @@
 
 import pytest
 
-from tests.unit.engine.scene import DECISION, FORCE, LONG, NATIVE, OSLO, REQUIRED, ask, run, user, words, written
+from tests.unit.engine.scene import (
+    DECISION,
+    FORCE,
+    HISTORY,
+    LONG,
+    NATIVE,
+    OSLO,
+    REQUIRED,
+    ask,
+    run,
+    user,
+    words,
+    written,
+)
 from toolspeak.engine.plan import Settings
 from toolspeak.engine.told import LEFT_OUT, Told
 from toolspeak.ir.complaint import Problem
@@ -81,6 +94,12 @@ def test_without_the_setting_every_call_stays_chk10() -> None:
 def test_what_cannot_be_judged_stays_chk10(request_: Request) -> None:
     ran = run(RELATED.over(FORCE), written(OSLO), request=request_)
     assert ran.calls == [("get_weather", {"city": "Oslo"})]
+
+
+def test_a_call_that_was_answered_just_now_is_answered_in_words_chk10() -> None:
+    ran = run(RELATED.over(FORCE), written(OSLO), "It is 3 °C.", request=ask(*HISTORY))
+    assert (ran.calls, ran.turn.text, ran.outcome.requests) == ([], "It is 3 °C.", 2)
+    assert "get_weather" not in words(ran.sent[1]).partition("<user>")[0]
 
 
 def test_text_that_was_shown_is_the_answer_chk10() -> None:
