@@ -23,7 +23,7 @@ from toolspeak.text.strict import parse
 MOST: Final = 8
 """Times that a turn is asked on."""
 _SEVERAL = re.compile(r"(?is)\b(?:and|then|both|each|also|respectively|as well|another)\b|[;&]|\?[^?]*\?")
-_STEPS = re.compile(r"(?is)\bfirst\b.*\bthen\b|\bafter that\b|\bwith (?:that|the) result\b")
+_STEPS = re.compile(r"(?is)(?:\A|[.!?]\s)first\b.*\bthen\b|\bafter that\b|\bwith (?:that|the) result\b")
 """One call waits for another's result: nothing is missing."""
 _CLAUSE = re.compile(r"[,;.?!]\s|\s(?:and|then|also)\s")
 
