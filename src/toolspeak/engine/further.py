@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from toolspeak.errors import BadJson
-from toolspeak.ir.event import ArgsDelta, CallEnded, CallStarted, Event
 from toolspeak.ir.json import Json
 from toolspeak.ir.message import Call, Role, Text
 from toolspeak.ir.request import Request
@@ -53,15 +52,6 @@ def fitting(asked: str, made: Sequence[Call], more: Iterable[Call], tools: Seque
         if uses(call, left_over(asked, (*made, *fresh), tools)):
             fresh.append(call)
     return fresh
-
-
-def unfolded(calls: Iterable[Call]) -> list[Event]:
-    """Return the events of whole calls."""
-    return [
-        event
-        for call in calls
-        for event in (CallStarted(call.id, call.name), ArgsDelta(call.id, call.arguments), CallEnded(call.id))
-    ]
 
 
 def uses(call: Call, left: Iterable[str]) -> bool:

@@ -16,7 +16,7 @@ from toolspeak.engine.again import asked_again
 from toolspeak.engine.constrain import Constraining
 from toolspeak.engine.effects import CLOSE, Emit, Open, Program, Pull, Step
 from toolspeak.engine.ending import ends, says, stop_of
-from toolspeak.engine.further import MOST, asked_last, fitting, left_over, question, unfolded
+from toolspeak.engine.further import MOST, asked_last, fitting, left_over, question
 from toolspeak.engine.gate import Gate
 from toolspeak.engine.outcome import EMULATED, Kept, Outcome
 from toolspeak.engine.passing import Passing
@@ -41,6 +41,7 @@ from toolspeak.ir.event import CallStarted, Event, Failed, Finished, StopReason,
 from toolspeak.ir.failure import Failure, FailureKind
 from toolspeak.ir.request import Request
 from toolspeak.ir.tool import AUTO, ChoiceMode, Tool, ToolChoice
+from toolspeak.ir.turn import Turn, unfold
 
 _SAYS_NOTHING = frozenset((Kind.EMPTY, Kind.UNRELATED))
 
@@ -297,7 +298,7 @@ class _Turn:
                 return
             made += fresh
             reading.calls += len(fresh)
-            yield from self._emit(gate.take(unfolded(fresh)))
+            yield from self._emit(gate.take(list(unfold(Turn(tuple(fresh))))))
 
     def _undecided(self, prompt: Prompt, first: Sequence[Event], trouble: Trouble | None) -> Step:
         if trouble is not None and self._must_call:
