@@ -8,6 +8,8 @@
     ├── BadFrame          a byte stream breaks the SSE or NDJSON framing, or its limits
     ├── BadConfig         a configuration cannot be used
     ├── UnknownName       no dialect (or wire, or upstream) has that name
+    │   └── UnknownRun    no run has that id
+    ├── NoSandbox         nothing on this machine can confine a shell
     └── UpstreamFailed    the upstream gave no answer, or broke it off
 
 The core returns complaints as values; these are for callers' mistakes and for bytes that are no protocol.
@@ -71,6 +73,16 @@ class BadConfig(ToolspeakError):
 
 class UnknownName(BadRequest):
     """Nothing is registered under that name."""
+
+
+class UnknownRun(UnknownName):
+    """No run has that id."""
+
+    status = 404
+
+
+class NoSandbox(ToolspeakError):
+    """Nothing on this machine can confine a shell, so none is run."""
 
 
 class UpstreamFailed(ToolspeakError):

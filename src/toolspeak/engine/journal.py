@@ -1,0 +1,202 @@
+"""The journal of a run: what its effects were answered with, as JSON, and the run that follows from it (RUN-3).
+
+entries = [turn_json(turn), [result_json(result), …], turn_json(turn), …]
+replay(task, answers)       the same program, run again over what is kept: no turn and no tool runs twice
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from inspect import Parameter, signature
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from toolspeak.engine.agent import Ending, RunAnswer, RunEffect, RunProgram, Task, run
+from toolspeak.ir.complaint import Complaint, Problem
+from toolspeak.ir.event import CallRejected, Discarded, StopReason, Usage, Why
+from toolspeak.ir.failure import Failure
+from toolspeak.ir.fix import Fix
+from toolspeak.ir.json import Json, JsonObject
+from toolspeak.ir.message import Call, Image, Message, Opaque, Reasoning, Result, ResultPart, Role, Text, ToolReference
+from toolspeak.ir.round import Compact, Round
+from toolspeak.ir.turn import Turn, TurnPart
+from toolspeak.ir.vendor import Vendor
+
+_KIND = "kind"
+_KINDS: Final[Mapping[str, type]] = {
+    "text": Text,
+    "reasoning": Reasoning,
+    "image": Image,
+    "call": Call,
+    "reference": ToolReference,
+    "opaque": Opaque,
+    "rejected": CallRejected,
+    "discarded": Discarded,
+}
+_NAMES: Final = {kind: name for name, kind in _KINDS.items()}
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """Where a journal has led: to its end, or to the effect that is not answered yet."""
+
+    program: RunProgram
+    waiting: RunEffect | None
+    ending: Ending | None
+
+
+def replay(task: Task, answers: Iterable[RunAnswer]) -> Replayed:
+    """Run a task over the answers that are kept."""
+    program = run(task)
+    try:
+        effect = next(program)
+        for answer in answers:
+            effect = program.send(answer)
+    except StopIteration as stop:
+        return Replayed(program, None, stop.value)
+    return Replayed(program, effect, None)
+
+
+def turn_json(turn: Turn) -> JsonObject:
+    """Write a turn."""
+    written: JsonObject = {"parts": [_part_json(part) for part in turn.parts], "usage": _plain(turn.usage)}
+    if turn.stop is not None:
+        written["stop"] = turn.stop.value
+    if turn.stop_sequence:
+        written["stop_sequence"] = turn.stop_sequence
+    if turn.failure is not None:
+        written["failure"] = _plain(turn.failure)
+    return written
+
+
+def turn_from(written: JsonObject) -> Turn:
+    """Read a turn."""
+    stop, failure = written.get("stop"), written.get("failure")
+    return Turn(
+        tuple(_read_part(part) for part in _rows(written["parts"])),
+        None if stop is None else StopReason(str(stop)),
+        msgspec.convert(written["usage"], Usage),
+        str(written.get("stop_sequence", "")),
+        None if failure is None else msgspec.convert(failure, Failure),
+    )
+
+
+def result_json(result: Result) -> JsonObject:
+    """Write a tool's result."""
+    written: JsonObject = {"call_id": result.call_id, "name": result.name}
+    written["content"] = [_part_json(piece) for piece in result.content]
+    if result.is_error:
+        written["is_error"] = True
+    if result.vendor is not None:
+        written["vendor"] = _plain(result.vendor)
+    return written
+
+
+def result_from(written: JsonObject) -> Result:
+    """Read a tool's result."""
+    vendor = written.get("vendor")
+    content: tuple[ResultPart, ...] = tuple(_read_part(piece) for piece in _rows(written["content"]))
+    return Result(
+        str(written["call_id"]),
+        content,
+        str(written["name"]),
+        bool(written.get("is_error", False)),
+        None if vendor is None else _vendor(vendor),
+    )
+
+
+def message_json(message: Message) -> JsonObject:
+    """Write a message."""
+    parts: list[Json] = [
+        _part_json(part) if not isinstance(part, Result) else _result_part(part) for part in message.parts
+    ]
+    return {"role": message.role.value, "parts": parts}
+
+
+def message_from(written: JsonObject) -> Message:
+    """Read a message."""
+    return Message(Role(str(written["role"])), tuple(_read_any(part) for part in _rows(written["parts"])))
+
+
+def compact_json(kept: Compact) -> JsonObject:
+    """Write a kept message with its rounds."""
+    rounds: list[Any] = [
+        {
+            "before": [_part_json(part) for part in each.before],
+            "calls": [_part_json(call) for call in each.calls],
+            "results": [result_json(result) for result in each.results],
+        }
+        for each in kept.rounds
+    ]
+    return {**message_json(kept.message), "rounds": rounds}
+
+
+def compact_from(written: JsonObject) -> Compact:
+    """Read a kept message with its rounds."""
+    rounds = tuple(
+        Round(
+            tuple(_read_part(part) for part in _rows(each["before"])),
+            tuple(_read_part(call) for call in _rows(each["calls"])),
+            tuple(result_from(result) for result in _rows(each["results"])),
+        )
+        for each in _rows(written.get("rounds", []))
+    )
+    return Compact(message_from(written), rounds)
+
+
+_RESULT = "result"
+
+
+def _result_part(result: Result) -> JsonObject:
+    return {_KIND: _RESULT, **result_json(result)}
+
+
+def _read_any(written: JsonObject) -> Any:  # noqa: ANN401 # whichever part it was
+    return result_from(written) if written[_KIND] == _RESULT else _read_part(written)
+
+
+def _part_json(part: TurnPart | ResultPart) -> JsonObject:
+    return {_KIND: _NAMES[type(part)], **_plain(part)}
+
+
+def _read_part(written: JsonObject) -> Any:  # noqa: ANN401 # whichever part it was
+    fields = {name: value for name, value in written.items() if name != _KIND}
+    return _read(_KINDS[str(written[_KIND])], fields)
+
+
+def _plain(value: object) -> JsonObject:
+    """Write a value by its fields; those that say nothing, and need not, are left out."""
+    needed = _NEEDED[type(value)]
+    fields: JsonObject = msgspec.to_builtins(value)
+    return {name: field for name, field in fields.items() if field or name in needed}
+
+
+def _read(kind: Callable[..., T], fields: JsonObject) -> T:
+    """Read a value by its fields."""
+    return kind(**{name: _READERS[name](field) if name in _READERS else field for name, field in fields.items()})
+
+
+def _vendor(row: Any) -> Vendor:  # noqa: ANN401 # JSON that we have written
+    return _read(Vendor, row)
+
+
+_READERS: Final[Mapping[str, Callable[[Any], object]]] = {
+    "fixes": lambda rows: tuple(_read(Fix, row) for row in rows),
+    "complaint": lambda row: _read(Complaint, {"name": None, **row}),
+    "problem": Problem,
+    "why": Why,
+    "vendor": _vendor,
+}
+"""Fields that are no plain JSON."""
+
+
+_NEEDED: Final[Mapping[type, frozenset[str]]] = {
+    kind: frozenset(each.name for each in signature(kind).parameters.values() if each.default is Parameter.empty)
+    for kind in (*_KINDS.values(), Usage, Failure, Vendor)
+}
+"""Fields that are always written."""
+
+
+def _rows(value: Any) -> list[JsonObject]:  # noqa: ANN401 # JSON that we have written
+    return list(value)

@@ -1,0 +1,80 @@
+"""What can be asked of runs, whoever works on them: the command line, the gateway and MCP know nothing else."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from toolspeak.engine.agent import Status
+from toolspeak.ir.message import Call
+from toolspeak.ir.round import Compact
+from toolspeak.runs.spec import Spec
+from toolspeak.runs.watch import RunEvent
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A run in a list. Times are seconds since 1970; `ended` is 0 while it goes on."""
+
+    id: str
+    task: str
+    status: Status
+    model: str
+    began: float
+    ended: float = 0.0
+    rounds: int = 0
+    tenant: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A run as it stands: what it was asked, its rounds so far, its final text, the calls that wait for a word."""
+
+    line: Line
+    spec: Spec
+    kept: Compact
+    reason: str = ""
+    asked: tuple[Call, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Numbered:
+    """An event and its number: who lost the line asks for those after it."""
+
+    number: int
+    event: RunEvent
+
+
+class Runs(Protocol):
+    """Keeps runs. A run that nobody knows is `UnknownRun`."""
+
+    async def start(self, spec: Spec, id: str = "") -> str:
+        """Begin a run, and return its id; one that is begun already is not begun twice."""
+        ...
+
+    async def show(self, id: str) -> View:
+        """Return a run as it stands."""
+        ...
+
+    async def list(self, limit: int = 50, status: Status | None = None, tenant: str = "") -> list[Line]:
+        """Return the latest runs, the newest first."""
+        ...
+
+    def events(self, id: str, after: int = -1) -> AsyncIterator[Numbered]:
+        """Give the events behind a number, those to come as well; the last one is `RunEnded`."""
+        ...
+
+    async def cancel(self, id: str) -> None:
+        """Stop a run; its rounds are kept."""
+        ...
+
+    async def resume(self, id: str) -> None:
+        """Go on with a run that was cancelled or failed, from where it stood."""
+        ...
+
+    async def approve(self, id: str, call_id: str, *, allowed: bool, reason: str = "") -> None:
+        """Give a person's word on a call that waits for it."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of everything; runs go on elsewhere or later."""
+        ...

@@ -1,0 +1,79 @@
+"""What people see of a run while it goes on (RUN-8). Each is a small JSON object with its `kind`.
+
+A `turn_began` that comes twice for one round means that the first was lost with its worker: its text does not count.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from toolspeak.engine.agent import Status
+
+
+class Seen(Struct, frozen=True, tag_field="kind", omit_defaults=True):
+    """Something of one round."""
+
+    round: int
+
+
+class TurnBegan(Seen, frozen=True, tag="turn_began"):
+    """The model is asked."""
+
+
+class Wrote(Seen, frozen=True, tag="wrote"):
+    """More text of the model; several pieces may have become one."""
+
+    text: str
+    thought: bool = False
+
+
+class TurnEnded(Seen, frozen=True, tag="turn_ended"):
+    """The model has answered; `text` is the whole text, `calls` how many calls it made."""
+
+    text: str
+    calls: int
+    seconds: float
+
+
+class CallBegan(Seen, frozen=True, tag="call_began"):
+    """A tool runs."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+class CallAsked(Seen, frozen=True, tag="call_asked"):
+    """A person's word is waited for."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+class CallEnded(Seen, frozen=True, tag="call_ended"):
+    """A tool has answered."""
+
+    id: str
+    name: str
+    text: str
+    is_error: bool
+    seconds: float
+
+
+class RunEnded(Seen, frozen=True, tag="run_ended"):
+    """Nothing comes after it."""
+
+    status: Status
+    text: str
+    reason: str = ""
+
+
+RunEvent: TypeAlias = TurnBegan | Wrote | TurnEnded | CallBegan | CallAsked | CallEnded | RunEnded
+Watch: TypeAlias = Callable[[RunEvent], Awaitable[None]]
+
+
+async def unwatched(event: RunEvent) -> None:
+    """Show nothing."""
+    del event

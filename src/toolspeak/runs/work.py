@@ -1,0 +1,84 @@
+"""What a run does in the world: one turn, one tool. Each is a step that an engine may keep the outcome of."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from toolspeak.engine.agent import TakeTurn, Task
+from toolspeak.engine.plan import NOTHING_SAID, Settings
+from toolspeak.ir.event import Event, ReasoningDelta, TextDelta
+from toolspeak.ir.message import Call, Result, Text, part_text
+from toolspeak.ir.turn import Turn
+from toolspeak.runs.watch import CallBegan, CallEnded, TurnBegan, TurnEnded, Watch, Wrote, unwatched
+from toolspeak.runtime.clock import CLOCK, Clock
+from toolspeak.runtime.directory import Route
+from toolspeak.runtime.tools.action import Doing, Effect
+from toolspeak.runtime.tools.approval import Approval, Word, word
+from toolspeak.runtime.tools.toolbox import Toolbox
+
+_REFUSED = "{name} was not run: {why}."
+_UNKNOWN = (
+    "The outcome of {name} is unknown: it was started, and then the process that ran it died. It may have done its "
+    "work or not, and was not run again. Look before you repeat it."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """One run's model, tools and rules. `run` is its id."""
+
+    run: str
+    task: Task
+    route: Route
+    toolbox: Toolbox
+    settings: Settings = NOTHING_SAID
+    approval: Approval = Approval.ASK
+    watch: Watch = unwatched
+    clock: Clock = CLOCK
+
+    async def turn(self, effect: TakeTurn) -> Turn:
+        """Take one turn."""
+        began = self.clock.monotonic()
+        await self.watch(TurnBegan(effect.round))
+
+        async def emit(events: Sequence[Event]) -> None:
+            for event in events:
+                if isinstance(event, TextDelta | ReasoningDelta) and event.text:
+                    await self.watch(Wrote(effect.round, event.text, isinstance(event, ReasoningDelta)))
+
+        outcome = await self.route.take(effect.request, self.route.plan(effect.request, self.settings), emit)
+        turn = outcome.turn
+        await self.watch(TurnEnded(effect.round, turn.text, len(turn.calls), self.clock.monotonic() - began))
+        return turn
+
+    def word(self, call: Call) -> Word:
+        """Say whether a call may run; one of a tool that does not exist may, and gets its error."""
+        action = self.toolbox.action(call.name)
+        return Word.YES if action is None else word(self.approval, action)
+
+    def effect(self, call: Call) -> Effect:
+        """Say what a call does to the world."""
+        action = self.toolbox.action(call.name)
+        return Effect.READS if action is None else action.effect
+
+    async def tool(self, round: int, index: int, call: Call) -> Result:  # noqa: A002 # the word of the house
+        """Run one call, the `index`th of its round."""
+        began = self.clock.monotonic()
+        await self.watch(CallBegan(round, call.id, call.name, call.arguments))
+        result = await self.toolbox.run(call, Doing(self.run, f"{self.run}:{round}:{index}"))
+        await self.ended(round, result, self.clock.monotonic() - began)
+        return result
+
+    async def ended(self, round: int, result: Result, seconds: float = 0.0) -> None:  # noqa: A002 # as above
+        """Show a result."""
+        text = "\n".join(part_text(piece) for piece in result.content)
+        await self.watch(CallEnded(round, result.call_id, result.name, text, result.is_error, seconds))
+
+
+def refused(call: Call, why: str) -> Result:
+    """Return the result of a call that was not allowed."""
+    return Result(call.id, (Text(_REFUSED.format(name=call.name, why=why)),), call.name, is_error=True)
+
+
+def unknown(call: Call) -> Result:
+    """Return the result of a call that nobody knows the outcome of (RUN-3)."""
+    return Result(call.id, (Text(_UNKNOWN.format(name=call.name)),), call.name, is_error=True)

@@ -1,0 +1,80 @@
+"""A tool that can run.
+
+    Action(tool, act, effect)     `act` gets the arguments and which call it is, and returns a Yield
+
+`effect` says what running it twice would mean. After a crash a call whose outcome nobody knows is run again if it only
+reads or can be repeated; else the model is told that the outcome is unknown (RUN-3).
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import TypeAlias
+
+from toolspeak.ir.json import JsonObject
+from toolspeak.ir.message import ResultPart, Text
+from toolspeak.ir.tool import Tool
+
+SECONDS = 120.0
+
+
+class Effect(StrEnum):
+    """What a call does to the world."""
+
+    READS = "reads"
+    """Nothing."""
+    REPEATS = "repeats"
+    """Something; a second time changes nothing more."""
+    ONCE = "once"
+    """Something; a second time would do it again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Doing:
+    """Which call is running: of which run, and under which key. A call that runs again has the same key."""
+
+    run: str = ""
+    key: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Yield:
+    """What a call gave."""
+
+    content: tuple[ResultPart, ...]
+    is_error: bool = False
+
+
+Act: TypeAlias = Callable[[JsonObject, Doing], Awaitable[Yield]]
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """A tool and how to run it."""
+
+    tool: Tool
+    act: Act
+    effect: Effect = Effect.ONCE
+    contained: bool = False
+    """It cannot reach out of the sandbox or the run's folder."""
+    ends: bool = False
+    """Its call is the end of the run, and what it yields the final text."""
+    seconds: float = SECONDS
+
+    @property
+    def name(self) -> str:
+        """Return the name that the model calls."""
+        return self.tool.name
+
+
+@dataclass(frozen=True, slots=True)
+class Workplace:
+    """Where a run's own tools work: the one folder that they may change."""
+
+    folder: Path
+
+
+def said(text: str, *, is_error: bool = False) -> Yield:
+    """Yield plain text."""
+    return Yield((Text(text),), is_error)

@@ -1,0 +1,38 @@
+"""Which calls may run: at once, after a person's word, or not at all (RUN-5).
+
+mode        reads   contained   reaches further
+read-only   yes     no          no
+ask         yes     ask         ask
+auto        yes     yes         ask
+off         yes     yes         yes
+"""
+
+from enum import StrEnum
+
+from toolspeak.runtime.tools.action import Action, Effect
+
+
+class Approval(StrEnum):
+    """Who is asked before a tool changes something."""
+
+    READ_ONLY = "read-only"
+    ASK = "ask"
+    AUTO = "auto"
+    OFF = "off"
+
+
+class Word(StrEnum):
+    """What is said about one call."""
+
+    YES = "yes"
+    ASK = "ask"
+    NO = "no"
+
+
+def word(mode: Approval, action: Action) -> Word:
+    """Say whether a call of this tool may run."""
+    if action.effect is Effect.READS or action.ends or mode is Approval.OFF:
+        return Word.YES
+    if mode is Approval.READ_ONLY:
+        return Word.NO
+    return Word.YES if mode is Approval.AUTO and action.contained else Word.ASK
