@@ -25,7 +25,7 @@ def worked(task: Task, *answers: RunAnswer) -> tuple[list[RunEffect], Ending]:
     effects = [next(program)]
     try:
         for answer in answers:
-            effects.append(program.send(answer))
+            effects += [program.send(answer)]
     except StopIteration as stop:
         return effects, stop.value
     raise AssertionError(f"the run goes on: {effects[-1]}")
