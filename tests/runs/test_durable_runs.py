@@ -12,7 +12,7 @@ from toolspeak.config.shape import Durable
 from toolspeak.engine.agent import Status
 from toolspeak.errors import BadField, BadRequest, UnknownRun
 from toolspeak.ir.failure import FailureKind
-from toolspeak.ir.message import Result, part_text
+from toolspeak.ir.message import Result, Text, part_text
 from toolspeak.runs.durable import seam
 from toolspeak.runs.durable.cleaning import clean, mend
 from toolspeak.runs.durable.database import Database
@@ -32,7 +32,7 @@ def text(result: Result) -> str:
 
 
 def final(view: View) -> str:
-    return "".join(part_text(part) for part in view.kept.message.parts)
+    return "".join(part.text for part in view.kept.message.parts if isinstance(part, Text))
 
 
 def test_a_run_ends_and_is_kept_with_all_its_rounds_run3(tmp_path: Path) -> None:

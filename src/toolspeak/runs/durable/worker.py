@@ -82,11 +82,13 @@ class Worker:
     async def start(self) -> None:
         """Begin to work. `beat` and `write` must run beside it."""
         seam.check_free()
-        await asyncio.to_thread(self.lease.take)
         if self._shop.takes:
             concurrent = self._shop.config.runs.concurrent
             await asyncio.to_thread(seam.register_queue, self._shop.database.client, concurrent, POLL)
-        self._dbos = launch(self._shop.database, self.lease.id, self._work_on, takes=self._shop.takes)
+        dbos = configured(self._shop.database, self.lease.id, self._work_on, takes=self._shop.takes)
+        seam.work_on_this_loop(dbos)
+        self._dbos = dbos
+        await asyncio.to_thread(DBOS.launch)
 
     async def write(self) -> None:
         """Write what the runs say."""
@@ -94,9 +96,8 @@ class Worker:
 
     async def close(self, grace: float) -> None:
         """End: steps that run have `grace` seconds to finish."""
-        if self._dbos is None:
-            return
-        seam.stop_taking(self._dbos)
+        if self._dbos is not None:
+            seam.stop_taking(self._dbos)
         for taken in self._taken:
             taken.drain()
         with suppress(TimeoutError):
@@ -107,6 +108,9 @@ class Worker:
         self._scribe.end()
         self._ended.set()
         await asyncio.to_thread(self.lease.drop)
+        if self._dbos is None:
+            return
+        seam.forget_tasks(self._dbos)
         self._dbos = None
         await asyncio.to_thread(DBOS.destroy)
         # DBOS has put its threads in place of the loop's, and closed them: whoever goes on here needs others
@@ -215,11 +219,12 @@ class Worker:
 async def working(shop: Workshop, grace: float) -> AsyncGenerator[Worker]:
     """Let a worker work; in the end, what runs has so many seconds to finish."""
     worker = Worker(shop)
+    await asyncio.to_thread(worker.lease.take)
     async with asyncio.TaskGroup() as group:
-        await worker.start()
-        group.create_task(worker.beat())
+        group.create_task(worker.beat())  # at once: to begin may take longer than the lease
         group.create_task(worker.write())
         try:
+            await worker.start()
             yield worker
         finally:
             await worker.close(grace)
@@ -233,8 +238,8 @@ def _owners(database: Database, runs: list[str]) -> list[tuple[str, str, str]]:
         return [(str(run_id), str(token), str(status)) for run_id, token, status in rows]
 
 
-def launch(database: Database, executor: str, work_on: Callable[[str, str], Any], *, takes: bool) -> DBOS:
-    """Start DBOS in this process, on this loop."""
+def configured(database: Database, executor: str, work_on: Callable[[str, str], Any], *, takes: bool) -> DBOS:
+    """Make DBOS ready in this process: it knows how to work on a run."""
 
     async def durable_run(text: str) -> str:
         kept: str = await work_on(DBOS.workflow_id or "", text)
@@ -249,12 +254,11 @@ def launch(database: Database, executor: str, work_on: Callable[[str, str], Any]
             "executor_id": executor,
             "run_migrations": False,
             "enable_otlp": False,
-            "log_level": "ERROR",
+            "log_level": "CRITICAL",
             "notification_listener_polling_interval_sec": POLL,
             "scheduler_polling_interval_sec": _CLEAN,
         }
     )
     DBOS.workflow(name=seam.WORKFLOW)(durable_run)
     DBOS.listen_queues([seam.QUEUE] if takes else [])
-    DBOS.launch()
     return dbos
