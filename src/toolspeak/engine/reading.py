@@ -242,7 +242,7 @@ class Reading:
             self.complaints.append(Complaint(Problem.WRONG_TOOL, started.name, "one call too many in this turn"))
         elif started.name == self._reads.answer_tool:
             yield from self._shown(answer_text(arguments))
-        elif ended.raw and not self.calls and self._reads.answered.has(started.name, arguments):
+        elif (ended.raw or self.over) and not self.calls and self._reads.answered.has(started.name, arguments):
             self._repeated = self._repeated or ended.raw
             self._repeats.append((started, ArgsDelta(started.id, arguments), ended))
         else:

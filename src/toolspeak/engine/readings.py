@@ -94,7 +94,7 @@ class Readings:
 
     def take_intended(self, reading: Reading, gate: Gate) -> None:
         """Take calls in a form that nobody taught; with words around them, complain (CHK-13)."""
-        found = Loose() if reading.calls or reading.complaints else self.loose(reading.said)
+        found = Loose() if reading.calls or reading.complaints or reading.repeats else self.loose(reading.said)
         if found.calls and found.alone:
             gate.without_text()
             gate.take(reading.also(found.calls))
