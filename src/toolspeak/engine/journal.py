@@ -183,7 +183,7 @@ def _read_part(written: JsonObject) -> Any:  # noqa: ANN401 # whichever part it 
 def _plain(value: object) -> JsonObject:
     """Write a value by its fields; those that are as they always are, are left out."""
     usual = _USUAL[type(value)]
-    fields: dict[str, Any] = msgspec.to_builtins(value)
+    fields: dict[str, Json | tuple[Json, ...]] = msgspec.to_builtins(value)
     said = {name: field for name, field in fields.items() if getattr(value, name) != usual[name]}
     return {name: list(field) if isinstance(field, tuple) else field for name, field in said.items()}
 
