@@ -21,6 +21,7 @@ from toolspeak.engine.stops import StopText
 from toolspeak.engine.told import Told, said_in
 from toolspeak.engine.trouble import AROUND, must_call
 from toolspeak.ir.complaint import Complaint, Problem
+from toolspeak.ir.event import CallRejected
 from toolspeak.ir.message import Call
 from toolspeak.ir.request import Request
 from toolspeak.ir.tool import ChoiceMode, Tool
@@ -99,7 +100,8 @@ class Readings:
             gate.without_text()
             gate.take(reading.also(found.calls))
         else:
-            reading.complaints += [Complaint(Problem.PARSE_ERROR, call.name, AROUND) for call in found.calls]
+            around = (Complaint(Problem.PARSE_ERROR, call.name, AROUND) for call in found.calls)
+            reading.rejected += map(CallRejected, around)  # without their text: that is shown
 
     def native(self, release: Release) -> Reading:
         """Return what reads a native answer, and looks through its text for calls that leaked (MODE-8)."""
