@@ -45,6 +45,7 @@ async def outfit(  # noqa: PLR0913 # all that a run needs
     config: Config,
     directory: Directory,
     watch: Watch = unwatched,
+    *,
     imports: Sequence[str] = (),
 ) -> AsyncGenerator[Work]:
     """Make everything ready for a run, and close it in the end.
