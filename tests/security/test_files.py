@@ -283,7 +283,8 @@ def test_an_edit_cannot_blow_up_a_file_run4(desk: Desk, inside: Path) -> None:
         ".GIT/config",
         ".git",
         "sub/../.git/config",
-        ".toolspeak/toolspeak.toml",
+        ".toolspeak/x",
+        "sub/toolspeak.toml",
     ],
 )
 def test_what_commands_programs_outside_is_not_written_run5(desk: Desk, inside: Path, path: str) -> None:

@@ -50,3 +50,5 @@ def test_asked_is_asked_whatever_the_tool_says_run5() -> None:
 def test_the_effect_is_what_the_user_says_run3() -> None:
     assert [each.effect for each in judged(TOOLS, Effect.REPEATS, "delete_*")] == ["reads", "repeats", "repeats"]
     assert {each.effect for each in judged(TOOLS, Effect.READS)} == {Effect.READS}
+    with pytest.raises(BadField, match="effect: 'writes' is not one of reads, repeats, once"):
+        judged(TOOLS, "writes")
