@@ -73,6 +73,8 @@ class Workplace:
     """Where a run's own tools work: the one folder that they may change."""
 
     folder: Path
+    unsafe: bool = False
+    """Commands run without a sandbox: only the configuration may say so, never who asks for a run."""
 
 
 def said(text: str, *, is_error: bool = False) -> Yield:
