@@ -35,6 +35,7 @@ class Row(TypedDict):
     never: str
     problem: str
     output: str
+    seconds: float
 
 
 def here(name: str, areas: tuple[str, ...] = AREAS) -> list[Row] | str:
@@ -44,7 +45,14 @@ def here(name: str, areas: tuple[str, ...] = AREAS) -> list[Row] | str:
         return confine
     held = asyncio.run(hold(confine, [attempt for attempt in ATTEMPTS if attempt.area in areas]))
     return [
-        Row(area=one.attempt.area, name=one.attempt.name, never=one.attempt.never, problem=one.problem, output=one.output)
+        Row(
+            area=one.attempt.area,
+            name=one.attempt.name,
+            never=one.attempt.never,
+            problem=one.problem,
+            output=one.output,
+            seconds=round(one.seconds, 2),
+        )
         for one in held
     ]
 

@@ -155,7 +155,8 @@ class Scene:
         yield from self._folder_problems()
 
     def _folder_problems(self) -> Iterator[str]:
-        if (self.folder / "toolspeak.toml").read_text() != CONFIG:
+        own = self.folder / "toolspeak.toml"
+        if not own.is_file() or own.read_text() != CONFIG:
             yield "our configuration was changed"
         if not (self.folder / ".git").is_symlink() and (self.folder / ".git").is_dir():
             if (self.folder / ".git/config").exists() and (self.folder / ".git/config").read_text() != GIT_CONFIG:

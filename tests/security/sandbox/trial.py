@@ -1,6 +1,7 @@
 """Make attempts, and say of each whether the sandbox held it."""
 
 import asyncio
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -22,6 +23,7 @@ class Held:
     attempt: Attempt
     problem: str
     output: str
+    seconds: float = 0.0
 
 
 def sandbox(name: str) -> Sandbox | str:
@@ -43,13 +45,13 @@ async def hold(confine: Sandbox, attempts: Iterable[Attempt], at_once: int = AT_
 
 
 async def _held(confine: Sandbox, attempt: Attempt) -> Held:
-    scene = Scene()
+    scene, began = Scene(), time.monotonic()
     try:
         ran = _NOTHING
         async with scene.services() as ports:
             for text in attempt.texts:
                 ran = await _ran(confine, attempt, scene, scene.text(text, ports) + f" # {scene.token[:4]}")
-        return Held(attempt, await _problem(attempt, scene, ran), ran.output)
+        return Held(attempt, await _problem(attempt, scene, ran), ran.output, time.monotonic() - began)
     finally:
         scene.close()
 

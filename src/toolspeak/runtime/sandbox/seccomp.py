@@ -13,11 +13,13 @@ from struct import pack
 from typing import Final, TypeAlias
 
 Instruction: TypeAlias = tuple[int, int, int, int]
+Judged: TypeAlias = tuple[tuple[int, int], tuple[Instruction, ...]]
 
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _ALLOW, _KILL, _ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
 _EPERM, _ENOSYS, _EAFNOSUPPORT = 1, 38, 97
 _NUMBER, _ARCH, _ARGUMENTS = 0, 4, 16
+_ALLOWED: Final[Instruction] = (_RETURN, 0, 0, _ALLOW)
 _X32: Final = 0x40000000
 
 NAMESPACES: Final = 0x7E020000
@@ -127,30 +129,37 @@ def program(machine: str) -> bytes:
 
 def instructions(machine: Machine) -> Iterator[Instruction]:
     """Write the filter."""
+    yield from _beginning(machine)
+    for rows, errno in ((REFUSED, _EPERM), (MISSING, _ENOSYS)):
+        for number in _numbers(rows.values(), machine):
+            yield from ((_EQUAL, 0, 1, number), _error(errno))
+    for numbers, body in (*_judged(), *_modes()):
+        for number in _numbers((numbers,), machine):
+            yield from ((_EQUAL, 0, len(body), number), *body)
+    yield _ALLOWED
+
+
+def _beginning(machine: Machine) -> Iterator[Instruction]:
     yield from ((_LOAD, 0, 0, _ARCH), (_EQUAL, 1, 0, machine.arch), (_RETURN, 0, 0, _KILL))
     yield (_LOAD, 0, 0, _NUMBER)
     if machine.x32:
         yield from ((_AT_LEAST, 0, 1, _X32), _error(_ENOSYS))
-    for rows, errno in ((REFUSED, _EPERM), (MISSING, _ENOSYS)):
-        for number in _numbers(rows.values(), machine):
-            yield from ((_EQUAL, 0, 1, number), _error(errno))
-    for numbers, body in _judged():
-        for number in _numbers((numbers,), machine):
-            yield from ((_EQUAL, 0, len(body), number), *body)
-    yield (_RETURN, 0, 0, _ALLOW)
 
 
-def _judged() -> Iterator[tuple[tuple[int, int], tuple[Instruction, ...]]]:
+def _judged() -> Iterator[Judged]:
     """Give the calls that depend on an argument, with what is done then; each ends in a return."""
-    allow = (_RETURN, 0, 0, _ALLOW)
-    yield CLONE, (_argument(0), (_ANY_BIT, 0, 1, NAMESPACES), _error(_EPERM), allow)
-    yield IOCTL, (_argument(1), *_one_of(TERMINAL, _error(_EPERM), allow))
+    yield CLONE, (_argument(0), (_ANY_BIT, 0, 1, NAMESPACES), _error(_EPERM), _ALLOWED)
+    yield IOCTL, (_argument(1), *_one_of(TERMINAL, _error(_EPERM), _ALLOWED))
     for numbers in SOCKETS.values():
-        yield numbers, (_argument(0), *_one_of(FAMILIES, allow, _error(_EAFNOSUPPORT)))
+        yield numbers, (_argument(0), *_one_of(FAMILIES, _ALLOWED, _error(_EAFNOSUPPORT)))
+
+
+def _modes() -> Iterator[Judged]:
+    """Give the calls that could make a setuid file."""
     for numbers, index in MODES.values():
-        yield numbers, (*_no_setuid(index), allow)
+        yield numbers, (*_no_setuid(index), _ALLOWED)
     for numbers, index in OPENS.values():
-        yield numbers, (_argument(index), (_ANY_BIT, 1, 0, CREATES), allow, *_no_setuid(index + 1), allow)
+        yield numbers, (_argument(index), (_ANY_BIT, 1, 0, CREATES), _ALLOWED, *_no_setuid(index + 1), _ALLOWED)
 
 
 def _no_setuid(index: int) -> tuple[Instruction, ...]:
