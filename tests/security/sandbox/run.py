@@ -1,6 +1,6 @@
 """`just sandbox`: every attempt, in every sandbox that works here, as root and as an ordinary user.
 
-    python -m tests.security.sandbox.run [--sandbox NAME] [--show NAME] [--save]
+    python -m tests.security.sandbox.run [--sandbox NAME] [--areas A|B] [--verbose] [--save]
 
 It prints the table, and closes with a line of JSON. As root it makes all attempts a second time as nobody, in a
 process of its own (`ordinary.py`).
@@ -38,12 +38,14 @@ class Row(TypedDict):
     seconds: float
 
 
-def here(name: str, areas: tuple[str, ...] = AREAS) -> list[Row] | str:
-    """Make the attempts of some areas as who we are; or say why this sandbox cannot be used."""
+def here(name: str, areas: tuple[str, ...] = AREAS, names: tuple[str, ...] = ()) -> list[Row] | str:
+    """Make the attempts of some areas as who we are, or only some; or say why this sandbox cannot be used."""
     confine = sandbox(name)
     if isinstance(confine, str):
         return confine
-    held = asyncio.run(hold(confine, [attempt for attempt in ATTEMPTS if attempt.area in areas]))
+    held = asyncio.run(
+        hold(confine, [each for each in ATTEMPTS if each.area in areas and (not names or each.name in names)])
+    )
     return [
         Row(
             area=one.attempt.area,
@@ -57,9 +59,10 @@ def here(name: str, areas: tuple[str, ...] = AREAS) -> list[Row] | str:
     ]
 
 
-def there(name: str, areas: tuple[str, ...] = AREAS) -> list[Row] | str:
+def there(name: str, areas: tuple[str, ...] = AREAS, names: tuple[str, ...] = ()) -> list[Row] | str:
     """Make them as nobody."""
-    words = as_nobody(ROOT, [sys.executable, "-m", MODULE, "--inner", "--sandbox", name, "--areas", ",".join(areas)])
+    inner = ["--inner", "--sandbox", name, "--areas", "|".join(areas), "--names", "|".join(names)]
+    words = as_nobody(ROOT, [sys.executable, "-m", MODULE, *inner])
     done = subprocess.run(words, cwd=ROOT, check=False, capture_output=True, text=True, timeout=300)
     if done.returncode:
         raise RuntimeError(f"the pass as nobody failed: {done.stderr[-2000:]}")
@@ -77,15 +80,16 @@ def passes(name: str, areas: tuple[str, ...] = AREAS) -> dict[str, list[Row] | s
 def main() -> None:
     """Run what was asked for."""
     options = argparse.ArgumentParser(prog=MODULE)
-    options.add_argument("--sandbox", choices=SANDBOXES)
-    options.add_argument("--areas", default=",".join(AREAS))
+    options.add_argument("--sandbox", choices=(*SANDBOXES, "unsafe"), help=argparse.SUPPRESS)
+    options.add_argument("--areas", default="|".join(AREAS))
+    options.add_argument("--names", default="")
     options.add_argument("--inner", action="store_true")
     options.add_argument("--save", action="store_true")
     options.add_argument("--verbose", action="store_true")
     chosen = options.parse_args()
-    areas = tuple(chosen.areas.split(","))
+    areas = tuple(chosen.areas.split("|"))
     if chosen.inner:
-        print(json.dumps(here(chosen.sandbox, areas)))
+        print(json.dumps(here(chosen.sandbox, areas, tuple(filter(None, chosen.names.split("|"))))))
         return
     began = time.monotonic()
     found = {name: passes(name, areas) for name in ((chosen.sandbox,) if chosen.sandbox else SANDBOXES)}
@@ -115,7 +119,8 @@ def _print(columns: dict[str, list[Row] | str], *, verbose: bool) -> None:
     for lines in zip(*made.values(), strict=True):
         row = lines[0]
         marks = "  ".join(
-            f"{'ESCAPED' if line['problem'] else 'held':{len(column)}}" for column, line in zip(made, lines, strict=True)
+            f"{'ESCAPED' if line['problem'] else 'held':{len(column)}}"
+            for column, line in zip(made, lines, strict=True)
         )
         print(f"{row['area']:14} {row['name']:36} {row['never']:42} {marks}")
         for column, line in zip(made, lines, strict=True):

@@ -135,8 +135,8 @@ class Scene:
                 udp.recv(64)
                 self.callers.append("a datagram")
 
-    def command(self, text: str, seconds: float, limits: Limits) -> Command:
-        return Command(text, self.folder, seconds, limits)
+    def command(self, text: str, seconds: float) -> Command:
+        return Command(text, self.folder, seconds, LIMITS)
 
     def problems(self, ran: Ran) -> Iterator[str]:
         """Say what happened outside that must never happen, whatever was tried."""
@@ -150,7 +150,7 @@ class Scene:
             yield "a process of the host was ended"
         if left := self.left():
             yield f"processes are left: {left}"
-        if any(char != "\n" and char != "\t" and not char.isprintable() and char != "\u3000" for char in ran.output):
+        if any(char not in "\n\t\u3000" and not char.isprintable() for char in ran.output):
             yield "the output holds control characters"
         yield from self._folder_problems()
 
@@ -172,13 +172,17 @@ class Scene:
 
     def left(self) -> list[str]:
         """Return the command lines of processes that the command has left."""
+        return [line.replace(b"\0", b" ").decode("utf-8", "replace")[:120] for line in self._pids().values()]
+
+    def _pids(self) -> dict[int, bytes]:
+        """Return the processes that nobody but the command can have started."""
         marks = (self.token.encode(), str(self.naps).encode())
-        found = list[str]()
+        found = dict[int, bytes]()
         for folder in Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):
                 line = (folder / "cmdline").read_bytes()
                 if any(mark in line for mark in marks) and int(folder.name) != os.getpid():
-                    found.append(line.replace(b"\0", b" ").decode("utf-8", "replace")[:120])
+                    found[int(folder.name)] = line
         return found
 
     def close(self) -> None:
@@ -186,6 +190,9 @@ class Scene:
         os.close(self._open)
         self.sentinel.send_signal(signal.SIGKILL)
         self.sentinel.wait()
+        for pid in self._pids():
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
         if self.shm >= 0:
             ctypes.CDLL(None).shmctl(self.shm, _SHM_REMOVE, None)
         rmtree(self.all, ignore_errors=True)

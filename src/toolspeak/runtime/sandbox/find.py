@@ -49,7 +49,7 @@ class Found:
     def refusal(self) -> str:
         """Say why there is none, and what helps."""
         why = "; ".join(f"{each.name}: {each.problem}" for each in self.tried)
-        return f"no sandbox works here, and commands do not run without one: {INSTALL}. ({why})"
+        return f"no sandbox works here, and commands do not run without one: {INSTALL} ({why})"
 
 
 _known: Final[dict[str, Found]] = {}
