@@ -144,6 +144,10 @@ constraint *args:
 probes *args:
     .venv/bin/python -m tests.probes.live {{ args }}
 
+# a hundred attempts to get out of the sandbox, in each that works here, as root and as nobody; `--save` keeps the result
+sandbox *args:
+    .venv/bin/python -m tests.security.sandbox.run {{ args }}
+
 # every rule of docs/behaviour.md that must be proven has a test that names it
 requirements:
     .venv/bin/python -m tools.requirements

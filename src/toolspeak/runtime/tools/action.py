@@ -86,6 +86,8 @@ class Workplace:
 
     folder: Path
     output: int = OUTPUT
+    unsafe: bool = False
+    """Commands run without a sandbox: only the configuration may say so, never who asks for a run."""
 
 
 def said(text: str, *, is_error: bool = False) -> Yield:
