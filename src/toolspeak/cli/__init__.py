@@ -30,6 +30,7 @@ COMMANDS: Final = {
     "chat": "Talk with a model, and see its tool calls.",
     "run": "Work on a task with tools, round by round, to its end.",
     "runs": "List runs; show, resume or cancel one.",
+    "worker": "Work on durable runs, and take over those of workers that died.",
     "explain": "Show what every part of a model's output is taken for.",
 }
 """Each command and the first line of its help, in the order in which people see them."""

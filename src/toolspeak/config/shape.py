@@ -43,6 +43,22 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
+class Durable:
+    """Where runs are kept, and for how long."""
+
+    database: str = field(default="", repr=False)
+    """The URL of a PostgreSQL or SQLite; empty: a SQLite file in `folder`. It may hold a password."""
+    folder: Path | None = None
+    """Of this user's runs: the file, and what runs work on that were given no folder."""
+    lease: float = 10.0
+    """Seconds without a sign of life after which a worker counts as dead."""
+    keep: float = 30.0
+    """Days that a run is kept after its end."""
+    concurrent: int = 500
+    """Runs that one worker works on at one time."""
+
+
+@dataclass(frozen=True, slots=True)
 class Upstream:
     """A server that has models. `key` never shows in its repr, logs or errors."""
 
@@ -103,6 +119,7 @@ class Config:
     """The folder with what `doctor` has measured; none if that does not count."""
     redis: str = field(default="", repr=False)
     """The URL of the Redis that a fleet shares; empty: each process for itself. It may hold a password."""
+    runs: Durable = Durable()
     capabilities: Overrides = NO_OVERRIDES
     warnings: tuple[str, ...] = ()
     """Doubts about the file itself; `doubts` has those about the rest."""
