@@ -11,7 +11,7 @@ from toolspeak.cli._json import safe_json
 from toolspeak.cli._run_ask import Asker, typed_line
 from toolspeak.cli._run_follow import INTERRUPTED, Follow
 from toolspeak.cli._run_lines import took
-from toolspeak.cli._run_named import named
+from toolspeak.cli._run_named import named, short
 from toolspeak.cli._run_screen import screen_here
 from toolspeak.cli._words import counted, sign
 from toolspeak.cli.paint import Paint, visible
@@ -23,8 +23,6 @@ from toolspeak.runs.shown import event_json, view_json
 from toolspeak.runs.spec import Spec
 from toolspeak.runs.watch import RunEnded
 
-SHORT: Final = 8
-"""Characters of an id that people see."""
 STATUSES: Final = {Status.DONE: 0, Status.SUMMED_UP: 1, Status.FAILED: 1, Status.CANCELLED: INTERRUPTED}
 NOT_KEPT: Final = "this run is not kept: with toolspeak[runs] runs are, and can go on"
 
@@ -87,7 +85,7 @@ def _tell_nobody(each: Numbered) -> None:
 
 def _head(view: View) -> str:
     where = [visible(view.spec.folder)] if view.spec.folder else []
-    return _dotted(f"run {view.line.id[:SHORT]}", *where, f"approval {view.spec.approval}")
+    return _dotted(f"run {short(view.line.id)}", *where, f"approval {view.spec.approval}")
 
 
 def _last_lines(view: View, ended: RunEnded, manner: Manner, opened: Opened) -> Iterator[str]:
@@ -99,7 +97,7 @@ def _last_lines(view: View, ended: RunEnded, manner: Manner, opened: Opened) -> 
     elif not manner.as_events:
         yield ink(_dotted(_words(ended.status), counted(line.rounds, "round"), took(line.ended - line.began)), dim=True)
     if ended.status in (Status.CANCELLED, Status.FAILED):
-        yield ink(f"toolspeak runs resume {line.id[:SHORT]} goes on from there" if opened.lasts else NOT_KEPT, dim=True)
+        yield ink(f"toolspeak runs resume {short(line.id)} goes on from there" if opened.lasts else NOT_KEPT, dim=True)
 
 
 def _words(status: Status) -> str:

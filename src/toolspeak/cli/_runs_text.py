@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import Final
 
 from toolspeak.cli._run_lines import Did, below, call_text, round_lines, took
+from toolspeak.cli._run_named import SHORT, short
 from toolspeak.cli._words import counted, cut, sign
 from toolspeak.cli.paint import Paint, visible
 from toolspeak.engine.agent import Status
@@ -17,7 +18,6 @@ from toolspeak.ir.round import Round
 from toolspeak.runs.runs import Line, Runs, View
 from toolspeak.runs.watch import CallEnded
 
-SHORT: Final = 8
 _COLORS: Final = {
     Status.RUNNING: "green",
     Status.WAITING: "yellow",
@@ -29,6 +29,7 @@ _COLORS: Final = {
 _STATUS, _ROUNDS, _AGO = 9, 9, 10
 _WIDE: Final = 100
 _GAP: Final = "  "
+_LONG: Final = 128
 _LEAST: Final = 16
 """Cells that a task has, however narrow the terminal is."""
 _AGES: Final = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
@@ -40,13 +41,13 @@ Times = dict[tuple[int, str], float]
 
 def list_lines(lines: Sequence[Line], now: float, paint: Paint) -> Iterator[str]:
     """Write runs, a line each."""
-    short = _short([line.id for line in lines])
+    size = _needed([short(line.id, _LONG) for line in lines])
     for line in lines:
         status = paint.ink(f"{line.status.value.replace('_', ' '):{_STATUS}}", _COLORS[line.status])
         rounds, ago = f"{counted(line.rounds, 'round'):{_ROUNDS}}", f"{_ago(line, now):{_AGO}}"
-        room = (paint.width or _WIDE) - short - _STATUS - _ROUNDS - _AGO - 4 * len(_GAP)
+        room = (paint.width or _WIDE) - size - _STATUS - _ROUNDS - _AGO - 4 * len(_GAP)
         task = visible(line.task).replace("\n", " ").replace("\t", " ")
-        yield _GAP.join((f"{line.id[:short]:{short}}", status, rounds, ago, cut(task, max(room, _LEAST))))
+        yield _GAP.join((f"{short(line.id, size):{size}}", status, rounds, ago, cut(task, max(room, _LEAST))))
 
 
 def view_lines(view: View, times: Times, paint: Paint, *, expand: bool) -> Iterator[str]:
@@ -59,7 +60,7 @@ def view_lines(view: View, times: Times, paint: Paint, *, expand: bool) -> Itera
         yield from round_lines(_did(number, each, times), paint, expand=expand)
     for call in view.asked:
         yield f"{ink(sign('▸', '>'), 'yellow')} {cut(call_text(call.name, call.arguments), (paint.width or _WIDE) - 2)}"
-        yield from below([f"waits for your word: toolspeak runs resume {line.id[:SHORT]}"], paint, dim=True)
+        yield from below([f"waits for your word: toolspeak runs resume {short(line.id)}"], paint, dim=True)
     text = "".join(part.text for part in view.kept.message.parts if isinstance(part, Text)).strip("\n")
     if text:
         yield visible(text)
@@ -106,7 +107,7 @@ async def times_of(runs: Runs, view: View) -> Times:
     return times
 
 
-def _short(ids: Sequence[str]) -> int:
+def _needed(ids: Sequence[str]) -> int:
     """Return how much of the ids tells them apart."""
     longest = max((len(id) for id in ids), default=SHORT)
     return next((size for size in range(SHORT, longest) if len({id[:size] for id in ids}) == len(ids)), longest)

@@ -116,11 +116,11 @@ def cancel(*, id: str, file: Path | None) -> None:
     """Stop a run; its rounds are kept."""
 
     async def cancelled(opened: "Opened") -> None:
-        from toolspeak.cli._run_named import named  # noqa: PLC0415
+        from toolspeak.cli._run_named import named, short  # noqa: PLC0415
 
         whole = await named(opened.runs, id)
         await opened.runs.cancel(whole)
-        click.echo(f"run {whole} is told to stop; toolspeak runs resume {whole[:8]} goes on from there", err=True)
+        click.echo(f"run {whole} is told to stop; toolspeak runs resume {short(whole)} goes on from there", err=True)
 
     _with_runs(file, cancelled)
 
@@ -134,7 +134,7 @@ def _with_runs(file: Path | None, do: "Callable[[Opened], Awaitable[None]]") -> 
     config = load(file, current())
 
     async def opened() -> None:
-        async with opened_runs(config) as each:
+        async with opened_runs(config, works=False) as each:
             await do(each)
 
     asyncio.run(opened())

@@ -3,6 +3,7 @@
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
 
 from toolspeak.config.assemble import assemble
 from toolspeak.config.shape import Config
@@ -11,6 +12,8 @@ from toolspeak.runs.outfit import outfit
 from toolspeak.runs.runs import Runs
 from toolspeak.runtime.directory import Directory
 from toolspeak.runtime.transport import HttpTransport
+
+_ENGINE = "dbos"
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,15 +25,34 @@ class Opened:
 
 
 @asynccontextmanager
-async def opened_runs(config: Config) -> AsyncGenerator[Opened]:
-    """Open the keeper for one person, and close it in the end."""
+async def opened_runs(config: Config, *, works: bool = True) -> AsyncGenerator[Opened]:
+    """Open the keeper for one person: a database where the extra `runs` is installed, else this process's memory.
+
+    With `works`, runs that are started or resumed are worked on here, as long as it is open.
+    """
     transport = HttpTransport()
-    runs = runs_here(config, assemble(config, transport), ("*",))
     try:
-        yield Opened(runs, lasts=False)
+        directory = assemble(config, transport)
+        if find_spec(_ENGINE) is not None and (config.runs.database or config.runs.folder):
+            async with kept_runs(config, directory if works else None) as runs:
+                yield Opened(runs, lasts=True)
+        else:
+            here = runs_here(config, directory, ("*",))
+            try:
+                yield Opened(here, lasts=False)
+            finally:
+                await here.close()
     finally:
-        await runs.close()
         await transport.close()
+
+
+@asynccontextmanager
+async def kept_runs(config: Config, directory: Directory | None = None) -> AsyncGenerator[Runs]:
+    """Open the database's keeper; without a directory of models, others work on its runs."""
+    from toolspeak.runs.durable.runs import open_runs  # noqa: PLC0415 # it takes two seconds to load
+
+    async with open_runs(config, directory) as runs:
+        yield runs
 
 
 def runs_here(config: Config, directory: Directory, imports: Sequence[str] = ()) -> MemoryRuns:

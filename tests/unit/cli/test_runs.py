@@ -38,8 +38,8 @@ def kept(monkeypatch: pytest.MonkeyPatch) -> MemoryRuns:
     runs = MemoryRuns(world.outfit)
 
     @asynccontextmanager
-    async def opening(config: Config) -> AsyncGenerator[Opened]:
-        del config
+    async def opening(config: Config, *, works: bool = True) -> AsyncGenerator[Opened]:
+        del config, works
         yield Opened(runs, lasts=True)
 
     async def fill() -> None:
@@ -126,8 +126,8 @@ def test_an_id_must_mean_one_run(capsys: pytest.CaptureFixture[str], id: str, pr
 
 def test_where_nothing_is_kept_it_is_said(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     @asynccontextmanager
-    async def opening(config: Config) -> AsyncGenerator[Opened]:
-        del config
+    async def opening(config: Config, *, works: bool = True) -> AsyncGenerator[Opened]:
+        del config, works
         yield Opened(MemoryRuns(World(Model()).outfit), lasts=False)
 
     monkeypatch.setattr(opened, "opened_runs", opening)
