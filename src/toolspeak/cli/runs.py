@@ -142,12 +142,6 @@ def _with_runs(file: Path | None, do: "Callable[[Opened], Awaitable[None]]") -> 
 
 def _written(view: "View", form: str | None) -> str:
     from toolspeak.cli._json import safe_json  # noqa: PLC0415
-    from toolspeak.ir.message import Message, Role, Text  # noqa: PLC0415
-    from toolspeak.ir.round import Compact  # noqa: PLC0415
-    from toolspeak.runs.shown import view_json  # noqa: PLC0415
-    from toolspeak.wires.rounds import listed  # noqa: PLC0415
+    from toolspeak.runs.shown import messages_json, view_json  # noqa: PLC0415
 
-    if form is None:
-        return safe_json(view_json(view))
-    asked = Compact(Message(Role.USER, (Text(view.spec.task),)))
-    return safe_json({"messages": [*listed((asked, view.kept), form)]})
+    return safe_json(messages_json(view, form) if form else view_json(view))

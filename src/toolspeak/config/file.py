@@ -21,6 +21,7 @@ from toolspeak.config.sections import (
     read_facts,
     read_key,
     read_limits,
+    read_offer,
     read_quirks,
     read_redis,
     read_runs,
@@ -111,6 +112,7 @@ def _read(file: Path, environ: Mapping[str, str]) -> Config:
 
 def _config(root: Table, environ: Mapping[str, str]) -> Config:
     said = {name: _upstream(name, table, environ) for name, table in root.tables("upstreams").items()}
+    runs = root.table("runs")
     config = Config(
         server=read_server(root.table("server")),
         limits=read_limits(root.table("limits")),
@@ -121,7 +123,8 @@ def _config(root: Table, environ: Mapping[str, str]) -> Config:
         settings=read_settings(root.table("tools")),
         profiles=None if root.flag("profiles") is False else profiles_folder(environ),
         redis=read_redis(root.table("redis")),
-        runs=read_runs(root.table("runs"), state_folder(environ)),
+        runs=read_runs(runs, state_folder(environ)),
+        offer=read_offer(runs),
         capabilities=read_capabilities(root.table("capabilities")),
     )
     if config.default and not resolves(config, config.default):

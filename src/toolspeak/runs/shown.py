@@ -4,8 +4,10 @@ import msgspec
 
 from toolspeak.engine.journal import compact_json
 from toolspeak.ir.json import JsonObject
-from toolspeak.ir.message import Call, Text
+from toolspeak.ir.message import Call, Message, Role, Text
+from toolspeak.ir.round import Compact
 from toolspeak.runs.runs import Line, Numbered, View
+from toolspeak.wires.rounds import listed
 
 
 def line_json(line: Line) -> JsonObject:
@@ -32,6 +34,12 @@ def view_json(view: View) -> JsonObject:
         "spec": msgspec.to_builtins(view.spec),
         "message": compact_json(view.kept),
     }
+
+
+def messages_json(view: View, form: str) -> JsonObject:
+    """Write a run's messages out, as a vendor has them (RUN-2): what was asked, the rounds, the text."""
+    asked = Compact(Message(Role.USER, (Text(view.spec.task),)))
+    return {"messages": [*listed((asked, view.kept), form)]}
 
 
 def event_json(each: Numbered) -> JsonObject:
