@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import signal
-from contextlib import aclosing
 from typing import Final
 
 import click
@@ -27,14 +26,20 @@ async def _work(config: Config, grace: float) -> int:
     ended = asyncio.Event()
     for each in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(each, ended.set)
-    async with (
-        aclosing(HttpTransport()) as transport,
-        open_worker(config, assemble(config, transport), grace) as worker,
-    ):
-        click.echo(f"toolspeak works on runs of {worker.place}", err=True)
-        async with asyncio.TaskGroup() as group:
-            waits = [group.create_task(event.wait()) for event in (ended, worker.lost)]
-            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-            for wait in waits:
-                wait.cancel()
-        return LEASE_LOST if worker.lost.is_set() else 0
+    transport = HttpTransport()
+    try:
+        async with open_worker(config, assemble(config, transport), grace) as worker:
+            click.echo(f"toolspeak works on runs of {worker.place}", err=True)
+            await first(ended, worker.lost)
+            return LEASE_LOST if worker.lost.is_set() else 0
+    finally:
+        await transport.close()
+
+
+async def first(*events: asyncio.Event) -> None:
+    """Wait for one of these."""
+    async with asyncio.TaskGroup() as group:
+        waits = [group.create_task(event.wait()) for event in events]
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        for wait in waits:
+            wait.cancel()

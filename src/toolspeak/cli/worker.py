@@ -14,9 +14,7 @@ from toolspeak.cli.configured import configured, upstream_options
 @click.command()
 @upstream_options
 @click.option("--config", "file", type=click.Path(path_type=Path), metavar="FILE", help="The configuration.")
-@click.option(
-    "--grace", type=float, default=30.0, metavar="S", help="Seconds for what runs when it ends.  [default: 30]"
-)
+@click.option("--grace", type=float, default=30.0, metavar="S", help="Seconds to end in order.  [default: 30]")
 @click.option("--quiet", is_flag=True, help="Log only what goes wrong.")
 def worker(*, file: Path | None, grace: float, quiet: bool, **said: str | bool | None) -> None:
     r"""Work on durable runs, and take over those of workers that died.
