@@ -68,11 +68,12 @@ def page(lines: Sequence[Line], asks: Mapping[str, str], shown: Sequence[tuple[s
 
 def transcript(line: Line, asks: str) -> str:
     """Write one run down, round by round."""
+    used = f"{line.seconds:.0f} seconds, {line.tokens[0]} tokens in, {line.tokens[1]} out"
     came = "done" if line.right else f"not done: the files are {_yes(line.did)}, the answer is {_yes(line.says)}"
     return "\n".join(
         [
             f"## {line.model}, “{line.task}”, form `{line.form}`: {came}\n",
-            f"Tools: {line.tools}. Plan: `{line.plan}`. {line.seconds:.0f} seconds, {line.tokens[0]} + {line.tokens[1]} tokens.\n",
+            f"Tools: {line.tools}. Plan: `{line.plan}`. {used}.\n",
             "```",
             f"task    {asks}",
             *(row for number, each in enumerate(line.rounds, start=1) for row in _round(number, each)),

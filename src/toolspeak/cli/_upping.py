@@ -54,9 +54,11 @@ def run(model: Model, file: Path | None, said: Mapping[str, Any], *, quiet: bool
 
 
 def _serve(keeper: Keeper, config: Config, *, quiet: bool) -> None:
-    _serving.run(config, quiet=quiet, transport=Patient(HttpTransport(), keeper))
-    if keeper.state is State.LOST:
-        raise _lost(keeper)
+    try:
+        _serving.run(config, quiet=quiet, transport=Patient(HttpTransport(), keeper))
+    finally:
+        if keeper.state is State.LOST:  # it may have been lost before the gateway was there to be ended in order
+            raise _lost(keeper)
 
 
 def _wait(keeper: Keeper, program: Program, model: ModelFile) -> None:

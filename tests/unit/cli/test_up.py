@@ -7,7 +7,8 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -53,11 +54,10 @@ def lives(pid: int) -> bool:
         return False
 
 
-def gone(pid: int) -> bool:
-    end = time.monotonic() + LONG
-    while lives(pid) and time.monotonic() < end:
-        time.sleep(0.02)
-    return not lives(pid)
+def children(pid: int) -> list[int]:
+    """Return the processes that a process has started, by whichever of its threads."""
+    tasks = Path(f"/proc/{pid}/task").glob("*/children")
+    return [int(child) for task in tasks for child in task.read_text().split()]
 
 
 @contextmanager
@@ -67,25 +67,34 @@ def upped(*args: str) -> Generator[tuple[subprocess.Popen[str], str], None, None
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, encoding="utf-8") as process:
         assert process.stderr is not None
         try:
-            loads, listens = process.stderr.readline(), process.stderr.readline()
-            assert loads == "llama-server loads tiny-coder (2 kB)\n"
-            assert listens.startswith("toolspeak listens on "), listens + process.stderr.read()
-            yield process, listens.split()[-1]
+            assert process.stderr.readline() == "llama-server loads tiny-coder (2 kB)\n"
+            line = ""
+            while not line.startswith("toolspeak listens on "):
+                line = process.stderr.readline()
+                assert line, "it has ended"
+            yield process, line.split()[-1]
         finally:
             process.kill()
 
 
-def asked(url: str, path: str = "/v1/chat/completions") -> dict[str, Any]:
-    body = {"model": "gpt-5.5", "messages": [{"role": "user", "content": "Who are you?"}]}
+def asked(url: str, path: str = "/v1/chat/completions", says: str = "Who are you?") -> dict[str, Any]:
+    body = {"model": "gpt-5.5", "messages": [{"role": "user", "content": says}]}
     data = json.dumps(body).encode() if path.endswith("completions") else None
     with OPENER.open(Request(url + path, data, {"content-type": "application/json"}), timeout=LONG) as answer:
         found: dict[str, Any] = json.loads(answer.read())
     return found
 
 
-def pid_behind(url: str) -> int:
+def pid_behind(url: str, says: str = "Who are you?") -> int:
     """Return who answers: the false server says its own process id."""
-    return int(asked(url)["choices"][0]["message"]["content"].split()[-1])
+    return int(asked(url, says=says)["choices"][0]["message"]["content"].split()[-1])
+
+
+def eventually(holds: Callable[[], bool]) -> None:
+    end = time.monotonic() + LONG
+    while not holds():
+        assert time.monotonic() < end, "it has not happened"
+        time.sleep(0.02)
 
 
 def test_the_model_answers_through_the_gateway_under_its_files_name_run6(model: str, binary: str) -> None:
@@ -114,6 +123,29 @@ def test_a_server_that_dies_is_started_again_and_the_next_request_works_run6(mod
         assert process.stderr is not None
         assert "the model's server died after" in process.stderr.read()
     assert not lives(second)
+
+
+def test_a_request_that_waits_for_its_answer_when_the_server_dies_is_sent_again(model: str, binary: str) -> None:
+    with upped(model, "--llama-server", binary, "--port", "0") as (_, url), ThreadPoolExecutor(1) as pool:
+        first = pid_behind(url)
+        waits = pool.submit(pid_behind, url, "WAIT")
+        eventually(Path(f"{model}.waited").exists)
+        os.kill(first, signal.SIGKILL)
+        assert waits.result(LONG) != first
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_while_it_loads_ends_both(model: str, binary: str, number: signal.Signals) -> None:
+    command = [sys.executable, "-m", "toolspeak", "up", model, "--llama-server", binary, "--port", "0"]
+    with subprocess.Popen([*command, "--", "--fault", "never"], stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        assert process.stderr.readline() == "llama-server loads tiny-coder (2 kB)\n"
+        eventually(lambda: bool(children(process.pid)))
+        [child] = children(process.pid)
+        process.send_signal(number)
+        assert process.wait(LONG) == 130
+        assert "Traceback" not in process.stderr.read()
+    assert not lives(child)
 
 
 def test_while_it_loads_again_for_long_clients_are_told_when_to_come(model: str, binary: str) -> None:
@@ -149,7 +181,7 @@ def test_nothing_is_left_when_it_is_killed_run6(model: str, binary: str) -> None
         child = pid_behind(url)
         process.kill()
         process.wait(LONG)
-    assert gone(child)
+    eventually(lambda: not lives(child))
 
 
 def test_a_server_that_does_not_start_is_shown_with_its_last_words(

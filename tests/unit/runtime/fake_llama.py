@@ -1,9 +1,8 @@
 """A program that acts as `llama-server` does, with whatever fault is asked for by `--fault NAME`.
 
-none        healthy at once, answers with its process id
+none        healthy at once, answers with its process id; the first request with the word WAIT gets no answer
 never       never healthy
 dies        ends with status 3 before it is healthy
-dies-later  answers, and ends with status 4 at the path /die
 dies-soon   ends with status 4 soon after its start
 deaf        ignores SIGTERM
 flood       prints as fast as it can, for ever
@@ -19,6 +18,7 @@ import sys
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 BORN = time.monotonic()
 SLOW_S, SOON_S = 1.5, 0.3
@@ -29,12 +29,12 @@ def option(name: str, default: str = "") -> str:
 
 
 FAULT = option("--fault", "none")
+WAITED = Path(f"{option('--model', sys.argv[0])}.waited")
+"""Made when a request waits: only the first one does."""
 
 
 class Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
-        if self.path == "/die":
-            os._exit(4)
         if self.path == "/v1/models":
             self.say(200, {"data": [{"id": option("--alias")}]})
             return
@@ -42,7 +42,9 @@ class Handler(BaseHTTPRequestHandler):
         self.say(503 if loading else 200, {"status": "loading" if loading else "ok"})
 
     def do_POST(self) -> None:
-        self.rfile.read(int(self.headers["content-length"]))
+        if b"WAIT" in self.rfile.read(int(self.headers["content-length"])) and not WAITED.exists():
+            WAITED.touch()
+            time.sleep(600)
         message = {"role": "assistant", "content": f"I am {os.getpid()}"}
         self.say(200, {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]})
 
