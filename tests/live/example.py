@@ -150,7 +150,7 @@ def wanted(options: argparse.Namespace, model: str) -> Iterator[tuple[str, str, 
     """Give the runs that are to be done."""
     done = {} if options.anew else kept(KEPT)
     for form in options.form or FORMS:
-        for tools in TOOLS:
+        for tools in options.tools or TOOLS:
             for task in options.task or TASKS:
                 if (model, task, form, tools) not in done:
                     yield task, form, tools
@@ -177,6 +177,7 @@ def main() -> None:
     parser.add_argument("--model", action="append", choices=MODELS)
     parser.add_argument("--task", action="append", choices=TASKS)
     parser.add_argument("--form", action="append", choices=FORMS)
+    parser.add_argument("--tools", action="append", choices=TOOLS)
     parser.add_argument("--page", action="store_true")
     parser.add_argument("--anew", action="store_true")
     options = parser.parse_args()

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from tests.live.models import path_of
 from tests.live.server import BINARY, free_cores, python
+from toolspeak.runtime.llama.tether import tied
 
 READY_S = 180.0
 STOP_S = 30.0
@@ -47,7 +48,7 @@ def upped(model: str, log: Path, *flags: str) -> Generator[Upped]:
     words = [str(path_of(model)), "--port", "0", "--probe", "off", "--no-profiles", "--threads", str(free_cores())]
     with log.open("wb") as out:
         process = subprocess.Popen(
-            [sys.executable, "-m", "toolspeak", "up", *words, *runs, *flags],
+            tied([sys.executable, "-m", "toolspeak", "up", *words, *runs, *flags]),
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=out,
