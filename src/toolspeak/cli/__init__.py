@@ -25,6 +25,7 @@ __all__ = ["COMMANDS", "main", "toolspeak"]
 
 COMMANDS: Final = {
     "serve": "Put the gateway before a model: five protocols on one port.",
+    "up": "Run a model of this machine, and put the gateway before it.",
     "models": "List the models that can be asked for, and what becomes of tools.",
     "doctor": "Find the form of tool calling that suits a model, and keep it.",
     "chat": "Talk with a model, and see its tool calls.",
