@@ -7,6 +7,7 @@ from toolspeak.engine.plan import NOTHING_SAID, Settings
 from toolspeak.engine.verdict import Depth
 from toolspeak.facts.capability import NO_OVERRIDES, Overrides
 from toolspeak.facts.model import UNKNOWN_MODEL, ModelFacts
+from toolspeak.runtime.tools.mcp.server import McpServer
 from toolspeak.runtime.transport import WAITS, Waits
 from toolspeak.upstreams import Auth
 
@@ -104,5 +105,9 @@ class Config:
     redis: str = field(default="", repr=False)
     """The URL of the Redis that a fleet shares; empty: each process for itself. It may hold a password."""
     capabilities: Overrides = NO_OVERRIDES
+    mcp: tuple[McpServer, ...] = ()
+    """Servers whose tools runs may use."""
+    approvals: Path | None = None
+    """The folder with the definitions of their tools that a person has approved; without it, none is."""
     warnings: tuple[str, ...] = ()
     """Doubts about the file itself; `doubts` has those about the rest."""

@@ -9,6 +9,7 @@ from typing import Final
 
 import msgspec
 
+from toolspeak.config.mcp import mcp_tools
 from toolspeak.config.shape import Config
 from toolspeak.engine.agent import Task
 from toolspeak.engine.journal import compact_from
@@ -22,6 +23,7 @@ from toolspeak.runs.watch import Watch, unwatched
 from toolspeak.runs.work import Work
 from toolspeak.runtime.directory import Directory
 from toolspeak.runtime.tools.action import Action, Workplace
+from toolspeak.runtime.tools.mcp.approved import Approved, AskTool, nobody_approves
 from toolspeak.runtime.tools.toolbox import Toolbox
 
 BUILT_IN: Final = {
@@ -30,16 +32,27 @@ BUILT_IN: Final = {
     "final_output": "toolspeak.runtime.tools.final",
 }
 """Each module has `actions(workplace)`, and is loaded when a run wants it."""
+MCP: Final = "mcp:"
+"""Before the name of a server of the configuration."""
 
 
 @asynccontextmanager
-async def outfit(
-    id: str, spec: Spec, config: Config, directory: Directory, watch: Watch = unwatched
+async def outfit(  # noqa: PLR0913 # a run needs them all
+    id: str,
+    spec: Spec,
+    config: Config,
+    directory: Directory,
+    watch: Watch = unwatched,
+    *,
+    ask_tool: AskTool = nobody_approves,
 ) -> AsyncGenerator[Work]:
-    """Make everything ready for a run, and close it in the end."""
+    """Make everything ready for a run, and close it in the end; `ask_tool` asks about tools of MCP servers."""
     async with AsyncExitStack() as stack:
         workplace = _workplace(spec)
-        toolbox = Toolbox([action for name in spec.tools for action in await _actions(name, workplace, config, stack)])
+        approved = Approved(config.approvals, ask_tool)
+        toolbox = Toolbox(
+            [action for name in spec.tools for action in await _actions(name, workplace, config, stack, approved)]
+        )
         route = await (directory.exactly(spec.model) if spec.model else directory.find(""))
         task = Task(_request(spec, route.model, toolbox), spec.rounds, toolbox.ending)
         settings = msgspec.convert(spec.settings, Settings)
@@ -56,15 +69,18 @@ def _request(spec: Spec, model: str, toolbox: Toolbox) -> Request:
     return Request(model, (*system, *before, Message(Role.USER, (Text(spec.task),))), toolbox.tools, stream=True)
 
 
-async def _actions(name: str, workplace: Workplace, config: Config, stack: AsyncExitStack) -> Sequence[Action]:
-    del config, stack
+async def _actions(
+    name: str, workplace: Workplace, config: Config, stack: AsyncExitStack, approved: Approved
+) -> Sequence[Action]:
     if name in BUILT_IN:
         make: Callable[[Workplace], Sequence[Action]] = import_module(BUILT_IN[name]).actions
         return make(workplace)
+    if name.startswith(MCP):
+        return await stack.enter_async_context(mcp_tools(config.mcp, name.removeprefix(MCP), approved))
     raise BadField("tools", f"{name!r} is not one of {', '.join(_known())}")
 
 
 def _known() -> Iterator[str]:
     yield from BUILT_IN
-    yield "mcp:NAME"
+    yield f"{MCP}NAME"
     yield "module:attribute"
