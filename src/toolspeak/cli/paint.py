@@ -8,7 +8,6 @@ on a terminal, unless `--color never` or NO_COLOR say no.
 # click is used by overriding, and `typing.override` is not there before Python 3.12:
 # pyright: reportImplicitOverride=false
 
-import re
 import shutil
 import sys
 from collections.abc import Callable, Iterator
@@ -18,24 +17,15 @@ from unicodedata import combining, east_asian_width
 
 import click
 
+from toolspeak.text.visible import visible
+
+__all__ = ["ColorOption", "Paint", "color_option", "visible", "wrapped"]
+
 Decorated = TypeVar("Decorated", bound=Callable[..., Any] | click.Command)
 
-_SHOWN: Final = "\n\t\u3000"
-"""What `isprintable` refuses and a terminal shows well: line ends, tabs, the blank of Chinese and Japanese."""
-_ODD = re.compile(r"[^ -~]")
 _WIDE: Final = ("W", "F")
 _NARROWEST: Final = 20
 _WHEN: Final = {"auto": None, "always": True, "never": False}
-
-
-def visible(text: str) -> str:
-    """Write control characters, those that turn the direction of text, and all that are not seen, as escapes."""
-    return _ODD.sub(_escaped, text)
-
-
-def _escaped(found: re.Match[str]) -> str:
-    char = found.group()
-    return char if char.isprintable() or char in _SHOWN else char.encode("unicode_escape").decode()
 
 
 class ColorOption(click.Option):

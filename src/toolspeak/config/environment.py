@@ -73,6 +73,12 @@ def approvals_folder(environ: Mapping[str, str]) -> Path | None:
     return folder / "mcp" if folder else None
 
 
+def workplaces_folder(environ: Mapping[str, str]) -> Path | None:
+    """Return where runs have folders of their own; none if the user has no home."""
+    folder = _folder(environ, "XDG_STATE_HOME", ".local/state")
+    return folder / "workplaces" if folder else None
+
+
 def _folder(environ: Mapping[str, str], variable: str, usual: str) -> Path | None:
     """Return our folder in one of the user's."""
     home = environ.get("HOME") or environ.get("USERPROFILE") or ""

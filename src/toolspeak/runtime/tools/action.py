@@ -10,13 +10,15 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from toolspeak.ir.json import JsonObject
 from toolspeak.ir.message import ResultPart, Text
 from toolspeak.ir.tool import Tool
 
-SECONDS = 120.0
+SECONDS: Final = 120.0
+OUTPUT: Final = 4096
+"""Bytes of a result's text; more is cut in the middle (RUN-4)."""
 
 
 class Effect(StrEnum):
@@ -61,6 +63,8 @@ class Action:
     ends: bool = False
     """Its call is the end of the run, and what it yields the final text."""
     seconds: float = SECONDS
+    asks: bool = False
+    """A person is asked before each call, unless the approval mode is `off`."""
 
     @property
     def name(self) -> str:
@@ -70,9 +74,10 @@ class Action:
 
 @dataclass(frozen=True, slots=True)
 class Workplace:
-    """Where a run's own tools work: the one folder that they may change."""
+    """Where a run's own tools work: the one folder that they may change, and how many bytes a result may have."""
 
     folder: Path
+    output: int = OUTPUT
 
 
 def said(text: str, *, is_error: bool = False) -> Yield:
