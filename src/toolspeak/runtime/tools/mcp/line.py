@@ -77,11 +77,11 @@ class Line:
         try:
             async with asyncio.timeout(self.server.seconds):
                 self._session = await asyncio.shield(ready)
-        except TimeoutError:
+        except BaseException as error:
+            self._keeper.cancel()  # it may wait for an answer that never comes
             await self.close()
-            raise McpFailed(f"{self.server.name}: it did not start within {self.server.seconds:g} seconds") from None
-        except BaseException:
-            await self.close()
+            if isinstance(error, TimeoutError):
+                raise McpFailed(f"{self.server.name}: it did not start in {self.server.seconds:g} seconds") from None
             raise
 
     async def close(self) -> None:

@@ -26,32 +26,34 @@ _UNFIT: Final = "It was run, but what it returned is not what it declares ({prob
 
 def yield_of(result: types.CallToolResult, problems: str = "") -> Yield:
     """Convert a result. `problems` say how it breaks the server's own schema; then it is an error."""
-    images = tuple(_images(result.content))
+    parts = list(_parts(result.content[:MOST_BLOCKS]))
+    images = [part for part in parts if isinstance(part, Image)]
     pieces = [_UNFIT.format(problems=problems)] if problems else []
-    text = _joined([*pieces, *_texts(result, images)])
-    texts = (Text(text),) if text or not images else ()
-    return Yield((*texts, *images), result.is_error or bool(problems))
-
-
-def _images(blocks: Iterable[types.ContentBlock]) -> Iterator[Image]:
-    found = (block for block in blocks if isinstance(block, types.ImageContent))
-    for block, _ in zip(found, range(MOST_IMAGES), strict=False):
-        if block.mime_type in _IMAGES and len(block.data) <= LARGEST_IMAGE and _BASE64.fullmatch(block.data):
-            yield Image(block.mime_type, block.data)
-
-
-def _texts(result: types.CallToolResult, images: tuple[Image, ...]) -> Iterator[str]:
-    """Write what is no image; what is structured only where there is no text, which says the same."""
-    shown = {image.data for image in images}
-    for block in result.content[:MOST_BLOCKS]:
-        if not isinstance(block, types.ImageContent) or block.data not in shown:
-            yield _text(block)
+    pieces += [part for part in parts if isinstance(part, str)]
     if (more := len(result.content) - MOST_BLOCKS) > 0:
-        yield f"[{more} more blocks left out]"
+        pieces.append(f"[{more} more blocks left out]")
     if result.structured_content is not None and not any(
         isinstance(each, types.TextContent) for each in result.content
     ):
-        yield _structured(result.structured_content)
+        pieces.append(_structured(result.structured_content))
+    texts = [Text(_joined(pieces))] if pieces or not images else []
+    return Yield((*texts, *images), result.is_error or bool(problems))
+
+
+def _parts(blocks: Iterable[types.ContentBlock]) -> Iterator[Image | str]:
+    """Convert blocks: a few images stay what they are."""
+    images = 0
+    for block in blocks:
+        if isinstance(block, types.ImageContent) and images < MOST_IMAGES and _can_be_shown(block):
+            images += 1
+            yield Image(block.mime_type, block.data)
+        else:
+            yield _text(block)
+
+
+def _can_be_shown(image: types.ImageContent) -> bool:
+    small = len(image.data) <= LARGEST_IMAGE
+    return small and image.mime_type in _IMAGES and _BASE64.fullmatch(image.data) is not None
 
 
 def _text(block: types.ContentBlock) -> str:
