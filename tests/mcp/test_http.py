@@ -1,4 +1,4 @@
-"""Servers over streamable HTTP (RUN-4): bounded, not unpacked, not followed elsewhere, and found again after a restart."""
+"""Servers over HTTP (RUN-4): bounded, not unpacked, not sent elsewhere, and found again after a restart."""
 
 import asyncio
 import gzip
@@ -172,5 +172,5 @@ def test_an_address_where_nobody_is_is_named_run4(tmp_path: Path) -> None:
         async with opened(server, Approved(tmp_path)):
             pass
 
-    with pytest.raises(McpFailed, match="odd: nothing answers at http://127.0.0.1:9/mcp"):
+    with pytest.raises(McpFailed, match=r"odd: nothing answers at http://127\.0\.0\.1:9/mcp"):
         asyncio.run(use())

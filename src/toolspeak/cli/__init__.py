@@ -28,6 +28,7 @@ COMMANDS: Final = {
     "models": "List the models that can be asked for, and what becomes of tools.",
     "doctor": "Find the form of tool calling that suits a model, and keep it.",
     "chat": "Talk with a model, and see its tool calls.",
+    "mcp": "Use the tools of MCP servers, or offer runs as such tools.",
     "explain": "Show what every part of a model's output is taken for.",
 }
 """Each command and the first line of its help, in the order in which people see them."""

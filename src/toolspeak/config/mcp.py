@@ -10,6 +10,7 @@ reads = ["read_text_file", "list_directory"]
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from importlib.util import find_spec
 from typing import Final
 
 from toolspeak.config.addresses import url_problem
@@ -65,11 +66,16 @@ def mcp_tools(
 ) -> AbstractAsyncContextManager[Sequence[Action]]:
     """Start or reach a server, for as long as its tools are used."""
     server = server_named(servers, name)
-    try:  # the SDK is heavy, and an extra
-        from toolspeak.runtime.tools.mcp.actions import opened  # noqa: PLC0415
-    except ImportError as error:
-        raise McpFailed(f"tools of MCP servers need the extra: pip install 'toolspeak[mcp]' ({error.name})") from None
+    sdk_needed()
+    from toolspeak.runtime.tools.mcp.actions import opened  # noqa: PLC0415 # the SDK is heavy, and an extra
+
     return opened(server, approved)
+
+
+def sdk_needed() -> None:
+    """Say what is missing if the SDK is; raises `McpFailed`."""
+    if find_spec("mcp") is None:
+        raise McpFailed("MCP needs a package more: pip install 'toolspeak[mcp]'")
 
 
 def _environment(table: Table, environ: Mapping[str, str]) -> tuple[tuple[tuple[str, str], ...], tuple[str, ...]]:

@@ -200,17 +200,25 @@ class Line:
             return f"the command {self.server.command!r} is not found"
         if isinstance(error, httpx2.ConnectError):
             return f"nothing answers at {self.server.url}"
-        if self._talk is not None and self._ended.is_set():
+        if self._talk is not None and self._talk.over:
             return self._talk.end
         return plainest(f"{type(error).__name__}: {error}", _LONGEST_MESSAGE)
 
 
 async def _greet(session: Session) -> None:
-    """Agree on a version of the protocol: the stateless one, else by a handshake."""
+    """Agree on a version of the protocol: the stateless one, else by a handshake.
+
+    A server that starts slowly may hear the question late, and then wants no handshake any more: it is asked again.
+    """
     try:
         await session.discover()
     except (MCPError, ValueError, RuntimeError):
-        await session.initialize()
+        try:
+            await session.initialize()
+        except MCPError as error:
+            if error.code != types.UNSUPPORTED_PROTOCOL_VERSION:
+                raise
+            await session.discover()
 
 
 def _session_is_gone(error: MCPError) -> bool:

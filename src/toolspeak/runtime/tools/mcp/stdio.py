@@ -42,6 +42,8 @@ class Talk:
         self._argv: Final = argv
         self._words = b""
         self._ended: Final = ended
+        self.over = False
+        """It said nothing more, though we still listened."""
         self.why = ""
 
     @property
@@ -95,6 +97,7 @@ class Talk:
                         junk += 1
                         continue
                     await arrived.send(SessionMessage(message))
+                self.over = True
         except (anyio.BrokenResourceError, anyio.ClosedResourceError):
             pass  # nobody listens any more
         finally:
