@@ -17,7 +17,7 @@ from toolspeak.config.addresses import (
 )
 from toolspeak.config.environment import key_in
 from toolspeak.config.problems import not_one_of
-from toolspeak.config.shape import Durable, Key, Limits, Server
+from toolspeak.config.shape import Durable, Key, Limits, Offer, Server
 from toolspeak.config.table import Table, secret_problem
 from toolspeak.engine.plan import Mode, Release, Settings, Strategy
 from toolspeak.engine.verdict import Depth
@@ -26,9 +26,10 @@ from toolspeak.facts.capability import Capability, Override, Overrides, key_prob
 from toolspeak.facts.model import Constrain, ModelFacts, Source, Support
 from toolspeak.ir.constraint import ConstraintForm
 from toolspeak.ir.quirks import IdForm, Quirks
+from toolspeak.runtime.tools.approval import Approval
 from toolspeak.runtime.transport import Waits
 
-Value = TypeVar("Value", Server, Limits, Durable, Waits, ModelFacts, Quirks)
+Value = TypeVar("Value", Server, Limits, Durable, Offer, Waits, ModelFacts, Quirks)
 MOST_RETRIES = 10
 MOST_PORT = 65535
 _TENANT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
@@ -69,6 +70,19 @@ def read_runs(table: Table, folder: Path | None) -> Durable:
         lease=table.seconds("lease"),
         keep=table.seconds("keep_days"),
         concurrent=table.integer("concurrent", 1),
+    )
+
+
+def read_offer(table: Table) -> Offer:
+    """Read what `[runs]` says of clients."""
+    return changed(
+        Offer(),
+        enabled=table.flag("enabled"),
+        tools=table.texts("tools"),
+        folders=table.texts("folders", _folder_problem),
+        approval=table.choice("approval", Approval),
+        rounds=table.integer("rounds", 1),
+        live=table.integer("live", 1),
     )
 
 
