@@ -6,7 +6,7 @@ close      begin no further step, let those that run end, put the rest back into
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -52,6 +52,8 @@ class Workshop:
     config: Config
     directory: Directory
     takes: bool
+    imports: Sequence[str] = ()
+    """Functions that specs may name, as `outfit` takes them."""
     clock: Clock = CLOCK
 
 
@@ -139,7 +141,7 @@ class Worker:
                 _LOG.info("took over %d runs of workers that died", count)
             await asyncio.to_thread(mend, self._shop.database)
         if self._is_time("_clean_at", _CLEAN):
-            await asyncio.to_thread(clean, self._shop.database, self._shop.config.runs)
+            await asyncio.to_thread(clean, self._shop.database, self._shop.config.runs.keep)
 
     def _is_time(self, what: str, seconds: float) -> bool:
         now = self._shop.clock.monotonic()
@@ -210,7 +212,9 @@ class Worker:
 
     async def _drive(self, taken: Taken, spec: Spec, watch: Watch) -> Ending:
         shop = self._shop
-        async with outfit(taken.run, spec, shop.config, shop.directory, watch) as work:
+        async with outfit(taken.run, spec, shop.config, shop.directory, watch, imports=shop.imports) as work:
+            if not spec.model:
+                await asyncio.to_thread(ledger.name_model, shop.database, taken.run, work.route.model)
             steps = DurableSteps(work, taken)
             return await drive_run(run(await steps.outfitted()), steps)
 
@@ -220,14 +224,17 @@ async def working(shop: Workshop, grace: float) -> AsyncGenerator[Worker]:
     """Let a worker work; in the end, what runs has so many seconds to finish."""
     worker = Worker(shop)
     await asyncio.to_thread(worker.lease.take)
-    async with asyncio.TaskGroup() as group:
-        group.create_task(worker.beat())  # at once: to begin may take longer than the lease
-        group.create_task(worker.write())
-        try:
-            await worker.start()
-            yield worker
-        finally:
-            await worker.close(grace)
+    try:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(worker.beat())  # at once: to begin may take longer than the lease
+            group.create_task(worker.write())
+            try:
+                await worker.start()
+                yield worker
+            finally:
+                await worker.close(grace)
+    except BaseExceptionGroup as errors:  # what goes wrong in here is the caller's as it is
+        raise errors.exceptions[0] from None
 
 
 def _owners(database: Database, runs: list[str]) -> list[tuple[str, str, str]]:
