@@ -18,7 +18,7 @@ from toolspeak.ir.message import part_text
 from toolspeak.runs.memory import MemoryRuns, Outfit
 from toolspeak.runs.runs import Numbered, Runs
 from toolspeak.runs.spec import Spec
-from toolspeak.runs.watch import CallAsked, CallBegan, CallEnded, RunEnded, TurnEnded, Wrote
+from toolspeak.runs.watch import CallAsked, CallBegan, CallEnded, RunEnded, TurnBegan, TurnEnded, Wrote
 from toolspeak.runtime.tools.approval import Approval
 from toolspeak.testing import failed
 
@@ -108,7 +108,7 @@ def test_a_run_that_is_begun_is_not_begun_twice(keeper: str) -> None:
     play(keeper, test, call("look"), "A stone.")
 
 
-@pytest.mark.parametrize("id", ["../../etc", "a/b", "a b", "-a", "x" * 65, "a\n"])
+@pytest.mark.parametrize("id", ["../../etc", "a/b", "a b", "-a", "x" * 129, "..", "a\n"])
 def test_an_id_that_could_be_a_path_is_refused(keeper: str, id: str) -> None:
     async def test(runs: Runs, _: World) -> None:
         with pytest.raises(BadRequest, match="id: "):
@@ -233,7 +233,9 @@ def test_a_failed_turn_is_tried_again_and_nothing_else_run3(keeper: str) -> None
         assert (view.line.status, view.line.rounds) == (Status.FAILED, 1)
         assert "the model is down" in view.reason
         await runs.resume(id)
-        assert end_of(await ended(runs, id, events[-1].number)) == (Status.DONE, "A stone.")
+        later = await ended(runs, id, events[-1].number)
+        assert later[0].event == TurnBegan(1), "who saw the end sees all that follows"
+        assert end_of(later) == (Status.DONE, "A stone.")
         assert world.done == ["write"]
 
     play(keeper, test, call("write"), DOWN, "A stone.")

@@ -49,7 +49,7 @@ class MemoryRuns:
 
     async def start(self, spec: Spec, id: str = "") -> str:
         """Begin a run, and return its id; one that is begun already is not begun twice."""
-        id = checked_id(id) if id else self._clock.fresh_id()
+        id = checked_id(id) if id else f"run_{self._clock.fresh_id()}"
         if id not in self._runs:
             self._forget()
             self._runs[id] = _Run(id, spec, self._outfit, self._clock)

@@ -20,7 +20,7 @@ from toolspeak.errors import BadField
 from toolspeak.ir.message import Message, Role, Text
 from toolspeak.ir.request import Request
 from toolspeak.ir.round import expand
-from toolspeak.runs.functions import imported
+from toolspeak.runs.functions import imported, is_function
 from toolspeak.runs.spec import Spec
 from toolspeak.runs.watch import Watch, unwatched
 from toolspeak.runs.work import Work
@@ -37,7 +37,6 @@ BUILT_IN: Final = {
 """Each module has `actions(workplace)`, and is loaded when a run wants it."""
 MCP: Final = "mcp:"
 """Before the name of a server of the configuration."""
-_FUNCTION: Final = re.compile(r"(?!mcp:)[^\W\d]\w*(?:\.[^\W\d]\w*)*:[^\W\d]\w*(?:\.[^\W\d]\w*)*")
 _PLAIN_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
 """Ids that can be the name of a folder; a client may have made up others."""
 
@@ -115,7 +114,7 @@ async def _actions(
     """Return the tools of one name; `served` gives those of a server."""
     if name in BUILT_IN:
         return built_in(name, workplace)
-    if _FUNCTION.fullmatch(name):
+    if is_function(name):
         return imported(name, imports)
     if name.startswith(MCP):
         return await served(name.removeprefix(MCP))

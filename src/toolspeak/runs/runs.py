@@ -12,14 +12,14 @@ from toolspeak.ir.round import Compact
 from toolspeak.runs.spec import Spec
 from toolspeak.runs.watch import RunEvent
 
-_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 
 
 def checked_id(id: str) -> str:
     """Return an id that somebody chose; it stands in paths of files and URLs."""
     if _ID.fullmatch(id):
         return id
-    raise BadField("id", f"{id[:80]!r} is not 1 to 64 letters, digits, _ and -, the first a letter or digit")
+    raise BadField("id", f"{id[:80]!r} is not 1 to 128 letters, digits and . _ -, the first a letter or digit")
 
 
 @dataclass(frozen=True, slots=True)
