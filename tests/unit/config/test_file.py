@@ -18,12 +18,13 @@ from toolspeak.facts.capability import Overrides
 from toolspeak.facts.model import Constrain, ModelFacts, Source, Support
 from toolspeak.ir.constraint import ConstraintForm
 from toolspeak.ir.quirks import IdForm, Quirks
+from toolspeak.runtime.tools.mcp.server import McpServer
 from toolspeak.runtime.transport import Waits
 from toolspeak.upstreams import Auth
 
 PAGE = Path(__file__).parents[3] / "docs" / "configuration.md"
 EXAMPLE = re.findall(r"```toml\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)[0]
-ENVIRON = {"BOX_KEY": "box-secret", "ANNA_KEY": "anna-secret", "GROQ_API_KEY": "groq-secret"}
+ENVIRON = {"BOX_KEY": "box-secret", "ANNA_KEY": "anna-secret", "GROQ_API_KEY": "groq-secret", "TICKETS_KEY": "t-secret"}
 SAID = frozenset({"decides", "calls_in_reasoning", "starts_in_reasoning", "few_shot", "answer_tool"})
 CANARY = "sk-canary-5f3e2d1c"
 
@@ -50,6 +51,23 @@ BOX = ModelFacts(
     quirks=VLLM,
     leaks_as="hermes",
     said=SAID | {f"quirks.{quirk.name}" for quirk in fields(Quirks)},
+)
+
+
+FILES = McpServer(
+    "files",
+    "npx",
+    ("-y", "@modelcontextprotocol/server-filesystem", "/srv/papers"),
+    (("DEBUG", "1"),),
+    "/srv/papers",
+    tools=("read_text_file", "write_file"),
+    reads=("read_text_file",),
+    missing=("HOME",),
+)
+TICKETS = McpServer(
+    "tickets",
+    url="https://tickets.example.com/mcp",
+    headers=(("x-team", "blue"), ("authorization", "Bearer t-secret")),
 )
 
 
@@ -105,6 +123,7 @@ def test_the_example_of_the_page_says_all_of_it() -> None:
             ),
         ),
         default="fast",
+        mcp=(FILES, TICKETS),
         redis="redis://127.0.0.1:6379/0",
         capabilities=Overrides.of({"ollama:llama3.2*": "openai", "box": "none"}),
         keys=(
@@ -245,7 +264,7 @@ WRONG = [
         "port = 1",
         (
             "1: port: is no field here; there are "
-            "capabilities, default, keys, limits, models, profiles, redis, server, tools, upstreams"
+            "capabilities, default, keys, limits, mcp, models, profiles, redis, runs, server, tools, upstreams"
         ),
     ),
     ('server.probe = "deep"', "1: server.probe: 'deep' is not one of off, look, tokens, full"),
