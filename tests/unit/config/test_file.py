@@ -10,7 +10,7 @@ import pytest
 
 from toolspeak import config
 from toolspeak.config.file import parse
-from toolspeak.config.shape import Config, Key, Limits, Model, Server, Upstream
+from toolspeak.config.shape import Config, Key, Limits, Model, Offer, Server, Upstream
 from toolspeak.engine.plan import Mode, Release, Settings, Strategy
 from toolspeak.engine.verdict import Depth
 from toolspeak.errors import BadConfig
@@ -58,6 +58,7 @@ def test_the_example_of_the_page_says_all_of_it() -> None:
     assert parse(EXAMPLE, "t.toml", ENVIRON) == Config(
         server=Server(hosts=("tools.example.com",), origins=("https://chat.example.com",), probe=Depth.FULL),
         limits=Limits(),
+        offer=Offer(folders=("/srv/site",)),
         settings=Settings(
             Mode.AUTO,
             False,
@@ -245,7 +246,7 @@ WRONG = [
         "port = 1",
         (
             "1: port: is no field here; there are "
-            "capabilities, default, keys, limits, models, profiles, redis, server, tools, upstreams"
+            "capabilities, default, keys, limits, models, profiles, redis, runs, server, tools, upstreams"
         ),
     ),
     ('server.probe = "deep"', "1: server.probe: 'deep' is not one of off, look, tokens, full"),
