@@ -68,6 +68,12 @@ def profiles_folder(environ: Mapping[str, str]) -> Path | None:
     return folder / "profiles" if folder else None
 
 
+def approvals_folder(environ: Mapping[str, str]) -> Path | None:
+    """Return where approved definitions of MCP servers' tools are kept; none if the user has no home."""
+    folder = _folder(environ, "XDG_STATE_HOME", ".local/state")
+    return folder / "mcp" if folder else None
+
+
 def workplaces_folder(environ: Mapping[str, str]) -> Path | None:
     """Return where runs have folders of their own; none if the user has no home."""
     folder = _folder(environ, "XDG_STATE_HOME", ".local/state")

@@ -9,6 +9,7 @@ from toolspeak.engine.verdict import Depth
 from toolspeak.facts.capability import NO_OVERRIDES, Overrides
 from toolspeak.facts.model import UNKNOWN_MODEL, ModelFacts
 from toolspeak.runtime.tools.approval import Approval
+from toolspeak.runtime.tools.mcp.server import McpServer
 from toolspeak.runtime.transport import WAITS, Waits
 from toolspeak.upstreams import Auth
 
@@ -140,5 +141,9 @@ class Config:
     runs: Durable = Durable()
     offer: Offer = Offer()
     capabilities: Overrides = NO_OVERRIDES
+    mcp: tuple[McpServer, ...] = ()
+    """Servers whose tools runs may use."""
+    approvals: Path | None = None
+    """The folder with the definitions of their tools that a person has approved; without it, none is."""
     warnings: tuple[str, ...] = ()
     """Doubts about the file itself; `doubts` has those about the rest."""

@@ -10,12 +10,12 @@ from toolspeak.gateway.hosts import Doors
 from toolspeak.gateway.runs import RunsDoor
 from toolspeak.runtime.clock import CLOCK, Clock
 from toolspeak.runtime.prober import Prober
-from toolspeak.runtime.transport import HttpTransport
+from toolspeak.runtime.transport import HttpTransport, Transport
 
 
-def build(config: Config, clock: Clock = CLOCK) -> Asgi:
-    """Make the ASGI application; nothing is connected yet."""
-    transport = HttpTransport()
+def build(config: Config, clock: Clock = CLOCK, transport: Transport | None = None) -> Asgi:
+    """Make the ASGI application; nothing is connected yet. It closes its transport."""
+    transport = transport or HttpTransport()
     directory = assemble(config, transport)
     gateway = Gateway(
         config,

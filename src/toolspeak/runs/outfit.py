@@ -1,7 +1,7 @@
 """A spec becomes work: its model is found, its tools are made ready."""
 
 import re
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from hashlib import sha256
 from importlib import import_module
@@ -11,6 +11,7 @@ from typing import Final
 import msgspec
 
 from toolspeak.config.environment import current, workplaces_folder
+from toolspeak.config.mcp import mcp_tools
 from toolspeak.config.shape import Config
 from toolspeak.engine.agent import Task
 from toolspeak.engine.journal import compact_from
@@ -19,12 +20,13 @@ from toolspeak.errors import BadField
 from toolspeak.ir.message import Message, Role, Text
 from toolspeak.ir.request import Request
 from toolspeak.ir.round import expand
-from toolspeak.runs.functions import imported
+from toolspeak.runs.functions import imported, is_function
 from toolspeak.runs.spec import Spec
 from toolspeak.runs.watch import Watch, unwatched
 from toolspeak.runs.work import Work
 from toolspeak.runtime.directory import Directory
 from toolspeak.runtime.tools.action import Action, Workplace
+from toolspeak.runtime.tools.mcp.approved import Approved, AskTool, nobody_approves
 from toolspeak.runtime.tools.toolbox import Toolbox
 
 BUILT_IN: Final = {
@@ -33,7 +35,8 @@ BUILT_IN: Final = {
     "final_output": "toolspeak.runtime.tools.final",
 }
 """Each module has `actions(workplace)`, and is loaded when a run wants it."""
-_FUNCTION: Final = re.compile(r"(?!mcp:)[^\W\d]\w*(?:\.[^\W\d]\w*)*:[^\W\d]\w*(?:\.[^\W\d]\w*)*")
+MCP: Final = "mcp:"
+"""Before the name of a server of the configuration."""
 _PLAIN_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
 """Ids that can be the name of a folder; a client may have made up others."""
 
@@ -47,15 +50,22 @@ async def outfit(  # noqa: PLR0913 # all that a run needs
     watch: Watch = unwatched,
     *,
     imports: Sequence[str] = (),
+    ask_tool: AskTool = nobody_approves,
 ) -> AsyncGenerator[Work]:
     """Make everything ready for a run, and close it in the end.
 
     `imports` are the names (or globs) of functions that may be imported: `*` where the spec is the user's own. A spec
-    that came from elsewhere must not say what this process imports, so by default nothing is.
+    that came from elsewhere must not say what this process imports, so by default nothing is. `ask_tool` is asked about
+    tools of MCP servers that nobody has approved as they are.
     """
     async with AsyncExitStack() as stack:
         workplace = Workplace(folder_of(id, spec), spec.output)
-        actions = [each for name in spec.tools for each in await _actions(name, workplace, config, stack, imports)]
+        approved = Approved(config.approvals, ask_tool)
+
+        async def served(server: str) -> Sequence[Action]:
+            return await stack.enter_async_context(mcp_tools(config.mcp, server, approved))
+
+        actions = [each for name in spec.tools for each in await _actions(name, workplace, imports, served)]
         toolbox = Toolbox(actions, spec.output)
         route = await (directory.exactly(spec.model) if spec.model else directory.find(""))
         task = Task(_request(spec, route.model, toolbox), spec.rounds, toolbox.ending)
@@ -99,18 +109,19 @@ def _request(spec: Spec, model: str, toolbox: Toolbox) -> Request:
 
 
 async def _actions(
-    name: str, workplace: Workplace, config: Config, stack: AsyncExitStack, imports: Sequence[str]
+    name: str, workplace: Workplace, imports: Sequence[str], served: Callable[[str], Awaitable[Sequence[Action]]]
 ) -> Sequence[Action]:
-    """Return the tools of one name; what must be closed in the end is put on the stack."""
-    del config, stack  # for the servers of `mcp:NAME`
+    """Return the tools of one name; `served` gives those of a server."""
     if name in BUILT_IN:
         return built_in(name, workplace)
-    if _FUNCTION.fullmatch(name):
+    if is_function(name):
         return imported(name, imports)
+    if name.startswith(MCP):
+        return await served(name.removeprefix(MCP))
     raise BadField("tools", f"{name!r} is not one of {', '.join(_known())}")
 
 
 def _known() -> Iterator[str]:
     yield from BUILT_IN
-    yield "mcp:NAME"
+    yield f"{MCP}NAME"
     yield "module:attribute"

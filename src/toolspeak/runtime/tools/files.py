@@ -22,7 +22,7 @@ _DEEPEST: Final = 8
 _NOTE: Final = 200
 """Bytes that are kept free for what is said about the rest."""
 
-FilePath = Annotated[str, "The file, as seen from the folder, such as src/main.py"]
+FilePath = Annotated[str, "The path of the file, as seen from the run's folder"]
 FolderPath = Annotated[str, "The folder, as seen from the run's folder, which is ."]
 FirstLine = Annotated[int, Meta(ge=0), "The first line to show, counted from 1"]
 Lines = Annotated[int, Meta(ge=1, le=_LINES), "How many lines to show"]
