@@ -10,7 +10,7 @@ import pytest
 
 from toolspeak import config
 from toolspeak.config.file import parse
-from toolspeak.config.shape import Config, Key, Limits, Model, Server, Upstream
+from toolspeak.config.shape import Config, Key, Limits, Model, Offer, Server, Upstream
 from toolspeak.engine.plan import Mode, Release, Settings, Strategy
 from toolspeak.engine.verdict import Depth
 from toolspeak.errors import BadConfig
@@ -76,6 +76,7 @@ def test_the_example_of_the_page_says_all_of_it() -> None:
     assert parse(EXAMPLE, "t.toml", ENVIRON) == Config(
         server=Server(hosts=("tools.example.com",), origins=("https://chat.example.com",), probe=Depth.FULL),
         limits=Limits(),
+        offer=Offer(folders=("/srv/site",)),
         settings=Settings(
             Mode.AUTO,
             False,
