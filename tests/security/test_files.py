@@ -221,7 +221,13 @@ def test_what_takes_a_files_place_in_the_worst_moment_is_not_opened_run4(
         return found
 
     monkeypatch.setattr(os, "stat", swap)
+    rescue = threading.Timer(5, lambda: os.close(os.open(inside / "own", os.O_RDWR | os.O_NONBLOCK)))
+    rescue.daemon = True
+    rescue.start()  # who waits for the pipe's other end is let go, and found out
+    began = time.monotonic()
     assert f"'own' is a {'symbolic link' if what == 'link' else 'pipe'}" in desk.error("read_file", path="own")
+    rescue.cancel()
+    assert time.monotonic() - began < 4
     assert os.stat is look
 
 
