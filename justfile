@@ -120,6 +120,14 @@ clients-all *args:
 live *args:
     .venv/bin/python -m tests.live.run {{ args }}
 
+# a real model of 0.1 GB behind `toolspeak up`: it answers, comes back after kill -9, is never left behind
+up-live:
+    .venv/bin/python -m tests.live.up
+
+# a real model works on small file tasks, in several forms; writes docs/example-run.md: `--model`, `--help`
+example-run *args:
+    .venv/bin/python -m tests.live.example {{ args }}
+
 # BFCL tasks and conversations on a real model, in every form; it goes on where it stopped: `--minutes`, `--form`, `--help`
 accuracy *args:
     .venv/bin/python -m bench.accuracy.run {{ args }}
@@ -194,6 +202,7 @@ lanes:
     {{ just_executable() }} wheel
     {{ just_executable() }} judges
     {{ just_executable() }} clients --brief
+    {{ just_executable() }} up-live
     {{ just_executable() }} accuracy-quick
     wait $computes || { cat "$log"; exit 1; }
     cat "$log"

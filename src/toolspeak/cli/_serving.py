@@ -14,19 +14,25 @@ from toolspeak.config.shape import Config, Server
 from toolspeak.errors import BadConfig
 from toolspeak.gateway.build import build
 from toolspeak.gateway.server import serve
+from toolspeak.runtime.transport import Transport
 
 _FORMAT = "%(asctime)s %(levelname)s %(message)s"
 
 
-def run(config: Config, *, quiet: bool) -> None:
-    """Serve until a signal; who is told to end, and does so in order, has done nothing wrong."""
+def check(config: Config) -> None:
+    """Say why it cannot be served, if it cannot, before anything is started."""
     check_public(config)
     _check_free(config.server)
+
+
+def run(config: Config, *, quiet: bool, transport: Transport | None = None) -> None:
+    """Serve until a signal; who is told to end, and does so in order, has done nothing wrong."""
+    check(config)
     logging.basicConfig(level=logging.WARNING if quiet else logging.INFO, format=_FORMAT)
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # the server passes on the signal that ended it
     with suppress(KeyboardInterrupt):
-        serve(build(config), config, lambda url: _welcome(url, config, quiet=quiet))
+        serve(build(config, transport=transport), config, lambda url: _welcome(url, config, quiet=quiet))
 
 
 def _check_free(server: Server) -> None:

@@ -28,6 +28,7 @@ _OPTIONS = (
 
 
 _PLACE = ("--upstream", "--wire", "--preset")
+_WHERE = (*_PLACE, "--model")
 _NO_PROFILES = "Leave out what `toolspeak doctor` has measured."
 
 
@@ -35,6 +36,12 @@ def upstream_options(command: F) -> F:
     """Add the options that say which model, and what to do with its tools."""
     command = click.option("--no-profiles", "profiles", flag_value=False, default=None, help=_NO_PROFILES)(command)
     return _with(_OPTIONS, command)
+
+
+def tool_options(command: F) -> F:
+    """Add only those that say what to do with tools."""
+    command = click.option("--no-profiles", "profiles", flag_value=False, default=None, help=_NO_PROFILES)(command)
+    return _with([option for option in _OPTIONS if option[0] not in _WHERE], command)
 
 
 def place_options(command: F) -> F:

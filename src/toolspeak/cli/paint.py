@@ -8,34 +8,24 @@ on a terminal, unless `--color never` or NO_COLOR say no.
 # click is used by overriding, and `typing.override` is not there before Python 3.12:
 # pyright: reportImplicitOverride=false
 
-import re
 import shutil
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TextIO, TypeVar
 from unicodedata import combining, east_asian_width
 
 import click
 
+from toolspeak.text.visible import visible
+
+__all__ = ["ColorOption", "Paint", "color_option", "visible", "wrapped"]
+
 Decorated = TypeVar("Decorated", bound=Callable[..., Any] | click.Command)
 
-_SHOWN: Final = "\n\t\u3000"
-"""What `isprintable` refuses and a terminal shows well: line ends, tabs, the blank of Chinese and Japanese."""
-_ODD = re.compile(r"[^ -~]")
 _WIDE: Final = ("W", "F")
 _NARROWEST: Final = 20
 _WHEN: Final = {"auto": None, "always": True, "never": False}
-
-
-def visible(text: str) -> str:
-    """Write control characters, those that turn the direction of text, and all that are not seen, as escapes."""
-    return _ODD.sub(_escaped, text)
-
-
-def _escaped(found: re.Match[str]) -> str:
-    char = found.group()
-    return char if char.isprintable() or char in _SHOWN else char.encode("unicode_escape").decode()
 
 
 class ColorOption(click.Option):
@@ -74,11 +64,11 @@ class Paint:
     width: int = 0
 
     @staticmethod
-    def here() -> "Paint":
-        """Look at standard output and at what `--color` says."""
+    def here(stream: TextIO | None = None) -> "Paint":
+        """Look at standard output, or another stream, and at what `--color` says."""
         ctx = click.get_current_context(silent=True)
         wanted = ctx.color if ctx is not None else None
-        terminal = sys.stdout.isatty()
+        terminal = (stream or sys.stdout).isatty()
         width = max(shutil.get_terminal_size().columns, _NARROWEST) if terminal else 0
         return Paint(terminal if wanted is None else wanted, width)
 

@@ -1,14 +1,17 @@
 """A spec becomes work: its model is found, its tools are made ready."""
 
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+import re
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from hashlib import sha256
 from importlib import import_module
 from pathlib import Path
-from tempfile import mkdtemp
 from typing import Final
 
 import msgspec
 
+from toolspeak.config.environment import current, workplaces_folder
+from toolspeak.config.mcp import mcp_tools
 from toolspeak.config.shape import Config
 from toolspeak.engine.agent import Task
 from toolspeak.engine.journal import compact_from
@@ -17,11 +20,13 @@ from toolspeak.errors import BadField
 from toolspeak.ir.message import Message, Role, Text
 from toolspeak.ir.request import Request
 from toolspeak.ir.round import expand
+from toolspeak.runs.functions import imported, is_function
 from toolspeak.runs.spec import Spec
 from toolspeak.runs.watch import Watch, unwatched
 from toolspeak.runs.work import Work
 from toolspeak.runtime.directory import Directory
 from toolspeak.runtime.tools.action import Action, Workplace
+from toolspeak.runtime.tools.mcp.approved import Approved, AskTool, nobody_approves
 from toolspeak.runtime.tools.toolbox import Toolbox
 
 BUILT_IN: Final = {
@@ -30,24 +35,71 @@ BUILT_IN: Final = {
     "final_output": "toolspeak.runtime.tools.final",
 }
 """Each module has `actions(workplace)`, and is loaded when a run wants it."""
+MCP: Final = "mcp:"
+"""Before the name of a server of the configuration."""
+_PLAIN_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
+"""Ids that can be the name of a folder; a client may have made up others."""
 
 
 @asynccontextmanager
-async def outfit(
-    id: str, spec: Spec, config: Config, directory: Directory, watch: Watch = unwatched
+async def outfit(  # noqa: PLR0913 # all that a run needs
+    id: str,
+    spec: Spec,
+    config: Config,
+    directory: Directory,
+    watch: Watch = unwatched,
+    *,
+    imports: Sequence[str] = (),
+    ask_tool: AskTool = nobody_approves,
 ) -> AsyncGenerator[Work]:
-    """Make everything ready for a run, and close it in the end."""
+    """Make everything ready for a run, and close it in the end.
+
+    `imports` are the names (or globs) of functions that may be imported: `*` where the spec is the user's own. A spec
+    that came from elsewhere must not say what this process imports, so by default nothing is. `ask_tool` is asked about
+    tools of MCP servers that nobody has approved as they are.
+    """
     async with AsyncExitStack() as stack:
-        workplace = _workplace(spec)
-        toolbox = Toolbox([action for name in spec.tools for action in await _actions(name, workplace, config, stack)])
+        workplace = Workplace(folder_of(id, spec), spec.output)
+        approved = Approved(config.approvals, ask_tool)
+
+        async def served(server: str) -> Sequence[Action]:
+            return await stack.enter_async_context(mcp_tools(config.mcp, server, approved))
+
+        actions = [each for name in spec.tools for each in await _actions(name, workplace, imports, served)]
+        toolbox = Toolbox(actions, spec.output)
         route = await (directory.exactly(spec.model) if spec.model else directory.find(""))
         task = Task(_request(spec, route.model, toolbox), spec.rounds, toolbox.ending)
         settings = msgspec.convert(spec.settings, Settings)
         yield Work(id, task, route, toolbox, settings, spec.approval, watch)
 
 
-def _workplace(spec: Spec) -> Workplace:
-    return Workplace(Path(spec.folder or mkdtemp(prefix="toolspeak-")).resolve())
+def folder_of(id: str, spec: Spec) -> Path:
+    """Return a run's folder. One that is the run's own has its id, so that whoever goes on with the run finds it."""
+    if spec.folder:
+        return _named(spec.folder)
+    kept = workplaces_folder(current())
+    if kept is None:
+        raise BadField("folder", "it is empty, and there is no home to keep one in; name a folder")
+    folder = kept / (id if _PLAIN_ID.fullmatch(id) else sha256(id.encode()).hexdigest())
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return folder.resolve()
+
+
+def built_in(name: str, workplace: Workplace) -> Sequence[Action]:
+    """Return tools of our own by their name."""
+    if name not in BUILT_IN:
+        raise BadField("tools", f"{name!r} is not one of {', '.join(BUILT_IN)}")
+    make: Callable[[Workplace], Sequence[Action]] = import_module(BUILT_IN[name]).actions
+    return make(workplace)
+
+
+def _named(folder: str) -> Path:
+    path = Path(folder)
+    if not path.is_absolute():
+        raise BadField("folder", f"{folder!r} is not an absolute path; for each process it would be another folder")
+    if not path.is_dir():
+        raise BadField("folder", f"{folder!r} is not a folder")
+    return path.resolve()
 
 
 def _request(spec: Spec, model: str, toolbox: Toolbox) -> Request:
@@ -56,15 +108,20 @@ def _request(spec: Spec, model: str, toolbox: Toolbox) -> Request:
     return Request(model, (*system, *before, Message(Role.USER, (Text(spec.task),))), toolbox.tools, stream=True)
 
 
-async def _actions(name: str, workplace: Workplace, config: Config, stack: AsyncExitStack) -> Sequence[Action]:
-    del config, stack
+async def _actions(
+    name: str, workplace: Workplace, imports: Sequence[str], served: Callable[[str], Awaitable[Sequence[Action]]]
+) -> Sequence[Action]:
+    """Return the tools of one name; `served` gives those of a server."""
     if name in BUILT_IN:
-        make: Callable[[Workplace], Sequence[Action]] = import_module(BUILT_IN[name]).actions
-        return make(workplace)
+        return built_in(name, workplace)
+    if is_function(name):
+        return imported(name, imports)
+    if name.startswith(MCP):
+        return await served(name.removeprefix(MCP))
     raise BadField("tools", f"{name!r} is not one of {', '.join(_known())}")
 
 
 def _known() -> Iterator[str]:
     yield from BUILT_IN
-    yield "mcp:NAME"
+    yield f"{MCP}NAME"
     yield "module:attribute"

@@ -10,13 +10,16 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
+from toolspeak.errors import BadField
 from toolspeak.ir.json import JsonObject
 from toolspeak.ir.message import ResultPart, Text
 from toolspeak.ir.tool import Tool
 
-SECONDS = 120.0
+SECONDS: Final = 120.0
+OUTPUT: Final = 4096
+"""Bytes of a result's text; more is cut in the middle (RUN-4)."""
 
 
 class Effect(StrEnum):
@@ -28,6 +31,13 @@ class Effect(StrEnum):
     """Something; a second time changes nothing more."""
     ONCE = "once"
     """Something; a second time would do it again."""
+
+
+def effect_of(said: Effect | str) -> Effect:
+    """Read an effect."""
+    if said not in list(Effect):
+        raise BadField("effect", f"{said!r} is not one of {', '.join(Effect)}")
+    return Effect(said)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +71,8 @@ class Action:
     ends: bool = False
     """Its call is the end of the run, and what it yields the final text."""
     seconds: float = SECONDS
+    asks: bool = False
+    """A person is asked before each call, unless the approval mode is `off`."""
 
     @property
     def name(self) -> str:
@@ -70,9 +82,10 @@ class Action:
 
 @dataclass(frozen=True, slots=True)
 class Workplace:
-    """Where a run's own tools work: the one folder that they may change."""
+    """Where a run's own tools work: the one folder that they may change, and how many bytes a result may have."""
 
     folder: Path
+    output: int = OUTPUT
     unsafe: bool = False
     """Commands run without a sandbox: only the configuration may say so, never who asks for a run."""
 

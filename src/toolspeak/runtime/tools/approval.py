@@ -1,10 +1,10 @@
 """Which calls may run: at once, after a person's word, or not at all (RUN-5).
 
-mode        reads   contained   reaches further
-read-only   yes     no          no
-ask         yes     ask         ask
-auto        yes     yes         ask
-off         yes     yes         yes
+mode        reads   contained   reaches further   asks, and reads   asks, and changes
+read-only   yes     no          no                ask               no
+ask         yes     ask         ask               ask               ask
+auto        yes     yes         ask               ask               ask
+off         yes     yes         yes               yes               yes
 """
 
 from enum import StrEnum
@@ -31,8 +31,10 @@ class Word(StrEnum):
 
 def word(mode: Approval, action: Action) -> Word:
     """Say whether a call of this tool may run."""
-    if action.effect is Effect.READS or action.ends or mode is Approval.OFF:
+    reads = action.effect is Effect.READS
+    if mode is Approval.OFF:
         return Word.YES
-    if mode is Approval.READ_ONLY:
+    if mode is Approval.READ_ONLY and not reads:
         return Word.NO
-    return Word.YES if mode is Approval.AUTO and action.contained else Word.ASK
+    free = reads or (mode is Approval.AUTO and action.contained)
+    return Word.YES if free and not action.asks else Word.ASK

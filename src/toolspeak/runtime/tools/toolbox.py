@@ -1,4 +1,7 @@
-"""All tools of a run, by name. Whatever a tool does, its call has one result, no longer than it may be."""
+"""All tools of a run, by name. Whatever a tool does, its call has one result, no longer than it may be.
+
+A toolbox keeps nothing of a call: calls may run at the same time.
+"""
 
 import asyncio
 from collections.abc import Iterable
@@ -8,17 +11,17 @@ import jiter
 
 from toolspeak.errors import BadField
 from toolspeak.ir.json import Json, JsonObject
-from toolspeak.ir.message import Call, Result, Text
+from toolspeak.ir.message import Call, Result
 from toolspeak.ir.tool import Tool
-from toolspeak.runtime.tools.action import Action, Doing, Yield, said
-from toolspeak.text.cut import cut
+from toolspeak.runtime.tools.action import OUTPUT, Action, Doing, Yield, said
+from toolspeak.runtime.tools.fitting import fitting
+from toolspeak.toolset.toolset import ToolSet
 
-OUTPUT: Final = 4096
-"""Bytes of a result's text; more is cut in the middle (RUN-4)."""
+__all__ = ["OUTPUT", "Toolbox"]
 
 
 class Toolbox:
-    """Runs calls. Two tools of one name are an error."""
+    """Runs calls. Two tools of one name are an error, and so are names and schemas that no model could be told."""
 
     def __init__(self, actions: Iterable[Action], output: int = OUTPUT) -> None:
         """Take the tools, and how long a result may be."""
@@ -28,11 +31,9 @@ class Toolbox:
             if action.name in self._actions:
                 raise BadField("tools", f"two tools are called {action.name!r}")
             self._actions[action.name] = action
-
-    @property
-    def tools(self) -> tuple[Tool, ...]:
-        """Return what the model is told."""
-        return tuple(action.tool for action in self._actions.values())
+        self.tools: Final[tuple[Tool, ...]] = tuple(action.tool for action in self._actions.values())
+        """What the model is told."""
+        self._set: Final = ToolSet.of(self.tools)
 
     @property
     def ending(self) -> frozenset[str]:
@@ -46,26 +47,54 @@ class Toolbox:
     async def run(self, call: Call, doing: Doing) -> Result:
         """Run a call. Only cancelling it raises."""
         yielded = await self._yield(call, doing)
-        content = tuple(
-            Text(cut(piece.text, self._output)) if isinstance(piece, Text) else piece for piece in yielded.content
-        )
-        return Result(call.id, content, call.name, yielded.is_error)
+        return Result(call.id, fitting(yielded.content, self._output), call.name, yielded.is_error)
 
     async def _yield(self, call: Call, doing: Doing) -> Yield:
         action = self._actions.get(call.name)
         if action is None:
-            return said(f"There is no tool {call.name!r}; there are: {', '.join(self._actions)}.", is_error=True)
+            known = ", ".join(self._actions) or "none"
+            return said(f"There is no tool {call.name!r}; there are: {known}.", is_error=True)
         try:
-            async with asyncio.timeout(action.seconds):
-                return await action.act(_arguments(call), doing)
-        except TimeoutError:
-            return said(f"{call.name} was stopped after {action.seconds:g} seconds.", is_error=True)
+            return await _in_time(action, self._arguments(call), doing)
         except Exception as error:  # noqa: BLE001 # a tool's failure is the model's to handle
-            return said(f"{call.name} failed: {type(error).__name__}: {error}", is_error=True)
+            return said(f"{call.name} failed: {_told(error)}", is_error=True)
+        except asyncio.CancelledError:
+            if _is_cancelled():
+                raise
+            return said(f"{call.name} failed: it cancelled itself", is_error=True)
+
+    def _arguments(self, call: Call) -> JsonObject:
+        """Read a call's arguments; a run's are checked already, those of other callers are not."""
+        read: Json = jiter.from_json(call.arguments.encode() or b"{}")
+        if not isinstance(read, dict):
+            raise BadField("arguments", f"{call.arguments[:80]!r} is not a JSON object")
+        fitted = self._set.fit(call.name, read)
+        if fitted.problems:
+            raise BadField("arguments", "; ".join(problem.message for problem in fitted.problems))
+        return fitted.arguments
 
 
-def _arguments(call: Call) -> JsonObject:
-    read: Json = jiter.from_json(call.arguments.encode() or b"{}")
-    if not isinstance(read, dict):
-        raise BadField("arguments", f"{call.arguments[:80]!r} is not a JSON object")
-    return read
+async def _in_time(action: Action, arguments: JsonObject, doing: Doing) -> Yield:
+    limit = asyncio.timeout(action.seconds)
+    try:
+        async with limit:
+            return await action.act(arguments, doing)
+    except TimeoutError:
+        if not limit.expired():  # the tool's own
+            raise
+        late = f"{action.name} was stopped after {action.seconds:g} seconds; what it did until then is done."
+        return said(late, is_error=True)
+
+
+def _is_cancelled() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+def _told(error: Exception) -> str:
+    """Say what went wrong; an error of ours says it by itself."""
+    try:
+        text = str(error)
+    except Exception:  # noqa: BLE001 # not even that
+        text = ""
+    return text if isinstance(error, BadField) else f"{type(error).__name__}: {text}".removesuffix(": ")

@@ -1,0 +1,201 @@
+"""Keeps a model server running.
+
+    with Keeper(command, port) as keeper:     started, and stopped at the end, with all that it has started
+        keeper.wait(0.5)                      loading, up, restarting, lost
+
+One thread owns the process: it starts it, asks for its health, waits for its death, starts it again. What has never
+been healthy is given up at once, and so is what dies again and again soon after its start.
+"""
+
+import http.client
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from threading import Condition, Event, Thread
+from types import TracebackType
+from typing import Final, Self
+
+from toolspeak.runtime.clock import CLOCK, Clock
+from toolspeak.runtime.llama.child import Child
+from toolspeak.runtime.llama.program import HOST
+
+_LOG: Final = logging.getLogger(__name__)
+_OK: Final = 200
+
+
+class State(StrEnum):
+    """How the server stands."""
+
+    LOADING = "loading"
+    """For the first time."""
+    UP = "up"
+    RESTARTING = "restarting"
+    LOST = "lost"
+    """It is given up."""
+    STOPPED = "stopped"
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How long everything may take, in seconds."""
+
+    start: float = 900.0
+    """Until it is healthy: large models come from slow disks."""
+    stop: float = 5.0
+    """From the request to end until it is killed."""
+    look: float = 0.1
+    answer: float = 5.0
+    first_pause: float = 0.5
+    longest_pause: float = 30.0
+    steady: float = 60.0
+    """What dies later than that did not die of its start."""
+    deaths: int = 5
+    """Quick ones in a row, after which it is given up."""
+
+
+PACE: Final = Pace()
+
+
+def nobody(why: str) -> None:
+    """Hear that a server was given up, where nobody wants to know."""
+    del why
+
+
+class Keeper:
+    """Runs a command that serves a model on a port of loopback."""
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        port: int,
+        lost: Callable[[str], None] = nobody,
+        pace: Pace = PACE,
+        clock: Clock = CLOCK,
+    ) -> None:
+        """Start nothing yet; `lost` is told, once, in the keeper's thread, why a server that was up is given up."""
+        self._command: Final = command
+        self._port: Final = port
+        self._lost: Final = lost
+        self._pace: Final = pace
+        self._clock: Final = clock
+        self._changed: Final = Condition()
+        self._stopping: Final = Event()
+        self._thread: Final = Thread(target=self._keep, name="llama-keeper", daemon=True)
+        self._child: Child | None = None
+        self.state = State.LOADING
+        self.why = ""
+        """Why it is lost."""
+        self.last_lines: list[str] = []
+        """What it said before it died."""
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    @property
+    def pid(self) -> int:
+        """Return the server's process; 0 while there is none."""
+        child = self._child
+        return child.pid if child is not None and child.lives else 0
+
+    def wait(self, seconds: float) -> State:
+        """Wait until it is up, or lost, but not longer than that."""
+        with self._changed:
+            self._changed.wait_for(lambda: self.state not in (State.LOADING, State.RESTARTING), seconds)
+        return self.state
+
+    def stop(self) -> None:
+        """End the server, and all that it has started: in order if it can, else by force."""
+        with self._changed:  # from here on nothing is started
+            self._stopping.set()
+        if (child := self._child) is not None:
+            child.ask_to_end()
+            self._thread.join(self._pace.stop)
+            child.kill()
+        self._thread.join()
+        self._turn(State.STOPPED)
+
+    def _keep(self) -> None:
+        deaths, has_been_up = 0, False
+        while not self._stopping.is_set():
+            began = self._clock.monotonic()
+            why, was_up = self._lived()
+            has_been_up |= was_up
+            lived = self._clock.monotonic() - began
+            deaths = 1 if was_up and lived >= self._pace.steady else deaths + 1
+            if not self._stopping.is_set() and (not has_been_up or deaths >= self._pace.deaths):
+                self._give_up(why, deaths, has_been_up=has_been_up)
+                return
+            self._pause(why, lived, deaths)
+
+    def _lived(self) -> tuple[str, bool]:
+        """Let it live once; return what it died of, and whether it was up before."""
+        try:
+            child = self._started()
+        except OSError as error:
+            return f"{self._command[0]}: {error.strerror}", False
+        if child is None:
+            return "", False
+        why, was_up = "", self._becomes_healthy(child)
+        if was_up:
+            self._turn(State.UP)
+        elif child.lives and not self._stopping.is_set():
+            why = f"it was not ready after {self._pace.start:g} seconds"
+            child.kill()
+        child.wait()
+        if was_up:
+            self._turn(State.RESTARTING)
+        cause, self.last_lines = child.buried()
+        return why or cause, was_up
+
+    def _started(self) -> Child | None:
+        with self._changed:
+            if self._stopping.is_set():
+                return None
+            self._child = Child(self._command)
+        return self._child
+
+    def _becomes_healthy(self, child: Child) -> bool:
+        """Ask until it is healthy, dead, or too late."""
+        until = self._clock.monotonic() + self._pace.start
+        while child.lives and self._clock.monotonic() < until:
+            if self._is_healthy() and child.lives:
+                return True
+            if self._stopping.wait(self._pace.look):
+                return False
+        return False
+
+    def _is_healthy(self) -> bool:
+        connection = http.client.HTTPConnection(HOST, self._port, timeout=self._pace.answer)
+        try:
+            connection.request("GET", "/health")
+            return connection.getresponse().status == _OK
+        except (OSError, http.client.HTTPException):
+            return False
+        finally:
+            connection.close()
+
+    def _pause(self, why: str, lived: float, deaths: int) -> None:
+        if self._stopping.is_set():
+            return
+        pause = min(self._pace.first_pause * 2.0 ** (deaths - 1), self._pace.longest_pause)
+        _LOG.warning("the model's server died after %.0f s (%s); it is started again in %g s", lived, why, pause)
+        self._stopping.wait(pause)
+
+    def _give_up(self, why: str, deaths: int, *, has_been_up: bool) -> None:
+        how = f"died {deaths} times soon after its start" if has_been_up else "did not start"
+        self.why = f"the model's server {how}: {why}"
+        self._turn(State.LOST)
+        if has_been_up:
+            self._lost(self.why)
+
+    def _turn(self, state: State) -> None:
+        with self._changed:
+            self.state = state
+            self._changed.notify_all()

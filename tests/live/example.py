@@ -1,0 +1,193 @@
+"""`just example-run`: a real model behind `toolspeak up` works on small file tasks, in several forms.
+
+    just example-run                    two models, all forms; writes docs/example-run.md
+    just example-run --model qwen2.5-coder-0.5b --form default --task notes
+    just example-run --page             writes the page from what is kept, and asks nobody
+
+The run talks to the model's server that `toolspeak up` keeps. Each finished run is a line in
+~/.cache/toolspeak/example-run.jsonl, and what is there is not asked again; `--anew` asks again.
+"""
+
+import argparse
+import asyncio
+import json
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from bench.report import close
+from tests.live.example_page import Line, kept, page
+from tests.live.models import cache_folder
+from tests.live.upped import ROOT, upped
+from toolspeak.config import Config, Options, with_options
+from toolspeak.config.assemble import assemble
+from toolspeak.engine.agent import Ending
+from toolspeak.engine.journal import compact_json
+from toolspeak.ir.json import JsonObject
+from toolspeak.ir.request import Sampling
+from toolspeak.runs.inline import run_inline
+from toolspeak.runs.outfit import outfit
+from toolspeak.runs.spec import Spec
+from toolspeak.runs.work import Work
+from toolspeak.runtime.tools.approval import Approval
+from toolspeak.runtime.transport import HttpTransport
+
+MODELS = ("qwen2.5-coder-1.5b", "qwen2.5-coder-0.5b")
+ROUNDS, MAX_TOKENS, LIMIT_S = 8, 400, 600.0
+SAMPLING = Sampling(max_tokens=MAX_TOKENS, temperature=0.0, seed=1)
+KEPT = cache_folder() / "example-run.jsonl"
+CARE: JsonObject = {"related": True, "told": True, "further": True, "intended": True}
+HERMES: JsonObject = {"mode": "force", "dialect": "hermes"}
+FENCED: JsonObject = {"mode": "force", "dialect": "fenced"}
+FORMS: dict[str, JsonObject] = {
+    "default": {},
+    "default related told": {"related": True, "told": True},
+    "hermes": HERMES,
+    "hermes related told further intended": {**HERMES, **CARE},
+    "hermes constraint=text": {**HERMES, "constraint": "text"},
+    "fenced": FENCED,
+    "fenced constraint=text related told further intended": {**FENCED, "constraint": "text", **CARE},
+}
+SHOWN = tuple((model, task, "default", "files") for model in MODELS for task in ("notes", "scores", "change"))
+"""Runs that the page shows whole."""
+TOOLS = {"files": ("files",), "files, final_output": ("files", "final_output")}
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What is asked, the files that are there before, and whether it was done: by the files, and by the answer.
+
+    Each asks to read a file, so that an answer without that is a guess.
+    """
+
+    asks: str
+    before: dict[str, str]
+    did: Callable[[dict[str, str]], bool]
+    says: Callable[[str], bool]
+
+
+def _lines(text: str) -> list[str]:
+    return [line.strip() for line in text.strip().splitlines()]
+
+
+TASKS = {
+    "notes": Task(
+        "Make a file notes.txt with three lines: apples, bread, milk. Then read it, and answer how many lines it has.",
+        {},
+        lambda files: _lines(files.get("notes.txt", "")) == ["apples", "bread", "milk"],
+        lambda text: "3" in text or "three" in text.lower(),
+    ),
+    "scores": Task(
+        "Read scores.txt. Write the name of the player with the most points to winner.txt, and tell me who it is.",
+        {"scores.txt": "Ada 31\nBen 47\nCleo 28\n"},
+        lambda files: _lines(files.get("winner.txt", "")) in (["Ben"], ["Ben 47"]),
+        lambda text: "Ben" in text,
+    ),
+    "change": Task(
+        "In settings.ini, change the port from 8080 to 9090. Then read the file again and tell me what its host is.",
+        {"settings.ini": "[server]\nhost = lynx.example\nport = 8080\n"},
+        lambda files: _lines(files.get("settings.ini", "")) == ["[server]", "host = lynx.example", "port = 9090"],
+        lambda text: "lynx.example" in text,
+    ),
+}
+
+
+def attempt(url: str, model: str, task: str, form: str, tools: str) -> Line:
+    """Let a run do a task in a folder of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name, text in TASKS[task].before.items():
+            Path(folder, name).write_text(text)
+        chosen, asks = TOOLS[tools], TASKS[task].asks
+        spec = Spec(asks, model, "", chosen, folder, approval=Approval.AUTO, rounds=ROUNDS, settings=FORMS[form])
+        began = time.monotonic()
+        plan, ending = asyncio.run(_worked(spec, url))
+        seconds = time.monotonic() - began
+        files = {path.name: path.read_text(errors="replace") for path in Path(folder).iterdir() if path.is_file()}
+    what: dict[str, Any] = {"model": model, "task": task, "form": form, "tools": tools, "plan": plan}
+    return Line(**what, **_found(TASKS[task], ending, files), files=files, seconds=round(seconds, 1))
+
+
+async def _worked(spec: Spec, url: str) -> tuple[str, Ending | None]:
+    """Work on it; return the plan of its first turn, and its end."""
+    transport = HttpTransport()
+    config = with_options(Config(), Options(upstream=url, preset="llamacpp"))
+    try:
+        async with outfit("example", spec, config, assemble(config, transport)) as work:
+            return work.route.plan(work.task.request, work.settings).line, await _ended(work)
+    finally:
+        await transport.close()
+
+
+async def _ended(work: Work) -> Ending | None:
+    request = replace(work.task.request, sampling=SAMPLING)
+    with suppress(TimeoutError):
+        async with asyncio.timeout(LIMIT_S):
+            return await run_inline(replace(work, task=replace(work.task, request=request)))
+    return None
+
+
+def _found(task: Task, ending: Ending | None, files: dict[str, str]) -> dict[str, Any]:
+    if ending is None:
+        late: dict[str, Any] = {"status": "stopped", "text": "", "rounds": [], "tokens": [0, 0]}
+        return {"did": task.did(files), "says": False, "reason": f"stopped after {LIMIT_S:g} s", **late}
+    calls = [call.name for each in ending.kept.rounds for call in each.calls]
+    return {
+        "did": task.did(files),
+        "says": task.says(ending.text) and "read_file" in calls,
+        "status": ending.status.value,
+        "text": ending.text,
+        "reason": ending.reason,
+        "rounds": compact_json(ending.kept)["rounds"],
+        "tokens": [ending.usage.input_tokens, ending.usage.output_tokens],
+    }
+
+
+def wanted(options: argparse.Namespace, model: str) -> Iterator[tuple[str, str, str]]:
+    """Give the runs that are to be done."""
+    done = {} if options.anew else kept(KEPT)
+    for form in options.form or FORMS:
+        for tools in options.tools or TOOLS:
+            for task in options.task or TASKS:
+                if (model, task, form, tools) not in done:
+                    yield task, form, tools
+
+
+def run(options: argparse.Namespace, model: str) -> None:
+    """Do what is not done yet with one model."""
+    todo = list(wanted(options, model))
+    if not todo:
+        return
+    log = cache_folder() / "example-run.log"
+    with upped(model, log, "--context", "8192") as up, KEPT.open("a") as out:
+        for task, form, tools in todo:
+            line = attempt(up.behind, model, task, form, tools)
+            out.write(json.dumps(asdict(line), ensure_ascii=False) + "\n")
+            out.flush()
+            judged = f"{'did it' if line.did else 'no file'}, {'answered' if line.says else 'no answer'}"
+            print(f"{model} {task} [{tools}] {form}: {judged}, {line.status}, {line.seconds} s", flush=True)
+
+
+def main() -> None:
+    """Run what is asked for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", action="append", choices=MODELS)
+    parser.add_argument("--task", action="append", choices=TASKS)
+    parser.add_argument("--form", action="append", choices=FORMS)
+    parser.add_argument("--tools", action="append", choices=TOOLS)
+    parser.add_argument("--page", action="store_true")
+    parser.add_argument("--anew", action="store_true")
+    options = parser.parse_args()
+    for model in () if options.page else options.model or MODELS:
+        run(options, model)
+    lines = list(kept(KEPT).values())
+    (ROOT / "docs" / "example-run.md").write_text(page(lines, {name: task.asks for name, task in TASKS.items()}, SHOWN))
+    best = [line for line in lines if line.right and line.model == MODELS[0]]
+    close("example-run", ok=bool(best), runs=len(lines), right=sum(line.right for line in lines))
+
+
+if __name__ == "__main__":
+    main()

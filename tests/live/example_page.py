@@ -1,0 +1,117 @@
+"""What runs of a real model came to, as they are kept, and the page that shows them: docs/example-run.md."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+LONGEST = 300
+HEAD = """# An example run
+
+What real models do with a run: small file tasks, worked on by Qwen2.5-Coder with 1.5 and 0.5 billion weights (Q4_K_M),
+on two cores that had much other work, behind [`toolspeak up`](up.md). This page is written by `just example-run`;
+temperature 0, at most 8 rounds, 400 tokens a turn.
+"""
+TABLE = """
+## All runs
+
+`file` says whether the files were right in the end, `answer` whether the final text was; an answer without a look into
+the file is a guess, and wrong. The tools are `read_file`, `write_file`, `edit_file`, `list_files`, with or without
+`final_output`. The seconds tell more about the machine than about the form.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One run, as it is kept."""
+
+    model: str
+    task: str
+    form: str
+    tools: str
+    plan: str
+    did: bool
+    says: bool
+    status: str
+    text: str
+    reason: str
+    rounds: list[dict[str, Any]]
+    files: dict[str, str]
+    seconds: float
+    tokens: list[int]
+
+    @property
+    def key(self) -> tuple[str, str, str, str]:
+        return self.model, self.task, self.form, self.tools
+
+    @property
+    def right(self) -> bool:
+        return self.did and self.says
+
+
+def kept(path: Path) -> dict[tuple[str, str, str, str], Line]:
+    """Read what was done; the last time counts."""
+    lines = path.read_text().splitlines() if path.exists() else []
+    return {line.key: line for line in (Line(**json.loads(each)) for each in lines)}
+
+
+def page(lines: Sequence[Line], asks: Mapping[str, str], shown: Sequence[tuple[str, str, str, str]]) -> str:
+    """Write the page: some transcripts, then all runs in tables."""
+    by_key = {line.key: line for line in lines}
+    transcripts = [transcript(by_key[key], asks[key[1]]) for key in shown if key in by_key]
+    tables = [
+        table([line for line in lines if line.model == model]) for model in sorted({line.model for line in lines})
+    ]
+    return "\n".join([HEAD, *transcripts]) + TABLE + "".join(reversed(tables))
+
+
+def transcript(line: Line, asks: str) -> str:
+    """Write one run down, round by round."""
+    used = f"{line.seconds:.0f} seconds, {line.tokens[0]} tokens in, {line.tokens[1]} out"
+    came = "done" if line.right else f"not done: the files are {_yes(line.did)}, the answer is {_yes(line.says)}"
+    return "\n".join(
+        [
+            f"## {line.model}, “{line.task}”, form `{line.form}`: {came}\n",
+            f"Tools: {line.tools}. Plan: `{line.plan}`. {used}.\n",
+            "```",
+            f"task    {asks}",
+            *(row for number, each in enumerate(line.rounds, start=1) for row in _round(number, each)),
+            *_block("answer", line.text or f"(none: {line.reason})"),
+            *([] if line.status == "done" else [f"status  {line.status}: {line.reason}"]),
+            "```\n",
+        ]
+    )
+
+
+def table(lines: Sequence[Line]) -> str:
+    """Write the runs of one model."""
+    rows = [f"\n### {lines[0].model}\n", "| task | tools | form | file | answer | ended | rounds | seconds |"]
+    rows.append("| --- | --- | --- | --- | --- | --- | --- | --- |")
+    for line in lines:
+        said = f"{_yes(line.did)} | {_yes(line.says)} | {line.status.replace('_', ' ')}"
+        rows.append(
+            f"| {line.task} | {line.tools} | `{line.form}` | {said} | {len(line.rounds)} | {line.seconds:.0f} |"
+        )
+    return "\n".join([*rows, f"\n{sum(line.right for line in lines)} of {len(lines)} right.\n"])
+
+
+def _round(number: int, each: dict[str, Any]) -> Iterator[str]:
+    before = "".join(part.get("text", "") for part in each["before"]).strip()
+    if before:
+        yield from _block(f"round {number}"[:7], before)
+    for call, result in zip(each["calls"], each["results"], strict=True):
+        said = "\n".join(part.get("text", "") for part in result["content"])
+        arguments = json.dumps(json.loads(call["arguments"]), ensure_ascii=False)
+        yield from _block(f"round {number}"[:7], f"{call['name']} {arguments}")
+        yield from _block("  error" if result.get("is_error") else "  gives", said)
+
+
+def _block(label: str, text: str) -> Iterator[str]:
+    text = text if len(text) <= LONGEST else f"{text[:LONGEST]}… ({len(text)} characters)"
+    for index, row in enumerate(text.replace("```", "'''").splitlines() or [""]):
+        yield f"{label if index == 0 else '':8}{row}".rstrip()
+
+
+def _yes(right: bool) -> str:
+    return "right" if right else "wrong"

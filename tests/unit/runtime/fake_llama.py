@@ -1,0 +1,86 @@
+"""A program that acts as `llama-server` does, with whatever fault is asked for by `--fault NAME`.
+
+none        healthy at once, answers with its process id; the first request with the word WAIT gets no answer
+never       never healthy
+dies        ends with status 3 before it is healthy
+dies-soon   ends with status 4 soon after its start
+deaf        ignores SIGTERM
+flood       prints as fast as it can, for ever
+family      starts a child of its own, whose process id it prints
+slow        healthy after 1.5 s
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+BORN = time.monotonic()
+SLOW_S, SOON_S = 1.5, 0.3
+
+
+def option(name: str, default: str = "") -> str:
+    return sys.argv[sys.argv.index(name) + 1] if name in sys.argv else default
+
+
+FAULT = option("--fault", "none")
+WAITED = Path(f"{option('--model', sys.argv[0])}.waited")
+"""Made when a request waits: only the first one does."""
+
+
+class Handler(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        if self.path == "/v1/models":
+            self.say(200, {"data": [{"id": option("--alias")}]})
+            return
+        loading = FAULT == "never" or (FAULT == "slow" and time.monotonic() - BORN < SLOW_S)
+        self.say(503 if loading else 200, {"status": "loading" if loading else "ok"})
+
+    def do_POST(self) -> None:
+        if b"WAIT" in self.rfile.read(int(self.headers["content-length"])) and not WAITED.exists():
+            WAITED.touch()
+            time.sleep(600)
+        message = {"role": "assistant", "content": f"I am {os.getpid()}"}
+        self.say(200, {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]})
+
+    def say(self, status: int, body: object) -> None:
+        data = json.dumps(body).encode()
+        self.send_response(status)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, format: str, *args: object) -> None:  # pyright: ignore[reportImplicitOverride]
+        pass
+
+
+def flood() -> None:
+    while True:
+        print("load_tensors: " + "." * 200)
+
+
+def main() -> None:
+    print("build: 1", flush=True)
+    if FAULT == "dies":
+        print("error: no such tensor\x1b[31m", file=sys.stderr, flush=True)
+        sys.exit(3)
+    if FAULT == "deaf":
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    if FAULT == "flood":
+        threading.Thread(target=flood, daemon=True).start()
+    if FAULT == "family":
+        child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+        print(f"child {child.pid}", flush=True)
+    if FAULT == "dies-soon":
+        threading.Timer(SOON_S, os._exit, (4,)).start()
+    ThreadingHTTPServer(("127.0.0.1", int(option("--port"))), Handler).serve_forever()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,325 @@
+"""The embedded server: what runs it, and that it is kept running and never left behind (RUN-6)."""
+
+import asyncio
+import os
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from tests.unit.runtime.loopback import in_loop
+from toolspeak.errors import BadConfig
+from toolspeak.ir.failure import FailureKind
+from toolspeak.runtime.llama import program as programs
+from toolspeak.runtime.llama.keeper import Keeper, Pace, State
+from toolspeak.runtime.llama.model import model_file
+from toolspeak.runtime.llama.patient import Patient
+from toolspeak.runtime.llama.program import Program, Wish, find_program
+from toolspeak.runtime.llama.tether import tied
+from toolspeak.runtime.transport import WAITS, Broken, Headers, Reply, Waits
+
+FAKE = Path(__file__).with_name("fake_llama.py")
+NO_PACKAGE = dict[str, object]().get
+LONG = 20.0
+"""Seconds after which what must happen will not; the machine may be busy."""
+QUICK = Pace(start=LONG, stop=1.0, look=0.02, first_pause=0.05, longest_pause=0.2, steady=60.0, deaths=3)
+
+
+@pytest.fixture
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def command(port: int, fault: str = "none") -> list[str]:
+    return [sys.executable, str(FAKE), "--port", str(port), "--fault", fault]
+
+
+def until(holds: Callable[[], bool]) -> None:
+    end = time.monotonic() + LONG
+    while not holds():
+        assert time.monotonic() < end, "it has not happened"
+        time.sleep(0.02)
+
+
+def lives(pid: int) -> bool:
+    """Tell whether a process is there; one that is dead and not buried is not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+# ---------------------------------------------------------------- the model's file
+
+
+def test_a_model_is_known_by_its_file(tmp_path: Path) -> None:
+    path = tmp_path / "qwen2.5-coder-1.5b.gguf"
+    path.write_bytes(b"GGUF" + bytes(2_499_996))
+    found = model_file(path)
+    assert (found.name, found.bulk) == ("qwen2.5-coder-1.5b", "2.5 MB")
+
+
+@pytest.mark.parametrize(("name", "said"), [("none.gguf", "No such file"), ("", "Is a directory")])
+def test_a_file_that_is_not_there_is_said(tmp_path: Path, name: str, said: str) -> None:
+    with pytest.raises(BadConfig, match=said):
+        model_file(tmp_path / name)
+
+
+@pytest.mark.parametrize("begins", [b"", b"GG", b"PK\x03\x04", b"<html>"])
+def test_what_is_no_gguf_is_refused(tmp_path: Path, begins: bytes) -> None:
+    path = tmp_path / "model.gguf"
+    path.write_bytes(begins)
+    with pytest.raises(BadConfig, match="a GGUF file with b'GGUF': this is no model"):
+        model_file(path)
+
+
+# ---------------------------------------------------------------- what runs it
+
+
+def executable(folder: Path, name: str = "llama-server") -> str:
+    path = folder / name
+    path.write_text("#!/bin/sh\n")
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return str(path)
+
+
+def test_the_program_that_is_named_goes_before_the_one_on_the_path(tmp_path: Path) -> None:
+    other, named = tmp_path / "bin", executable(tmp_path, "mine")
+    other.mkdir()
+    executable(other)
+    assert find_program(named, str(other)) == Program(named)
+    assert find_program("", str(other)) == Program(str(other / "llama-server"))
+
+
+def test_the_package_is_the_last_choice(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(programs, "find_spec", str)
+    assert find_program("", "") == Program("")
+    with pytest.raises(BadConfig, match="--n-gpu-layers 9: arguments behind -- are for `llama-server`"):
+        find_program("", "", ("--n-gpu-layers", "9"))
+
+
+def test_nothing_to_run_it_with_names_both_ways_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(programs, "find_spec", NO_PACKAGE)
+    with pytest.raises(BadConfig, match=r"install llama.cpp.*pip install 'toolspeak\[llama\]'"):
+        find_program("", "")
+
+
+def test_a_named_program_that_cannot_run_is_said(tmp_path: Path) -> None:
+    (tmp_path / "readme").write_text("no program")
+    with pytest.raises(BadConfig, match=r"--llama-server: '.*readme' is no program"):
+        find_program(str(tmp_path / "readme"), "")
+
+
+def test_the_command_says_everything_and_further_words_last(tmp_path: Path) -> None:
+    path = tmp_path / "tiny.gguf"
+    path.write_bytes(b"GGUF")
+    wish = Wish(4142, 4096, 3, ("--flash-attn", "on"))
+    words = Program("/bin/llama-server").command(model_file(path), wish)
+    assert words[:5] == ["/bin/llama-server", "--model", str(path), "--alias", "tiny"]
+    assert " ".join(words[5:]) == "--host 127.0.0.1 --port 4142 --ctx-size 4096 --threads 3 --jinja --flash-attn on"
+    assert "--threads" not in Program("/bin/llama-server").command(model_file(path), Wish(4142))
+    packaged = Program().command(model_file(path), wish)
+    assert packaged[:3] == [sys.executable, "-m", "toolspeak.runtime.llama.serve"]
+    assert packaged[3:] == [str(path), "tiny", "4142", "4096", "3"]
+
+
+# ---------------------------------------------------------------- the keeper
+
+
+def test_a_healthy_server_is_up_and_ends_with_its_keeper_run6(free_port: int) -> None:
+    with Keeper(command(free_port), free_port, pace=QUICK) as keeper:
+        assert keeper.wait(LONG) is State.UP
+        pid = keeper.pid
+        assert lives(pid)
+    assert keeper.state is State.STOPPED
+    assert not lives(pid)
+
+
+def test_loading_is_seen_while_it_loads(free_port: int) -> None:
+    with Keeper(command(free_port, "slow"), free_port, pace=QUICK) as keeper:
+        assert keeper.wait(0.1) is State.LOADING
+        assert keeper.wait(LONG) is State.UP
+
+
+def test_one_that_is_never_healthy_is_given_up(free_port: int) -> None:
+    pace = Pace(start=0.8, stop=1.0, look=0.02)
+    with Keeper(command(free_port, "never"), free_port, pace=pace) as keeper:
+        assert keeper.wait(LONG) is State.LOST
+        assert keeper.why == "the model's server did not start: it was not ready after 0.8 seconds"
+        assert keeper.pid == 0
+
+
+def test_one_that_dies_at_once_is_given_up_with_its_last_words(free_port: int) -> None:
+    with Keeper(command(free_port, "dies"), free_port, pace=QUICK) as keeper:
+        assert keeper.wait(LONG) is State.LOST
+        assert keeper.why == "the model's server did not start: it ended with status 3"
+        assert keeper.last_lines == ["build: 1", "error: no such tensor\x1b[31m"]
+
+
+def test_a_program_that_is_not_there_is_given_up(free_port: int) -> None:
+    with Keeper(["/nowhere/llama-server"], free_port, pace=QUICK) as keeper:
+        assert keeper.wait(LONG) is State.LOST
+        assert "/nowhere/llama-server: No such file or directory" in [keeper.why, *keeper.last_lines]
+
+
+def test_one_that_is_killed_is_started_again_run6(free_port: int) -> None:
+    with Keeper(command(free_port), free_port, pace=QUICK) as keeper:
+        assert keeper.wait(LONG) is State.UP
+        first = keeper.pid
+        os.kill(first, signal.SIGKILL)
+        until(lambda: keeper.pid not in (0, first) and keeper.state is State.UP)
+
+
+def test_one_that_dies_again_and_again_is_given_up_and_somebody_is_told(free_port: int) -> None:
+    told: list[str] = []
+    with Keeper(command(free_port, "dies-soon"), free_port, told.append, QUICK) as keeper:
+        until(lambda: keeper.state is State.LOST)
+    assert told == ["the model's server died 3 times soon after its start: it ended with status 4"]
+
+
+def test_one_that_ran_long_enough_may_die_as_often_as_it_likes(free_port: int) -> None:
+    pace = Pace(look=0.02, first_pause=0.02, steady=0.0, deaths=2)
+    seen: set[int] = set()
+    with Keeper(command(free_port, "dies-soon"), free_port, pace=pace) as keeper:
+
+        def often() -> bool:
+            seen.add(keeper.pid)
+            return len(seen - {0}) > 3
+
+        until(often)
+        assert keeper.state is not State.LOST
+
+
+def test_one_that_ignores_the_request_to_end_is_killed(free_port: int) -> None:
+    with Keeper(command(free_port, "deaf"), free_port, pace=QUICK) as keeper:
+        assert keeper.wait(LONG) is State.UP
+        pid = keeper.pid
+    assert not lives(pid)
+
+
+def test_a_flood_of_output_neither_stops_it_nor_is_kept(free_port: int) -> None:
+    with Keeper(command(free_port, "flood"), free_port, pace=QUICK) as keeper:
+        assert keeper.wait(LONG) is State.UP
+        time.sleep(0.5)
+        assert keeper._is_healthy()
+    assert 0 < len(keeper.last_lines) <= 12
+
+
+def test_what_it_had_started_ends_with_it(free_port: int) -> None:
+    with Keeper(command(free_port, "family"), free_port, pace=QUICK) as keeper:
+        assert keeper.wait(LONG) is State.UP
+    [line] = [line for line in keeper.last_lines if line.startswith("child")]
+    until(lambda: not lives(int(line.split()[1])))
+
+
+def test_stopping_while_it_loads_ends_it(free_port: int) -> None:
+    began = time.monotonic()
+    with Keeper(command(free_port, "never"), free_port, pace=QUICK) as keeper:
+        until(lambda: keeper.pid > 0)
+        pid = keeper.pid
+    assert not lives(pid)
+    assert time.monotonic() - began < LONG / 2
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends a process with its parent")
+def test_the_end_of_the_parent_is_the_end_of_the_child_run6(free_port: int) -> None:
+    """The parent is killed, so that it can do nothing about it."""
+    code = (
+        "import sys, time\nfrom toolspeak.runtime.llama.keeper import Keeper\n"
+        f"with Keeper({command(free_port)}, {free_port}) as keeper:\n"
+        " keeper.wait(60)\n print(keeper.pid, flush=True)\n time.sleep(60)"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        child = int(parent.stdout.readline())
+        assert lives(child)
+        parent.kill()
+    until(lambda: not lives(child))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends a process with its parent")
+def test_a_child_whose_parent_has_ended_already_does_not_begin() -> None:
+    words = tied(["/bin/echo", "begun"])
+    words[4] = "1"
+    ended = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert (ended.stdout, ended.stderr, ended.returncode) == ("", "the parent has ended already\n", 1)
+
+
+# ---------------------------------------------------------------- the patient transport
+
+
+@dataclass
+class Whole:
+    """An answer of nothing."""
+
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    async def read(self) -> bytes:
+        return b""
+
+    def close(self) -> None: ...
+
+    def end(self) -> None: ...
+
+
+class Answers:
+    """A transport that counts."""
+
+    def __init__(self) -> None:
+        self.sent = 0
+        self.closed = False
+
+    async def send(self, method: str, url: str, headers: Headers, body: bytes, waits: Waits = WAITS) -> Reply:
+        del method, url, headers, body, waits
+        self.sent += 1
+        return Whole()
+
+    async def close(self) -> None:
+        self.closed = True
+
+
+def in_state(state: State) -> Keeper:
+    keeper = Keeper(["never run"], 1)
+    keeper.state = state
+    return keeper
+
+
+@in_loop
+async def test_a_request_waits_for_a_server_that_is_started_again() -> None:
+    keeper, inner = in_state(State.RESTARTING), Answers()
+    patient = Patient(inner, keeper, LONG)
+    async with asyncio.TaskGroup() as group:
+        sent = group.create_task(patient.send("GET", "http://x/", (), b""))
+        await asyncio.sleep(0.1)
+        assert inner.sent == 0
+        keeper.state = State.UP
+    assert (await sent).status == 200
+    await patient.close()
+    assert inner.closed
+
+
+@in_loop
+async def test_a_request_that_waited_long_enough_is_told_when_to_come_again() -> None:
+    inner = Answers()
+    with pytest.raises(Broken, match="is restarting: it died, and is loading again") as broken:
+        await Patient(inner, in_state(State.RESTARTING), patience=0.1).send("GET", "http://x/", (), b"")
+    failure = broken.value.failure
+    assert (failure.kind, failure.status, failure.retry_after) == (FailureKind.TRANSIENT, 503, 5.0)
+    assert broken.value.connected, "nobody tries it once more in vain"
+    assert inner.sent == 0
+
+
+@pytest.mark.parametrize("state", [State.LOST, State.STOPPED])
+def test_nobody_waits_for_a_server_that_does_not_come_back(state: State) -> None:
+    with pytest.raises(Broken, match=f"is {state}"):
+        asyncio.run(Patient(Answers(), in_state(state), LONG).send("GET", "http://x/", (), b""))
