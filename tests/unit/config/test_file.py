@@ -10,7 +10,7 @@ import pytest
 
 from toolspeak import config
 from toolspeak.config.file import parse
-from toolspeak.config.shape import Config, Key, Limits, Model, Offer, Server, Upstream
+from toolspeak.config.shape import Config, Durable, Key, Limits, Model, Offer, Server, Upstream
 from toolspeak.engine.plan import Mode, Release, Settings, Strategy
 from toolspeak.engine.verdict import Depth
 from toolspeak.errors import BadConfig
@@ -77,6 +77,7 @@ def test_the_example_of_the_page_says_all_of_it() -> None:
         server=Server(hosts=("tools.example.com",), origins=("https://chat.example.com",), probe=Depth.FULL),
         limits=Limits(),
         offer=Offer(folders=("/srv/site",)),
+        runs=Durable("postgresql://runs@db.example.com/toolspeak", imports=("mytools:*",)),
         settings=Settings(
             Mode.AUTO,
             False,
@@ -518,3 +519,15 @@ def test_mistakes_of_the_file_and_of_the_environment_come_together(tmp_path: Pat
     with pytest.raises(BadConfig) as caught:
         config.load(file, {"TOOLSPEAK_PORT": "x", "TOOLSPEAK_WIRE": "y"})
     assert len(caught.value.problems) == 3
+
+
+def test_what_is_wrong_with_runs_is_said_without_the_password() -> None:
+    text = '[runs]\ndatabase = "mysql://me:canary@db/x"\nlease = 0\nkeep_days = -1\nconcurrent = 0\n'
+    found = problems(text)
+    assert [each.split(" ")[1] for each in found] == [
+        "runs.database:",
+        "runs.lease:",
+        "runs.keep_days:",
+        "runs.concurrent:",
+    ]
+    assert "canary" not in "".join(found)
