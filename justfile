@@ -124,6 +124,10 @@ clients *args:
 clients-all *args:
     .venv/bin/python -m tests.clients.run --all {{ args }}
 
+# real MCP servers from PyPI and npm, used by runs: over stdio, over HTTP, killed in the middle; needs npm
+mcp-servers:
+    .venv/bin/python -m tests.mcp.run
+
 # a real model of 0.5 GB, bare and behind the gateway, side by side; `--ways`, `--agent pi`, `--model`, `--help`
 live *args:
     .venv/bin/python -m tests.live.run {{ args }}

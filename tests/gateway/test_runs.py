@@ -78,7 +78,7 @@ def get(gateway: Served, path: str, headers: dict[str, str] = ANNA) -> Reply:
 
 
 @contextmanager
-def stream(gateway: Served, id: str, after: int | None = None, **headers: str) -> Iterator[Iterator[dict[str, Any]]]:
+def stream(gateway: Served, id: str, after: int | None = None, **headers: str) -> Generator[Iterator[dict[str, Any]]]:
     """Open the events of a run; each has its id and its event name checked. A comment is `{}`."""
     connection = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=PATIENCE_S)
     query = "" if after is None else f"?after={after}"

@@ -38,6 +38,7 @@ class Follow:
         ended: RunEnded | None = None
         with self._interruptible():
             try:
+                await self._answer_all()
                 async for each in self._runs.events(self._id, after):
                     self._screen.show(each.event)
                     self._tell(each)
@@ -51,6 +52,12 @@ class Follow:
         if ended is None:
             raise BadRequest(f"the events of run {self._id} broke off")
         return ended
+
+    async def _answer_all(self) -> None:
+        """Give the word on calls that wait already: they may have been told of before we came."""
+        view = await self._runs.show(self._id)
+        for call in view.asked:
+            await self._answer(CallAsked(view.line.rounds, call.id, call.name, call.arguments))
 
     async def _answer(self, asked: CallAsked) -> None:
         """Give the word on a call; one that waits no longer, as in a run that is shown from its start, needs none."""

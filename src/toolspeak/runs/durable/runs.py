@@ -52,7 +52,7 @@ class DurableRuns:
     async def events(self, id: str, after: int = -1) -> AsyncIterator[Numbered]:
         """Give the events behind a number, those to come as well; the last one is `RunEnded`."""
         await self._row(id)
-        wait = _LOOK
+        wait, over = _LOOK, False
         while True:
             found = await asyncio.to_thread(ledger.events_after, self._database, id, after)
             for each in found:
@@ -60,8 +60,11 @@ class DurableRuns:
                 yield each
                 if isinstance(each.event, RunEnded):
                     return
+            if over and not found:  # who has seen the end already hears no more
+                return
+            over = not found and (await self._row(id)).line.ended > 0
             wait = _LOOK if found else min(wait * 1.5, _LAZY_LOOK)
-            await self._clock.sleep(wait)
+            await self._clock.sleep(0 if over else wait)
 
     async def cancel(self, id: str) -> None:
         """Stop a run; its rounds are kept."""
