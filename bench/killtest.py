@@ -16,10 +16,8 @@ import argparse
 import asyncio
 import json
 import multiprocessing
-import os
 import platform
 import random
-import signal
 import statistics
 import sys
 import tempfile
@@ -135,7 +133,7 @@ class Crew:
         while True:
             await asyncio.sleep(self._plan.every * self._chance.uniform(0.5, 1.5))
             victim = self._crew.pop(self._chance.randrange(len(self._crew)))
-            os.kill(victim.pid or 0, signal.SIGKILL)
+            victim.kill()
             self.kills.append((victim.pid or 0, time.time()))
             await asyncio.to_thread(victim.join)
             self.start()
