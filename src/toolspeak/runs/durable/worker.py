@@ -116,7 +116,6 @@ class Worker:
         self._scribe.end()
         self._ended.set()
         await self._keep(self.lease.drop)
-        self._keeper.shutdown(wait=False)
         if self._dbos is None:
             return
         seam.forget_tasks(self._dbos)
@@ -124,6 +123,10 @@ class Worker:
         await asyncio.to_thread(DBOS.destroy)
         # DBOS has put its threads in place of the loop's, and closed them: whoever goes on here needs others
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor())
+
+    def let_go(self) -> None:
+        """Give its threads back, once nothing beats any more."""
+        self._keeper.shutdown(wait=False)
 
     # ---------------------------------------------------------------- the beat
 
@@ -246,6 +249,8 @@ async def working(shop: Workshop, grace: float) -> AsyncGenerator[Worker]:
                 await worker.close(grace)
     except BaseExceptionGroup as errors:  # what goes wrong in here is the caller's as it is
         raise errors.exceptions[0] from None
+    finally:
+        worker.let_go()
 
 
 def _owners(database: Database, runs: list[str]) -> list[tuple[str, str, str]]:
