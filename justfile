@@ -220,5 +220,5 @@ lanes:
     cat "$log"
 
 # everything that CI runs; the last line is pytest's
-ci: check requirements lanes (linear "--every" "3") speed-core speed-wires speed-engine (speed-gateway "--quick")
+ci: check requirements lanes (linear "--every" "3") speed-core speed-wires speed-engine (speed-gateway "--quick") (killtest "--quick")
     HYPOTHESIS_PROFILE=ci .venv/bin/pytest -n 2 --dist worksteal
