@@ -72,6 +72,14 @@ noncalls:
 linear *args:
     .venv/bin/python -m bench.linear {{ args }}
 
+# workers killed with kill -9 over 240 runs, on PostgreSQL and SQLite: nothing lost, nothing done twice; `--quick`, `--unguarded`
+killtest *args:
+    .venv/bin/python -m bench.killtest {{ args }}
+
+# what a durable step costs on both databases, and 500 live runs on one worker
+runs-overhead *args:
+    .venv/bin/python -m bench.runs_overhead {{ args }}
+
 # speed of the core
 speed-core:
     .venv/bin/python -m bench.speed_core
@@ -115,6 +123,10 @@ clients *args:
 # all of them; writes bench/results/clients.json and docs/clients.md
 clients-all *args:
     .venv/bin/python -m tests.clients.run --all {{ args }}
+
+# real MCP servers from PyPI and npm, used by runs: over stdio, over HTTP, killed in the middle; needs npm
+mcp-servers:
+    .venv/bin/python -m tests.mcp.run
 
 # a real model of 0.5 GB, bare and behind the gateway, side by side; `--ways`, `--agent pi`, `--model`, `--help`
 live *args:

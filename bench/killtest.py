@@ -39,7 +39,7 @@ from bench.killtest_worker import MODEL, ROUNDS, TOOLS, Mark, Order, work
 from bench.report import close
 from tests.postgres import postgres
 from toolspeak.engine.agent import Status
-from toolspeak.ir.message import Result, part_text
+from toolspeak.ir.message import Result, Text, part_text
 from toolspeak.runs.durable import seam
 from toolspeak.runs.durable.database import Database
 from toolspeak.runs.durable.runs import DurableRuns, open_runs
@@ -216,7 +216,7 @@ def kept_steps(order: Order) -> defaultdict[str, dict[str, float]]:
 def judge_run(view: View, marks: Sequence[Mark], kept: dict[str, float], outcome: Outcome) -> None:
     """Judge one run."""
     id = view.line.id
-    said = "".join(part_text(part) for part in view.kept.message.parts)
+    said = "".join(part.text for part in view.kept.message.parts if isinstance(part, Text))
     if view.line.status is not Status.DONE or len(view.kept.rounds) != ROUNDS or f"{id} is done" not in said:
         outcome.unfinished.append(f"{id}: {view.line.status}, {len(view.kept.rounds)} rounds, {view.reason or said!r}")
     begun: defaultdict[str, list[float]] = defaultdict(list)

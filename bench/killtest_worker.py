@@ -32,6 +32,7 @@ from toolspeak.runtime.upstream import HttpUpstream
 from toolspeak.testing import called
 
 ROUNDS = 6
+"""Of each run."""
 TOOLS = "counted"
 MODEL = "scripted"
 
@@ -58,12 +59,12 @@ class Order:
     think: float
     act: float
     guarded: bool = True
-    concurrent: int = 500
+    rounds: int = ROUNDS
 
     @property
     def config(self) -> Config:
         """Return the configuration of runs."""
-        return Config(runs=Durable(self.database, self.folder, self.lease, concurrent=self.concurrent))
+        return Config(runs=Durable(self.database, self.folder, self.lease, concurrent=2000))
 
 
 def mark(file: Path, run: str, step: str, what: str, gave: str = "") -> None:
@@ -88,14 +89,14 @@ class Scripted:
         done = sum(message.role is Role.TOOL for message in request.messages)
         mark(self._order.marks, run, f"turn:{done}", "begin")
         await asyncio.sleep(self._order.think)
-        if done < ROUNDS:
+        if done < self._order.rounds:
             arguments = f'{{"n": {done}}}'
             events = (*called("look", arguments, f"look_{done}"), *called("put", arguments, f"put_{done}"))
         else:
             events = (TextDelta(f"{run} is done"),)
         yield [TextDelta(f"round {done} ")]
         mark(self._order.marks, run, f"turn:{done}", "end")
-        yield [*events, Finished(StopReason.CALLS if done < ROUNDS else StopReason.END, Usage(10, 5))]
+        yield [*events, Finished(StopReason.CALLS if done < self._order.rounds else StopReason.END, Usage(10, 5))]
 
 
 async def _act(arguments: JsonObject, doing: Doing) -> Yield:
@@ -123,7 +124,7 @@ def prepare(order: Order) -> Directory:
     _ORDERS.append(order)
     outfit.BUILT_IN[TOOLS] = __name__
     if not order.guarded:
-        DurableSteps._once = DurableSteps._run  # noqa: SLF001 # to show what the guard is good for
+        setattr(DurableSteps, "_once", getattr(DurableSteps, "_run"))  # noqa: B009, B010 # what the guard is good for
     model = Scripted(order)
     place = Place("here", cast("HttpUpstream", model))
     return Directory([place], {MODEL: Route("here", model, MODEL, ModelFacts(tools=Support.NATIVE))})

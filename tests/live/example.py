@@ -38,6 +38,7 @@ from toolspeak.runtime.transport import HttpTransport
 
 MODELS = ("qwen2.5-coder-1.5b", "qwen2.5-coder-0.5b")
 ROUNDS, MAX_TOKENS, LIMIT_S = 8, 400, 600.0
+READ, END = "read_file", "final_output"
 SAMPLING = Sampling(max_tokens=MAX_TOKENS, temperature=0.0, seed=1)
 KEPT = cache_folder() / "example-run.jsonl"
 CARE: JsonObject = {"related": True, "told": True, "further": True, "intended": True}
@@ -52,7 +53,14 @@ FORMS: dict[str, JsonObject] = {
     "fenced": FENCED,
     "fenced constraint=text related told further intended": {**FENCED, "constraint": "text", **CARE},
 }
-SHOWN = tuple((model, task, "default", "files") for model in MODELS for task in ("notes", "scores", "change"))
+BIG, SMALL = MODELS
+SHOWN = (
+    (BIG, "notes", "fenced", "files, final_output"),
+    (BIG, "scores", "default", "files"),
+    (BIG, "notes", "default", "files"),
+    (SMALL, "notes", "default", "files"),
+    (SMALL, "scores", "default", "files"),
+)
 """Runs that the page shows whole."""
 TOOLS = {"files": ("files",), "files, final_output": ("files", "final_output")}
 
@@ -134,10 +142,11 @@ def _found(task: Task, ending: Ending | None, files: dict[str, str]) -> dict[str
     if ending is None:
         late: dict[str, Any] = {"status": "stopped", "text": "", "rounds": [], "tokens": [0, 0]}
         return {"did": task.did(files), "says": False, "reason": f"stopped after {LIMIT_S:g} s", **late}
-    calls = [call.name for each in ending.kept.rounds for call in each.calls]
+    rounds = [{call.name for call in each.calls} for each in ending.kept.rounds]
+    seen = [names for number, names in enumerate(rounds, start=1) if number < len(rounds) or END not in names]
     return {
         "did": task.did(files),
-        "says": task.says(ending.text) and "read_file" in calls,
+        "says": task.says(ending.text) and any(READ in names for names in seen),
         "status": ending.status.value,
         "text": ending.text,
         "reason": ending.reason,

@@ -16,9 +16,9 @@ temperature 0, at most 8 rounds, 400 tokens a turn.
 TABLE = """
 ## All runs
 
-`file` says whether the files were right in the end, `answer` whether the final text was; an answer without a look into
-the file is a guess, and wrong. The tools are `read_file`, `write_file`, `edit_file`, `list_files`, with or without
-`final_output`. The seconds tell more about the machine than about the form.
+`file` says whether the files were right in the end, `answer` whether the final text was; an answer that was written
+before the file was seen is a guess, and wrong. The tools are `read_file`, `write_file`, `edit_file`, `list_files`, with
+or without `final_output`. The seconds tell more about the machine than about the form.
 """
 
 

@@ -121,6 +121,23 @@ def answer(method: str, params: dict[str, Any], behaviour: str, starts: int) -> 
     return call(params["name"], params.get("arguments") or {}) if method == "tools/call" else None
 
 
+ASKED: list[str] = []
+MODERN = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+
+
+def late(method: str) -> dict[str, Any] | None:
+    """Be a server that speaks the stateless protocol only, and that did not hear the first question in time."""
+    ASKED.append(method)
+    if method == "initialize":
+        data = {"supported": ["2026-07-28"], "requested": "2025-11-25"}
+        return {"error": {"code": -32022, "message": "unsupported", "data": data}}
+    if method == "server/discover" and len(ASKED) > 1:
+        return {"result": {"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}, **MODERN}}
+    if method == "tools/list":
+        return {"result": {"tools": [tool("echo", "", TEXT)], **MODERN}}
+    return {"result": {**text("late"), "resultType": "complete"}} if method == "tools/call" else None
+
+
 EXTRA = ("large", "blocks", "structured", "env") if sys.argv[1] == "plain" else ()
 
 
@@ -149,6 +166,9 @@ def main() -> None:
         if notes is not None and message["method"] == "tools/call":
             with notes.open("a") as file:
                 file.write(f"call {message['params']['name']}\n")
+        if behaviour == "late" and (early := late(message["method"])) is not None:
+            print(json.dumps({"jsonrpc": "2.0", "id": message["id"], **early}), flush=True)
+            continue
         result = answer(message["method"], message.get("params") or {}, behaviour, starts)
         body = {"result": result} if result is not None else {"error": {"code": -32601, "message": "unknown"}}
         print(json.dumps({"jsonrpc": "2.0", "id": message["id"], **body}), flush=True)

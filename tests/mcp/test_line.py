@@ -133,6 +133,13 @@ def test_nothing_of_a_server_is_left_when_it_is_closed_run4(tmp_path: Path) -> N
         os.kill(pid, 0)
 
 
+def test_a_server_that_heard_us_late_is_asked_again_run4(tmp_path: Path) -> None:
+    async def use(box: Toolbox) -> str:
+        return said(await called(box, "echo", ECHO))
+
+    assert within(odd("late"), tmp_path, use) == "late"
+
+
 def test_a_line_that_is_closed_runs_nothing_run4(tmp_path: Path) -> None:
     del tmp_path
 

@@ -7,18 +7,24 @@ from time import monotonic
 import pytest
 import sqlalchemy as sa
 
-from tests.runs.durable_scene import Scene, calls, installed, spec, to_the_end, until
+from tests.runs.durable_scene import MODEL, Scene, calls, installed, spec, to_the_end, until
 from toolspeak.config.shape import Durable
 from toolspeak.engine.agent import Status
+from toolspeak.engine.journal import result_json, turn_json
 from toolspeak.errors import BadField, BadRequest, UnknownRun
+from toolspeak.ir.event import StopReason
 from toolspeak.ir.failure import FailureKind
-from toolspeak.ir.message import Result, part_text
+from toolspeak.ir.message import Call, Result, Text, part_text
+from toolspeak.ir.turn import Turn
 from toolspeak.runs.durable import seam
 from toolspeak.runs.durable.cleaning import clean, mend
 from toolspeak.runs.durable.database import Database
+from toolspeak.runs.durable.ledger import Row
 from toolspeak.runs.durable.runs import DurableRuns, open_runs
 from toolspeak.runs.durable.tables import EVENTS, RUNS
-from toolspeak.runs.runs import View
+from toolspeak.runs.durable.views import view
+from toolspeak.runs.durable.written import written
+from toolspeak.runs.runs import Line, View
 from toolspeak.runs.watch import CallAsked, CallBegan, RunEnded, TurnBegan, Wrote
 from toolspeak.runtime.tools.action import Doing
 from toolspeak.runtime.tools.approval import Approval
@@ -31,8 +37,8 @@ def text(result: Result) -> str:
     return "".join(part_text(piece) for piece in result.content)
 
 
-def final(view: View) -> str:
-    return "".join(part_text(part) for part in view.kept.message.parts)
+def final(shown: View) -> str:
+    return "".join(part.text for part in shown.kept.message.parts if isinstance(part, Text))
 
 
 def test_a_run_ends_and_is_kept_with_all_its_rounds_run3(tmp_path: Path) -> None:
@@ -41,9 +47,9 @@ def test_a_run_ends_and_is_kept_with_all_its_rounds_run3(tmp_path: Path) -> None
             id = await runs.start(spec())
             seen = await to_the_end(runs, id)
         async with open_runs(scene.config) as others:
-            view = await others.show(id)
-            assert (view.line.status, view.line.rounds, final(view)) == (Status.DONE, 2, TALK)
-            assert [[text(result) for result in each.results] for each in view.kept.rounds] == [
+            shown = await others.show(id)
+            assert (shown.line.status, shown.line.rounds, final(shown)) == (Status.DONE, 2, TALK)
+            assert [[text(result) for result in each.results] for each in shown.kept.rounds] == [
                 ["did 0:0", "did 0:1"],
                 ["did 1:0"],
             ]
@@ -88,6 +94,9 @@ def test_what_is_not_there_and_what_cannot_be_a_name_is_said(tmp_path: Path) -> 
         async with open_runs(Scene(tmp_path, {}).config) as runs:
             with pytest.raises(UnknownRun, match="'nobody'"):
                 await runs.show("nobody")
+            with pytest.raises(UnknownRun):  # and not a group of errors
+                async with Scene(tmp_path, {}).runs() as here:
+                    await here.show("nobody")
             with pytest.raises(UnknownRun):
                 await runs.cancel("nobody")
             with pytest.raises(UnknownRun):
@@ -117,14 +126,14 @@ def test_a_cancelled_call_stops_at_once_and_the_run_goes_on_where_it_stood_run3(
             seen = await to_the_end(runs, id)
             assert monotonic() - began < 5
             assert isinstance(seen[-1].event, RunEnded)
-            view = await runs.show(id)
-            assert (view.line.status, len(view.kept.rounds), view.reason) == (Status.CANCELLED, 1, "cancelled")
+            shown = await runs.show(id)
+            assert (shown.line.status, len(shown.kept.rounds), shown.reason) == (Status.CANCELLED, 1, "cancelled")
             await runs.resume(id)
             more = await to_the_end(runs, id, seen[-1].number)
             assert isinstance(more[-1].event, RunEnded)
-            view = await runs.show(id)
-            assert (view.line.status, final(view)) == (Status.DONE, TALK)
-            assert "outcome of pay is unknown" in text(view.kept.rounds[1].results[0])
+            shown = await runs.show(id)
+            assert (shown.line.status, final(shown)) == (Status.DONE, TALK)
+            assert "outcome of pay is unknown" in text(shown.kept.rounds[1].results[0])
             assert [isinstance(each.event, RunEnded) for each in await to_the_end(runs, id)].count(True) == 1
 
     with installed(Scene(tmp_path, {0: calls("set"), 1: calls("pay"), 2: TALK}, tells)) as scene:
@@ -162,14 +171,14 @@ def test_a_turn_that_failed_is_tried_again_and_nothing_before_it_run3(tmp_path: 
         async with scene.runs() as runs:
             id = await runs.start(spec())
             await to_the_end(runs, id)
-            view = await runs.show(id)
-            assert (view.line.status, len(view.kept.rounds)) == (Status.FAILED, 1)
-            assert "out of order" in view.reason
+            shown = await runs.show(id)
+            assert (shown.line.status, len(shown.kept.rounds)) == (Status.FAILED, 1)
+            assert "out of order" in shown.reason
             scene.answers = {**scene.answers, 1: TALK}
             await runs.resume(id)
             await to_the_end(runs, id)
-            view = await runs.show(id)
-            assert (view.line.status, final(view)) == (Status.DONE, TALK)
+            shown = await runs.show(id)
+            assert (shown.line.status, final(shown)) == (Status.DONE, TALK)
             with pytest.raises(BadRequest, match="is done"):
                 await runs.resume(id)
 
@@ -184,9 +193,9 @@ def test_a_run_that_cannot_begin_fails_with_a_reason_and_begins_later(tmp_path: 
         async with scene.runs() as runs:
             id = await runs.start(spec())
             await to_the_end(runs, id)
-            view = await runs.show(id)
-            assert (view.line.status, view.reason) == (Status.FAILED, view.reason)
-            assert "'scene' is not one of" in view.reason
+            shown = await runs.show(id)
+            assert (shown.line.status, shown.reason) == (Status.FAILED, shown.reason)
+            assert "'scene' is not one of" in shown.reason
             with installed(scene):
                 await runs.resume(id)
                 await to_the_end(runs, id)
@@ -202,15 +211,15 @@ def test_a_persons_word_is_waited_for(tmp_path: Path, allowed: bool, expected: s
             id = await runs.start(spec(Approval.ASK))
             async for each in runs.events(id):
                 if isinstance(each.event, CallAsked):
-                    view = await runs.show(id)
-                    assert (view.line.status, [call.id for call in view.asked]) == (Status.WAITING, ["c0"])
-                    with pytest.raises(BadField, match="'c9' does not wait for a word; those that do: c0"):
+                    shown = await runs.show(id)
+                    assert (shown.line.status, [call.id for call in shown.asked]) == (Status.WAITING, ["c0"])
+                    with pytest.raises(BadField, match=r"no call 'c9' of run .* waits for a word"):
                         await runs.approve(id, "c9", allowed=True)
                     await runs.approve(id, "c0", allowed=allowed, reason="too dear")
                     await runs.approve(id, "c0", allowed=not allowed)  # the first word counts
-            view = await runs.show(id)
-            assert expected in text(view.kept.rounds[0].results[0])
-            assert view.asked == ()
+            shown = await runs.show(id)
+            assert expected in text(shown.kept.rounds[0].results[0])
+            assert shown.asked == ()
 
     with installed(Scene(tmp_path, {0: calls("pay"), 1: TALK})) as scene:
         asyncio.run(play(scene))
@@ -281,16 +290,32 @@ def test_calls_that_only_read_run_side_by_side_and_keep_their_order(tmp_path: Pa
         asyncio.run(play(scene))
 
 
-def test_a_run_without_a_folder_has_one_of_its_own(tmp_path: Path) -> None:
+def test_a_run_without_a_folder_has_one_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def play(scene: Scene) -> None:
         async with scene.runs() as runs:
             id = await runs.start(spec(), "mine")
             await to_the_end(runs, id)
-            assert (await runs.show(id)).spec.folder == str(tmp_path / "work" / "mine")
 
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     with installed(Scene(tmp_path, {0: TALK})) as scene:
         asyncio.run(play(scene))
-    assert (tmp_path / "work" / "mine").is_dir()
+    assert [each.name for each in tmp_path.glob("**/workplaces/*")] == ["mine"]
+
+
+def test_a_round_with_two_turns_is_shown_whole() -> None:
+    """A model that says nothing is asked for words, in the same round."""
+    steps = {
+        "outfit": written({"model": MODEL, "ending": []}),
+        "turn:0": written(turn_json(Turn((Call("c0", "read", "{}"),), StopReason.CALLS))),
+        "tool:0:0": written(result_json(Result("c0", (Text("found"),), "read"))),
+        "turn:1": written(turn_json(Turn((), StopReason.END))),
+        "turn:2": written(turn_json(Turn((Text(TALK),), StopReason.END))),
+    }
+    row = Row(Line("one", "do it", Status.SUMMED_UP, MODEL, 1.0, 2.0), spec(), "")
+    shown = view(row, steps, ())
+    assert (final(shown), len(shown.kept.rounds)) == (TALK, 1)
+    del steps["turn:2"]
+    assert final(view(row, steps, ())) == ""
 
 
 # ---------------------------------------------------------------- the database
@@ -335,25 +360,26 @@ def _change(scene: Scene, statement: sa.Update) -> None:
     database.close()
 
 
-def test_old_runs_go_with_all_that_was_theirs(tmp_path: Path) -> None:
+def test_old_runs_go_with_all_that_was_theirs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def play(scene: Scene) -> None:
         async with scene.runs() as runs:
             for name in ("old", "new"):
                 await runs.start(spec(), name)
                 await to_the_end(runs, name)
 
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     with installed(Scene(tmp_path, {0: TALK})) as scene:
         asyncio.run(play(scene))
     _change(scene, sa.update(RUNS).where(RUNS.c.id == "old").values(ended=1.0))
     database = Database(scene.config.runs)
-    assert clean(database, scene.config.runs) == 1
-    assert clean(database, scene.config.runs) == 0
+    assert clean(database, scene.config.runs.keep) == 1
+    assert clean(database, scene.config.runs.keep) == 0
     with database.theirs.begin() as connection:
         assert set(connection.execute(sa.select(RUNS.c.id)).scalars()) == {"new"}
         assert set(connection.execute(sa.select(EVENTS.c.run)).scalars()) == {"new"}
         assert set(connection.execute(sa.select(seam.STEPS.c.workflow_uuid)).scalars()) == {"new"}
     database.close()
-    assert [each.name for each in (tmp_path / "work").iterdir()] == ["new"]
+    assert [each.name for each in tmp_path.glob("**/workplaces/*")] == ["new"]
 
 
 def test_a_run_whose_canceller_died_gets_its_end(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ from toolspeak.runs.runs import View
 from toolspeak.runs.spec import Spec
 from toolspeak.runtime.tools.approval import Approval
 
-LEASE = 4.0
+LEASE = 8.0
 PROCESSES = multiprocessing.get_context("forkserver")
 PROCESSES.set_forkserver_preload(["bench.killtest_worker"])
 pytestmark = pytest.mark.timeout(300)
@@ -42,14 +42,14 @@ def url() -> Generator[str]:
 
 
 @pytest.fixture
-def order(url: str, tmp_path: Path) -> Generator[Order]:
+def order(url: str, tmp_path: Path) -> Order:
     """Each test has a database of its own."""
     name = f"runs_{os.getpid()}_{monotonic():.0f}"
     engine = sa.create_engine(url.replace("postgresql:", "postgresql+psycopg:"), isolation_level="AUTOCOMMIT")
     with engine.connect() as connection:
         connection.exec_driver_sql(f"create database {name}")
     engine.dispose()
-    yield Order(url.replace("/postgres", f"/{name}"), tmp_path, LEASE, tmp_path / "marks", 0.05, 0.3)
+    return Order(url.replace("/postgres", f"/{name}"), tmp_path, LEASE, tmp_path / "marks", 0.05, 0.3)
 
 
 @contextmanager

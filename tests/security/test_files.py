@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -94,7 +95,7 @@ ESCAPES = [
 @pytest.mark.parametrize("path", ESCAPES, ids=lambda path: ascii(path)[:40])
 def test_no_path_leads_out_run4_run5(desk: Desk, inside: Path, outside: Path, path: str) -> None:
     path = path.replace("{inside}", str(inside)).replace("{outside}", str(outside))
-    assert not any(SECRET in said or "root:" in said for said in seen(desk, path))
+    assert not any(SECRET in said or "root:" in said or "Error" in said for said in seen(desk, path))
     assert (outside / "secret").read_text() == SECRET
     assert names(outside.parent) == ["work", "work-of-another"]
 
@@ -201,6 +202,33 @@ def test_a_file_that_is_swapped_for_a_link_is_never_written_through_run4(
         over.set()
         swapping.join()
     assert (outside / "secret").read_text() == SECRET
+
+
+@pytest.mark.parametrize("what", ["link", "pipe"])
+def test_what_takes_a_files_place_in_the_worst_moment_is_not_opened_run4(
+    desk: Desk, inside: Path, outside: Path, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    """Between the look at a file and its opening."""
+    (inside / "link").symlink_to(outside / "secret")
+    os.mkfifo(inside / "pipe")
+    look = os.stat
+
+    def swap(path: Any, **more: Any) -> os.stat_result:  # noqa: ANN401 # as `os.stat`
+        found = look(path, **more)
+        if path == "own":
+            (inside / what).rename(inside / "own")
+            monkeypatch.setattr(os, "stat", look)
+        return found
+
+    monkeypatch.setattr(os, "stat", swap)
+    rescue = threading.Timer(5, lambda: os.close(os.open(inside / "own", os.O_RDWR | os.O_NONBLOCK)))
+    rescue.daemon = True
+    rescue.start()  # who waits for the pipe's other end is let go, and found out
+    began = time.monotonic()
+    assert f"'own' is a {'symbolic link' if what == 'link' else 'pipe'}" in desk.error("read_file", path="own")
+    rescue.cancel()
+    assert time.monotonic() - began < 4
+    assert os.stat is look
 
 
 def test_a_file_with_two_names_is_not_changed_under_the_other_run4(desk: Desk, inside: Path, outside: Path) -> None:

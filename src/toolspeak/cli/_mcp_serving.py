@@ -1,8 +1,6 @@
 """Runs as MCP tools, on standard input and output: `run_agent`, `run_status`, `run_cancel`."""
 
 import asyncio
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -11,18 +9,15 @@ from typing import Final
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 
-from toolspeak.config.assemble import assemble
 from toolspeak.config.shape import Config
 from toolspeak.engine.agent import Status
 from toolspeak.errors import BadField, ToolspeakError
 from toolspeak.ir.message import Text
-from toolspeak.runs.memory import MemoryRuns
-from toolspeak.runs.outfit import outfit
+from toolspeak.runs.opened import opened_runs
 from toolspeak.runs.runs import Runs, View
 from toolspeak.runs.spec import Spec
 from toolspeak.runs.watch import CallAsked, CallBegan, RunEnded, RunEvent, TurnBegan
 from toolspeak.runtime.tools.approval import Approval
-from toolspeak.runtime.transport import HttpTransport
 
 TOOLS: Final = Spec("").tools
 _WELL: Final = (Status.DONE, Status.SUMMED_UP)
@@ -52,20 +47,8 @@ def run(config: Config, house: House) -> None:
 
 
 async def _serve(config: Config, house: House) -> None:
-    async with _runs(config) as runs:
-        await server_of(runs, house).run_stdio_async()
-
-
-@asynccontextmanager
-async def _runs(config: Config) -> AsyncGenerator[Runs]:
-    transport = HttpTransport()
-    directory = assemble(config, transport)
-    runs = MemoryRuns(lambda id, spec, watch: outfit(id, spec, config, directory, watch))
-    try:
-        yield runs
-    finally:
-        await runs.close()
-        await transport.close()
+    async with opened_runs(config) as opened:
+        await server_of(opened.runs, house).run_stdio_async()
 
 
 def server_of(runs: Runs, house: House) -> MCPServer:

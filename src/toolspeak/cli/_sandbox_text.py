@@ -6,9 +6,10 @@ sandlock  not here: it leaves root root: run as an ordinary user
 
 from collections.abc import Iterator
 
-from toolspeak.cli.paint import Paint, visible
+from toolspeak.cli.paint import Paint
 from toolspeak.ir.json import JsonObject
 from toolspeak.runtime.sandbox.find import Found
+from toolspeak.text.visible import visible
 
 
 def lines(found: Found, paint: Paint) -> Iterator[str]:

@@ -62,14 +62,13 @@ def read_runs(table: Table, folder: Path | None) -> Durable:
     """Read `[runs]`; its URL may hold a password."""
     url = table.text("database", database_problem)
     table.problems.secrets += "@" in (url or "")
-    said = table.text("folder", _folder_problem)
     return changed(
         Durable(folder=folder),
         database=url,
-        folder=None if said is None else Path(said),
         lease=table.seconds("lease"),
         keep=table.seconds("keep_days"),
         concurrent=table.integer("concurrent", 1),
+        imports=table.texts("imports"),
     )
 
 

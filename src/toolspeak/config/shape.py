@@ -52,13 +52,15 @@ class Durable:
     database: str = field(default="", repr=False)
     """The URL of a PostgreSQL or SQLite; empty: a SQLite file in `folder`. It may hold a password."""
     folder: Path | None = None
-    """Of this user's runs: the file, and what runs work on that were given no folder."""
+    """Where that file is; none if the user has no home."""
     lease: float = 10.0
     """Seconds without a sign of life after which a worker counts as dead."""
     keep: float = 30.0
     """Days that a run is kept after its end."""
     concurrent: int = 500
     """Runs that one worker works on at one time."""
+    imports: tuple[str, ...] = ()
+    """Functions (`module:attribute`, or globs) that runs may name as their tools at a worker."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -171,7 +171,7 @@ class _Run:
         if turn is None or turn.failure is not None:
             return self._broken(turn)
         if not turn.text.strip():
-            return self._end(Status.FAILED, _said(turn), f"{why}, and then nothing when it was asked to sum up")
+            return self._end(Status.FAILED, _said(turn), f"{why}; asked to sum up, the model said nothing")
         return self._end(Status.SUMMED_UP, _said(turn), "; ".join(filter(None, (why, _cut(turn)))))
 
     # ---------------------------------------------------------------- what is kept

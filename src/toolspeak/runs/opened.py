@@ -34,7 +34,7 @@ async def opened_runs(config: Config, *, works: bool = True) -> AsyncGenerator[O
     try:
         directory = assemble(config, transport)
         if find_spec(_ENGINE) is not None and (config.runs.database or config.runs.folder):
-            async with kept_runs(config, directory if works else None) as runs:
+            async with kept_runs(config, directory if works else None, ("*",)) as runs:
                 yield Opened(runs, lasts=True)
         else:
             here = runs_here(config, directory, ("*",))
@@ -47,11 +47,13 @@ async def opened_runs(config: Config, *, works: bool = True) -> AsyncGenerator[O
 
 
 @asynccontextmanager
-async def kept_runs(config: Config, directory: Directory | None = None) -> AsyncGenerator[Runs]:
+async def kept_runs(
+    config: Config, directory: Directory | None = None, imports: Sequence[str] = ()
+) -> AsyncGenerator[Runs]:
     """Open the database's keeper; without a directory of models, others work on its runs."""
     from toolspeak.runs.durable.runs import open_runs  # noqa: PLC0415 # it takes two seconds to load
 
-    async with open_runs(config, directory) as runs:
+    async with open_runs(config, directory, imports) as runs:
         yield runs
 
 

@@ -68,7 +68,8 @@ async def outfit(  # noqa: PLR0913 # all that a run needs
         actions = [each for name in spec.tools for each in await _actions(name, workplace, imports, served)]
         toolbox = Toolbox(actions, spec.output)
         route = await (directory.exactly(spec.model) if spec.model else directory.find(""))
-        task = Task(_request(spec, route.model, toolbox), spec.rounds, toolbox.ending)
+        request = Request(route.model, conversation(spec), toolbox.tools, stream=True)
+        task = Task(request, spec.rounds, toolbox.ending)
         settings = msgspec.convert(spec.settings, Settings)
         yield Work(id, task, route, toolbox, settings, spec.approval, watch)
 
@@ -77,12 +78,17 @@ def folder_of(id: str, spec: Spec) -> Path:
     """Return a run's folder. One that is the run's own has its id, so that whoever goes on with the run finds it."""
     if spec.folder:
         return _named(spec.folder)
-    kept = workplaces_folder(current())
-    if kept is None:
+    folder = own_folder(id)
+    if folder is None:
         raise BadField("folder", "it is empty, and there is no home to keep one in; name a folder")
-    folder = kept / (id if _PLAIN_ID.fullmatch(id) else sha256(id.encode()).hexdigest())
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     return folder.resolve()
+
+
+def own_folder(id: str) -> Path | None:
+    """Return where the folder is that is a run's own, if it has one; None if the user has no home."""
+    kept = workplaces_folder(current())
+    return kept / (id if _PLAIN_ID.fullmatch(id) else sha256(id.encode()).hexdigest()) if kept else None
 
 
 def built_in(name: str, workplace: Workplace) -> Sequence[Action]:
@@ -102,10 +108,11 @@ def _named(folder: str) -> Path:
     return path.resolve()
 
 
-def _request(spec: Spec, model: str, toolbox: Toolbox) -> Request:
+def conversation(spec: Spec) -> tuple[Message, ...]:
+    """Return what is said before a run's first turn."""
     system = (Message(Role.SYSTEM, (Text(spec.system),)),) if spec.system else ()
     before = expand(compact_from(each) for each in spec.history)
-    return Request(model, (*system, *before, Message(Role.USER, (Text(spec.task),))), toolbox.tools, stream=True)
+    return (*system, *before, Message(Role.USER, (Text(spec.task),)))
 
 
 async def _actions(

@@ -18,6 +18,7 @@ _SURPLUS = re.compile(r"[\s}\]]*+")
 _LEADING = re.compile(r"[\s\ufeff]*+")
 _BLANKS = " \t\r\n"
 _MARK = "\ufeff"
+_DOUBLED = "{{}}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,9 @@ def _peel(text: str) -> tuple[int, int, tuple[Fix, ...]]:
     else:
         end = len(text)  # a blank at the end matters: it says that the number before it is complete
     if inside := _inside_fence(text, start):
-        return *inside, (*fixes, Fix("markdown fence"))
+        (start, end), fixes = inside, [*fixes, Fix("markdown fence")]
+    if inside := _inside_doubled(text, start, end):
+        (start, end), fixes = inside, [*fixes, Fix("doubled braces")]
     return start, end, tuple(fixes)
 
 
@@ -73,3 +76,10 @@ def _inside_fence(text: str, start: int) -> tuple[int, int] | None:
     last_line = text.rfind("\n", 0, len(text.rstrip())) + 1
     closes = last_line >= fence.end() and text[last_line:].strip() == "```"
     return (fence.end(), last_line) if closes else None
+
+
+def _inside_doubled(text: str, start: int, end: int) -> tuple[int, int] | None:
+    """Find the object in doubled braces: some chat templates show `{{"name": …}}` to their models."""
+    last = len(text[:end].rstrip())
+    doubled = last - start > len(_DOUBLED) and text.startswith("{{", start) and text.endswith("}}", start, last)
+    return (start + 1, last - 1) if doubled else None

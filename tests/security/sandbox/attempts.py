@@ -522,6 +522,14 @@ RESOURCES: Final = (
     ),
     _row(
         "resources",
+        "memory of no process",
+        "it has twice what is allowed",
+        _py(
+            "libc.shmat.restype = ctypes.c_void_p\nfor n in range(10):\n    found = libc.shmget(0, 40 << 20, 0o1600)\n    if found < 0: sys.exit('refused')\n    place = libc.shmat(found, None, 0)\n    ctypes.memset(place, 1, 40 << 20)\n    libc.shmdt(ctypes.c_void_p(place))\ngot('')"
+        ),
+    ),
+    _row(
+        "resources",
         "fill /tmp",
         "more than its size is there",
         _sh(

@@ -33,7 +33,7 @@ CONTROL = (
         "setuid by open and mknod",
         "setuid by openat2",
     ),
-    *("its own settings", "git's settings", "a hook", "another .git", "settings that lead out", "move the folder"),
+    *("its own settings", "git's settings", "a hook", "another .git", "settings that lead out"),
     *("a process of the host", "a service on loopback", "a datagram", "an abstract socket", "trace a child"),
     *("a socket outside the folder", "a session of its own", "a daemon", "kill a process of the host"),
 )

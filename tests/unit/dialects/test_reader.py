@@ -344,3 +344,9 @@ def test_ids_come_from_the_caller() -> None:
     reader = load("hermes").reader(TOOLS, ids=iter(("a", "b")))
     turn = fold([*reader.feed(NOW + BUS), *reader.finish()])
     assert [call.id for call in turn.calls] == ["a", "b"]
+
+
+def test_a_call_in_doubled_braces_is_a_call() -> None:
+    """The chat template of Qwen2.5-Coder shows it so."""
+    [call] = read(f"<tool_call>\n{{{JSON}}}\n</tool_call>").calls
+    assert (call.name, [fix.what for fix in call.fixes]) == ("now", ["doubled braces"])

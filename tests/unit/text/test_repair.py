@@ -142,6 +142,9 @@ def test_a_number_is_complete_when_a_blank_follows_it() -> None:
         ('\n``` JSON \r\n{"a": 1}\r\n  ``` \n', ["markdown fence"]),
         ("```\n{'a': 1}\n}\n```", ["markdown fence", "single quotes", "surplus closer"]),
         ('{"a": 1} ] }\n}', ["surplus closer"]),
+        ('{{"a": 1}}', ["doubled braces"]),
+        ('{{"a": 1,}}\n', ["doubled braces", "trailing comma"]),
+        ('```json\n{{"a": 1}}\n```', ["markdown fence", "doubled braces"]),
         (' \n{"a": 1}\t', []),
     ],
 )
@@ -149,6 +152,14 @@ def test_what_stands_around_the_value_is_peeled(text: str, fixes: list[str]) -> 
     repaired = repair(text, closed=False)
     assert repaired.value == {"a": 1}
     assert kinds(repaired) == fixes
+
+
+def test_doubled_braces_are_those_of_a_whole_object_only() -> None:
+    """Qwen2.5-Coder's own chat template shows its model a call in doubled braces."""
+    assert repair('{{"a": {"b": {}}}}', closed=True).value == {"a": {"b": {}}}
+    for text in ("{{}}", '{{"a": 1}', '{{"a": 1', '{{{"a": 1}}}', "{{ a }}", '{{"a": 1}, {"b": 2}}'):
+        with pytest.raises(BadJson):
+            repair(text, closed=True)
 
 
 @pytest.mark.parametrize(

@@ -1,16 +1,15 @@
 """What is put in order beside the runs: old ones go, and those that ended without saying so get their end."""
 
-from pathlib import Path
 from shutil import rmtree
 from typing import Final
 
 import sqlalchemy as sa
 
-from toolspeak.config.shape import Durable
 from toolspeak.engine.agent import Status
 from toolspeak.runs.durable import ledger, seam
 from toolspeak.runs.durable.database import Database
 from toolspeak.runs.durable.tables import EVENTS, RUNS
+from toolspeak.runs.outfit import own_folder
 
 _DAY: Final = 24 * 3600.0
 _MANY: Final = 200
@@ -18,14 +17,9 @@ _SETTLED: Final = 5.0
 """Seconds after which nobody is about to write the end any more."""
 
 
-def work_folder(durable: Durable, run: str) -> Path | None:
-    """Return the folder of a run that was given none; None if there is nowhere to make it."""
-    return None if durable.folder is None else durable.folder / "work" / run
-
-
-def clean(database: Database, durable: Durable) -> int:
+def clean(database: Database, days: float) -> int:
     """Delete runs that ended longer ago than they are to be kept, with their steps, events and own folders."""
-    old = sa.select(RUNS.c.id).where(RUNS.c.ended > 0, RUNS.c.ended < database.now - durable.keep * _DAY)
+    old = sa.select(RUNS.c.id).where(RUNS.c.ended > 0, RUNS.c.ended < database.now - days * _DAY)
     with database.engine.begin() as connection:
         runs = [str(row[0]) for row in connection.execute(old.limit(_MANY))]
     if not runs:
@@ -35,7 +29,7 @@ def clean(database: Database, durable: Durable) -> int:
         connection.execute(sa.delete(EVENTS).where(EVENTS.c.run.in_(runs)))
         connection.execute(sa.delete(RUNS).where(RUNS.c.id.in_(runs)))
     for run in runs:
-        if folder := work_folder(durable, run):
+        if folder := own_folder(run):
             rmtree(folder, ignore_errors=True)
     return len(runs)
 

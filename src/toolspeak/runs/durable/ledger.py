@@ -72,6 +72,12 @@ def take(database: Database, run: str, token: str) -> bool | None:
     return None if taken[0] else True
 
 
+def name_model(database: Database, run: str, model: str) -> None:
+    """Say which model works on a run that left it open."""
+    with database.engine.begin() as connection:
+        connection.execute(sa.update(RUNS).where(RUNS.c.id == run).values(model=model))
+
+
 def write(database: Database, said: Iterable[Said]) -> set[tuple[str, str]]:
     """Keep what was said; return the run and token of those who were not allowed to."""
     refused: set[tuple[str, str]] = set()

@@ -1,30 +1,25 @@
 """Runs that survive the death of whoever works on them."""
 
 import asyncio
-import re
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Final
-
-import msgspec
 
 from toolspeak.config.shape import Config
 from toolspeak.engine.agent import Status
 from toolspeak.errors import BadField, BadRequest, UnknownRun
 from toolspeak.runs.durable import ledger, seam
-from toolspeak.runs.durable.cleaning import work_folder
 from toolspeak.runs.durable.database import Database
 from toolspeak.runs.durable.lease import is_alive
 from toolspeak.runs.durable.ledger import Row
 from toolspeak.runs.durable.views import failed_turn, view, waiting_calls
 from toolspeak.runs.durable.worker import Worker, Workshop, working
-from toolspeak.runs.runs import Line, Numbered, View
+from toolspeak.runs.runs import Line, Numbered, View, checked_id
 from toolspeak.runs.spec import Spec
 from toolspeak.runs.watch import RunEnded
 from toolspeak.runtime.clock import CLOCK, Clock
 from toolspeak.runtime.directory import Directory
 
-_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _LOOK, _LAZY_LOOK = 0.1, 0.5
 """Seconds between looks for new events: while some come, and at most."""
 _GRACE: Final = 2.0
@@ -33,21 +28,15 @@ _GRACE: Final = 2.0
 class DurableRuns:
     """Keeps runs in a database. Without a worker of its own, it leaves the work to others."""
 
-    def __init__(self, database: Database, config: Config, worker: Worker | None = None, clock: Clock = CLOCK) -> None:
+    def __init__(self, database: Database, worker: Worker | None = None, clock: Clock = CLOCK) -> None:
         """Ask this database; `open_runs` makes everything ready."""
         self._database: Final = database
-        self._config: Final = config
         self._worker: Final = worker
         self._clock: Final = clock
 
     async def start(self, spec: Spec, id: str = "") -> str:
         """Begin a run, and return its id; one that is begun already is not begun twice."""
-        run = id or f"run_{self._clock.fresh_id()}"
-        if not _ID.fullmatch(run):
-            raise BadField("id", f"{run[:80]!r} is not 1 to 128 letters, digits and . _ -, the first a letter or digit")
-        if not spec.folder and (folder := work_folder(self._config.runs, run)):
-            await asyncio.to_thread(folder.mkdir, mode=0o700, parents=True, exist_ok=True)
-            spec = msgspec.structs.replace(spec, folder=str(folder))
+        run = checked_id(id) if id else f"run_{self._clock.fresh_id()}"
         if await asyncio.to_thread(ledger.begin, self._database, run, spec, self._queue):
             await self._claim(run)
         return run
@@ -99,7 +88,7 @@ class DurableRuns:
             case Status.RUNNING | Status.WAITING:
                 await asyncio.to_thread(self._take_over, id)
             case _:
-                raise BadRequest(f"run {id} is {row.line.status}: only one that was cancelled or failed can go on")
+                raise BadRequest(f"run {id} is {row.line.status}: only cancelled and failed ones can go on")
         await self._claim(id)
 
     async def approve(self, id: str, call_id: str, *, allowed: bool, reason: str = "") -> None:
@@ -107,8 +96,7 @@ class DurableRuns:
         calls = waiting_calls(await self._row(id), await self._steps(id), await self._asked(id))
         topic = next((key for key, call in calls.items() if call.id == call_id), None)
         if topic is None:
-            waiting = ", ".join(call.id for call in calls.values()) or "none"
-            raise BadField("call", f"{call_id!r} does not wait for a word; those that do: {waiting}")
+            raise BadField("call_id", f"no call {call_id[:80]!r} of run {id} waits for a word")
         word = {"allowed": allowed, "reason": reason}
         await self._database.client.send_async(id, word, topic, idempotency_key=f"{id}:{topic}")
 
@@ -130,7 +118,7 @@ class DurableRuns:
     async def _row(self, run: str) -> Row:
         row = await asyncio.to_thread(ledger.find, self._database, run)
         if row is None:
-            raise UnknownRun(f"no run is called {run!r}")
+            raise UnknownRun(f"no run has the id {run[:80]!r}")
         return row
 
     async def _steps(self, run: str) -> dict[str, str]:
@@ -157,20 +145,21 @@ class DurableRuns:
 
 @asynccontextmanager
 async def open_runs(
-    config: Config, directory: Directory | None = None, clock: Clock = CLOCK
+    config: Config, directory: Directory | None = None, imports: Sequence[str] = (), clock: Clock = CLOCK
 ) -> AsyncGenerator[DurableRuns]:
     """Open the runs of a configuration.
 
-    With a directory of models, those that are started or resumed here are worked on here, as long as it is open;
-    without one, by `toolspeak worker`.
+    With a directory of models, those that are started or resumed here are worked on here, as long as it is open, and
+    may name the functions of `imports`; without one, `toolspeak worker` works on them.
     """
     database = await asyncio.to_thread(Database, config.runs)
     try:
         if directory is None:
-            yield DurableRuns(database, config, None, clock)
+            yield DurableRuns(database, None, clock)
         else:
-            async with working(Workshop(database, config, directory, takes=False, clock=clock), _GRACE) as worker:
-                yield DurableRuns(database, config, worker, clock)
+            shop = Workshop(database, config, directory, takes=False, imports=imports, clock=clock)
+            async with working(shop, _GRACE) as worker:
+                yield DurableRuns(database, worker, clock)
     finally:
         await asyncio.to_thread(database.close)
 
@@ -180,7 +169,8 @@ async def open_worker(config: Config, directory: Directory, grace: float) -> Asy
     """Work off the queue, as long as it is open; what runs then has so many seconds to end."""
     database = await asyncio.to_thread(Database, config.runs)
     try:
-        async with working(Workshop(database, config, directory, takes=True), grace) as worker:
+        shop = Workshop(database, config, directory, takes=True, imports=config.runs.imports)
+        async with working(shop, grace) as worker:
             yield worker
     finally:
         await asyncio.to_thread(database.close)

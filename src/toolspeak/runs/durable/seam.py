@@ -72,6 +72,11 @@ def check_free() -> None:
         raise BadConfig("this process runs DBOS already: let `toolspeak worker` work on runs")
 
 
+def work_on_this_loop(dbos: DBOS) -> None:
+    """Let runs be worked on by the loop that calls this, though DBOS is started from a thread, to keep it free."""
+    dbos._background_event_loop.set_main_loop()
+
+
 def token(run: str) -> str:
     """Return the mark of this execution."""
     return current_owner_xid(run) or ""
@@ -110,6 +115,12 @@ def stop_taking(dbos: DBOS) -> None:
     """Take no further runs out of the queue."""
     for each in dbos.background_thread_stop_events:
         each.set()
+
+
+def forget_tasks(dbos: DBOS) -> None:
+    """Stop executions that have lost their run, and wait for what comes of it elsewhere."""
+    for task in dbos._workflow_tasks:
+        task.cancel()
 
 
 def register_queue(client: DBOSClient, concurrent: int, poll: float) -> Queue:

@@ -1,7 +1,7 @@
 """The steps of a durable run: each is done once, and what it gave is given again after a crash (RUN-3).
 
     outfit               what the run was given: the model's name, the tools that end it
-    turn:ROUND           one turn
+    turn:N               the Nth turn of the run: a round may have two, where words are asked for
     asked:ROUND:CALL     a person was asked; DBOS keeps the word itself
     started:ROUND:CALL   a call that may run only once is about to run
     tool:ROUND:CALL      a call's result
@@ -11,9 +11,9 @@ steps are numbered when they begin, which they do in the calls' order.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
-from itertools import groupby
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count, groupby
 from typing import Any, Final
 
 from dbos import DBOS
@@ -54,6 +54,7 @@ class DurableSteps:
 
     work: Work
     taken: Taken
+    _turns: Iterator[int] = field(default_factory=count)
 
     async def outfitted(self) -> Task:
         """Return the task as it was when the run began, however its tools have changed since."""
@@ -72,7 +73,7 @@ class DurableSteps:
             with self.taken.stoppable():
                 return written(turn_json(await self.work.turn(effect)))
 
-        return turn_from(read(await self._step(f"turn:{effect.round}", body)))
+        return turn_from(read(await self._step(f"turn:{next(self._turns)}", body)))
 
     async def tools(self, effect: RunTools) -> tuple[Result, ...]:
         """Run calls in their order; neighbours that only read run side by side."""
@@ -129,7 +130,7 @@ class DurableSteps:
         return await self._result(each, body, goes_on=True)
 
     async def _unknown(self, each: _Numbered) -> Result:
-        result = unknown(each.call)
+        result = unknown(each.call, "its run was interrupted")
         await self.work.ended(each.round, result)
         return result
 

@@ -3,28 +3,28 @@
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import count
 
-from toolspeak.engine.agent import STOP, RunAnswer, RunTools, Task
-from toolspeak.engine.journal import replay, result_from, turn_from
+from toolspeak.engine.agent import STOP, RunAnswer, RunEffect, RunTools, TakeTurn, Task, run
+from toolspeak.engine.journal import result_from, turn_from
 from toolspeak.ir.message import Call
 from toolspeak.ir.request import Request
 from toolspeak.ir.round import Compact
 from toolspeak.runs.durable.ledger import Row
 from toolspeak.runs.durable.written import read
+from toolspeak.runs.outfit import conversation
 from toolspeak.runs.runs import Numbered, View
+from toolspeak.runs.spec import Spec
 from toolspeak.runs.watch import CallAsked
 
 
 def view(row: Row, steps: Mapping[str, str], asked: Iterable[Numbered]) -> View:
     """Put a view together from a run's row, its steps by name, and the calls that people were asked about."""
-    task = Task(Request(row.spec.model, (), ()), row.spec.rounds, _ending(steps))
-    answers = list(_answers(steps))
-    return View(row.line, row.spec, _kept(task, answers), row.reason, tuple(waiting_calls(row, steps, asked).values()))
+    _, kept = _stands(row.spec, steps)
+    return View(row.line, row.spec, kept, row.reason, tuple(waiting_calls(row, steps, asked).values()))
 
 
 def waiting_calls(row: Row, steps: Mapping[str, str], asked: Iterable[Numbered]) -> dict[str, Call]:
     """Return the calls that wait for a person's word, by the key of their steps."""
-    task = Task(Request(row.spec.model, (), ()), row.spec.rounds, _ending(steps))
-    effect = replay(task, _answers(steps)).waiting
+    effect, _ = _stands(row.spec, steps)
     if row.line.ended or not isinstance(effect, RunTools):
         return {}
     names = {each.event.id for each in asked if isinstance(each.event, CallAsked) and each.event.round == effect.round}
@@ -41,25 +41,24 @@ def failed_turn(steps: Iterable[tuple[int, str, object, bool]]) -> int | None:
     return number if raised or (isinstance(given, str) and "failure" in read(given)) else None
 
 
-def _kept(task: Task, answers: list[RunAnswer]) -> Compact:
-    done = replay(task, answers)
-    ending = done.ending or replay(task, [*answers, STOP]).ending
-    if ending is None:
-        raise RuntimeError("a run that was stopped goes on")
-    return ending.kept
+def _stands(spec: Spec, steps: Mapping[str, str]) -> tuple[RunEffect | None, Compact]:
+    """Return what the run is about to do, and what it would keep if it were stopped now."""
+    ending = frozenset[str](read(steps["outfit"])["ending"]) if "outfit" in steps else frozenset[str]()
+    program, turns = run(Task(Request(spec.model, conversation(spec)), spec.rounds, ending)), count()
+    effect: RunEffect | None = None
+    try:
+        effect = next(program)
+        while (answer := _answer(effect, steps, turns)) is not None:
+            effect = program.send(answer)
+        program.send(STOP)
+    except StopIteration as stop:
+        return effect, stop.value.kept
+    raise RuntimeError("a run that was stopped goes on")
 
 
-def _ending(steps: Mapping[str, str]) -> frozenset[str]:
-    return frozenset(read(steps["outfit"])["ending"]) if "outfit" in steps else frozenset()
-
-
-def _answers(steps: Mapping[str, str]) -> Iterator[RunAnswer]:
-    for number in count():
-        if (given := steps.get(f"turn:{number}")) is None:
-            return
-        turn = turn_from(read(given))
-        yield turn
-        results = [steps.get(f"tool:{number}:{index}") for index in range(len(turn.calls))]
-        if not results or None in results:
-            return
-        yield tuple(result_from(read(each)) for each in results if each is not None)
+def _answer(effect: RunEffect, steps: Mapping[str, str], turns: Iterator[int]) -> RunAnswer:
+    if isinstance(effect, TakeTurn):
+        given = steps.get(f"turn:{next(turns)}")
+        return None if given is None else turn_from(read(given))
+    results = [steps.get(f"tool:{effect.round}:{index}") for index in range(len(effect.calls))]
+    return None if None in results else tuple(result_from(read(each)) for each in results if each is not None)

@@ -6,7 +6,7 @@ close      begin no further step, let those that run end, put the rest back into
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -52,6 +52,8 @@ class Workshop:
     config: Config
     directory: Directory
     takes: bool
+    imports: Sequence[str] = ()
+    """Functions that specs may name, as `outfit` takes them."""
     clock: Clock = CLOCK
 
 
@@ -82,11 +84,13 @@ class Worker:
     async def start(self) -> None:
         """Begin to work. `beat` and `write` must run beside it."""
         seam.check_free()
-        await asyncio.to_thread(self.lease.take)
         if self._shop.takes:
             concurrent = self._shop.config.runs.concurrent
             await asyncio.to_thread(seam.register_queue, self._shop.database.client, concurrent, POLL)
-        self._dbos = launch(self._shop.database, self.lease.id, self._work_on, takes=self._shop.takes)
+        dbos = configured(self._shop.database, self.lease.id, self._work_on, takes=self._shop.takes)
+        seam.work_on_this_loop(dbos)
+        self._dbos = dbos
+        await asyncio.to_thread(DBOS.launch)
 
     async def write(self) -> None:
         """Write what the runs say."""
@@ -94,9 +98,8 @@ class Worker:
 
     async def close(self, grace: float) -> None:
         """End: steps that run have `grace` seconds to finish."""
-        if self._dbos is None:
-            return
-        seam.stop_taking(self._dbos)
+        if self._dbos is not None:
+            seam.stop_taking(self._dbos)
         for taken in self._taken:
             taken.drain()
         with suppress(TimeoutError):
@@ -107,6 +110,9 @@ class Worker:
         self._scribe.end()
         self._ended.set()
         await asyncio.to_thread(self.lease.drop)
+        if self._dbos is None:
+            return
+        seam.forget_tasks(self._dbos)
         self._dbos = None
         await asyncio.to_thread(DBOS.destroy)
         # DBOS has put its threads in place of the loop's, and closed them: whoever goes on here needs others
@@ -135,7 +141,7 @@ class Worker:
                 _LOG.info("took over %d runs of workers that died", count)
             await asyncio.to_thread(mend, self._shop.database)
         if self._is_time("_clean_at", _CLEAN):
-            await asyncio.to_thread(clean, self._shop.database, self._shop.config.runs)
+            await asyncio.to_thread(clean, self._shop.database, self._shop.config.runs.keep)
 
     def _is_time(self, what: str, seconds: float) -> bool:
         now = self._shop.clock.monotonic()
@@ -206,7 +212,9 @@ class Worker:
 
     async def _drive(self, taken: Taken, spec: Spec, watch: Watch) -> Ending:
         shop = self._shop
-        async with outfit(taken.run, spec, shop.config, shop.directory, watch) as work:
+        async with outfit(taken.run, spec, shop.config, shop.directory, watch, imports=shop.imports) as work:
+            if not spec.model:
+                await asyncio.to_thread(ledger.name_model, shop.database, taken.run, work.route.model)
             steps = DurableSteps(work, taken)
             return await drive_run(run(await steps.outfitted()), steps)
 
@@ -215,14 +223,18 @@ class Worker:
 async def working(shop: Workshop, grace: float) -> AsyncGenerator[Worker]:
     """Let a worker work; in the end, what runs has so many seconds to finish."""
     worker = Worker(shop)
-    async with asyncio.TaskGroup() as group:
-        await worker.start()
-        group.create_task(worker.beat())
-        group.create_task(worker.write())
-        try:
-            yield worker
-        finally:
-            await worker.close(grace)
+    await asyncio.to_thread(worker.lease.take)
+    try:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(worker.beat())  # at once: to begin may take longer than the lease
+            group.create_task(worker.write())
+            try:
+                await worker.start()
+                yield worker
+            finally:
+                await worker.close(grace)
+    except BaseExceptionGroup as errors:  # what goes wrong in here is the caller's as it is
+        raise errors.exceptions[0] from None
 
 
 def _owners(database: Database, runs: list[str]) -> list[tuple[str, str, str]]:
@@ -233,8 +245,8 @@ def _owners(database: Database, runs: list[str]) -> list[tuple[str, str, str]]:
         return [(str(run_id), str(token), str(status)) for run_id, token, status in rows]
 
 
-def launch(database: Database, executor: str, work_on: Callable[[str, str], Any], *, takes: bool) -> DBOS:
-    """Start DBOS in this process, on this loop."""
+def configured(database: Database, executor: str, work_on: Callable[[str, str], Any], *, takes: bool) -> DBOS:
+    """Make DBOS ready in this process: it knows how to work on a run."""
 
     async def durable_run(text: str) -> str:
         kept: str = await work_on(DBOS.workflow_id or "", text)
@@ -249,12 +261,11 @@ def launch(database: Database, executor: str, work_on: Callable[[str, str], Any]
             "executor_id": executor,
             "run_migrations": False,
             "enable_otlp": False,
-            "log_level": "ERROR",
+            "log_level": "CRITICAL",
             "notification_listener_polling_interval_sec": POLL,
             "scheduler_polling_interval_sec": _CLEAN,
         }
     )
     DBOS.workflow(name=seam.WORKFLOW)(durable_run)
     DBOS.listen_queues([seam.QUEUE] if takes else [])
-    DBOS.launch()
     return dbos

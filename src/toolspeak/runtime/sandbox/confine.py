@@ -12,6 +12,7 @@ import resource
 import signal
 import sys
 import threading
+from importlib import import_module
 from typing import Any, Final
 
 _LIBC: Final = ctypes.CDLL(None, use_errno=True)
@@ -42,9 +43,7 @@ def main() -> None:
 def _work(plan: dict[str, Any], status: list[int]) -> None:
     try:
         sys.path.append(plan["path"])
-        from sandlock import Sandbox  # noqa: PLC0415 # pyright: ignore[reportMissingTypeStubs] # found by then
-
-        status[0] = Sandbox(**plan["policy"]).run_interactive(plan["words"])
+        status[0] = import_module("sandlock").Sandbox(**plan["policy"]).run_interactive(plan["words"])
     except Exception as error:  # noqa: BLE001
         os.write(2, f"the sandbox could not be made: {error}\n".encode())
     finally:

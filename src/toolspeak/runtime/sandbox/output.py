@@ -7,9 +7,9 @@ title, turn the direction of text or hide in it becomes an escape that is seen.
 import re
 from typing import Final
 
-_ODD = re.compile(r"[^\n\t -~]")
+from toolspeak.text.visible import visible
+
 _ENDS = re.compile(r"\r\n?")
-_SHOWN: Final = "\u3000"
 
 
 class Capped:
@@ -47,9 +47,4 @@ class Capped:
 
 def harmless(text: str) -> str:
     """Write control characters, and all that are not seen, as escapes; a lone carriage return ends a line."""
-    return _ODD.sub(_escaped, _ENDS.sub("\n", text))
-
-
-def _escaped(found: re.Match[str]) -> str:
-    char = found.group()
-    return char if char.isprintable() or char in _SHOWN else char.encode("unicode_escape").decode()
+    return visible(_ENDS.sub("\n", text))

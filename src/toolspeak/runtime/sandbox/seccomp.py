@@ -2,7 +2,7 @@
 
 Namespaces and capabilities hold most of it already; this holds it a second time, and what they do not: sockets that
 know no network namespace (vsock, Bluetooth), young interfaces with a history (io_uring, bpf, userfaultfd), keyrings,
-and files with the setuid bit, which would be somebody's outside.
+memory that belongs to no process (System V's), and files with the setuid bit, which would be somebody's outside.
 
 Refused calls fail with EPERM; those that a libc tries first, and can do without (clone3, openat2), with ENOSYS.
 """
@@ -75,6 +75,8 @@ REFUSED: Final[dict[str, tuple[int, int]]] = {
     "add_key": (248, 217),
     "request_key": (249, 218),
     "keyctl": (250, 219),
+    "shmget": (29, 194),
+    "msgget": (68, 186),
     "settimeofday": (164, 170),
     "clock_settime": (227, 112),
     "adjtimex": (159, 171),

@@ -51,9 +51,11 @@ class Watch:
         return ""
 
     def _takes_memory(self, pids: list[int]) -> bool:
-        most = self._limits.memory
-        if sum(map(_resident, pids)) > most and sum(map(_share, pids)) > most:
-            return True
+        most, files = self._limits.memory, _memory_files(pids)
+        if sum(map(_resident, pids)) + files > most:
+            own, shared = map(sum, zip(*map(_shares, pids), strict=True))
+            if own + max(shared, files) > most:
+                return True
         total, left = _total(), _available()
         return self._available - left > most and left < total // _SCARCE
 
@@ -64,7 +66,8 @@ class Watch:
     def _fills_disk(self, pids: Iterable[int]) -> bool:
         """Count what is new, and what was deleted but is still open; if it was others, begin anew from here."""
         size = files = 0
-        for status in (*_new(self._folder, self._began), *_deleted(pids)):
+        disk = os.stat(self._folder).st_dev  # noqa: PTH116 # as everywhere here
+        for status in (*_new(self._folder, self._began), *_deleted(pids, disk)):
             size, files = size + status.st_blocks * _BLOCK, files + 1
         if size > self._limits.folder_growth or files > FILES:
             return True
@@ -99,16 +102,14 @@ def _new(folder: Path, since: float) -> Iterator[os.stat_result]:
                     yield status
 
 
-def _deleted(pids: Iterable[int]) -> Iterator[os.stat_result]:
-    seen = set[tuple[int, int]]()
-    for pid in pids:
+def _deleted(pids: Iterable[int], disk: int) -> Iterator[os.stat_result]:
+    seen = set[int]()
+    for path in _descriptors(pids):
         with suppress(OSError):
-            for name in os.listdir(f"/proc/{pid}/fd"):  # noqa: PTH208 # as above
-                with suppress(OSError):
-                    status = os.stat(f"/proc/{pid}/fd/{name}")  # noqa: PTH116 # it is no file's path
-                    if not status.st_nlink and (key := (status.st_dev, status.st_ino)) not in seen:
-                        seen.add(key)
-                        yield status
+            status = os.stat(path)  # noqa: PTH116 # it is no file's path
+            if status.st_dev == disk and not status.st_nlink and status.st_ino not in seen:
+                seen.add(status.st_ino)
+                yield status
 
 
 def _resident(pid: int) -> int:
@@ -116,12 +117,29 @@ def _resident(pid: int) -> int:
     return int(fields[1]) * _PAGE if fields else 0
 
 
-def _share(pid: int) -> int:
-    """Return a process's memory, of what is shared its share."""
-    for line in _read(f"/proc/{pid}/smaps_rollup").splitlines():
-        if line.startswith("Pss:"):
-            return int(line.split()[1]) << 10
-    return _resident(pid)
+def _shares(pid: int) -> tuple[int, int]:
+    """Return a process's memory: its own, and that of files of memory; of what is shared its share."""
+    words = (line.split() for line in _read(f"/proc/{pid}/smaps_rollup").splitlines())
+    sizes = {line[0]: int(line[1]) << 10 for line in words if line[0].startswith("Pss")}
+    return (sizes["Pss_Anon:"], sizes["Pss_Shmem:"]) if "Pss_Anon:" in sizes else (_resident(pid), 0)
+
+
+def _memory_files(pids: Iterable[int]) -> int:
+    """Add up files that are memory and have no name (memfd), mapped or not."""
+    sizes = dict[int, int]()
+    for path in _descriptors(pids):
+        with suppress(OSError):
+            if os.readlink(path).startswith("/memfd:"):  # noqa: PTH115 # ten times a second
+                status = os.stat(path)  # noqa: PTH116 # as above
+                sizes[status.st_ino] = status.st_blocks * _BLOCK
+    return sum(sizes.values())
+
+
+def _descriptors(pids: Iterable[int]) -> Iterator[str]:
+    for pid in pids:
+        with suppress(OSError):
+            for name in os.listdir(f"/proc/{pid}/fd"):  # noqa: PTH208 # as above
+                yield f"/proc/{pid}/fd/{name}"
 
 
 def _total() -> int:

@@ -65,7 +65,10 @@ class Toolbox:
 
     def _arguments(self, call: Call) -> JsonObject:
         """Read a call's arguments; a run's are checked already, those of other callers are not."""
-        read: Json = jiter.from_json(call.arguments.encode() or b"{}")
+        try:
+            read: Json = jiter.from_json(call.arguments.encode() or b"{}")
+        except ValueError as error:
+            raise BadField("arguments", f"{call.arguments[:80]!r} is not JSON: {error}") from None
         if not isinstance(read, dict):
             raise BadField("arguments", f"{call.arguments[:80]!r} is not a JSON object")
         fitted = self._set.fit(call.name, read)
