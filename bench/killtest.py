@@ -264,7 +264,9 @@ def recoveries(by_run: dict[str, list[Mark]], kills: Sequence[tuple[int, float]]
 def part(plan: Plan, *, guarded: bool) -> Outcome:
     """Play one part."""
     with tempfile.TemporaryDirectory(prefix="toolspeak-killtest-") as folder:
-        order = Order("", Path(folder), plan.lease, Path(folder) / "marks", 0.15, 0.15, guarded)
+        share = plan.runs // plan.workers + 10  # or the first who looks has all
+        marks = Path(folder) / "marks"
+        order = Order("", Path(folder), plan.lease, marks, 0.15, 0.15, guarded, concurrent=share)
         if plan.name == "sqlite":
             return asyncio.run(play(order, plan))
         with postgres() as url:

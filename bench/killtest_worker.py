@@ -60,11 +60,12 @@ class Order:
     act: float
     guarded: bool = True
     rounds: int = ROUNDS
+    concurrent: int = 1000
 
     @property
     def config(self) -> Config:
         """Return the configuration of runs."""
-        return Config(runs=Durable(self.database, self.folder, self.lease, concurrent=2000))
+        return Config(runs=Durable(self.database, self.folder, self.lease, concurrent=self.concurrent))
 
 
 def mark(file: Path, run: str, step: str, what: str, gave: str = "") -> None:

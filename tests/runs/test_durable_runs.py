@@ -285,6 +285,8 @@ def test_calls_that_only_read_run_side_by_side_and_keep_their_order(tmp_path: Pa
             await to_the_end(runs, id)
             rounds = (await runs.show(id)).kept.rounds
             assert [text(result) for result in rounds[0].results] == ["0", "1", "2"]
+            seen = [each.event for each in await to_the_end(runs, id)]
+            assert [event.id for event in seen if isinstance(event, CallBegan)] == ["c0", "c1", "c2"]
 
     with installed(Scene(tmp_path, {0: calls("read", "read", "pay"), 1: TALK}, tells)) as scene:
         asyncio.run(play(scene))

@@ -13,6 +13,7 @@ steps are numbered when they begin, which they do in the calls' order.
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import count, groupby
 from typing import Any, Final
 
@@ -88,13 +89,31 @@ class DurableSteps:
         return tuple(results)
 
     async def _together(self, calls: Sequence[_Numbered]) -> list[Result]:
+        """Run calls side by side; they begin in their order, as people will see them."""
         room = asyncio.Semaphore(_SIDE_BY_SIDE)
+        begun = [asyncio.Event() for _ in range(len(calls) + 1)]
+        begun[0].set()
+
+        async def one(number: int, each: _Numbered) -> Result:
+            try:
+                return await self._result(each, partial(self._in_turn, each, room, begun[number], begun[number + 1]))
+            finally:
+                begun[number + 1].set()
+
         try:
             async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(self._run(each, room)) for each in calls]
+                tasks = [group.create_task(one(number, each)) for number, each in enumerate(calls)]
         except BaseExceptionGroup as errors:
             raise errors.exceptions[0] from None
         return [task.result() for task in tasks]
+
+    async def _in_turn(
+        self, each: _Numbered, room: asyncio.Semaphore, before: asyncio.Event, begun: asyncio.Event
+    ) -> Result:
+        await before.wait()
+        async with room:
+            begun.set()
+            return await self.work.tool(each.round, each.index, each.call)
 
     async def _tool(self, each: _Numbered) -> Result:
         word, why = self.work.word(each.call), "nobody allowed it"
@@ -104,12 +123,8 @@ class DurableSteps:
             return await self._refuse(each, why)
         return await (self._once(each) if self.work.effect(each.call) is Effect.ONCE else self._run(each))
 
-    async def _run(self, each: _Numbered, room: asyncio.Semaphore | None = None) -> Result:
-        async def body() -> Result:
-            async with room or asyncio.Semaphore():
-                return await self.work.tool(each.round, each.index, each.call)
-
-        return await self._result(each, body)
+    async def _run(self, each: _Numbered) -> Result:
+        return await self._result(each, partial(self.work.tool, each.round, each.index, each.call))
 
     async def _once(self, each: _Numbered) -> Result:
         """Run a call that may not run twice: that it starts is kept before it does."""
