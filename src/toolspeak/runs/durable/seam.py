@@ -8,6 +8,7 @@ hand_back      put the runs of a worker that is dead, or that ends, back into th
 # pyright: reportPrivateUsage=false
 # ruff: noqa: SLF001
 
+import logging
 from typing import Any, Final, NoReturn
 
 import sqlalchemy as sa
@@ -64,6 +65,13 @@ def migrate(client: DBOSClient) -> None:
 def engine_of(client: DBOSClient) -> sa.Engine:
     """Return connections that know where DBOS's tables are."""
     return client._sys_db.engine
+
+
+def share_the_log() -> None:
+    """Let DBOS log where all of this process does: on its own it would keep hold of standard error."""
+    log = logging.getLogger("dbos")
+    if not log.handlers:
+        log.addHandler(logging.NullHandler())
 
 
 def check_free() -> None:

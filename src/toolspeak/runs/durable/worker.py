@@ -252,6 +252,7 @@ def configured(database: Database, executor: str, work_on: Callable[[str, str], 
         kept: str = await work_on(DBOS.workflow_id or "", text)
         return kept
 
+    seam.share_the_log()
     dbos = DBOS(
         config={
             "name": seam.APPLICATION,
