@@ -72,6 +72,14 @@ noncalls:
 linear *args:
     .venv/bin/python -m bench.linear {{ args }}
 
+# workers killed with kill -9 over 240 runs, on PostgreSQL and SQLite: nothing lost, nothing done twice; `--quick`, `--unguarded`
+killtest *args:
+    .venv/bin/python -m bench.killtest {{ args }}
+
+# what a durable step costs on both databases, and 500 live runs on one worker
+runs-overhead *args:
+    .venv/bin/python -m bench.runs_overhead {{ args }}
+
 # speed of the core
 speed-core:
     .venv/bin/python -m bench.speed_core
@@ -116,6 +124,10 @@ clients *args:
 clients-all *args:
     .venv/bin/python -m tests.clients.run --all {{ args }}
 
+# real MCP servers from PyPI and npm, used by runs: over stdio, over HTTP, killed in the middle; needs npm
+mcp-servers:
+    .venv/bin/python -m tests.mcp.run
+
 # a real model of 0.5 GB, bare and behind the gateway, side by side; `--ways`, `--agent pi`, `--model`, `--help`
 live *args:
     .venv/bin/python -m tests.live.run {{ args }}
@@ -151,6 +163,10 @@ constraint *args:
 # probes of four real models behind the server of llama.cpp; writes bench/results/probes.json
 probes *args:
     .venv/bin/python -m tests.probes.live {{ args }}
+
+# a hundred attempts to get out of the sandbox, in each that works here, as root and as nobody; `--save` keeps the result
+sandbox *args:
+    .venv/bin/python -m tests.security.sandbox.run {{ args }}
 
 # every rule of docs/behaviour.md that must be proven has a test that names it
 requirements:
@@ -198,11 +214,12 @@ lanes:
     {{ just_executable() }} wheel
     {{ just_executable() }} judges
     {{ just_executable() }} clients --brief
+    {{ just_executable() }} mcp-servers
     {{ just_executable() }} up-live
     {{ just_executable() }} accuracy-quick
     wait $computes || { cat "$log"; exit 1; }
     cat "$log"
 
 # everything that CI runs; the last line is pytest's
-ci: check requirements lanes (linear "--every" "3") speed-core speed-wires speed-engine (speed-gateway "--quick")
+ci: check requirements lanes (killtest "--quick") (linear "--every" "3") speed-core speed-wires speed-engine (speed-gateway "--quick")
     HYPOTHESIS_PROFILE=ci .venv/bin/pytest -n 2 --dist worksteal

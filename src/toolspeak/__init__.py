@@ -1,6 +1,6 @@
 """toolspeak gives every language model tool calling.
 
-`Client` and `AsyncClient` ask a model with tools, whatever the model can do.
+`Client` and `AsyncClient` ask a model with tools, whatever the model can do, and work on tasks: `Client.run`.
 `read` takes the text of a model and gives the turn: what to show, what it thought, which tools it calls.
 To read a stream, take a reader from a dialect: `dialects.load("hermes").reader(tools)`.
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:  # what `_HOMES` says, in the words of type checkers; a test k
     from toolspeak import dialects
     from toolspeak.client import Answer, AsyncClient, Client, tool_result
     from toolspeak.dialects import Dialect, Reader, ReadOptions
+    from toolspeak.engine.agent import Ending
     from toolspeak.engine.plan import Settings
     from toolspeak.errors import ToolspeakError, UpstreamFailed
     from toolspeak.facts.strategy import strategy_for
@@ -23,14 +24,18 @@ if TYPE_CHECKING:  # what `_HOMES` says, in the words of type checkers; a test k
     from toolspeak.ir.request import Request, Sampling
     from toolspeak.ir.tool import ChoiceMode, Tool, ToolChoice
     from toolspeak.ir.turn import Turn, fold, unfold
+    from toolspeak.runtime.tools.action import Action
+    from toolspeak.runtime.tools.functions import tool
 
 __all__ = [
+    "Action",
     "Answer",
     "AsyncClient",
     "Call",
     "ChoiceMode",
     "Client",
     "Dialect",
+    "Ending",
     "Event",
     "Image",
     "Message",
@@ -53,6 +58,7 @@ __all__ = [
     "fold",
     "read",
     "strategy_for",
+    "tool",
     "tool_result",
     "unfold",
 ]
@@ -61,6 +67,7 @@ _HOMES: Final = {
     "toolspeak": ("dialects",),
     "toolspeak.client": ("Answer", "AsyncClient", "Client", "tool_result"),
     "toolspeak.dialects": ("Dialect", "ReadOptions", "Reader"),
+    "toolspeak.engine.agent": ("Ending",),
     "toolspeak.engine.plan": ("Settings",),
     "toolspeak.errors": ("ToolspeakError", "UpstreamFailed"),
     "toolspeak.facts.strategy": ("strategy_for",),
@@ -69,6 +76,8 @@ _HOMES: Final = {
     "toolspeak.ir.request": ("Request", "Sampling"),
     "toolspeak.ir.tool": ("ChoiceMode", "Tool", "ToolChoice"),
     "toolspeak.ir.turn": ("Turn", "fold", "unfold"),
+    "toolspeak.runtime.tools.action": ("Action",),
+    "toolspeak.runtime.tools.functions": ("tool",),
 }
 """Where each public name lives; those of "toolspeak" are its modules."""
 

@@ -11,6 +11,7 @@
     │   └── UnknownRun    no run has that id
     ├── NoSandbox         nothing on this machine can confine a shell
     ├── ServerLost        a model server that we started did not start, or died too often
+    ├── McpFailed         another server's tools cannot be had, or not be used
     └── UpstreamFailed    the upstream gave no answer, or broke it off
 
 The core returns complaints as values; these are for callers' mistakes and for bytes that are no protocol.
@@ -90,6 +91,12 @@ class ServerLost(ToolspeakError):
     """A model server that we started did not start, or died too often."""
 
     status = 503
+
+
+class McpFailed(ToolspeakError):
+    """A server of tools cannot be reached, or is not what it was."""
+
+    status = 502
 
 
 class UpstreamFailed(ToolspeakError):

@@ -29,6 +29,10 @@ COMMANDS: Final = {
     "models": "List the models that can be asked for, and what becomes of tools.",
     "doctor": "Find the form of tool calling that suits a model, and keep it.",
     "chat": "Talk with a model, and see its tool calls.",
+    "run": "Work on a task with tools, round by round, to its end.",
+    "runs": "List runs; show, resume or cancel one.",
+    "worker": "Work on durable runs, and take over those of workers that died.",
+    "mcp": "Use the tools of MCP servers, or offer runs as such tools.",
     "explain": "Show what every part of a model's output is taken for.",
 }
 """Each command and the first line of its help, in the order in which people see them."""

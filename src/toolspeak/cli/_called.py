@@ -21,7 +21,7 @@ _WIDE: Final = 100
 
 def call_lines(call: Call, paint: Paint, *, expand: bool) -> Iterator[str]:
     """Write a call that may run."""
-    name, said, fixed = visible(call.name), _arguments(call.arguments), _fixed(call)
+    name, said, fixed = visible(call.name), arguments_text(call.arguments), _fixed(call)
     mark = sign("▸", ">")
     room = max(paint.width - len(f"{mark} {name}()  {fixed}"), 1) if paint.width else 0
     head = f"{paint.ink(mark, 'green')} {paint.ink(name, bold=True)}({cut(said, room)})"
@@ -43,7 +43,7 @@ def rejected_lines(event: CallRejected, paint: Paint, *, expand: bool) -> Iterat
         yield from _raw(event.raw, paint)
 
 
-def _arguments(json: str) -> str:
+def arguments_text(json: str) -> str:
     """Write arguments as people write them; what is no object stays as it is."""
     try:
         value = parse(json)

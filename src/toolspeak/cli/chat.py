@@ -56,7 +56,7 @@ def chat(  # noqa: PLR0913 - one for each option
       toolspeak chat --tools tools.json --mode force "Is it cold in Oslo?"
       git diff | toolspeak chat --system "Write a commit message."
     """
-    asked = _prompt(prompt)
+    asked = asked_prompt(prompt)
     if asked is None and as_json:
         raise click.UsageError("--json needs a PROMPT.")
     # The client is loaded only here: `--help` must not pay for it.
@@ -75,7 +75,7 @@ def chat(  # noqa: PLR0913 - one for each option
             talk.once(asked)
 
 
-def _prompt(said: str | None) -> str | None:
+def asked_prompt(said: str | None) -> str | None:
     """Return what is asked; None is a conversation."""
     if said is None and sys.stdin.isatty():
         return None

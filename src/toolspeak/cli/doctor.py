@@ -27,6 +27,7 @@ _FORMS: Final = "Try only these, with commas between them, such as native,hermes
 @click.option("--quick", is_flag=True, help="Ask 8 tasks in place of 24, in few forms.")
 @click.option("--forms", metavar="NAMES", help=_FORMS)
 @click.option("--no-save", is_flag=True, help="Keep nothing.")
+@click.option("--sandbox", is_flag=True, help="Say only which sandbox confines the shell of runs here.")
 @click.option("--json", "as_json", is_flag=True, help="Say it all in one JSON object.")
 @color_option
 def doctor(  # noqa: PLR0913 - one for each option
@@ -36,6 +37,7 @@ def doctor(  # noqa: PLR0913 - one for each option
     quick: bool,
     forms: str | None,
     no_save: bool,
+    sandbox: bool,
     as_json: bool,
     **said: str | None,
 ) -> None:
@@ -45,12 +47,14 @@ def doctor(  # noqa: PLR0913 - one for each option
     better half 8 more, and the best of those the last 8. The winner is kept as this model's profile, which `serve`,
     `chat` and the library use where you say nothing else. Without MODEL it is the default one.
 
-    The status is 1 if no form makes the model call tools reliably.
+    The status is 1 if no form makes the model call tools reliably. With --sandbox no model is asked, and the status is
+    1 if no sandbox works.
 
     \b
     Examples:
       toolspeak doctor
       toolspeak doctor qwen2.5-coder:0.5b --quick
+      toolspeak doctor --sandbox
       toolspeak doctor --upstream http://127.0.0.1:8080/v1 --forms native,hermes,fenced --no-save
     """
     # The suite is loaded only here: `--help` must not pay for it.
@@ -58,11 +62,27 @@ def doctor(  # noqa: PLR0913 - one for each option
 
     from toolspeak.cli._doctoring import Wishes, diagnose  # noqa: PLC0415
 
+    if sandbox:
+        click.get_current_context().exit(_sandbox(as_json=as_json))
     names = tuple(name.strip() for name in forms.split(",")) if forms is not None else ()
     wishes = Wishes(model or "", names, quick=quick, save=not no_save)
     found = asyncio.run(diagnose(configured(file, said), wishes, Paint.here(), quiet=as_json))
     _echo(found, as_json=as_json)
     click.get_current_context().exit(0 if found.report.helped else NOT_HELPED)
+
+
+def _sandbox(*, as_json: bool) -> int:
+    """Say which sandboxes work; return the status."""
+    import asyncio  # noqa: PLC0415 # as above
+
+    from toolspeak.cli._json import safe_json  # noqa: PLC0415
+    from toolspeak.cli._sandbox_text import as_object, lines  # noqa: PLC0415
+    from toolspeak.runtime.sandbox.find import find_sandbox  # noqa: PLC0415
+
+    found = asyncio.run(find_sandbox())
+    for line in (safe_json(as_object(found)),) if as_json else lines(found, Paint.here()):
+        click.echo(line)
+    return 0 if found.sandbox is not None else NOT_HELPED
 
 
 def _echo(found: "Diagnosis", *, as_json: bool) -> None:

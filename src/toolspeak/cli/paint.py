@@ -12,7 +12,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TextIO, TypeVar
 from unicodedata import combining, east_asian_width
 
 import click
@@ -64,11 +64,11 @@ class Paint:
     width: int = 0
 
     @staticmethod
-    def here() -> "Paint":
-        """Look at standard output and at what `--color` says."""
+    def here(stream: TextIO | None = None) -> "Paint":
+        """Look at standard output, or another stream, and at what `--color` says."""
         ctx = click.get_current_context(silent=True)
         wanted = ctx.color if ctx is not None else None
-        terminal = sys.stdout.isatty()
+        terminal = (stream or sys.stdout).isatty()
         width = max(shutil.get_terminal_size().columns, _NARROWEST) if terminal else 0
         return Paint(terminal if wanted is None else wanted, width)
 

@@ -14,11 +14,13 @@ from types import TracebackType
 from typing import Final, Self, Unpack
 
 from toolspeak.client.answer import Answer
+from toolspeak.client.running import Able, RunWishes, approval_of, plain_wishes, rounds_of, toolbox_of
 from toolspeak.client.said import Offered, Said, Wishes, request_of, settings_of
 from toolspeak.client.streamed import AsyncStream, answered
 from toolspeak.client.where import Models, Only, Where
 from toolspeak.config.assemble import assemble
 from toolspeak.config.shape import Config
+from toolspeak.engine.agent import Ending, Task
 from toolspeak.engine.outcome import Outcome
 from toolspeak.engine.plan import NOTHING_SAID, Plan, Settings
 from toolspeak.engine.verdict import Depth, Verdict
@@ -27,7 +29,11 @@ from toolspeak.facts.capability import NO_OVERRIDES, Capability, Overrides
 from toolspeak.facts.model import Source, Support
 from toolspeak.ir.event import Event
 from toolspeak.ir.request import Request
+from toolspeak.runs.inline import Ask, nobody, run_inline
+from toolspeak.runs.watch import Watch, unwatched
+from toolspeak.runs.work import Work
 from toolspeak.runtime.cache import Memory
+from toolspeak.runtime.clock import CLOCK
 from toolspeak.runtime.directory import Emit, Route
 from toolspeak.runtime.drive import AsyncUpstream
 from toolspeak.runtime.prober import Prober
@@ -83,6 +89,29 @@ class AsyncClient:
         """Say what would be done, without doing it."""
         request = request_of(messages, tools, wishes)
         return (await self._route(request)).plan(request, settings_of(wishes).over(self._settings))
+
+    async def run(
+        self,
+        task: Said,
+        tools: Able = (),
+        watch: Watch = unwatched,
+        ask: Ask | None = None,
+        **wishes: Unpack[RunWishes],
+    ) -> Ending:
+        """Work on a task until it is done: turns and tools, round by round. How it ended is in what comes back.
+
+        `tools` are functions, Actions, or names of our own tools. `watch` is told what happens, `ask` whether a call
+        may run. The wishes are those of `RunWishes`.
+        """
+        toolbox = toolbox_of(tools, wishes)
+        plain = plain_wishes(wishes)
+        request = request_of(task, toolbox.tools, plain, stream=True)
+        approval = approval_of(wishes, somebody=ask is not None)
+        settings = settings_of(plain).over(self._settings)
+        begun = Task(request, rounds_of(wishes), toolbox.ending)
+        route = await self._route(request)
+        work = Work(CLOCK.fresh_id(), begun, route, toolbox, settings, approval, watch)
+        return await run_inline(work, ask or nobody)
 
     async def models(self) -> list[str]:
         """Return the names of all models that can be asked for."""

@@ -7,22 +7,26 @@ with Client("http://127.0.0.1:8080/v1") as client:
 """
 
 import weakref
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self, Unpack
 
 from toolspeak.client.answer import Answer
 from toolspeak.client.asynchronous import AsyncClient
+from toolspeak.client.running import Able, RunWishes, asking, watching
 from toolspeak.client.said import Offered, Said, Wishes
 from toolspeak.client.streamed import AsyncStream
 from toolspeak.client.thread import LoopThread
 from toolspeak.config.shape import Config
+from toolspeak.engine.agent import Ending
 from toolspeak.engine.plan import NOTHING_SAID, Plan, Settings
 from toolspeak.engine.verdict import Depth, Verdict
 from toolspeak.facts.capability import NO_OVERRIDES, Capability, Overrides
 from toolspeak.facts.model import Support
 from toolspeak.ir.event import Event
+from toolspeak.ir.message import Call
+from toolspeak.runs.watch import RunEvent, unwatched
 from toolspeak.runtime.drive import AsyncUpstream
 from toolspeak.runtime.transport import Waits
 
@@ -72,6 +76,23 @@ class Client:
     def plan(self, messages: Said, tools: Offered = (), **wishes: Unpack[Wishes]) -> Plan:
         """Say what would be done, without doing it."""
         return self._thread.run(self._client.plan(messages, tools, **wishes))
+
+    def run(
+        self,
+        task: Said,
+        tools: Able = (),
+        watch: Callable[[RunEvent], object] | None = None,
+        ask: Callable[[Call], bool] | None = None,
+        **wishes: Unpack[RunWishes],
+    ) -> Ending:
+        """Work on a task until it is done: turns and tools, round by round. How it ended is in what comes back.
+
+        `tools` are functions, Actions, or names of our own tools; functions run in threads of their own. `watch` is
+        told what happens, `ask` whether a call may run. The wishes are those of `RunWishes`.
+        """
+        seen = unwatched if watch is None else watching(watch)
+        asked = None if ask is None else asking(ask)
+        return self._thread.run(self._client.run(task, tools, seen, asked, **wishes))
 
     def models(self) -> list[str]:
         """Return the names of all models that can be asked for."""

@@ -14,6 +14,8 @@ _URL = re.compile(rf"(https?)://({_HOST})(?::(\d{{1,5}}))?((?:/[A-Za-z0-9._~!$&'
 _LISTEN = re.compile(r"[A-Za-z0-9:._-]+")
 _HOST_NAME = re.compile(_HOST)
 _ORIGIN = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[A-Za-z0-9._\[\]:-]+")
+_DATABASE = re.compile(r"(?:postgres(?:ql)?|sqlite)://[!-~]+")
+_DATABASES = "postgresql://user@host/name or sqlite:////var/lib/toolspeak/runs.sqlite"
 _REDIS = re.compile(r"(?:rediss?|unix)://[!-~]+")
 _PORTS = {"http": "80", "https": "443"}
 _MOST_PORT = 65535
@@ -41,6 +43,11 @@ def _is_ipv6(text: str) -> bool:
         return IPv6Address(text).scope_id is None
     except ValueError:
         return False
+
+
+def database_problem(url: str) -> str | None:
+    """Say what is wrong with the URL of a database of runs; it may hold a password."""
+    return None if _DATABASE.fullmatch(url) else f"is not a URL such as {_DATABASES} (it is not shown)"
 
 
 def redis_problem(url: str) -> str | None:

@@ -7,6 +7,7 @@ TOOLSPEAK_KEY               the key that clients must show
 TOOLSPEAK_HOST, _PORT       where the gateway listens
 TOOLSPEAK_PROBE             how far models are probed
 TOOLSPEAK_REDIS_URL         the Redis of a fleet
+TOOLSPEAK_RUNS_DATABASE     where runs are kept
 TOOLSPEAK_MODE, _DIALECT, _STRATEGY, _RELEASE, _CONSTRAINT, _FORCE_EMULATION
 TOOLSPEAK_PROFILES          off leaves out what the doctor has measured; profiles are kept in XDG_STATE_HOME
 OPENAI_API_KEY, …           the keys of presets
@@ -30,7 +31,7 @@ CHAT = "chat"
 FORCE = "force"
 _PLAIN = (
     *("upstream", "wire", "model", "upstream_key", "key", "host", "dialect", "strategy", "release", "constraint"),
-    *("probe", "redis_url"),
+    *("probe", "redis_url", "runs_database"),
 )
 _YES, _NO = ("1", "true", "yes", "on"), ("", "0", "false", "no", "off")
 _OLLAMA_HOST = re.compile(r"(?:(https?)://)?([A-Za-z0-9._-]*|\[[0-9A-Fa-f:.]+\])(?::(\d{1,5}))?/?")
@@ -63,14 +64,25 @@ def config_file(path: Path | None, environ: Mapping[str, str]) -> Path | None:
 
 def profiles_folder(environ: Mapping[str, str]) -> Path | None:
     """Return where profiles are kept; none if the user has no home."""
-    folder = _folder(environ, "XDG_STATE_HOME", ".local/state")
+    folder = state_folder(environ)
     return folder / "profiles" if folder else None
+
+
+def approvals_folder(environ: Mapping[str, str]) -> Path | None:
+    """Return where approved definitions of MCP servers' tools are kept; none if the user has no home."""
+    folder = _folder(environ, "XDG_STATE_HOME", ".local/state")
+    return folder / "mcp" if folder else None
 
 
 def workplaces_folder(environ: Mapping[str, str]) -> Path | None:
     """Return where runs have folders of their own; none if the user has no home."""
     folder = _folder(environ, "XDG_STATE_HOME", ".local/state")
     return folder / "workplaces" if folder else None
+
+
+def state_folder(environ: Mapping[str, str]) -> Path | None:
+    """Return where we keep what is ours and outlives a process; none if the user has no home."""
+    return _folder(environ, "XDG_STATE_HOME", ".local/state")
 
 
 def _folder(environ: Mapping[str, str], variable: str, usual: str) -> Path | None:

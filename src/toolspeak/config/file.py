@@ -10,8 +10,9 @@ from pathlib import Path
 
 from toolspeak import upstreams, wires
 from toolspeak.config.addresses import url_problem
-from toolspeak.config.environment import config_file, profiles_folder
+from toolspeak.config.environment import approvals_folder, config_file, profiles_folder, state_folder
 from toolspeak.config.lines import find_lines
+from toolspeak.config.mcp import read_mcp
 from toolspeak.config.options import NO_OPTIONS, Options
 from toolspeak.config.overlay import resolves, unresolved, with_options
 from toolspeak.config.problems import Problems, not_one_of
@@ -21,14 +22,16 @@ from toolspeak.config.sections import (
     read_facts,
     read_key,
     read_limits,
+    read_offer,
     read_quirks,
     read_redis,
+    read_runs,
     read_secret,
     read_server,
     read_settings,
     read_waits,
 )
-from toolspeak.config.shape import Config, Key, Model, Upstream
+from toolspeak.config.shape import Config, Durable, Key, Model, Upstream
 from toolspeak.config.table import Table
 from toolspeak.config.upstream import ANY, RETRIES, Headers, Said, build
 from toolspeak.errors import BadConfig
@@ -48,7 +51,11 @@ def load(path: str | Path | None, environ: Mapping[str, str], options: Options =
     """Read the file, if there is one, and lay the environment and the options over it."""
     file = config_file(None if path is None else Path(path), environ)
     problems: list[str] = []
-    config = Config(profiles=profiles_folder(environ))
+    config = Config(
+        profiles=profiles_folder(environ),
+        runs=Durable(folder=state_folder(environ)),
+        approvals=approvals_folder(environ),
+    )
     try:
         config = config if file is None else _read(file, environ)
     except BadConfig as error:
@@ -110,6 +117,7 @@ def _read(file: Path, environ: Mapping[str, str]) -> Config:
 
 def _config(root: Table, environ: Mapping[str, str]) -> Config:
     said = {name: _upstream(name, table, environ) for name, table in root.tables("upstreams").items()}
+    runs = root.table("runs")
     config = Config(
         server=read_server(root.table("server")),
         limits=read_limits(root.table("limits")),
@@ -120,7 +128,11 @@ def _config(root: Table, environ: Mapping[str, str]) -> Config:
         settings=read_settings(root.table("tools")),
         profiles=None if root.flag("profiles") is False else profiles_folder(environ),
         redis=read_redis(root.table("redis")),
+        runs=read_runs(runs, state_folder(environ)),
+        offer=read_offer(runs),
         capabilities=read_capabilities(root.table("capabilities")),
+        mcp=tuple(read_mcp(name, table, environ) for name, table in root.tables("mcp").items()),
+        approvals=approvals_folder(environ),
     )
     if config.default and not resolves(config, config.default):
         root.bad("default", unresolved(config, config.default))

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 
 from toolspeak import dialects, upstreams, wires
-from toolspeak.config.addresses import host_problem, redis_problem, url_problem
+from toolspeak.config.addresses import database_problem, host_problem, redis_problem, url_problem
 from toolspeak.config.problems import not_one_of
 from toolspeak.config.table import secret_problem
 from toolspeak.engine.plan import Mode, Release, Settings, Strategy
@@ -40,6 +40,7 @@ class Options:
     """Whether what `doctor` has measured counts."""
     probe: str | None = None
     redis_url: str | None = field(default=None, repr=False)
+    runs_database: str | None = field(default=None, repr=False)
 
     @property
     def names_upstream(self) -> bool:
@@ -97,6 +98,7 @@ def _problems(options: Options) -> Iterator[tuple[str, str]]:
         "constraint": _among(lambda: [each.value for each in Constrain]),
         "probe": _among(lambda: [each.value for each in Depth]),
         "redis_url": redis_problem,
+        "runs_database": database_problem,
     }
     for name, check in checks.items():
         value: str | None = getattr(options, name)

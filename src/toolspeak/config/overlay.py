@@ -37,7 +37,8 @@ def with_options(config: Config, options: Options = NO_OPTIONS, environ: Mapping
     keys = (Key(TENANT, digest_of(said.key)),) if said.key else config.keys
     profiles = None if said.profiles is False else config.profiles
     redis, default = said.redis_url or config.redis, _default(config, said.model)
-    return replace(config, server=server, keys=keys, redis=redis, default=default, profiles=profiles)
+    runs = replace(config.runs, database=said.runs_database or config.runs.database)
+    return replace(config, server=server, keys=keys, redis=redis, runs=runs, default=default, profiles=profiles)
 
 
 def resolves(config: Config, name: str) -> bool:

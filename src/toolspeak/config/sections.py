@@ -4,13 +4,20 @@ import re
 from collections.abc import Mapping
 from dataclasses import fields, replace
 from hashlib import sha256
+from pathlib import Path
 from typing import Any, TypeVar
 
 from toolspeak import dialects
-from toolspeak.config.addresses import host_name_problem, host_problem, origin_problem, redis_problem
+from toolspeak.config.addresses import (
+    database_problem,
+    host_name_problem,
+    host_problem,
+    origin_problem,
+    redis_problem,
+)
 from toolspeak.config.environment import key_in
 from toolspeak.config.problems import not_one_of
-from toolspeak.config.shape import Key, Limits, Server
+from toolspeak.config.shape import Durable, Key, Limits, Offer, Server
 from toolspeak.config.table import Table, secret_problem
 from toolspeak.engine.plan import Mode, Release, Settings, Strategy
 from toolspeak.engine.verdict import Depth
@@ -19,9 +26,10 @@ from toolspeak.facts.capability import Capability, Override, Overrides, key_prob
 from toolspeak.facts.model import Constrain, ModelFacts, Source, Support
 from toolspeak.ir.constraint import ConstraintForm
 from toolspeak.ir.quirks import IdForm, Quirks
+from toolspeak.runtime.tools.approval import Approval
 from toolspeak.runtime.transport import Waits
 
-Value = TypeVar("Value", Server, Limits, Waits, ModelFacts, Quirks)
+Value = TypeVar("Value", Server, Limits, Durable, Offer, Waits, ModelFacts, Quirks)
 MOST_RETRIES = 10
 MOST_PORT = 65535
 _TENANT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
@@ -48,6 +56,38 @@ def read_redis(table: Table) -> str:
     url = table.text("url", redis_problem) or ""
     table.problems.secrets += "@" in url
     return url
+
+
+def read_runs(table: Table, folder: Path | None) -> Durable:
+    """Read `[runs]`; its URL may hold a password."""
+    url = table.text("database", database_problem)
+    table.problems.secrets += "@" in (url or "")
+    return changed(
+        Durable(folder=folder),
+        database=url,
+        lease=table.seconds("lease"),
+        keep=table.seconds("keep_days"),
+        concurrent=table.integer("concurrent", 1),
+        imports=table.texts("imports"),
+        unsafe_shell=table.flag("unsafe_shell"),
+    )
+
+
+def read_offer(table: Table) -> Offer:
+    """Read what `[runs]` says of clients."""
+    return changed(
+        Offer(),
+        enabled=table.flag("enabled"),
+        tools=table.texts("tools"),
+        folders=table.texts("folders", _folder_problem),
+        approval=table.choice("approval", Approval),
+        rounds=table.integer("rounds", 1),
+        live=table.integer("live", 1),
+    )
+
+
+def _folder_problem(folder: str) -> str | None:
+    return None if Path(folder).is_absolute() else f"{folder!r} is not an absolute path"
 
 
 def read_limits(table: Table) -> Limits:

@@ -3,10 +3,13 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from toolspeak.engine.agent import ROUNDS
 from toolspeak.engine.plan import NOTHING_SAID, Settings
 from toolspeak.engine.verdict import Depth
 from toolspeak.facts.capability import NO_OVERRIDES, Overrides
 from toolspeak.facts.model import UNKNOWN_MODEL, ModelFacts
+from toolspeak.runtime.tools.approval import Approval
+from toolspeak.runtime.tools.mcp.server import McpServer
 from toolspeak.runtime.transport import WAITS, Waits
 from toolspeak.upstreams import Auth
 
@@ -40,6 +43,42 @@ class Limits:
     body_idle_seconds: float = 30.0
     concurrent: int = 2000
     """Requests at one time, of all clients together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Durable:
+    """Where runs are kept, and for how long."""
+
+    database: str = field(default="", repr=False)
+    """The URL of a PostgreSQL or SQLite; empty: a SQLite file in `folder`. It may hold a password."""
+    folder: Path | None = None
+    """Where that file is; none if the user has no home."""
+    lease: float = 10.0
+    """Seconds without a sign of life after which a worker counts as dead."""
+    keep: float = 30.0
+    """Days that a run is kept after its end."""
+    concurrent: int = 500
+    """Runs that one worker works on at one time."""
+    imports: tuple[str, ...] = ()
+    """Functions (`module:attribute`, or globs) that runs may name as their tools at a worker."""
+    unsafe_shell: bool = False
+    """Commands run without a sandbox, with all rights of whoever works on runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What of runs the gateway offers to clients: without `enabled`, nothing."""
+
+    enabled: bool = False
+    tools: tuple[str, ...] = ("files", "shell", "final_output")
+    """All that a client may name; servers of tools and functions only if they are here."""
+    folders: tuple[str, ...] = ()
+    """Folders that clients may let runs work in; each run has one of its own otherwise."""
+    approval: Approval = Approval.AUTO
+    """The freest mode that clients may ask for."""
+    rounds: int = ROUNDS
+    live: int = 20
+    """Runs of one tenant that may go on at one time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +142,12 @@ class Config:
     """The folder with what `doctor` has measured; none if that does not count."""
     redis: str = field(default="", repr=False)
     """The URL of the Redis that a fleet shares; empty: each process for itself. It may hold a password."""
+    runs: Durable = Durable()
+    offer: Offer = Offer()
     capabilities: Overrides = NO_OVERRIDES
+    mcp: tuple[McpServer, ...] = ()
+    """Servers whose tools runs may use."""
+    approvals: Path | None = None
+    """The folder with the definitions of their tools that a person has approved; without it, none is."""
     warnings: tuple[str, ...] = ()
     """Doubts about the file itself; `doubts` has those about the rest."""

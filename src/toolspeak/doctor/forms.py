@@ -28,6 +28,8 @@ class Form:
     """What its profile says, if that is something else."""
     quick: bool = False
     """Worth a try when there is little time."""
+    own: bool = False
+    """It speaks the dialect that the model's family was trained in."""
 
     @property
     def is_native(self) -> bool:
@@ -82,7 +84,12 @@ def candidates(facts: ModelFacts, *, quick: bool = False) -> tuple[Form, ...]:
     for form in forms:
         if _has(facts, form):
             distinct.setdefault(_planned(form, facts), form)
-    return tuple(distinct.values())
+    return tuple(_marked(form, facts) for form in distinct.values())
+
+
+def _marked(form: Form, facts: ModelFacts) -> Form:
+    """Mark a form that speaks the family's own dialect; the others stay the very same."""
+    return replace(form, own=True) if facts.dialect and form.settings.dialect == facts.dialect else form
 
 
 def _own(facts: ModelFacts) -> tuple[Form, ...]:

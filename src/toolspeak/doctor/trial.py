@@ -115,7 +115,19 @@ def hold_trial(forms: Sequence[Form], parts: Sequence[Sequence[Task]]) -> Trial:
                 if tally.hopeless:
                     break
         going = best_half(going)
-    return ranked(tallies)
+    return crowned(ranked(tallies))
+
+
+def crowned(tallies: Sequence[Tally]) -> tuple[Tally, ...]:
+    """Put the winner first: the best, or one in the family's own dialect that is a single task behind.
+
+    So small a difference is chance, and what a family was trained in holds for more than these tasks.
+    """
+    best = tallies[0]
+    least = round(best.score - 1 / max(best.asked, 1), 6)
+    near = [tally for tally in tallies if tally.asked == best.asked and round(tally.score, 6) >= least]
+    winner = next((tally for tally in near if tally.form.own), best) if not best.form.is_native else best
+    return (winner, *(tally for tally in tallies if tally is not winner))
 
 
 def best_half(tallies: Sequence[Tally]) -> list[Tally]:

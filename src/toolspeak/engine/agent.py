@@ -4,8 +4,16 @@
     TakeTurn(round, request)   one turn of the model              answered with the Turn
     RunTools(round, calls)     run these, in any order            answered with their Results, in the calls' order
 
-Either may be answered with STOP instead: somebody cancelled. Everything else follows from the answers, so whoever
-keeps the answers can run the program again to the same place: they are the journal, and nothing else is stored.
+    the turn                                              the run
+    has calls                                             runs them, and goes on
+    has calls that may not run                            tells the model why, and goes on
+    has words only                                        is done
+    has nothing, or comes after the last round            asks once for words, without tools, and is summed up
+    has failed                                            has failed; all its rounds are kept
+
+Either effect may be answered with STOP instead: somebody cancelled. Everything else follows from the answers, so
+whoever keeps the answers can run the program again to the same place: they are the journal, and nothing else is stored.
+A run that failed goes on if all its answers but the last are played to it.
 """
 
 from collections.abc import Generator
@@ -15,8 +23,9 @@ from typing import Final, TypeAlias
 
 from msgspec import Struct
 
+from toolspeak.engine.called import Called, Calls
 from toolspeak.engine.governor import Governor
-from toolspeak.ir.event import Usage
+from toolspeak.ir.event import StopReason, Usage
 from toolspeak.ir.failure import Failure
 from toolspeak.ir.message import Call, Message, Reasoning, Result, Role, Text
 from toolspeak.ir.request import Request
@@ -27,6 +36,12 @@ from toolspeak.ir.turn import Turn
 ROUNDS: Final = 50
 _NO_MORE = "You may not call any more tools. Say now, in words, what was done and what came of it."
 _NO_CALLS = ToolChoice(ChoiceMode.NONE)
+_SILENT = "the model said nothing"
+_CIRCLES = "it went in circles: the same call gave the same result again"
+_CUT: Final = {
+    StopReason.LENGTH: "its last words were cut: the model may write no more tokens",
+    StopReason.FILTER: "its last words were cut by the upstream's filter",
+}
 
 
 class Status(StrEnum):
@@ -37,7 +52,7 @@ class Status(StrEnum):
     """For a person's word on a call."""
     DONE = "done"
     SUMMED_UP = "summed_up"
-    """Its rounds were used up, or it went in circles: the model was made to say what it had."""
+    """Its rounds were used up, it went in circles, or it fell silent: the model was made to say what it had."""
     CANCELLED = "cancelled"
     FAILED = "failed"
 
@@ -52,14 +67,17 @@ class Task:
 
 
 class TakeTurn(Struct, frozen=True, gc=False):
-    """Let the model answer; `round` counts from 0, and the turn that sums up has the number after the last."""
+    """Let the model answer; `round` counts from 0, and the turn that sums up has the number after the last.
+
+    It is the same number again where the turn before it said nothing, and so made no round.
+    """
 
     round: int
     request: Request
 
 
 class RunTools(Struct, frozen=True, gc=False):
-    """Run calls of one turn."""
+    """Run calls of one turn: there is at least one, and no other call of the run has its id."""
 
     round: int
     calls: tuple[Call, ...]
@@ -102,23 +120,30 @@ class _Run:
     def __init__(self, task: Task) -> None:
         self._task: Final = task
         self._rounds: Final[list[Round]] = []
+        self._calls: Final = Calls(task.request.messages, task.ending)
         self._governor: Final = Governor()
         self._usage = Usage()
 
     def work(self) -> RunProgram:
         while len(self._rounds) < self._task.rounds:
             turn = yield from self._turn(self._request())
-            if turn is None or turn.failure is not None or not turn.calls:
-                return self._ended(turn)
-            if (results := (yield RunTools(len(self._rounds), turn.calls))) is STOP:
-                return self._end(Status.CANCELLED, (), "cancelled while tools ran")
-            if not isinstance(results, tuple):
-                raise TypeError(f"RunTools was answered with {type(results).__name__}")
-            if (said := self._keep(turn, results)) is not None:
-                return self._end(Status.DONE, (Text(said),), "")
+            if turn is None or turn.failure is not None:
+                return self._broken(turn)
+            called = self._calls.of(turn)
+            if not called and not turn.text.strip():
+                return (yield from self._sum_up(_SILENT))
+            if not called:
+                return self._end(Status.DONE, _said(turn), _cut(turn))
+            if (results := (yield from self._results(called))) is None:
+                return self._end(Status.CANCELLED, _said(turn), "cancelled while tools ran")
+            self._keep(turn, called, results)
+            if (last := self._last_word(called, results)) is not None:
+                return self._end(Status.DONE, last, "")
             if self._governor.circles:
-                return (yield from self._sum_up("it went in circles: the same call gave the same result again"))
+                return (yield from self._sum_up(_CIRCLES))
         return (yield from self._sum_up(f"its {self._task.rounds} rounds were used up"))
+
+    # ---------------------------------------------------------------- effects
 
     def _turn(self, request: Request) -> Generator[RunEffect, RunAnswer, Turn | None]:
         answer = yield TakeTurn(len(self._rounds), request)
@@ -129,31 +154,49 @@ class _Run:
         self._usage = self._usage.plus(answer.usage)
         return answer
 
-    def _keep(self, turn: Turn, results: tuple[Result, ...]) -> str | None:
-        """Keep a round; return the final text if one of its calls ends the run."""
-        before = tuple(part for part in turn.parts if isinstance(part, Text | Reasoning))
-        self._rounds.append(Round(before, turn.calls, self._governor.seen(turn.calls, results)))
-        ended = [result for result in results if result.name in self._task.ending and not result.is_error]
-        return "".join(piece.text for piece in ended[-1].content if isinstance(piece, Text)) if ended else None
+    def _results(self, called: tuple[Called, ...]) -> Generator[RunEffect, RunAnswer, tuple[Result, ...] | None]:
+        """Run the calls that may run; return the results of all, in their order."""
+        calls = tuple(call for call, error in called if error is None)
+        answer = (yield RunTools(len(self._rounds), calls)) if calls else ()
+        if answer is STOP:
+            return None
+        given = iter(_checked(calls, answer))
+        return tuple(next(given) if error is None else error for _, error in called)
 
     def _sum_up(self, why: str) -> RunProgram:
+        """Ask once for words; whatever is called then is not run."""
         request = self._request()
         asked = replace(request, messages=(*request.messages, Message(Role.USER, (Text(_NO_MORE),))), choice=_NO_CALLS)
         turn = yield from self._turn(asked)
         if turn is None or turn.failure is not None:
-            return self._ended(turn)
-        return self._end(Status.SUMMED_UP, _said(turn), why)
+            return self._broken(turn)
+        if not turn.text.strip():
+            return self._end(Status.FAILED, _said(turn), f"{why}; asked to sum up, the model said nothing")
+        return self._end(Status.SUMMED_UP, _said(turn), "; ".join(filter(None, (why, _cut(turn)))))
+
+    # ---------------------------------------------------------------- what is kept
 
     def _request(self) -> Request:
         request = self._task.request
         return replace(request, messages=(*request.messages, *expand_rounds(self._rounds)))
 
-    def _ended(self, turn: Turn | None) -> Ending:
-        if turn is None:
+    def _keep(self, turn: Turn, called: tuple[Called, ...], results: tuple[Result, ...]) -> None:
+        calls = tuple(call for call, _ in called)
+        self._rounds.append(Round(_said(turn), calls, self._governor.seen(calls, results)))
+
+    def _last_word(self, called: tuple[Called, ...], results: tuple[Result, ...]) -> tuple[Text, ...] | None:
+        """Return the final text if a call ended the run; one that failed, or fits no schema, does not."""
+        ended = [
+            result
+            for (call, _), result in zip(called, results, strict=True)
+            if call.name in self._task.ending and not result.is_error
+        ]
+        return tuple(piece for piece in ended[-1].content if isinstance(piece, Text)) if ended else None
+
+    def _broken(self, turn: Turn | None) -> Ending:
+        if turn is None or turn.failure is None:
             return self._end(Status.CANCELLED, (), "cancelled while the model wrote")
-        if turn.failure is not None:
-            return self._end(Status.FAILED, _said(turn), turn.failure.message, turn.failure)
-        return self._end(Status.DONE, _said(turn), "")
+        return self._end(Status.FAILED, _said(turn), turn.failure.message, turn.failure)
 
     def _end(
         self, status: Status, parts: tuple[Text | Reasoning, ...], reason: str, failure: Failure | None = None
@@ -162,5 +205,20 @@ class _Run:
         return Ending(status, kept, reason, self._usage, failure)
 
 
+def _checked(calls: tuple[Call, ...], answer: RunAnswer) -> tuple[Result, ...]:
+    """Return results that are those of the calls, each of its own: a driver that errs would mix up what tools said."""
+    if not isinstance(answer, tuple):
+        raise TypeError(f"RunTools was answered with {type(answer).__name__}")
+    wanted, given = [call.id for call in calls], [result.call_id for result in answer]
+    if wanted != given:
+        raise ValueError(f"RunTools was answered with results of the calls {given}, expected those of {wanted}")
+    return answer
+
+
 def _said(turn: Turn) -> tuple[Text | Reasoning, ...]:
     return tuple(part for part in turn.parts if isinstance(part, Text | Reasoning))
+
+
+def _cut(turn: Turn) -> str:
+    """Say why the last words are not whole, if they are not."""
+    return "" if turn.stop is None else _CUT.get(turn.stop, "")

@@ -2,16 +2,19 @@
 
 entries = [turn_json(turn), [result_json(result), …], turn_json(turn), …]
 replay(task, answers)       the same program, run again over what is kept: no turn and no tool runs twice
+so_far(task, answers)       the rounds that are whole
+
+It is plain JSON, of lists and objects: what `json.loads` gives back is equal to what was written.
 """
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from inspect import Parameter, signature
+from inspect import signature
 from typing import Any, Final, TypeVar
 
 import msgspec
 
-from toolspeak.engine.agent import Ending, RunAnswer, RunEffect, RunProgram, Task, run
+from toolspeak.engine.agent import STOP, Ending, RunAnswer, RunEffect, RunProgram, Task, run
 from toolspeak.ir.complaint import Complaint, Problem
 from toolspeak.ir.event import CallRejected, Discarded, StopReason, Usage, Why
 from toolspeak.ir.failure import Failure
@@ -47,7 +50,7 @@ class Replayed:
 
 
 def replay(task: Task, answers: Iterable[RunAnswer]) -> Replayed:
-    """Run a task over the answers that are kept."""
+    """Run a task over the answers that are kept; those behind its end count for nothing."""
     program = run(task)
     try:
         effect = next(program)
@@ -56,6 +59,14 @@ def replay(task: Task, answers: Iterable[RunAnswer]) -> Replayed:
     except StopIteration as stop:
         return Replayed(program, None, stop.value)
     return Replayed(program, effect, None)
+
+
+def so_far(task: Task, answers: Iterable[RunAnswer]) -> Compact:
+    """Return what a run has done: its rounds, and what was said since the last of them."""
+    ending = replay(task, (*answers, STOP)).ending
+    if ending is None:
+        raise AssertionError("a run that is stopped ends")
+    return ending.kept
 
 
 def turn_json(turn: Turn) -> JsonObject:
@@ -111,12 +122,16 @@ def message_json(message: Message) -> JsonObject:
     parts: list[Json] = [
         _part_json(part) if not isinstance(part, Result) else _result_part(part) for part in message.parts
     ]
-    return {"role": message.role.value, "parts": parts}
+    written: JsonObject = {"role": message.role.value, "parts": parts}
+    if message.vendor is not None:
+        written["vendor"] = _plain(message.vendor)
+    return written
 
 
 def message_from(written: JsonObject) -> Message:
     """Read a message."""
-    return Message(Role(str(written["role"])), tuple(_read_any(part) for part in _rows(written["parts"])))
+    parts, vendor = tuple(_read_any(part) for part in _rows(written["parts"])), written.get("vendor")
+    return Message(Role(str(written["role"])), parts, None if vendor is None else _vendor(vendor))
 
 
 def compact_json(kept: Compact) -> JsonObject:
@@ -166,10 +181,11 @@ def _read_part(written: JsonObject) -> Any:  # noqa: ANN401 # whichever part it 
 
 
 def _plain(value: object) -> JsonObject:
-    """Write a value by its fields; those that say nothing, and need not, are left out."""
-    needed = _NEEDED[type(value)]
-    fields: JsonObject = msgspec.to_builtins(value)
-    return {name: field for name, field in fields.items() if field or name in needed}
+    """Write a value by its fields; those that are as they always are, are left out."""
+    usual = _USUAL[type(value)]
+    fields: dict[str, Json | tuple[Json, ...]] = msgspec.to_builtins(value)
+    said = {name: field for name, field in fields.items() if getattr(value, name) != usual[name]}
+    return {name: list(field) if isinstance(field, tuple) else field for name, field in said.items()}
 
 
 def _read(kind: Callable[..., T], fields: JsonObject) -> T:
@@ -191,11 +207,11 @@ _READERS: Final[Mapping[str, Callable[[Any], object]]] = {
 """Fields that are no plain JSON."""
 
 
-_NEEDED: Final[Mapping[type, frozenset[str]]] = {
-    kind: frozenset(each.name for each in signature(kind).parameters.values() if each.default is Parameter.empty)
+_USUAL: Final[Mapping[type, Mapping[str, object]]] = {
+    kind: {each.name: each.default for each in signature(kind).parameters.values()}
     for kind in (*_KINDS.values(), Usage, Failure, Vendor)
 }
-"""Fields that are always written."""
+"""The fields of each kind with their defaults; one that has none is always written."""
 
 
 def _rows(value: Any) -> list[JsonObject]:  # noqa: ANN401 # JSON that we have written

@@ -76,7 +76,8 @@ class Reading:
         """All native calls, and what is wrong with them: a history that has one must have all."""
         self.left_open = False
         """A call has begun to leave, and must not be taken for whole (P3)."""
-        self.complaints: list[Complaint] = []
+        self.rejected: list[CallRejected] = []
+        """What the model wrote of calls that must not run."""
         self.asides: list[Complaint] = []
         """Calls that were set aside (CHK-10)."""
         self.made: list[Call] = []
@@ -89,6 +90,11 @@ class Reading:
         self.stop: StopReason | None = None
         self.usage = Usage()
         self.failure: Failure | None = None
+
+    @property
+    def complaints(self) -> tuple[Complaint, ...]:
+        """Return what is wrong with the calls that must not run."""
+        return tuple(one.complaint for one in self.rejected)
 
     @property
     def over(self) -> bool:
@@ -202,8 +208,8 @@ class Reading:
         match event:
             case TextDelta(text):
                 yield from self._shown(text)
-            case CallRejected(complaint):
-                self.complaints.append(complaint)
+            case CallRejected():
+                self.rejected.append(event)
             case Discarded(why):
                 self.forged = self.forged or why is Why.FORGED
             case CallStarted() | ArgsDelta() | CallEnded():
@@ -239,10 +245,11 @@ class Reading:
         if self._is_echo(ended):
             yield from self._shown(ended.raw)
         elif self.calls + len(self._repeats) >= self._reads.most and started.name != self._reads.answer_tool:
-            self.complaints.append(Complaint(Problem.WRONG_TOOL, started.name, "one call too many in this turn"))
+            complaint = Complaint(Problem.WRONG_TOOL, started.name, "one call too many in this turn")
+            self.rejected.append(CallRejected(complaint, ended.raw or arguments))
         elif started.name == self._reads.answer_tool:
             yield from self._shown(answer_text(arguments))
-        elif ended.raw and not self.calls and self._reads.answered.has(started.name, arguments):
+        elif (ended.raw or self.over) and not self.calls and self._reads.answered.has(started.name, arguments):
             self._repeated = self._repeated or ended.raw
             self._repeats.append((started, ArgsDelta(started.id, arguments), ended))
         else:
@@ -273,7 +280,8 @@ class Reading:
         if isinstance(event, Failed):
             self.failure = event.failure
             return
-        self.complaints += [Complaint(Problem.TRUNCATED, started.name) for started, _ in self._growing.values()]
+        for started, pieces in self._growing.values():
+            self.rejected.append(CallRejected(Complaint(Problem.TRUNCATED, started.name), "".join(pieces)))
         self.left_open = self.left_open or any(id in self._streaming for id in self._growing)
         self.stop, self._stop_sequence = event.stop, event.stop_sequence
 
@@ -287,7 +295,7 @@ def trouble_with(reading: Reading, choice: ToolChoice, *, refused: bool) -> Trou
     if reading.asides:
         return Trouble(Kind.UNRELATED, tuple(reading.asides))
     if reading.complaints:
-        return Trouble(Kind.BAD_CALLS, tuple(reading.complaints))
+        return Trouble(Kind.BAD_CALLS, reading.complaints)
     if must_call(choice):
         return Trouble(Kind.NO_CALL)
     if refused:

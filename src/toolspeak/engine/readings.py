@@ -21,6 +21,7 @@ from toolspeak.engine.stops import StopText
 from toolspeak.engine.told import Told, said_in
 from toolspeak.engine.trouble import AROUND, must_call
 from toolspeak.ir.complaint import Complaint, Problem
+from toolspeak.ir.event import CallRejected
 from toolspeak.ir.message import Call
 from toolspeak.ir.request import Request
 from toolspeak.ir.tool import ChoiceMode, Tool
@@ -94,12 +95,13 @@ class Readings:
 
     def take_intended(self, reading: Reading, gate: Gate) -> None:
         """Take calls in a form that nobody taught; with words around them, complain (CHK-13)."""
-        found = Loose() if reading.calls or reading.complaints else self.loose(reading.said)
+        found = Loose() if reading.calls or reading.complaints or reading.repeats else self.loose(reading.said)
         if found.calls and found.alone:
             gate.without_text()
             gate.take(reading.also(found.calls))
         else:
-            reading.complaints += [Complaint(Problem.PARSE_ERROR, call.name, AROUND) for call in found.calls]
+            around = (Complaint(Problem.PARSE_ERROR, call.name, AROUND) for call in found.calls)
+            reading.rejected += map(CallRejected, around)  # without their text: that is shown
 
     def native(self, release: Release) -> Reading:
         """Return what reads a native answer, and looks through its text for calls that leaked (MODE-8)."""

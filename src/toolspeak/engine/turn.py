@@ -340,7 +340,7 @@ class _Turn:
         if repeats and trouble is not None and trouble.kind is Kind.REPEATED:
             trouble = None  # it could not be asked, so it is taken at its word
         if reading.left_open and reading.stop is not StopReason.LENGTH:
-            yield from self._fail(failure_of(Trouble(Kind.BAD_CALLS, tuple(reading.complaints))), gate)
+            yield from self._fail(failure_of(Trouble(Kind.BAD_CALLS, reading.complaints)), gate)
             return
         if reading.calls and self._shown:
             gate.without_text()  # it was said before, by an attempt whose calls were bad
@@ -350,8 +350,8 @@ class _Turn:
         if trouble is not None and (self._must_call or (nothing and reading.stop is not StopReason.LENGTH)):
             yield from self._fail(failure_of(trouble))
             return
-        stop = stop_of(reading)
-        yield from self._emit((*gate.rest(), *repeats, Finished(stop, self._usage, reading.stop_sequence)))
+        last = Finished(stop_of(reading), self._usage, reading.stop_sequence)
+        yield from self._emit((*gate.rest(), *repeats, *reading.rejected, last))
 
     def _fail(self, failure: Failure | None, gate: Gate | None = None) -> Step:
         if failure is not None:

@@ -17,6 +17,7 @@ from toolspeak.gateway.hosts import Doors
 from toolspeak.gateway.journal import log_failure
 from toolspeak.gateway.marks import Marks, marks_of
 from toolspeak.gateway.routes import Target
+from toolspeak.gateway.runs import RunsDoor
 from toolspeak.ir.failure import Failure, FailureKind
 from toolspeak.runtime.clock import CLOCK, Clock
 from toolspeak.runtime.directory import Directory
@@ -40,16 +41,19 @@ class Gateway:
     doors: Doors
     admission: Admission
     prober: Prober
+    runs: RunsDoor
     clock: Clock = CLOCK
 
     async def begin(self) -> None:
         """Make the first request as quick as the others."""
         loop = asyncio.get_running_loop()
         loop.call_later(_WARM_AFTER, lambda: loop.run_in_executor(None, warm))
+        await self.runs.open()
         await self.directory.listing()
 
     async def close(self) -> None:
         """Close what is open upstream."""
+        await self.runs.close()
         await self.prober.close()
         await self.transport.close()
 
@@ -93,6 +97,9 @@ class Gateway:
         if target.what == routes.TURN:
             turn = turns.Turns(self.directory, self.prober, self.config.server.keep_alive, self.clock)
             await turn.take(exchange, wires.load(target.wire), marks, key)
+            return
+        if target.what == routes.RUNS:
+            await self.runs.answer(exchange, target, marks, key)
             return
         body = await side.body_of(exchange, target, self.directory, key)
         if isinstance(body, str):

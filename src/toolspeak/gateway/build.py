@@ -7,6 +7,7 @@ from toolspeak.gateway.app import Gateway
 from toolspeak.gateway.asgi import Asgi
 from toolspeak.gateway.auth import Keyring
 from toolspeak.gateway.hosts import Doors
+from toolspeak.gateway.runs import RunsDoor
 from toolspeak.runtime.clock import CLOCK, Clock
 from toolspeak.runtime.prober import Prober
 from toolspeak.runtime.transport import HttpTransport, Transport
@@ -15,14 +16,16 @@ from toolspeak.runtime.transport import HttpTransport, Transport
 def build(config: Config, clock: Clock = CLOCK, transport: Transport | None = None) -> Asgi:
     """Make the ASGI application; nothing is connected yet. It closes its transport."""
     transport = transport or HttpTransport()
+    directory = assemble(config, transport)
     gateway = Gateway(
         config,
-        assemble(config, transport),
+        directory,
         transport,
         Keyring(config.keys),
         Doors(config),
         Admission(config.limits, clock),
         Prober(depths(config), verdicts(config, clock), clock),
+        RunsDoor(config, directory, clock),
         clock,
     )
     return Asgi(gateway, config.limits)

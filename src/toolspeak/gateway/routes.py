@@ -10,14 +10,14 @@ from typing import Final
 from toolspeak.gateway.exchange import Exchange
 
 CHAT, RESPONSES, ANTHROPIC, GEMINI, OLLAMA = "openai_chat", "openai_responses", "anthropic", "gemini", "ollama"
-TURN, COUNT, MODELS, MODEL = "turn", "count", "models", "model"
+TURN, COUNT, MODELS, MODEL, RUNS = "turn", "count", "models", "model", "runs"
 _VERSIONS = re.compile(r"(?:/v1(?:beta|alpha)?(?=/))*")
 _GEMINI_METHODS: Final = {"generateContent": TURN, "streamGenerateContent": TURN, "countTokens": COUNT}
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What is asked for, in which protocol; `name` is a model's name in the path."""
+    """What is asked for, in which protocol; `name` is a model's name in the path, or what stands behind /runs/."""
 
     wire: str
     what: str
@@ -48,7 +48,13 @@ def find(exchange: Exchange) -> Target:
     path = _VERSIONS.sub("", exchange.path, count=1)
     method = "GET" if exchange.method == "HEAD" else exchange.method
     target = _EXACT.get((method, path)) or _EXACT.get((method, path.rstrip("/")))
-    return target or _under_models(exchange, method, path) or Target(_speaks(exchange, path), "")
+    return target or _under_runs(path) or _under_models(exchange, method, path) or Target(_speaks(exchange, path), "")
+
+
+def _under_runs(path: str) -> Target | None:
+    """Read the paths that are our own."""
+    room, _, rest = path.removeprefix("/").partition("/")
+    return Target(CHAT, RUNS, rest.rstrip("/")) if room == RUNS else None
 
 
 def _under_models(exchange: Exchange, method: str, path: str) -> Target | None:

@@ -5,7 +5,7 @@ Compact                      expanded
 │   ├── before               assistant: weather(city="Oslo")   its calls
 │   ├── calls                tool:      {"degrees": 3}         their results
 │   └── results
-└── message                  assistant: "It is 3 degrees."     the final text
+└── message                  assistant: "It is 3 degrees."     the final text, if any
 """
 
 from collections.abc import Iterable, Iterator
@@ -19,7 +19,7 @@ Before: TypeAlias = Text | Reasoning
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """One turn that called tools: what it said before its calls, the calls, and what they gave."""
+    """One turn that called tools: what it said beside its calls, the calls, and what they gave, in the calls' order."""
 
     before: tuple[Before, ...]
     calls: tuple[Call, ...]
@@ -56,7 +56,15 @@ def _expanded(kept: Compact) -> Iterator[Message]:
 
 
 def _round(each: Round) -> Iterator[Message]:
-    if each.before:
-        yield Message(Role.ASSISTANT, each.before)
-    yield Message(Role.ASSISTANT, each.calls)
+    said = len(each.before)
+    while said and _is_seal(each.before[said - 1]):
+        said -= 1
+    if said:
+        yield Message(Role.ASSISTANT, each.before[:said])
+    yield Message(Role.ASSISTANT, (*each.before[said:], *each.calls))
     yield Message(Role.TOOL, each.results)
+
+
+def _is_seal(part: Before) -> bool:
+    """Tell whether a part is a signature alone: it belongs to the call behind it, and stays there."""
+    return isinstance(part, Reasoning) and bool(part.signature) and not part.text

@@ -4,11 +4,21 @@ from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 from functools import reduce
 from importlib import import_module
-from typing import cast
+from typing import Final, cast
 
 from toolspeak.errors import BadField
 from toolspeak.runtime.tools.action import Action
 from toolspeak.runtime.tools.functions import Runnable, actions_of
+
+_SERVERS: Final = "mcp"
+"""`mcp:NAME` is a server of the configuration."""
+
+
+def is_function(name: str) -> bool:
+    """Tell whether a name is of the form `module:attribute`, each with dots or without."""
+    module, _, attribute = name.partition(":")
+    parts = (*module.split("."), *attribute.split("."))
+    return module != _SERVERS and all(part.isidentifier() for part in parts)
 
 
 def imported(name: str, allowed: Sequence[str]) -> Sequence[Action]:

@@ -1,7 +1,7 @@
 """A spec becomes work: its model is found, its tools are made ready."""
 
 import re
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from hashlib import sha256
 from importlib import import_module
@@ -11,6 +11,7 @@ from typing import Final
 import msgspec
 
 from toolspeak.config.environment import current, workplaces_folder
+from toolspeak.config.mcp import mcp_tools
 from toolspeak.config.shape import Config
 from toolspeak.engine.agent import Task
 from toolspeak.engine.journal import compact_from
@@ -19,12 +20,13 @@ from toolspeak.errors import BadField
 from toolspeak.ir.message import Message, Role, Text
 from toolspeak.ir.request import Request
 from toolspeak.ir.round import expand
-from toolspeak.runs.functions import imported
+from toolspeak.runs.functions import imported, is_function
 from toolspeak.runs.spec import Spec
 from toolspeak.runs.watch import Watch, unwatched
 from toolspeak.runs.work import Work
 from toolspeak.runtime.directory import Directory
 from toolspeak.runtime.tools.action import Action, Workplace
+from toolspeak.runtime.tools.mcp.approved import Approved, AskTool, nobody_approves
 from toolspeak.runtime.tools.toolbox import Toolbox
 
 BUILT_IN: Final = {
@@ -33,7 +35,8 @@ BUILT_IN: Final = {
     "final_output": "toolspeak.runtime.tools.final",
 }
 """Each module has `actions(workplace)`, and is loaded when a run wants it."""
-_FUNCTION: Final = re.compile(r"(?!mcp:)[^\W\d]\w*(?:\.[^\W\d]\w*)*:[^\W\d]\w*(?:\.[^\W\d]\w*)*")
+MCP: Final = "mcp:"
+"""Before the name of a server of the configuration."""
 _PLAIN_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
 """Ids that can be the name of a folder; a client may have made up others."""
 
@@ -45,19 +48,28 @@ async def outfit(  # noqa: PLR0913 # all that a run needs
     config: Config,
     directory: Directory,
     watch: Watch = unwatched,
+    *,
     imports: Sequence[str] = (),
+    ask_tool: AskTool = nobody_approves,
 ) -> AsyncGenerator[Work]:
     """Make everything ready for a run, and close it in the end.
 
     `imports` are the names (or globs) of functions that may be imported: `*` where the spec is the user's own. A spec
-    that came from elsewhere must not say what this process imports, so by default nothing is.
+    that came from elsewhere must not say what this process imports, so by default nothing is. `ask_tool` is asked about
+    tools of MCP servers that nobody has approved as they are.
     """
     async with AsyncExitStack() as stack:
-        workplace = Workplace(folder_of(id, spec), spec.output)
-        actions = [each for name in spec.tools for each in await _actions(name, workplace, config, stack, imports)]
+        workplace = Workplace(folder_of(id, spec), spec.output, config.runs.unsafe_shell)
+        approved = Approved(config.approvals, ask_tool)
+
+        async def served(server: str) -> Sequence[Action]:
+            return await stack.enter_async_context(mcp_tools(config.mcp, server, approved))
+
+        actions = [each for name in spec.tools for each in await _actions(name, workplace, imports, served)]
         toolbox = Toolbox(actions, spec.output)
         route = await (directory.exactly(spec.model) if spec.model else directory.find(""))
-        task = Task(_request(spec, route.model, toolbox), spec.rounds, toolbox.ending)
+        request = Request(route.model, conversation(spec), toolbox.tools, stream=True)
+        task = Task(request, spec.rounds, toolbox.ending)
         settings = msgspec.convert(spec.settings, Settings)
         yield Work(id, task, route, toolbox, settings, spec.approval, watch)
 
@@ -66,12 +78,17 @@ def folder_of(id: str, spec: Spec) -> Path:
     """Return a run's folder. One that is the run's own has its id, so that whoever goes on with the run finds it."""
     if spec.folder:
         return _named(spec.folder)
-    kept = workplaces_folder(current())
-    if kept is None:
+    folder = own_folder(id)
+    if folder is None:
         raise BadField("folder", "it is empty, and there is no home to keep one in; name a folder")
-    folder = kept / (id if _PLAIN_ID.fullmatch(id) else sha256(id.encode()).hexdigest())
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     return folder.resolve()
+
+
+def own_folder(id: str) -> Path | None:
+    """Return where the folder is that is a run's own, if it has one; None if the user has no home."""
+    kept = workplaces_folder(current())
+    return kept / (id if _PLAIN_ID.fullmatch(id) else sha256(id.encode()).hexdigest()) if kept else None
 
 
 def built_in(name: str, workplace: Workplace) -> Sequence[Action]:
@@ -91,25 +108,27 @@ def _named(folder: str) -> Path:
     return path.resolve()
 
 
-def _request(spec: Spec, model: str, toolbox: Toolbox) -> Request:
+def conversation(spec: Spec) -> tuple[Message, ...]:
+    """Return what is said before a run's first turn."""
     system = (Message(Role.SYSTEM, (Text(spec.system),)),) if spec.system else ()
     before = expand(compact_from(each) for each in spec.history)
-    return Request(model, (*system, *before, Message(Role.USER, (Text(spec.task),))), toolbox.tools, stream=True)
+    return (*system, *before, Message(Role.USER, (Text(spec.task),)))
 
 
 async def _actions(
-    name: str, workplace: Workplace, config: Config, stack: AsyncExitStack, imports: Sequence[str]
+    name: str, workplace: Workplace, imports: Sequence[str], served: Callable[[str], Awaitable[Sequence[Action]]]
 ) -> Sequence[Action]:
-    """Return the tools of one name; what must be closed in the end is put on the stack."""
-    del config, stack  # for the servers of `mcp:NAME`
+    """Return the tools of one name; `served` gives those of a server."""
     if name in BUILT_IN:
         return built_in(name, workplace)
-    if _FUNCTION.fullmatch(name):
+    if is_function(name):
         return imported(name, imports)
+    if name.startswith(MCP):
+        return await served(name.removeprefix(MCP))
     raise BadField("tools", f"{name!r} is not one of {', '.join(_known())}")
 
 
 def _known() -> Iterator[str]:
     yield from BUILT_IN
-    yield "mcp:NAME"
+    yield f"{MCP}NAME"
     yield "module:attribute"

@@ -1,14 +1,25 @@
 """What can be asked of runs, whoever works on them: the command line, the gateway and MCP know nothing else."""
 
+import re
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Protocol
 
 from toolspeak.engine.agent import Status
+from toolspeak.errors import BadField
 from toolspeak.ir.message import Call
 from toolspeak.ir.round import Compact
 from toolspeak.runs.spec import Spec
 from toolspeak.runs.watch import RunEvent
+
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+
+
+def checked_id(id: str) -> str:
+    """Return an id that somebody chose; it stands in paths of files and URLs."""
+    if _ID.fullmatch(id):
+        return id
+    raise BadField("id", f"{id[:80]!r} is not 1 to 128 letters, digits and . _ -, the first a letter or digit")
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,8 @@ from toolspeak.runtime.tools.toolbox import Toolbox
 
 _REFUSED = "{name} was not run: {why}."
 _UNKNOWN = (
-    "The outcome of {name} is unknown: it was started, and then the process that ran it died. It may have done its "
-    "work or not, and was not run again. Look before you repeat it."
+    "The outcome of {name} is unknown: it was started, and then {why}. It may have done its work or not, and was not "
+    "run again. Look before you repeat it."
 )
 
 
@@ -79,6 +79,6 @@ def refused(call: Call, why: str) -> Result:
     return Result(call.id, (Text(_REFUSED.format(name=call.name, why=why)),), call.name, is_error=True)
 
 
-def unknown(call: Call) -> Result:
+def unknown(call: Call, why: str = "the process that ran it died") -> Result:
     """Return the result of a call that nobody knows the outcome of (RUN-3)."""
-    return Result(call.id, (Text(_UNKNOWN.format(name=call.name)),), call.name, is_error=True)
+    return Result(call.id, (Text(_UNKNOWN.format(name=call.name, why=why)),), call.name, is_error=True)

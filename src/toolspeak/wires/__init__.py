@@ -13,7 +13,7 @@ from toolspeak.wires._wire import ErrorBody, EventDecoder, EventEncoder, Outgoin
 
 __all__ = ["ErrorBody", "EventDecoder", "EventEncoder", "Outgoing", "Stamp", "Wire", "load", "names"]
 
-_SHELF = Shelf(__name__, Wire, "WIRE")
+_SHELF = Shelf(__name__, Wire, "WIRE", hidden=("rounds",))  # that one writes in the words of several
 
 
 def names() -> tuple[str, ...]:

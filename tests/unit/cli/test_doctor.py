@@ -20,6 +20,7 @@ from toolspeak.doctor.suite import FERRIES, SUITE
 from toolspeak.doctor.task import Mark
 from toolspeak.doctor.trial import Tally
 from toolspeak.doctor.verdict import Report
+from toolspeak.runtime.sandbox.find import Found, Tried
 
 NOBODY = "http://127.0.0.1:9/v1"
 NOW = Tool("now", "The time.", {"type": "object", "properties": {}})
@@ -288,3 +289,29 @@ def test_the_whole_table_fits_in_80_columns() -> None:
     lines = [*table(Report("m", "", tuple(tallies)), Paint())]
     assert max(map(len, lines)) < 80
     assert len(lines) == len(FORMS) + 1
+
+
+# ---------------------------------------------------------------- the sandbox
+
+
+def test_it_says_which_sandbox_works_and_asks_no_model_run5(
+    upstream: Scripted, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert status_of("doctor", "--sandbox") == 0
+    assert "bwrap     works, and confines the shell of runs\n" in capsys.readouterr().out
+    assert status_of("doctor", "--sandbox", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["sandbox"] == "bwrap"
+    assert upstream.bodies == []
+
+
+def test_where_no_sandbox_works_it_says_what_to_install_run5(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def none() -> Found:
+        return Found(None, (Tried("bwrap", "it is not \x1b[2J installed"),))
+
+    monkeypatch.setattr("toolspeak.runtime.sandbox.find.find_sandbox", none)
+    assert status_of("doctor", "--sandbox") == 1
+    said = capsys.readouterr().out
+    assert said.startswith("bwrap     not here: it is not \\x1b[2J installed\n")
+    assert "apt install bubblewrap" in said

@@ -41,6 +41,7 @@ def test_every_variable_is_heard() -> None:
         "TOOLSPEAK_RELEASE": "eager",
         "TOOLSPEAK_PROBE": "look",
         "TOOLSPEAK_REDIS_URL": "redis://:secret@127.0.0.1:6379/0",
+        "TOOLSPEAK_RUNS_DATABASE": "postgresql://runs:secret@db/toolspeak",
         "TOOLSPEAK_CONSTRAINT": "text",
     }
     found = config.load(None, environ)
@@ -51,6 +52,7 @@ def test_every_variable_is_heard() -> None:
     assert [key.tenant for key in found.keys] == ["default"]
     assert (found.server.host, found.server.port) == ("::1", 80)
     assert (found.server.probe, found.redis) == (Depth.LOOK, "redis://:secret@127.0.0.1:6379/0")
+    assert found.runs.database == "postgresql://runs:secret@db/toolspeak"
     assert "secret" not in repr(found)
     said = found.settings
     assert (said.mode, said.dialect) == (Mode.FALLBACK, "hermes")

@@ -10,7 +10,7 @@ import pytest
 
 from toolspeak import config
 from toolspeak.config.file import parse
-from toolspeak.config.shape import Config, Key, Limits, Model, Server, Upstream
+from toolspeak.config.shape import Config, Durable, Key, Limits, Model, Offer, Server, Upstream
 from toolspeak.engine.plan import Mode, Release, Settings, Strategy
 from toolspeak.engine.verdict import Depth
 from toolspeak.errors import BadConfig
@@ -18,12 +18,13 @@ from toolspeak.facts.capability import Overrides
 from toolspeak.facts.model import Constrain, ModelFacts, Source, Support
 from toolspeak.ir.constraint import ConstraintForm
 from toolspeak.ir.quirks import IdForm, Quirks
+from toolspeak.runtime.tools.mcp.server import McpServer
 from toolspeak.runtime.transport import Waits
 from toolspeak.upstreams import Auth
 
 PAGE = Path(__file__).parents[3] / "docs" / "configuration.md"
 EXAMPLE = re.findall(r"```toml\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)[0]
-ENVIRON = {"BOX_KEY": "box-secret", "ANNA_KEY": "anna-secret", "GROQ_API_KEY": "groq-secret"}
+ENVIRON = {"BOX_KEY": "box-secret", "ANNA_KEY": "anna-secret", "GROQ_API_KEY": "groq-secret", "TICKETS_KEY": "t-secret"}
 SAID = frozenset({"decides", "calls_in_reasoning", "starts_in_reasoning", "few_shot", "answer_tool"})
 CANARY = "sk-canary-5f3e2d1c"
 
@@ -53,11 +54,30 @@ BOX = ModelFacts(
 )
 
 
+FILES = McpServer(
+    "files",
+    "npx",
+    ("-y", "@modelcontextprotocol/server-filesystem", "/srv/papers"),
+    (("DEBUG", "1"),),
+    "/srv/papers",
+    tools=("read_text_file", "write_file"),
+    reads=("read_text_file",),
+    missing=("HOME",),
+)
+TICKETS = McpServer(
+    "tickets",
+    url="https://tickets.example.com/mcp",
+    headers=(("x-team", "blue"), ("authorization", "Bearer t-secret")),
+)
+
+
 def test_the_example_of_the_page_says_all_of_it() -> None:
     box, groq = (upstream.name for upstream in reversed(parse(EXAMPLE, "t.toml", ENVIRON).upstreams))
     assert parse(EXAMPLE, "t.toml", ENVIRON) == Config(
         server=Server(hosts=("tools.example.com",), origins=("https://chat.example.com",), probe=Depth.FULL),
         limits=Limits(),
+        offer=Offer(folders=("/srv/site",)),
+        runs=Durable("postgresql://runs@db.example.com/toolspeak", imports=("mytools:*",)),
         settings=Settings(
             Mode.AUTO,
             False,
@@ -105,6 +125,7 @@ def test_the_example_of_the_page_says_all_of_it() -> None:
             ),
         ),
         default="fast",
+        mcp=(FILES, TICKETS),
         redis="redis://127.0.0.1:6379/0",
         capabilities=Overrides.of({"ollama:llama3.2*": "openai", "box": "none"}),
         keys=(
@@ -245,7 +266,7 @@ WRONG = [
         "port = 1",
         (
             "1: port: is no field here; there are "
-            "capabilities, default, keys, limits, models, profiles, redis, server, tools, upstreams"
+            "capabilities, default, keys, limits, mcp, models, profiles, redis, runs, server, tools, upstreams"
         ),
     ),
     ('server.probe = "deep"', "1: server.probe: 'deep' is not one of off, look, tokens, full"),
@@ -498,3 +519,15 @@ def test_mistakes_of_the_file_and_of_the_environment_come_together(tmp_path: Pat
     with pytest.raises(BadConfig) as caught:
         config.load(file, {"TOOLSPEAK_PORT": "x", "TOOLSPEAK_WIRE": "y"})
     assert len(caught.value.problems) == 3
+
+
+def test_what_is_wrong_with_runs_is_said_without_the_password() -> None:
+    text = '[runs]\ndatabase = "mysql://me:canary@db/x"\nlease = 0\nkeep_days = -1\nconcurrent = 0\n'
+    found = problems(text)
+    assert [each.split(" ")[1] for each in found] == [
+        "runs.database:",
+        "runs.lease:",
+        "runs.keep_days:",
+        "runs.concurrent:",
+    ]
+    assert "canary" not in "".join(found)

@@ -103,3 +103,8 @@ def test_forms_can_be_named() -> None:
     assert [form.name for form in named(("fenced", "native", "fenced"), ())] == ["fenced", "native"]
     with pytest.raises(BadRequest, match="--forms: 'hermse' is not one of native, native\\+rescue, native\\+care"):
         named(("hermse",), ())
+
+
+def test_forms_in_the_familys_own_dialect_are_marked() -> None:
+    assert {form.settings.dialect for form in candidates(ModelFacts(dialect="hermes")) if form.own} == {"hermes"}
+    assert not any(form.own for form in candidates(ModelFacts()))

@@ -1,13 +1,14 @@
 """How the winner is found (CAP-5): scores, halving, ties."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import pytest
 
 from toolspeak.doctor.forms import FORMS, NATIVE, Form
 from toolspeak.doctor.suite import PARTS, SUITE
 from toolspeak.doctor.task import Kind, Mark, Task
-from toolspeak.doctor.trial import HOPELESS, Tally, Try, best_half, hold_trial, ranked
+from toolspeak.doctor.trial import HOPELESS, Tally, Try, best_half, crowned, hold_trial, ranked
 
 BY_NAME = {form.name: form for form in FORMS}
 RIGHT, WRONG = Mark(right=True, requests=1, tokens=100), Mark(right=False, requests=1, tokens=100)
@@ -147,3 +148,18 @@ def test_at_least_two_go_on() -> None:
     three = [tally("hermes", RIGHT), tally("fenced", RIGHT), tally("decision", WRONG)]
     assert best_half(three) == three[:2]
     assert best_half(three[:1]) == three[:1]
+
+
+@pytest.mark.parametrize(("wrong", "winner"), [(0, "hermes"), (1, "hermes"), (2, "fenced")])
+def test_one_task_behind_the_familys_own_dialect_wins_cap5(wrong: int, winner: str) -> None:
+    best, own = tally("fenced", *[RIGHT] * 24), Tally(replace(BY_NAME["hermes"], own=True))
+    for at, task in enumerate(SUITE):
+        own.add(task, WRONG if at < wrong else RIGHT)
+    assert crowned([best, own])[0].form.name == winner
+    assert len(crowned([best, own])) == 2
+
+
+def test_the_bare_server_gives_way_to_nobody_cap5() -> None:
+    own = Tally(replace(BY_NAME["hermes"], own=True))
+    own.add(SUITE[0], RIGHT)
+    assert crowned([tally("native", RIGHT), own])[0].form is NATIVE

@@ -12,6 +12,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final, TypeAlias
 
+from toolspeak.errors import BadField
 from toolspeak.ir.json import JsonObject
 from toolspeak.ir.message import ResultPart, Text
 from toolspeak.ir.tool import Tool
@@ -30,6 +31,13 @@ class Effect(StrEnum):
     """Something; a second time changes nothing more."""
     ONCE = "once"
     """Something; a second time would do it again."""
+
+
+def effect_of(said: Effect | str) -> Effect:
+    """Read an effect."""
+    if said not in list(Effect):
+        raise BadField("effect", f"{said!r} is not one of {', '.join(Effect)}")
+    return Effect(said)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +86,8 @@ class Workplace:
 
     folder: Path
     output: int = OUTPUT
+    unsafe: bool = False
+    """Commands run without a sandbox: only the configuration may say so, never who asks for a run."""
 
 
 def said(text: str, *, is_error: bool = False) -> Yield:

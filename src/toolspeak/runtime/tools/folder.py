@@ -25,8 +25,8 @@ MOST_NAMES: Final = 1000
 _LONGEST_PATH: Final = 4096
 _LONGEST_NAME: Final = 255
 _SHOWN_NAMES: Final = 20
-_OWN: Final = frozenset((".git", ".toolspeak"))
-"""Folders in which a file is a command for somebody outside: hooks of git, what toolspeak may do."""
+_OWN: Final = frozenset((".git", ".toolspeak", "toolspeak.toml"))
+"""What commands somebody outside: hooks of git, and what toolspeak may do."""
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _MAKE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -73,7 +73,7 @@ class Folder:
             raise BadPath(f"the content has {len(data)} bytes; at most {LARGEST} are written")
         parts = self._file(path)
         if own := next((part for part in parts if part.casefold() in _OWN), None):
-            raise BadPath(f"{visible(path)!r} is not written: what stands in {own} commands programs outside")
+            raise BadPath(f"{visible(path)!r} is not written: what {own} says commands programs outside")
         with self._entered(parts[:-1], make=True) as folder:
             return _write(folder, parts[-1], path, data)
 
@@ -94,7 +94,7 @@ class Folder:
         given, own = PurePosixPath(path).parts, self.path.parts
         if path.startswith("/"):
             if given[: len(own)] != own:
-                raise BadPath(f"{visible(path)!r} is outside; say it as seen from the folder, such as 'src/main.py'")
+                raise BadPath(f"{visible(path)!r} is outside; say it as seen from the folder")
             given = given[len(own) :]
         parts: list[str] = []
         for part in given:

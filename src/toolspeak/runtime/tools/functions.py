@@ -19,7 +19,7 @@ from toolspeak.errors import BadField
 from toolspeak.ir.json import JsonObject
 from toolspeak.ir.message import Image, Text
 from toolspeak.ir.tool import Tool
-from toolspeak.runtime.tools.action import SECONDS, Act, Action, Doing, Effect, Yield, said
+from toolspeak.runtime.tools.action import SECONDS, Act, Action, Doing, Effect, Yield, effect_of, said
 from toolspeak.runtime.tools.signature import Signature, described, signature_of
 from toolspeak.runtime.tools.thread import apart
 
@@ -74,9 +74,7 @@ def tool(  # noqa: PLR0913 # all by name
     `once`, which is what we believe of a function that says nothing. `contained`: it cannot reach out of the run's
     folder. `ends`: its result is the run's final text. `seconds` is how long a call may take.
     """
-    if effect not in list(Effect):
-        raise BadField("effect", f"{effect!r} is not one of {', '.join(Effect)}")
-    notes = Notes(name, description, Effect(effect), contained, ends, seconds)
+    notes = Notes(name, description, effect_of(effect), contained, ends, seconds)
 
     def note(noted: F) -> F:
         setattr(noted, _NOTES, notes)

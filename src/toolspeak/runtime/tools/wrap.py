@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from typing import Final
 
 from toolspeak.errors import BadField
-from toolspeak.runtime.tools.action import Action, Effect
+from toolspeak.runtime.tools.action import Action, Effect, effect_of
 
 _GLOB: Final = frozenset("*?[")
 
@@ -37,10 +37,10 @@ def asked(actions: Sequence[Action], *patterns: str) -> tuple[Action, ...]:
     return tuple(replace(action, asks=True) if action.name in chosen else action for action in actions)
 
 
-def judged(actions: Sequence[Action], effect: Effect, *patterns: str) -> tuple[Action, ...]:
+def judged(actions: Sequence[Action], effect: Effect | str, *patterns: str) -> tuple[Action, ...]:
     """Say what these do to the world, whatever they say themselves; no pattern: all."""
-    chosen = _chosen(actions, patterns or ("*",))
-    return tuple(replace(action, effect=effect) if action.name in chosen else action for action in actions)
+    chosen, meant = _chosen(actions, patterns or ("*",)), effect_of(effect)
+    return tuple(replace(action, effect=meant) if action.name in chosen else action for action in actions)
 
 
 def _chosen(actions: Sequence[Action], patterns: Sequence[str]) -> frozenset[str]:

@@ -83,6 +83,11 @@ class MessageWriter:
             turns.insert(0, _Turn("user", [_text(NOTHING)], {}))
         return {"system": _short(system)} if system else {}, [turn.body() for turn in turns]
 
+    def alone(self, message: Message) -> list[JsonObject]:
+        """Write a message by itself, beside none that it could be one with; none, if nothing of it can be said."""
+        turn = self._turn(message)
+        return [turn.body()] if turn.blocks else []
+
     def _turns(self, messages: Iterable[Message]) -> list[_Turn]:
         turns: list[_Turn] = []
         for message in messages:

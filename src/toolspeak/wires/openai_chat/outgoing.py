@@ -33,7 +33,7 @@ def encode_request(request: Request, quirks: Quirks) -> Outgoing:
     constrained, dropped = write_constraint(request, quirks.constraint)
     body: JsonObject = {
         "model": request.model,
-        "messages": [*_Messages(names, quirks).write(messages)],
+        "messages": [*MessageWriter(names, quirks).write(messages)],
         **_tools(request, names, extra.pop("tools", None)),
         **_sampling(request, extra),
         **_output(request, extra.pop("response_format", None)),
@@ -144,10 +144,11 @@ def _reference(request: Request, name: str, names: Names) -> JsonObject:
 # ---------------------------------------------------------------- messages
 
 
-class _Messages:
+class MessageWriter:
     """Writes the messages of one request."""
 
     def __init__(self, names: Names, quirks: Quirks) -> None:
+        """Take the names of the tools, and what the upstream demands."""
         self._names = names
         self._quirks = quirks
 

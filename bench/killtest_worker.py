@@ -1,0 +1,144 @@
+"""A worker of the kill test: a scripted model, tools that leave a mark outside for each time they run.
+
+A mark is one line of an append-only file, written before and after: what `kill -9` interrupts has a beginning only.
+"""
+
+import asyncio
+import logging
+import os
+import signal
+import time
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+import msgspec
+
+from toolspeak.cli._working import first
+from toolspeak.config.shape import Config, Durable
+from toolspeak.facts.model import ModelFacts, Support
+from toolspeak.ir.event import Event, Finished, StopReason, TextDelta, Usage
+from toolspeak.ir.json import JsonObject
+from toolspeak.ir.message import Role, Text
+from toolspeak.ir.request import Request
+from toolspeak.ir.tool import Tool
+from toolspeak.runs import outfit
+from toolspeak.runs.durable.runs import open_worker
+from toolspeak.runs.durable.steps import DurableSteps
+from toolspeak.runtime.directory import Directory, Place, Route
+from toolspeak.runtime.tools.action import Action, Doing, Effect, Workplace, Yield, said
+from toolspeak.runtime.upstream import HttpUpstream
+from toolspeak.testing import called
+
+ROUNDS = 6
+"""Of each run."""
+TOOLS = "counted"
+MODEL = "scripted"
+
+
+class Mark(msgspec.Struct, frozen=True):
+    """One line: which step of which run, what (`begin`, `end`), in which process, when, and what it gave."""
+
+    run: str
+    step: str
+    what: str
+    worker: int
+    at: float
+    gave: str = ""
+
+
+@dataclass(frozen=True)
+class Order:
+    """What a worker is to do: all that it must know, as it is a process of its own."""
+
+    database: str
+    folder: Path
+    lease: float
+    marks: Path
+    think: float
+    act: float
+    guarded: bool = True
+    rounds: int = ROUNDS
+    concurrent: int = 1000
+
+    @property
+    def config(self) -> Config:
+        """Return the configuration of runs."""
+        return Config(runs=Durable(self.database, self.folder, self.lease, concurrent=self.concurrent))
+
+
+def mark(file: Path, run: str, step: str, what: str, gave: str = "") -> None:
+    """Leave a mark: one write to the end of the file, which the system keeps whole."""
+    line = msgspec.json.encode(Mark(run, step, what, os.getpid(), time.time(), gave)) + b"\n"
+    opened = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    try:
+        os.write(opened, line)
+    finally:
+        os.close(opened)
+
+
+class Scripted:
+    """A model that calls two tools in each round, and then says that it is done."""
+
+    def __init__(self, order: Order) -> None:
+        self._order = order
+
+    async def open(self, request: Request) -> AsyncGenerator[list[Event], None]:
+        """Answer: the run's name stands in what the user says."""
+        run = "".join(part.text for part in request.messages[0].parts if isinstance(part, Text))
+        done = sum(message.role is Role.TOOL for message in request.messages)
+        mark(self._order.marks, run, f"turn:{done}", "begin")
+        await asyncio.sleep(self._order.think)
+        if done < self._order.rounds:
+            arguments = f'{{"n": {done}}}'
+            events = (*called("look", arguments, f"look_{done}"), *called("put", arguments, f"put_{done}"))
+        else:
+            events = (TextDelta(f"{run} is done"),)
+        yield [TextDelta(f"round {done} ")]
+        mark(self._order.marks, run, f"turn:{done}", "end")
+        yield [*events, Finished(StopReason.CALLS if done < self._order.rounds else StopReason.END, Usage(10, 5))]
+
+
+async def _act(arguments: JsonObject, doing: Doing) -> Yield:
+    del arguments
+    order = _ORDERS[-1]
+    step = "tool:" + doing.key.removeprefix(doing.run + ":")
+    gave = f"{doing.key} by {os.getpid()} at {time.time_ns()}"
+    mark(order.marks, doing.run, step, "begin")
+    await asyncio.sleep(order.act)
+    mark(order.marks, doing.run, step, "end", gave)
+    return said(gave)
+
+
+def actions(workplace: Workplace) -> Sequence[Action]:
+    """Return the tools: one that may be repeated, one that may not."""
+    del workplace
+    return (Action(Tool("look"), _act, Effect.READS), Action(Tool("put"), _act, Effect.ONCE))
+
+
+_ORDERS: list[Order] = []
+
+
+def prepare(order: Order) -> Directory:
+    """Put the tools where runs look for them; return the model."""
+    _ORDERS.append(order)
+    outfit.BUILT_IN[TOOLS] = __name__
+    if not order.guarded:
+        setattr(DurableSteps, "_once", getattr(DurableSteps, "_run"))  # noqa: B009, B010 # what the guard is good for
+    model = Scripted(order)
+    place = Place("here", cast("HttpUpstream", model))
+    return Directory([place], {MODEL: Route("here", model, MODEL, ModelFacts(tools=Support.NATIVE))})
+
+
+def work(order: Order) -> None:
+    """Work until a signal."""
+    logging.basicConfig(level=logging.ERROR)
+    asyncio.run(_work(order))
+
+
+async def _work(order: Order) -> None:
+    ended = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, ended.set)
+    async with open_worker(order.config, prepare(order), grace=10.0) as worker:
+        await first(ended, worker.lost)

@@ -1,0 +1,31 @@
+"""Which sandbox works here, for people and for programs.
+
+bwrap     works, and confines the shell of runs
+sandlock  not here: it leaves root root: run as an ordinary user
+"""
+
+from collections.abc import Iterator
+
+from toolspeak.cli.paint import Paint
+from toolspeak.ir.json import JsonObject
+from toolspeak.runtime.sandbox.find import Found
+from toolspeak.text.visible import visible
+
+
+def lines(found: Found, paint: Paint) -> Iterator[str]:
+    """Say of each kind what came of it, and what becomes of commands."""
+    chosen = found.sandbox.name if found.sandbox else ""
+    for each in found.tried:
+        says = f"not here: {visible(each.problem)}" if each.problem else "works"
+        says += ", and confines the shell of runs" if each.name == chosen else ""
+        yield f"{each.name:9} {paint.ink(says, 'yellow' if each.problem else 'green')}"
+    if not chosen:
+        yield paint.ink(f"The shell of runs refuses: {visible(found.refusal)}.", "red")
+
+
+def as_object(found: Found) -> JsonObject:
+    """Say it for programs."""
+    return {
+        "sandbox": found.sandbox.name if found.sandbox else None,
+        "tried": [{"name": each.name, "works": not each.problem, "problem": each.problem} for each in found.tried],
+    }

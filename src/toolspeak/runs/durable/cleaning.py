@@ -1,0 +1,55 @@
+"""What is put in order beside the runs: old ones go, and those that ended without saying so get their end."""
+
+from shutil import rmtree
+from typing import Final
+
+import sqlalchemy as sa
+
+from toolspeak.engine.agent import Status
+from toolspeak.runs.durable import ledger, seam
+from toolspeak.runs.durable.database import Database
+from toolspeak.runs.durable.tables import EVENTS, RUNS
+from toolspeak.runs.outfit import own_folder
+
+_DAY: Final = 24 * 3600.0
+_MANY: Final = 200
+_SETTLED: Final = 5.0
+"""Seconds after which nobody is about to write the end any more."""
+
+
+def clean(database: Database, days: float) -> int:
+    """Delete runs that ended longer ago than they are to be kept, with their steps, events and own folders."""
+    old = sa.select(RUNS.c.id).where(RUNS.c.ended > 0, RUNS.c.ended < database.now - days * _DAY)
+    with database.engine.begin() as connection:
+        runs = [str(row[0]) for row in connection.execute(old.limit(_MANY))]
+    if not runs:
+        return 0
+    database.client.delete_workflows(runs)
+    with database.engine.begin() as connection:
+        connection.execute(sa.delete(EVENTS).where(EVENTS.c.run.in_(runs)))
+        connection.execute(sa.delete(RUNS).where(RUNS.c.id.in_(runs)))
+    for run in runs:
+        if folder := own_folder(run):
+            rmtree(folder, ignore_errors=True)
+    return len(runs)
+
+
+def mend(database: Database) -> int:
+    """End runs that DBOS has given up, or whose canceller died before it said so."""
+    workflows = seam.WORKFLOWS
+    quiet = workflows.c.updated_at < (database.now - _SETTLED) * 1000
+    found = (
+        sa.select(RUNS.c.id, workflows.c.status)
+        .join(workflows, workflows.c.workflow_uuid == RUNS.c.id)
+        .where(RUNS.c.ended == 0, workflows.c.status.in_(seam.OVER), quiet)
+        .limit(_MANY)
+    )
+    with database.theirs.begin() as connection:
+        rows = [(str(run), str(status)) for run, status in connection.execute(found)]
+    return sum(_mend(database, run, status) for run, status in rows)
+
+
+def _mend(database: Database, run: str, status: str) -> bool:
+    if status == seam.CANCELLED:
+        return ledger.end(database, run, Status.CANCELLED, "cancelled")
+    return ledger.end(database, run, Status.FAILED, f"its worker could not end it ({status.lower()})")

@@ -1,0 +1,111 @@
+"""Writes what runs say, many at once: one transaction for whatever has come together.
+
+Text waits up to 200 ms for more of it. The end of a turn or a call does not wait, and its step waits for it: what a
+finished step has shown is never lost.
+"""
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from typing import Final
+
+from sqlalchemy.exc import OperationalError
+
+from toolspeak.runs.durable import ledger
+from toolspeak.runs.durable.database import Database
+from toolspeak.runs.durable.ledger import Said
+from toolspeak.runs.durable.seam import Lost
+from toolspeak.runs.watch import CallAsked, CallEnded, RunEnded, RunEvent, TurnEnded, Watch, Wrote
+
+GATHER: Final = 0.2
+_AGAIN: Final = 1.0
+_LOG: Final = logging.getLogger("toolspeak.runs")
+_URGENT: Final = (TurnEnded, CallAsked, CallEnded, RunEnded)
+
+
+class Scribe:
+    """One for all runs of a worker. `work` must run beside them."""
+
+    def __init__(self, database: Database) -> None:
+        """Write to this database."""
+        self._database: Final = database
+        self._said: dict[tuple[str, str], list[RunEvent]] = {}
+        self._waiting: list[tuple[tuple[str, str], asyncio.Future[bool]]] = []
+        self._some: Final = asyncio.Event()
+        self._urgent: Final = asyncio.Event()
+        self._ending = False
+
+    def watch(self, run: str, token: str) -> Watch:
+        """Return where an execution of a run says what it does; once it is another's, that raises."""
+        key = (run, token)
+
+        async def said(event: RunEvent) -> None:
+            _join(self._said.setdefault(key, []), event)
+            self._some.set()
+            if isinstance(event, _URGENT) and not await self._kept(key):
+                raise Lost(run)
+
+        return said
+
+    async def work(self) -> None:
+        """Write until `end`."""
+        while not self._ending or self._said:
+            await self._some.wait()
+            await self._gather()
+            self._some.clear()
+            self._urgent.clear()
+            said, waiting = self._said, self._waiting
+            self._said, self._waiting = {}, []
+            await self._write(said, waiting)
+
+    def end(self) -> None:
+        """Write what is left, and stop."""
+        self._ending = True
+        self._some.set()
+        self._urgent.set()
+
+    async def _gather(self) -> None:
+        try:
+            async with asyncio.timeout(GATHER):
+                await self._urgent.wait()
+        except TimeoutError:
+            pass
+
+    async def _kept(self, key: tuple[str, str]) -> bool:
+        kept: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._waiting.append((key, kept))
+        self._urgent.set()
+        return await kept
+
+    async def _write(
+        self,
+        said: Mapping[tuple[str, str], list[RunEvent]],
+        waiting: list[tuple[tuple[str, str], asyncio.Future[bool]]],
+    ) -> None:
+        batch = [Said(run, token, events) for (run, token), events in said.items()]
+        refused = await self._insist(batch)
+        for key, kept in waiting:
+            if not kept.done():
+                kept.set_result(key not in refused)
+
+    async def _insist(self, batch: list[Said]) -> set[tuple[str, str]]:
+        """Write as soon as the database can be reached; until then the runs wait, as they do for their steps."""
+        while True:
+            try:
+                return await asyncio.to_thread(ledger.write, self._database, batch)
+            except OperationalError as error:
+                _LOG.warning("the database of runs does not answer: %s", type(error.orig).__name__)
+                await asyncio.sleep(_AGAIN)
+
+
+def _join(events: list[RunEvent], event: RunEvent) -> None:
+    """Add an event; text that goes on becomes one piece."""
+    last = events[-1] if events else None
+    if (
+        isinstance(event, Wrote)
+        and isinstance(last, Wrote)
+        and (last.round, last.thought) == (event.round, event.thought)
+    ):
+        events[-1] = Wrote(last.round, last.text + event.text, last.thought)
+    else:
+        events.append(event)

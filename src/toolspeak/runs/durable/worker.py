@@ -1,0 +1,272 @@
+"""A worker: it takes runs, works on them, and takes over those of workers that have died.
+
+start      lease, DBOS, then the beat: renew the lease, stop what is not ours any more, bury the dead
+close      begin no further step, let those that run end, put the rest back into the queue
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from typing import Any, Final
+
+import sqlalchemy as sa
+from dbos import DBOS
+from sqlalchemy.exc import OperationalError
+
+from toolspeak.config.shape import Config
+from toolspeak.engine.agent import Ending, Status, run
+from toolspeak.errors import ToolspeakError
+from toolspeak.ir.message import Message, Role
+from toolspeak.ir.round import Compact
+from toolspeak.runs.drive import drive_run
+from toolspeak.runs.durable import ledger, seam
+from toolspeak.runs.durable.cleaning import clean, mend
+from toolspeak.runs.durable.database import ENGINE, Database
+from toolspeak.runs.durable.lease import RENEWALS, Lease, reap
+from toolspeak.runs.durable.scribe import Scribe
+from toolspeak.runs.durable.steps import DurableSteps
+from toolspeak.runs.durable.taken import Taken
+from toolspeak.runs.durable.written import read_spec
+from toolspeak.runs.outfit import outfit
+from toolspeak.runs.spec import Spec
+from toolspeak.runs.watch import RunEnded, Watch
+from toolspeak.runtime.clock import CLOCK, Clock
+from toolspeak.runtime.directory import Directory
+
+BEAT: Final = 0.4
+"""Seconds: a run that is cancelled elsewhere stops here within them."""
+POLL: Final = 0.25
+"""Seconds between looks into the queue."""
+_CLEAN: Final = 600.0
+_LOG: Final = logging.getLogger("toolspeak.runs")
+
+
+@dataclass(frozen=True, slots=True)
+class Workshop:
+    """What a worker works with. One that `takes` works off the queue; one that does not has only runs of its own."""
+
+    database: Database
+    config: Config
+    directory: Directory
+    takes: bool
+    imports: Sequence[str] = ()
+    """Functions that specs may name, as `outfit` takes them."""
+    clock: Clock = CLOCK
+
+
+class Worker:
+    """One per process, as DBOS is."""
+
+    def __init__(self, shop: Workshop) -> None:
+        """Make one that has not begun."""
+        self._shop: Final = shop
+        self.lease: Final = Lease(shop.database, shop.config.runs.lease, shop.clock)
+        self._scribe: Final = Scribe(shop.database)
+        self._taken: Final[set[Taken]] = set()
+        self._idle: Final = asyncio.Event()
+        self._idle.set()
+        self._ended: Final = asyncio.Event()
+        self.lost: Final = asyncio.Event()
+        """Its lease is gone: others have its runs, and it can only end."""
+        self._reap_at = self._clean_at = 0.0
+        self._dbos: DBOS | None = None
+
+    @property
+    def place(self) -> str:
+        """Say which database it works for, without its password."""
+        return self._shop.database.url.render_as_string()
+
+    # ---------------------------------------------------------------- beginning and end
+
+    async def start(self) -> None:
+        """Begin to work. `beat` and `write` must run beside it."""
+        seam.check_free()
+        if self._shop.takes:
+            concurrent = self._shop.config.runs.concurrent
+            await asyncio.to_thread(seam.register_queue, self._shop.database.client, concurrent, POLL)
+        dbos = configured(self._shop.database, self.lease.id, self._work_on, takes=self._shop.takes)
+        seam.work_on_this_loop(dbos)
+        self._dbos = dbos
+        await asyncio.to_thread(DBOS.launch)
+
+    async def write(self) -> None:
+        """Write what the runs say."""
+        await self._scribe.work()
+
+    async def close(self, grace: float) -> None:
+        """End: steps that run have `grace` seconds to finish."""
+        if self._dbos is not None:
+            seam.stop_taking(self._dbos)
+        for taken in self._taken:
+            taken.drain()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(grace):
+                await self._idle.wait()
+        for taken in self._taken:
+            taken.stop(seam.Lost(taken.run))
+        self._scribe.end()
+        self._ended.set()
+        await asyncio.to_thread(self.lease.drop)
+        if self._dbos is None:
+            return
+        seam.forget_tasks(self._dbos)
+        self._dbos = None
+        await asyncio.to_thread(DBOS.destroy)
+        # DBOS has put its threads in place of the loop's, and closed them: whoever goes on here needs others
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor())
+
+    # ---------------------------------------------------------------- the beat
+
+    async def beat(self) -> None:
+        """Keep the lease and the house, until the end."""
+        while not self._ended.is_set():
+            try:
+                await self._beat()
+            except OperationalError as error:
+                _LOG.warning("the database of runs does not answer: %s", type(error.orig).__name__)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(BEAT):
+                    await self._ended.wait()
+
+    async def _beat(self) -> None:
+        if self.lease.due and not await asyncio.to_thread(self.lease.renew) and not self._ended.is_set():
+            self._lose()
+        if self._taken:
+            await self._stop_foreign()
+        if self._shop.takes and self._is_time("_reap_at", self.lease.seconds / RENEWALS):
+            if count := await asyncio.to_thread(reap, self._shop.database):
+                _LOG.info("took over %d runs of workers that died", count)
+            await asyncio.to_thread(mend, self._shop.database)
+        if self._is_time("_clean_at", _CLEAN):
+            await asyncio.to_thread(clean, self._shop.database, self._shop.config.runs.keep)
+
+    def _is_time(self, what: str, seconds: float) -> bool:
+        now = self._shop.clock.monotonic()
+        if now < getattr(self, what):
+            return False
+        setattr(self, what, now + seconds)
+        return True
+
+    def _lose(self) -> None:
+        if not self.lost.is_set():
+            _LOG.error("the lease ran out, and others have taken over the runs of this worker")
+        self.lost.set()
+        for taken in self._taken:
+            taken.stop(seam.Lost(taken.run))
+
+    async def _stop_foreign(self) -> None:
+        """Stop runs that were cancelled, or taken over."""
+        taken = {each.run: each for each in self._taken}
+        for run_id, token, status in await asyncio.to_thread(_owners, self._shop.database, list(taken)):
+            if token != taken[run_id].token:
+                why = seam.Cancelled(run_id) if status == seam.CANCELLED else seam.Lost(run_id)
+                taken[run_id].stop(why)
+
+    # ---------------------------------------------------------------- runs
+
+    async def claim(self, run_id: str) -> bool:
+        """Begin to work here on a run that waits."""
+        if self._dbos is None:
+            return False
+        return await asyncio.to_thread(seam.claim, self._dbos, run_id, self.lease.id, self._shop.clock.fresh_id())
+
+    def cancel(self, run_id: str) -> None:
+        """Stop a run at once, if it is here."""
+        for taken in self._taken:
+            if taken.run == run_id:
+                taken.stop(seam.Cancelled(run_id))
+
+    async def _work_on(self, run_id: str, text: str) -> str:
+        token = seam.token(run_id)
+        took = await asyncio.to_thread(ledger.take, self._shop.database, run_id, token)
+        if took is None:  # it had written its end, and died before DBOS knew
+            return ""
+        if not took:
+            raise seam.Lost(run_id)
+        taken = Taken(run_id, token, self.lease)
+        self._taken.add(taken)
+        self._idle.clear()
+        try:
+            return await self._to_its_end(taken, read_spec(text))
+        finally:
+            self._taken.discard(taken)
+            if not self._taken:
+                self._idle.set()
+
+    async def _to_its_end(self, taken: Taken, spec: Spec) -> str:
+        watch = self._scribe.watch(taken.run, taken.token)
+        try:
+            ending = await self._drive(taken, spec, watch)
+        except Exception as error:  # noqa: BLE001 # whatever it is, the run must end
+            known = isinstance(error, ToolspeakError)
+            if not known:
+                _LOG.exception("run %s failed", taken.run)
+            reason = str(error) if known else f"{type(error).__name__}: {error}"
+            ending = Ending(Status.FAILED, Compact(Message(Role.ASSISTANT, ())), reason)
+        taken.admit()
+        await watch(RunEnded(len(ending.kept.rounds), ending.status, ending.text, ending.reason))
+        return ending.status.value
+
+    async def _drive(self, taken: Taken, spec: Spec, watch: Watch) -> Ending:
+        shop = self._shop
+        async with outfit(taken.run, spec, shop.config, shop.directory, watch, imports=shop.imports) as work:
+            if not spec.model:
+                await asyncio.to_thread(ledger.name_model, shop.database, taken.run, work.route.model)
+            steps = DurableSteps(work, taken)
+            return await drive_run(run(await steps.outfitted()), steps)
+
+
+@asynccontextmanager
+async def working(shop: Workshop, grace: float) -> AsyncGenerator[Worker]:
+    """Let a worker work; in the end, what runs has so many seconds to finish."""
+    worker = Worker(shop)
+    await asyncio.to_thread(worker.lease.take)
+    try:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(worker.beat())  # at once: to begin may take longer than the lease
+            group.create_task(worker.write())
+            try:
+                await worker.start()
+                yield worker
+            finally:
+                await worker.close(grace)
+    except BaseExceptionGroup as errors:  # what goes wrong in here is the caller's as it is
+        raise errors.exceptions[0] from None
+
+
+def _owners(database: Database, runs: list[str]) -> list[tuple[str, str, str]]:
+    workflows = seam.WORKFLOWS
+    wanted = sa.select(workflows.c.workflow_uuid, workflows.c.owner_xid, workflows.c.status)
+    with database.theirs.begin() as connection:
+        rows = connection.execute(wanted.where(workflows.c.workflow_uuid.in_(runs)))
+        return [(str(run_id), str(token), str(status)) for run_id, token, status in rows]
+
+
+def configured(database: Database, executor: str, work_on: Callable[[str, str], Any], *, takes: bool) -> DBOS:
+    """Make DBOS ready in this process: it knows how to work on a run."""
+
+    async def durable_run(text: str) -> str:
+        kept: str = await work_on(DBOS.workflow_id or "", text)
+        return kept
+
+    seam.share_the_log()
+    dbos = DBOS(
+        config={
+            "name": seam.APPLICATION,
+            "system_database_engine": database.new_engine(ENGINE),
+            "serializer": seam.SERIALIZER,
+            "application_version": seam.VERSION,
+            "executor_id": executor,
+            "run_migrations": False,
+            "enable_otlp": False,
+            "log_level": "CRITICAL",
+            "notification_listener_polling_interval_sec": POLL,
+            "scheduler_polling_interval_sec": _CLEAN,
+        }
+    )
+    DBOS.workflow(name=seam.WORKFLOW)(durable_run)
+    DBOS.listen_queues([seam.QUEUE] if takes else [])
+    return dbos

@@ -1,0 +1,334 @@
+"""Runs in this process, kept in its memory: watched, cancelled, taken up again, and gone with it.
+
+MemoryRuns          all runs by id; of those that have ended, the latest stay
+└── _Run            one run: its log, its steps, the task that works on it
+    ├── _Log        what was seen of it, numbered; readers come and go
+    ├── _Kept       what its steps have answered
+    └── _Steps      one attempt at it: no step that is answered is done again
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias, TypeVar
+
+from toolspeak.engine.agent import STOP, Ending, RunAnswer, RunTools, Status, Stop, TakeTurn, Task, run
+from toolspeak.engine.journal import replay
+from toolspeak.errors import BadField, BadRequest, ToolspeakError, UnknownRun
+from toolspeak.ir.message import Call, Message, Result, Role
+from toolspeak.ir.round import Compact
+from toolspeak.ir.turn import Turn
+from toolspeak.runs.drive import drive_run
+from toolspeak.runs.runs import Line, Numbered, View, checked_id
+from toolspeak.runs.spec import Spec
+from toolspeak.runs.watch import CallAsked, RunEnded, RunEvent, Watch, Wrote
+from toolspeak.runs.work import Work, refused, unknown
+from toolspeak.runtime.clock import CLOCK, Clock
+from toolspeak.runtime.tools.action import Effect
+from toolspeak.runtime.tools.approval import Word
+
+Outfit: TypeAlias = Callable[[str, Spec, Watch], AbstractAsyncContextManager[Work]]
+"""Makes a spec ready to be worked on: `outfit.outfit` with its configuration."""
+KEPT: Final = 200
+"""Runs that have ended and can still be asked about."""
+_NOTHING: Final = Compact(Message(Role.ASSISTANT, ()))
+_NANO = 1e9
+T = TypeVar("T")
+
+
+class MemoryRuns:
+    """Implements `Runs`."""
+
+    def __init__(self, outfit: Outfit, clock: Clock = CLOCK, kept: int = KEPT) -> None:
+        """Begin with none."""
+        self._outfit: Final = outfit
+        self._clock: Final = clock
+        self._kept: Final = kept
+        self._runs: Final[dict[str, _Run]] = {}
+
+    async def start(self, spec: Spec, id: str = "") -> str:
+        """Begin a run, and return its id; one that is begun already is not begun twice."""
+        id = checked_id(id) if id else f"run_{self._clock.fresh_id()}"
+        if id not in self._runs:
+            self._forget()
+            self._runs[id] = _Run(id, spec, self._outfit, self._clock)
+            self._runs[id].begin()
+        return id
+
+    async def show(self, id: str) -> View:
+        """Return a run as it stands."""
+        return self._run(id).view
+
+    async def list(self, limit: int = 50, status: Status | None = None, tenant: str = "") -> list[Line]:
+        """Return the latest runs, the newest first; without a tenant, those of all."""
+        lines = (each.line for each in reversed(self._runs.values()))
+        found = [line for line in lines if status in (None, line.status) and tenant in ("", line.tenant)]
+        return found[:limit]
+
+    def events(self, id: str, after: int = -1) -> AsyncIterator[Numbered]:
+        """Give the events behind a number, those to come as well; the last one is `RunEnded`."""
+        return self._run(id).events(after)
+
+    async def cancel(self, id: str) -> None:
+        """Stop a run, and wait until it has; its rounds are kept."""
+        await self._run(id).cancel()
+
+    async def resume(self, id: str) -> None:
+        """Go on with a run that was cancelled or failed, from where it stood; one that goes on is left alone."""
+        self._run(id).resume()
+
+    async def approve(self, id: str, call_id: str, *, allowed: bool, reason: str = "") -> None:
+        """Give a person's word on a call that waits for it."""
+        self._run(id).approve(call_id, allowed=allowed, reason=reason)
+
+    async def close(self) -> None:
+        """Cancel what goes on."""
+        async with asyncio.TaskGroup() as group:
+            for each in self._runs.values():
+                group.create_task(each.cancel())
+
+    def _run(self, id: str) -> "_Run":
+        if id not in self._runs:
+            raise UnknownRun(f"no run has the id {id[:80]!r}")
+        return self._runs[id]
+
+    def _forget(self) -> None:
+        """Let the runs go that ended first, where too many are kept."""
+        ended = sorted((each.line for each in self._runs.values() if not each.going), key=lambda line: line.ended)
+        for line in ended[: max(len(ended) - self._kept + 1, 0)]:
+            del self._runs[line.id]
+
+
+class _Run:
+    def __init__(self, id: str, spec: Spec, outfit: Outfit, clock: Clock) -> None:
+        self._id: Final = id
+        self._spec: Final = spec
+        self._outfit: Final = outfit
+        self._clock: Final = clock
+        self._log: Final = _Log()
+        self._done: Final = _Kept()
+        self._steps: _Steps | None = None
+        self._model = spec.model
+        self._task: Task | None = None
+        self._job: asyncio.Task[None] | None = None
+        self._ending: Ending | None = None
+        self._began: Final = self._now()
+        self._ended = 0.0
+
+    @property
+    def going(self) -> bool:
+        return self._ending is None
+
+    @property
+    def line(self) -> Line:
+        going = Status.WAITING if self._asked else Status.RUNNING
+        status = going if self._ending is None else self._ending.status
+        rounds, spec = len(self._kept.rounds), self._spec
+        return Line(self._id, spec.task, status, self._model, self._began, self._ended, rounds, spec.tenant)
+
+    @property
+    def view(self) -> View:
+        reason = self._ending.reason if self._ending else ""
+        return View(self.line, self._spec, self._kept, reason, self._asked)
+
+    @property
+    def _asked(self) -> tuple[Call, ...]:
+        return () if self._steps is None else self._steps.asked
+
+    @property
+    def _kept(self) -> Compact:
+        """Return the rounds so far: those that a run would keep that is stopped now."""
+        if self._ending is not None:
+            return self._ending.kept
+        return _NOTHING if self._task is None else self._done.compact(self._task)
+
+    def events(self, after: int) -> AsyncIterator[Numbered]:
+        return self._log.after(after, lambda: self.going)
+
+    def begin(self) -> None:
+        self._ending, self._ended = None, 0.0
+        self._job = asyncio.get_running_loop().create_task(self._work())
+
+    async def cancel(self) -> None:
+        if self.going and self._job is not None:
+            if self._steps is None:  # it is being made ready
+                self._job.cancel()
+            else:
+                self._steps.stop()
+            await asyncio.wait((self._job,))
+
+    def resume(self) -> None:
+        if self._ending is None:
+            return
+        if self._ending.status not in (Status.CANCELLED, Status.FAILED):
+            raise BadRequest(f"run {self._id} is {self._ending.status}: only cancelled and failed ones can go on")
+        self.begin()
+
+    def approve(self, call_id: str, *, allowed: bool, reason: str) -> None:
+        if self._steps is None or not self._steps.say(call_id, allowed=allowed, reason=reason):
+            raise BadField("call_id", f"no call {call_id[:80]!r} of run {self._id} waits for a word")
+
+    async def _work(self) -> None:
+        ending: Ending | None = None
+        try:
+            async with self._outfit(self._id, self._spec, self._log.watch) as work:
+                self._task, self._model = work.task, work.route.model
+                self._steps = _Steps(work, self._done)
+                ending = await drive_run(run(work.task), self._steps)
+        except asyncio.CancelledError:
+            ending = ending or Ending(Status.CANCELLED, self._kept, "cancelled before it began")
+        except Exception as error:  # noqa: BLE001 # whatever broke, who watches is owed an end
+            ending = ending or Ending(Status.FAILED, self._kept, _told(error))
+        self._steps = None
+        self._ending, self._ended = ending, self._now()
+        self._log.put(RunEnded(len(ending.kept.rounds), ending.status, ending.text, ending.reason))
+
+    def _now(self) -> float:
+        return self._clock.nanoseconds() / _NANO
+
+
+def _told(error: Exception) -> str:
+    return str(error) if isinstance(error, ToolspeakError) else f"{type(error).__name__}: {error}"
+
+
+class _Log:
+    """Events in order. Text that nobody has read yet grows in place: a run that nobody watches keeps few of them."""
+
+    def __init__(self) -> None:
+        self._events: Final[list[RunEvent]] = []
+        self._read = -1
+        self._more = asyncio.Event()
+
+    async def watch(self, event: RunEvent) -> None:
+        self.put(event)
+
+    def put(self, event: RunEvent) -> None:
+        last = self._events[-1] if len(self._events) - 1 > self._read else None
+        if isinstance(event, Wrote) and isinstance(last, Wrote) and last.thought is event.thought:
+            self._events[-1] = Wrote(event.round, last.text + event.text, event.thought)
+        else:
+            self._events.append(event)
+        self._more.set()
+        self._more = asyncio.Event()
+
+    async def after(self, number: int, going: Callable[[], bool]) -> AsyncIterator[Numbered]:
+        at = max(number + 1, 0)
+        while True:
+            while at < len(self._events):
+                self._read = max(self._read, at)
+                yield Numbered(at, self._events[at])
+                at += 1
+            if not going():
+                return
+            await self._more.wait()
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """Answers by their place: turns by round, results by round and place in it. A turn that failed is not kept."""
+
+    turns: dict[int, Turn] = field(default_factory=dict[int, Turn])
+    results: dict[tuple[int, int], Result] = field(default_factory=dict[tuple[int, int], Result])
+    begun: set[tuple[int, int]] = field(default_factory=set[tuple[int, int]])
+    """Calls that were allowed and started, whatever came of it."""
+
+    def compact(self, task: Task) -> Compact:
+        """Return what the run would keep if it were stopped now."""
+        replayed = replay(task, self._answers())
+        ending = replayed.ending or replay(task, (*self._answers(), STOP)).ending
+        return _NOTHING if ending is None else ending.kept
+
+    def _answers(self) -> Iterator[RunAnswer]:
+        for number, turn in sorted(self.turns.items()):
+            yield turn
+            results = [self.results.get((number, index)) for index in range(len(turn.calls))]
+            whole = tuple(result for result in results if result is not None)
+            if not whole or len(whole) < len(results):
+                return
+            yield whole
+
+
+class _Steps:
+    """Implements `Steps`. Calls of a round run one behind the other."""
+
+    def __init__(self, work: Work, kept: _Kept) -> None:
+        self._work: Final = work
+        self._kept: Final = kept
+        self._stopping = False
+        self._step: asyncio.Task[Any] | None = None
+        self._waiting: tuple[Call, asyncio.Future[tuple[bool, str]]] | None = None
+
+    @property
+    def asked(self) -> tuple[Call, ...]:
+        return () if self._waiting is None else (self._waiting[0],)
+
+    def stop(self) -> None:
+        """Break off the step that is being done; all further ones are answered with STOP."""
+        self._stopping = True
+        if self._step is not None:
+            self._step.cancel()
+
+    def say(self, call_id: str, *, allowed: bool, reason: str) -> bool:
+        """Give the word that is waited for; tell whether it was."""
+        if self._waiting is None or self._waiting[0].id != call_id or self._waiting[1].done():
+            return False
+        self._waiting[1].set_result((allowed, f"a person said no{reason and ': '}{reason}"))
+        return True
+
+    async def turn(self, effect: TakeTurn) -> Turn | Stop:
+        if effect.round in self._kept.turns:
+            return self._kept.turns[effect.round]
+        turn = await self._stoppable(self._work.turn(effect))
+        if isinstance(turn, Turn) and turn.failure is None:
+            self._kept.turns[effect.round] = turn
+        return turn
+
+    async def tools(self, effect: RunTools) -> tuple[Result, ...] | Stop:
+        results: list[Result] = []
+        for index, call in enumerate(effect.calls):
+            if (result := self._kept.results.get((effect.round, index))) is None:
+                done = await self._stoppable(self._tool(effect.round, index, call))
+                if isinstance(done, Stop):
+                    return done
+                result = self._kept.results[effect.round, index] = done
+            results.append(result)
+        return tuple(results)
+
+    async def _stoppable(self, work: Coroutine[Any, Any, T]) -> T | Stop:
+        if self._stopping:
+            work.close()
+            return STOP
+        self._step = asyncio.get_running_loop().create_task(work)
+        try:
+            await asyncio.wait((self._step,))
+            return STOP if self._step.cancelled() else self._step.result()
+        finally:
+            self._step.cancel()
+            self._step = None
+
+    async def _tool(self, round: int, index: int, call: Call) -> Result:  # noqa: A002 # the word of the house
+        if (round, index) in self._kept.begun and self._work.effect(call) is Effect.ONCE:
+            return await self._shown(round, unknown(call, "it was stopped while it ran"))
+        allowed, why = await self._word(round, index, call)
+        if not allowed:
+            return await self._shown(round, refused(call, why))
+        self._kept.begun.add((round, index))
+        return await self._work.tool(round, index, call)
+
+    async def _word(self, round: int, index: int, call: Call) -> tuple[bool, str]:  # noqa: A002 # as above
+        """Say whether a call may run, and why it may not; who has said yes once is not asked again."""
+        said = Word.YES if (round, index) in self._kept.begun else self._work.word(call)
+        if said is not Word.ASK:
+            return said is Word.YES, f"the approval mode is {self._work.approval}"
+        waited: asyncio.Future[tuple[bool, str]] = asyncio.get_running_loop().create_future()
+        self._waiting = (call, waited)
+        try:
+            await self._work.watch(CallAsked(round, call.id, call.name, call.arguments))
+            return await waited
+        finally:
+            self._waiting = None
+
+    async def _shown(self, round: int, result: Result) -> Result:  # noqa: A002 # as above
+        await self._work.ended(round, result)
+        return result

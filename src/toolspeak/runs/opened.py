@@ -1,0 +1,64 @@
+"""The keeper of runs that this machine has."""
+
+import logging
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from importlib.util import find_spec
+
+from toolspeak.config.assemble import assemble
+from toolspeak.config.shape import Config
+from toolspeak.runs.memory import MemoryRuns
+from toolspeak.runs.outfit import outfit
+from toolspeak.runs.runs import Runs
+from toolspeak.runtime.directory import Directory
+from toolspeak.runtime.transport import HttpTransport
+
+_ENGINE = "dbos"
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A keeper; `lasts` tells whether its runs outlive this process."""
+
+    runs: Runs
+    lasts: bool
+
+
+@asynccontextmanager
+async def opened_runs(config: Config, *, works: bool = True) -> AsyncGenerator[Opened]:
+    """Open the keeper for one person: a database where the extra `runs` is installed, else this process's memory.
+
+    With `works`, runs that are started or resumed are worked on here, as long as it is open.
+    """
+    transport = HttpTransport()
+    try:
+        directory = assemble(config, transport)
+        if find_spec(_ENGINE) is not None and (config.runs.database or config.runs.folder):
+            async with kept_runs(config, directory if works else None, ("*",)) as runs:
+                logging.getLogger(_ENGINE).setLevel(logging.CRITICAL)  # it shows cancelled runs as its own faults
+                yield Opened(runs, lasts=True)
+        else:
+            here = runs_here(config, directory, ("*",))
+            try:
+                yield Opened(here, lasts=False)
+            finally:
+                await here.close()
+    finally:
+        await transport.close()
+
+
+@asynccontextmanager
+async def kept_runs(
+    config: Config, directory: Directory | None = None, imports: Sequence[str] = ()
+) -> AsyncGenerator[Runs]:
+    """Open the database's keeper; without a directory of models, others work on its runs."""
+    from toolspeak.runs.durable.runs import open_runs  # noqa: PLC0415 # it takes two seconds to load
+
+    async with open_runs(config, directory, imports) as runs:
+        yield runs
+
+
+def runs_here(config: Config, directory: Directory, imports: Sequence[str] = ()) -> MemoryRuns:
+    """Make a keeper whose runs end with this process; `imports` are the functions that specs may name."""
+    return MemoryRuns(lambda id, spec, watch: outfit(id, spec, config, directory, watch, imports=imports))

@@ -1,0 +1,76 @@
+"""The tools of a server, ready to run.
+
+async with opened(server, Approved(folder)) as actions:
+    toolbox = Toolbox(actions)
+"""
+
+import logging
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from typing import Final
+
+from toolspeak.errors import BadSchema
+from toolspeak.ir.json import JsonObject
+from toolspeak.runtime.tools.action import Action, Doing, Yield
+from toolspeak.runtime.tools.mcp.approved import Approved
+from toolspeak.runtime.tools.mcp.definition import Definition, effect_of, tool_of
+from toolspeak.runtime.tools.mcp.line import Confine, Line, unconfined
+from toolspeak.runtime.tools.mcp.server import McpServer
+
+_TRIES: Final = 3
+"""A call may have to start the server again, and list its tools, before it is sent."""
+_LEFT_OUT: Final = "the tool %s of the server %s is left out: %s"
+_NOT_SEEN: Final = "nobody has approved it as it is now; see `toolspeak mcp tools {name}`"
+_UNSET: Final = "the server %s was to get %s from the environment, where it is not set"
+_LONGEST_NAME: Final = 80
+_LOG: Final = logging.getLogger(__name__)
+
+for _name in ("mcp", "client"):  # the SDK logs what servers say; without a handler it would go to stderr as it is
+    logging.getLogger(_name).addHandler(logging.NullHandler())
+
+
+@asynccontextmanager
+async def opened(
+    server: McpServer, approved: Approved, confine: Confine = unconfined
+) -> AsyncGenerator[Sequence[Action]]:
+    """Start or reach a server and give the tools of it that may be used; raises `McpFailed`."""
+    for variable in server.missing:
+        _LOG.warning(_UNSET, server.name, variable)
+    line = Line(server, confine)
+    await line.start()
+    try:
+        yield await _actions(line, approved)
+    finally:
+        await line.close()
+
+
+async def _actions(line: Line, approved: Approved) -> Sequence[Action]:
+    actions: dict[str, Action] = {}
+    for definition in list(line.definitions.values()):
+        try:
+            action = _action(line, definition)
+        except BadSchema as error:
+            _leave_out(line, definition, str(error))
+            continue
+        if action.name in actions:
+            _leave_out(line, definition, f"another of its tools is called {action.name} already")
+        elif not await approved.allows(line.server, definition):
+            _leave_out(line, definition, _NOT_SEEN.format(name=line.server.name))
+        else:
+            actions[action.name] = action
+    return tuple(actions.values())
+
+
+def _leave_out(line: Line, definition: Definition, why: str) -> None:
+    _LOG.warning(_LEFT_OUT, ascii(definition.name[:_LONGEST_NAME]), line.server.name, why)
+
+
+def _action(line: Line, definition: Definition) -> Action:
+    digest = definition.digest
+
+    async def act(arguments: JsonObject, doing: Doing) -> Yield:
+        del doing
+        return await line.call(definition.name, digest, arguments)
+
+    tool = tool_of(line.server, definition)
+    return Action(tool, act, effect_of(line.server, definition), seconds=line.server.seconds * _TRIES)

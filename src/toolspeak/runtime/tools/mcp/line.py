@@ -1,0 +1,234 @@
+"""The line to a server, which may die: it is started again by the next call, and must then be what it was.
+
+call ──▶ alive? ──no──▶ wait a little, start, list again ──▶ same definition? ──yes──▶ tools/call
+                                                                          └──no──▶ an error: nothing is run
+
+Everything of the SDK lives in one task, the keeper: its scopes must be left where they were entered, and calls come
+from anywhere. A call that was on its way when the server died is an error, and never sent again: nobody knows what
+became of it.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Final, TypeAlias, cast
+
+import httpx2
+from mcp import MCPError, types
+from mcp.client._transport import TransportStreams
+
+from toolspeak.errors import McpFailed
+from toolspeak.ir.json import JsonObject
+from toolspeak.runtime.clock import CLOCK, Clock
+from toolspeak.runtime.tools.action import Yield, said
+from toolspeak.runtime.tools.mcp.definition import Definition
+from toolspeak.runtime.tools.mcp.http import connected
+from toolspeak.runtime.tools.mcp.listing import listed
+from toolspeak.runtime.tools.mcp.plain import plainest
+from toolspeak.runtime.tools.mcp.result import yield_of
+from toolspeak.runtime.tools.mcp.server import McpServer
+from toolspeak.runtime.tools.mcp.session import Session, Unfit
+from toolspeak.runtime.tools.mcp.stdio import Talk
+
+Confine: TypeAlias = Callable[[McpServer, Sequence[str]], Sequence[str]]
+"""Puts the command of a server into a sandbox: returns the command that is started instead."""
+FIRST_WAIT: Final = 0.2
+LONGEST_WAIT: Final = 10.0
+_LONGEST_MESSAGE: Final = 1000
+_CLOSING: Final = 8.0
+_DIED: Final = (
+    "The server {name} died while the call ran{why}. It may have done its work or not; the next call starts it again."
+)
+_SLOW: Final = "The server {name} gave no answer within {seconds:g} seconds. It may still be at it."
+_CHANGED: Final = "{tool} of {name} is not what was approved any more, and was not run: `toolspeak mcp tools {name}`"
+_ODD: Final = "The server {name} answered with something that is no result of a tool: {why}"
+
+
+def unconfined(server: McpServer, argv: Sequence[str]) -> Sequence[str]:
+    """Start a command as it is."""
+    del server
+    return argv
+
+
+class Line:
+    """Calls the tools of one server. `start` first, `close` in the end."""
+
+    def __init__(self, server: McpServer, confine: Confine = unconfined, clock: Clock = CLOCK) -> None:
+        """Connect nothing yet."""
+        self.server: Final = server
+        self._confine: Final = confine
+        self._clock: Final = clock
+        self._starting: Final = asyncio.Lock()
+        self._keeper: asyncio.Task[None] | None = None
+        self._ended = asyncio.Event()
+        self._talk: Talk | None = None
+        self._session: Session | None = None
+        self._lost: BaseException | None = None
+        self._falls = 0
+        self._stale = False
+        self.definitions: dict[str, Definition] = {}
+        """What it says its tools are, as it said last."""
+
+    async def start(self) -> None:
+        """Start or reach the server, and list its tools; raises `McpFailed`."""
+        self._ended, self._lost, self._talk = asyncio.Event(), None, None
+        ready: asyncio.Future[Session] = asyncio.get_running_loop().create_future()
+        self._keeper = asyncio.get_running_loop().create_task(self._keep(ready))
+        try:
+            async with asyncio.timeout(self.server.seconds):
+                self._session = await asyncio.shield(ready)
+        except BaseException as error:
+            self._keeper.cancel()  # it may wait for an answer that never comes
+            await self.close()
+            if isinstance(error, TimeoutError):
+                raise McpFailed(f"{self.server.name}: it did not start in {self.server.seconds:g} seconds") from None
+            raise
+
+    async def close(self) -> None:
+        """End the server, and what belongs to it."""
+        self._session = None
+        self._ended.set()
+        if self._keeper is None:
+            return
+        done, _ = await asyncio.wait((self._keeper,), timeout=_CLOSING)
+        if not done:
+            self._keeper.cancel()
+            await asyncio.wait((self._keeper,))
+        self._keeper = None
+
+    async def call(self, name: str, digest: str, arguments: JsonObject) -> Yield:
+        """Call a tool whose definition has this digest."""
+        for again in (True, False):
+            session = await self._alive(name, digest)
+            try:
+                result = await session.call_tool(name, arguments)
+            except MCPError as error:
+                if await self._was_sent(error) or not again:
+                    return await self._failed(error)
+                continue
+            except Unfit as error:
+                return yield_of(error.result, plainest(str(error), _LONGEST_MESSAGE))
+            except (ValueError, RuntimeError) as error:  # what the SDK makes of answers that break the protocol
+                return self._odd(error)
+            self._falls = 0
+            return yield_of(result)
+        raise AssertionError
+
+    async def _alive(self, name: str, digest: str) -> Session:
+        """Return a session whose tool is still what was approved."""
+        async with self._starting:
+            if not self._is_alive:
+                await self._again()
+            if self._session is None:
+                raise McpFailed(f"{self.server.name}: it is closed")
+            if self._stale:
+                self._stale = False
+                self.definitions = await listed(self._session, self.server)
+            session = self._session
+        known = self.definitions.get(name)
+        if known is None or known.digest != digest:
+            raise McpFailed(_CHANGED.format(tool=name, name=self.server.name))
+        return session
+
+    @property
+    def _is_alive(self) -> bool:
+        running = self._keeper is not None and not self._keeper.done()
+        return running and self._session is not None and not self._ended.is_set()
+
+    async def _again(self) -> None:
+        """Start a server again that died; the more often it does, the longer it waits."""
+        await self.close()
+        await self._clock.sleep(min(FIRST_WAIT * 2**self._falls, LONGEST_WAIT))
+        self._falls += 1
+        await self.start()
+
+    async def _was_sent(self, error: MCPError) -> bool:
+        """Tell whether a call that failed may have reached the server; ends the session if it is of no more use."""
+        if _session_is_gone(error):
+            self._ended.set()
+            return False
+        if error.code != types.CONNECTION_CLOSED:
+            return True
+        self._ended.set()
+        if self._keeper is not None:
+            await asyncio.wait((self._keeper,), timeout=_CLOSING)
+        return not isinstance(self._lost, httpx2.ConnectError)
+
+    async def _failed(self, error: MCPError) -> Yield:
+        name = self.server.name
+        if error.code == types.CONNECTION_CLOSED:
+            why = self._talk.why if self._talk is not None else ""
+            return said(_DIED.format(name=name, why=f" ({why})" if why else ""), is_error=True)
+        if error.code == types.REQUEST_TIMEOUT:
+            return said(_SLOW.format(name=name, seconds=self.server.seconds), is_error=True)
+        return said(plainest(error.message, _LONGEST_MESSAGE), is_error=True)
+
+    def _odd(self, error: Exception) -> Yield:
+        why = plainest(str(error), _LONGEST_MESSAGE)
+        return said(_ODD.format(name=self.server.name, why=why), is_error=True)
+
+    # ---------------------------------------------------------------- the keeper
+
+    async def _keep(self, ready: asyncio.Future[Session]) -> None:
+        """Hold the session open until the server or the line ends."""
+        try:
+            async with self._streams() as streams, Session(streams, self.server.seconds, self._heard) as session:
+                await _greet(session)
+                self.definitions = await listed(session, self.server)
+                ready.set_result(session)
+                await self._ended.wait()
+        except (Exception, BaseExceptionGroup) as error:  # noqa: BLE001 # whatever the SDK's tasks died of
+            self._lost = _root(error)
+            if not ready.done():
+                ready.set_exception(McpFailed(f"{self.server.name}: {self._reason(self._lost)}"))
+        finally:
+            self._ended.set()
+
+    def _streams(self) -> AbstractAsyncContextManager[TransportStreams]:
+        if self.server.url:
+            return connected(self.server)
+        argv = self._confine(self.server, (self.server.command, *self.server.args))
+        self._talk = Talk(self.server, argv, self._ended)
+        return self._talk.opened()
+
+    async def _heard(self, message: object) -> None:
+        self._stale |= isinstance(message, types.ToolListChangedNotification)
+
+    def _reason(self, error: BaseException) -> str:
+        """Say why a server cannot be used, to a person."""
+        if isinstance(error, FileNotFoundError):
+            return f"the command {self.server.command!r} is not found"
+        if isinstance(error, httpx2.ConnectError):
+            return f"nothing answers at {self.server.url}"
+        if self._talk is not None and self._talk.over:
+            return self._talk.end
+        return plainest(f"{type(error).__name__}: {error}", _LONGEST_MESSAGE)
+
+
+async def _greet(session: Session) -> None:
+    """Agree on a version of the protocol: the stateless one, else by a handshake.
+
+    A server that starts slowly may hear the question late, and then wants no handshake any more: it is asked again.
+    """
+    try:
+        await session.discover()
+    except (MCPError, ValueError, RuntimeError):
+        try:
+            await session.initialize()
+        except MCPError as error:
+            if error.code != types.UNSUPPORTED_PROTOCOL_VERSION:
+                raise
+            await session.discover()
+
+
+def _session_is_gone(error: MCPError) -> bool:
+    """Tell whether a server over HTTP has forgotten us: it was started anew, and has run nothing."""
+    refused = error.code in (types.INVALID_REQUEST, -32000, -32001)
+    return refused and "session" in error.message.lower()
+
+
+def _root(error: BaseException) -> BaseException:
+    """Return the first error in a group of groups."""
+    while isinstance(error, BaseExceptionGroup):
+        error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
+    return error

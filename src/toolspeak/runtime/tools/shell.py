@@ -1,0 +1,69 @@
+"""`shell`: a command in the run's folder, confined (RUN-5). Where no sandbox works, it refuses."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from toolspeak.errors import BadField
+from toolspeak.ir.json import JsonObject
+from toolspeak.ir.tool import Tool
+from toolspeak.runtime.sandbox.find import find_sandbox
+from toolspeak.runtime.sandbox.sandbox import Command, Ran
+from toolspeak.runtime.sandbox.unconfined import Unconfined
+from toolspeak.runtime.tools.action import Action, Doing, Effect, Workplace, Yield, said
+
+SECONDS: Final = 60.0
+MOST_SECONDS: Final = 600.0
+_SPARE: Final = 30.0
+_ABOUT: Final = (
+    "Run a command with /bin/sh in your folder. It has no network and cannot see or change anything outside the "
+    "folder and /tmp, which is emptied after each command. Nothing it starts goes on after it. Returns what it "
+    "wrote, and its exit status if that is not 0."
+)
+_PARAMETERS: Final[JsonObject] = {
+    "type": "object",
+    "properties": {
+        "command": {"type": "string", "description": "What to run, such as: grep -rn TODO src | head"},
+        "seconds": {
+            "type": "number",
+            "description": f"When to stop it; {SECONDS:g} if not given, at most {MOST_SECONDS:g}.",
+        },
+    },
+    "required": ["command"],
+    "additionalProperties": False,
+}
+
+
+def actions(workplace: Workplace) -> Sequence[Action]:
+    """Return the tool, for one folder."""
+
+    async def act(arguments: JsonObject, doing: Doing) -> Yield:
+        del doing
+        command = _command(arguments, workplace)
+        if workplace.unsafe:
+            return _yielded(await Unconfined().run(command))
+        found = await find_sandbox()
+        if found.sandbox is None:
+            return said(f"The command was not run: {found.refusal}", is_error=True)
+        return _yielded(await found.sandbox.run(command))
+
+    tool = Tool("shell", _ABOUT, _PARAMETERS)
+    contained = not workplace.unsafe
+    return (Action(tool, act, Effect.ONCE, contained=contained, seconds=MOST_SECONDS + _SPARE),)
+
+
+def _command(arguments: JsonObject, workplace: Workplace) -> Command:
+    text, seconds = arguments.get("command"), arguments.get("seconds", SECONDS)
+    if not isinstance(text, str) or not text.strip():
+        raise BadField("command", "it must be a text that is not empty")
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds <= MOST_SECONDS:
+        raise BadField("seconds", f"{seconds!r} is not a number above 0, up to {MOST_SECONDS:g}")
+    return Command(text, workplace.folder, float(seconds))
+
+
+def _yielded(ran: Ran) -> Yield:
+    notes = [ran.output.rstrip("\n")] if ran.output.strip() else []
+    if ran.killed:
+        notes.append(f"[stopped: {ran.killed}]")
+    elif ran.status:
+        notes.append(f"[exit status {ran.status}]")
+    return said("\n".join(notes) or "(no output)", is_error=bool(ran.killed))

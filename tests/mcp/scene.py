@@ -1,0 +1,98 @@
+"""What the tests of MCP servers share: our odd server, a person who says yes, calls, and a run by a script."""
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from toolspeak.engine.agent import Ending, Task
+from toolspeak.facts.model import ModelFacts, Support
+from toolspeak.ir.message import Call, Message, Result, Role, Text, part_text
+from toolspeak.ir.request import Request
+from toolspeak.runs.inline import run_inline
+from toolspeak.runs.work import Work
+from toolspeak.runtime.directory import Route
+from toolspeak.runtime.tools.action import Action, Doing
+from toolspeak.runtime.tools.approval import Approval
+from toolspeak.runtime.tools.mcp.actions import opened
+from toolspeak.runtime.tools.mcp.approved import Approved, Known
+from toolspeak.runtime.tools.mcp.definition import Definition
+from toolspeak.runtime.tools.mcp.server import McpServer
+from toolspeak.runtime.tools.toolbox import Toolbox
+from toolspeak.testing import AsyncScriptedUpstream, Scripted, ScriptedUpstream
+
+ODD = Path(__file__).parent / "odd_server.py"
+PATH = ("PATH", os.environ["PATH"])
+T = TypeVar("T")
+
+
+def odd(
+    behaviour: str,
+    *more: str,
+    tools: tuple[str, ...] = (),
+    trust: bool = False,
+    reads: tuple[str, ...] = (),
+    seconds: float = 30.0,
+) -> McpServer:
+    args = ("-I", str(ODD), behaviour, *more)
+    return McpServer("odd", sys.executable, args, (PATH,), tools=tools, trust=trust, reads=reads, seconds=seconds)
+
+
+@dataclass
+class Person:
+    """Says the same about every tool, and remembers what was asked."""
+
+    word: bool = True
+    asked: list[tuple[str, Known]] = field(default_factory=list[tuple[str, Known]])
+
+    async def ask(self, server: McpServer, definition: Definition, known: Known) -> bool:
+        del server
+        self.asked.append((definition.name, known))
+        return self.word
+
+
+@asynccontextmanager
+async def toolbox(server: McpServer, folder: Path, word: bool = True) -> AsyncGenerator[Toolbox]:
+    async with opened(server, Approved(folder, Person(word).ask)) as actions:
+        yield Toolbox(actions)
+
+
+async def called(box: Toolbox, name: str, arguments: str = "{}") -> Result:
+    return await box.run(Call("call_1", f"odd__{name}", arguments), Doing("run", "run:0:0"))
+
+
+def said(result: Result) -> str:
+    return "\n".join(part_text(piece) for piece in result.content)
+
+
+def within(server: McpServer, folder: Path, use: Callable[[Toolbox], Coroutine[Any, Any, T]]) -> T:
+    """Use a server's tools, and close it."""
+
+    async def used() -> T:
+        async with toolbox(server, folder) as box:
+            return await use(box)
+
+    return asyncio.run(used())
+
+
+def offered(server: McpServer, folder: Path, word: bool = True) -> tuple[Action, ...]:
+    """Return the tools of a server that a run would get."""
+
+    async def used() -> tuple[Action, ...]:
+        async with opened(server, Approved(folder, Person(word).ask)) as actions:
+            return tuple(actions)
+
+    return asyncio.run(used())
+
+
+async def work_on(box: Toolbox, script: Sequence[Scripted]) -> tuple[Ending, ScriptedUpstream]:
+    """Let a model that says what a script says work with these tools."""
+    model = ScriptedUpstream(*script)
+    request = Request("m", (Message(Role.USER, (Text("Do it."),)),), box.tools)
+    route = Route("scripted", AsyncScriptedUpstream(model), "m", ModelFacts(tools=Support.NATIVE))
+    work = Work("run", Task(request), route, box, approval=Approval.OFF)
+    return await run_inline(work), model

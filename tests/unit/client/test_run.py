@@ -1,0 +1,208 @@
+"""`Client.run`: a task worked to its end in the caller's own process (RUN-1, RUN-4, RUN-5)."""
+
+import asyncio
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.unit.runtime.loopback import in_loop
+from toolspeak import Action, AsyncClient, Client, Ending, Tool, UpstreamFailed, tool
+from toolspeak.errors import BadField
+from toolspeak.ir.failure import FailureKind
+from toolspeak.ir.json import JsonObject
+from toolspeak.ir.message import Call, Role
+from toolspeak.runs.watch import CallAsked, CallEnded, RunEnded, RunEvent, Wrote
+from toolspeak.runtime.tools.action import Doing, Effect, Yield, said
+from toolspeak.testing import AsyncScriptedUpstream, Scripted, ScriptedUpstream, called, failed
+
+FENCED = '```tool_call\n{"name": "add", "arguments": {"a": 4, "b": "5"}}\n```'
+COUNTED: list[int] = []
+
+
+def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    COUNTED.append(a)
+    return a + b
+
+
+def yes(call: Call) -> bool:
+    del call
+    return True
+
+
+def no(call: Call) -> bool:
+    return not yes(call)
+
+
+def client(*script: Scripted) -> Client:
+    return Client(AsyncScriptedUpstream(ScriptedUpstream(*script)))
+
+
+def worked(*script: Scripted, **wishes: Any) -> Ending:  # noqa: ANN401 # whatever can be said
+    COUNTED.clear()
+    with client(*script) as asked:
+        return asked.run("What is 4 and 5?", [add], **wishes)
+
+
+@pytest.mark.parametrize("mode", ["off", "force"])
+def test_a_run_calls_functions_until_there_is_an_answer_run1_run4(mode: str) -> None:
+    script = ScriptedUpstream(called("add", '{"a": 4, "b": 5}') if mode == "off" else FENCED, "It is 9.")
+    seen: list[RunEvent] = []
+    with Client(AsyncScriptedUpstream(script)) as asked:
+        ending = asked.run("What is 4 and 5?", [add], seen.append, mode=mode)  # type: ignore[arg-type]
+    assert (ending.status, ending.text, ending.reason) == ("done", "It is 9.", "")
+    ((results,),) = [[each.results for each in ending.kept.rounds]]
+    assert [(result.name, result.content[0].text) for result in results] == [("add", "9")]  # type: ignore[union-attr]
+    assert "".join(event.text for event in seen if isinstance(event, Wrote)).endswith("It is 9.")
+    assert [type(event) for event in seen][-1] is RunEnded
+    assert ending.usage.input_tokens == 20
+    assert script.requests[1].messages[-1].role in (Role.TOOL, Role.USER)
+
+
+def test_who_hands_over_a_function_lets_it_run_run5() -> None:
+    assert worked(called("add", '{"a": 4, "b": 5}'), "Done.").status == "done"
+    assert COUNTED == [4]
+
+
+@pytest.mark.parametrize(
+    ("wishes", "ran"),
+    [
+        ({"approval": "off"}, True),
+        ({"approval": "auto"}, False),
+        ({"approval": "ask"}, False),
+        ({"approval": "read-only"}, False),
+        ({"approval": "read-only", "ask": yes}, False),
+        ({"ask": yes}, True),
+        ({"ask": no}, False),
+        ({"approval": "off", "ask": no}, True),
+    ],
+)
+def test_who_is_asked_and_what_an_answer_does_run5(wishes: dict[str, Any], ran: bool) -> None:
+    ending = worked(called("add", '{"a": 4, "b": 5}'), "Done.", **wishes)
+    assert bool(COUNTED) is ran
+    assert ending.kept.rounds[0].results[0].is_error is not ran
+
+
+def test_a_person_may_take_long_and_other_work_goes_on_run5() -> None:
+    asked_about: list[str] = []
+    seen: list[RunEvent] = []
+    with Client(AsyncScriptedUpstream(ScriptedUpstream(called("add", '{"a": 4, "b": 5}'), "Other.", "Done."))) as asked:
+
+        def ask(call: Call) -> bool:
+            asked_about.append(call.name)
+            return asked.chat("Something else").text == "Other."  # needs the loop that waits for us
+
+        assert asked.run("Add.", [add], seen.append, ask).text == "Done."
+    assert asked_about == ["add"]
+    assert [event.name for event in seen if isinstance(event, CallAsked | CallEnded)] == ["add", "add"]
+
+
+def test_rounds_are_limited_and_then_summed_up_run1() -> None:
+    calls = [called("add", f'{{"a": {n}, "b": 5}}') for n in range(3)]
+    ending = worked(*calls[:2], "I have added.", rounds=2)
+    assert (ending.status, ending.text, len(ending.kept.rounds)) == ("summed_up", "I have added.", 2)
+
+
+def test_a_failure_ends_the_run_and_keeps_its_rounds_run1() -> None:
+    ending = worked(called("add", '{"a": 4, "b": 5}'), *[failed(FailureKind.AUTH, "who are you?", 401)] * 5)
+    assert (ending.status, len(ending.kept.rounds)) == ("failed", 1)
+    assert ending.failure is not None
+    assert ending.failure.kind is FailureKind.AUTH
+    assert not isinstance(ending, UpstreamFailed)
+
+
+def test_our_own_tools_work_in_a_folder_run4(tmp_path: Path) -> None:
+    write = called("write_file", '{"path": "a.txt", "content": "hello"}')
+    end = called("final_output", '{"summary": "It is written."}', "call_2")
+    with client(write, end) as asked:
+        ending = asked.run("Write hello.", ["files", "final_output"], folder=tmp_path, approval="auto")
+    assert (ending.text, (tmp_path / "a.txt").read_text()) == ("It is written.", "hello")
+
+
+def test_an_action_is_a_tool_too_run4() -> None:
+    keys: list[str] = []
+
+    async def act(arguments: JsonObject, doing: Doing) -> Yield:
+        keys.append(doing.key)
+        return said(str(arguments["x"]))
+
+    action = Action(Tool("show", "", {"type": "object"}), act, Effect.READS)
+    with client((*called("show", '{"x": 1}'), *called("show", '{"x": 2}', "call_2")), "Done.") as asked:
+        ending = asked.run("Show.", [action])
+    assert [len(each.results) for each in ending.kept.rounds] == [2]
+    assert len(set(keys)) == 2
+
+
+@pytest.mark.parametrize(
+    ("tools", "wishes", "complaint"),
+    [
+        ([add, add], {}, "tools: two tools are called 'add'"),
+        ([3], {}, "tools: 3 is neither a function nor an Action"),
+        (["flies"], {"folder": "/"}, "tools: 'flies' is not one of files, shell, final_output"),
+        (["files"], {}, "folder: '.' is not a folder; our own tools need one"),
+        (["files"], {"folder": "/nobody/has/this"}, "is not a folder"),
+        ([add], {"approval": "maybe"}, "approval: 'maybe' is not one of read-only, ask, auto, off"),
+        ([add], {"rounds": -1}, "rounds: -1 is not a number from 0 on"),
+    ],
+)
+def test_what_the_caller_got_wrong_is_said_before_a_model_is_asked(
+    tools: list[Any], wishes: dict[str, Any], complaint: str
+) -> None:
+    script = ScriptedUpstream("never")
+    with Client(AsyncScriptedUpstream(script)) as asked, pytest.raises(BadField, match=complaint):
+        asked.run("Do it.", tools, **wishes)
+    assert not script.requests
+
+
+def test_a_wish_that_does_not_exist_is_said() -> None:
+    with pytest.raises(TypeError, match="'approvals' is nothing that can be said"):
+        worked("never", approvals="off")
+
+
+@in_loop
+async def test_those_who_await_watch_and_are_asked_by_awaiting_run5() -> None:
+    seen: list[str] = []
+
+    async def watch(event: RunEvent) -> None:
+        await asyncio.sleep(0)
+        seen.append(type(event).__name__)
+
+    async def ask(call: Call) -> bool:
+        await asyncio.sleep(0)
+        return call.name == "here"
+
+    @tool(effect="once")
+    async def here() -> str:
+        return threading.current_thread().name
+
+    script = ScriptedUpstream((*called("here"), *called("there", id="call_2")), "Done.")
+    there = tool(name="there")(lambda: "never")
+    async with AsyncClient(AsyncScriptedUpstream(script)) as asked:
+        ending = await asked.run("Do it.", [here, there], watch, ask)
+    first, second = ending.kept.rounds[0].results
+    assert (first.is_error, second.is_error) == (False, True)
+    assert seen.count("CallAsked") == 2
+
+
+@in_loop
+async def test_who_cancels_a_run_stops_its_tool_run1() -> None:
+    begun, stopped = asyncio.Event(), asyncio.Event()
+
+    async def slow() -> None:
+        begun.set()
+        try:
+            await asyncio.sleep(30)
+        finally:
+            stopped.set()
+
+    async with (
+        AsyncClient(AsyncScriptedUpstream(ScriptedUpstream(called("slow")))) as asked,
+        asyncio.TaskGroup() as group,
+    ):
+        running = group.create_task(asked.run("Do it.", [slow]))
+        await begun.wait()
+        running.cancel()
+    assert running.cancelled()
+    assert stopped.is_set()

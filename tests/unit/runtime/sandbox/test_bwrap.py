@@ -1,0 +1,88 @@
+"""Which folders a command may have, and what it is given (RUN-5). What it cannot do: `tests/security/sandbox`."""
+
+import asyncio
+import time
+from pathlib import Path
+
+import pytest
+
+from toolspeak.errors import BadField
+from toolspeak.runtime.sandbox.bwrap import Bwrap, fit, found
+from toolspeak.runtime.sandbox.sandbox import LONGEST, Command, Limits, Ran
+
+
+def run(text: str, folder: Path, seconds: float = 20.0, limits: Limits | None = None) -> Ran:
+    sandbox = found()
+    assert isinstance(sandbox, Bwrap), sandbox
+    return asyncio.run(sandbox.run(Command(text, folder.resolve(), seconds, limits or Limits())))
+
+
+@pytest.mark.parametrize("folder", ["/", "/usr", "/etc", "/proc/self", "/dev/pts", "/sys"])
+def test_the_system_is_no_folder_for_commands_run5(folder: str) -> None:
+    with pytest.raises(BadField, match=r"part of the system|without links"):
+        fit(Path(folder))
+
+
+def test_neither_is_a_home_nor_what_is_no_folder_run5(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = tmp_path.resolve() / "home"
+    (home / "project").mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(home))
+    fit(home / "project")
+    for folder in (home, home.parent):
+        with pytest.raises(BadField, match="home"):
+            fit(folder)
+    (home / "link").symlink_to(home / "project")
+    for folder in (home / "link", home / "none", Path("project")):
+        with pytest.raises(BadField, match="full path without links"):
+            fit(folder)
+
+
+def test_a_command_that_no_shell_could_take_is_refused_run5(tmp_path: Path) -> None:
+    with pytest.raises(BadField, match="NUL"):
+        Command("a\0b", tmp_path)
+    with pytest.raises(BadField, match="longer"):
+        Command("a" * (LONGEST + 1), tmp_path)
+
+
+def test_a_command_works_in_its_folder_under_its_own_name_run5(tmp_path: Path) -> None:
+    ran = run("pwd; echo ü | tee made; echo wrong >&2; exit 3", tmp_path)
+    assert ran == Ran(3, f"{tmp_path.resolve()}\nü\nwrong\n")
+    assert (tmp_path / "made").read_text() == "ü\n"
+
+
+def test_its_environment_is_clean_run5(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    names = {line.partition("=")[0] for line in run("env", tmp_path).output.splitlines()}
+    assert names == {"PATH", "HOME", "LANG", "TERM", "PWD"}
+
+
+def test_git_works_and_its_settings_stay_run5(tmp_path: Path) -> None:
+    who = "-c user.name=a -c user.email=a@b"
+    assert run(f"git init -q && echo a > a && git add a && git {who} commit -qm first", tmp_path).status == 0
+    config = (tmp_path / ".git/config").read_text()
+    ran = run(f"echo b >> a && git {who} commit -qam second && git log --oneline | wc -l; git config a.b c", tmp_path)
+    assert ran.output.startswith("2\n")
+    assert (tmp_path / ".git/config").read_text() == config
+
+
+def test_two_commands_of_one_folder_can_run_at_once_run5(tmp_path: Path) -> None:
+    sandbox = found()
+    assert isinstance(sandbox, Bwrap)
+    folder = tmp_path.resolve()
+
+    async def both() -> list[Ran]:
+        async with asyncio.TaskGroup() as group:
+            tasks = [
+                group.create_task(sandbox.run(Command(f"sleep 0.3; echo {name} > {name}", folder))) for name in "ab"
+            ]
+        return [task.result() for task in tasks]
+
+    assert [ran.status for ran in asyncio.run(both())] == [0, 0]
+    assert {path.name for path in tmp_path.iterdir()} == {"a", "b"}
+
+
+def test_time_is_up_at_the_second_that_was_said_run5(tmp_path: Path) -> None:
+    began = time.monotonic()
+    ran = run("echo begun; sleep 60; echo over", tmp_path, seconds=1.5)
+    assert (ran.timed_out, ran.killed, ran.output) == (True, "it ran for 1.5 seconds", "begun\n")
+    assert time.monotonic() - began < 10

@@ -1,0 +1,81 @@
+"""`shell`: confined or not at all, unless the configuration says otherwise (RUN-4, RUN-5)."""
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+from toolspeak.ir.message import Call, Result, Text
+from toolspeak.runtime.sandbox.find import Found, Tried
+from toolspeak.runtime.tools import shell
+from toolspeak.runtime.tools.action import Doing, Effect, Workplace
+from toolspeak.runtime.tools.approval import Approval, Word, word
+from toolspeak.runtime.tools.toolbox import Toolbox
+
+
+def called(folder: Path, **arguments: object) -> Result:
+    return called_in(Workplace(folder.resolve()), arguments)
+
+
+def called_in(workplace: Workplace, arguments: dict[str, object]) -> Result:
+    toolbox = Toolbox(shell.actions(workplace))
+    return asyncio.run(toolbox.run(Call("1", "shell", json.dumps(arguments)), Doing()))
+
+
+def text(result: Result) -> str:
+    return "".join(part.text for part in result.content if isinstance(part, Text))
+
+
+def test_it_runs_a_command_and_tells_what_it_wrote_run4(tmp_path: Path) -> None:
+    result = called(tmp_path, command="echo out; echo err >&2; touch made")
+    assert (text(result), result.is_error) == ("out\nerr", False)
+    assert (tmp_path / "made").exists()
+
+
+def test_a_status_is_told_and_is_no_error_run4(tmp_path: Path) -> None:
+    result = called(tmp_path, command="echo none; exit 4")
+    assert (text(result), result.is_error) == ("none\n[exit status 4]", False)
+    assert text(called(tmp_path, command=":")) == "(no output)"
+
+
+def test_what_is_stopped_is_an_error_run4(tmp_path: Path) -> None:
+    result = called(tmp_path, command="echo begun; sleep 60", seconds=1.5)
+    assert (text(result), result.is_error) == ("begun\n[stopped: it ran for 1.5 seconds]", True)
+
+
+WRONG: list[tuple[dict[str, object], str]] = [
+    ({}, "command"),
+    ({"command": " "}, "command"),
+    ({"command": 1}, "command"),
+    *(({"command": "ls", "seconds": wrong}, "seconds") for wrong in (0, -1, 601, True, "soon")),
+]
+
+
+@pytest.mark.parametrize(("arguments", "field"), WRONG)
+def test_wrong_arguments_are_named_run4(arguments: dict[str, object], field: str, tmp_path: Path) -> None:
+    result = called(tmp_path, **arguments)
+    assert result.is_error
+    assert field in text(result)
+
+
+def test_without_a_sandbox_it_refuses_and_says_what_helps_run5(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def none() -> Found:
+        return Found(None, (Tried("bwrap", "it is not installed"),))
+
+    monkeypatch.setattr(shell, "find_sandbox", none)
+    result = called(tmp_path, command="touch made")
+    assert result.is_error
+    assert text(result).startswith("The command was not run: no sandbox works here")
+    assert "apt install bubblewrap" in text(result)
+    assert not (tmp_path / "made").exists()
+
+
+def test_unsafe_is_somebody_s_explicit_word_and_asked_about_run5(tmp_path: Path) -> None:
+    safe, unsafe = (shell.actions(Workplace(tmp_path, unsafe=said))[0] for said in (False, True))
+    assert not Workplace(tmp_path).unsafe
+    assert (safe.effect, safe.contained, unsafe.contained) == (Effect.ONCE, True, False)
+    assert (word(Approval.AUTO, safe), word(Approval.AUTO, unsafe)) == (Word.YES, Word.ASK)
+    outside = tmp_path / "outside"
+    said = called_in(Workplace(tmp_path, unsafe=True), {"command": f"echo x > {outside}; cat {outside}"})
+    assert text(said) == "x"
