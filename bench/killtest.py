@@ -2,7 +2,8 @@
 
 Runs of six rounds, each with a turn, a call that may be repeated and one that may not. A file outside is told before
 and after each: it knows how often everything really ran. First on PostgreSQL with three workers, of which one is killed
-about every second and another begun; then on SQLite with one process that is killed and begun again.
+about every second and another begun; then calmly, so that each kill stands alone and recovery is the time of one; then
+on SQLite with one process that is killed and begun again.
 
     unfinished      runs that did not end as they should
     lost            results that a step has kept, and that the run does not have, or has otherwise
@@ -16,10 +17,8 @@ import argparse
 import asyncio
 import json
 import multiprocessing
-import os
 import platform
 import random
-import signal
 import statistics
 import sys
 import tempfile
@@ -63,9 +62,15 @@ class Plan:
     lease: float
     seconds: float
     seed: int = 7
+    think: float = 0.15
+    act: float = 0.15
 
 
-FULL = (Plan("postgresql", 200, 3, 1.0, 3.0, 600), Plan("sqlite", 40, 1, 4.0, 2.0, 400))
+FULL = (
+    Plan("postgresql", 200, 3, 1.0, 3.0, 600),
+    Plan("calm", 45, 3, 8.0, 3.0, 400, think=2.5, act=1.0),
+    Plan("sqlite", 40, 1, 4.0, 2.0, 400),
+)
 QUICK = (Plan("postgresql", 30, 3, 1.0, 3.0, 240), Plan("sqlite", 8, 1, 4.0, 2.0, 120))
 
 
@@ -135,7 +140,7 @@ class Crew:
         while True:
             await asyncio.sleep(self._plan.every * self._chance.uniform(0.5, 1.5))
             victim = self._crew.pop(self._chance.randrange(len(self._crew)))
-            os.kill(victim.pid or 0, signal.SIGKILL)
+            victim.kill()
             self.kills.append((victim.pid or 0, time.time()))
             await asyncio.to_thread(victim.join)
             self.start()
@@ -266,7 +271,7 @@ def part(plan: Plan, *, guarded: bool) -> Outcome:
     with tempfile.TemporaryDirectory(prefix="toolspeak-killtest-") as folder:
         share = plan.runs // plan.workers + 10  # or the first who looks has all
         marks = Path(folder) / "marks"
-        order = Order("", Path(folder), plan.lease, marks, 0.15, 0.15, guarded, concurrent=share)
+        order = Order("", Path(folder), plan.lease, marks, plan.think, plan.act, guarded, concurrent=share)
         if plan.name == "sqlite":
             return asyncio.run(play(order, plan))
         with postgres() as url:
@@ -277,7 +282,7 @@ def main() -> None:
     """Play both parts, and close."""
     options = argparse.ArgumentParser(prog="bench.killtest")
     options.add_argument("--quick", action="store_true", help="few runs, not kept")
-    options.add_argument("--only", choices=["postgresql", "sqlite"])
+    options.add_argument("--only", choices=["postgresql", "calm", "sqlite"])
     options.add_argument("--unguarded", action="store_true", help="without the guard: calls must be seen to run twice")
     options.add_argument("--seed", type=int, default=7)
     options.add_argument("--slow", type=float, default=1.0, help="so many times slower, for a busy machine")

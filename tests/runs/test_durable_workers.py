@@ -147,10 +147,11 @@ def test_a_worker_that_was_frozen_changes_nothing_when_it_wakes_run3(order: Orde
     with working(order) as frozen, working(order):
         wait_for(order, "tool:1:1")
         mine = {each.worker for each in marks(order)}
-        os.kill(frozen.pid or 0, signal.SIGSTOP)
+        assert frozen.pid
+        os.kill(frozen.pid, signal.SIGSTOP)
         views = ended(order, *names)
         before, stood = begun(order), kept(order)
-        os.kill(frozen.pid or 0, signal.SIGCONT)
+        os.kill(frozen.pid, signal.SIGCONT)
         frozen.join(30)
         assert frozen.exitcode == 0, "it ends when it finds that its runs are others'"
     assert frozen.pid in mine or len(mine) == 1

@@ -7,6 +7,7 @@ finished step has shown is never lost.
 import asyncio
 import logging
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 from sqlalchemy.exc import OperationalError
@@ -34,6 +35,7 @@ class Scribe:
         self._some: Final = asyncio.Event()
         self._urgent: Final = asyncio.Event()
         self._ending = False
+        self._pen: Final = ThreadPoolExecutor(1, "toolspeak-scribe")
 
     def watch(self, run: str, token: str) -> Watch:
         """Return where an execution of a run says what it does; once it is another's, that raises."""
@@ -57,6 +59,7 @@ class Scribe:
             said, waiting = self._said, self._waiting
             self._said, self._waiting = {}, []
             await self._write(said, waiting)
+        self._pen.shutdown(wait=False)
 
     def end(self) -> None:
         """Write what is left, and stop."""
@@ -92,7 +95,8 @@ class Scribe:
         """Write as soon as the database can be reached; until then the runs wait, as they do for their steps."""
         while True:
             try:
-                return await asyncio.to_thread(ledger.write, self._database, batch)
+                loop = asyncio.get_running_loop()
+                return await loop.run_in_executor(self._pen, ledger.write, self._database, batch)
             except OperationalError as error:
                 _LOG.warning("the database of runs does not answer: %s", type(error.orig).__name__)
                 await asyncio.sleep(_AGAIN)

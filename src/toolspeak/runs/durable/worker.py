@@ -10,7 +10,8 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, ParamSpec, TypeVar
 
 import sqlalchemy as sa
 from dbos import DBOS
@@ -41,7 +42,11 @@ BEAT: Final = 0.4
 POLL: Final = 0.25
 """Seconds between looks into the queue."""
 _CLEAN: Final = 600.0
+_THREADS: Final = 2 * ENGINE
+"""Of DBOS: with more than it has connections for, they only keep the loop waiting."""
 _LOG: Final = logging.getLogger("toolspeak.runs")
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +77,7 @@ class Worker:
         self.lost: Final = asyncio.Event()
         """Its lease is gone: others have its runs, and it can only end."""
         self._reap_at = self._clean_at = 0.0
+        self._keeper: Final = ThreadPoolExecutor(2, "toolspeak-keeper")
         self._dbos: DBOS | None = None
 
     @property
@@ -109,7 +115,7 @@ class Worker:
             taken.stop(seam.Lost(taken.run))
         self._scribe.end()
         self._ended.set()
-        await asyncio.to_thread(self.lease.drop)
+        await self._keep(self.lease.drop)
         if self._dbos is None:
             return
         seam.forget_tasks(self._dbos)
@@ -117,6 +123,10 @@ class Worker:
         await asyncio.to_thread(DBOS.destroy)
         # DBOS has put its threads in place of the loop's, and closed them: whoever goes on here needs others
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor())
+
+    def let_go(self) -> None:
+        """Give its threads back, once nothing beats any more."""
+        self._keeper.shutdown(wait=False)
 
     # ---------------------------------------------------------------- the beat
 
@@ -132,16 +142,16 @@ class Worker:
                     await self._ended.wait()
 
     async def _beat(self) -> None:
-        if self.lease.due and not await asyncio.to_thread(self.lease.renew) and not self._ended.is_set():
+        if self.lease.due and not await self._keep(self.lease.renew) and not self._ended.is_set():
             self._lose()
         if self._taken:
             await self._stop_foreign()
         if self._shop.takes and self._is_time("_reap_at", self.lease.seconds / RENEWALS):
-            if count := await asyncio.to_thread(reap, self._shop.database):
+            if count := await self._keep(reap, self._shop.database):
                 _LOG.info("took over %d runs of workers that died", count)
-            await asyncio.to_thread(mend, self._shop.database)
+            await self._keep(mend, self._shop.database)
         if self._is_time("_clean_at", _CLEAN):
-            await asyncio.to_thread(clean, self._shop.database, self._shop.config.runs.keep)
+            await self._keep(clean, self._shop.database, self._shop.config.runs.keep)
 
     def _is_time(self, what: str, seconds: float) -> bool:
         now = self._shop.clock.monotonic()
@@ -160,10 +170,14 @@ class Worker:
     async def _stop_foreign(self) -> None:
         """Stop runs that were cancelled, or taken over."""
         taken = {each.run: each for each in self._taken}
-        for run_id, token, status in await asyncio.to_thread(_owners, self._shop.database, list(taken)):
+        for run_id, token, status in await self._keep(_owners, self._shop.database, list(taken)):
             if token != taken[run_id].token:
                 why = seam.Cancelled(run_id) if status == seam.CANCELLED else seam.Lost(run_id)
                 taken[run_id].stop(why)
+
+    async def _keep(self, what: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
+        """Ask the database beside the steps: the lease must not wait behind a hundred of them."""
+        return await asyncio.get_running_loop().run_in_executor(self._keeper, partial(what, *arguments, **named))
 
     # ---------------------------------------------------------------- runs
 
@@ -235,6 +249,8 @@ async def working(shop: Workshop, grace: float) -> AsyncGenerator[Worker]:
                 await worker.close(grace)
     except BaseExceptionGroup as errors:  # what goes wrong in here is the caller's as it is
         raise errors.exceptions[0] from None
+    finally:
+        worker.let_go()
 
 
 def _owners(database: Database, runs: list[str]) -> list[tuple[str, str, str]]:
@@ -265,6 +281,7 @@ def configured(database: Database, executor: str, work_on: Callable[[str, str], 
             "log_level": "CRITICAL",
             "notification_listener_polling_interval_sec": POLL,
             "scheduler_polling_interval_sec": _CLEAN,
+            "max_executor_threads": _THREADS,
         }
     )
     DBOS.workflow(name=seam.WORKFLOW)(durable_run)
