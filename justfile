@@ -214,11 +214,12 @@ lanes:
     {{ just_executable() }} wheel
     {{ just_executable() }} judges
     {{ just_executable() }} clients --brief
+    {{ just_executable() }} mcp-servers
     {{ just_executable() }} up-live
     {{ just_executable() }} accuracy-quick
     wait $computes || { cat "$log"; exit 1; }
     cat "$log"
 
 # everything that CI runs; the last line is pytest's
-ci: check requirements lanes (linear "--every" "3") speed-core speed-wires speed-engine (speed-gateway "--quick") (killtest "--quick")
+ci: check requirements lanes (killtest "--quick") (linear "--every" "3") speed-core speed-wires speed-engine (speed-gateway "--quick")
     HYPOTHESIS_PROFILE=ci .venv/bin/pytest -n 2 --dist worksteal

@@ -48,7 +48,8 @@ async def _memory(outfit: Outfit) -> AsyncGenerator[Runs]:
 async def _durable(outfit: Outfit) -> AsyncGenerator[Runs]:
     """Keep them in a SQLite of their own; the work is done here."""
 
-    def ready(*args: Any) -> AbstractAsyncContextManager[Work]:  # noqa: ANN401 # as outfit.outfit
+    def ready(*args: Any, imports: object) -> AbstractAsyncContextManager[Work]:  # noqa: ANN401 # as outfit.outfit
+        del imports
         id, spec, _, _, watch = args
         return outfit(id, spec, watch)
 

@@ -159,12 +159,3 @@ def _as_object(looked: Sequence[Looked]) -> JsonObject:
         for each in looked
     ]
     return {"servers": list(servers)}
-
-
-async def ask_person(server: McpServer, definition: Definition, known: Known) -> bool:
-    """Ask the person at the terminal about a tool, in the middle of a run; without one the answer is no."""
-    if not sys.stdin.isatty():
-        return False
-    told = visible(f"{definition.description}\n{safe_json(definition.schema)}")
-    click.echo(f"The tool {visible(definition.name)} of {server.name} is {known}:\n{told}", err=True)
-    return await asyncio.to_thread(click.confirm, "Approve it?", err=True)

@@ -69,6 +69,7 @@ def read_runs(table: Table, folder: Path | None) -> Durable:
         keep=table.seconds("keep_days"),
         concurrent=table.integer("concurrent", 1),
         imports=table.texts("imports"),
+        unsafe_shell=table.flag("unsafe_shell"),
     )
 
 

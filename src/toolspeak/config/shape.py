@@ -61,6 +61,8 @@ class Durable:
     """Runs that one worker works on at one time."""
     imports: tuple[str, ...] = ()
     """Functions (`module:attribute`, or globs) that runs may name as their tools at a worker."""
+    unsafe_shell: bool = False
+    """Commands run without a sandbox, with all rights of whoever works on runs."""
 
 
 @dataclass(frozen=True, slots=True)

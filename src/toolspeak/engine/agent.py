@@ -120,7 +120,7 @@ class _Run:
     def __init__(self, task: Task) -> None:
         self._task: Final = task
         self._rounds: Final[list[Round]] = []
-        self._calls: Final = Calls(task.request.messages)
+        self._calls: Final = Calls(task.request.messages, task.ending)
         self._governor: Final = Governor()
         self._usage = Usage()
 

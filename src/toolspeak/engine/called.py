@@ -3,36 +3,47 @@
     Turn(Text, Call(id "1"), CallRejected)   ->   (Call(id "1"), None), (Call(id "rejected_0"), its error)
 
 Each call of a run has an id of its own, by which people allow it and results are paired; ids that servers give twice
-are made different. What may not run is a call too, whose result says why: so the model learns of it.
+are made different. What may not run is a call too, whose result says why: so the model learns of it. A call that would
+end the run, beside others whose results the model has not seen, is a guess: it has to come again.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import replace
 from typing import Final, TypeAlias
 
 from toolspeak.engine.trouble import error_result
 from toolspeak.errors import BadJson
 from toolspeak.ir.event import CallRejected
-from toolspeak.ir.message import Call, Message, Result
+from toolspeak.ir.message import Call, Message, Result, Text
 from toolspeak.ir.turn import Turn
 from toolspeak.text.strict import parse
 
 Called: TypeAlias = tuple[Call, Result | None]
 """A call, and its error if it may not run."""
 _NAMELESS = "unknown"
+_TOO_EARLY = "Not yet: look at the results of the other calls first, then call it again."
 
 
 class Calls:
     """Reads the calls of one run's turns."""
 
-    def __init__(self, messages: Iterable[Message]) -> None:
-        """Take what was said before the run: its ids are taken."""
+    def __init__(self, messages: Iterable[Message], ending: Container[str] = ()) -> None:
+        """Take what was said before the run: its ids are taken; and the tools whose call ends it."""
+        self._ending: Final = ending
         parts = (part for message in messages for part in message.parts)
         self._taken: Final = {part.id for part in parts if isinstance(part, Call)}
 
     def of(self, turn: Turn) -> tuple[Called, ...]:
         """Return the calls of a turn, in its order."""
-        return tuple(self._called(turn))
+        called = tuple(self._called(turn))
+        if all(call.name in self._ending for call, _ in called):
+            return called
+        return tuple(
+            self._early(call) if call.name in self._ending and not error else (call, error) for call, error in called
+        )
+
+    def _early(self, call: Call) -> Called:
+        return call, Result(call.id, (Text(_TOO_EARLY),), call.name, is_error=True)
 
     def _called(self, turn: Turn) -> Iterator[Called]:
         for part in turn.parts:

@@ -1,5 +1,6 @@
 """The keeper of runs that this machine has."""
 
+import logging
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -35,6 +36,7 @@ async def opened_runs(config: Config, *, works: bool = True) -> AsyncGenerator[O
         directory = assemble(config, transport)
         if find_spec(_ENGINE) is not None and (config.runs.database or config.runs.folder):
             async with kept_runs(config, directory if works else None, ("*",)) as runs:
+                logging.getLogger(_ENGINE).setLevel(logging.CRITICAL)  # it shows cancelled runs as its own faults
                 yield Opened(runs, lasts=True)
         else:
             here = runs_here(config, directory, ("*",))

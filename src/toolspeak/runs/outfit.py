@@ -59,7 +59,7 @@ async def outfit(  # noqa: PLR0913 # all that a run needs
     tools of MCP servers that nobody has approved as they are.
     """
     async with AsyncExitStack() as stack:
-        workplace = Workplace(folder_of(id, spec), spec.output)
+        workplace = Workplace(folder_of(id, spec), spec.output, config.runs.unsafe_shell)
         approved = Approved(config.approvals, ask_tool)
 
         async def served(server: str) -> Sequence[Action]:

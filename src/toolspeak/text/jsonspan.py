@@ -2,7 +2,8 @@
 
 A pushdown automaton over the value's structure: strings are skipped (a marker inside one is data), brackets are
 matched, and the first place that cannot be JSON is told at once, so that nobody waits for an end that cannot come.
-It is lenient in what `lenient.py` can repair in place: single quotes, bare keys, trailing commas.
+It is lenient in what `lenient.py` and `repair.py` can repair in place: single quotes, bare keys, trailing commas, and
+doubled braces around an object.
 """
 
 import re
@@ -41,6 +42,8 @@ class _Want(Enum):
     KEY_OR_END = auto()
     COLON = auto()
     COMMA_OR_END = auto()
+    SECOND_END = auto()
+    """The other one of doubled braces."""
 
 
 _VALUE_WANTED = (_Want.VALUE, _Want.VALUE_OR_END)
@@ -56,6 +59,7 @@ class JsonSpan:
         self.members: list[Member] = []
         self._max_depth, self._max_blanks = max_depth, max_blanks
         self._stack: list[str] = []
+        self._doubled = False
         self._want = _Want.VALUE
         self._quoted = Quoted()
         self._scalar = False
@@ -126,6 +130,9 @@ class JsonSpan:
         return self._begin_token(char, pos)
 
     def _open(self, char: str, pos: int) -> int:
+        if char == "{" and self._offset + pos == 1 and self._stack == ["{"]:
+            self._doubled = True
+            return pos + 1
         if self._want not in _VALUE_WANTED or len(self._stack) >= self._max_depth:
             return self._break(pos)
         if len(self._stack) == 1:
@@ -135,6 +142,9 @@ class JsonSpan:
         return pos + 1
 
     def _close(self, char: str, pos: int) -> int:
+        if self._want is _Want.SECOND_END and char == "}":
+            self.status = Status.DONE
+            return pos + 1
         unfinished = self._want in (_Want.VALUE, _Want.COLON)
         if unfinished or not self._stack or self._stack[-1] != _CLOSES[char]:
             return self._break(pos)
@@ -175,7 +185,9 @@ class JsonSpan:
 
     def _value_ended(self, pos: int) -> None:
         self._want = _Want.COMMA_OR_END
-        if not self._stack:
+        if not self._stack and self._doubled:
+            self._want = _Want.SECOND_END
+        elif not self._stack:
             self.status = Status.DONE
         elif len(self._stack) == 1 and self._stack[0] == "{":
             self.members.append(Member(self._key, (self._token, self._offset + pos)))

@@ -16,6 +16,7 @@ from toolspeak.cli._run_screen import PlainScreen, screen_here
 from toolspeak.cli._run_story import Story
 from toolspeak.cli.paint import Paint
 from toolspeak.engine.agent import Status
+from toolspeak.runs import opened
 from toolspeak.runs.watch import CallBegan, CallEnded, RunEnded, RunEvent, TurnBegan, TurnEnded, Wrote
 
 PLAIN = Paint()
@@ -26,11 +27,12 @@ NASTY = "\x1b[2J\u202egone"
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Stand in a folder with one file, with nobody at the terminal."""
+    """Stand in a folder with one file, with nobody at the terminal; runs are kept in memory."""
     here = tmp_path / "here"
     here.mkdir()
     (here / "a.txt").write_text("hello")
     monkeypatch.chdir(here)
+    monkeypatch.setattr(opened, "find_spec", {"dbos": None}.get)  # it would log to a stream that a test has closed
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(), encoding="utf-8"))
     return here
 

@@ -108,7 +108,7 @@ def test_text_is_seen_as_it_comes_and_ctrl_c_stops_it_run8(upstream: Scripted, a
         screen.expect("round 2 of 50")
         screen.press(CTRL_C)
         screen.expect("stopping")
-        screen.expect("cancelled while the model wrote")
+        screen.expect("cancelled: ")
         assert ended(screen) == 130
     assert upstream.gone.wait(10), "the upstream is told"
 

@@ -147,7 +147,7 @@ def test_a_run_that_goes_on_is_shown_as_it_stands_run8() -> None:
         lines = list(view_lines(view, await times_of(runs, view), PLAIN, expand=False))
         assert lines[1:3] == ["✓ look()  0.0 s", "▸ write()"]
         assert "waits for your word" in lines[3]
-        await runs.approve(id, "call_1", allowed=True)
+        await runs.approve(id, view.asked[0].id, allowed=True)
         async for later in runs.events(id):
             if isinstance(later.event, Wrote):
                 break

@@ -346,7 +346,13 @@ def test_ids_come_from_the_caller() -> None:
     assert [call.id for call in turn.calls] == ["a", "b"]
 
 
-def test_a_call_in_doubled_braces_is_a_call() -> None:
+@pytest.mark.parametrize("around", ["<tool_call>\n%s\n</tool_call>", "%s", "```json\n%s\n```"])
+def test_a_call_in_doubled_braces_is_a_call(around: str) -> None:
     """The chat template of Qwen2.5-Coder shows it so."""
-    [call] = read(f"<tool_call>\n{{{JSON}}}\n</tool_call>").calls
+    [call] = read(around % f"{{{JSON}}}").calls
     assert (call.name, [fix.what for fix in call.fixes]) == ("now", ["doubled braces"])
+
+
+@pytest.mark.parametrize("text", ["{{ name }} is here", '{{"user": 1}}', "{{}}", '{{"name": "now", "arguments": {}} x'])
+def test_other_doubled_braces_are_text(text: str) -> None:
+    assert is_text(text)

@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from tests.unit.runtime.loopback import in_loop
 from tests.unit.runtime.tools.scene import call, text_of
-from toolspeak.config.shape import Config
+from toolspeak.config.shape import Config, Durable
 from toolspeak.errors import BadField
 from toolspeak.facts.model import UNKNOWN_MODEL
 from toolspeak.runs.functions import imported, is_function
@@ -185,3 +185,14 @@ def test_a_built_in_tool_that_is_not_there_is_said(tmp_path: Path) -> None:
     assert [each.name for each in built_in("final_output", Workplace(tmp_path))] == ["final_output"]
     with pytest.raises(BadField, match="'flies' is not one of files, shell, final_output"):
         built_in("flies", Workplace(tmp_path))
+
+
+@pytest.mark.parametrize("unsafe", [False, True])
+@in_loop
+async def test_only_the_configuration_lets_the_shell_out_of_its_sandbox_run5(tmp_path: Path, unsafe: bool) -> None:
+    config = Config(runs=Durable(unsafe_shell=unsafe))
+    spec = Spec("Do it.", tools=("shell",), folder=str(tmp_path))
+    async with outfit("run1", spec, config, OneModel(ScriptedUpstream())) as work:
+        shell = work.toolbox.action("shell")
+    assert shell is not None
+    assert shell.contained is not unsafe

@@ -94,7 +94,7 @@ class Folder:
         given, own = PurePosixPath(path).parts, self.path.parts
         if path.startswith("/"):
             if given[: len(own)] != own:
-                raise BadPath(f"{visible(path)!r} is outside; say it as seen from the folder, such as 'src/main.py'")
+                raise BadPath(f"{visible(path)!r} is outside; say it as seen from the folder")
             given = given[len(own) :]
         parts: list[str] = []
         for part in given:

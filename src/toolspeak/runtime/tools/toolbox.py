@@ -45,9 +45,11 @@ class Toolbox:
         return self._actions.get(name)
 
     async def run(self, call: Call, doing: Doing) -> Result:
-        """Run a call. Only cancelling it raises."""
+        """Run a call. Only cancelling it raises. What ends a run is for people, who read it whole."""
         yielded = await self._yield(call, doing)
-        return Result(call.id, fitting(yielded.content, self._output), call.name, yielded.is_error)
+        whole = call.name in self.ending and not yielded.is_error
+        content = yielded.content if whole else fitting(yielded.content, self._output)
+        return Result(call.id, content, call.name, yielded.is_error)
 
     async def _yield(self, call: Call, doing: Doing) -> Yield:
         action = self._actions.get(call.name)
