@@ -309,7 +309,7 @@ def slowed(plan: Plan, factor: float, seed: int) -> Plan:
 
 def keep(figures: dict[str, object]) -> None:
     """Write the results, over those that are there."""
-    before = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
+    before: dict[str, object] = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
     versions = {"python": platform.python_version(), **{name: version(name) for name in ("dbos", "sqlalchemy")}}
     kept = {**before, "date": datetime.now(UTC).date().isoformat(), "versions": versions, **figures}
     RESULTS.write_text(json.dumps(kept, indent=2) + "\n", encoding="utf-8")
