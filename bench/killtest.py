@@ -165,10 +165,12 @@ async def play(order: Order, plan: Plan) -> Outcome:
             id = f"{plan.name}_{number}"
             await runs.start(Spec(id, MODEL, tools=(TOOLS,), approval=Approval.OFF), id)
         crew.start()
-        await wait_for_all(runs, plan, crew)
+        try:
+            await wait_for_all(runs, plan, crew)
+        finally:
+            await asyncio.to_thread(crew.end)
         outcome.seconds = time.monotonic() - began
         outcome.kills = crew.kills
-        await asyncio.to_thread(crew.end)
         await judge(runs, order, outcome)
     return outcome
 

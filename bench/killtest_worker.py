@@ -15,7 +15,7 @@ from typing import cast
 
 import msgspec
 
-from toolspeak.cli._working import first
+from toolspeak.cli._working import first, leave
 from toolspeak.config.shape import Config, Durable
 from toolspeak.facts.model import ModelFacts, Support
 from toolspeak.ir.event import Event, Finished, StopReason, TextDelta, Usage
@@ -135,6 +135,7 @@ def work(order: Order) -> None:
     """Work until a signal."""
     logging.basicConfig(level=logging.ERROR)
     asyncio.run(_work(order))
+    leave(0)
 
 
 async def _work(order: Order) -> None:

@@ -198,6 +198,22 @@ def test_a_cancelled_run_stops_within_a_second_in_another_process(order: Order) 
     assert begun(slow)["one", "tool:0:0"] == 1
 
 
+def test_a_worker_whose_database_is_gone_can_still_be_ended(tmp_path: Path) -> None:
+    with postgres() as url:
+        gone = Order(url, tmp_path, LEASE, tmp_path / "marks", 0.05, 5.0)
+        start(gone, "one")
+        worker = PROCESSES.Process(target=work, args=(gone,))
+        worker.start()
+        wait_for(gone, "tool:0:0")
+    try:
+        worker.terminate()
+        worker.join(60)
+        assert worker.exitcode is not None
+    finally:
+        worker.kill()
+        worker.join()
+
+
 def test_two_who_bury_the_same_worker_take_over_once(order: Order) -> None:
     database = Database(order.config.runs)
     dead = Lease(database, -1.0)

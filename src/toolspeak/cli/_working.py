@@ -2,7 +2,9 @@
 
 import asyncio
 import logging
+import os
 import signal
+import threading
 from typing import Final
 
 import click
@@ -19,7 +21,16 @@ _FORMAT = "%(asctime)s %(levelname)s %(message)s"
 def run(config: Config, grace: float, *, quiet: bool) -> int:
     """Work until a signal, or until others have taken over; return the status."""
     logging.basicConfig(level=logging.WARNING if quiet else logging.INFO, format=_FORMAT)
-    return asyncio.run(_work(config, grace))
+    status = asyncio.run(_work(config, grace))
+    leave(status)
+    return status
+
+
+def leave(status: int) -> None:
+    """End the process if threads would keep it: those of DBOS wait for ever for a database that is gone."""
+    if any(not thread.daemon for thread in threading.enumerate() if thread is not threading.main_thread()):
+        logging.shutdown()
+        os._exit(status)
 
 
 async def _work(config: Config, grace: float) -> int:

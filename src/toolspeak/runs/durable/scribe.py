@@ -92,13 +92,18 @@ class Scribe:
                 kept.set_result(key not in refused)
 
     async def _insist(self, batch: list[Said]) -> set[tuple[str, str]]:
-        """Write as soon as the database can be reached; until then the runs wait, as they do for their steps."""
+        """Write as soon as the database can be reached; until then the runs wait, as they do for their steps.
+
+        Who is about to end gives up: steps that are not kept are done again elsewhere.
+        """
         while True:
             try:
                 loop = asyncio.get_running_loop()
                 return await loop.run_in_executor(self._pen, ledger.write, self._database, batch)
             except OperationalError as error:
                 _LOG.warning("the database of runs does not answer: %s", type(error.orig).__name__)
+                if self._ending:
+                    return {(each.run, each.token) for each in batch}
                 await asyncio.sleep(_AGAIN)
 
 

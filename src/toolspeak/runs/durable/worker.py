@@ -115,7 +115,10 @@ class Worker:
             taken.stop(seam.Lost(taken.run))
         self._scribe.end()
         self._ended.set()
-        await self._keep(self.lease.drop)
+        try:
+            await self._keep(self.lease.drop)
+        except OperationalError:
+            _LOG.warning("the database of runs does not answer: others go on when the lease has run out")
         if self._dbos is None:
             return
         seam.forget_tasks(self._dbos)
