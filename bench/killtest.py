@@ -292,11 +292,12 @@ def main() -> None:
     for outcome in outcomes:
         for faults in (outcome.unfinished, outcome.lost, outcome.repeated, outcome.twice):
             print("\n".join(faults[:20]), file=sys.stderr, end="\n" * bool(faults))
-    figures = {outcome.plan.name: outcome.figures() for outcome in outcomes}
+    figures: dict[str, object] = {outcome.plan.name: outcome.figures() for outcome in outcomes}
     if chosen.unguarded:
+        keep({"unguarded": figures})
         close("killtest-unguarded", ok=any(outcome.twice for outcome in outcomes), **figures)
     if not chosen.quick and not chosen.only and all(outcome.ok for outcome in outcomes):
-        keep(figures, plans)
+        keep({"plans": [asdict(plan) for plan in plans], **figures})
     close("killtest", ok=all(outcome.ok for outcome in outcomes), **figures)
 
 
@@ -306,11 +307,12 @@ def slowed(plan: Plan, factor: float, seed: int) -> Plan:
     return replace(plan, every=plan.every * factor, lease=lease, seconds=seconds, seed=seed)
 
 
-def keep(figures: dict[str, dict[str, object]], plans: Sequence[Plan]) -> None:
-    """Write the results."""
-    kept: dict[str, object] = {"date": datetime.now(UTC).date().isoformat(), "plans": [asdict(plan) for plan in plans]}
-    kept["versions"] = {"python": platform.python_version(), **{name: version(name) for name in ("dbos", "sqlalchemy")}}
-    RESULTS.write_text(json.dumps({**kept, **figures}, indent=2) + "\n", encoding="utf-8")
+def keep(figures: dict[str, object]) -> None:
+    """Write the results, over those that are there."""
+    before: dict[str, object] = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
+    versions = {"python": platform.python_version(), **{name: version(name) for name in ("dbos", "sqlalchemy")}}
+    kept = {**before, "date": datetime.now(UTC).date().isoformat(), "versions": versions, **figures}
+    RESULTS.write_text(json.dumps(kept, indent=2) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -246,6 +246,29 @@ def test_a_run_that_waits_for_a_word_outlives_its_process(tmp_path: Path) -> Non
     assert scene.turns == {0: 1, 1: 1}
 
 
+def test_a_run_that_waits_for_a_word_can_be_cancelled_and_waits_again_when_it_goes_on(tmp_path: Path) -> None:
+    async def asked(runs: DurableRuns, id: str) -> None:
+        while not (await runs.show(id)).asked:  # noqa: ASYNC110 # it says so by its view
+            await asyncio.sleep(0.05)
+
+    async def play(scene: Scene) -> None:
+        async with scene.runs() as runs:
+            id = await runs.start(spec(Approval.ASK))
+            await asyncio.wait_for(asked(runs, id), 30)
+            await runs.cancel(id)
+            await to_the_end(runs, id)
+            assert (await runs.show(id)).asked == ()
+            await runs.resume(id)
+            await asyncio.wait_for(asked(runs, id), 30)
+            await runs.approve(id, "c0", allowed=True)
+            await to_the_end(runs, id)
+            assert (await runs.show(id)).line.status is Status.DONE
+
+    with installed(Scene(tmp_path, {0: calls("pay"), 1: TALK})) as scene:
+        asyncio.run(play(scene))
+    assert scene.acts == {"0:0": 1}
+
+
 def test_a_run_left_in_the_middle_is_taken_up_and_no_finished_step_repeats_run3(tmp_path: Path) -> None:
     stuck = asyncio.Event()
 
