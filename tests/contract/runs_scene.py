@@ -6,7 +6,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
+import msgspec
+
 from toolspeak.engine.agent import Task
+from toolspeak.engine.plan import Settings
 from toolspeak.errors import BadField
 from toolspeak.ir.event import Event, Failed, Finished, StopReason, TextDelta, Usage
 from toolspeak.ir.failure import Failure
@@ -77,7 +80,8 @@ class World:
         toolbox = Toolbox(self._actions())
         request = Request("tiny", (Message(Role.USER, (Text(spec.task),)),), toolbox.tools, stream=True)
         task = Task(request, spec.rounds, toolbox.ending)
-        yield Work(id, task, Route("test", self.model, "tiny"), toolbox, approval=spec.approval, watch=watch)
+        settings = msgspec.convert(spec.settings, Settings)
+        yield Work(id, task, Route("test", self.model, "tiny"), toolbox, settings, spec.approval, watch)
 
     def _actions(self) -> Sequence[Action]:
         return (

@@ -32,6 +32,8 @@ from toolspeak.testing import failed
 SPEC: Final = Spec("Look around.", "tiny", approval=Approval.AUTO)
 ASKS: Final = Spec("Change it.", approval=Approval.ASK)
 PATIENCE_S: Final = 20.0
+BARE: Final = Spec("Look around.", "tiny", approval=Approval.AUTO, settings={"mode": "off"})
+"""A turn is as the model wrote it, with nothing in it too."""
 DOWN: Final = failed(FailureKind.OTHER, "the model is down", 400)
 
 
@@ -262,6 +264,21 @@ def test_a_failed_turn_is_tried_again_and_nothing_else_run3(keeper: str) -> None
         assert world.done == ["write"]
 
     play(keeper, test, call("write"), DOWN, "A stone.")
+
+
+def test_of_two_turns_of_one_round_only_the_failed_one_is_tried_again_run3(keeper: str) -> None:
+    """A model that says nothing is asked for words: that is a second turn of the same round."""
+
+    async def test(runs: Runs, world: World) -> None:
+        id = await runs.start(BARE)
+        events = await ended(runs, id)
+        assert end_of(events)[0] is Status.FAILED
+        assert len((await runs.show(id)).kept.rounds) == 1
+        await runs.resume(id)
+        assert end_of(await ended(runs, id, events[-1].number)) == (Status.SUMMED_UP, "A stone.")
+        assert (world.done, len((await runs.show(id)).kept.rounds)) == (["write"], 1)
+
+    play(keeper, test, call("write"), [], DOWN, "A stone.")
 
 
 def test_only_what_was_cancelled_or_failed_can_go_on(keeper: str) -> None:

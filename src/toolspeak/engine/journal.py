@@ -2,7 +2,7 @@
 
 entries = [turn_json(turn), [result_json(result), …], turn_json(turn), …]
 replay(task, answers)       the same program, run again over what is kept: no turn and no tool runs twice
-so_far(task, answers)       the rounds that are whole
+stands(task, answered)      what a run waits for, and what it has done
 
 It is plain JSON, of lists and objects: what `json.loads` gives back is equal to what was written.
 """
@@ -61,12 +61,23 @@ def replay(task: Task, answers: Iterable[RunAnswer]) -> Replayed:
     return Replayed(program, effect, None)
 
 
-def so_far(task: Task, answers: Iterable[RunAnswer]) -> Compact:
-    """Return what a run has done: its rounds, and what was said since the last of them."""
-    ending = replay(task, (*answers, STOP)).ending
-    if ending is None:
-        raise AssertionError("a run that is stopped ends")
-    return ending.kept
+def stands(task: Task, answered: Callable[[RunEffect], RunAnswer]) -> tuple[RunEffect | None, Compact]:
+    """Return what a run waits for (None: it has ended), and what it would keep if it were stopped now.
+
+    `answered` gives the answer that is kept for an effect, None where there is none yet.
+    """
+    program = run(task)
+    waiting = next(program)
+    try:
+        while (answer := answered(waiting)) is not None:
+            waiting = program.send(answer)
+    except StopIteration as stop:
+        return None, stop.value.kept
+    try:
+        program.send(STOP)
+    except StopIteration as stop:
+        return waiting, stop.value.kept
+    raise AssertionError("a run that is stopped ends")
 
 
 def turn_json(turn: Turn) -> JsonObject:

@@ -13,8 +13,8 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias, TypeVar
 
-from toolspeak.engine.agent import STOP, Ending, RunAnswer, RunTools, Status, Stop, TakeTurn, Task, run
-from toolspeak.engine.journal import replay
+from toolspeak.engine.agent import STOP, Ending, RunAnswer, RunEffect, RunTools, Status, Stop, TakeTurn, Task, run
+from toolspeak.engine.journal import stands
 from toolspeak.errors import BadField, BadRequest, ToolspeakError, UnknownRun
 from toolspeak.ir.message import Call, Message, Result, Role
 from toolspeak.ir.round import Compact
@@ -226,27 +226,25 @@ class _Log:
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """Answers by their place: turns by round, results by round and place in it. A turn that failed is not kept."""
+    """Answers by their place: turns in their order, results by round and place in it. Failed turns are not kept."""
 
-    turns: dict[int, Turn] = field(default_factory=dict[int, Turn])
+    turns: list[Turn] = field(default_factory=list[Turn])
+    """A round may have two, where words are asked for."""
     results: dict[tuple[int, int], Result] = field(default_factory=dict[tuple[int, int], Result])
     begun: set[tuple[int, int]] = field(default_factory=set[tuple[int, int]])
     """Calls that were allowed and started, whatever came of it."""
 
     def compact(self, task: Task) -> Compact:
         """Return what the run would keep if it were stopped now."""
-        replayed = replay(task, self._answers())
-        ending = replayed.ending or replay(task, (*self._answers(), STOP)).ending
-        return _NOTHING if ending is None else ending.kept
+        turns = iter(self.turns)
+        return stands(task, lambda effect: self._answer(effect, turns))[1]
 
-    def _answers(self) -> Iterator[RunAnswer]:
-        for number, turn in sorted(self.turns.items()):
-            yield turn
-            results = [self.results.get((number, index)) for index in range(len(turn.calls))]
-            whole = tuple(result for result in results if result is not None)
-            if not whole or len(whole) < len(results):
-                return
-            yield whole
+    def _answer(self, effect: RunEffect, turns: Iterator[Turn]) -> RunAnswer:
+        if isinstance(effect, TakeTurn):
+            return next(turns, None)
+        results = [self.results.get((effect.round, index)) for index in range(len(effect.calls))]
+        whole = tuple(result for result in results if result is not None)
+        return whole if len(whole) == len(results) else None
 
 
 class _Steps:
@@ -255,6 +253,8 @@ class _Steps:
     def __init__(self, work: Work, kept: _Kept) -> None:
         self._work: Final = work
         self._kept: Final = kept
+        self._turns: Final = iter(tuple(kept.turns))
+        """Those that an attempt before this one has taken."""
         self._stopping = False
         self._step: asyncio.Task[Any] | None = None
         self._waiting: tuple[Call, asyncio.Future[tuple[bool, str]]] | None = None
@@ -277,11 +277,11 @@ class _Steps:
         return True
 
     async def turn(self, effect: TakeTurn) -> Turn | Stop:
-        if effect.round in self._kept.turns:
-            return self._kept.turns[effect.round]
+        if (taken := next(self._turns, None)) is not None:
+            return taken
         turn = await self._stoppable(self._work.turn(effect))
         if isinstance(turn, Turn) and turn.failure is None:
-            self._kept.turns[effect.round] = turn
+            self._kept.turns.append(turn)
         return turn
 
     async def tools(self, effect: RunTools) -> tuple[Result, ...] | Stop:

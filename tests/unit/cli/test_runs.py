@@ -48,8 +48,8 @@ def kept(monkeypatch: pytest.MonkeyPatch) -> MemoryRuns:
             assert [each async for each in runs.events(id)]
 
     asyncio.run(fill())
+    monkeypatch.setattr("toolspeak.cli._run_task.opened_runs", opening)  # loads it: first, or it would keep the other
     monkeypatch.setattr(opened, "opened_runs", opening)
-    monkeypatch.setattr("toolspeak.cli._run_task.opened_runs", opening)
     return runs
 
 

@@ -19,7 +19,7 @@ from toolspeak.engine.journal import (
     replay,
     result_from,
     result_json,
-    so_far,
+    stands,
     turn_from,
     turn_json,
 )
@@ -174,13 +174,24 @@ def test_a_run_that_failed_or_was_cancelled_is_taken_up_before_its_last_answer_r
 # ---------------------------------------------------------------- how a run stands
 
 
+def stood(*answers: RunAnswer) -> tuple[RunEffect | None, Compact]:
+    kept = iter(answers)
+    return stands(TASK, lambda _: next(kept, None))
+
+
 def test_a_run_shows_its_rounds_so_far_run3() -> None:
-    assert [len(so_far(TASK, rounds(2)[:cut]).rounds) for cut in range(5)] == [0, 0, 1, 1, 2]
+    assert [len(stood(*rounds(2)[:cut])[1].rounds) for cut in range(5)] == [0, 0, 1, 1, 2]
+
+
+def test_a_run_shows_what_it_waits_for_run3() -> None:
+    waiting = [stood(*rounds(1)[:cut])[0] for cut in range(3)]
+    assert [type(effect) for effect in waiting] == [TakeTurn, RunTools, TakeTurn]
+    assert stood(SAID)[0] is None
 
 
 def test_a_run_shows_what_was_said_since_its_last_round_run3() -> None:
-    assert so_far(TASK, [*rounds(1), called(look("2"), text="On.")]).message.parts == (Text("On."),)
+    assert stood(*rounds(1), called(look("2"), text="On."))[1].message.parts == (Text("On."),)
 
 
 def test_a_run_that_has_ended_shows_its_end_run3() -> None:
-    assert so_far(TASK, [*rounds(1), SAID]).message.parts == (Text("Done."),)
+    assert stood(*rounds(1), SAID)[1].message.parts == (Text("Done."),)

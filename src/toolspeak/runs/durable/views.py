@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import count
 
-from toolspeak.engine.agent import STOP, RunAnswer, RunEffect, RunTools, TakeTurn, Task, run
-from toolspeak.engine.journal import result_from, turn_from
+from toolspeak.engine.agent import RunAnswer, RunEffect, RunTools, TakeTurn, Task
+from toolspeak.engine.journal import result_from, stands, turn_from
 from toolspeak.ir.message import Call
 from toolspeak.ir.request import Request
 from toolspeak.ir.round import Compact
@@ -44,16 +44,8 @@ def failed_turn(steps: Iterable[tuple[int, str, object, bool]]) -> int | None:
 def _stands(spec: Spec, steps: Mapping[str, str]) -> tuple[RunEffect | None, Compact]:
     """Return what the run is about to do, and what it would keep if it were stopped now."""
     ending = frozenset[str](read(steps["outfit"])["ending"]) if "outfit" in steps else frozenset[str]()
-    program, turns = run(Task(Request(spec.model, conversation(spec)), spec.rounds, ending)), count()
-    effect: RunEffect | None = None
-    try:
-        effect = next(program)
-        while (answer := _answer(effect, steps, turns)) is not None:
-            effect = program.send(answer)
-        program.send(STOP)
-    except StopIteration as stop:
-        return effect, stop.value.kept
-    raise RuntimeError("a run that was stopped goes on")
+    task, turns = Task(Request(spec.model, conversation(spec)), spec.rounds, ending), count()
+    return stands(task, lambda effect: _answer(effect, steps, turns))
 
 
 def _answer(effect: RunEffect, steps: Mapping[str, str], turns: Iterator[int]) -> RunAnswer:
