@@ -1,20 +1,24 @@
 """Durable runs in one process, on SQLite (RUN-3, RUN-8)."""
 
 import asyncio
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 
 import pytest
 import sqlalchemy as sa
+from typing_extensions import override
 
-from tests.runs.durable_scene import MODEL, Scene, calls, installed, spec, to_the_end, until
+from tests.runs.durable_scene import MODEL, Scene, calls, installed, spec, to_the_end
 from toolspeak.config.shape import Durable
 from toolspeak.engine.agent import Status
 from toolspeak.engine.journal import result_json, turn_json
 from toolspeak.errors import BadField, BadRequest, UnknownRun
-from toolspeak.ir.event import StopReason
+from toolspeak.ir.event import Event, StopReason, TextDelta
 from toolspeak.ir.failure import FailureKind
 from toolspeak.ir.message import Call, Result, Text, part_text
+from toolspeak.ir.request import Request
 from toolspeak.ir.turn import Turn
 from toolspeak.runs.durable import seam
 from toolspeak.runs.durable.cleaning import clean, mend
@@ -421,21 +425,33 @@ def test_a_run_whose_canceller_died_gets_its_end(tmp_path: Path) -> None:
     asyncio.run(play(Scene(tmp_path, {})))
 
 
-def test_a_turn_that_is_lost_with_its_worker_begins_twice_run8(tmp_path: Path) -> None:
-    async def tells(doing: Doing) -> str:
-        del doing
-        return "done"
+@dataclass
+class Stuck(Scene):
+    """Its model begins to answer, and gets no further the first time."""
 
+    @override
+    async def open(self, request: Request) -> AsyncGenerator[list[Event], None]:
+        if not self.turns.total():
+            self.turns[0] += 1
+            yield [TextDelta("I ")]
+            await asyncio.sleep(3600)
+        async for batch in super().open(request):
+            yield batch
+
+
+def test_a_turn_that_was_broken_off_begins_twice_run8(tmp_path: Path) -> None:
     async def play(scene: Scene) -> None:
         async with scene.runs() as runs:
             id = await runs.start(spec())
-            await until(lambda: scene.turns[0] == 1)
+            async for each in runs.events(id):
+                if isinstance(each.event, TurnBegan):
+                    break
             await runs.cancel(id)
+            first = await to_the_end(runs, id)
             await runs.resume(id)
-            seen = await to_the_end(runs, id)
-            began = [each.event for each in seen if isinstance(each.event, TurnBegan)]
-            assert 1 <= len(began) <= 2
-            assert not [each for each in seen if isinstance(each.event, CallBegan)]
+            seen = [*first, *await to_the_end(runs, id, first[-1].number)]
+            assert [each.event for each in seen if isinstance(each.event, TurnBegan)] == [TurnBegan(0)] * 2
+            assert scene.turns[0] == 2
 
-    with installed(Scene(tmp_path, {0: TALK * 20}, tells)) as scene:
+    with installed(Stuck(tmp_path, {0: TALK})) as scene:
         asyncio.run(play(scene))
