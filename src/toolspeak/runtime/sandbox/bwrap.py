@@ -9,6 +9,7 @@ all else             is not there
 """
 
 import json
+import os
 import platform
 import shutil
 import sys
@@ -69,6 +70,7 @@ class Bwrap:
         """Say what the launcher must do."""
         limits: dict[str, Json] = {**rlimits(command.limits, command.seconds)}
         return {
+            "parent": os.getpid(),
             "bwrap": self._program,
             "folder": str(command.folder),
             "user": STRANGER if is_root() else None,

@@ -28,6 +28,8 @@ def main() -> None:
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, _DONE})
     _LIBC.prctl(_SUBREAPER, 1, 0, 0, 0)
     _LIBC.prctl(_PARENT_DEATH, signal.SIGTERM, 0, 0, 0)
+    if os.getppid() != plan["parent"]:  # it died before we were tied to it
+        os._exit(_FAILED)
     for name, most in plan["limits"].items():
         which = getattr(resource, name)
         hard = resource.getrlimit(which)[1]

@@ -17,6 +17,7 @@ from typing import Any, Final, NoReturn
 
 FAILED: Final = 125
 _LIBC: Final = ctypes.CDLL(None, use_errno=True)
+_PARENT_DEATH: Final = 1
 _HERE: Final = -100
 _NEW_MOUNTS, _NEW_USERS = 0x20000, 0x10000000
 _NOSUID, _NODEV, _RECURSIVE, _PRIVATE = 0x2, 0x4, 0x4000, 0x40000
@@ -37,9 +38,17 @@ def main() -> NoReturn:
     """Do what standard input says."""
     plan: dict[str, Any] = json.load(sys.stdin)  # noqa: TID251 # ours, and nothing else can be imported here
     try:
+        _tie(plan["parent"])
         _become(plan)
     except OSError as error:
         os.write(2, f"the sandbox could not be made: {error.strerror}: {error.filename or ''}\n".encode())
+        os._exit(FAILED)
+
+
+def _tie(parent: int) -> None:
+    """Die with the one who started us; bubblewrap says so too, but only later, and only to a parent that lives."""
+    _LIBC.prctl(_PARENT_DEATH, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:
         os._exit(FAILED)
 
 
@@ -52,6 +61,7 @@ def _become(plan: dict[str, Any]) -> NoReturn:
     if plan["user"] is not None:
         source = _mapped(source, plan["user"])
         _drop(plan["user"])
+        _tie(plan["parent"])  # who becomes somebody else is untied
     for name, most in plan["limits"].items():
         _limit(getattr(resource, name), most)
     folder = os.open(source, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW)

@@ -1,6 +1,7 @@
 """Sandlock: Landlock and a filter of calls with a judge, for machines without user namespaces. The second choice."""
 
 import json
+import os
 import shutil
 import sys
 from importlib.util import find_spec
@@ -51,6 +52,7 @@ class Sandlock:
         env: dict[str, Json] = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", "TERM": "dumb"}
         env |= {"HOME": temporary, "TMPDIR": temporary, **dict(command.env)}
         return {
+            "parent": os.getpid(),
             "path": self._package,
             "limits": limits,
             "words": ["/bin/sh", "-c", command.text],
