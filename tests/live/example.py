@@ -142,17 +142,23 @@ def _found(task: Task, ending: Ending | None, files: dict[str, str]) -> dict[str
     if ending is None:
         late: dict[str, Any] = {"status": "stopped", "text": "", "rounds": [], "tokens": [0, 0]}
         return {"did": task.did(files), "says": False, "reason": f"stopped after {LIMIT_S:g} s", **late}
-    rounds = [{call.name for call in each.calls} for each in ending.kept.rounds]
-    seen = [names for number, names in enumerate(rounds, start=1) if number < len(rounds) or END not in names]
     return {
         "did": task.did(files),
-        "says": task.says(ending.text) and any(READ in names for names in seen),
+        "says": task.says(ending.text) and READ in _seen(ending),
         "status": ending.status.value,
         "text": ending.text,
         "reason": ending.reason,
         "rounds": compact_json(ending.kept)["rounds"],
         "tokens": [ending.usage.input_tokens, ending.usage.output_tokens],
     }
+
+
+def _seen(ending: Ending) -> set[str]:
+    """Return the tools whose results the model had before its last words: not those of the round that ended the run."""
+    rounds = ending.kept.rounds
+    last = rounds[-1].results if rounds else ()
+    ended = any(result.name == END and not result.is_error for result in last)
+    return {call.name for each in (rounds[:-1] if ended else rounds) for call in each.calls}
 
 
 def wanted(options: argparse.Namespace, model: str) -> Iterator[tuple[str, str, str]]:
