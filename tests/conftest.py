@@ -8,6 +8,6 @@ import os
 from hypothesis import settings
 
 settings.register_profile("dev", max_examples=200, deadline=None, print_blob=True)
-settings.register_profile("ci", settings.get_profile("dev"), max_examples=300, derandomize=True)
+settings.register_profile("ci", settings.get_profile("dev"), derandomize=True)
 settings.register_profile("quick", settings.get_profile("ci"), max_examples=25)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
