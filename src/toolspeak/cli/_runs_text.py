@@ -13,7 +13,7 @@ from toolspeak.cli._run_named import SHORT, short
 from toolspeak.cli._words import counted, cut, sign
 from toolspeak.cli.paint import Paint, visible
 from toolspeak.engine.agent import Status
-from toolspeak.ir.message import Text, part_text
+from toolspeak.ir.message import Text, result_text
 from toolspeak.ir.round import Round
 from toolspeak.runs.runs import Line, Runs, View
 from toolspeak.runs.watch import CallEnded
@@ -83,7 +83,7 @@ def _did(number: int, each: Round, times: Times) -> list[Did]:
         Did(
             call.name,
             call.arguments,
-            "\n".join(part_text(piece) for piece in result.content),
+            result_text(result),
             result.is_error,
             times.get((number, result.call_id)),
         )

@@ -1,13 +1,13 @@
 """The journal of a run: what its effects were answered with, as JSON, and the run that follows from it (RUN-3).
 
 entries = [turn_json(turn), [result_json(result), …], turn_json(turn), …]
-replay(task, answers)       the same program, run again over what is kept: no turn and no tool runs twice
+replay(task, answered)      the same program, run again over what is kept: no turn and no tool runs twice
 stands(task, answered)      what a run waits for, and what it has done
 
 It is plain JSON, of lists and objects: what `json.loads` gives back is equal to what was written.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from inspect import signature
 from typing import Any, Final, TypeVar
@@ -49,12 +49,12 @@ class Replayed:
     ending: Ending | None
 
 
-def replay(task: Task, answers: Iterable[RunAnswer]) -> Replayed:
-    """Run a task over the answers that are kept; those behind its end count for nothing."""
+def replay(task: Task, answered: Callable[[RunEffect], RunAnswer]) -> Replayed:
+    """Run a task over what is kept: `answered` gives the answer to an effect, None where there is none yet."""
     program = run(task)
     try:
         effect = next(program)
-        for answer in answers:
+        while (answer := answered(effect)) is not None:
             effect = program.send(answer)
     except StopIteration as stop:
         return Replayed(program, None, stop.value)
@@ -62,21 +62,14 @@ def replay(task: Task, answers: Iterable[RunAnswer]) -> Replayed:
 
 
 def stands(task: Task, answered: Callable[[RunEffect], RunAnswer]) -> tuple[RunEffect | None, Compact]:
-    """Return what a run waits for (None: it has ended), and what it would keep if it were stopped now.
-
-    `answered` gives the answer that is kept for an effect, None where there is none yet.
-    """
-    program = run(task)
-    waiting = next(program)
+    """Return what a run waits for (None: it has ended), and what it would keep if it were stopped now."""
+    replayed = replay(task, answered)
+    if replayed.ending is not None:
+        return None, replayed.ending.kept
     try:
-        while (answer := answered(waiting)) is not None:
-            waiting = program.send(answer)
+        replayed.program.send(STOP)
     except StopIteration as stop:
-        return None, stop.value.kept
-    try:
-        program.send(STOP)
-    except StopIteration as stop:
-        return waiting, stop.value.kept
+        return replayed.waiting, stop.value.kept
     raise AssertionError("a run that is stopped ends")
 
 

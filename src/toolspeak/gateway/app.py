@@ -16,8 +16,8 @@ from toolspeak.gateway.exchange import Exchange, Gone, Headers, Refused, answer
 from toolspeak.gateway.hosts import Doors
 from toolspeak.gateway.journal import log_failure
 from toolspeak.gateway.marks import Marks, marks_of
+from toolspeak.gateway.offer import RunsOffer
 from toolspeak.gateway.routes import Target
-from toolspeak.gateway.runs import RunsDoor
 from toolspeak.ir.failure import Failure, FailureKind
 from toolspeak.runtime.clock import CLOCK, Clock
 from toolspeak.runtime.directory import Directory
@@ -41,7 +41,7 @@ class Gateway:
     doors: Doors
     admission: Admission
     prober: Prober
-    runs: RunsDoor
+    runs: RunsOffer
     clock: Clock = CLOCK
 
     async def begin(self) -> None:

@@ -7,8 +7,9 @@ from toolspeak.gateway.app import Gateway
 from toolspeak.gateway.asgi import Asgi
 from toolspeak.gateway.auth import Keyring
 from toolspeak.gateway.hosts import Doors
-from toolspeak.gateway.runs import RunsDoor
+from toolspeak.gateway.offer import NoRuns, RunsOffer
 from toolspeak.runtime.clock import CLOCK, Clock
+from toolspeak.runtime.directory import Directory
 from toolspeak.runtime.prober import Prober
 from toolspeak.runtime.transport import HttpTransport, Transport
 
@@ -25,7 +26,15 @@ def build(config: Config, clock: Clock = CLOCK, transport: Transport | None = No
         Doors(config),
         Admission(config.limits, clock),
         Prober(depths(config), verdicts(config, clock), clock),
-        RunsDoor(config, directory, clock),
+        _runs(config, directory, clock),
         clock,
     )
     return Asgi(gateway, config.limits)
+
+
+def _runs(config: Config, directory: Directory, clock: Clock) -> RunsOffer:
+    if not config.offer.enabled:
+        return NoRuns()
+    from toolspeak.gateway.runs import RunsDoor  # noqa: PLC0415 # only where they are offered
+
+    return RunsDoor(config, directory, clock)

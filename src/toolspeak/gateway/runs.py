@@ -44,7 +44,6 @@ from toolspeak.runtime.clock import Clock
 from toolspeak.runtime.directory import Directory
 
 _JSON: Final = b"application/json"
-_OFF: Final = "runs are not offered here: say enabled = true under [runs] in the configuration"
 _BUSY: Final = 5.0
 _ALIVE: Final = b": keep-alive\n\n"
 _dump = msgspec.json.Encoder().encode
@@ -74,9 +73,7 @@ class RunsDoor:
         self._runs: Runs | None = None
 
     async def open(self) -> None:
-        """Open the keeper, if runs are offered."""
-        if not self._config.offer.enabled:
-            return
+        """Open the keeper."""
         if self._config.runs.database:
             self._runs = await self._stack.enter_async_context(kept_runs(self._config))
         else:
@@ -90,7 +87,7 @@ class RunsDoor:
     async def answer(self, exchange: Exchange, target: Target, marks: Marks, key: Key) -> None:
         """Do what a path and its method mean."""
         if self._runs is None:
-            raise _missing(_OFF)
+            raise RuntimeError("the keeper of runs is not open")
         visit, method = _Visit(exchange, marks, key), "GET" if exchange.method == "HEAD" else exchange.method
         try:
             await self._answer(visit, self._runs, method, [unquote(each) for each in target.name.split("/")])

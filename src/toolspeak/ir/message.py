@@ -116,3 +116,8 @@ def part_text(part: ResultPart) -> str:
             return f"The tool {name} is available now."
         case Opaque(label=label):
             return f"[{label} omitted]"
+
+
+def result_text(result: Result) -> str:
+    """Say in words what a tool answered."""
+    return "\n".join(part_text(piece) for piece in result.content)

@@ -8,7 +8,7 @@ from toolspeak.engine.agent import Ending, RunTools, TakeTurn, run
 from toolspeak.ir.message import Call, Result
 from toolspeak.ir.turn import Turn
 from toolspeak.runs.drive import drive_run
-from toolspeak.runs.watch import CallAsked, RunEnded
+from toolspeak.runs.watch import CallAsked, ended
 from toolspeak.runs.work import Work, refused
 from toolspeak.runtime.tools.approval import Word
 
@@ -52,5 +52,5 @@ class InlineSteps:
 async def run_inline(work: Work, ask: Ask = nobody) -> Ending:
     """Work on a run to its end."""
     ending = await drive_run(run(work.task), InlineSteps(work, ask))
-    await work.watch(RunEnded(len(ending.kept.rounds), ending.status, ending.text, ending.reason))
+    await work.watch(ended(ending))
     return ending

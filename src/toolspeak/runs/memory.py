@@ -15,15 +15,15 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 from toolspeak.engine.agent import STOP, Ending, RunAnswer, RunEffect, RunTools, Status, Stop, TakeTurn, Task, run
 from toolspeak.engine.journal import stands
-from toolspeak.errors import BadField, BadRequest, ToolspeakError, UnknownRun
+from toolspeak.errors import BadField, BadRequest, UnknownRun
 from toolspeak.ir.message import Call, Message, Result, Role
 from toolspeak.ir.round import Compact
 from toolspeak.ir.turn import Turn
 from toolspeak.runs.drive import drive_run
 from toolspeak.runs.runs import Line, Numbered, View, checked_id
 from toolspeak.runs.spec import Spec
-from toolspeak.runs.watch import CallAsked, RunEnded, RunEvent, Watch, Wrote
-from toolspeak.runs.work import Work, refused, unknown
+from toolspeak.runs.watch import CallAsked, RunEvent, Watch, Wrote, ended
+from toolspeak.runs.work import Work, refused, told, unknown
 from toolspeak.runtime.clock import CLOCK, Clock
 from toolspeak.runtime.tools.action import Effect
 from toolspeak.runtime.tools.approval import Word
@@ -179,17 +179,13 @@ class _Run:
         except asyncio.CancelledError:
             ending = ending or Ending(Status.CANCELLED, self._kept, "cancelled before it began")
         except Exception as error:  # noqa: BLE001 # whatever broke, who watches is owed an end
-            ending = ending or Ending(Status.FAILED, self._kept, _told(error))
+            ending = ending or Ending(Status.FAILED, self._kept, told(error))
         self._steps = None
         self._ending, self._ended = ending, self._now()
-        self._log.put(RunEnded(len(ending.kept.rounds), ending.status, ending.text, ending.reason))
+        self._log.put(ended(ending))
 
     def _now(self) -> float:
         return self._clock.nanoseconds() / _NANO
-
-
-def _told(error: Exception) -> str:
-    return str(error) if isinstance(error, ToolspeakError) else f"{type(error).__name__}: {error}"
 
 
 class _Log:

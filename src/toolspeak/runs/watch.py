@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from toolspeak.engine.agent import Status
+from toolspeak.engine.agent import Ending, Status
 
 
 class Seen(Struct, frozen=True, tag_field="kind", omit_defaults=True):
@@ -72,6 +72,11 @@ class RunEnded(Seen, frozen=True, tag="run_ended"):
 
 RunEvent: TypeAlias = TurnBegan | Wrote | TurnEnded | CallBegan | CallAsked | CallEnded | RunEnded
 Watch: TypeAlias = Callable[[RunEvent], Awaitable[None]]
+
+
+def ended(ending: Ending) -> RunEnded:
+    """Tell how a run ended."""
+    return RunEnded(len(ending.kept.rounds), ending.status, ending.text, ending.reason)
 
 
 async def unwatched(event: RunEvent) -> None:

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 from toolspeak.engine.agent import TakeTurn, Task
 from toolspeak.engine.plan import NOTHING_SAID, Settings
+from toolspeak.errors import ToolspeakError
 from toolspeak.ir.event import Event, ReasoningDelta, TextDelta
-from toolspeak.ir.message import Call, Result, Text, part_text
+from toolspeak.ir.message import Call, Result, Text, result_text
 from toolspeak.ir.turn import Turn
 from toolspeak.runs.watch import CallBegan, CallEnded, TurnBegan, TurnEnded, Watch, Wrote, unwatched
 from toolspeak.runtime.clock import CLOCK, Clock
@@ -70,8 +71,13 @@ class Work:
 
     async def ended(self, round: int, result: Result, seconds: float = 0.0) -> None:  # noqa: A002 # as above
         """Show a result."""
-        text = "\n".join(part_text(piece) for piece in result.content)
+        text = result_text(result)
         await self.watch(CallEnded(round, result.call_id, result.name, text, result.is_error, seconds))
+
+
+def told(error: Exception) -> str:
+    """Say why a run broke; an error of ours says it by itself."""
+    return str(error) if isinstance(error, ToolspeakError) else f"{type(error).__name__}: {error}"
 
 
 def refused(call: Call, why: str) -> Result:

@@ -12,6 +12,7 @@ from tests.unit.engine.run_scene import BAD, FAILED, SAID, SILENT, TASK, called,
 from tests.unit.engine.run_values import COMPACTS, MESSAGES, RESULTS, TURNS
 from toolspeak.engine.agent import STOP, RunAnswer, RunEffect, RunTools, Status, TakeTurn
 from toolspeak.engine.journal import (
+    Replayed,
     compact_from,
     compact_json,
     message_from,
@@ -38,6 +39,12 @@ def read_again(value: T, write: Callable[[T], JsonObject], read: Callable[[JsonO
     stored = json.loads(json.dumps(written))
     assert stored == written
     return read(stored)
+
+
+def again(answers: Sequence[RunAnswer]) -> Replayed:
+    """Run the task over answers in their order."""
+    kept = iter(answers)
+    return replay(TASK, lambda _: next(kept, None))
 
 
 # ---------------------------------------------------------------- to JSON and back
@@ -133,18 +140,18 @@ def script_of(kinds: list[str]) -> tuple[list[RunAnswer], list[RunEffect], Any]:
 def test_a_run_that_is_cut_anywhere_goes_on_as_if_nothing_had_been_run3(kinds: list[str], data: st.DataObject) -> None:
     answers, effects, ending = script_of(kinds)
     cut = data.draw(st.integers(0, len(answers)))
-    replayed = replay(TASK, kept_as_json(answers[:cut]))
+    replayed = again(kept_as_json(answers[:cut]))
     at_end = ending is not None and cut == len(answers)
     assert replayed.ending == (ending if at_end else None)
     assert replayed.waiting == (None if at_end else effects[cut])
-    assert replay(TASK, kept_as_json(answers)).ending == ending
+    assert again(kept_as_json(answers)).ending == ending
 
 
 @given(kinds=st.lists(KINDS, max_size=14), data=st.data())
 def test_a_replayed_program_lives_on_run3(kinds: list[str], data: st.DataObject) -> None:
     answers, effects, ending = script_of(kinds)
     cut = data.draw(st.integers(0, max(len(answers) - 1, 0)))
-    replayed = replay(TASK, kept_as_json(answers[:cut]))
+    replayed = again(kept_as_json(answers[:cut]))
     seen, ended = [replayed.waiting], None
     try:
         for answer in answers[cut:]:
@@ -155,7 +162,7 @@ def test_a_replayed_program_lives_on_run3(kinds: list[str], data: st.DataObject)
 
 
 def test_answers_behind_the_end_count_for_nothing_run3() -> None:
-    replayed = replay(TASK, [SAID, called(look()), SAID])
+    replayed = again([SAID, called(look()), SAID])
     assert replayed.ending is not None
     assert replayed.ending.text == "Done."
 
@@ -163,10 +170,10 @@ def test_answers_behind_the_end_count_for_nothing_run3() -> None:
 @pytest.mark.parametrize("last", [FAILED, STOP])
 def test_a_run_that_failed_or_was_cancelled_is_taken_up_before_its_last_answer_run3(last: RunAnswer) -> None:
     answers = [*rounds(2), last]
-    ended = replay(TASK, answers).ending
+    ended = again(answers).ending
     assert ended is not None
     assert ended.status in (Status.FAILED, Status.CANCELLED)
-    waiting = replay(TASK, answers[:-1]).waiting
+    waiting = again(answers[:-1]).waiting
     assert isinstance(waiting, TakeTurn)
     assert waiting.round == 2
 

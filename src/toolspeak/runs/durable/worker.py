@@ -33,7 +33,8 @@ from toolspeak.runs.durable.taken import Taken
 from toolspeak.runs.durable.written import read_spec
 from toolspeak.runs.outfit import outfit
 from toolspeak.runs.spec import Spec
-from toolspeak.runs.watch import RunEnded, Watch
+from toolspeak.runs.watch import Watch, ended
+from toolspeak.runs.work import told
 from toolspeak.runtime.clock import CLOCK, Clock
 from toolspeak.runtime.directory import Directory
 
@@ -218,13 +219,11 @@ class Worker:
         try:
             ending = await self._drive(taken, spec, watch)
         except Exception as error:  # noqa: BLE001 # whatever it is, the run must end
-            known = isinstance(error, ToolspeakError)
-            if not known:
+            if not isinstance(error, ToolspeakError):
                 _LOG.exception("run %s failed", taken.run)
-            reason = str(error) if known else f"{type(error).__name__}: {error}"
-            ending = Ending(Status.FAILED, Compact(Message(Role.ASSISTANT, ())), reason)
+            ending = Ending(Status.FAILED, Compact(Message(Role.ASSISTANT, ())), told(error))
         taken.admit()
-        await watch(RunEnded(len(ending.kept.rounds), ending.status, ending.text, ending.reason))
+        await watch(ended(ending))
         return ending.status.value
 
     async def _drive(self, taken: Taken, spec: Spec, watch: Watch) -> Ending:
