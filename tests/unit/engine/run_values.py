@@ -1,5 +1,7 @@
 """Values of runs for property tests: every part, turn, result and kept message that there can be."""
 
+import json
+
 from hypothesis import strategies as st
 
 from toolspeak.ir.complaint import Complaint, Problem
@@ -11,8 +13,8 @@ from toolspeak.ir.round import Compact, Round
 from toolspeak.ir.turn import Turn
 from toolspeak.ir.vendor import Vendor
 
-TEXTS = st.text(st.characters(), max_size=8)
-"""Lone surrogates too: tools give what they like."""
+TEXTS = st.text(st.characters(), max_size=8).map(lambda text: json.loads(json.dumps(text)))
+"""Lone surrogates too: tools give what they like. Two halves side by side are one character in any JSON."""
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | TEXTS,
     lambda inner: st.lists(inner, max_size=2) | st.dictionaries(TEXTS, inner, max_size=2),
