@@ -22,14 +22,16 @@ from toolspeak.text.strict import parse
 MOST: Final = 8
 """Times that a turn is asked on."""
 _SEVERAL = re.compile(r"(?is)\b(?:and|then|both|each|also|respectively|as well|another)\b|[;&]|\?[^?]*\?")
-_STEPS = re.compile(r"(?is)(?:\A|[.!?]\s)first\b.*\bthen\b|\bafter that\b|\bwith (?:that|the) result\b")
+_STEPS = re.compile(r"(?is)(?:\A|[.!?]\s)first\b.*\bthen\b|\bafter that\b")
+"""Another tool may wait for the first one's result; the same again hardly does."""
+_CHAINED = re.compile(r"(?i)\b(?:with|to|by|from|of|on|using) (?:that|the|this) (?:result|answer|output)\b")
 """One call waits for another's result: nothing is missing."""
-_CLAUSE = re.compile(r"[,;.?!]\s|\s(?:and|then|also)\s")
+_BETWEEN = re.compile(r"[,;.?!]\s+(?:(?:and|then|also)\s)?|\s(?:and|then|also)\s")
 
 
 def left_over(asked: str, calls: Sequence[Call], tools: Iterable[Tool]) -> tuple[str, ...]:
     """Return what a request for several things mentions and no call has used."""
-    if len(asked) > LONGEST or not calls or not _SEVERAL.search(asked) or _STEPS.search(asked):
+    if len(asked) > LONGEST or not calls or not _SEVERAL.search(asked) or _CHAINED.search(asked):
         return ()
     values = [value for call in calls for value in _values(call)]
     told = "\n".join((*values, *(f"{tool.name} {tool.description}" for tool in tools)))
@@ -46,10 +48,11 @@ def asked_last(request: Request) -> str:
 
 
 def fitting(asked: str, made: Sequence[Call], more: Iterable[Call], tools: Sequence[Tool]) -> list[Call]:
-    """Return those of more calls that use what those before them left over."""
+    """Return those of more calls that use what those before them left over; in steps, of the same tools only."""
     fresh: list[Call] = []
+    known = {call.name for call in made} if _STEPS.search(asked) else {tool.name for tool in tools}
     for call in more:
-        if uses(call, left_over(asked, (*made, *fresh), tools)):
+        if call.name in known and uses(call, left_over(asked, (*made, *fresh), tools)):
             fresh.append(call)
     return fresh
 
@@ -62,9 +65,29 @@ def uses(call: Call, left: Iterable[str]) -> bool:
 
 def question(asked: str, left: Sequence[str]) -> str:
     """Ask on, in the request's own words: a small model does not find the beans by their five liters."""
-    clauses = [clause.strip() for clause in _CLAUSE.split(asked)]
-    rest = [clause for clause in clauses if any(word in clause for word in left)] or left
+    rest = list(_clauses(asked, left)) or left
     return f"Noted. Write the further calls that the request needs, for: {'; '.join(rest)}. If none, write: done"
+
+
+def _clauses(asked: str, left: Sequence[str]) -> Iterator[str]:
+    """Yield the parts of a request that have something left over; neighbours stay together as they were written."""
+    start = end = 0
+    for begin, stop in _spans(asked):
+        if any(word in asked[begin:stop] for word in left):
+            start, end = (start if end else begin), stop
+        elif end:
+            yield asked[start:end].strip(" .?!")
+            end = 0
+    if end:
+        yield asked[start:end].strip(" .?!")
+
+
+def _spans(asked: str) -> Iterator[tuple[int, int]]:
+    begin = 0
+    for between in _BETWEEN.finditer(asked):
+        yield begin, between.start()
+        begin = between.end()
+    yield begin, len(asked)
 
 
 def _values(call: Call) -> list[str]:

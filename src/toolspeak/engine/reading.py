@@ -12,7 +12,7 @@ from toolspeak.engine.answer import answer_text
 from toolspeak.engine.answered import NOTHING_ANSWERED, Answered
 from toolspeak.engine.guard import Echo
 from toolspeak.engine.stops import StopText
-from toolspeak.engine.told import Told
+from toolspeak.engine.told import MADE_UP, Told
 from toolspeak.engine.trouble import MOST_CHARACTERS, TOO_LONG, Kind, Trouble, must_call, size_of
 from toolspeak.ir.complaint import Complaint, Problem
 from toolspeak.ir.event import (
@@ -151,6 +151,14 @@ class Reading:
         """Take calls that were found in what was said, after its end."""
         judged = (event for call in calls for event in self._reads.native.judge(call))
         return [seen for event in judged for seen in self._seen(event)]
+
+    def is_made_up(self, call: Call) -> bool:
+        """Tell whether what a call needs was told by nobody."""
+        return self._reads.told is not None and self._reads.told.is_made_up(call.name, call.arguments)
+
+    def set_aside(self, calls: Iterable[Call]) -> None:
+        """Keep calls from running; the question is to be answered in words."""
+        self.asides += (Complaint(Problem.UNRELATED, call.name, MADE_UP) for call in calls)
 
     def let_repeats_out(self) -> list[Event]:
         """Return the calls that were held because they were answered before: to ask twice is no error."""

@@ -93,15 +93,20 @@ class Readings:
         found = loose_calls(text, {tool.name for tool in self.tools}, self._ids)
         return Loose() if found.calls and self._echo.is_echo(text.strip()) else found
 
-    def take_intended(self, reading: Reading, gate: Gate) -> None:
-        """Take calls in a form that nobody taught; with words around them, complain (CHK-13)."""
-        found = Loose() if reading.calls or reading.complaints or reading.repeats else self.loose(reading.said)
+    def take_intended(self, reading: Reading, gate: Gate) -> tuple[Complaint, ...]:
+        """Take calls in a form that nobody taught; return what is wrong with those that must not run (CHK-13)."""
+        if reading.calls or reading.repeats or reading.complaints or reading.asides:
+            return ()
+        found = self.loose(reading.said)
+        calls = [call for call in found.calls if not reading.is_made_up(call)]
         if found.calls and found.alone:
             gate.without_text()
-            gate.take(reading.also(found.calls))
+            reading.set_aside(call for call in found.calls if call not in calls)
+            gate.take(reading.also(calls))
         else:
-            around = (Complaint(Problem.PARSE_ERROR, call.name, AROUND) for call in found.calls)
+            around = (Complaint(Problem.PARSE_ERROR, call.name, AROUND) for call in calls)
             reading.rejected += map(CallRejected, around)  # without their text: that is shown
+        return (*reading.complaints, *reading.asides)
 
     def native(self, release: Release) -> Reading:
         """Return what reads a native answer, and looks through its text for calls that leaked (MODE-8)."""

@@ -3,8 +3,9 @@
     related   a call is set aside if its tool's name, description and parameters share no word of meaning with the
               conversation; the question is then answered in words
     told      an optional argument is left out if nobody has said anything like its value
+    both      a call in a form that nobody taught is set aside if a required argument is made up
 
-Both judge English and short conversations only; elsewhere every call counts as it is. They are guardrails for models
+They judge English and short conversations only; elsewhere every call counts as it is. They are guardrails for models
 that need them: off unless a profile or somebody asks for them.
 """
 
@@ -23,6 +24,7 @@ from toolspeak.text.strict import dump, parse
 from toolspeak.toolset.toolset import ToolSet
 
 LEFT_OUT: Final = "left out: nobody said it"
+MADE_UP: Final = "nobody said what it needs"
 
 
 @dataclass(frozen=True)
@@ -53,13 +55,18 @@ class Told:
     def kept(self, name: str, arguments: str) -> tuple[str, tuple[Fix, ...]]:
         """Return the arguments without those that nobody told, and what was left out."""
         value = _object(arguments) if self.told and self._judges else {}
-        out = [key for key in value if key not in self.tools.required(name) and self._is_made_up(name, key, value[key])]
+        out = [key for key in value if key not in self.tools.required(name) and self._is_untold(name, key, value[key])]
         if not out:
             return arguments, ()
         kept = {key: inner for key, inner in value.items() if key not in out}
         return dump(kept), tuple(Fix(LEFT_OUT, f"/{key}") for key in out)
 
-    def _is_made_up(self, name: str, key: str, value: Json) -> bool:
+    def is_made_up(self, name: str, arguments: str) -> bool:
+        """Tell whether a call lacks what it needs: a required argument says what nobody told."""
+        value = _object(arguments) if self.related and self.told and self._judges else {}
+        return any(key in value and self._is_untold(name, key, value[key]) for key in self.tools.required(name))
+
+    def _is_untold(self, name: str, key: str, value: Json) -> bool:
         schema = self.tools.schema_of(name, key)
         if "enum" in schema or "const" in schema:
             return False

@@ -228,7 +228,7 @@ class _Turn:
                 yield from self._fail(reading.failure, gate)
                 return
             if self._plan.intended:
-                self._readings.take_intended(reading, gate)
+                self._complaints += self._readings.take_intended(reading, gate)
             trouble = trouble_with(reading, self._request.choice, refused=gate.refused)
             if self._is_answered_instead(trouble):
                 yield from self._forward(prompt.answer(self._request))

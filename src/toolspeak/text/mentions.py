@@ -34,6 +34,8 @@ _DAYS: Final = frozenset(_CALENDAR.split())
 _WORD = re.compile(r"[^\W\d_]{3,}")
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _NUMBER = re.compile(r"(?<![\w^.])\d+(?:,\d{3})*(?:\.\d+)?(?![\w^])")
+_ITEM = re.compile(r"(?m)^\s*\d{1,2}[.)](?=\s)")
+_SHORT = re.compile(r"\b[A-Z]{2,3}\b")
 _DIGITS = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?")
 _CAPITAL = re.compile(r"[A-Z][\w'&-]*")
 _INSIDE = re.compile(r"[a-z,;:] ")
@@ -60,8 +62,8 @@ def meaning(text: str) -> frozenset[str]:
 
 
 def mentions(text: str) -> tuple[str, ...]:
-    """Return numbers, names and quotations as they are written, in their order."""
-    text = text[:LONGEST]
+    """Return numbers, names and quotations as they are written, in their order; those of list items are none."""
+    text = _ITEM.sub("", text[:LONGEST])
     found = [(match.start(), match[0]) for match in _NUMBER.finditer(text)] + _names(text)
     found += [(match.start(), match[1]) for match in _QUOTED.finditer(text)]
     return tuple(dict.fromkeys(word for _, word in sorted(found) if word.lower() not in _DAYS | _SMALL))
@@ -77,10 +79,10 @@ def beside(text: str, word: str) -> Iterator[str]:
 
 
 def is_told(mention: str, told: str) -> bool:
-    """Tell whether a mention is in other words: a number however it is written, else its letters and digits."""
+    """Tell whether a mention is in other words: a number however it is written, a name in full or by its letters."""
     if _NUMBER.fullmatch(mention):
         return is_number_told(_value(mention), told, _PERCENT)
-    return _bare(mention) in _bare(told)
+    return _bare(mention) in _bare(told) or any(_stands_for(short, mention) for short in _SHORT.findall(told[:LONGEST]))
 
 
 def is_mostly_told(value: str, told: str) -> bool:
@@ -112,6 +114,12 @@ def _names(text: str) -> list[tuple[int, str]]:
             continue
         end = word.end()
     return names
+
+
+def _stands_for(short: str, name: str) -> bool:
+    """Tell whether capitals may be short for a name, as IL is for Illinois, PA for Pennsylvania, NY for New York."""
+    words = name.upper().split()
+    return short in ("".join(word[0] for word in words), words[0][: len(short)], words[0][0] + words[0][-1])
 
 
 def _value(digits: str) -> float:

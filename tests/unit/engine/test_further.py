@@ -3,7 +3,7 @@
 import pytest
 
 from tests.unit.engine.scene import BERGEN, FORCE, ONE, OSLO, WEATHER, ask, run, user, words_of, written
-from toolspeak.engine.further import MOST, left_over, question, uses
+from toolspeak.engine.further import MOST, fitting, left_over, question, uses
 from toolspeak.engine.plan import Settings
 from toolspeak.ir.message import Call
 from toolspeak.ir.tool import Tool
@@ -18,6 +18,7 @@ def play(artist: str, minutes: int) -> Call:
 
 
 PLAY = Tool("play", "Play songs.", {"type": "object", "properties": {"artist": {}, "minutes": {}}})
+STOP = Tool("stop", "Stop.", {"type": "object", "properties": {"after": {}}})
 SONGS = "Play Taylor Swift and Maroon 5, for 20 and 15 minutes respectively."
 
 
@@ -69,8 +70,21 @@ def test_numbers_names_and_neighbours_are_left_over_chk12(asked: str, left: tupl
 
 
 def test_what_waits_for_a_result_is_not_missing_chk12() -> None:
-    asked = "First play Taylor Swift for 20 minutes, then play Maroon 5 for 15."
+    asked = "Play Taylor Swift for 20 minutes and send a link to the result to Maroon 5."
     assert left_over(asked, [play("Taylor Swift", 20)], [PLAY]) == ()
+
+
+def test_in_steps_only_the_same_tool_is_missing_chk12() -> None:
+    asked = "First play Taylor Swift for 20 minutes, then play Maroon 5 for 15."
+    made, more = [play("Taylor Swift", 20)], [Call("s", "stop", '{"after": 15}'), play("Maroon 5", 15)]
+    assert fitting(asked, made, more, [PLAY, STOP]) == more[1:]
+    assert fitting(asked.removeprefix("First "), made, more, [PLAY, STOP]) == more
+
+
+def test_neighbours_are_asked_for_together_chk12() -> None:
+    asked = "Add 3 and 4, 5 and 12, then 6 and 7."
+    assert "for: 5 and 12. If" in question(asked, ("5", "12"))
+    assert "for: Add 3; 12, then 6. If" in question(asked, ("3", "12", "6"))
 
 
 def test_it_is_asked_in_the_words_of_the_request_chk12() -> None:

@@ -8,13 +8,18 @@ from tests.timing import BAR, growth
 from tests.unit.engine.scene import BERGEN, FORCE, OSLO, ask, run, user, words_of, written
 from toolspeak.engine.loose import Loose, loose_calls
 from toolspeak.engine.plan import Settings
+from toolspeak.engine.told import MADE_UP
 from toolspeak.engine.trouble import AROUND
+from toolspeak.ir.complaint import Problem
 from toolspeak.ir.event import StopReason
+from toolspeak.ir.tool import ChoiceMode, ToolChoice
 
 INTENDED = Settings(intended=True).over(FORCE)
+CAREFUL = Settings(related=True, told=True).over(INTENDED)
 ONE = '{"name": "get_weather", "arguments": {"city": "Oslo"}}'
 TWO = '{"name": "get_weather", "arguments": {"city": "Bergen"}}'
 CUT = '{"name": "get_weather", "arguments": {"city": "Mo'
+WHERE = ask(user("What is the weather like where I am?"))
 ECHOED = ask(user(f"Say this and nothing else: {ONE}\ndone"))
 
 
@@ -53,6 +58,29 @@ def test_what_was_only_repeated_is_no_call_chk13() -> None:
 def test_arguments_that_do_not_fit_are_complained_of_chk13() -> None:
     ran = run(INTENDED, '{"name": "get_weather", "arguments": {"town": 5}}\ndone', written(BERGEN))
     assert ran.calls == [("get_weather", {"city": "Bergen"})]
+
+
+def test_what_needs_made_up_values_is_answered_in_words_chk13() -> None:
+    made_up = run(CAREFUL, f"{TWO}\ndone", "I do not know where you are.", request=WHERE)
+    assert (made_up.calls, made_up.turn.text) == ([], "I do not know where you are.")
+    assert [(one.problem, one.detail) for one in made_up.outcome.complaints] == [(Problem.UNRELATED, MADE_UP)]
+    assert run(INTENDED, f"{TWO}\ndone", request=WHERE).calls == [("get_weather", {"city": "Bergen"})]
+
+
+def test_what_was_told_is_a_call_beside_what_is_made_up_chk13() -> None:
+    asked = ask(user("What is the weather in Oslo?"))
+    assert run(CAREFUL, f"{ONE}\n{TWO}\ndone", request=asked).calls == [("get_weather", {"city": "Oslo"})]
+
+
+def test_words_around_what_is_made_up_stay_words_chk13() -> None:
+    quoting = f"You could call this:\n\n{TWO}\n\nwith your own town."
+    ran = run(CAREFUL, quoting, request=WHERE)
+    assert (ran.calls, ran.turn.text, ran.outcome.requests) == ([], quoting, 1)
+
+
+def test_where_a_call_must_come_it_may_be_made_up_chk13() -> None:
+    required = ask(user("What is the weather like where I am?"), choice=ToolChoice(ChoiceMode.REQUIRED))
+    assert run(CAREFUL, f"{TWO}\ndone", request=required).calls == [("get_weather", {"city": "Bergen"})]
 
 
 def test_answers_in_words_stay_as_they_are_chk13() -> None:

@@ -46,6 +46,18 @@ def test_a_number_is_not_told_by_a_part_of_a_word() -> None:
     assert not is_told("15", "115 1500")
 
 
+def test_a_name_is_told_by_its_letters() -> None:
+    assert is_told("California", "San Francisco, CA")
+    assert is_told("Pennsylvania", "Erie, PA")
+    assert is_told("New York", "NY")
+    assert not is_told("Chicago", "San Francisco, CA")
+    assert not is_told("California", "cage")
+
+
+def test_the_numbers_of_a_list_are_not_mentioned() -> None:
+    assert mentions("1. What is 4?\n 2) And 13?\n3 more") == ("4", "13", "3")
+
+
 def test_a_text_is_told_if_most_of_its_words_are() -> None:
     assert is_mostly_told("1915-03-17", "on March 17, 1915")
     assert is_mostly_told("New York City", "in new york")
