@@ -284,6 +284,12 @@ def test_a_key_that_may_not_use_a_model_gets_no_run_with_it(upstream: ScriptedUp
         ({"task": "Go.", "rounds": 51}, "rounds: 51 is not an integer from 1 to 50"),
         ({"task": "Go.", "output": 1 << 30}, "output: "),
         ({"task": "Go.", "settings": {"mode": "loud"}}, "settings.mode: "),
+        (
+            {"task": "Go.", "settings": {"dialekt": "hermes"}},
+            "settings.dialekt: there is no such thing to say; known are",
+        ),
+        ({"task": "Go.", "sampling": {"max_tokens": "5"}}, "sampling.max_tokens: Expected `int | null`, got `str`"),
+        ({"task": "Go.", "sampling": {"maxTokens": 5}}, "sampling.maxTokens: there is no such thing to say"),
         ({"task": "Go.", "history": [{"role": "user"}]}, "history: "),
         ({"task": "Go.", "id": "../x"}, "id: '../x' is not"),
         ({"task": "Go.", "tenant": "berta"}, "tenant"),

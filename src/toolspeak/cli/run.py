@@ -48,6 +48,8 @@ _SETTINGS: Final = ("mode", "dialect", "strategy", "release", "constraint")
     show_default=True,
     help="How often it may call tools; then it has to say what it has.",
 )
+@click.option("--max-tokens", type=click.IntRange(1), metavar="N", help="How much the model may write in one turn.")
+@click.option("--temperature", type=click.FloatRange(0), metavar="X", help="How freely it writes; 0 is the least.")
 @click.option("--system", metavar="TEXT", help="What the model is told before all else.")
 @click.option("--expand", is_flag=True, help="Show calls with all arguments, and their results.")
 @click.option("--json", "as_json", is_flag=True, help="Say how it ended in one JSON object.")
@@ -61,6 +63,8 @@ def run(  # noqa: PLR0913 - one for each option
     tools: str,
     approval: str | None,
     rounds: int,
+    max_tokens: int | None,
+    temperature: float | None,
     system: str | None,
     expand: bool,
     as_json: bool,
@@ -92,6 +96,7 @@ def run(  # noqa: PLR0913 - one for each option
 
     from toolspeak.cli._run_task import Manner, begin  # noqa: PLC0415
 
+    sampling = {"max_tokens": max_tokens, "temperature": temperature}
     asks = sys.stdin.isatty() and sys.stderr.isatty()
     spec = _spec(
         said,
@@ -101,6 +106,7 @@ def run(  # noqa: PLR0913 - one for each option
         approval=approval or ("ask" if asks else "read-only"),
         rounds=rounds,
         system=system or "",
+        sampling={name: value for name, value in sampling.items() if value is not None},
     )
     manner = Manner(Paint.here(sys.stderr), expand=expand, as_json=as_json, as_events=as_events, asks=asks)
     click.get_current_context().exit(asyncio.run(begin(configured(file, said), spec, manner)))

@@ -16,7 +16,8 @@ from toolspeak.engine.plan import Settings
 from toolspeak.errors import BadField
 from toolspeak.gateway.exchange import Exchange, header
 from toolspeak.ir.json import JsonObject
-from toolspeak.runs.spec import Spec
+from toolspeak.ir.request import Sampling
+from toolspeak.runs.spec import Spec, said_as
 from toolspeak.runtime.tools.approval import Approval
 from toolspeak.runtime.tools.toolbox import OUTPUT
 
@@ -41,6 +42,7 @@ class AskedRun(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     output: int = OUTPUT
     history: tuple[dict[str, Any], ...] = ()
     settings: dict[str, Any] = {}
+    sampling: dict[str, Any] = {}
 
 
 class AskedWord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -63,6 +65,8 @@ def spec_of(asked: AskedRun, offer: Offer, tenant: str) -> Spec:
     """Make the spec of a run, or say which field asks for more than is offered."""
     if not asked.task.strip():
         raise BadField("task", "it is empty: it says what to do")
+    said_as(Settings, asked.settings, "settings")
+    said_as(Sampling, asked.sampling, "sampling")
     return Spec(
         asked.task,
         asked.model,
@@ -73,7 +77,8 @@ def spec_of(asked: AskedRun, offer: Offer, tenant: str) -> Spec:
         _within("rounds", offer.rounds if asked.rounds is None else asked.rounds, offer.rounds),
         _within("output", asked.output, _MOST_OUTPUT),
         _history(asked.history),
-        _settings(asked.settings),
+        asked.settings,
+        asked.sampling,
         tenant,
     )
 
@@ -115,15 +120,6 @@ def _history(rows: tuple[JsonObject, ...]) -> tuple[JsonObject, ...]:
     except (KeyError, TypeError, ValueError, msgspec.MsgspecError) as error:
         raise BadField("history", f"it is not made of messages as runs show them ({type(error).__name__})") from None
     return rows
-
-
-def _settings(said: JsonObject) -> JsonObject:
-    try:
-        msgspec.convert(said, Settings)
-    except msgspec.MsgspecError as error:
-        problem, _, path = str(error).partition(" - at `$")
-        raise BadField(f"settings{path.strip('`')}", problem) from None
-    return said
 
 
 # ---------------------------------------------------------------- queries

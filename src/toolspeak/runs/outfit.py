@@ -8,8 +8,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import Final
 
-import msgspec
-
 from toolspeak.config.environment import current, workplaces_folder
 from toolspeak.config.mcp import mcp_tools
 from toolspeak.config.shape import Config
@@ -18,10 +16,10 @@ from toolspeak.engine.journal import compact_from
 from toolspeak.engine.plan import Settings
 from toolspeak.errors import BadField
 from toolspeak.ir.message import Message, Role, Text
-from toolspeak.ir.request import Request
+from toolspeak.ir.request import Request, Sampling
 from toolspeak.ir.round import expand
 from toolspeak.runs.functions import imported, is_function
-from toolspeak.runs.spec import Spec
+from toolspeak.runs.spec import Spec, said_as
 from toolspeak.runs.watch import Watch, unwatched
 from toolspeak.runs.work import Work
 from toolspeak.runtime.directory import Directory
@@ -68,9 +66,10 @@ async def outfit(  # noqa: PLR0913 # all that a run needs
         actions = [each for name in spec.tools for each in await _actions(name, workplace, imports, served)]
         toolbox = Toolbox(actions, spec.output)
         route = await (directory.exactly(spec.model) if spec.model else directory.find(""))
-        request = Request(route.model, conversation(spec), toolbox.tools, stream=True)
+        sampling = said_as(Sampling, spec.sampling, "sampling")
+        request = Request(route.model, conversation(spec), toolbox.tools, sampling=sampling, stream=True)
         task = Task(request, spec.rounds, toolbox.ending)
-        settings = msgspec.convert(spec.settings, Settings)
+        settings = said_as(Settings, spec.settings, "settings")
         yield Work(id, task, route, toolbox, settings, spec.approval, watch)
 
 

@@ -1,11 +1,20 @@
 """What a run is asked to do, as JSON: whoever has it can work on it, in another process, after a crash."""
 
+from dataclasses import fields
+from typing import TypeVar
+
+import msgspec
 from msgspec import Struct
 
 from toolspeak.engine.agent import ROUNDS
+from toolspeak.engine.plan import Settings
+from toolspeak.errors import BadField
 from toolspeak.ir.json import JsonObject
+from toolspeak.ir.request import Sampling
 from toolspeak.runtime.tools.approval import Approval
 from toolspeak.runtime.tools.toolbox import OUTPUT
+
+Said = TypeVar("Said", Settings, Sampling)
 
 
 class Spec(Struct, frozen=True, omit_defaults=True):
@@ -25,4 +34,19 @@ class Spec(Struct, frozen=True, omit_defaults=True):
     """Messages that came before, each as `engine.journal.compact_json` writes it."""
     settings: JsonObject = {}
     """What is said about tool calling (`engine.plan.Settings`), by name."""
+    sampling: JsonObject = {}
+    """How the model is to write (`ir.request.Sampling`), by name: `max_tokens`, `temperature` …"""
     tenant: str = ""
+
+
+def said_as(kind: type[Said], said: JsonObject, field: str) -> Said:
+    """Read what a spec says by name; what is unknown or does not fit names its field."""
+    known = [each.name for each in fields(kind)]
+    for name in said:
+        if name not in known:
+            raise BadField(f"{field}.{name}", f"there is no such thing to say; known are {', '.join(known)}")
+    try:
+        return msgspec.convert(said, kind)
+    except msgspec.MsgspecError as error:
+        problem, _, path = str(error).partition(" - at `$")
+        raise BadField(f"{field}{path.strip('`')}", problem) from None

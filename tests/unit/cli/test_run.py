@@ -71,6 +71,12 @@ def test_the_text_goes_to_stdout_and_the_rounds_to_stderr_run8(
     assert results(upstream, 1) == ["hello", "a.txt  5 bytes"]
 
 
+def test_the_model_writes_as_it_is_told_run8(upstream: Scripted) -> None:
+    upstream.says(called(READ), text("Well."))
+    assert status_of(upstream, "--max-tokens", "64", "--temperature", "0", "What is there?") == 0
+    assert [(body["max_tokens"], body["temperature"]) for body in upstream.bodies] == [(64, 0.0)] * 2
+
+
 def test_opened_it_shows_arguments_and_results_run8(upstream: Scripted, capsys: pytest.CaptureFixture[str]) -> None:
     upstream.says(called(READ, ("read_file", '{"path": "no.txt"}')), text("Well."))
     assert status_of(upstream, "Read.", "--expand") == 0

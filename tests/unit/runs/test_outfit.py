@@ -5,6 +5,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typing_extensions import override
@@ -96,6 +97,15 @@ async def test_the_output_of_tools_is_as_long_as_the_spec_says_run4(tmp_path: Pa
         work = await made(Spec("Do it.", tools=("files",), folder=str(tmp_path), output=600), stack)
         result = await work.toolbox.run(call("read_file", path="long"), Doing())
     assert 300 < len(text_of(result)) <= 600
+
+
+@in_loop
+@pytest.mark.parametrize("field", ["settings", "sampling"])
+async def test_what_a_spec_says_wrongly_is_named(tmp_path: Path, field: str) -> None:
+    said: dict[str, Any] = {field: {"max_token": 5}}
+    async with AsyncExitStack() as stack:
+        with pytest.raises(BadField, match=rf"^{field}\.max_token: there is no such thing to say; known are "):
+            await made(Spec("Do it.", tools=(), folder=str(tmp_path), **said), stack)
 
 
 def test_a_run_without_a_folder_has_one_that_the_next_worker_finds_run3(tmp_path: Path) -> None:
