@@ -17,6 +17,7 @@ from toolspeak.engine.effects import Emit, Program, Pull
 from toolspeak.engine.gate import Gate
 from toolspeak.engine.guard import Echo
 from toolspeak.engine.plan import Mode, Release, Settings, decide
+from toolspeak.engine.readings import emulated_ids
 from toolspeak.engine.stops import StopText
 from toolspeak.ir.event import ArgsDelta, CallStarted, Event, Failed, Finished, ReasoningDelta, TextDelta, Usage
 from toolspeak.ir.failure import Failure
@@ -92,7 +93,7 @@ class Endless:
 def test_an_endless_answer_ends_at_a_limit_in_an_error_p7_p6(event: Event, mode: Mode, release: Release) -> None:
     upstream = Endless(event)
     plan = decide(ASKED, Settings(mode=mode, release=release, retries=0))
-    outcome = drive_sync(turn.take_turn(ASKED, plan, turn.emulated_ids(1)), upstream, lambda _: None)
+    outcome = drive_sync(turn.take_turn(ASKED, plan, emulated_ids(1)), upstream, lambda _: None)
     assert outcome.turn.failure is not None
     assert upstream.read < FLOOD
 

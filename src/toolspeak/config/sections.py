@@ -123,6 +123,7 @@ def read_settings(table: Table) -> Settings:
         told=table.flag("told"),
         further=table.flag("further"),
         intended=table.flag("intended"),
+        fits=table.flag("fits"),
         answer_tool=table.flag("answer_tool"),
         constraint=table.choice("constraint", Constrain),
     )

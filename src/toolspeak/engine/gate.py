@@ -8,11 +8,11 @@ Text whose beginning may be a refusal ("I have no tools …") waits until that i
 it could not be taken back for the call that asking again brings.
 """
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from toolspeak.engine.plan import Release
 from toolspeak.engine.refusal import RefusalWatch
-from toolspeak.ir.event import Event, ReasoningDelta, TextDelta
+from toolspeak.ir.event import ArgsDelta, CallEnded, CallStarted, Event, ReasoningDelta, TextDelta
 
 
 class Gate:
@@ -53,6 +53,11 @@ class Gate:
     def without_text(self) -> None:
         """Forget the text that is held, and keep the calls."""
         self._held = [event for event in self._held if not isinstance(event, TextDelta | ReasoningDelta)]
+
+    def without(self, ids: Container[str]) -> None:
+        """Forget the calls of these ids."""
+        parts = (CallStarted, ArgsDelta, CallEnded)
+        self._held = [event for event in self._held if not (isinstance(event, parts) and event.id in ids)]
 
     @property
     def _watching(self) -> bool:

@@ -83,6 +83,8 @@ class Settings:
     """Ask on for the calls that are missing (CHK-12)."""
     intended: bool | None = None
     """Take or ask for calls that no dialect reads; the answer is held until its end (CHK-13)."""
+    fits: bool | None = None
+    """Ask the model whether the tools that it calls can do what was asked; held as well (CHK-14)."""
     key: str | None = None
     """Of keyed markers (SAFE-4)."""
 
@@ -126,6 +128,7 @@ class Plan:
     told: bool = False
     further: bool = False
     intended: bool = False
+    fits: bool = False
 
     @property
     def line(self) -> str:
@@ -163,6 +166,7 @@ def decide(request: Request, settings: Settings = NOTHING_SAID, facts: ModelFact
         bool(settings.told),
         bool(settings.further),
         bool(settings.intended),
+        bool(settings.fits),
     )
 
 
@@ -209,7 +213,7 @@ def _constraint(settings: Settings, facts: ModelFacts) -> Constrain:
 
 
 def _release(request: Request, settings: Settings) -> Release:
-    if settings.intended or request.choice.mode in (ChoiceMode.REQUIRED, ChoiceMode.NAMED):
+    if settings.intended or settings.fits or request.choice.mode in (ChoiceMode.REQUIRED, ChoiceMode.NAMED):
         return Release.BUFFERED  # a text that leaves could not be taken back for the call that must come
     return settings.release or Release.CHECKED
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from toolspeak.dialects import NativeCalls, Reader
 from toolspeak.engine.answer import answer_text
 from toolspeak.engine.answered import NOTHING_ANSWERED, Answered
+from toolspeak.engine.fit import UNFIT
 from toolspeak.engine.guard import Echo
 from toolspeak.engine.stops import StopText
 from toolspeak.engine.told import MADE_UP, Told
@@ -159,6 +160,14 @@ class Reading:
     def set_aside(self, calls: Iterable[Call]) -> None:
         """Keep calls from running; the question is to be answered in words."""
         self.asides += (Complaint(Problem.UNRELATED, call.name, MADE_UP) for call in calls)
+
+    def drop(self, name: str) -> frozenset[str]:
+        """Set the calls of a tool aside that cannot do what was asked; return their ids."""
+        dropped = frozenset(call.id for call in self.made if call.name == name)
+        self.made = [call for call in self.made if call.id not in dropped]
+        self.calls -= len(dropped)
+        self.asides.append(Complaint(Problem.UNRELATED, name, UNFIT))
+        return dropped
 
     def let_repeats_out(self) -> list[Event]:
         """Return the calls that were held because they were answered before: to ask twice is no error."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import count
 from typing import Final
 
 from toolspeak.dialects import Dialect, NativeCalls, ReadOptions, load
@@ -108,6 +109,10 @@ class Readings:
             reading.rejected += map(CallRejected, around)  # without their text: that is shown
         return (*reading.complaints, *reading.asides)
 
+    def words(self) -> Reading:
+        """Return what reads an answer in words."""
+        return Reading(Reads(None, self._judge(ToolSet()), StopText(()), self._echo, 0))
+
     def native(self, release: Release) -> Reading:
         """Return what reads a native answer, and looks through its text for calls that leaked (MODE-8)."""
         compiled = ToolSet.of(self._native_tools())
@@ -147,6 +152,11 @@ class Readings:
             starts_in_reasoning=self._plan.starts_in_reasoning,
             max_calls=MOST_CALLS,
         )
+
+
+def emulated_ids(unix_nano: int) -> Iterator[str]:
+    """Give ids to the emulated calls of a turn (DEC-5)."""
+    return (f"emulated_{unix_nano}_{index}" for index in count())
 
 
 def _answer_tool(plan: Plan, request: Request, tools: Sequence[Tool]) -> tuple[Tool, ...]:

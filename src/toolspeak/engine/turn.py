@@ -10,12 +10,12 @@ effect = program.send([TextDelta("```tool_call\n{…}\n```"), Finished(END)])
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import count
 
 from toolspeak.engine.again import asked_again
 from toolspeak.engine.constrain import Constraining
 from toolspeak.engine.effects import CLOSE, Emit, Open, Program, Pull, Step
 from toolspeak.engine.ending import ends, says, stop_of
+from toolspeak.engine.fit import doubted, judging, says_no
 from toolspeak.engine.further import MOST, asked_last, fitting, left_over, question
 from toolspeak.engine.gate import Gate
 from toolspeak.engine.outcome import EMULATED, Kept, Outcome
@@ -53,16 +53,11 @@ def take_turn(request: Request, plan: Plan, ids: Iterator[str], remembered: Iter
     return turn.outcome()
 
 
-def emulated_ids(unix_nano: int) -> Iterator[str]:
-    """Give ids to the emulated calls of a turn (DEC-5)."""
-    return (f"emulated_{unix_nano}_{index}" for index in count())
-
-
 class _Turn:
     """The state of one turn."""
 
     def __init__(self, request: Request, plan: Plan, ids: Iterator[str], remembered: Iterable[Tool]) -> None:
-        self._request, self._plan = request, plan
+        self._request, self._plan, self._must_call = request, plan, must_call(request.choice)
         self._readings = Readings(request, plan, ids, remembered)
         self._emitted: list[Event] = []
         self._requests = self._asked = 0
@@ -141,6 +136,7 @@ class _Turn:
             if reading.failure is not None:
                 yield from self._native_failed(sent, reading, gate)
                 return
+            yield from self._doubt(reading, gate)
             trouble = trouble_with(reading, self._request.choice, refused=gate.refused)
             self._tally.count(reading, trouble)
             if self._is_answered_instead(trouble):
@@ -229,6 +225,7 @@ class _Turn:
                 return
             if self._plan.intended:
                 self._complaints += self._readings.take_intended(reading, gate)
+            yield from self._doubt(reading, gate)
             trouble = trouble_with(reading, self._request.choice, refused=gate.refused)
             if self._is_answered_instead(trouble):
                 yield from self._forward(prompt.answer(self._request))
@@ -257,6 +254,7 @@ class _Turn:
             if not reading.calls and not reading.complaints:
                 gate.take(reading.also(self._readings.decided(gate.text)))
                 self._complaints += reading.complaints
+            yield from self._doubt(reading, gate)
             trouble = trouble_with(reading, self._request.choice, refused=False)
             if reading.calls:
                 gate.without_text()
@@ -279,6 +277,17 @@ class _Turn:
         """Tell whether the question is to be answered in words, since the calls were set aside (CHK-10)."""
         repeated = trouble is not None and trouble.kind is Kind.REPEATED and self._plan.related
         return trouble is not None and (repeated or trouble.kind is Kind.UNRELATED) and not self._shown
+
+    def _doubt(self, reading: Reading, gate: Gate) -> Step:
+        """Ask the model whether the tools that it calls can do what was asked, and set aside what cannot (CHK-14)."""
+        if not self._plan.fits or self._must_call or self._shown or self._called:
+            return
+        for tool in doubted(self._request, reading.made, self._readings.tools):
+            verdict = self._readings.words()
+            yield from self._attempt(judging(self._request, tool), verdict, Gate(Release.BUFFERED, watches=False))
+            if says_no(verdict.said):
+                gate.without(reading.drop(tool.name))
+                self._complaints.append(reading.asides[-1])
 
     def _ask_on(self, prompt: Prompt, sent: Request, reading: Reading, gate: Gate) -> Step:
         """Ask for the calls that are missing; only what the request says makes a further one (CHK-12)."""
@@ -387,7 +396,3 @@ class _Turn:
         """Count that it is asked again; say how often it was before."""
         self._asked += 1
         return self._asked - 1
-
-    @property
-    def _must_call(self) -> bool:
-        return must_call(self._request.choice)

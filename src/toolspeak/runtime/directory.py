@@ -16,7 +16,8 @@ from typing import Final, TypeAlias
 
 from toolspeak.engine.outcome import Outcome
 from toolspeak.engine.plan import NOTHING_SAID, Plan, Settings, decide
-from toolspeak.engine.turn import emulated_ids, take_turn
+from toolspeak.engine.readings import emulated_ids
+from toolspeak.engine.turn import take_turn
 from toolspeak.facts.capability import NO_OVERRIDES, Overrides
 from toolspeak.facts.merge import facts_of
 from toolspeak.facts.model import UNKNOWN_MODEL, Constrain, ModelFacts, Source

@@ -94,6 +94,7 @@ def test_the_example_of_the_page_says_all_of_it() -> None:
             told=False,
             further=False,
             intended=False,
+            fits=False,
         ),
         upstreams=(
             Upstream(
@@ -247,11 +248,13 @@ related = true
 told = true
 further = true
 intended = true
+fits = true
 """
     said = read(text).settings
     assert {field.name for field in fields(said) if getattr(said, field.name) is None} == {"key"}
     expected = (Mode.FORCE, True, Strategy.DECISION, "hermes", Release.EAGER, 0, False, False, True, True)
-    assert said == Settings(*expected, constraint=Constrain.JSON, related=True, told=True, further=True, intended=True)
+    guardrails = Settings(related=True, told=True, further=True, intended=True, fits=True)
+    assert said == guardrails.over(Settings(*expected, constraint=Constrain.JSON))
 
 
 def test_a_default_may_say_its_upstream() -> None:

@@ -75,11 +75,18 @@ def test_a_constraint_is_tried_only_where_the_server_has_a_form_for_it_chk8(
     assert {form.name for form in FORMS} - {form.name for form in tried} == missing
 
 
-def test_guardrails_are_tried_beside_the_same_form_without_chk10_chk13() -> None:
+def test_guardrails_are_tried_beside_the_same_form_without_chk10_chk14() -> None:
     plain, careful = planned("hermes"), planned("hermes+care")
-    assert careful == replace(plain, related=True, told=True, further=True, intended=True, release=Release.BUFFERED)
+    guarded = replace(plain, related=True, told=True, further=True, intended=True, fits=True)
+    assert careful == replace(guarded, release=Release.BUFFERED)
     native = planned("native+care")
-    assert (native.way, native.related, native.told, native.further) == (Way.NATIVE, True, True, False)
+    assert (native.way, native.related, native.told, native.fits, native.further) == (
+        Way.NATIVE,
+        True,
+        True,
+        True,
+        False,
+    )
 
 
 def test_a_whole_trial_has_no_more_than_fifteen_forms() -> None:

@@ -27,6 +27,7 @@ EVERYTHING = Settings(
     told=True,
     further=True,
     intended=True,
+    fits=True,
     key="k7Qz",
 )
 

@@ -1,0 +1,104 @@
+"""Before a call goes out the model is asked whether the tool can do what was asked (CHK-14)."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.unit.engine.scene import (
+    BERGEN,
+    CLOCK,
+    DECISION,
+    FALLBACK,
+    FORCE,
+    HISTORY,
+    NATIVE,
+    OSLO,
+    QUESTION,
+    REQUIRED,
+    TOOLS,
+    WEATHER,
+    ask,
+    run,
+    said,
+    user,
+    words_of,
+    written,
+)
+from toolspeak.engine.fit import MOST, UNFIT, doubted, judging, says_no
+from toolspeak.engine.plan import Release, Settings, decide
+from toolspeak.ir.complaint import Problem
+from toolspeak.ir.message import Call, Role
+from toolspeak.ir.request import Sampling
+from toolspeak.ir.tool import Tool
+from toolspeak.testing import called
+
+FITS = Settings(fits=True).over(FORCE)
+WEATHER_OF_OSLO = [("get_weather", {"city": "Oslo"})]
+
+
+@pytest.mark.parametrize("settings", [FORCE, DECISION, NATIVE, FALLBACK])
+def test_by_the_models_own_word_a_call_is_set_aside_chk14(settings: Settings) -> None:
+    answer = called("get_weather", '{"city": "Oslo"}')
+    if settings in (FORCE, DECISION):
+        answer = written(OSLO, dialect="decision_json" if settings is DECISION else "fenced")
+    ran = run(Settings(fits=True).over(settings), answer, "No.", "Shakespeare did.")
+    assert (ran.calls, ran.turn.text, ran.outcome.requests) == ([], "Shakespeare did.", 3)
+    assert [(one.problem, one.name, one.detail) for one in ran.outcome.complaints] == [
+        (Problem.UNRELATED, "get_weather", UNFIT)
+    ]
+
+
+@pytest.mark.parametrize("word", ["yes", "Yes.", "", "Not only that", "I cannot say", "no doubt", "nothing else"])
+def test_only_a_clear_no_counts_chk14(word: str) -> None:
+    ran = run(FITS, written(OSLO), word)
+    assert (ran.calls, ran.outcome.requests, ran.outcome.complaints) == (WEATHER_OF_OSLO, 2, ())
+    assert not says_no(word)
+
+
+def test_the_question_is_short_and_plain_chk14() -> None:
+    ran = run(FITS, written(OSLO), "yes")
+    asked = ran.sent[1]
+    assert words_of(asked.messages[-1]) == (
+        "Request: Weather in Oslo?\nTool: get_weather(city, days): Tell the weather of a city."
+    )
+    assert (asked.tools, asked.constraint, asked.sampling) == ((), None, Sampling(16, temperature=0.0))
+    assert [message.role for message in asked.messages[:2]] == [Role.SYSTEM, Role.USER]
+
+
+def test_each_tool_is_asked_about_once_chk14() -> None:
+    ran = run(FITS, written(OSLO, CLOCK, BERGEN), "yes", "no")
+    assert [name for name, _ in ran.calls] == ["get_weather", "get_weather"]
+    assert (ran.outcome.requests, len(ran.outcome.complaints)) == (3, 1)
+
+
+def test_nothing_streams_before_the_verdict_chk14() -> None:
+    assert decide(ask(), FITS).release is Release.BUFFERED
+    assert decide(ask(), FORCE).release is Release.CHECKED
+
+
+def test_what_must_be_called_is_not_doubted_chk14() -> None:
+    ran = run(FITS, written(OSLO), request=ask(choice=REQUIRED))
+    assert (ran.calls, ran.outcome.requests) == (WEATHER_OF_OSLO, 1)
+
+
+def test_only_the_first_calls_on_short_words_are_doubted_chk14() -> None:
+    assert doubted(ask(), [OSLO], TOOLS) == (WEATHER,)
+    assert doubted(ask(*HISTORY), [BERGEN], TOOLS) == ()
+    assert doubted(ask(user("Look. " * 1000)), [OSLO], TOOLS) == ()
+    many = [Tool(f"t{index}") for index in range(MOST + 1)]
+    assert doubted(ask(), [Call("c", tool.name, "{}") for tool in many], many) == ()
+
+
+def test_what_the_user_said_before_belongs_to_it_chk14() -> None:
+    asked = judging(ask(QUESTION, said("Cold."), user("And in Bergen?")), WEATHER)
+    assert "Request: Weather in Oslo?\nAnd in Bergen?\nTool: " in words_of(asked.messages[-1])
+
+
+def test_a_long_description_is_cut_chk14() -> None:
+    asked = judging(ask(), replace(WEATHER, description="word " * 1000))
+    assert len(words_of(asked.messages[-1])) < 500
+
+
+def test_a_verdict_that_fails_lets_the_call_go_chk14() -> None:
+    ran = run(FITS, written(OSLO))  # the script has nothing more to say: the upstream fails
+    assert ran.calls == WEATHER_OF_OSLO
