@@ -16,6 +16,8 @@ from bench.sim_model import Meant
 from bench.sim_scenario import STOP, Scenario
 from bench.sim_tools import fits
 from bench.sim_upstream import Attempt, SimUpstream
+from toolspeak.engine.fit import MOST as DOUBTED
+from toolspeak.engine.further import MOST as FURTHER
 from toolspeak.engine.outcome import EMULATED, Outcome
 from toolspeak.engine.plan import Release, Strategy, Way
 from toolspeak.ir.event import CallStarted, Failed, Finished, ReasoningDelta, StopReason, TextDelta, Usage
@@ -78,7 +80,8 @@ def breaches(run: Run) -> Iterator[str]:
 
 def _requests(run: Run) -> Iterator[str]:
     yield from run.upstream.faults
-    most = run.scenario.plan.retries + MORE_REQUESTS
+    plan = run.scenario.plan
+    most = plan.retries + MORE_REQUESTS + FURTHER * plan.further + DOUBTED * plan.fits * (plan.retries + 1)
     if len(run.attempts) > most:
         yield f"CHK-5: {len(run.attempts)} upstream requests, at most {most}"
     for attempt in run.attempts:
@@ -130,7 +133,7 @@ def _meant(run: Run) -> Iterator[str]:
     left = [meant for attempt in run.attempts for meant in attempt.said.may]
     eager = run.scenario.plan.release is Release.EAGER
     for call in run.turn.calls:
-        found = next((meant for meant in left if _same(meant, call) and (eager or not meant.eager)), None)
+        found = next((meant for meant in left if _same(meant, call, run) and (eager or not meant.eager)), None)
         if found is not None:
             left.remove(found)
         elif not any(attempt.salvage for attempt in run.attempts):
@@ -249,17 +252,19 @@ def _not_empty(run: Run, outcome: Outcome) -> Iterator[str]:
 
 
 def _saved(run: Run) -> bool:
-    """Tell whether a success does not come of the last answer: of its error, or of the first answer."""
+    """Tell whether a success does not come of the last answer: of its error, of the first, or of one with calls."""
     if run.attempts[-1].salvage:
         return True
-    first = run.attempts[0]
-    return run.scenario.plan.way is Way.FALLBACK and len(run.attempts) > 1 and isinstance(first.last, Finished)
+    plan, before = run.scenario.plan, [attempt.last for attempt in run.attempts[:-1]]
+    if (plan.fits or plan.further) and run.turn.calls and not all(isinstance(last, Failed) for last in before):
+        return True  # the last only asked about calls, or for more of them
+    return plan.way is Way.FALLBACK and bool(before) and isinstance(before[0], Finished)
 
 
 def _delivered(run: Run, outcome: Outcome) -> Iterator[str]:
     """Check that what is right comes through."""
     last = run.attempts[-1]
-    for attempt in run.attempts:
+    for attempt in run.attempts if not run.scenario.guarded else ():
         if attempt.good and attempt.said.must and run.scenario.checked and STOP not in attempt.said.text:
             got = [(call.name, _value(call)) for call in outcome.turn.calls]
             wanted = [(meant.name, meant.arguments) for meant in attempt.said.may]
@@ -284,7 +289,9 @@ def _prose(run: Run, outcome: Outcome) -> Iterator[str]:
     text = outcome.turn.text
     # a decision has calls only (DEC-5); words of an attempt that was asked for again are not said twice
     calls_only = outcome.turn.calls and (_decides(run) or len(run.attempts) > 1)
-    if not run.succeeded or calls_only or STOP in run.attempts[-1].said.text or outcome.turn.stop_sequence:
+    if not run.succeeded or run.scenario.guarded or calls_only:
+        return
+    if STOP in run.attempts[-1].said.text or outcome.turn.stop_sequence:
         return
     first = [one for one in run.attempts[:-1] if run.scenario.plan.way is Way.FALLBACK and not one.emulated]
     sources = [run.attempts[-1], *first]
@@ -351,8 +358,12 @@ def _fits(schema: JsonObject, call: Call) -> bool:
     return isinstance(value, dict) and fits(schema, value)
 
 
-def _same(meant: Meant, call: Call) -> bool:
-    return meant.name == call.name and meant.arguments == _value(call)
+def _same(meant: Meant, call: Call, run: Run) -> bool:
+    """Tell whether a call is the one that was meant; `told` may have left something out of it (CHK-11)."""
+    value, wanted = _value(call), meant.arguments
+    if run.scenario.plan.told and isinstance(value, dict):
+        wanted = {name: wanted[name] for name in wanted if name in value}
+    return meant.name == call.name and wanted == value
 
 
 def _is_within(text: str, written: str) -> bool:

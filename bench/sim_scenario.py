@@ -25,6 +25,8 @@ READ_ONLY: Final = ("any", "cline", "harmony", "minimax", "tag_json")
 STOP: Final = "HALT"
 """The client's stop sequence, where there is one: no word of ours contains it."""
 KEY: Final = "k3y5eed0f5im"
+GUARDED: Final = 0.2
+"""The share of scenarios with guardrails."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,12 @@ class Scenario:
         return dialect_of(self.plan)
 
     @property
+    def guarded(self) -> bool:
+        """Tell whether guardrails may set calls aside, change them, or ask for more."""
+        plan = self.plan
+        return plan.related or plan.told or plan.further or plan.intended or plan.fits
+
+    @property
     def checked(self) -> bool:
         """Tell whether calls are looked at: where nothing is offered or all is passed through, they are not."""
         return self.plan.way not in (Way.PLAIN, Way.OFF)
@@ -77,7 +85,7 @@ class Scenario:
 def make(seed: int, dice: Random) -> Scenario:
     """Make the scenario of a seed."""
     client, upstream = wires.load(dice.choice(WIRES)), wires.load(dice.choice(WIRES))
-    settings, facts = _settings(dice), _facts(dice)
+    settings, facts = _guarded(_settings(dice), Random(f"guardrails of {seed}")), _facts(dice)
     offered = tuple(dice.sample(POOL, dice.choice((0, 1, 1, 2, 2, 3, 4))))
     planted = _planted(dice, offered, settings)
     request = _as_the_client_sends(_request(dice, offered, planted), client)
@@ -117,6 +125,14 @@ def _settings(dice: Random) -> Settings:
         answer_tool=dice.choice((None, None, True, False)),
         key=KEY if dice.random() < 0.08 else None,
     )
+
+
+def _guarded(settings: Settings, dice: Random) -> Settings:
+    """Switch guardrails on for some; by dice of their own, so that all else of a seed stays as it is."""
+    if dice.random() > GUARDED:
+        return settings
+    names = ("related", "told", "further", "intended", "fits")
+    return replace(settings, **{name: dice.random() < 0.6 for name in names})
 
 
 def _facts(dice: Random) -> ModelFacts:

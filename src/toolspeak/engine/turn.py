@@ -107,7 +107,7 @@ class _Turn:
     def _forward(self, request: Request) -> Step:
         """Let an answer through as it is; one that we asked for ourselves must not be empty (P6)."""
         self._requests += 1
-        passing = Passing(calls=self._plan.way is Way.OFF, needs_words=self._emulated)
+        passing = Passing(calls=self._plan.way is Way.OFF, needs_words=self._requests > 1)
         yield Open(request)
         batch: list[Event] = []
         while True:

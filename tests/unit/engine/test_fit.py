@@ -48,6 +48,12 @@ def test_by_the_models_own_word_a_call_is_set_aside_chk14(settings: Settings) ->
     ]
 
 
+@pytest.mark.parametrize("settings", [FORCE, NATIVE])
+def test_what_is_answered_instead_is_not_empty_chk14_p6(settings: Settings) -> None:
+    answer = written(OSLO) if settings is FORCE else called("get_weather", '{"city": "Oslo"}')
+    assert run(Settings(fits=True).over(settings), answer, "no", "\n\n").turn.failure is not None
+
+
 @pytest.mark.parametrize("word", ["yes", "Yes.", "", "Not only that", "I cannot say", "no doubt", "nothing else"])
 def test_only_a_clear_no_counts_chk14(word: str) -> None:
     ran = run(FITS, written(OSLO), word)
