@@ -5,22 +5,25 @@
 
 Before the first calls on a request go out, the model is asked about each of their tools, in a short request of its own
 whose beginning is always the same. Only a clear "no" sets a call aside (CHK-14).
+
+That is for assistants with a few tools that answer questions. An agent's tools are steps on a way: to read a file is no
+answer to "fix the test", and the model says no to it. So nobody is asked where there are many tools or long words.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
 from toolspeak.engine.further import asked_last
+from toolspeak.engine.told import said_in
 from toolspeak.ir.message import Call, Message, Role, Text
 from toolspeak.ir.request import Request, Sampling
 from toolspeak.ir.tool import AUTO, Tool
 from toolspeak.text.mentions import LONGEST
 
-MOST: Final = 3
-"""Tools of one turn that are asked about; who calls more at once is hardly guessing."""
-UNFIT: Final = "by the model's own word it cannot do what was asked"
+MOST: Final = 4
+"""Tools that are offered; among more the model has a choice, and seldom takes one for want of a better."""
 _JUDGE: Final = "You judge whether a tool can do what a request asks for. Answer with one word, yes or no."
 _EXAMPLES: Final = (
     ("Who wrote Hamlet?", "get_weather(city): Get the weather of a city.", "no"),
@@ -44,12 +47,12 @@ _LONGEST_TOOL: Final = 400
 _NO = re.compile(r"(?i)\W*no\b(?! (?:doubt|problem))")
 
 
-def doubted(request: Request, calls: Iterable[Call], tools: Iterable[Tool]) -> tuple[Tool, ...]:
-    """Return the tools to ask about: those of the first calls on something short that the user has just said."""
+def doubted(request: Request, calls: Iterable[Call], tools: Sequence[Tool]) -> tuple[Tool, ...]:
+    """Return the tools to ask about: those of the first calls on something that the user has just said."""
+    if len(tools) > MOST or not asked_last(request) or len(said_in(request)) > LONGEST:
+        return ()
     called = {call.name for call in calls}
-    doubtful = tuple(tool for tool in tools if tool.name in called)
-    is_short = bool(asked_last(request)) and len(_said(request)) <= LONGEST
-    return doubtful if is_short and len(doubtful) <= MOST else ()
+    return tuple(tool for tool in tools if tool.name in called)
 
 
 def judging(request: Request, tool: Tool) -> Request:

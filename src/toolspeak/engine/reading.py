@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from toolspeak.dialects import NativeCalls, Reader
 from toolspeak.engine.answer import answer_text
 from toolspeak.engine.answered import NOTHING_ANSWERED, Answered
-from toolspeak.engine.fit import UNFIT
 from toolspeak.engine.guard import Echo
 from toolspeak.engine.stops import StopText
-from toolspeak.engine.told import MADE_UP, Told
+from toolspeak.engine.told import MADE_UP, UNFIT, Told
 from toolspeak.engine.trouble import MOST_CHARACTERS, TOO_LONG, Kind, Trouble, must_call, size_of
 from toolspeak.ir.complaint import Complaint, Problem
 from toolspeak.ir.event import (

@@ -25,6 +25,7 @@ from toolspeak.toolset.toolset import ToolSet
 
 LEFT_OUT: Final = "left out: nobody said it"
 MADE_UP: Final = "nobody said what it needs"
+UNFIT: Final = "by the model's own word it cannot do what was asked"
 
 
 @dataclass(frozen=True)

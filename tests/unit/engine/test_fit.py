@@ -20,14 +20,16 @@ from tests.unit.engine.scene import (
     ask,
     run,
     said,
+    system,
     user,
     words_of,
     written,
 )
-from toolspeak.engine.fit import MOST, UNFIT, doubted, judging, says_no
+from toolspeak.engine.fit import MOST, doubted, judging, says_no
 from toolspeak.engine.plan import Release, Settings, decide
+from toolspeak.engine.told import UNFIT
 from toolspeak.ir.complaint import Problem
-from toolspeak.ir.message import Call, Role
+from toolspeak.ir.message import Role
 from toolspeak.ir.request import Sampling
 from toolspeak.ir.tool import Tool
 from toolspeak.testing import called
@@ -91,8 +93,13 @@ def test_only_the_first_calls_on_short_words_are_doubted_chk14() -> None:
     assert doubted(ask(), [OSLO], TOOLS) == (WEATHER,)
     assert doubted(ask(*HISTORY), [BERGEN], TOOLS) == ()
     assert doubted(ask(user("Look. " * 1000)), [OSLO], TOOLS) == ()
-    many = [Tool(f"t{index}") for index in range(MOST + 1)]
-    assert doubted(ask(), [Call("c", tool.name, "{}") for tool in many], many) == ()
+
+
+def test_an_agent_with_its_tools_and_instructions_is_not_doubted_chk14() -> None:
+    few = (*TOOLS, *(Tool(f"t{index}") for index in range(MOST - len(TOOLS))))
+    assert doubted(ask(), [OSLO], few) == (WEATHER,)
+    assert doubted(ask(), [OSLO], (*few, Tool("one_more"))) == ()
+    assert doubted(ask(system("You are an agent. " * 300), QUESTION), [OSLO], TOOLS) == ()
 
 
 def test_what_the_user_said_before_belongs_to_it_chk14() -> None:
