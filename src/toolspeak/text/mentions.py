@@ -135,4 +135,6 @@ def _stems(text: str) -> frozenset[str]:
 
 
 def _stem(word: str) -> str:
+    """Return what a word has in common with its other forms; women are a woman's."""
+    word = f"{word[:-3]}man" if word.endswith("men") else word
     return word[:_STEM] if len(word) > _STEM else word.rstrip("s")

@@ -65,6 +65,11 @@ def test_a_text_is_told_if_most_of_its_words_are() -> None:
     assert not is_mostly_told("physics", "What did Einstein do?")
 
 
+def test_women_are_told_by_a_woman() -> None:
+    assert is_mostly_told("women", "the best woman in tennis")
+    assert meaning("women") == meaning("woman")
+
+
 def test_english_is_known_by_its_small_words() -> None:
     assert is_english("What is this?")
     assert not is_english("Wie spät ist es?")
