@@ -11,7 +11,7 @@ answer to "fix the test", and the model says no to it. So nobody is asked where 
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Final
 
@@ -47,10 +47,13 @@ _LONGEST_TOOL: Final = 400
 _NO = re.compile(r"(?i)\W*no\b(?! (?:doubt|problem))")
 
 
-def doubted(request: Request, calls: Iterable[Call], tools: Sequence[Tool]) -> tuple[Tool, ...]:
-    """Return the tools to ask about: those of the first calls on something that the user has just said."""
-    if len(tools) > MOST or not asked_last(request) or len(said_in(request)) > LONGEST:
-        return ()
+def may_doubt(request: Request) -> bool:
+    """Tell whether calls are to be asked about: the first ones on something that the user has just said."""
+    return len(request.tools) <= MOST and bool(asked_last(request)) and len(said_in(request)) <= LONGEST
+
+
+def doubted(calls: Iterable[Call], tools: Iterable[Tool]) -> tuple[Tool, ...]:
+    """Return the tools to ask about, each once."""
     called = {call.name for call in calls}
     return tuple(tool for tool in tools if tool.name in called)
 

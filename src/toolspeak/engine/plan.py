@@ -7,6 +7,7 @@
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 
+from toolspeak.engine.fit import may_doubt
 from toolspeak.facts.model import DEFAULT_DIALECT, UNKNOWN_MODEL, Constrain, ModelFacts, Support
 from toolspeak.ir.constraint import ConstraintForm
 from toolspeak.ir.message import Call
@@ -166,7 +167,7 @@ def decide(request: Request, settings: Settings = NOTHING_SAID, facts: ModelFact
         bool(settings.told),
         bool(settings.further),
         bool(settings.intended),
-        bool(settings.fits),
+        _fits(request, settings),
     )
 
 
@@ -213,9 +214,14 @@ def _constraint(settings: Settings, facts: ModelFacts) -> Constrain:
 
 
 def _release(request: Request, settings: Settings) -> Release:
-    if settings.intended or settings.fits or request.choice.mode in (ChoiceMode.REQUIRED, ChoiceMode.NAMED):
+    if settings.intended or _fits(request, settings) or request.choice.mode in (ChoiceMode.REQUIRED, ChoiceMode.NAMED):
         return Release.BUFFERED  # a text that leaves could not be taken back for the call that must come
     return settings.release or Release.CHECKED
+
+
+def _fits(request: Request, settings: Settings) -> bool:
+    """Doubt only where it helps: everything else would be held for nothing."""
+    return bool(settings.fits) and may_doubt(request)
 
 
 def has_calls(request: Request) -> bool:

@@ -282,7 +282,7 @@ class _Turn:
         """Ask the model whether the tools that it calls can do what was asked, and set aside what cannot (CHK-14)."""
         if not self._plan.fits or self._must_call or self._shown or self._called:
             return
-        for tool in doubted(self._request, reading.made, self._readings.tools):
+        for tool in doubted(reading.made, self._readings.tools):
             verdict = self._readings.words()
             yield from self._attempt(judging(self._request, tool), verdict, Gate(Release.BUFFERED, watches=False))
             if says_no(verdict.said):

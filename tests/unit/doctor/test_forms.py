@@ -11,12 +11,13 @@ from toolspeak.engine.plan import Plan, Release, Way, decide
 from toolspeak.errors import BadRequest
 from toolspeak.facts.model import ModelFacts, Support
 from toolspeak.ir.constraint import ConstraintForm
+from toolspeak.ir.message import Message, Role, Text
 from toolspeak.ir.quirks import Quirks
 from toolspeak.ir.request import Request
 from toolspeak.ir.tool import Tool
 from toolspeak.runtime.profiles import settings_from, settings_said
 
-REQUEST = Request("m", (), (Tool("any"),))
+REQUEST = Request("m", (Message(Role.USER, (Text("Is it cold?"),)),), (Tool("any"),))
 
 
 def planned(name: str) -> Plan:

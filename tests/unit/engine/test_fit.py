@@ -25,7 +25,7 @@ from tests.unit.engine.scene import (
     words_of,
     written,
 )
-from toolspeak.engine.fit import MOST, doubted, judging, says_no
+from toolspeak.engine.fit import MOST, judging, may_doubt, says_no
 from toolspeak.engine.plan import Release, Settings, decide
 from toolspeak.engine.told import UNFIT
 from toolspeak.ir.complaint import Problem
@@ -82,6 +82,7 @@ def test_each_tool_is_asked_about_once_chk14() -> None:
 def test_nothing_streams_before_the_verdict_chk14() -> None:
     assert decide(ask(), FITS).release is Release.BUFFERED
     assert decide(ask(), FORCE).release is Release.CHECKED
+    assert decide(ask(*HISTORY), FITS).release is Release.CHECKED  # what is not doubted is not held
 
 
 def test_what_must_be_called_is_not_doubted_chk14() -> None:
@@ -90,16 +91,17 @@ def test_what_must_be_called_is_not_doubted_chk14() -> None:
 
 
 def test_only_the_first_calls_on_short_words_are_doubted_chk14() -> None:
-    assert doubted(ask(), [OSLO], TOOLS) == (WEATHER,)
-    assert doubted(ask(*HISTORY), [BERGEN], TOOLS) == ()
-    assert doubted(ask(user("Look. " * 1000)), [OSLO], TOOLS) == ()
+    assert may_doubt(ask())
+    assert not may_doubt(ask(*HISTORY))
+    assert not may_doubt(ask(user("Look. " * 1000)))
+    assert run(FITS, written(BERGEN), request=ask(*HISTORY)).outcome.requests == 1
 
 
 def test_an_agent_with_its_tools_and_instructions_is_not_doubted_chk14() -> None:
     few = (*TOOLS, *(Tool(f"t{index}") for index in range(MOST - len(TOOLS))))
-    assert doubted(ask(), [OSLO], few) == (WEATHER,)
-    assert doubted(ask(), [OSLO], (*few, Tool("one_more"))) == ()
-    assert doubted(ask(system("You are an agent. " * 300), QUESTION), [OSLO], TOOLS) == ()
+    assert may_doubt(ask(tools=few))
+    assert not may_doubt(ask(tools=(*few, Tool("one_more"))))
+    assert not may_doubt(ask(system("You are an agent. " * 300), QUESTION))
 
 
 def test_what_the_user_said_before_belongs_to_it_chk14() -> None:
