@@ -69,6 +69,11 @@ class Form:
     settings: Settings | None = None
     tools: Support = Support.UNKNOWN
 
+    @property
+    def code(self) -> str:
+        """Return which code of ours speaks; lines of two codes do not belong into one table."""
+        return "" if self.name in SEEDS or self.name in FORGE else code_version()
+
     def speaker(self, where: Where) -> Speaker:
         """Return who asks in this form."""
         if self.name in SEEDS:

@@ -45,6 +45,8 @@ class Line:
     failure: str = ""
     notes: list[str] = field(default_factory=list[str])
     """What a conversation lacked."""
+    code: str = ""
+    """Which code of ours spoke and read; none for the forms of others."""
 
     @property
     def key(self) -> tuple[str, ...]:

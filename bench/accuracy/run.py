@@ -109,6 +109,7 @@ class Bench:
             played.text,
             played.failure,
             list(played.notes),
+            form.code,
         )
 
 

@@ -52,12 +52,14 @@ Lines = dict[str, dict[tuple[str, str], Line]]
 
 
 def newest(lines: Iterable[Line], model: str) -> Lines:
-    """Return a model's lines of the newest conditions, and of the newest version of each form."""
+    """Return a model's lines of the newest conditions and the newest code, and of the newest version of each form."""
     of_model = [line for line in lines if line.model == model]
     if not of_model:
         return {}
     conditions = of_model[-1].conditions
-    usable = [line for line in of_model if line.conditions == conditions]
+    alike = [line for line in of_model if line.conditions == conditions]
+    code = next((line.code for line in reversed(alike) if line.code), "")
+    usable = [line for line in alike if line.code == code or kind_of(line.form) in OTHERS]
     versions = {line.form: line.version for line in usable}
     found: Lines = defaultdict(dict)
     for line in usable:
@@ -122,6 +124,8 @@ def margins(lines: Lines, ranked: Sequence[Row]) -> list[Lift]:
 
 
 RIVALS = ("native", "seed", "forge")
+OTHERS = ("seed", "forge")
+"""Whose forms our code has no part in."""
 
 
 def kind_of(form: str) -> str:

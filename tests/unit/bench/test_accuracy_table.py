@@ -116,6 +116,12 @@ def test_only_the_newest_version_and_conditions_count() -> None:
     assert rows(found)[0].average == row("hermes", lines("hermes", 10)).average
 
 
+def test_forms_of_ours_are_of_one_code_and_those_of_others_stay() -> None:
+    """A switch that was measured by another code cannot be told from what else has changed."""
+    old, new = [*lines("hermes told", 2, code="a"), *lines("forge", 3)], lines("hermes", 9, code="b")
+    assert set(newest([*old, *new], "m")) == {"forge", "hermes"}
+
+
 def test_lines_are_kept_and_one_that_was_cut_is_left_out(tmp_path: Path) -> None:
     file = tmp_path / "lines.jsonl"
     one = line("hermes", 1, right=True, calls=[("f", "{}")])
