@@ -117,7 +117,7 @@ def measured(model: str, turns: int) -> tuple[dict[str, list[Turn]], str]:
     for form in FORMS:
         settings = form_of(f"{form} retries=0").settings or Settings()
         with LlamaServer(model, context=CONTEXT_TOKENS) as server:
-            build = build_of(server.url)
+            build = build_of(server.url, model)
             found[form] = asyncio.run(counted(server.url, model, settings, turns))
     return found, build
 

@@ -8,6 +8,7 @@ differ only where they go on, a stopped run goes on where it was, and a new vers
 
 import hashlib
 import json
+import re
 import sqlite3
 import time
 from collections import defaultdict
@@ -22,6 +23,7 @@ from aiohttp import web
 PATIENCE_S = 1800.0
 TABLE = "create table if not exists answer (key text primary key, type text, body blob, seconds real) without rowid"
 _STREAM = "text/event-stream"
+_MODEL = re.compile(rb'"model"\s*:\s*"([^"]*)"')
 
 
 @dataclass(slots=True)
@@ -56,6 +58,8 @@ class Relay:
         self._kept.execute("pragma synchronous = off")  # what a crash loses is asked again
         self._kept.execute(TABLE)
         self._accounts: defaultdict[str, Account] = defaultdict(Account)
+        self._speaks = ""
+        """Who answers, by its own name."""
         self.lost = ""
         """Why the server cannot be reached any more."""
         self.asked = self.spared = 0
@@ -117,7 +121,16 @@ class Relay:
             answer, kind = await reply.read(), reply.headers.get("content-type", "")
             if reply.status != 200:
                 return web.Response(status=reply.status, body=answer, headers={"content-type": kind})
+            self._is_still_the_same(answer)
             return Kept(kind, answer, time.monotonic() - began)
+
+    def _is_still_the_same(self, answer: bytes) -> None:
+        """Hold that no other model has taken the place of ours: its answers would be kept as those of ours."""
+        found = _MODEL.search(answer)
+        name = found[1].decode() if found else ""
+        self._speaks = self._speaks or name
+        if name != self._speaks:
+            raise aiohttp.ClientPayloadError(f"it was {self._speaks!r} who answered, and is {name!r} now")
 
     async def _passed(self, request: web.Request, path: str, body: bytes) -> web.Response:
         async with self._session.request(request.method, f"{self._url}/{path}", data=body or None) as reply:

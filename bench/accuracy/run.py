@@ -189,16 +189,19 @@ def served(options: argparse.Namespace) -> Generator[str]:
         yield server.url
 
 
-def build_of(url: str) -> str:
-    """Return the version of the server."""
+def build_of(url: str, model: str) -> str:
+    """Return the version of the server; one that says that it serves another of our models is refused."""
     with urllib.request.urlopen(f"{url}/props", timeout=60) as reply:
         props: dict[str, Any] = json.load(reply)
+    served = Path(str(props.get("model_path", ""))).stem
+    if served in MODELS and served != model:
+        raise SystemExit(f"--model {model}: the server at {url} serves {served}")
     return f"llama.cpp {props.get('build_info', 'unknown')}"
 
 
 async def measured(options: argparse.Namespace, url: str) -> tuple[int, int]:
     """Do what is not done yet; return how much that was, and how much there was to do."""
-    conditions = Conditions(options.seed, options.max_tokens, build_of(url))
+    conditions = Conditions(options.seed, options.max_tokens, build_of(url, options.model))
     identity = f"{options.model} {MODELS[options.model].sha256} {conditions.server}"
     transport = HttpTransport()
     async with (

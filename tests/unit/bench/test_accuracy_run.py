@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from typing_extensions import override
@@ -35,14 +35,19 @@ def task(name: str, number: int) -> Task:
 class Handler(BaseHTTPRequestHandler):
     """A llama.cpp server whose model writes its calls as text."""
 
+    path_of_model = ""
+    names: ClassVar[list[str]] = []
+    """What it calls itself, answer for answer; then nothing."""
+
     def do_GET(self) -> None:
-        self._tell({"build_info": "b1"})
+        self._tell({"build_info": "b1", "model_path": self.path_of_model})
 
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers["content-length"]))
         message = {"role": "assistant", "content": TEXT}
         usage = {"prompt_tokens": 10, "completion_tokens": 2, "total_tokens": 12}
-        self._tell({"choices": [{"index": 0, "message": message, "finish_reason": "stop"}], "usage": usage})
+        named = {"model": self.names.pop(0)} if self.names else {}
+        self._tell({"choices": [{"index": 0, "message": message, "finish_reason": "stop"}], "usage": usage, **named})
 
     def _tell(self, value: object) -> None:
         body = json.dumps(value).encode()
@@ -125,7 +130,7 @@ def test_a_run_that_has_no_time_does_nothing(tmp_path: Path) -> None:
 
 
 def test_a_server_that_is_gone_leaves_no_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def build_of(_url: str) -> str:
+    def build_of(_url: str, _model: str) -> str:
         return "b1"
 
     monkeypatch.setattr("bench.accuracy.run.build_of", build_of)
@@ -136,6 +141,20 @@ def test_a_server_that_is_gone_leaves_no_lines(tmp_path: Path, monkeypatch: pyte
         ran(tmp_path, url, "--tasks", "1")
     assert raised.group_contains(ServerLost)
     assert not (tmp_path / "lines.jsonl").exists()
+
+
+def test_a_server_that_changes_its_model_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Handler, "names", ["one", "one", "another", "another", "another"])
+    monkeypatch.setattr("toolspeak.runtime.upstream._FIRST_PAUSE", 0.0)
+    with server() as url, pytest.raises(ExceptionGroup) as raised:
+        ran(tmp_path, url, "--tasks", "3")
+    assert raised.group_contains(ServerLost, match="it was 'one' who answered, and is 'another' now")
+
+
+def test_a_server_of_another_model_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Handler, "path_of_model", "/models/smollm2-135m.gguf")
+    with server() as url, pytest.raises(SystemExit, match="serves smollm2-135m"):
+        ran(tmp_path, url, "--tasks", "1", "--model", "qwen2.5-coder-0.5b")
 
 
 def test_a_report_judges_old_lines_by_the_rules_of_today(tmp_path: Path) -> None:
