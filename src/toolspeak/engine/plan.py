@@ -144,12 +144,13 @@ def decide(request: Request, settings: Settings = NOTHING_SAID, facts: ModelFact
     constraint = _constraint(settings, facts)
     strategy = settings.strategy or (Strategy.DECISION if facts.decides else Strategy.INLINE)
     in_json = constraint is Constrain.JSON and strategy is Strategy.INLINE
+    fits = bool(settings.fits) and may_doubt(request)  # what nobody doubts must not be held
     return Plan(
         way,
         why,
         strategy,
         _dialect(strategy, constraint, settings, facts),
-        _release(request, settings),
+        _release(request, settings, holds=bool(settings.intended) or fits),
         RETRIES if settings.retries is None else settings.retries,
         settings.rescue is not False,
         settings.mode in (None, Mode.AUTO) if settings.keep_system is None else settings.keep_system,
@@ -167,7 +168,7 @@ def decide(request: Request, settings: Settings = NOTHING_SAID, facts: ModelFact
         bool(settings.told),
         bool(settings.further),
         bool(settings.intended),
-        _fits(request, settings),
+        fits,
     )
 
 
@@ -213,15 +214,10 @@ def _constraint(settings: Settings, facts: ModelFacts) -> Constrain:
     return settings.constraint or facts.constraint or Constrain.RETRY
 
 
-def _release(request: Request, settings: Settings) -> Release:
-    if settings.intended or _fits(request, settings) or request.choice.mode in (ChoiceMode.REQUIRED, ChoiceMode.NAMED):
+def _release(request: Request, settings: Settings, *, holds: bool) -> Release:
+    if holds or request.choice.mode in (ChoiceMode.REQUIRED, ChoiceMode.NAMED):
         return Release.BUFFERED  # a text that leaves could not be taken back for the call that must come
     return settings.release or Release.CHECKED
-
-
-def _fits(request: Request, settings: Settings) -> bool:
-    """Doubt only where it helps: everything else would be held for nothing."""
-    return bool(settings.fits) and may_doubt(request)
 
 
 def has_calls(request: Request) -> bool:

@@ -17,7 +17,7 @@ from toolspeak.errors import BadField
 from toolspeak.gateway.exchange import Exchange, header
 from toolspeak.ir.json import JsonObject
 from toolspeak.ir.request import Sampling
-from toolspeak.runs.spec import Spec, said_as
+from toolspeak.runs.spec import Spec, misfit, said_as
 from toolspeak.runtime.tools.approval import Approval
 from toolspeak.runtime.tools.toolbox import OUTPUT
 
@@ -57,8 +57,7 @@ def read_body(body: bytes, kind: type[T]) -> T:
     try:
         return msgspec.json.decode(body, type=kind)
     except msgspec.MsgspecError as error:
-        problem, _, path = str(error).partition(" - at `$")
-        raise BadField(path.strip(".`"), problem) from None
+        raise misfit(error) from None
 
 
 def spec_of(asked: AskedRun, offer: Offer, tenant: str) -> Spec:

@@ -48,5 +48,10 @@ def said_as(kind: type[Said], said: JsonObject, field: str) -> Said:
     try:
         return msgspec.convert(said, kind)
     except msgspec.MsgspecError as error:
-        problem, _, path = str(error).partition(" - at `$")
-        raise BadField(f"{field}{path.strip('`')}", problem) from None
+        raise misfit(error, field) from None
+
+
+def misfit(error: msgspec.MsgspecError, field: str = "") -> BadField:
+    """Say what does not fit, and where below a field."""
+    problem, _, path = str(error).partition(" - at `$")
+    return BadField(f"{field}{path.strip('`')}".strip("."), problem)
