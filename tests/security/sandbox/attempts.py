@@ -9,37 +9,19 @@ A script says `tried` when it has come to its attempt: an attempt that was not m
 
 # ruff: noqa: E501 # a script of a shell is one line
 
-import shlex
-from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import Final
 
+from tests.security.sandbox.attempts_limits import LIMITED, folder_size
+from tests.security.sandbox.row import Attempt, Check
+from tests.security.sandbox.row import got as _got
+from tests.security.sandbox.row import py as _py
+from tests.security.sandbox.row import refused as _refused
+from tests.security.sandbox.row import row as _row
+from tests.security.sandbox.row import sh as _sh
 from tests.security.sandbox.scene import LIMITS, Scene
 from toolspeak.runtime.sandbox.sandbox import MIB, Ran
-
-Check = Callable[[Scene, Ran], str]
-
-
-@dataclass(frozen=True, slots=True)
-class Attempt:
-    """One row. `texts` are run one after another."""
-
-    area: str
-    name: str
-    never: str
-    """What must not happen."""
-    texts: tuple[str, ...]
-    check: Check | None = None
-    seconds: float = 10.0
-    cancel: float = 0.0
-    """Seconds after which it is cancelled."""
-
-
-def _got(scene: Scene, ran: Ran) -> str:
-    del scene
-    return "it got what it wanted" if "GOT" in ran.output else ""
 
 
 def _timed_out(scene: Scene, ran: Ran) -> str:
@@ -51,54 +33,8 @@ def _stopped(scene: Scene, ran: Ran) -> str:
     return _got(scene, ran) or ("" if ran.killed or ran.status else "it was not stopped")
 
 
-def _py(code: str) -> str:
-    return "python3 -c " + shlex.quote(f"{_PRELUDE}{code}")
-
-
-_PRELUDE: Final = """
-import ctypes, os, socket, sys, time
-libc = ctypes.CDLL(None, use_errno=True)
-def call(number, *words):
-    return libc.syscall(number, *words)
-def got(what):
-    print("GOT", what, flush=True)
-def want(act):
-    try:
-        got(act())
-    except BaseException as error:
-        print("no:", type(error).__name__, error)
-print("tried", flush=True)
-"""
-
-
-def _sh(text: str) -> str:
-    return f"echo tried; {text}"
-
-
-def _row(  # noqa: PLR0913 # the columns of the table
-    area: str,
-    name: str,
-    never: str,
-    *texts: str,
-    check: Check | None = _got,
-    seconds: float = 10.0,
-    cancel: float = 0.0,
-) -> Attempt:
-    return Attempt(area, name, never, texts, check, seconds, cancel)
-
-
-def _refused(name: str, words: str) -> Attempt:
-    """Make the row of a system call that must fail."""
-    code = f"r = call(@nr_{name}@, {words})\nif r >= 0: got(r)\nelse: print('errno', ctypes.get_errno())"
-    return _row("kernel", name.replace("_", " "), "the system call succeeds", _py(code))
-
-
-def _folder_size(scene: Scene) -> int:
-    return sum(path.lstat().st_blocks * 512 for path in scene.folder.rglob("*"))
-
-
 def _small(scene: Scene, ran: Ran) -> str:
-    size = _folder_size(scene)
+    size = folder_size(scene)
     return _got(scene, ran) or (f"the folder holds {size >> 20} MiB" if size > 400 * MIB else "")
 
 
@@ -733,5 +669,317 @@ TERMINAL: Final = (
     _row("terminal", "wait for input", "it waits for ever", _sh("cat; read x; echo over")),
 )
 
-ATTEMPTS: Final = (*FILES, *CONFIGURATION, *PROC, *NETWORK, *PROCESSES, *RESOURCES, *KERNEL, *TERMINAL)
+# ---------------------------------------------------------------- what the host would run afterwards
+
+_EVIL: Final = r"""common() { mkdir -p "$1/objects" "$1/refs"; printf '[core]\n\tfsmonitor = "touch @outside@/PWNED; false"\n' >> "$1/config"; }; evil() { common "$1"; echo ref: refs/heads/main > "$1/HEAD"; }; bare() { printf '\trepositoryformatversion = 0\n\tbare = false\n\tworktree = .\n' >> "$1/config"; }; """
+"""A function that makes a repository by hand whose settings run a command; the host sees that it ran by a file."""
+_WHO: Final = "git -c user.name=a -c user.email=a@b"
+_SUBMODULE: Final = f"mkdir -p libs/sub; cd libs/sub; git init -q; {_WHO} commit -q --allow-empty -m x; cd ../..; git add libs/sub 2>/dev/null; {_WHO} commit -qm x"
+_UNFETCHED: Final = f"{_SUBMODULE}; rm -rf libs/sub/.git; printf '[submodule \"s\"]\\n\\tpath = libs/sub\\n\\turl = ../s\\n' > .gitmodules"
+_LINGER: Final = "touch ready; sleep 1.5"
+_WAIT: Final = "touch ready; sleep @naps@"
+
+
+def _host(scene: Scene, ran: Ran) -> str:
+    """Let the person use git all over the folder."""
+    del ran
+    return scene.use_folder()
+
+
+def _no_repository(name: str) -> Check:
+    """Check that git on the host does not take a folder for a repository."""
+
+    def check(scene: Scene, ran: Ran) -> str:
+        del ran
+        return f"git takes {name} for a repository" if scene.git_folder(scene.folder / name) == "." else ""
+
+    return check
+
+
+def _noted(*names: str) -> Check:
+    """Check that the person is told about each of these files."""
+
+    def check(scene: Scene, ran: Ran) -> str:
+        del scene
+        silent = [name for name in names if not any(repr(name) in note for note in ran.notes)]
+        return f"nothing was said of {', '.join(silent)}" if silent else ""
+
+    return check
+
+
+def _gone(*names: str) -> Check:
+    """Check that these are not in the folder."""
+
+    def check(scene: Scene, ran: Ran) -> str:
+        del ran
+        try:
+            there = [name for name in names if (scene.folder / name).exists()]
+        except PermissionError as error:
+            return f"{error.filename} cannot be looked into"
+        return f"{', '.join(map(ascii, there))} is there" if there else ""
+
+    return check
+
+
+def _same(name: str, text: str) -> Check:
+    """Check that a file is as the person has left it."""
+
+    def check(scene: Scene, ran: Ran) -> str:
+        del ran
+        file = scene.folder / name
+        return "" if file.is_file() and file.read_text() == text else f"{name} was changed"
+
+    return check
+
+
+def _left(  # noqa: PLR0913 # the columns of the table
+    area: str,
+    name: str,
+    never: str,
+    text: str,
+    *,
+    check: Check = _host,
+    setup: str = "",
+    during: bool = False,
+    kill: bool = False,
+    may_stop: bool = True,
+    cancel: float = 0.0,
+    seconds: float = 20.0,
+) -> Attempt:
+    """Make a row of something that is left for the host."""
+    return Attempt(
+        area,
+        name,
+        never,
+        (_sh(_EVIL + text),),
+        check,
+        seconds,
+        cancel,
+        only="bwrap" if during else "",  # sandlock has no read-only mounts, and its guard needs some milliseconds
+        setup=setup,
+        during=during,
+        kill=kill,
+        may_stop=may_stop,
+    )
+
+
+_RUNS: Final = "git on the host runs it"
+
+GIT: Final = (
+    _left(
+        *("git", "a nested repository and its gitlink", _RUNS),
+        f"mkdir sub; cd sub; git init -q; {_WHO} commit -q --allow-empty -m x; evil .git; cd ..; git add sub",
+    ),
+    _left(
+        *("git", "a common folder while it runs", _RUNS),
+        f"common evil; echo ../evil > .git/commondir; {_LINGER}",
+        during=True,
+    ),
+    _left(
+        "git",
+        "a common folder, toolspeak killed",
+        _RUNS,
+        f"common evil; echo ../evil > .git/commondir; {_WAIT}",
+        kill=True,
+    ),
+    _left("git", "a nested repository, toolspeak killed", _RUNS, f"evil sub/.git; git add sub; {_WAIT}", kill=True),
+    _left("git", "a nested repository by hand", _RUNS, "evil sub/.git"),
+    _left("git", "a nested repository moved in", _RUNS, "evil g/h; mkdir sub; mv g/h sub/.git"),
+    _left("git", "a .git file", _RUNS, "evil g; mkdir sub; echo gitdir: ../g > sub/.git"),
+    _left("git", "a .git link", _RUNS, "evil g; mkdir sub; ln -s ../g sub/.git"),
+    _left("git", "a bare repository", _RUNS, "git init -q --bare x; evil x; bare x"),
+    _left("git", "a bare repository, toolspeak killed", _RUNS, f"evil a/b; bare a/b; {_WAIT}", kill=True),
+    _left(
+        "git",
+        "a bare repository with its parts elsewhere",
+        _RUNS,
+        "common g; mkdir b; echo ../g > b/commondir; echo ref: refs/heads/main > b/HEAD",
+        check=_no_repository("b"),
+    ),
+    _left(
+        *("git", "settings of a worktree", _RUNS),
+        f"common e; cp e/config .git/config.worktree; {_LINGER}",
+        setup="git config core.repositoryFormatVersion 1; git config extensions.worktreeConfig true",
+        during=True,
+    ),
+    _left(
+        *("git", "a hook in the tree", _RUNS),
+        "printf '#!/bin/sh\\ntouch @outside@/PWNED\\n' > .husky/pre-commit; mv .husky x; mkdir .husky; cp x/pre-commit .husky/",
+        setup="git config core.hooksPath .husky; mkdir .husky; printf '#!/bin/sh\\n' > .husky/pre-commit; chmod +x .husky/pre-commit",
+    ),
+    _left(
+        *("git", "settings that are included from the tree", _RUNS),
+        "common e; cat e/config > conf/git; mv conf x; mkdir conf; cp e/config conf/git",
+        setup="mkdir conf; touch conf/git; git config include.path ../conf/git",
+    ),
+    _left(
+        *("git", "a filter in the tree", _RUNS),
+        "printf '#!/bin/sh\\ntouch @outside@/PWNED\\ncat\\n' > bin/clean; echo more >> plain.txt",
+        setup=f"mkdir bin; printf '#!/bin/sh\\ncat\\n' > bin/clean; chmod +x bin/clean; git config filter.x.clean ./bin/clean; echo '*.txt filter=x' > .gitattributes; git add .; {_WHO} commit -qm x",
+    ),
+    _left("git", "another .git in a submodule", _RUNS, "rm -rf libs/sub/.git; evil libs/sub/.git", setup=_SUBMODULE),
+    _left("git", "settings of a submodule", _RUNS, f"evil libs/sub/.git; {_LINGER}", setup=_SUBMODULE, during=True),
+    _left(
+        *("git", "a submodule moved aside", _RUNS),
+        f"mv libs old; evil libs/sub/.git; mv libs/sub libs/old; evil libs/sub/.git; {_LINGER}",
+        setup=_SUBMODULE,
+        during=True,
+    ),
+    _left(
+        "git",
+        "a submodule that was never fetched",
+        _RUNS,
+        f"evil libs/sub/.git; {_LINGER}",
+        setup=_UNFETCHED,
+        during=True,
+    ),
+    _left(
+        *("git", "hooks and attributes of git", _RUNS),
+        "mkdir -p .git/hooks; printf '#!/bin/sh\\ntouch @outside@/PWNED\\n' > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit; echo '* filter=x' > .git/info/attributes",
+    ),
+    _left(
+        "git",
+        "settings of a submodule's git folder",
+        _RUNS,
+        "common e; cp e/config .git/modules/s/config",
+        setup="mkdir -p .git/modules/s; touch .git/modules/s/config",
+        check=_same(".git/modules/s/config", ""),
+    ),
+    _left("git", "a first repository", _RUNS, "git init -q; evil .git", setup="rm -rf .git"),
+    _left(
+        "git",
+        "hidden by its rights",
+        _RUNS,
+        "evil a/sub/.git; chmod 0 a/sub/.git a/sub; chmod 500 a",
+        check=_gone("a/sub/.git/HEAD"),
+    ),
+    _left("git", "a repository in a refused one", _RUNS, "evil g; evil g/x/.git; evil g/y; mkdir sub; mv g sub/.git"),
+    _left("git", "three hundred at once", _RUNS, "evil g; for i in $(seq 300); do mkdir s$i; cp -r g s$i/.git; done"),
+    _left(
+        "git",
+        "two hundred levels down",
+        _RUNS,
+        "evil g; for i in $(seq 200); do mkdir d; cd d; done; cp -r @folder@/g .git; cd @folder@; rm -rf g",
+        check=_gone("/".join(["d"] * 200) + "/.git"),
+    ),
+    _left(
+        "git",
+        "in and out of its place",
+        _RUNS,
+        "common g; mkdir sub; for i in $(seq 100); do mv g sub/.git; mv sub/.git g; done; evil g; mv g sub/.git",
+    ),
+    _left(
+        "git", "a nested repository, cancelled", _RUNS, "mkdir sub; sleep 0.5; evil sub/.git; sleep @naps@", cancel=1.5
+    ),
+    _left("git", "a nested repository, out of time", _RUNS, "evil sub/.git; sleep @naps@", seconds=2),
+    _left("git", "in capital letters", "it is there", "evil sub/.GIT; evil b/.gIt", check=_gone("sub/.GIT", "b/.gIt")),
+    _left("git", "by its short name of Windows", "it is there", "evil sub/git~1", check=_gone("sub/git~1")),
+    _left(
+        "git",
+        "with a letter that macOS ignores",
+        "it is there",
+        "evil \"sub/$(printf '.g\\342\\200\\214it')\"",
+        check=_gone("sub/.g\u200cit"),
+    ),
+    _left(
+        "git",
+        "with an ending that Windows drops",
+        "it is there",
+        "evil 'sub/.git::$INDEX_ALLOCATION'; evil 'b/.git.'",
+        check=_gone("sub/.git::$INDEX_ALLOCATION", "b/.git."),
+    ),
+)
+
+_OBEYS: Final = "the host obeys it unseen"
+HOST: Final = (
+    _left(
+        "host",
+        "tasks of an editor",
+        "they are there",
+        "mkdir .vscode; echo evil > .vscode/tasks.json; mv .vscode x; mkdir x; echo > x/t; mv x .vscode",
+        check=_gone(".vscode/tasks.json", ".vscode/t"),
+    ),
+    _left(
+        "host",
+        "other tasks of an editor",
+        "they change",
+        "echo evil > .vscode/tasks.json; mv .vscode x; mkdir .vscode; echo evil > .vscode/tasks.json",
+        setup="mkdir .vscode; echo mine > .vscode/tasks.json",
+        check=_same(".vscode/tasks.json", "mine\n"),
+    ),
+    _left(
+        "host",
+        "a folder of an editor moved in",
+        "it is there",
+        "mkdir x; echo evil > x/workspace.xml; mv -T x .idea",
+        check=_gone(".idea/workspace.xml"),
+    ),
+    _left(
+        "host",
+        "hooks of an agent",
+        "they change",
+        "echo evil > .claude/settings.json; rm -rf .claude",
+        setup="mkdir .claude; echo mine > .claude/settings.json",
+        check=_same(".claude/settings.json", "mine\n"),
+    ),
+    _left(
+        "host",
+        "settings of ours that were not there",
+        "they are there",
+        "mkdir .toolspeak; echo evil > .toolspeak/config",
+        check=_gone(".toolspeak/config"),
+    ),
+    _left("host", "an .envrc", _OBEYS, "echo evil > .envrc", check=_noted(".envrc")),
+    _left(
+        "host",
+        "another .envrc",
+        _OBEYS,
+        "sleep 0.1; echo evil > a/.envrc",
+        setup="mkdir a; echo mine > a/.envrc",
+        check=_noted("a/.envrc"),
+    ),
+    _left(
+        "host",
+        "filters and submodules",
+        _OBEYS,
+        "echo '* filter=lfs' > .gitattributes; echo x > .gitmodules",
+        check=_noted(".gitattributes", ".gitmodules"),
+    ),
+    _left(
+        "host",
+        "versions of tools",
+        _OBEYS,
+        "echo x > .tool-versions; echo x > .mise.toml; mkdir .direnv",
+        check=_noted(".tool-versions", ".mise.toml", ".direnv"),
+    ),
+    _left(
+        "host",
+        "checks before a commit",
+        _OBEYS,
+        "echo x > .pre-commit-config.yaml; mkdir .husky; echo x > .husky/pre-commit",
+        check=_noted(".pre-commit-config.yaml", ".husky"),
+    ),
+    _left(
+        "host",
+        "an editor's folder below",
+        _OBEYS,
+        "mkdir -p a/.vscode; echo x > a/.vscode/tasks.json",
+        check=_noted("a/.vscode"),
+    ),
+    _left(
+        "host", "a link out of the folder", _OBEYS, "ln -s @outside@ out; ln -s ../../x up", check=_noted("out", "up")
+    ),
+    _left(
+        "host",
+        "settings of a debugger and of vim",
+        _OBEYS,
+        "echo x > .gdbinit; mkdir a; echo x > a/.exrc",
+        check=_noted(".gdbinit", "a/.exrc"),
+    ),
+)
+
+ATTEMPTS: Final = (
+    *(*FILES, *CONFIGURATION, *PROC, *NETWORK, *PROCESSES, *RESOURCES, *KERNEL, *TERMINAL),
+    *(*LIMITED, *GIT, *HOST),
+)
 AREAS: Final = tuple(area for area, _ in groupby(ATTEMPTS, key=lambda attempt: attempt.area))

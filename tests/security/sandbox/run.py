@@ -19,6 +19,7 @@ from typing import TypedDict
 from bench.report import close
 from tests.security.sandbox.attempts import AREAS, ATTEMPTS
 from tests.security.sandbox.ordinary import as_nobody
+from tests.security.sandbox.row import Attempt
 from tests.security.sandbox.trial import hold, sandbox
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -44,7 +45,7 @@ def here(name: str, areas: tuple[str, ...] = AREAS, names: tuple[str, ...] = ())
     if isinstance(confine, str):
         return confine
     held = asyncio.run(
-        hold(confine, [each for each in ATTEMPTS if each.area in areas and (not names or each.name in names)])
+        hold(confine, [each for each in _held_by(name) if each.area in areas and (not names or each.name in names)])
     )
     return [
         Row(
@@ -59,11 +60,16 @@ def here(name: str, areas: tuple[str, ...] = AREAS, names: tuple[str, ...] = ())
     ]
 
 
+def _held_by(name: str) -> list[Attempt]:
+    """Return what a sandbox must hold; without a sandbox, everything is tried."""
+    return [each for each in ATTEMPTS if name not in SANDBOXES or each.only in ("", name)]
+
+
 def there(name: str, areas: tuple[str, ...] = AREAS, names: tuple[str, ...] = ()) -> list[Row] | str:
     """Make them as nobody."""
     inner = ["--inner", "--sandbox", name, "--areas", "|".join(areas), "--names", "|".join(names)]
     words = as_nobody(ROOT, [sys.executable, "-m", MODULE, *inner])
-    done = subprocess.run(words, cwd=ROOT, check=False, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(words, cwd=ROOT, check=False, capture_output=True, text=True, timeout=900)
     if done.returncode:
         raise RuntimeError(f"the pass as nobody failed: {done.stderr[-2000:]}")
     read: list[Row] | str = json.loads(done.stdout.splitlines()[-1])
@@ -80,7 +86,7 @@ def passes(name: str, areas: tuple[str, ...] = AREAS) -> dict[str, list[Row] | s
 def main() -> None:
     """Run what was asked for."""
     options = argparse.ArgumentParser(prog=MODULE)
-    options.add_argument("--sandbox", choices=(*SANDBOXES, "unsafe"), help=argparse.SUPPRESS)
+    options.add_argument("--sandbox", choices=(*SANDBOXES, "unsafe", "open"), help=argparse.SUPPRESS)
     options.add_argument("--areas", default="|".join(AREAS))
     options.add_argument("--names", default="")
     options.add_argument("--inner", action="store_true")
@@ -115,17 +121,21 @@ def _print(columns: dict[str, list[Row] | str], *, verbose: bool) -> None:
     for column, rows in columns.items():
         if isinstance(rows, str):
             print(f"{column}: not used: {rows}")
-    print(f"{'area':14} {'attempt':36} {'must not happen':42} {'  '.join(made)}")
-    for lines in zip(*made.values(), strict=True):
-        row = lines[0]
-        marks = "  ".join(
-            f"{'ESCAPED' if line['problem'] else 'held':{len(column)}}"
-            for column, line in zip(made, lines, strict=True)
-        )
-        print(f"{row['area']:14} {row['name']:36} {row['never']:42} {marks}")
-        for column, line in zip(made, lines, strict=True):
+    print(f"{'area':14} {'attempt':42} {'must not happen':42} {'  '.join(made)}")
+    by_name = {column: {row["name"]: row for row in rows} for column, rows in made.items()}
+    for attempt in ATTEMPTS:
+        lines = {column: rows[attempt.name] for column, rows in by_name.items() if attempt.name in rows}
+        if not lines:
+            continue
+        marks = "  ".join(f"{_mark(lines.get(column)):{len(column)}}" for column in made)
+        print(f"{attempt.area:14} {attempt.name:42} {attempt.never:42} {marks}")
+        for column, line in lines.items():
             if line["problem"] or verbose:
                 print(f"    {column}: {line['problem']}\n      {line['output'][:600]!r}")
+
+
+def _mark(row: Row | None) -> str:
+    return "not held" if row is None else "ESCAPED" if row["problem"] else "held"
 
 
 if __name__ == "__main__":

@@ -20,8 +20,21 @@ from itertools import count
 from pathlib import Path
 from shutil import rmtree
 
+from toolspeak.runtime.sandbox.disk import DiskBudget
 from toolspeak.runtime.sandbox.sandbox import MIB, Command, Limits, Ran
-from toolspeak.runtime.sandbox.seccomp import MACHINES, MISSING, REFUSED
+from toolspeak.runtime.sandbox.seccomp import (
+    CLONE,
+    FALLOCATE,
+    IOCTL,
+    MACHINES,
+    MISSING,
+    MODES,
+    OPENS,
+    PERSONALITY,
+    PLAIN,
+    REFUSED,
+    SOCKETS,
+)
 
 LIMITS = Limits(
     memory=192 * MIB,
@@ -29,12 +42,33 @@ LIMITS = Limits(
     files=256,
     file_size=24 * MIB,
     folder_growth=48 * MIB,
+    folder_files=1000,
     temporary=8 * MIB,
     output=16 << 10,
     flood=8 * MIB,
 )
+NUMBERS = {
+    **PLAIN,
+    **REFUSED,
+    **MISSING,
+    **SOCKETS,
+    **{name: row for name, (row, _) in (*OPENS.items(), *MODES.items())},
+    "clone": CLONE,
+    "ioctl": IOCTL,
+    "personality": PERSONALITY,
+    "fallocate": FALLOCATE,
+    "io_setup": (206, 0),
+    "semget": (64, 190),
+    "mq_open": (240, 180),
+    "name_to_handle_at": (303, 264),
+    "vmsplice": (278, 75),
+}
+"""Calls that scripts name, allowed and not: on x86_64 and on aarch64."""
+JUDGED = (*SOCKETS, *OPENS, *MODES, "clone", "ioctl", "personality")
 CONFIG = "[server]\nport = 8080\n"
 GIT_CONFIG = "[core]\n\tbare = false\n"
+HOST_ENV = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/nonexistent", "GIT_OPTIONAL_LOCKS": "0"}
+_MOST_FOLDERS = 60
 _numbers = count(1)
 _SHM_EXCLUSIVE, _SHM_REMOVE = 0o3600, 0
 
@@ -51,6 +85,7 @@ class Scene:
         self.folder, self.outside = self.all / "folder", self.all / "outside"
         self.secret = self.outside / "secret"
         self.callers: list[str] = []
+        self.budget = DiskBudget(LIMITS.folder_growth, LIMITS.folder_files)
         self._variable = f"KEY_{self.token}"
         os.environ[self._variable] = self.token
         self.sentinel = subprocess.Popen(["/bin/sleep", "600"], stdin=subprocess.DEVNULL, start_new_session=True)
@@ -58,6 +93,8 @@ class Scene:
         self._fill()
         self._open = os.open(self.secret, os.O_RDONLY)
         os.set_inheritable(self._open, True)
+        self.git_config = GIT_CONFIG
+        self.journal = Path(tempfile.mkdtemp(prefix="journal-")).resolve()
         self._before = dict(self._state())
 
     @property
@@ -85,6 +122,42 @@ class Scene:
             content = path.read_bytes() if stat.S_ISREG(status.st_mode) else b""
             yield str(path), (status.st_mode, status.st_nlink if content else 0, content)
 
+    def prepare(self, text: str) -> None:
+        """Do on the host what the person has done before the command."""
+        subprocess.run(["/bin/sh", "-ec", text], cwd=self.folder, env=HOST_ENV, check=True, capture_output=True)
+        config = self.folder / ".git/config"
+        self.git_config = config.read_text() if config.is_file() else ""
+
+    @property
+    def pwned(self) -> Path:
+        """The file that a command of the sandbox makes if a program on the host runs it."""
+        return self.outside / "PWNED"
+
+    def use_git(self, place: Path, *more: tuple[str, ...]) -> None:
+        """Ask git on the host about a folder, as a person or an editor does."""
+        for words in (("status",), ("diff",), *more):
+            command = ["git", "-c", "user.name=a", "-c", "user.email=a@b", *words]
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                subprocess.run(command, cwd=place, env=HOST_ENV, capture_output=True, check=False, timeout=10)
+
+    def git_folder(self, place: Path) -> str:
+        """Return what git on the host takes for the repository of a folder."""
+        if not place.is_dir():
+            return ""
+        words = ["git", "rev-parse", "--git-dir"]
+        done = subprocess.run(words, cwd=place, env=HOST_ENV, capture_output=True, check=False, text=True, timeout=10)
+        return done.stdout.strip()
+
+    def use_folder(self) -> str:
+        """Use git in every folder that the command has left; return where that ran the command's code."""
+        self.use_git(self.folder, ("add", "-A"), ("status",), ("commit", "-m", "x", "--allow-empty"))
+        for place in (self.folder, *map(Path, [root for root, _, _ in os.walk(self.folder)][:_MOST_FOLDERS])):
+            if ".git" not in place.relative_to(self.folder).parts[:1]:
+                self.use_git(place)
+            if self.pwned.exists():
+                return f"git on the host ran the command's code in {place.relative_to(self.folder)}"
+        return ""
+
     def text(self, template: str, ports: dict[str, int]) -> str:
         """Fill in what the scene knows."""
         column = MACHINES[platform.machine()].column
@@ -98,7 +171,7 @@ class Scene:
             "shm": self.shm_key,
             "abstract": f"abstract-{self.token}",
             **ports,
-            **{f"nr_{name}": row[column] for name, row in {**REFUSED, **MISSING}.items()},
+            **{f"nr_{name}": row[column] for name, row in NUMBERS.items()},
         }
         return re.sub(r"@(\w+)@", lambda found: str(values[found[1]]), template)
 
@@ -136,7 +209,7 @@ class Scene:
                 self.callers.append("a datagram")
 
     def command(self, text: str, seconds: float) -> Command:
-        return Command(text, self.folder, seconds, LIMITS)
+        return Command(text, self.folder, seconds, LIMITS, journal=self.journal, budget=self.budget)
 
     def problems(self, ran: Ran) -> Iterator[str]:
         """Say what happened outside that must never happen, whatever was tried."""
@@ -159,16 +232,25 @@ class Scene:
         if not own.is_file() or own.read_text() != CONFIG:
             yield "our configuration was changed"
         if not (self.folder / ".git").is_symlink() and (self.folder / ".git").is_dir():
-            if (self.folder / ".git/config").exists() and (self.folder / ".git/config").read_text() != GIT_CONFIG:
+            if (self.folder / ".git/config").exists() and (self.folder / ".git/config").read_text() != self.git_config:
                 yield "git's configuration was changed"
             if any((self.folder / ".git/hooks").glob("*")) or (self.folder / ".git/commondir").exists():
                 yield "git obeys something new"
-        for path in self.folder.rglob("*"):
-            mode = path.lstat().st_mode
+        for name, status in self.entries():
+            mode = status.st_mode
             if stat.S_ISREG(mode) and mode & 0o6000:
-                yield f"{path.name} is a setuid file"
+                yield f"{name} is a setuid file"
             if stat.S_ISBLK(mode) or stat.S_ISCHR(mode):
-                yield f"{path.name} is a device"
+                yield f"{name} is a device"
+
+    def entries(self) -> Iterator[tuple[str, os.stat_result]]:
+        """Give all that lies in the folder, however long its path is and whatever its mode."""
+        for _, folders, files, here in os.fwalk(self.folder):
+            for name in (*folders, *files):
+                status = os.stat(name, dir_fd=here, follow_symlinks=False)
+                if stat.S_ISDIR(status.st_mode) and not status.st_mode & 0o400:
+                    os.chmod(name, 0o700, dir_fd=here)
+                yield name, status
 
     def left(self) -> list[str]:
         """Return the command lines of processes that the command has left."""
@@ -196,3 +278,4 @@ class Scene:
         if self.shm >= 0:
             ctypes.CDLL(None).shmctl(self.shm, _SHM_REMOVE, None)
         rmtree(self.all, ignore_errors=True)
+        rmtree(self.journal, ignore_errors=True)

@@ -4,27 +4,25 @@
 /etc                 what the loader needs, and two users
 /tmp, /dev/shm       memory, small
 /proc, /dev          new ones
-the folder           under its own name, writable; what git and we obey in it, read-only
+the folder           under its own name, writable; in it `.git` and what else the host obeys, read-only
 all else             is not there
 """
 
-import json
-import os
 import platform
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
 
 from toolspeak.errors import BadField
-from toolspeak.ir.json import Json
-from toolspeak.runtime.sandbox import launch
+from toolspeak.ir.json import Json, JsonObject
+from toolspeak.runtime.clock import CLOCK
 from toolspeak.runtime.sandbox.cgroup import confined
-from toolspeak.runtime.sandbox.child import Start, carry
-from toolspeak.runtime.sandbox.protected import swept
+from toolspeak.runtime.sandbox.guarded import Launch, guarded, run_guarded
 from toolspeak.runtime.sandbox.rights import is_root
-from toolspeak.runtime.sandbox.sandbox import MIB, Command, Limits, Ran
+from toolspeak.runtime.sandbox.sandbox import MIB, Command, Limits, Ran, Service, Start
 from toolspeak.runtime.sandbox.seccomp import MACHINES, program
 
 NOBODY: Final = 65534
@@ -32,18 +30,54 @@ NOBODY: Final = 65534
 STRANGER: Final = 0x7000_0007
 """Who they are to the host where we are root: nobody's number has friends, such as a disk's reserved blocks."""
 _NAME: Final = "bwrap"
-_FILES: Final = {
+_USERS: Final = {
     "/etc/passwd": f"root:x:0:0::/:/bin/sh\nnobody:x:{NOBODY}:{NOBODY}::/tmp:/bin/sh\n",
     "/etc/group": f"root:x:0:\nnogroup:x:{NOBODY}:\n",
-    "/etc/hosts": "127.0.0.1 localhost\n",
 }
+_HOSTS: Final = {"/etc/hosts": "127.0.0.1 localhost\n"}
+BOOT_ID: Final = "proc/sys/kernel/random/boot_id"
+HIDDEN_FILES: Final = (
+    *(
+        "cmdline",
+        "config.gz",
+        "consoles",
+        "crypto",
+        "devices",
+        "diskstats",
+        "dma",
+        "fb",
+        "interrupts",
+        "iomem",
+        "ioports",
+    ),
+    *("kallsyms", "kcore", "key-users", "keys", "kmsg", "latency_stats", "locks", "mdstat", "misc", "modules", "mtrr"),
+    *("partitions", "sched_debug", "slabinfo", "softirqs", "swaps", "timer_list", "timer_stats", "vmallocinfo"),
+    *("sys/kernel/core_pattern", "sys/kernel/modprobe"),
+)
+"""Of `/proc`: what tells one machine from another, or what it is made of. The kernel's command line holds the names of
+disks and sometimes passwords; `locks` lists files of all processes. They are empty, and the boot id is a random one."""
+HIDDEN_FOLDERS: Final = ("acpi", "asound", "bus", "driver", "fs", "irq", "scsi", "sys/dev", "sysvipc", "tty")
 _ETC: Final = ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives")
 _SYSTEM: Final = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
+GIT_ENV: Final = (("GIT_OPTIONAL_LOCKS", "0"),)
+"""`git status` would like to write the index anew, which is read-only."""
 _TMP: Final = "/tmp"  # noqa: S108 # the one inside
-_ENV: Final = (("PATH", "/usr/local/bin:/usr/bin:/bin"), ("HOME", _TMP), ("LANG", "C.UTF-8"), ("TERM", "dumb"))
+_ENV: Final = (
+    ("PATH", "/usr/local/bin:/usr/bin:/bin"),
+    ("HOME", _TMP),
+    ("LANG", "C.UTF-8"),
+    ("TERM", "dumb"),
+    *GIT_ENV,
+)
 _SHARED_MEMORY: Final = 16 * MIB
+_PAGE: Final = 4096
 _LIMITED: Final = '{ ulimit -p "$0" || ulimit -u "$0"; } 2>/dev/null || exit 125; exec /bin/sh -c "$1"'
 """Processes are counted from within, where nobody else's count; dash says -p, bash says -u."""
+_LIMITED_SERVICE: Final = '{ ulimit -p "$0" || ulimit -u "$0"; } 2>/dev/null || exit 125; exec "$@"'
+_ADDRESSES: Final = 128 << 30
+"""Bytes of address space of each process of a service."""
+_ETC_CLOCK: Final = ("localtime", "timezone")
+_ETC_NETWORK: Final = ("hosts", "resolv.conf", "nsswitch.conf", "gai.conf", "ssl", "pki", "ca-certificates")
 _TAKEN: Final = ("/usr", "/etc", "/proc", "/dev", "/sys", "/bin", "/sbin", "/lib", "/lib64", "/boot", "/run")
 
 
@@ -62,24 +96,48 @@ class Bwrap:
     async def run(self, command: Command) -> Ran:
         """Run a command."""
         fit(command.folder)
-        with confined(command.limits) as cgroups, swept(command.folder):
-            plan = json.dumps(self._plan(command, cgroups)).encode()
-            return await carry(Start((sys.executable, "-I", "-S", launch.__file__), plan), command)
+        with confined(command.limits) as cgroups:
+            plan = self._plan(
+                cgroups,
+                limits={**rlimits(command.limits, command.seconds)},
+                binds=[[str(command.folder), True]],
+                before=[*_before(command.env, command.limits)],
+                after=[*_after(command)],
+            )
+            return await run_guarded(command, Launch("launch", plan, mounts=True))
 
-    def _plan(self, command: Command, cgroups: tuple[str, ...]) -> dict[str, Json]:
+    @asynccontextmanager
+    async def prepare(self, service: Service) -> AsyncGenerator[Start]:
+        """Make ready what a service needs, for as long as it runs."""
+        for folder in service.writable:
+            fit(folder)
+        with confined(service.limits) as cgroups:
+            plan = self._plan(
+                cgroups,
+                limits={**service_rlimits(service.limits)},
+                binds=[[str(path), writable] for path, writable in shown(service)],
+                before=[*_before(service.env, service.limits), *_service_etc(service)],
+                after=[*_after_service(service)],
+            )
+            if service.network:
+                plan["files"] = {**_USERS, **_hidden_files()}
+            async with guarded(service.folders, service.journal, Launch("launch", plan, mounts=True)) as start:
+                yield start
+
+    def _plan(
+        self, cgroups: tuple[str, ...], limits: JsonObject, binds: list[Json], before: list[Json], after: list[Json]
+    ) -> JsonObject:
         """Say what the launcher must do."""
-        limits: dict[str, Json] = {**rlimits(command.limits, command.seconds)}
         return {
-            "parent": os.getpid(),
             "bwrap": self._program,
-            "folder": str(command.folder),
             "user": STRANGER if is_root() else None,
             "cgroups": list(cgroups),
             "limits": limits,
-            "files": {**_FILES},
+            "files": {**_USERS, **_HOSTS, **_hidden_files()},
             "seccomp": program(platform.machine()).hex(),
-            "before": [*_before(command)],
-            "after": [*_after(command)],
+            "binds": binds,
+            "before": before,
+            "after": after,
         }
 
 
@@ -95,11 +153,28 @@ def rlimits(limits: Limits, seconds: float) -> dict[str, int]:
     }
 
 
-def _before(command: Command) -> Iterator[str]:
+def service_rlimits(limits: Limits) -> dict[str, int]:
+    """Return the limits of each process of a service.
+
+    There is no limit on CPU time, since a service may run for weeks. Address space is bounded far above memory: V8 and
+    WebAssembly reserve tens of gigabytes that they never touch, and node does not start without.
+    """
+    by_process = rlimits(limits, 0) | {"RLIMIT_AS": _ADDRESSES}
+    del by_process["RLIMIT_CPU"]
+    return by_process
+
+
+def shown(service: Service) -> list[tuple[Path, bool]]:
+    """Return what of the host a service sees, and whether it may change it; the deeper path comes later, and wins."""
+    paths = dict.fromkeys(service.read, False) | dict.fromkeys(service.writable, True)
+    return sorted(paths.items(), key=lambda each: len(each[0].parts))
+
+
+def _before(env: tuple[tuple[str, str], ...], limits: Limits) -> Iterator[str]:
     yield from ("--unshare-all", "--unshare-user", "--disable-userns", "--cap-drop", "ALL")
     yield from ("--uid", str(NOBODY), "--gid", str(NOBODY), "--hostname", "sandbox")
     yield from ("--die-with-parent", "--new-session", "--clearenv")
-    for name, value in (*_ENV, *command.env):
+    for name, value in (*_ENV, *env):
         yield from ("--setenv", name, value)
     yield from ("--ro-bind", "/usr", "/usr")
     for name in _SYSTEM:
@@ -107,8 +182,20 @@ def _before(command: Command) -> Iterator[str]:
     for name in _ETC:
         yield from ("--ro-bind-try", f"/etc/{name}", f"/etc/{name}")
     yield from ("--proc", "/proc", "--dev", "/dev")
+    for name in HIDDEN_FOLDERS:
+        if Path("/proc", name).is_dir():
+            yield from ("--size", str(_PAGE), "--tmpfs", f"/proc/{name}", "--remount-ro", f"/proc/{name}")
     yield from ("--size", str(_SHARED_MEMORY), "--tmpfs", "/dev/shm", "--remount-ro", "/dev")  # noqa: S108 # inside
-    yield from ("--size", str(command.limits.temporary), "--tmpfs", _TMP)
+    yield from ("--size", str(limits.temporary), "--tmpfs", _TMP)
+
+
+def _hidden_files() -> dict[str, Json]:
+    """Return what lies over files of `/proc`, where this kernel has them."""
+    hidden: dict[str, Json] = {f"/proc/{name}": "" for name in HIDDEN_FILES if Path("/proc", name).is_file()}
+    if Path("/", BOOT_ID).is_file():
+        digits = CLOCK.fresh_id() + CLOCK.fresh_id()
+        hidden[f"/{BOOT_ID}"] = f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-8{digits[17:20]}-{digits[20:32]}\n"
+    return hidden
 
 
 def _same(path: Path) -> tuple[str, ...]:
@@ -121,6 +208,18 @@ def _same(path: Path) -> tuple[str, ...]:
 def _after(command: Command) -> Iterator[str]:
     yield from ("--remount-ro", "/", "--chdir", str(command.folder))
     yield from ("--", "/bin/sh", "-c", _LIMITED, str(command.limits.processes), command.text)
+
+
+def _service_etc(service: Service) -> Iterator[str]:
+    if service.network:
+        yield "--share-net"
+    for name in (*_ETC_CLOCK, *(_ETC_NETWORK if service.network else ())):
+        yield from ("--ro-bind-try", f"/etc/{name}", f"/etc/{name}")
+
+
+def _after_service(service: Service) -> Iterator[str]:
+    yield from ("--remount-ro", "/", "--chdir", service.cwd or _TMP)
+    yield from ("--", "/bin/sh", "-c", _LIMITED_SERVICE, str(service.limits.processes), *service.argv)
 
 
 def fit(folder: Path) -> None:

@@ -7,62 +7,114 @@ import asyncio
 import os
 import signal
 from asyncio.subprocess import DEVNULL, PIPE, STDOUT, Process
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Final, NamedTuple
+from typing import Final
 
+from toolspeak.runtime.sandbox.disk import DiskBudget, DiskMeter
 from toolspeak.runtime.sandbox.output import Capped
-from toolspeak.runtime.sandbox.sandbox import Command, Ran
-from toolspeak.runtime.sandbox.watch import Watch, tree
+from toolspeak.runtime.sandbox.processes import Family, tree
+from toolspeak.runtime.sandbox.sandbox import Command, Ran, Start
+from toolspeak.runtime.sandbox.watch import Watch
 
 _CHUNK: Final = 1 << 16
 _PAUSE: Final = 0.1
 """Seconds between two looks at what it uses."""
 _PATIENCE: Final = 5.0
 """Seconds for the kernel to clear away what was killed."""
+_GUARD_PATIENCE: Final = 30.0
+"""Seconds for the guard to look through a large folder."""
+_REFUSED: Final = 125
 
 
-class Start(NamedTuple):
-    """How a confined process is begun: its words, and what it reads."""
+async def spawn(start: Start, *, stdin: int, stderr: int, limit: int = _CHUNK) -> Process:
+    """Start a process whose output is a pipe. The plan has a descriptor: stdin belongs to the program inside."""
+    plan = _memory(start.plan) if start.plan else None
+    try:
+        return await asyncio.create_subprocess_exec(
+            *start.words,
+            *(() if plan is None else (str(plan),)),
+            stdin=stdin,
+            stdout=PIPE,
+            stderr=stderr,
+            env=dict(start.env),
+            cwd=start.folder or None,
+            limit=limit,
+            start_new_session=True,
+            pass_fds=() if plan is None else (plan,),
+        )
+    finally:
+        if plan is not None:
+            os.close(plan)
 
-    words: tuple[str, ...]
-    input: bytes = b""
-    env: tuple[tuple[str, str], ...] = ()
-    folder: str = "/"
+
+def _memory(data: bytes) -> int:
+    """Put data into a file that has no name, to be read from its beginning."""
+    descriptor = os.memfd_create("plan", os.MFD_CLOEXEC)
+    os.write(descriptor, data)
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    return descriptor
+
+
+def kill_all(process: Process, *, spares_guard: bool) -> None:
+    """Kill all of it at once: each process, since the first alone may die before it has taken the others along.
+
+    The guard, if it is to be spared, is only asked to end, so that it can clean up.
+    """
+    for pid in tree(process.pid) if process.returncode is None else ():
+        how = signal.SIGTERM if spares_guard and pid == process.pid else signal.SIGKILL
+        with suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, how)
+    if not spares_guard:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+async def end_process(process: Process, gone: Callable[[], Awaitable[None]], *, is_guarded: bool) -> None:
+    """Kill what is left, and wait until it is `gone`. If a guard does not end, `journal.py` finishes its work."""
+    for spares_guard in (True, False) if is_guarded else (False,):
+        kill_all(process, spares_guard=spares_guard)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_GUARD_PATIENCE if spares_guard else _PATIENCE):
+                return await gone()
+    return None
 
 
 async def carry(start: Start, command: Command) -> Ran:
-    """Run it to its end, or end it."""
-    process = await asyncio.create_subprocess_exec(
-        *start.words,
-        stdin=PIPE if start.input else DEVNULL,
-        stdout=PIPE,
-        stderr=STDOUT,
-        env=dict(start.env),
-        cwd=start.folder,
-        start_new_session=True,
-    )
-    child = _Child(process, command)
+    """Run it to its end, or end it; a run that is far over its disk budget gets no process at all."""
+    limits = command.limits
+    budget = command.budget or DiskBudget(limits.folder_growth, limits.folder_files)
+    meter = DiskMeter(budget, (command.folder, *start.scratch), limits.file_size)
+    if refusal := await asyncio.to_thread(meter.begin):
+        return Ran(_REFUSED, "", killed=refusal)
+    process = await spawn(start, stdin=DEVNULL, stderr=STDOUT)
+    family = Family(process.pid, start.is_guarded)
+    child = _Child(process, command, Watch(family, limits, meter), is_guarded=start.is_guarded)
     try:
-        await child.work(start.input)
+        await child.work()
     finally:
-        await child.end()
+        try:
+            await child.end()
+        finally:
+            meter.end(family)
     return child.ran
 
 
 class _Child:
-    def __init__(self, process: Process, command: Command) -> None:
+    def __init__(self, process: Process, command: Command, watch: Watch, *, is_guarded: bool) -> None:
         self._process: Final = process
+        self._is_guarded: Final = is_guarded
         self._command: Final = command
+        self._watch: Final = watch
         self._output: Final = Capped(command.limits.output)
         self._timed_out = False
         self._killed = ""
 
-    async def work(self, given: bytes) -> None:
+    async def work(self) -> None:
         """Read until nobody can write any more."""
         try:
             async with asyncio.timeout(self._command.seconds), asyncio.TaskGroup() as group:
                 guard = group.create_task(self._guard())
-                await self._give(given)
                 await self._read()
                 guard.cancel()
         except TimeoutError:
@@ -71,24 +123,17 @@ class _Child:
 
     async def end(self) -> None:
         """Kill what is left, and wait until it is gone; what it had still to say is read."""
-        self._kill()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(_PATIENCE):
-                await self._read()
-                await self._process.wait()
+        await end_process(self._process, self._gone, is_guarded=self._is_guarded)
+
+    async def _gone(self) -> None:
+        await self._read()
+        await self._process.wait()
 
     @property
     def ran(self) -> Ran:
         """Say how it ended."""
         status = self._process.returncode
         return Ran(-signal.SIGKILL if status is None else status, self._output.text, self._timed_out, self._killed)
-
-    async def _give(self, given: bytes) -> None:
-        if self._process.stdin is not None:
-            with suppress(BrokenPipeError, ConnectionResetError):
-                self._process.stdin.write(given)
-                await self._process.stdin.drain()
-            self._process.stdin.close()
 
     async def _read(self) -> None:
         assert self._process.stdout is not None  # noqa: S101 # we asked for it
@@ -98,20 +143,11 @@ class _Child:
                 self._stop(f"it wrote more than {self._command.limits.flood} bytes")
 
     async def _guard(self) -> None:
-        watch = Watch(self._process.pid, self._command)
         while True:
-            if why := await watch.breach():
+            if why := await self._watch.breach():
                 return self._stop(why)
             await asyncio.sleep(_PAUSE)
 
     def _stop(self, why: str) -> None:
         self._killed = why
-        self._kill()
-
-    def _kill(self) -> None:
-        """Kill all of it at once: each process, since the first alone may die before it has taken the others along."""
-        for pid in tree(self._process.pid) if self._process.returncode is None else ():
-            with suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGKILL)
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, signal.SIGKILL)
+        kill_all(self._process, spares_guard=self._is_guarded)

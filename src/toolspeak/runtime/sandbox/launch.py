@@ -1,17 +1,16 @@
-"""The last steps before bubblewrap, in a process of their own: a program, not a module; it imports nothing of ours.
+"""The last steps before bubblewrap, in a process that the guard has forked; it imports nothing of ours.
 
-It reads what to do from standard input (see `bwrap.py`), sets limits, and becomes bubblewrap. If it is root it becomes
+It takes a plan (see `bwrap.py` and `guard.py`), sets limits, and becomes bubblewrap. If it is root it becomes
 somebody without rights first: root's limits on processes do not bind, and whatever broke out would be root. So that
 this stranger may work in the folder, it is mounted with its owner mapped to them: what they make is the owner's.
 """
 
 import ctypes
-import json
+import errno
 import os
 import resource
 import signal
 import stat
-import sys
 from collections.abc import Iterator
 from typing import Any, Final, NoReturn
 
@@ -20,23 +19,19 @@ _LIBC: Final = ctypes.CDLL(None, use_errno=True)
 _PARENT_DEATH: Final = 1
 _HERE: Final = -100
 _NEW_MOUNTS, _NEW_USERS = 0x20000, 0x10000000
-_NOSUID, _NODEV, _RECURSIVE, _PRIVATE = 0x2, 0x4, 0x4000, 0x40000
+_READ_ONLY, _NOSUID, _NODEV, _RECURSIVE, _PRIVATE = 0x1, 0x2, 0x4, 0x4000, 0x40000
 _OPEN_TREE, _MOVE_MOUNT, _MOUNT_SETATTR = 428, 429, 442
 _CLONE_TREE, _EMPTY_PATH, _FROM_EMPTY_PATH = 0x80001, 0x1000, 0x4
 _IDMAP: Final = 0x100000
 _PLACE: Final = "/tmp"  # noqa: S108 # in a mount namespace of our own
-_FOLDER: Final = f"{_PLACE}/folder"
-_OWN: Final = ("toolspeak.toml", ".toolspeak")
-"""Configuration of ours that may lie in a project: to be read, not written."""
 
 
 class _Attributes(ctypes.Structure):
     _fields_ = [(name, ctypes.c_uint64) for name in ("set", "clear", "propagation", "users")]
 
 
-def main() -> NoReturn:
-    """Do what standard input says."""
-    plan: dict[str, Any] = json.load(sys.stdin)  # noqa: TID251 # ours, and nothing else can be imported here
+def main(plan: dict[str, Any]) -> NoReturn:
+    """Do what the plan says."""
     try:
         _tie(plan["parent"])
         _become(plan)
@@ -53,22 +48,32 @@ def _tie(parent: int) -> None:
 
 
 def _become(plan: dict[str, Any]) -> NoReturn:
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     for path in plan["cgroups"]:
         _write(path, "0")
     _write("/proc/self/oom_score_adj", "1000")
-    source = plan["folder"]
+    sources = [path for path, _ in plan["binds"]]
     if plan["user"] is not None:
-        source = _mapped(source, plan["user"])
+        sources = _mapped(plan["binds"], plan["user"])
         _drop(plan["user"])
         _tie(plan["parent"])  # who becomes somebody else is untied
     for name, most in plan["limits"].items():
         _limit(getattr(resource, name), most)
-    folder = os.open(source, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW)
-    binds = [*_bind("--bind-fd", folder, plan["folder"]), *_protected(folder, plan["folder"])]
+    shown = zip(sources, plan["binds"], strict=True)
+    binds = [word for source, (path, writable) in shown for word in _shown(source, path, plan, writable=writable)]
     data = [word for path, text in plan["files"].items() for word in ("--ro-bind-data", _memory(text.encode()), path)]
     seccomp = ["--seccomp", _memory(bytes.fromhex(plan["seccomp"]))]
     os.execve(plan["bwrap"], [plan["bwrap"], *plan["before"], *data, *binds, *seccomp, *plan["after"]], {})  # noqa: S606
+
+
+def _shown(source: str, path: str, plan: dict[str, Any], *, writable: bool) -> Iterator[str]:
+    """Show a path of the host: a folder that may be changed, or anything that may only be read."""
+    kind = os.O_DIRECTORY if writable else 0
+    found = os.open(source, os.O_PATH | os.O_NOFOLLOW | kind)
+    if stat.S_ISLNK(os.fstat(found).st_mode):
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
+    yield from _bind("--bind-fd" if writable else "--ro-bind-fd", found, path)
+    if writable:
+        yield from _protected(found, path, plan)
 
 
 def _limit(which: int, most: int) -> None:
@@ -81,35 +86,35 @@ def _limit(which: int, most: int) -> None:
 # ---------------------------------------------------------------- what may be read only
 
 
-def _protected(folder: int, path: str) -> Iterator[str]:
-    """Shut what git and we obey: hooks and configuration. A folder that is a mount cannot be moved aside either."""
-    for name in _OWN:
-        yield from _shut(folder, name, path)
-    git = _opened(folder, ".git")
-    if git is None:
-        return
-    if not stat.S_ISDIR(os.fstat(git).st_mode):
-        yield from _bind("--ro-bind-fd", git, f"{path}/.git")
-        return
-    yield from _bind("--bind-fd", git, f"{path}/.git")
-    if _opened(git, "hooks") is None:
-        os.mkdir("hooks", dir_fd=os.open(".", os.O_RDONLY, dir_fd=git))
-    for name in ("hooks", "config"):
-        yield from _shut(git, name, f"{path}/.git")
+def _protected(folder: int, path: str, plan: dict[str, Any]) -> Iterator[str]:
+    """Pin the folders on the way, which stay writable, then shut what is read-only; see `folder_guard.py`.
+
+    A mount is neither renamed nor removed by what is below it, so nothing else can be put in its place. Each writable
+    folder gets the mounts in it: one inside another folder is mounted over those that the outer one got.
+    """
+    for how, paths in (("--bind-fd", plan["pins"]), ("--ro-bind-fd", plan["readonly"])):
+        for each in paths:
+            found = _opened(folder, each.removeprefix(f"{path}/")) if each.startswith(f"{path}/") else None
+            if found is not None:
+                yield from _bind(how, found, each)
 
 
-def _shut(folder: int, name: str, path: str) -> list[str]:
-    found = _opened(folder, name)
-    return [] if found is None else _bind("--ro-bind-fd", found, f"{path}/{name}")
-
-
-def _opened(folder: int, name: str) -> int | None:
-    """Open a path, but no symbolic link: a command may have made it, and it may lead anywhere."""
-    try:
-        found = os.open(name, os.O_PATH | os.O_NOFOLLOW, dir_fd=folder)
-    except FileNotFoundError:
-        return None
-    return None if stat.S_ISLNK(os.fstat(found).st_mode) else found
+def _opened(folder: int, path: str) -> int | None:
+    """Open a path part by part, and no symbolic link: a command may have made it, and it may lead anywhere."""
+    found = folder
+    for part in path.split("/"):
+        outer = found
+        try:
+            found = os.open(part, os.O_PATH | os.O_NOFOLLOW, dir_fd=outer)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        finally:
+            if outer != folder:
+                os.close(outer)
+        if stat.S_ISLNK(os.fstat(found).st_mode):
+            os.close(found)
+            return None
+    return found
 
 
 def _bind(how: str, descriptor: int, path: str) -> list[str]:
@@ -127,20 +132,44 @@ def _memory(data: bytes) -> str:
 # ---------------------------------------------------------------- root becomes a stranger
 
 
-def _mapped(folder: str, user: int) -> str:
-    """Mount the folder for another user, where only we see it; return where."""
-    owner = os.stat(folder)  # noqa: PTH116 # pathlib takes longer to load than all this
-    users = _user_namespace(f"{owner.st_uid} {user} 1\n", f"{owner.st_gid} {user} 1\n")
-    tree = _call("open_tree", _LIBC.syscall(_OPEN_TREE, _HERE, folder.encode(), _CLONE_TREE), folder)
-    want = _Attributes(_IDMAP | _NOSUID | _NODEV, 0, 0, users)
-    size = ctypes.sizeof(want)
-    _call("idmapped mount", _LIBC.syscall(_MOUNT_SETATTR, tree, b"", _EMPTY_PATH, ctypes.byref(want), size), folder)
+def _mapped(binds: list[tuple[str, bool]], user: int) -> list[str]:
+    """Mount each path for another user, where only we see it; return where."""
+    trees = [_tree(path, user, writable=writable) for path, writable in binds]
     _call("unshare", _LIBC.unshare(_NEW_MOUNTS), "mounts")
     _call("mount", _LIBC.mount(b"none", b"/", None, _RECURSIVE | _PRIVATE, None), "/")
     _call("mount", _LIBC.mount(b"tmpfs", _PLACE.encode(), b"tmpfs", _NOSUID | _NODEV, b"size=64k,mode=755"), _PLACE)
-    os.mkdir(_FOLDER)  # noqa: PTH102 # as above
-    _call("move_mount", _LIBC.syscall(_MOVE_MOUNT, tree, b"", _HERE, _FOLDER.encode(), _FROM_EMPTY_PATH), _FOLDER)
-    return _FOLDER
+    places = list[str]()
+    for number, tree in enumerate(trees):
+        place = f"{_PLACE}/{number}"
+        if stat.S_ISDIR(os.fstat(tree).st_mode):
+            os.mkdir(place)  # noqa: PTH102 # pathlib takes longer to load than all this
+        else:
+            os.close(os.open(place, os.O_CREAT | os.O_WRONLY, 0o644))
+        _call("move_mount", _LIBC.syscall(_MOVE_MOUNT, tree, b"", _HERE, place.encode(), _FROM_EMPTY_PATH), place)
+        places.append(place)
+    return places
+
+
+def _tree(path: str, user: int, *, writable: bool) -> int:
+    """Open a mount of a path whose owner is mapped to the user.
+
+    Where the file system cannot map owners, a path that is only read is mounted as it is: most programs' files may be
+    read by everybody. A folder that is to be changed could not be, so that is an error.
+    """
+    owner = os.stat(path)  # noqa: PTH116 # as above
+    users = _user_namespace(f"{owner.st_uid} {user} 1\n", f"{owner.st_gid} {user} 1\n")
+    tree = _call("open_tree", _LIBC.syscall(_OPEN_TREE, _HERE, path.encode(), _CLONE_TREE), path)
+    safe = _NOSUID | _NODEV | (0 if writable else _READ_ONLY)
+    if (result := _set(tree, _Attributes(_IDMAP | safe, 0, 0, users))) < 0 and not writable:
+        result = _set(tree, _Attributes(safe, 0, 0, 0))
+    _call("idmapped mount", result, path)
+    os.close(users)
+    return tree
+
+
+def _set(tree: int, want: _Attributes) -> int:
+    size = ctypes.sizeof(want)
+    return int(_LIBC.syscall(_MOUNT_SETATTR, tree, b"", _EMPTY_PATH, ctypes.byref(want), size))
 
 
 def _user_namespace(users: str, groups: str) -> int:
@@ -169,8 +198,8 @@ def _drop(user: int) -> None:
 
 def _call(what: str, result: int, path: str) -> int:
     if result < 0:
-        errno = ctypes.get_errno()
-        raise OSError(errno, f"{what}: {os.strerror(errno)}", path)
+        number = ctypes.get_errno()
+        raise OSError(number, f"{what}: {os.strerror(number)}", path)
     return result
 
 
@@ -178,7 +207,3 @@ def _write(path: str, text: str) -> None:
     descriptor = os.open(path, os.O_WRONLY)
     os.write(descriptor, text.encode())
     os.close(descriptor)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,27 +1,39 @@
 """Sandlock: Landlock and a filter of calls with a judge, for machines without user namespaces. The second choice."""
 
-import json
-import os
 import shutil
 import sys
+from collections.abc import AsyncGenerator, Generator, Iterable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Final
 
-from toolspeak.ir.json import Json
-from toolspeak.runtime.sandbox import confine
-from toolspeak.runtime.sandbox.bwrap import fit, rlimits
-from toolspeak.runtime.sandbox.child import Start, carry
-from toolspeak.runtime.sandbox.protected import restored, swept
+from toolspeak.ir.json import Json, JsonObject
+from toolspeak.runtime.sandbox.bwrap import (
+    BOOT_ID,
+    GIT_ENV,
+    HIDDEN_FILES,
+    HIDDEN_FOLDERS,
+    fit,
+    rlimits,
+    service_rlimits,
+)
+from toolspeak.runtime.sandbox.guarded import Launch, guarded, run_guarded
 from toolspeak.runtime.sandbox.rights import is_root
-from toolspeak.runtime.sandbox.sandbox import Command, Ran
+from toolspeak.runtime.sandbox.sandbox import Command, Limits, Ran, Service, Start
+from toolspeak.runtime.sandbox.seccomp import REFUSED
 
 _NAME: Final = "sandlock"
 _READABLE: Final = (
     *("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc/ld.so.cache", "/etc/alternatives"),
     *("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/proc"),
 )
+_ETC_CLOCK: Final = ("/etc/localtime", "/etc/timezone")
+_ETC_NETWORK: Final = ("/etc/hosts", "/etc/resolv.conf", "/etc/nsswitch.conf", "/etc/ssl", "/etc/pki")
+_DENIED: Final = (f"/{BOOT_ID}", *(f"/proc/{name}" for name in (*HIDDEN_FILES, *HIDDEN_FOLDERS)))
+_CALLS: Final = (*REFUSED, "fallocate", "io_setup", "io_submit", "semget", "mq_open", "name_to_handle_at", "vmsplice")
+"""Sandlock has a deny-list of its own, which can only be made longer: calls that it does not know reach the kernel."""
 
 
 class Sandlock:
@@ -39,34 +51,69 @@ class Sandlock:
     async def run(self, command: Command) -> Ran:
         """Run a command; its `/tmp` is a folder that is removed afterwards."""
         fit(command.folder)
-        temporary = mkdtemp(prefix="toolspeak-")
-        try:
-            with restored(command.folder), swept(command.folder):
-                plan = json.dumps(self._plan(command, temporary)).encode()
-                return await carry(Start((sys.executable, "-I", "-S", confine.__file__), plan), command)
-        finally:
-            shutil.rmtree(temporary, ignore_errors=True)
+        with _temporary() as temporary:
+            folder = str(command.folder)
+            plan = self._plan(
+                ["/bin/sh", "-c", command.text],
+                {**rlimits(command.limits, command.seconds)},
+                _policy(command.limits, command.env, temporary, folder, [folder]),
+            )
+            return await run_guarded(command, Launch("confine", plan, mounts=False, temporary=temporary))
 
-    def _plan(self, command: Command, temporary: str) -> dict[str, Json]:
-        limits: dict[str, Json] = {**rlimits(command.limits, command.seconds)}
-        env: dict[str, Json] = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", "TERM": "dumb"}
-        env |= {"HOME": temporary, "TMPDIR": temporary, **dict(command.env)}
-        return {
-            "parent": os.getpid(),
-            "path": self._package,
-            "limits": limits,
-            "words": ["/bin/sh", "-c", command.text],
-            "policy": {
-                "fs_readable": [path for path in _READABLE if Path(path).exists()],
-                "fs_writable": [str(command.folder), temporary, "/dev/null"],
-                "max_memory": command.limits.memory,
-                "max_processes": command.limits.processes,
-                "max_open_files": command.limits.files,
-                "clean_env": True,
-                "env": env,
-                "cwd": str(command.folder),
-            },
-        }
+    @asynccontextmanager
+    async def prepare(self, service: Service) -> AsyncGenerator[Start]:
+        """Make ready what a service needs; what it may not have changed is put back when it ends."""
+        for folder in service.writable:
+            fit(folder)
+        with _temporary() as temporary:
+            policy = _policy(
+                service.limits, service.env, temporary, service.cwd or temporary, list(map(str, service.writable))
+            )
+            etc = _ETC_NETWORK if service.network else ()
+            more = [*map(str, service.read), *_present((*_ETC_CLOCK, *etc))]
+            policy["fs_readable"] = [*_present(_READABLE), *more]
+            if service.network:
+                policy |= {"net_allow": ["*:*"], "net_allow_bind": ["*"]}
+            plan = self._plan([*service.argv], {**service_rlimits(service.limits)}, policy)
+            launch = Launch("confine", plan, mounts=False, temporary=temporary)
+            async with guarded(service.folders, service.journal, launch) as start:
+                yield start
+
+    def _plan(self, words: list[Json], limits: JsonObject, policy: JsonObject) -> JsonObject:
+        return {"path": self._package, "limits": limits, "words": words, "policy": policy}
+
+
+@contextmanager
+def _temporary() -> Generator[str]:
+    """Make a folder for the program's own files. The guard removes it, too, if toolspeak is killed."""
+    folder = mkdtemp(prefix="toolspeak-")
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _policy(
+    limits: Limits, given: tuple[tuple[str, str], ...], temporary: str, cwd: str, folders: list[str]
+) -> JsonObject:
+    env: JsonObject = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", "TERM": "dumb", **dict(GIT_ENV)}
+    env |= {"HOME": temporary, "TMPDIR": temporary, **dict(given)}
+    return {
+        "fs_readable": [*_present(_READABLE)],
+        "fs_denied": [*_present(_DENIED)],
+        "extra_deny_syscalls": [*_CALLS],
+        "fs_writable": [*folders, temporary, "/dev/null"],
+        "max_memory": limits.memory,
+        "max_processes": limits.processes,
+        "max_open_files": limits.files,
+        "clean_env": True,
+        "env": env,
+        "cwd": cwd,
+    }
+
+
+def _present(paths: Iterable[str]) -> Iterator[str]:
+    return (path for path in paths if Path(path).exists())
 
 
 def found() -> Sandlock | str:

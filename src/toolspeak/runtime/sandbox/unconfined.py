@@ -1,9 +1,12 @@
 """No sandbox: commands run as we do, by somebody's explicit word in the configuration and never otherwise."""
 
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from typing import Final
 
-from toolspeak.runtime.sandbox.child import Start, carry
-from toolspeak.runtime.sandbox.sandbox import Command, Ran
+from toolspeak.runtime.llama.tether import tied
+from toolspeak.runtime.sandbox.child import carry
+from toolspeak.runtime.sandbox.sandbox import Command, Ran, Service, Start
 
 _ENV: Final = (("PATH", "/usr/local/bin:/usr/bin:/bin"), ("LANG", "C.UTF-8"), ("TERM", "dumb"))
 
@@ -20,3 +23,8 @@ class Unconfined:
         """Run a command."""
         words = ("/bin/sh", "-c", command.text)
         return await carry(Start(words, b"", (*_ENV, *command.env), str(command.folder)), command)
+
+    @asynccontextmanager
+    async def prepare(self, service: Service) -> AsyncGenerator[Start]:
+        """Start a service as it is. On Linux its first process ends with ours; what it has started may stay."""
+        yield Start(tuple(tied(service.argv)), env=service.env, folder=service.cwd)

@@ -1,125 +1,73 @@
-"""What a command uses, seen from outside: memory of all its processes, and what it puts on the disk.
+"""What a command uses, seen from outside: the memory of all its processes, and what it puts on the disk.
 
-Limits of single processes are the kernel's; here they are added up, a few times in a second. First comes what is cheap
-to ask (resident sizes, free space); only if that is suspicious, what is exact (shares of pages, the files themselves).
+Limits of single processes are the kernel's; here they are added up, ten times a second. First comes what is cheap to
+ask (resident sizes, free memory, free space); only if that is suspicious, what is exact (shares of pages, files).
 """
 
 import asyncio
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
-from toolspeak.runtime.clock import CLOCK
-from toolspeak.runtime.sandbox.sandbox import Command
+from toolspeak.runtime.sandbox.disk import DOUBTS, DiskMeter
+from toolspeak.runtime.sandbox.open_files import BLOCK, held_files
+from toolspeak.runtime.sandbox.processes import Family, read
+from toolspeak.runtime.sandbox.sandbox import Limits
 
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
-_BLOCK: Final = 512
 _SCARCE: Final = 10
 """Less than a tenth of the machine's memory left is scarce."""
-FILES: Final = 500_000
-"""New files of one command."""
-
-
-class Used(NamedTuple):
-    """What lies on a disk."""
-
-    size: int
-    files: int
 
 
 class Watch:
     """Watches one command."""
 
-    def __init__(self, pid: int, command: Command) -> None:
-        """Begin to watch, with the process that all others come from."""
-        self._pid: Final = pid
-        self._folder: Final = command.folder
-        self._limits: Final = command.limits
-        self._began: Final = CLOCK.seconds() - 2  # file systems' clocks are coarse
-        self._free = _free(command.folder)
-        self._available: Final = _available()
+    def __init__(self, family: Family, limits: Limits, meter: DiskMeter) -> None:
+        """Begin to watch the processes of a command."""
+        self._family: Final = family
+        self._limits: Final = limits
+        self._meter: Final = meter
+        self._most_available = _available()
+        self._doubts = 0
 
     async def breach(self) -> str:
         """Say what it uses too much of, if anything."""
-        pids = tree(self._pid)
-        if self._takes_memory(pids):
+        if self._takes_memory(self._family.pids()):
             return f"it took more than {self._limits.memory >> 20} MiB of memory"
-        if self._suspicious() and await asyncio.to_thread(self._fills_disk, pids):
-            return f"it put more than {self._limits.folder_growth >> 20} MiB, or {FILES} files, on the disk"
-        return ""
+        if not self._meter.is_suspicious(self._family):
+            return ""
+        return await asyncio.to_thread(self._meter.breach)
 
     def _takes_memory(self, pids: list[int]) -> bool:
         most, files = self._limits.memory, _memory_files(pids)
+        left = _available()
+        self._most_available = max(self._most_available, left)  # others may have freed as much
+        lost = self._most_available - left
+        own = shared = 0
         if sum(map(_resident, pids)) + files > most:
             own, shared = map(sum, zip(*map(_shares, pids), strict=True))
             if own + max(shared, files) > most:
                 return True
-        total, left = _total(), _available()
-        return self._available - left > most and left < total // _SCARCE
-
-    def _suspicious(self) -> bool:
-        now = _free(self._folder)
-        return self._free.size - now.size > self._limits.folder_growth or self._free.files - now.files > FILES
-
-    def _fills_disk(self, pids: Iterable[int]) -> bool:
-        """Count what is new, and what was deleted but is still open; if it was others, begin anew from here."""
-        size = files = 0
-        disk = os.stat(self._folder).st_dev  # noqa: PTH116 # as everywhere here
-        for status in (*_new(self._folder, self._began), *_deleted(pids, disk)):
-            size, files = size + status.st_blocks * _BLOCK, files + 1
-        if size > self._limits.folder_growth or files > FILES:
-            return True
-        now = _free(self._folder)
-        self._free = Used(now.size + size, now.files + files)
-        return False
-
-
-def tree(pid: int) -> list[int]:
-    """Return a process and all that come from it."""
-    found, ahead = list[int](), [pid]
-    while ahead:
-        found.append(parent := ahead.pop())
-        with suppress(OSError):
-            for thread in os.listdir(f"/proc/{parent}/task"):  # noqa: PTH208 # ten times a second
-                ahead += map(int, _read(f"/proc/{parent}/task/{thread}/children").split())
-    return found
-
-
-def _free(folder: Path) -> Used:
-    status = os.statvfs(folder)
-    return Used(status.f_bavail * status.f_frsize, status.f_favail)
-
-
-def _new(folder: Path, since: float) -> Iterator[os.stat_result]:
-    """Give all that was made or changed; nobody can set that time back."""
-    for place, _, names in os.walk(folder):
-        for name in names:
-            with suppress(OSError):
-                status = os.lstat(os.path.join(place, name))  # noqa: PTH118 # half a million of them
-                if status.st_ctime >= since:
-                    yield status
-
-
-def _deleted(pids: Iterable[int], disk: int) -> Iterator[os.stat_result]:
-    seen = set[int]()
-    for path in _descriptors(pids):
-        with suppress(OSError):
-            status = os.stat(path)  # noqa: PTH116 # it is no file's path
-            if status.st_dev == disk and not status.st_nlink and status.st_ino not in seen:
-                seen.add(status.st_ino)
-                yield status
+        if lost <= most:
+            return False
+        # The machine has lost more than the command may have. A file of memory (memfd) that is in flight, or mapped
+        # and closed, shows neither as resident nor as a descriptor: then the loss counts as the command's.
+        held = held_files(pids)
+        known = own + max(shared, sum(held.memory.values()))
+        over = known + min(lost - known, held.hidden(held.mapped_memory, self._limits.file_size)) > most
+        self._doubts = self._doubts + 1 if over else 0
+        return self._doubts >= DOUBTS or left < _total() // _SCARCE
 
 
 def _resident(pid: int) -> int:
-    fields = _read(f"/proc/{pid}/statm").split()
+    fields = read(f"/proc/{pid}/statm").split()
     return int(fields[1]) * _PAGE if fields else 0
 
 
 def _shares(pid: int) -> tuple[int, int]:
     """Return a process's memory: its own, and that of files of memory; of what is shared its share."""
-    words = (line.split() for line in _read(f"/proc/{pid}/smaps_rollup").splitlines())
+    words = (line.split() for line in read(f"/proc/{pid}/smaps_rollup").splitlines())
     sizes = {line[0]: int(line[1]) << 10 for line in words if line[0].startswith("Pss")}
     return (sizes["Pss_Anon:"], sizes["Pss_Shmem:"]) if "Pss_Anon:" in sizes else (_resident(pid), 0)
 
@@ -131,7 +79,7 @@ def _memory_files(pids: Iterable[int]) -> int:
         with suppress(OSError):
             if os.readlink(path).startswith("/memfd:"):  # noqa: PTH115 # ten times a second
                 status = os.stat(path)  # noqa: PTH116 # as above
-                sizes[status.st_ino] = status.st_blocks * _BLOCK
+                sizes[status.st_ino] = status.st_blocks * BLOCK
     return sum(sizes.values())
 
 
@@ -151,12 +99,5 @@ def _available() -> int:
 
 
 def _meminfo(field: str) -> int:
-    lines = (line.split() for line in _read("/proc/meminfo").splitlines())
+    lines = (line.split() for line in read("/proc/meminfo").splitlines())
     return next((int(words[1]) << 10 for words in lines if words[0] == field), 0)
-
-
-def _read(path: str) -> str:
-    try:
-        return Path(path).read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""

@@ -7,7 +7,7 @@ reads or can be repeated; else the model is told that the outcome is unknown (RU
 """
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Final, TypeAlias
@@ -16,6 +16,7 @@ from toolspeak.errors import BadField
 from toolspeak.ir.json import JsonObject
 from toolspeak.ir.message import ResultPart, Text
 from toolspeak.ir.tool import Tool
+from toolspeak.runtime.sandbox.disk import DiskBudget, disk_budget
 
 SECONDS: Final = 120.0
 OUTPUT: Final = 4096
@@ -88,6 +89,10 @@ class Workplace:
     output: int = OUTPUT
     unsafe: bool = False
     """Commands run without a sandbox: only the configuration may say so, never who asks for a run."""
+    journal: Path | None = None
+    """Where running commands are recorded, so that what they leave is found after a crash."""
+    budget: DiskBudget = field(default_factory=disk_budget)
+    """What the run may put on the disk; its commands share it."""
 
 
 def said(text: str, *, is_error: bool = False) -> Yield:

@@ -97,7 +97,12 @@ class Files:
     def _write(self, path: str, content: str) -> str:
         with self._changing:
             new = self._folder.write(path, _bytes(content))
-        return f"{visible(path)!r} was {'made' if new else 'written anew'}: {len(content.splitlines())} lines."
+        text = f"{visible(path)!r} was {'made' if new else 'written anew'}: {len(content.splitlines())} lines."
+        return text + self._warning(path)
+
+    def _warning(self, path: str) -> str:
+        reason = self._folder.report(path)
+        return f"\n[Tell the person before they use the folder: {reason}.]" if reason else ""
 
     def _edit(self, path: str, old: str, new: str, *, every: bool) -> str:
         with self._changing:
@@ -117,7 +122,7 @@ class Files:
         if len(text) + found * (len(new) - len(old)) > LARGEST:  # before it is made, not after
             raise BadPath(f"{visible(path)!r} would be too large; at most {LARGEST} bytes are written")
         self._folder.write(path, _bytes(text.replace(old, new)))
-        return f"{visible(path)!r} was edited in {found} {'place' if found == 1 else 'places'}."
+        return f"{visible(path)!r} was edited in {found} {'place' if found == 1 else 'places'}." + self._warning(path)
 
     def _list(self, path: str, depth: int) -> str:
         entries = self._folder.entries(path, depth, MOST_NAMES + 1)

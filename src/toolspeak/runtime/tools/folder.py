@@ -16,6 +16,15 @@ from pathlib import Path, PurePosixPath
 from typing import Final, NoReturn
 
 from toolspeak.runtime.clock import CLOCK
+from toolspeak.runtime.sandbox.protected import (
+    BARE_REASON,
+    KEEP,
+    REFUSE,
+    is_bare,
+    is_git,
+    is_part_of_bare,
+    rule_for_path,
+)
 from toolspeak.text.visible import visible
 
 LARGEST: Final = 8 << 20
@@ -25,8 +34,6 @@ MOST_NAMES: Final = 1000
 _LONGEST_PATH: Final = 4096
 _LONGEST_NAME: Final = 255
 _SHOWN_NAMES: Final = 20
-_OWN: Final = frozenset((".git", ".toolspeak", "toolspeak.toml"))
-"""What commands somebody outside: hooks of git, and what toolspeak may do."""
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _MAKE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -72,15 +79,38 @@ class Folder:
         if len(data) > LARGEST:
             raise BadPath(f"the content has {len(data)} bytes; at most {LARGEST} are written")
         parts = self._file(path)
-        if own := next((part for part in parts if part.casefold() in _OWN), None):
-            raise BadPath(f"{visible(path)!r} is not written: what {own} says commands programs outside")
+        rule = rule_for_path(parts)
+        if rule is not None and (rule.action == REFUSE or (rule.action == KEEP and self._exists(parts[0]))):
+            raise BadPath(f"{visible(path)!r} is read-only here: {rule.reason}. Ask the person to change it")
+        self._refuse_bare(parts)
         with self._entered(parts[:-1], make=True) as folder:
             return _write(folder, parts[-1], path, data)
+
+    def report(self, path: str) -> str:
+        """Return why the host obeys a file that may be written, or nothing."""
+        rule = rule_for_path(self._file(path))
+        return rule.reason if rule is not None else ""
 
     def entries(self, path: str, depth: int, most: int) -> list[Entry]:
         """Return what is in a folder, and in its folders down to a depth; what is in `.git` is nobody's business."""
         with self._entered(self._parts(path)) as folder, closing(_entries(folder, depth, 0)) as found:
             return list(islice(found, most))
+
+    def _exists(self, name: str) -> bool:
+        return os.path.lexists(self.path / name)
+
+    def _refuse_bare(self, parts: tuple[str, ...]) -> None:
+        """Refuse a file that is part of a repository without `.git`, or would make its folder one."""
+        for count in range(len(parts)):
+            if is_part_of_bare(parts[count]) and is_bare({*self._names_in(parts[:count]), parts[count]}):
+                raise BadPath(f"{visible('/'.join(parts))!r} is not written: {BARE_REASON}")
+
+    def _names_in(self, parts: tuple[str, ...]) -> list[str]:
+        try:
+            with self._entered(parts) as folder:
+                return os.listdir(folder)  # noqa: PTH208 # it is a descriptor
+        except BadPath:  # it is made with the file
+            return []
 
     def _file(self, path: str) -> tuple[str, ...]:
         if not (parts := self._parts(path)):
@@ -248,7 +278,7 @@ def _entries(folder: int, depth: int, level: int) -> Generator[Entry]:
         entry = _entry(folder, name, level)
         if entry is not None:
             yield entry
-            if entry.kind == "folder" and level + 1 < depth and name not in _OWN:
+            if entry.kind == "folder" and level + 1 < depth and not is_git(name):
                 yield from _inside(folder, name, depth, level + 1)
 
 

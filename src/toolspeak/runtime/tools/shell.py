@@ -1,5 +1,6 @@
 """`shell`: a command in the run's folder, confined (RUN-5). Where no sandbox works, it refuses."""
 
+import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -17,8 +18,14 @@ _SPARE: Final = 30.0
 _ABOUT: Final = (
     "Run a command with /bin/sh in your folder. It has no network and cannot see or change anything outside the "
     "folder and /tmp, which is emptied after each command. Nothing it starts goes on after it. Returns what it "
-    "wrote, and its exit status if that is not 0."
+    "wrote, and its exit status if that is not 0. git status, diff and log work; .git is read-only, so git add and "
+    "commit do not. New repositories can be made in /tmp only."
 )
+_GIT_NOTE: Final = (
+    ".git is read-only for commands: what is in it would run on the host. Leave the change uncommitted, and ask the "
+    "person to commit it."
+)
+_GIT_REFUSAL: Final = re.compile(r"\.git\b[^\n]*(Read-only file system|Device or resource busy)")
 _PARAMETERS: Final[JsonObject] = {
     "type": "object",
     "properties": {
@@ -57,7 +64,7 @@ def _command(arguments: JsonObject, workplace: Workplace) -> Command:
         raise BadField("command", "it must be a text that is not empty")
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds <= MOST_SECONDS:
         raise BadField("seconds", f"{seconds!r} is not a number above 0, up to {MOST_SECONDS:g}")
-    return Command(text, workplace.folder, float(seconds))
+    return Command(text, workplace.folder, float(seconds), journal=workplace.journal, budget=workplace.budget)
 
 
 def _yielded(ran: Ran) -> Yield:
@@ -66,4 +73,10 @@ def _yielded(ran: Ran) -> Yield:
         notes.append(f"[stopped: {ran.killed}]")
     elif ran.status:
         notes.append(f"[exit status {ran.status}]")
+    if _GIT_REFUSAL.search(ran.output):
+        notes.append(f"[{_GIT_NOTE}]")
+    if ran.notes:
+        notes.append("[Tell the person before they use the folder outside the sandbox:")
+        notes += [f"- {note}" for note in ran.notes]
+        notes[-1] += "]"
     return said("\n".join(notes) or "(no output)", is_error=bool(ran.killed))

@@ -1,6 +1,7 @@
 """Which folders a command may have, and what it is given (RUN-5). What it cannot do: `tests/security/sandbox`."""
 
 import asyncio
+import subprocess
 import time
 from pathlib import Path
 
@@ -53,16 +54,58 @@ def test_a_command_works_in_its_folder_under_its_own_name_run5(tmp_path: Path) -
 def test_its_environment_is_clean_run5(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
     names = {line.partition("=")[0] for line in run("env", tmp_path).output.splitlines()}
-    assert names == {"PATH", "HOME", "LANG", "TERM", "PWD"}
+    assert names == {"PATH", "HOME", "LANG", "TERM", "PWD", "GIT_OPTIONAL_LOCKS"}
 
 
-def test_git_works_and_its_settings_stay_run5(tmp_path: Path) -> None:
-    who = "-c user.name=a -c user.email=a@b"
-    assert run(f"git init -q && echo a > a && git add a && git {who} commit -qm first", tmp_path).status == 0
-    config = (tmp_path / ".git/config").read_text()
-    ran = run(f"echo b >> a && git {who} commit -qam second && git log --oneline | wc -l; git config a.b c", tmp_path)
-    assert ran.output.startswith("2\n")
-    assert (tmp_path / ".git/config").read_text() == config
+def _repository(folder: Path) -> None:
+    text = "git init -q; echo a > a; git add a; git -c user.name=a -c user.email=a@b commit -qm first"
+    subprocess.run(["/bin/sh", "-ec", text], cwd=folder, check=True)
+
+
+def test_git_can_be_asked_but_not_written_run14(tmp_path: Path) -> None:
+    _repository(tmp_path)
+    ran = run("echo b >> a; git status --short; git diff --stat | tail -1; git log --oneline | wc -l", tmp_path)
+    assert ran.output == " M a\n 1 file changed, 1 insertion(+)\n1\n"
+    for text in ("git add a", "git -c user.name=a -c user.email=a@b commit -qam second", "git config a.b c"):
+        ran = run(text, tmp_path)
+        assert ran.status
+        assert "Read-only file system" in ran.output or "could not lock" in ran.output
+
+
+def test_masks_are_gone_afterwards_run14(tmp_path: Path) -> None:
+    assert run("ls -A", tmp_path).output.split() == [".git", ".idea", ".vscode"]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_repository_can_be_made_in_tmp_run14(tmp_path: Path) -> None:
+    ran = run(
+        "cd /tmp && git init -q r && cd r && git -c user.name=a -c user.email=a@b commit -q --allow-empty -m x",
+        tmp_path,
+    )
+    assert (ran.status, ran.notes) == (0, ())
+
+
+def test_a_folder_whose_git_is_a_link_is_refused_run14(tmp_path: Path) -> None:
+    (tmp_path / "work").mkdir()
+    (tmp_path / "repository").mkdir()
+    (tmp_path / "work/.git").symlink_to(tmp_path / "repository")
+    ran = run("echo here", tmp_path / "work")
+    assert ran.status == 125
+    assert "'.git' is a symbolic link" in ran.output
+
+
+def test_a_bare_repository_is_no_folder_for_commands_run14(tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "-q", "--bare"], cwd=tmp_path, check=True)
+    ran = run("echo here", tmp_path)
+    assert ran.status == 125
+    assert "bare git repository" in ran.output
+
+
+def test_ordinary_work_is_not_mentioned_run14(tmp_path: Path) -> None:
+    text = (
+        "mkdir -p src .github/workflows; touch Makefile package.json conftest.py .gitignore .editorconfig HEAD src/refs"
+    )
+    assert run(text, tmp_path).notes == ()
 
 
 def test_two_commands_of_one_folder_can_run_at_once_run5(tmp_path: Path) -> None:

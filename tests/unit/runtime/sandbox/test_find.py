@@ -13,16 +13,18 @@ from toolspeak.runtime.sandbox.sandbox import Command, Ran
 from toolspeak.runtime.sandbox.unconfined import Unconfined
 
 
-class Pretends:
+class Pretends(Unconfined):
     """A sandbox that does what a test says with a command."""
 
     def __init__(self, act: Callable[[Command], Ran]) -> None:
         self._act = act
 
     @property
+    @override
     def name(self) -> str:
         return "pretends"
 
+    @override
     async def run(self, command: Command) -> Ran:
         return self._act(command)
 

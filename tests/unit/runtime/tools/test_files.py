@@ -226,3 +226,26 @@ def test_the_final_output_is_the_end_of_a_run_run4() -> None:
     result = asyncio.run(Toolbox([action]).run(call("final_output", summary="All done."), Doing()))
     assert (action.ends, action.effect, text_of(result)) == (True, Effect.READS, "All done.")
     assert actions_of([action]) == (action,)
+
+
+@pytest.mark.parametrize(
+    "path", ["a/.git/config", ".GIT/hooks/x", "a/git~1", "a/.g\u200cit", ".vscode/tasks.json", "toolspeak.toml"]
+)
+def test_what_the_host_obeys_is_not_written_run14(desk: Desk, tmp_path: Path, path: str) -> None:
+    assert "is read-only here" in desk.error("write_file", path=path, content="evil")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_hooks_that_exist_are_kept_and_new_ones_are_told_run14(desk: Desk) -> None:
+    assert "Tell the person" in desk.told("write_file", path=".husky/pre-commit", content="new")
+    assert "is read-only here" in desk.error("write_file", path=".husky/pre-commit", content="evil")
+    assert "direnv runs it" in desk.told("write_file", path="a/.envrc", content="evil")
+    assert "direnv runs it" in desk.told("edit_file", path="a/.envrc", old="evil", new="worse")
+
+
+def test_a_bare_repository_cannot_be_made_file_by_file_run14(desk: Desk) -> None:
+    desk.told("write_file", path="x/objects/keep", content="")
+    desk.told("write_file", path="x/refs/keep", content="")
+    assert "takes it for a repository" in desk.error("write_file", path="x/HEAD", content="ref: refs/heads/main")
+    desk.told("write_file", path="y/HEAD", content="ref: refs/heads/main")
+    assert "takes it for a repository" in desk.error("write_file", path="y/commondir", content="../x")

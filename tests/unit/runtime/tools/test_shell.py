@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -79,3 +80,23 @@ def test_unsafe_is_somebody_s_explicit_word_and_asked_about_run5(tmp_path: Path)
     outside = tmp_path / "outside"
     said = called_in(Workplace(tmp_path, unsafe=True), {"command": f"echo x > {outside}; cat {outside}"})
     assert text(said) == "x"
+
+
+def test_git_says_why_it_cannot_commit_run14(tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
+    said = called(tmp_path, command="echo a > a; git add a")
+    assert ".git is read-only for commands" in text(said)
+    assert "ask the person to commit" in text(said)
+
+
+def test_what_the_host_would_obey_is_told_run14(tmp_path: Path) -> None:
+    said = called(tmp_path, command="echo evil > .envrc")
+    assert "Tell the person before they use the folder" in text(said)
+    assert "'.envrc' is new" in text(said)
+
+
+def test_a_new_repository_stops_the_command_run14(tmp_path: Path) -> None:
+    said = called(tmp_path, command="mkdir sub; cd sub; git init; sleep 20")
+    assert said.is_error
+    assert "[stopped: it made or changed 'sub/.git'" in text(said)
+    assert not (tmp_path / "sub/.git").exists()
