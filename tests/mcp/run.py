@@ -1,4 +1,4 @@
-"""Real MCP servers, from PyPI and npm, used by runs: over stdio, over HTTP, and killed in the middle.
+"""Real MCP servers, from PyPI and npm, used by runs: confined over stdio, over HTTP, and killed in the middle.
 
 The model is a script; everything else is real. The last line is JSON.
 """
@@ -71,7 +71,7 @@ async def git_server(folder: Path) -> None:
     repository = folder / "repository"
     await asyncio.to_thread(subprocess.run, ["git", "init", "-q", str(repository)], check=True)
     (repository / "new.txt").write_text("new")
-    server = McpServer("git", program("git"), ("--repository", str(repository)), (PATH, ("HOME", str(folder))))
+    server = McpServer("git", program("git"), ("--repository", str(repository)), (PATH,), folders=(str(repository),))
     (status,) = await worked(server, folder, [called("git__git_status", f'{{"repo_path": "{repository}"}}'), "One."])
     check("new.txt" in status, status)
 
@@ -79,14 +79,20 @@ async def git_server(folder: Path) -> None:
 async def file_server(folder: Path) -> None:
     root = folder / "files"
     root.mkdir()
-    server = McpServer("files", program("filesystem"), (str(root),), (PATH,), reads=("read_text_file",))
+    allowed = (str(root), str(folder))  # it believes that it may read more than the sandbox shows
+    server = McpServer(
+        "files", program("filesystem"), allowed, (PATH,), folders=(str(root),), reads=("read_text_file",)
+    )
+    (folder / "secret.txt").write_text("secret")
     written = called("files__write_file", f'{{"path": "{root}/a.txt", "content": "hello"}}')
     read = called("files__read_text_file", f'{{"path": "{root}/a.txt"}}', "c2")
     outside = called("files__read_text_file", '{"path": "/etc/passwd"}', "c3")
-    _, text, refused = await worked(server, folder, [written, read, outside, "Done."])
+    unseen = called("files__read_text_file", f'{{"path": "{folder}/secret.txt"}}', "c4")
+    _, text, refused, hidden = await worked(server, folder, [written, read, outside, unseen, "Done."])
     check((root / "a.txt").read_text() == "hello", "the file is there")
     check(text == "hello", text)
     check(refused.startswith("error: "), refused)
+    check(hidden.startswith("error: ") and "ENOENT" in hidden, hidden)
 
 
 # ---------------------------------------------------------------- over HTTP

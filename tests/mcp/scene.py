@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,6 +16,7 @@ from toolspeak.ir.request import Request
 from toolspeak.runs.inline import run_inline
 from toolspeak.runs.work import Work
 from toolspeak.runtime.directory import Route
+from toolspeak.runtime.sandbox.processes import tree
 from toolspeak.runtime.tools.action import Action, Doing
 from toolspeak.runtime.tools.approval import Approval
 from toolspeak.runtime.tools.mcp.actions import opened
@@ -38,8 +39,22 @@ def odd(
     reads: tuple[str, ...] = (),
     seconds: float = 30.0,
 ) -> McpServer:
+    """Describe our odd server, confined as all are; where it notes what it did, it has that folder."""
     args = ("-I", str(ODD), behaviour, *more)
-    return McpServer("odd", sys.executable, args, (PATH,), tools=tools, trust=trust, reads=reads, seconds=seconds)
+    server = McpServer("odd", sys.executable, args, (PATH,), tools=tools, trust=trust, reads=reads, seconds=seconds)
+    return replace(server, folders=(str(Path(more[0]).parent),)) if more and more[0] else server
+
+
+def server_pids() -> list[int]:
+    """Return the processes of odd servers that run now, as this machine sees them; the server itself is the last."""
+    return [pid for pid in tree(os.getpid())[1:] if ODD.name.encode() in command_line(pid)]
+
+
+def command_line(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
 
 
 @dataclass

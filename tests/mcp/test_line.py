@@ -3,11 +3,12 @@
 import asyncio
 import os
 import signal
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests.mcp.scene import called, odd, said, toolbox, within, work_on
+from tests.mcp.scene import called, odd, said, server_pids, toolbox, within, work_on
 from tests.unit.runtime.scene import Paced
 from toolspeak.errors import McpFailed
 from toolspeak.ir.message import Image, Result
@@ -21,7 +22,9 @@ ECHO = '{"text": "hi"}'
 
 
 async def pid_of(box: Toolbox) -> int:
-    return int(said(await called(box, "pid")))
+    """Return the process of the server, as this machine sees it; the server itself sees another number."""
+    await called(box, "pid")
+    return server_pids()[-1]
 
 
 def test_a_server_killed_between_two_calls_is_started_again_run4(tmp_path: Path) -> None:
@@ -92,7 +95,7 @@ def test_a_server_that_does_not_come_back_is_an_error_of_the_call_run4(tmp_path:
         gone = tmp_path / "server.py"
         gone.write_bytes((Path(__file__).parent / "odd_server.py").read_bytes())
         server = odd("plain")
-        moved = type(server)(server.name, server.command, ("-I", str(gone), "plain"), server.env)
+        moved = replace(server, args=("-I", str(gone), "plain"))
         async with toolbox(moved, tmp_path) as box:
             await called(box, "die")
             gone.unlink()

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,8 @@ from toolspeak.runtime.tools.mcp.actions import opened
 from toolspeak.runtime.tools.mcp.approved import Approved
 from toolspeak.runtime.tools.mcp.server import McpServer
 from toolspeak.runtime.tools.toolbox import Toolbox
+
+SOURCES = Path(__file__).resolve().parents[2] / "src"
 
 
 def words(result: types.CallToolResult) -> str:
@@ -132,7 +135,8 @@ def test_the_command_serves_a_run_to_our_own_client_run1_run4(tmp_path: Path) ->
     async def use(url: str) -> str:
         args = ("-m", "toolspeak", "mcp", "serve", "--upstream", url, "--tools", "files", "--root", str(tmp_path))
         env = (("PATH", os.environ["PATH"]), ("HOME", str(tmp_path)), ("PYTHONPATH", os.pathsep.join(sys.path)))
-        server = McpServer("agent", sys.executable, args, env)
+        server = McpServer("agent", sys.executable, args, env, network=True, folders=(str(tmp_path),))
+        server = replace(server, read=(str(SOURCES),))
         async with opened(server, Approved(tmp_path / "state", Person().ask)) as actions:
             box = Toolbox(actions)
             assert [tool.name for tool in box.tools] == ["agent__run_agent", "agent__run_status", "agent__run_cancel"]

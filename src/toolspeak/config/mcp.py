@@ -3,21 +3,25 @@
 [mcp.files]
 command = "npx"
 args = ["-y", "@modelcontextprotocol/server-filesystem", "/srv/papers"]
-env = ["HOME"]
+folders = ["/srv/papers"]
+network = true
 reads = ["read_text_file", "list_directory"]
 """
 
 import re
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from asyncio import to_thread
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from importlib import import_module
 from importlib.util import find_spec
-from typing import Final
+from typing import Final, TypedDict
 
 from toolspeak.config.addresses import url_problem
-from toolspeak.config.environment import key_in
+from toolspeak.config.environment import homes_folder, journal_folder, key_in
 from toolspeak.config.problems import not_one_of
 from toolspeak.config.table import Table
 from toolspeak.errors import BadField, McpFailed
+from toolspeak.runtime.sandbox.disk import DiskBudget
 from toolspeak.runtime.tools.action import Action
 from toolspeak.runtime.tools.mcp.approved import Approved
 from toolspeak.runtime.tools.mcp.server import SECONDS, McpServer
@@ -27,6 +31,8 @@ _NAME: Final = re.compile(r"[A-Za-z0-9](?:_?[A-Za-z0-9-]){0,23}")
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _HEADER: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _PATH: Final = "PATH"
+_PATHS: Final = ("folders", "read")
+_CONFINES: Final = ("sandbox", "network", *_PATHS)
 
 
 def read_mcp(name: str, table: Table, environ: Mapping[str, str]) -> McpServer:
@@ -35,6 +41,7 @@ def read_mcp(name: str, table: Table, environ: Mapping[str, str]) -> McpServer:
         table.problems.add(table.path, "a server's name is at most 24 letters, digits, - and single _")
     if ("command" in table.left) == ("url" in table.left):
         table.bad("command", "one of command and url is needed, and only one")
+    confinement = _confinement(name, table, environ)  # before `url` is taken out of the table
     env, missing = _environment(table, environ)
     return McpServer(
         name,
@@ -48,8 +55,43 @@ def read_mcp(name: str, table: Table, environ: Mapping[str, str]) -> McpServer:
         trust=table.flag("trust") or False,
         reads=table.texts("reads") or (),
         seconds=table.seconds("seconds") or SECONDS,
+        **confinement,
         missing=missing,
     )
+
+
+class _Confinement(TypedDict):
+    sandbox: bool
+    network: bool
+    folders: tuple[str, ...]
+    read: tuple[str, ...]
+    home: str
+    journal: str
+
+
+def _confinement(name: str, table: Table, environ: Mapping[str, str]) -> _Confinement:
+    """Read what the command may reach. A server over HTTP is no process of ours, so nothing of it applies there."""
+    said = [field for field in _CONFINES if field in table.left]
+    if said and "url" in table.left:
+        table.bad(said[0], "it is for a server with a command; one with a url runs elsewhere")
+    sandbox = table.flag("sandbox")
+    if sandbox is False and (left := [field for field in said if field != "sandbox"]):
+        table.bad(left[0], "it has no effect with sandbox = false; remove one of the two")
+    home, own, recorded = environ.get("HOME", ""), homes_folder(environ), journal_folder(environ)
+    paths = {field: tuple(_expand(each, home) for each in table.texts(field, _no_full_path) or ()) for field in _PATHS}
+    return _Confinement(
+        sandbox=sandbox is not False,
+        network=table.flag("network") or False,
+        folders=paths["folders"],
+        read=paths["read"],
+        home=str(own / name) if own is not None else "",
+        journal=str(recorded) if recorded is not None else "",
+    )
+
+
+def _expand(path: str, home: str) -> str:
+    """Write the user's home for `~`; no other variable is expanded."""
+    return home + path[1:] if path.startswith("~/") else path
 
 
 def server_named(servers: Sequence[McpServer], name: str) -> McpServer:
@@ -61,15 +103,18 @@ def server_named(servers: Sequence[McpServer], name: str) -> McpServer:
     return found
 
 
-def mcp_tools(
-    servers: Sequence[McpServer], name: str, approved: Approved
-) -> AbstractAsyncContextManager[Sequence[Action]]:
-    """Start or reach a server, for as long as its tools are used."""
+@asynccontextmanager
+async def mcp_tools(
+    servers: Sequence[McpServer], name: str, approved: Approved, budget: DiskBudget | None = None
+) -> AsyncGenerator[Sequence[Action]]:
+    """Start or reach a server, for as long as its tools are used; `budget` is what its command may put on the disk."""
     server = server_named(servers, name)
     sdk_needed()
-    from toolspeak.runtime.tools.mcp.actions import opened  # noqa: PLC0415 # the SDK is heavy, and an extra
-
-    return opened(server, approved)
+    # The SDK is an extra, and takes a second to load. In the event loop of a gateway every other request would wait.
+    actions = await to_thread(import_module, "toolspeak.runtime.tools.mcp.actions")
+    tools: AbstractAsyncContextManager[Sequence[Action]] = actions.opened(server, approved, budget=budget)
+    async with tools as found:
+        yield found
 
 
 def sdk_needed() -> None:
@@ -105,6 +150,11 @@ def _headers(table: Table, environ: Mapping[str, str]) -> tuple[tuple[str, str],
 
 def _no_variable(name: str) -> str | None:
     return None if _VARIABLE.fullmatch(name) else f"{name!r} is not the name of a variable"
+
+
+def _no_full_path(path: str) -> str | None:
+    is_full = path.startswith(("/", "~/"))
+    return None if is_full else f"{path!r} is not an absolute path, nor one that begins with ~/"
 
 
 def _relative(path: str) -> str | None:

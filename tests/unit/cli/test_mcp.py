@@ -19,7 +19,9 @@ def status_of(*args: str) -> object:
 def configured(folder: Path, *args: str, more: str = "") -> tuple[str, str]:
     file = folder / "toolspeak.toml"
     command = json.dumps(["-I", str(ODD), *args])
-    file.write_text(f"[mcp.odd]\ncommand = {json.dumps(sys.executable)}\nargs = {command}\n{more}")
+    folders = json.dumps([str(folder)] if args[1:] else [])
+    odd = f"[mcp.odd]\ncommand = {json.dumps(sys.executable)}\nargs = {command}\nfolders = {folders}\n"
+    file.write_text(odd + more)
     return "--config", str(file)
 
 

@@ -67,3 +67,32 @@ def test_a_server_that_is_not_there_is_said() -> None:
         server_named((), "files")
     with pytest.raises(BadField, match="'fils' is not one of files; did you mean 'files'"):
         server_named((McpServer("files"),), "fils")
+
+
+# ---------------------------------------------------------------- what a command may reach
+
+
+def test_a_command_is_confined_without_network_unless_said_run5() -> None:
+    server = read('[mcp.a]\ncommand = "x"')
+    assert (server.sandbox, server.network, server.folders, server.read) == (True, False, (), ())
+    assert server.home == "/home/a/.local/state/toolspeak/mcp-homes/a"
+
+
+def test_folders_are_of_the_user_and_the_network_is_declared_run5() -> None:
+    server = read('[mcp.a]\ncommand = "x"\nnetwork = true\nfolders = ["~/notes", "/srv/b"]\nread = ["~/c"]')
+    assert (server.folders, server.read, server.network) == (("/home/a/notes", "/srv/b"), ("/home/a/c",), True)
+    assert not read('[mcp.a]\ncommand = "x"\nsandbox = false').sandbox
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('command = "x"\nfolders = ["notes"]', "'notes' is not an absolute path, nor one that begins with ~/"),
+        ('command = "x"\nread = ["~"]', "'~' is not an absolute path"),
+        ('command = "x"\nsandbox = false\nnetwork = true', "it has no effect with sandbox = false"),
+        ('url = "http://a/"\nnetwork = true', "it is for a server with a command"),
+        ('command = "x"\nsandbox = "no"', "mcp.a.sandbox"),
+    ],
+)
+def test_a_confinement_that_means_nothing_is_said(text: str, said: str) -> None:
+    assert said in problem(f"[mcp.a]\n{text}")

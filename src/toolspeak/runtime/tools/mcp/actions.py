@@ -11,10 +11,12 @@ from typing import Final
 
 from toolspeak.errors import BadSchema
 from toolspeak.ir.json import JsonObject
+from toolspeak.runtime.sandbox.disk import DiskBudget
 from toolspeak.runtime.tools.action import Action, Doing, Yield
 from toolspeak.runtime.tools.mcp.approved import Approved
+from toolspeak.runtime.tools.mcp.confinement import sandbox_for
 from toolspeak.runtime.tools.mcp.definition import Definition, effect_of, tool_of
-from toolspeak.runtime.tools.mcp.line import Confine, Line, unconfined
+from toolspeak.runtime.tools.mcp.line import FindSandbox, Line
 from toolspeak.runtime.tools.mcp.server import McpServer
 
 _TRIES: Final = 3
@@ -25,18 +27,23 @@ _UNSET: Final = "the server %s was to get %s from the environment, where it is n
 _LONGEST_NAME: Final = 80
 _LOG: Final = logging.getLogger(__name__)
 
-for _name in ("mcp", "client"):  # the SDK logs what servers say; without a handler it would go to stderr as it is
-    logging.getLogger(_name).addHandler(logging.NullHandler())
+# The SDK logs what servers say, with a traceback for each message that it does not understand: 50,000 notifications
+# were 14 MB in the log of a gateway. What matters of it is in the errors of calls.
+for _name in ("mcp", "client"):
+    logging.getLogger(_name).setLevel(logging.CRITICAL + 1)
 
 
 @asynccontextmanager
 async def opened(
-    server: McpServer, approved: Approved, confine: Confine = unconfined
+    server: McpServer, approved: Approved, sandbox: FindSandbox = sandbox_for, *, budget: DiskBudget | None = None
 ) -> AsyncGenerator[Sequence[Action]]:
-    """Start or reach a server and give the tools of it that may be used; raises `McpFailed`."""
+    """Start or reach a server and give the tools of it that may be used; raises `McpFailed`.
+
+    `budget` is what a command may put on the disk, however often it is started.
+    """
     for variable in server.missing:
         _LOG.warning(_UNSET, server.name, variable)
-    line = Line(server, confine)
+    line = Line(server, sandbox, budget=budget)
     await line.start()
     try:
         yield await _actions(line, approved)

@@ -9,18 +9,22 @@ became of it.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
 from typing import Final, TypeAlias, cast
 
 import httpx2
 from mcp import MCPError, types
 from mcp.client._transport import TransportStreams
 
-from toolspeak.errors import McpFailed
+from toolspeak.errors import BadField, McpFailed
 from toolspeak.ir.json import JsonObject
 from toolspeak.runtime.clock import CLOCK, Clock
+from toolspeak.runtime.sandbox.disk import DiskBudget
+from toolspeak.runtime.sandbox.sandbox import Sandbox
 from toolspeak.runtime.tools.action import Yield, said
+from toolspeak.runtime.tools.mcp.confinement import hint, sandbox_for, service_of
 from toolspeak.runtime.tools.mcp.definition import Definition
 from toolspeak.runtime.tools.mcp.http import connected
 from toolspeak.runtime.tools.mcp.listing import listed
@@ -30,8 +34,8 @@ from toolspeak.runtime.tools.mcp.server import McpServer
 from toolspeak.runtime.tools.mcp.session import Session, Unfit
 from toolspeak.runtime.tools.mcp.stdio import Talk
 
-Confine: TypeAlias = Callable[[McpServer, Sequence[str]], Sequence[str]]
-"""Puts the command of a server into a sandbox: returns the command that is started instead."""
+FindSandbox: TypeAlias = Callable[[McpServer], Awaitable[Sandbox]]
+"""Returns what confines the command of a server; raises `McpFailed` if it may not run here."""
 FIRST_WAIT: Final = 0.2
 LONGEST_WAIT: Final = 10.0
 _LONGEST_MESSAGE: Final = 1000
@@ -44,20 +48,22 @@ _CHANGED: Final = "{tool} of {name} is not what was approved any more, and was n
 _ODD: Final = "The server {name} answered with something that is no result of a tool: {why}"
 
 
-def unconfined(server: McpServer, argv: Sequence[str]) -> Sequence[str]:
-    """Start a command as it is."""
-    del server
-    return argv
-
-
 class Line:
     """Calls the tools of one server. `start` first, `close` in the end."""
 
-    def __init__(self, server: McpServer, confine: Confine = unconfined, clock: Clock = CLOCK) -> None:
+    def __init__(
+        self,
+        server: McpServer,
+        sandbox: FindSandbox = sandbox_for,
+        clock: Clock = CLOCK,
+        *,
+        budget: DiskBudget | None = None,
+    ) -> None:
         """Connect nothing yet."""
         self.server: Final = server
-        self._confine: Final = confine
+        self._sandbox: Final = sandbox
         self._clock: Final = clock
+        self._budget = budget
         self._starting: Final = asyncio.Lock()
         self._keeper: asyncio.Task[None] | None = None
         self._ended = asyncio.Event()
@@ -81,7 +87,8 @@ class Line:
             self._keeper.cancel()  # it may wait for an answer that never comes
             await self.close()
             if isinstance(error, TimeoutError):
-                raise McpFailed(f"{self.server.name}: it did not start in {self.server.seconds:g} seconds") from None
+                slow = f"{self.server.name}: it did not start in {self.server.seconds:g} seconds"
+                raise McpFailed(slow + hint(self.server)) from None
             raise
 
     async def close(self) -> None:
@@ -172,7 +179,7 @@ class Line:
     async def _keep(self, ready: asyncio.Future[Session]) -> None:
         """Hold the session open until the server or the line ends."""
         try:
-            async with self._streams() as streams, Session(streams, self.server.seconds, self._heard) as session:
+            async with await self._streams() as streams, Session(streams, self.server.seconds, self._heard) as session:
                 await _greet(session)
                 self.definitions = await listed(session, self.server)
                 ready.set_result(session)
@@ -184,11 +191,13 @@ class Line:
         finally:
             self._ended.set()
 
-    def _streams(self) -> AbstractAsyncContextManager[TransportStreams]:
+    async def _streams(self) -> AbstractAsyncContextManager[TransportStreams]:
         if self.server.url:
             return connected(self.server)
-        argv = self._confine(self.server, (self.server.command, *self.server.args))
-        self._talk = Talk(self.server, argv, self._ended)
+        service = service_of(self.server)
+        # One budget for all starts: a server that is stopped over it would get a new one by being started again.
+        self._budget = self._budget or DiskBudget(service.limits.folder_growth, service.limits.folder_files)
+        self._talk = Talk(await self._sandbox(self.server), replace(service, budget=self._budget), self._ended)
         return self._talk.opened()
 
     async def _heard(self, message: object) -> None:
@@ -196,12 +205,12 @@ class Line:
 
     def _reason(self, error: BaseException) -> str:
         """Say why a server cannot be used, to a person."""
-        if isinstance(error, FileNotFoundError):
-            return f"the command {self.server.command!r} is not found"
+        if isinstance(error, McpFailed | BadField):
+            return str(error)
         if isinstance(error, httpx2.ConnectError):
             return f"nothing answers at {self.server.url}"
         if self._talk is not None and self._talk.over:
-            return self._talk.end
+            return self._talk.end + hint(self.server)
         return plainest(f"{type(error).__name__}: {error}", _LONGEST_MESSAGE)
 
 

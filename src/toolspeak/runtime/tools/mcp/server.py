@@ -28,6 +28,18 @@ class McpServer:
     """Tools that only read: the user's own word."""
     seconds: float = SECONDS
     """To be started and to answer a call."""
+    sandbox: bool = True
+    """The command runs in a sandbox or not at all; `False` is the user's explicit word to run it with all rights."""
+    network: bool = False
+    """The command may use the network of this machine, loopback included."""
+    folders: tuple[str, ...] = ()
+    """Full paths of folders that the command may read and change."""
+    read: tuple[str, ...] = ()
+    """Full paths of files and folders that it may read, besides those that it needs to start."""
+    home: str = ""
+    """A folder that is its HOME and is kept between starts; without one, HOME is in memory."""
+    journal: str = ""
+    """A folder that records that the command runs, so that what it leaves in its folders is found after a crash."""
     missing: tuple[str, ...] = ()
     """Variables that it was to get, and that are not set."""
 

@@ -1,14 +1,14 @@
 """A server over the stdin and stdout of its own process.
 
-It gets the environment that is named and nothing else, is in a process group of its own, and all of the group ends
-with it. A line may be so long and no longer; what it writes to stderr is read, and only the end of it is kept.
+It runs in a sandbox (`confinement.py`) and gets only the environment that is named; all that it has started ends with
+it. A line may be so long and no longer; what it writes to stderr is read, and only the end of it is kept.
 """
 
 import asyncio
 import os
 import signal
-from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncGenerator, Sequence
+from asyncio.subprocess import Process
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 from typing import Final
 
@@ -16,14 +16,19 @@ import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.client._transport import TransportStreams
 from mcp.shared.message import SessionMessage
-from mcp.types import jsonrpc_message_adapter
+from mcp.types import JSONRPCNotification, jsonrpc_message_adapter
 
+from toolspeak.runtime.sandbox.sandbox import Sandbox, Service
+from toolspeak.runtime.sandbox.service import Hosted, exited, hosted
 from toolspeak.runtime.tools.mcp.plain import plainest
-from toolspeak.runtime.tools.mcp.server import McpServer
 
 LONGEST_LINE: Final = 8 << 20
 MOST_JUNK: Final = 10_000
 """Lines that are no message; some servers greet."""
+_LINES_AT_ONCE: Final = 50
+_CHANGED: Final = "notifications/tools/list_changed"
+"""The one notification that we act on. The others (logs, progress) are dropped here: a flood of them must not cost what
+the SDK spends on each."""
 _LAST_WORDS: Final = 2048
 _SHOWN_LINES: Final = 3
 _SHOWN_WORDS: Final = 300
@@ -34,17 +39,24 @@ _Outgoing = MemoryObjectReceiveStream[SessionMessage]
 
 
 class Talk:
-    """One process, spoken with. `why` tells why it ended, if we know it."""
+    """One process, spoken with."""
 
-    def __init__(self, server: McpServer, argv: Sequence[str], ended: asyncio.Event) -> None:
+    def __init__(self, sandbox: Sandbox, service: Service, ended: asyncio.Event) -> None:
         """Start nothing yet; `ended` is set when it says nothing more."""
-        self._server: Final = server
-        self._argv: Final = argv
+        self._sandbox: Final = sandbox
+        self._service: Final = service
         self._words = b""
+        self._buffer: Final = bytearray()
+        self._host: Hosted | None = None
+        self._why = ""
         self._ended: Final = ended
         self.over = False
         """It said nothing more, though we still listened."""
-        self.why = ""
+
+    @property
+    def why(self) -> str:
+        """Say why it ended, if we know it: the sandbox stopped it, or what it wrote."""
+        return (self._host.why if self._host is not None else "") or self._why
 
     @property
     def end(self) -> str:
@@ -55,23 +67,15 @@ class Talk:
 
     @asynccontextmanager
     async def opened(self) -> AsyncGenerator[TransportStreams]:
-        """Start the process; raises `OSError` if it cannot be."""
-        process = await asyncio.create_subprocess_exec(
-            *self._argv,
-            stdin=PIPE,
-            stdout=PIPE,
-            stderr=PIPE,
-            env=dict(self._server.env),
-            cwd=self._server.cwd or None,
-            limit=LONGEST_LINE,
-            start_new_session=True,
-        )
-        try:
-            async with self._streams(process) as streams:
-                yield streams
-        finally:
-            with anyio.CancelScope(shield=True):
-                await _end(process)
+        """Start the process; raises `OSError` or `BadField` if it cannot be."""
+        async with hosted(self._sandbox, self._service) as host:
+            self._host = host
+            try:
+                async with self._streams(host.process) as streams:
+                    yield streams
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await _end(host)
 
     @asynccontextmanager
     async def _streams(self, process: Process) -> AsyncGenerator[TransportStreams]:
@@ -87,35 +91,48 @@ class Talk:
                 group.cancel_scope.cancel()
 
     async def _read(self, process: Process, arrived: _Incoming) -> None:
-        junk = 0
+        junk = lines = 0
         try:
             async with arrived:
                 while junk < MOST_JUNK and (line := await self._line(process)):
+                    lines += 1
+                    if lines % _LINES_AT_ONCE == 0:
+                        await asyncio.sleep(0)  # lines that are in the buffer already come without a pause
                     try:
                         message = jsonrpc_message_adapter.validate_json(line, by_name=False)
                     except ValueError:
                         junk += 1
                         continue
-                    await arrived.send(SessionMessage(message))
+                    if not isinstance(message, JSONRPCNotification) or message.method == _CHANGED:
+                        await arrived.send(SessionMessage(message))
                 self.over = True
-        except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+        except (anyio.BrokenResourceError, anyio.ClosedResourceError, ConnectionError):
             pass  # nobody listens any more
         finally:
             if junk >= MOST_JUNK:
-                self.why = f"it wrote {junk} lines that are no messages"
+                self._why = f"it wrote {junk} lines that are no messages"
             self._ended.set()
 
     async def _line(self, process: Process) -> bytes:
-        """Return a line; nothing at the end, or if the line has none."""
-        if process.stdout is None:
-            return b""
-        try:
-            return await process.stdout.readuntil(b"\n")
-        except asyncio.LimitOverrunError:
-            self.why = f"it wrote a line of over {LONGEST_LINE >> 20} MiB"
-        except (asyncio.IncompleteReadError, ConnectionError):
-            pass
-        return b""
+        """Return a line; nothing at the end, or if the line is too long.
+
+        The lines are put together here and not by the stream: its buffer would live on in the errors that it raises,
+        and a server that writes a line without an end would hold 64 MB of ours.
+        """
+        looked = 0
+        while (end := self._buffer.find(b"\n", looked)) < 0:
+            looked = len(self._buffer)
+            if looked > LONGEST_LINE:
+                self._why = f"it wrote a line of over {LONGEST_LINE >> 20} MiB"
+                self._buffer.clear()
+                return b""
+            piece = await process.stdout.read(_PIECE) if process.stdout is not None else b""
+            if not piece:
+                return b""
+            self._buffer.extend(piece)
+        line = bytes(self._buffer[: end + 1])
+        del self._buffer[: end + 1]
+        return line
 
     async def _write(self, process: Process, leaving: _Outgoing) -> None:
         if process.stdin is None:
@@ -133,27 +150,22 @@ class Talk:
             self._words = (self._words + piece)[-_LAST_WORDS:]
 
 
-async def _end(process: Process) -> None:
-    """Let a process end by itself, then end it, and whatever it has left behind."""
+async def _end(host: Hosted) -> None:
+    """Let a process end by itself, then end it and whatever it has started. A sandbox does not pass SIGTERM on."""
+    process = host.process
     if process.stdin is not None:
         process.stdin.close()
-    for number in (None, signal.SIGTERM, signal.SIGKILL):
+    for number in (None,) if host.is_guarded else (None, signal.SIGTERM):
         if number is not None:
             _signal(process, number)
         with suppress(TimeoutError):
             async with asyncio.timeout(_GRACE):
-                await _exited(process)
+                await exited(process)
                 break
-    _signal(process, signal.SIGKILL)
+    await host.end()
     transport = getattr(process, "_transport", None)
     if transport is not None:  # a grandchild may hold the pipes open
         transport.close()
-
-
-async def _exited(process: Process) -> None:
-    """Wait for the exit itself: `wait` would wait for the pipes too."""
-    while process.returncode is None:  # noqa: ASYNC110 # asyncio has no event for it
-        await asyncio.sleep(0.01)
 
 
 def _signal(process: Process, number: signal.Signals) -> None:
