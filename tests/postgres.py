@@ -2,11 +2,13 @@
 
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
 from collections.abc import Generator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -23,9 +25,60 @@ def binaries() -> Path | None:
     return Path(on_path).resolve().parent if on_path else None
 
 
+@dataclass(frozen=True)
+class Postgres:
+    """A PostgreSQL that a test may stop, freeze and start again; its data stay."""
+
+    url: str
+    _data: Path
+    _control: tuple[str, ...]
+    _settings: str
+
+    @property
+    def is_running(self) -> bool:
+        """Tell whether it was started and not stopped; frozen, it is running too."""
+        return (self._data / "data" / "postmaster.pid").exists()
+
+    def start(self) -> None:
+        """Start it if it is not running, and wait until it takes connections."""
+        if self.is_running:
+            return
+        _run([*self._control, "-w", "-o", self._settings, "-l", str(self._data / "log"), "start"])
+
+    def stop(self) -> None:
+        """Stop it as a power failure would: connections break, and new ones are refused."""
+        _run([*self._control, "-m", "immediate", "stop"])
+
+    def freeze(self) -> None:
+        """Let it hang: the kernel still takes connections and data, and no answer comes."""
+        for process in self._processes():
+            os.kill(process, signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Let it go on."""
+        for process in self._processes():
+            os.kill(process, signal.SIGCONT)
+
+    def _processes(self) -> list[int]:
+        """Return the postmaster, then its children, so that none is born unseen."""
+        try:
+            postmaster = int((self._data / "data" / "postmaster.pid").read_text().splitlines()[0])
+        except FileNotFoundError:
+            return []
+        children = Path(f"/proc/{postmaster}/task/{postmaster}/children").read_text().split()
+        return [postmaster, *map(int, children)]
+
+
 @contextmanager
 def postgres(connections: int = 200) -> Generator[str]:
     """Start one; give its URL."""
+    with controlled_postgres(connections) as started:
+        yield started.url
+
+
+@contextmanager
+def controlled_postgres(connections: int = 200) -> Generator[Postgres]:
+    """Start one that the test controls; in the end it is gone, however the test left it."""
     folder = binaries()
     if folder is None:
         raise FileNotFoundError(f"no PostgreSQL: {_PLACES} is missing, and there is none on the path")
@@ -35,12 +88,15 @@ def postgres(connections: int = 200) -> Generator[str]:
         _own(data)
         _run([str(folder / "initdb"), "-D", str(data / "data"), "-U", "runs", "-A", "trust", "-E", "UTF8"])
         settings = f"-p {port} -h 127.0.0.1 -k {data} -c max_connections={connections}"
-        control = [str(folder / "pg_ctl"), "-D", str(data / "data")]
-        _run([*control, "-w", "-o", settings, "-l", str(data / "log"), "start"])
+        control = (str(folder / "pg_ctl"), "-D", str(data / "data"))
+        started = Postgres(f"postgresql://runs@127.0.0.1:{port}/postgres", data, control, settings)
+        started.start()
         try:
-            yield f"postgresql://runs@127.0.0.1:{port}/postgres"
+            yield started
         finally:
-            _run([*control, "-m", "immediate", "stop"])
+            started.thaw()
+            if started.is_running:
+                started.stop()
     finally:
         shutil.rmtree(data, ignore_errors=True)
 

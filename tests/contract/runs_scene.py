@@ -73,8 +73,9 @@ class World:
     """Set: slow tools come to their end."""
 
     @asynccontextmanager
-    async def outfit(self, id: str, spec: Spec, watch: Watch) -> AsyncGenerator[Work]:
+    async def outfit(self, id: str, spec: Spec, watch: Watch, began: float = 0.0) -> AsyncGenerator[Work]:
         """Make a run ready; its spec may name a tool that there is not."""
+        del began
         if unknown := [name for name in spec.tools if name not in ("files", "shell", "final_output")]:
             raise BadField("tools", f"{unknown[0]!r} is not one of files, shell, final_output")
         toolbox = Toolbox(self._actions())

@@ -15,7 +15,7 @@ import pytest
 from tests.contract.runs_scene import Answer, Hangs, Model, World, call
 from toolspeak.config.shape import Config, Durable
 from toolspeak.engine.agent import Status
-from toolspeak.errors import BadRequest, UnknownRun
+from toolspeak.errors import BadRequest, TooManyRuns, UnknownRun
 from toolspeak.ir.failure import FailureKind
 from toolspeak.ir.message import part_text
 from toolspeak.runs.durable import worker
@@ -50,10 +50,10 @@ async def _memory(outfit: Outfit) -> AsyncGenerator[Runs]:
 async def _durable(outfit: Outfit) -> AsyncGenerator[Runs]:
     """Keep them in a SQLite of their own; the work is done here."""
 
-    def ready(*args: Any, imports: object) -> AbstractAsyncContextManager[Work]:  # noqa: ANN401 # as outfit.outfit
+    def ready(*args: Any, imports: object, began: float) -> AbstractAsyncContextManager[Work]:  # noqa: ANN401 # as outfit.outfit
         del imports
         id, spec, _, _, watch = args
-        return outfit(id, spec, watch)
+        return outfit(id, spec, watch, began)
 
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setattr(worker, "outfit", ready)
@@ -347,18 +347,67 @@ def test_what_only_reads_needs_no_word_and_read_only_allows_nothing_else_run5(ke
 
 def test_the_list_has_the_newest_first_and_can_be_filtered(keeper: str) -> None:
     async def test(runs: Runs, _: World) -> None:
-        for id, tenant in (("one", "anna"), ("two", "berta"), ("three", "anna")):
-            await runs.start(Spec(id, tenant=tenant), id)
-            await ended(runs, id)
-        assert [line.id for line in await runs.list()] == ["three", "two", "one"]
-        assert [line.id for line in await runs.list(limit=2)] == ["three", "two"]
-        assert [line.id for line in await runs.list(tenant="anna")] == ["three", "one"]
-        assert [line.id for line in await runs.list(status=Status.FAILED)] == ["two"]
+        for name, tenant in (("one", "anna"), ("two", "berta"), ("three", "anna")):
+            await ended(runs, await runs.start(Spec(name, tenant=tenant), name))
+        assert [line.name for line in await runs.list()] == ["three", "two", "one"]
+        assert [line.name for line in await runs.list(limit=2)] == ["three", "two"]
+        assert [line.name for line in await runs.list(tenant="anna")] == ["three", "one"]
+        assert [line.name for line in await runs.list(status=Status.FAILED)] == ["two"]
         assert await runs.list(tenant="nobody") == []
         line = (await runs.list())[0]
         assert (line.task, line.tenant, line.status) == ("three", "anna", Status.DONE)
 
     play(keeper, test, "First.", DOWN, "Third.")
+
+
+def test_two_tenants_may_use_one_name_and_neither_sees_the_others_run(keeper: str) -> None:
+    async def test(runs: Runs, _: World) -> None:
+        mine = await runs.start(Spec("Anna's.", tenant="anna"), "same")
+        theirs = await runs.start(Spec("Berta's.", tenant="berta"), "same")
+        assert mine != theirs
+        assert await runs.start(Spec("Anna's again.", tenant="anna"), "same") == mine
+        assert [await runs.find("same", "anna"), await runs.find("same", "berta")] == [mine, theirs]
+        assert (await runs.show(theirs)).spec.task == "Berta's."
+        for name, tenant in ((mine, "berta"), (theirs, "anna"), (mine, "anna"), ("same", "carla"), ("other", "anna")):
+            with pytest.raises(UnknownRun, match=f"no run has the id {name!r}"):
+                await runs.find(name, tenant)
+        own = await runs.start(Spec("Nobody's."), "plain")
+        assert (own, await runs.find("plain")) == ("plain", "plain")
+
+    play(keeper, test, "One.", "Two.", "Three.")
+
+
+def test_a_tenant_has_no_more_live_runs_than_its_limit_however_they_become_live(keeper: str) -> None:
+    """An attack cancelled its live runs, started as many, and resumed the cancelled ones: twice the limit was live."""
+    spec = Spec("Wait.", approval=Approval.ASK, tenant="anna")
+
+    async def test(runs: Runs, _: World) -> None:
+        async def live() -> int:
+            return sum(not line.ended for line in await runs.list(tenant="anna"))
+
+        first = [await runs.start(spec, live=2) for _ in range(2)]
+        with pytest.raises(TooManyRuns, match="2 runs go on already"):
+            await runs.start(spec, "third", live=2)
+        with pytest.raises(UnknownRun):
+            await runs.find("third", "anna")
+        assert await runs.start(Spec("Else.", tenant="berta"), live=1), "each tenant has a limit of its own"
+        for id in first:
+            await runs.cancel(id)
+        for number in range(2):
+            await runs.start(spec, f"second{number}", live=2)
+        assert await runs.find("second0", "anna") == await runs.start(spec, "second0", live=2), "it was there already"
+        for id in first:
+            with pytest.raises(TooManyRuns):
+                await runs.resume(id, live=2)
+            assert (await runs.show(id)).line.status is Status.CANCELLED
+            assert isinstance((await ended(runs, id))[-1].event, RunEnded), "it still has its end"
+        assert await live() == 2
+        await runs.cancel(await runs.find("second0", "anna"))
+        outcomes = await asyncio.gather(*(runs.resume(id, live=2) for id in first * 3), return_exceptions=True)
+        assert [type(each) for each in outcomes].count(TooManyRuns) >= 1
+        assert await live() == 2
+
+    play(keeper, test, *([Hangs()] * 12))
 
 
 def test_a_run_that_cannot_be_made_ready_fails_and_says_why(keeper: str) -> None:

@@ -59,7 +59,11 @@ def gateway(upstream: ScriptedUpstream, folder: Path) -> Generator[Served]:
         config = config_of(
             towards(upstream, retries=0),
             server=Server(keep_alive=0.2),
-            keys=(key("anna", "anna"), key("berta", "berta", models=("other",))),
+            keys=(
+                key("anna", "anna"),
+                key("anna-limited", "anna", models=("up:other",)),
+                key("berta", "berta", models=("up:other",)),
+            ),
             runs=Durable(folder=folder.parent / "state"),
             offer=Offer(enabled=True, folders=(str(folder),), live=3, tools=("files",)),
         )
@@ -256,9 +260,54 @@ def test_a_tenant_does_not_see_anothers_runs(upstream: ScriptedUpstream, gateway
     assert get(gateway, "", BERTA).json["data"] == []
     assert get(gateway, f"/{id}").json["status"] == "waiting"
     assert gateway.ask("GET", "/v1/runs").status == 401
-    taken = gateway.post("/v1/runs", {"task": "Mine?", "id": id, "model": "other"}, BERTA)
-    refused(taken, 404, "no run has the id")
     gateway.post(f"/v1/runs/{id}/cancel", {}, ANNA)
+
+
+def test_an_id_that_another_tenant_uses_is_answered_like_a_free_one(
+    upstream: ScriptedUpstream, gateway: Served
+) -> None:
+    """A taken id used to get 404 and a free one 201: any client could find out which ids other tenants use."""
+    upstream.answers(says(WRITE))
+    begin(gateway, id="nightly-build")
+    until(gateway, "nightly-build", "call_asked")
+    replies = {
+        name: gateway.post("/v1/runs", {"task": "Mine?", "id": name, "model": "other"}, BERTA)
+        for name in ("nightly-build", "weekly-build2")
+    }
+    shapes = [
+        (reply.status, sorted(reply.headers), sorted(reply.json), reply.json["id"] == name, reply.json["task"])
+        for name, reply in replies.items()
+    ]
+    assert shapes[0] == shapes[1]
+    assert shapes[0][0] == 201
+    for name in replies:
+        assert get(gateway, f"/{name}", BERTA).json["task"] == "Mine?"
+        assert gateway.post(f"/v1/runs/{name}/cancel", {}, BERTA).json["id"] == name
+    shown = get(gateway, "/nightly-build").json
+    assert (shown["task"], shown["status"], shown["id"]) == ("Look around.", "waiting", "nightly-build")
+    refused(get(gateway, "/weekly-build2"), 404, "no run has the id 'weekly-build2'")
+    gateway.post("/v1/runs/nightly-build/cancel", {}, ANNA)
+
+
+def test_a_resume_passes_the_same_gates_as_a_start(gateway: Served, upstream: ScriptedUpstream) -> None:
+    """Cancel all, start as many, resume all: that gave a tenant twice its limit of live runs."""
+    upstream.answers(says(WRITE))
+    ids = [begin(gateway) for _ in range(3)]
+    for id in ids:
+        assert gateway.post(f"/v1/runs/{id}/cancel", {}, ANNA).json["status"] == "cancelled"
+    more = [begin(gateway) for _ in range(3)]
+    for id in ids:
+        reply = gateway.post(f"/v1/runs/{id}/resume", {}, ANNA)
+        refused(reply, 429, "3 runs go on already (runs.live)")
+        assert int(reply.headers["retry-after"]) > 0
+    live = [each for each in get(gateway, "").json["data"] if each["ended"] is None]
+    assert len(live) == 3
+    for id in more:
+        gateway.post(f"/v1/runs/{id}/cancel", {}, ANNA)
+    limited = {"authorization": "Bearer anna-limited"}
+    refused(gateway.post(f"/v1/runs/{ids[0]}/resume", {}, limited), 403, "may not use that model")
+    assert gateway.post(f"/v1/runs/{ids[0]}/resume", {}, ANNA).status == 200
+    gateway.post(f"/v1/runs/{ids[0]}/cancel", {}, ANNA)
 
 
 def test_a_key_that_may_not_use_a_model_gets_no_run_with_it(upstream: ScriptedUpstream, gateway: Served) -> None:

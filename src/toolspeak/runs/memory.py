@@ -15,7 +15,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 from toolspeak.engine.agent import STOP, Ending, RunAnswer, RunEffect, RunTools, Status, Stop, TakeTurn, Task, run
 from toolspeak.engine.journal import stands
-from toolspeak.errors import BadField, BadRequest, UnknownRun
+from toolspeak.errors import BadField, BadRequest, TooManyRuns, UnknownRun
 from toolspeak.ir.message import Call, Message, Result, Role
 from toolspeak.ir.round import Compact
 from toolspeak.ir.turn import Turn
@@ -28,11 +28,12 @@ from toolspeak.runtime.clock import CLOCK, Clock
 from toolspeak.runtime.tools.action import Effect
 from toolspeak.runtime.tools.approval import Word
 
-Outfit: TypeAlias = Callable[[str, Spec, Watch], AbstractAsyncContextManager[Work]]
-"""Makes a spec ready to be worked on: `outfit.outfit` with its configuration."""
+Outfit: TypeAlias = Callable[[str, Spec, Watch, float], AbstractAsyncContextManager[Work]]
+"""Makes a spec ready to be worked on: `outfit.outfit` with its configuration. The last is when the run began."""
 KEPT: Final = 200
 """Runs that have ended and can still be asked about."""
 _NOTHING: Final = Compact(Message(Role.ASSISTANT, ()))
+_TOO_EARLY: Final = "cancelled before it began"
 _NANO = 1e9
 T = TypeVar("T")
 
@@ -46,14 +47,31 @@ class MemoryRuns:
         self._clock: Final = clock
         self._kept: Final = kept
         self._runs: Final[dict[str, _Run]] = {}
+        self._names: Final[dict[tuple[str, str], str]] = {}
+        """Ids by tenant and name."""
 
-    async def start(self, spec: Spec, id: str = "") -> str:
-        """Begin a run, and return its id; one that is begun already is not begun twice."""
-        id = checked_id(id) if id else f"run_{self._clock.fresh_id()}"
+    async def start(self, spec: Spec, id: str = "", live: int | None = None) -> str:
+        """Start a run and return its id; a chosen id that the tenant has used already starts nothing.
+
+        Nothing is awaited between the count and the insert, so no other request can come between them.
+        """
+        name = checked_id(id) if id else ""
+        if name and (known := self._names.get((spec.tenant, name))):
+            return known
+        self._check_room(spec.tenant, live)
+        self._forget()
+        fresh = f"run_{self._clock.fresh_id()}"
+        id = name if name and not spec.tenant else fresh
+        self._names[spec.tenant, name or id] = id
+        self._runs[id] = _Run(id, name or id, spec, self._outfit, self._clock)
+        self._runs[id].begin()
+        return id
+
+    async def find(self, name: str, tenant: str = "") -> str:
+        """Return the id of the run that a tenant knows by this name; without a tenant, names are ids."""
+        id = self._names.get((tenant, name)) if tenant else name
         if id not in self._runs:
-            self._forget()
-            self._runs[id] = _Run(id, spec, self._outfit, self._clock)
-            self._runs[id].begin()
+            raise UnknownRun(f"no run has the id {name[:80]!r}")
         return id
 
     async def show(self, id: str) -> View:
@@ -74,9 +92,12 @@ class MemoryRuns:
         """Stop a run, and wait until it has; its rounds are kept."""
         await self._run(id).cancel()
 
-    async def resume(self, id: str) -> None:
+    async def resume(self, id: str, live: int | None = None) -> None:
         """Go on with a run that was cancelled or failed, from where it stood; one that goes on is left alone."""
-        self._run(id).resume()
+        found = self._run(id)
+        if found.can_resume():
+            self._check_room(found.line.tenant, live)
+            found.begin()
 
     async def approve(self, id: str, call_id: str, *, allowed: bool, reason: str = "") -> None:
         """Give a person's word on a call that waits for it."""
@@ -93,16 +114,22 @@ class MemoryRuns:
             raise UnknownRun(f"no run has the id {id[:80]!r}")
         return self._runs[id]
 
+    def _check_room(self, tenant: str, live: int | None) -> None:
+        if live is not None and sum(each.going and each.tenant == tenant for each in self._runs.values()) >= live:
+            raise TooManyRuns(live)
+
     def _forget(self) -> None:
         """Let the runs go that ended first, where too many are kept."""
         ended = sorted((each.line for each in self._runs.values() if not each.going), key=lambda line: line.ended)
         for line in ended[: max(len(ended) - self._kept + 1, 0)]:
             del self._runs[line.id]
+            del self._names[line.tenant, line.name]
 
 
 class _Run:
-    def __init__(self, id: str, spec: Spec, outfit: Outfit, clock: Clock) -> None:
+    def __init__(self, id: str, name: str, spec: Spec, outfit: Outfit, clock: Clock) -> None:
         self._id: Final = id
+        self._name: Final = name
         self._spec: Final = spec
         self._outfit: Final = outfit
         self._clock: Final = clock
@@ -121,11 +148,16 @@ class _Run:
         return self._ending is None
 
     @property
+    def tenant(self) -> str:
+        return self._spec.tenant
+
+    @property
     def line(self) -> Line:
         going = Status.WAITING if self._asked else Status.RUNNING
         status = going if self._ending is None else self._ending.status
         rounds, spec = len(self._kept.rounds), self._spec
-        return Line(self._id, spec.task, status, self._model, self._began, self._ended, rounds, spec.tenant)
+        times = (self._began, self._ended)
+        return Line(self._id, spec.task, status, self._model, *times, rounds, spec.tenant, self._name)
 
     @property
     def view(self) -> View:
@@ -157,29 +189,35 @@ class _Run:
             else:
                 self._steps.stop()
             await asyncio.wait((self._job,))
+            if self.going:  # asyncio does not even enter a task that is cancelled before its first step
+                self._end(Ending(Status.CANCELLED, self._kept, _TOO_EARLY))
 
-    def resume(self) -> None:
+    def can_resume(self) -> bool:
+        """Tell whether `begin` would make it live again; False while it is, raises if it never can."""
         if self._ending is None:
-            return
+            return False
         if self._ending.status not in (Status.CANCELLED, Status.FAILED):
-            raise BadRequest(f"run {self._id} is {self._ending.status}: only cancelled and failed ones can go on")
-        self.begin()
+            raise BadRequest(f"run {self._name} is {self._ending.status}: only cancelled and failed ones can go on")
+        return True
 
     def approve(self, call_id: str, *, allowed: bool, reason: str) -> None:
         if self._steps is None or not self._steps.say(call_id, allowed=allowed, reason=reason):
-            raise BadField("call_id", f"no call {call_id[:80]!r} of run {self._id} waits for a word")
+            raise BadField("call_id", f"no call {call_id[:80]!r} of run {self._name} waits for a word")
 
     async def _work(self) -> None:
         ending: Ending | None = None
         try:
-            async with self._outfit(self._id, self._spec, self._log.watch) as work:
+            async with self._outfit(self._id, self._spec, self._log.watch, self._began) as work:
                 self._task, self._model = work.task, work.route.model
                 self._steps = _Steps(work, self._done)
                 ending = await drive_run(run(work.task), self._steps)
         except asyncio.CancelledError:
-            ending = ending or Ending(Status.CANCELLED, self._kept, "cancelled before it began")
+            ending = ending or Ending(Status.CANCELLED, self._kept, _TOO_EARLY)
         except Exception as error:  # noqa: BLE001 # whatever broke, who watches is owed an end
             ending = ending or Ending(Status.FAILED, self._kept, told(error))
+        self._end(ending)
+
+    def _end(self, ending: Ending) -> None:
         self._steps = None
         self._ending, self._ended = ending, self._now()
         self._log.put(ended(ending))

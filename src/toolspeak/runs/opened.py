@@ -50,15 +50,17 @@ async def opened_runs(config: Config, *, works: bool = True) -> AsyncGenerator[O
 
 @asynccontextmanager
 async def kept_runs(
-    config: Config, directory: Directory | None = None, imports: Sequence[str] = ()
+    config: Config, directory: Directory | None = None, imports: Sequence[str] = (), patience: float | None = None
 ) -> AsyncGenerator[Runs]:
-    """Open the database's keeper; without a directory of models, others work on its runs."""
+    """Open the database's keeper; without a directory of models, others work on its runs. See `open_runs`."""
     from toolspeak.runs.durable.runs import open_runs  # noqa: PLC0415 # it takes two seconds to load
 
-    async with open_runs(config, directory, imports) as runs:
+    async with open_runs(config, directory, imports, patience=patience) as runs:
         yield runs
 
 
 def runs_here(config: Config, directory: Directory, imports: Sequence[str] = ()) -> MemoryRuns:
     """Make a keeper whose runs end with this process; `imports` are the functions that specs may name."""
-    return MemoryRuns(lambda id, spec, watch: outfit(id, spec, config, directory, watch, imports=imports))
+    return MemoryRuns(
+        lambda id, spec, watch, began: outfit(id, spec, config, directory, watch, imports=imports, began=began)
+    )

@@ -1,6 +1,7 @@
 """A spec becomes work: its model is found, its tools are made ready."""
 
 import re
+from asyncio import to_thread
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from hashlib import sha256
@@ -8,9 +9,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Final
 
-from toolspeak.config.environment import current, workplaces_folder
+from toolspeak.config.environment import current, journal_folder, workplaces_folder
 from toolspeak.config.mcp import mcp_tools
-from toolspeak.config.shape import Config
+from toolspeak.config.shape import MIB, Config
 from toolspeak.engine.agent import Task
 from toolspeak.engine.journal import compact_from
 from toolspeak.engine.plan import Settings
@@ -23,6 +24,8 @@ from toolspeak.runs.spec import Spec, said_as
 from toolspeak.runs.watch import Watch, unwatched
 from toolspeak.runs.work import Work
 from toolspeak.runtime.directory import Directory
+from toolspeak.runtime.sandbox.disk import disk_budget
+from toolspeak.runtime.sandbox.journal import recover, warn
 from toolspeak.runtime.tools.action import Action, Workplace
 from toolspeak.runtime.tools.mcp.approved import Approved, AskTool, nobody_approves
 from toolspeak.runtime.tools.toolbox import Toolbox
@@ -49,23 +52,31 @@ async def outfit(  # noqa: PLR0913 # all that a run needs
     *,
     imports: Sequence[str] = (),
     ask_tool: AskTool = nobody_approves,
+    began: float | None = None,
 ) -> AsyncGenerator[Work]:
     """Make everything ready for a run, and close it in the end.
 
     `imports` are the names (or globs) of functions that may be imported: `*` where the spec is the user's own. A spec
     that came from elsewhere must not say what this process imports, so by default nothing is. `ask_tool` is asked about
-    tools of MCP servers that nobody has approved as they are.
+    tools of MCP servers that nobody has approved as they are. `began` is when the run began, in seconds since 1970: a
+    worker that takes it over counts what it has put on the disk since then; None means now.
     """
     async with AsyncExitStack() as stack:
-        workplace = Workplace(folder_of(id, spec), spec.output, config.runs.unsafe_shell)
+        budget = disk_budget(config.runs.disk_mib * MIB, began)
+        journal = journal_folder(current())
+        warn(await to_thread(recover, journal))  # before this run, or a person, uses such a folder
+        workplace = Workplace(folder_of(id, spec), spec.output, config.runs.unsafe_shell, journal, budget)
         approved = Approved(config.approvals, ask_tool)
 
         async def served(server: str) -> Sequence[Action]:
-            return await stack.enter_async_context(mcp_tools(config.mcp, server, approved))
+            # A budget of its own: what the folder held before is counted once for each set of folders.
+            own = disk_budget(config.runs.disk_mib * MIB, began)
+            return await stack.enter_async_context(mcp_tools(config.mcp, server, approved, own))
 
         actions = [each for name in spec.tools for each in await _actions(name, workplace, imports, served)]
         toolbox = Toolbox(actions, spec.output)
         route = await (directory.exactly(spec.model) if spec.model else directory.find(""))
+        route = route.of_tenant(spec.tenant)
         sampling = said_as(Sampling, spec.sampling, "sampling")
         request = Request(route.model, conversation(spec), toolbox.tools, sampling=sampling, stream=True)
         task = Task(request, spec.rounds, toolbox.ending)
@@ -80,7 +91,10 @@ def folder_of(id: str, spec: Spec) -> Path:
     folder = own_folder(id)
     if folder is None:
         raise BadField("folder", "it is empty, and there is no home to keep one in; name a folder")
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:  # without its path: a client of the gateway sees this
+        raise BadField("folder", f"the run's own folder cannot be created: {error.strerror or error}") from None
     return folder.resolve()
 
 

@@ -34,6 +34,8 @@ class Line:
     ended: float = 0.0
     rounds: int = 0
     tenant: str = ""
+    name: str = ""
+    """The id that its tenant knows it by: unique within the tenant. Equal to `id` for a run without a tenant."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +60,17 @@ class Numbered:
 class Runs(Protocol):
     """Keeps runs. A run that nobody knows is `UnknownRun`."""
 
-    async def start(self, spec: Spec, id: str = "") -> str:
-        """Begin a run, and return its id; one that is begun already is not begun twice."""
+    async def start(self, spec: Spec, id: str = "", live: int | None = None) -> str:
+        """Start a run and return its id; a chosen id that the tenant has used already starts nothing.
+
+        A tenant's chosen id becomes the run's `name`: ids are shared by all tenants, so the run itself gets a random
+        one, and no tenant can learn which names others use. Raises `TooManyRuns` if the tenant would then have more
+        than `live` live runs. The count and the insert are atomic, across all processes that share a database.
+        """
+        ...
+
+    async def find(self, name: str, tenant: str = "") -> str:
+        """Return the id of the run that a tenant knows by this name; without a tenant, names are ids."""
         ...
 
     async def show(self, id: str) -> View:
@@ -78,8 +89,8 @@ class Runs(Protocol):
         """Stop a run; its rounds are kept."""
         ...
 
-    async def resume(self, id: str) -> None:
-        """Go on with a run that was cancelled or failed, from where it stood."""
+    async def resume(self, id: str, live: int | None = None) -> None:
+        """Go on with a run that was cancelled or failed, from where it stood; `live` limits as in `start`."""
         ...
 
     async def approve(self, id: str, call_id: str, *, allowed: bool, reason: str = "") -> None:

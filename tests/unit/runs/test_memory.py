@@ -67,8 +67,8 @@ def test_what_goes_on_ends_with_its_keeper() -> None:
 
 def test_a_run_can_be_cancelled_before_it_is_ready() -> None:
     @asynccontextmanager
-    async def never(id: str, spec: Spec, watch: Watch) -> AsyncGenerator[Work]:
-        del id, spec, watch
+    async def never(id: str, spec: Spec, watch: Watch, began: float) -> AsyncGenerator[Work]:
+        del id, spec, watch, began
         await asyncio.sleep(3600)
         yield None  # pyright: ignore[reportReturnType] # it never comes
 
@@ -86,8 +86,8 @@ def test_tools_that_cannot_be_closed_do_not_undo_what_was_done() -> None:
     world = World(Model("Done."))
 
     @asynccontextmanager
-    async def breaking(id: str, spec: Spec, watch: Watch) -> AsyncGenerator[Work]:
-        async with world.outfit(id, spec, watch) as work:
+    async def breaking(id: str, spec: Spec, watch: Watch, began: float) -> AsyncGenerator[Work]:
+        async with world.outfit(id, spec, watch, began) as work:
             yield work
         raise OSError("a server of tools hangs")
 

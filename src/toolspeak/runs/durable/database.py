@@ -1,25 +1,41 @@
 """The database of runs: SQLite for one person, PostgreSQL for a fleet."""
 
 import sqlite3
+from collections.abc import Generator
+from contextlib import contextmanager
 from importlib import import_module
+from math import ceil
 from pathlib import Path
 from typing import Any, Final, Protocol
 
 import sqlalchemy as sa
-from dbos import DBOSClient
 from sqlalchemy.event import listen
+from sqlalchemy.exc import InterfaceError, InternalError, OperationalError
+from sqlalchemy.exc import TimeoutError as NoConnectionFree
 
 from toolspeak.config.shape import Durable
-from toolspeak.errors import BadConfig
-from toolspeak.runs.durable import seam
-from toolspeak.runs.durable.tables import create_tables, now
+from toolspeak.errors import BadConfig, RunsUnavailable
+from toolspeak.runs.durable import schema, seam
+from toolspeak.runs.durable.patience import limit_waits
+from toolspeak.runs.durable.tables import now
 
 OURS, ENGINE = 3, 8
 """Connections of one process: for our own tables, for DBOS."""
 _SPARE: Final = 4
 _NEEDED: Final = (3, 42)
 """DBOS asks SQLite for fractions of seconds, which older ones do not have."""
-_WAIT: Final = 30
+_WAIT: Final = 30.0
+"""Seconds that a worker waits for a free connection."""
+_CONNECT: Final = 10
+"""Seconds that a process without a limit of its own tries to connect."""
+_MIGRATION: Final = 60.0
+"""Seconds for one statement of a migration; it may wait for another process that migrates."""
+_KEEP_ALIVE: Final = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}
+"""Of TCP: a server whose machine has vanished is noticed within half a minute, not after two hours."""
+_WRONG: Final = ("28", "3D", "42501")
+"""Classes of SQLSTATE that waiting does not cure: wrong user or password, no such database, missing rights."""
+_FAILED: Final = (OperationalError, InterfaceError, InternalError, NoConnectionFree)
+"""The database refuses, breaks off, has become read-only or has no connection left; no statement of ours is wrong."""
 _ATTEMPTS: Final = 30_000
 
 
@@ -32,20 +48,22 @@ class _Opened(Protocol):
 class Database:
     """An open database with all its tables. Everything in it blocks: call it from a thread."""
 
-    def __init__(self, durable: Durable) -> None:
-        """Connect, and make the tables that are missing."""
+    def __init__(self, durable: Durable, patience: float | None = None) -> None:
+        """Connect, and create the tables or migrate them.
+
+        With `patience`, a statement that gets no response within so many seconds fails. Raises `BadConfig` if the
+        database cannot be used until a person changes something, `RunsUnavailable` if it is only away.
+        """
         self.url: Final = _url(durable)
         self._lease: Final = durable.lease
+        self._patience: Final = patience
+        with self.translated_errors(opening=True):
+            self._migrate()
         self.engine: Final = self.new_engine(OURS)
         """For our own tables."""
         self._asking: Final = self.new_engine(OURS)
-        self.client: Final = DBOSClient(
-            system_database_engine=self._asking, serializer=seam.SERIALIZER, application_name=seam.APPLICATION
-        )
+        self.client: Final = seam.client_of(self._asking)
         """What is asked of DBOS by those who do not work."""
-        seam.refuse_pickle()
-        seam.migrate(self.client)
-        create_tables(self.engine)
         self.theirs: Final = seam.engine_of(self.client)
         """Sees DBOS's tables, and ours."""
         self.now: Final = now(self.engine)
@@ -57,9 +75,61 @@ class Database:
 
     def new_engine(self, connections: int) -> sa.Engine:
         """Return further connections."""
-        if self.url.get_backend_name() == "sqlite":
+        if self._is_file:
             return _sqlite_engine(self.url, connections)
-        return _postgres_engine(self.url, connections, self._lease)
+        engine = _postgres_engine(self.url, connections, self._lease, self._patience)
+        if self._patience is not None:
+            limit_waits(engine, self._patience)
+        return engine
+
+    @contextmanager
+    def translated_errors(self, *, opening: bool = False) -> Generator[None]:
+        """Raise errors of the environment as ours, in one line that shows no password.
+
+        A file that cannot be opened is a matter for the person at this machine; everything else passes.
+        """
+        # what fails while a connection is made ready (the first pragma on a read-only disk) is the driver's own error
+        raw = (_sqlite_module().Error,) if self._is_file else ()
+        try:
+            yield
+        except (*_FAILED, *raw) as error:
+            raise self._translated(error, opening=opening) from None
+
+    def _translated(self, error: Exception, *, opening: bool) -> BadConfig | RunsUnavailable:
+        cause: BaseException = getattr(error, "orig", None) or error
+        if self._is_file:
+            problem = f"the file of runs {self.url.database} cannot be used: {first_line(cause)}"
+            if opening:
+                return BadConfig(f"{problem}. Make room or make it writable, or set XDG_STATE_HOME or runs.database")
+            return RunsUnavailable(problem)
+        reason = type(cause).__name__ if str(cause) == "" else first_line(cause)
+        if opening and (code := getattr(cause, "sqlstate", None)) and str(code).startswith(_WRONG):
+            return BadConfig(f"runs.database: {self.url.render_as_string()} refuses us: {reason}")
+        return RunsUnavailable(f"the database of runs ({self.url.render_as_string()}) does not respond: {reason}")
+
+    @property
+    def _is_file(self) -> bool:
+        return self.url.get_backend_name() == "sqlite"
+
+    def _migrate(self) -> None:
+        """Bring DBOS's tables and ours up to date, on connections of their own: a migration may take its time."""
+        if self._is_file:
+            engine = _sqlite_engine(self.url, 1)
+            listen(engine, "begin", _lock_at_once)
+        else:
+            engine = _postgres_engine(self.url, 1, self._lease, self._patience)
+            limit_waits(engine, _MIGRATION)
+        try:
+            schema.check_version(engine)
+            seam.refuse_pickle()
+            client = seam.client_of(engine)
+            try:
+                seam.migrate(client)
+            finally:
+                client.destroy()
+            schema.migrate(engine)
+        finally:
+            engine.dispose()
 
     def close(self) -> None:
         """Let go of all connections."""
@@ -77,15 +147,16 @@ def _url(durable: Durable) -> sa.URL:
     return sa.URL.create("sqlite", database=str(durable.folder / "runs.sqlite"))
 
 
-def _postgres_engine(url: sa.URL, connections: int, lease: float) -> sa.Engine:
+def _postgres_engine(url: sa.URL, connections: int, lease: float, patience: float | None) -> sa.Engine:
     """Connect to PostgreSQL. A frozen worker must not hold others up with what it has locked."""
     idle = f"-c idle_in_transaction_session_timeout={int(lease * 1000)}"
+    connect = _CONNECT if patience is None else ceil(patience)
     return sa.create_engine(
         url,
-        connect_args={"application_name": "toolspeak", "connect_timeout": 10, "options": idle},
+        connect_args={"application_name": "toolspeak", "connect_timeout": connect, "options": idle, **_KEEP_ALIVE},
         pool_size=connections,
         max_overflow=_SPARE,
-        pool_timeout=_WAIT,
+        pool_timeout=patience or _WAIT,
         pool_pre_ping=True,
     )
 
@@ -93,10 +164,27 @@ def _postgres_engine(url: sa.URL, connections: int, lease: float) -> sa.Engine:
 def _sqlite_engine(url: sa.URL, connections: int) -> sa.Engine:
     """Open a file: writers take turns, readers do not wait, and what is committed survives a power failure."""
     if url.database:
-        Path(url.database).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder = Path(url.database).parent
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise BadConfig(
+                f"the folder of runs {folder} cannot be created: {error.strerror or error}. "
+                "Set XDG_STATE_HOME or runs.database"
+            ) from None
     engine = sa.create_engine(url, module=_sqlite_module(), pool_size=connections, max_overflow=_SPARE)
     listen(engine, "connect", _prepare)
     return engine
+
+
+def _lock_at_once(connection: sa.Connection) -> None:
+    """Begin with the write lock: Python's driver begins before INSERT only, so DDL would not be in the transaction."""
+    connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+
+def first_line(error: BaseException) -> str:
+    """Return what an error says, in one line: PostgreSQL's go on with hints."""
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
 
 
 def _prepare(opened: _Opened, record: object) -> None:

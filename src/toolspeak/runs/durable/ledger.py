@@ -6,6 +6,7 @@ a worker that was taken over finds another's there, and nothing of what it says 
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any, Final
 
 import msgspec
@@ -13,6 +14,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
 from toolspeak.engine.agent import Status
+from toolspeak.errors import TooManyRuns
 from toolspeak.runs.durable import seam
 from toolspeak.runs.durable.database import Database
 from toolspeak.runs.durable.tables import EVENTS, RUNS
@@ -25,6 +27,8 @@ _TASK: Final = 200
 """Characters of a task in a list."""
 _BATCH: Final = 500
 _ENDED: Final = "run_ended"
+_GATE: Final = 0x6C697665
+"""The first key of the advisory locks under which runs become live; the second is the tenant's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,18 +49,53 @@ class Row:
     reason: str
 
 
-def begin(database: Database, run: str, spec: Spec, queue: str) -> bool:
-    """Write a run down and queue it, both or neither; return whether it is new."""
-    text = written_spec(spec)
-    row = {"id": run, "tenant": spec.tenant, "task": spec.task[:_TASK], "model": spec.model, "spec": text}
+@dataclass(frozen=True, slots=True)
+class NewRun:
+    """A run that is about to start: its id, the name that its tenant knows it by, the queue that it waits in."""
+
+    id: str
+    name: str
+    spec: Spec
+    queue: str
+
+
+def begin(database: Database, new: NewRun, live: int | None) -> bool:
+    """Write a run down and queue it, both or neither; return whether its name is new.
+
+    Raises `TooManyRuns`, and writes nothing, if its tenant has `live` live runs already.
+    """
+    spec, text = new.spec, written_spec(new.spec)
+    row = {"id": new.id, "name": new.name, "tenant": spec.tenant, "task": spec.task[:_TASK], "model": spec.model}
     fresh = {"status": Status.RUNNING.value, "reason": "", "rounds": 0, "ended": 0.0, "next": 0, "token": ""}
     insert = sqlite.insert if database.is_sqlite else postgresql.insert
     with database.theirs.begin() as connection:
-        added = insert(RUNS).values(**row, **fresh, began=database.now).on_conflict_do_nothing()
-        if not connection.execute(added).rowcount:
+        _enter_gate(connection, spec.tenant, live)
+        added = insert(RUNS).values(**row, **fresh, spec=text, began=database.now).on_conflict_do_nothing()
+        if connection.execute(added.returning(RUNS.c.id)).first() is None:  # psycopg counts -1 rows of an insert
             return False
-        database.client.enqueue_in_transaction(connection, seam.queued(run, queue), text)
+        _check_room(connection, spec.tenant, live)
+        database.client.enqueue_in_transaction(connection, seam.queued(new.id, new.queue), text)
     return True
+
+
+def _enter_gate(connection: sa.Connection, tenant: str, live: int | None) -> None:
+    """Let one transaction of a tenant at a time make a run live, in all processes.
+
+    60 requests at once passed a limit of 20 as long as each counted before any had inserted. PostgreSQL has the lock
+    for it; SQLite has one writer at a time, and the caller writes before it counts.
+    """
+    if live is not None and connection.dialect.name == "postgresql":
+        key = int.from_bytes(sha256(tenant.encode()).digest()[:4], signed=True)  # tenants that share a key only wait
+        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_GATE, key)))
+
+
+def _check_room(connection: sa.Connection, tenant: str, live: int | None) -> None:
+    """Raise if a tenant has more than `live` live runs, with the one that this transaction has made live."""
+    if live is None:
+        return
+    count = sa.select(sa.func.count()).select_from(RUNS).where(RUNS.c.tenant == tenant, RUNS.c.ended == 0)
+    if connection.execute(count).scalar_one() > live:
+        raise TooManyRuns(live)
 
 
 def take(database: Database, run: str, token: str) -> bool | None:
@@ -70,6 +109,12 @@ def take(database: Database, run: str, token: str) -> bool | None:
     if taken is None:
         return False
     return None if taken[0] else True
+
+
+def began(database: Database, run: str) -> float:
+    """Return when a run began, in seconds since 1970 by the database's clock."""
+    with database.engine.begin() as connection:
+        return float(connection.execute(sa.select(RUNS.c.began).where(RUNS.c.id == run)).scalar_one())
 
 
 def name_model(database: Database, run: str, model: str) -> None:
@@ -142,12 +187,24 @@ def end(database: Database, run: str, status: Status, reason: str) -> bool:
     return row is not None
 
 
-def reopen(database: Database, run: str) -> None:
-    """Let a run that is over go on: it has no end any more."""
-    with database.engine.begin() as connection:
-        connection.execute(sa.delete(EVENTS).where(EVENTS.c.run == run, EVENTS.c.kind == _ENDED))
-        values = {"status": Status.RUNNING.value, "reason": "", "ended": 0.0}
-        connection.execute(sa.update(RUNS).where(RUNS.c.id == run).values(values))
+def reopen(database: Database, line: Line, live: int | None) -> bool:
+    """Make a run live again that has ended so; return False if it is live, or has ended otherwise, by now.
+
+    Raises `TooManyRuns`, and changes nothing, if its tenant has `live` live runs already.
+    """
+    workflows = seam.WORKFLOWS
+    ended = (RUNS.c.id == line.id, RUNS.c.status == line.status.value, RUNS.c.ended > 0)
+    values = {"status": Status.RUNNING.value, "reason": "", "ended": 0.0}
+    with database.theirs.begin() as connection:
+        _enter_gate(connection, line.tenant, live)
+        if not connection.execute(sa.update(RUNS).where(*ended).values(values)).rowcount:
+            return False
+        _check_room(connection, line.tenant, live)
+        connection.execute(sa.delete(EVENTS).where(EVENTS.c.run == line.id, EVENTS.c.kind == _ENDED))
+        # `mend` must not end it again in the moment before DBOS has it back in its queue
+        touched = sa.update(workflows).where(workflows.c.workflow_uuid == line.id)
+        connection.execute(touched.values(updated_at=sa.cast(database.now * 1000, sa.BigInteger)))
+    return True
 
 
 def worker_of(database: Database, run: str) -> str:
@@ -166,6 +223,13 @@ def find(database: Database, run: str) -> Row | None:
     if row is None:
         return None
     return Row(_line(row), read_spec(row["spec"]), str(row["reason"]))
+
+
+def id_of(database: Database, tenant: str, name: str) -> str | None:
+    """Return the id of the run that a tenant knows by this name."""
+    with database.engine.begin() as connection:
+        found = connection.execute(sa.select(RUNS.c.id).where(RUNS.c.tenant == tenant, RUNS.c.name == name)).scalar()
+    return None if found is None else str(found)
 
 
 def lines(database: Database, limit: int, status: Status | None, tenant: str) -> list[Line]:
@@ -189,6 +253,7 @@ def _line(row: sa.RowMapping) -> Line:
         row["ended"],
         row["rounds"],
         row["tenant"],
+        row["name"],
     )
 
 

@@ -1,17 +1,20 @@
 """Runs that survive the death of whoever works on them."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
-from contextlib import asynccontextmanager
-from typing import Final
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, asynccontextmanager
+from functools import partial
+from typing import Final, ParamSpec, TypeVar
 
 from toolspeak.config.shape import Config
 from toolspeak.engine.agent import Status
-from toolspeak.errors import BadField, BadRequest, UnknownRun
+from toolspeak.errors import BadField, BadRequest, RunsUnavailable, UnknownRun
+from toolspeak.ir.json import JsonObject
 from toolspeak.runs.durable import ledger, seam
 from toolspeak.runs.durable.database import Database
 from toolspeak.runs.durable.lease import is_alive
-from toolspeak.runs.durable.ledger import Row
+from toolspeak.runs.durable.ledger import NewRun, Row
 from toolspeak.runs.durable.views import failed_turn, view, waiting_calls
 from toolspeak.runs.durable.worker import Worker, Workshop, working
 from toolspeak.runs.runs import Line, Numbered, View, checked_id
@@ -23,87 +26,100 @@ from toolspeak.runtime.directory import Directory
 _LOOK, _LAZY_LOOK = 0.1, 0.5
 """Seconds between looks for new events: while some come, and at most."""
 _GRACE: Final = 2.0
+_AGAIN: Final = 1.0
+"""Seconds until a watcher asks again whose database was away."""
+_THREADS: Final = 8
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class DurableRuns:
-    """Keeps runs in a database. Without a worker of its own, it leaves the work to others."""
+    """Keeps runs in a database. Without a worker of its own, it leaves the work to others.
 
-    def __init__(self, database: Database, worker: Worker | None = None, clock: Clock = CLOCK) -> None:
+    With `patience`, a method raises `RunsUnavailable` after so many seconds without a response of the database.
+    """
+
+    def __init__(
+        self, database: Database, worker: Worker | None = None, clock: Clock = CLOCK, patience: float | None = None
+    ) -> None:
         """Ask this database; `open_runs` makes everything ready."""
         self._database: Final = database
         self._worker: Final = worker
         self._clock: Final = clock
+        self._patience: Final = patience
+        # threads of its own: a database that hangs must not use up those that the rest of the process needs
+        self._threads: Final = ThreadPoolExecutor(_THREADS, "toolspeak-runs")
 
-    async def start(self, spec: Spec, id: str = "") -> str:
-        """Begin a run, and return its id; one that is begun already is not begun twice."""
-        run = checked_id(id) if id else f"run_{self._clock.fresh_id()}"
-        if await asyncio.to_thread(ledger.begin, self._database, run, spec, self._queue):
+    async def start(self, spec: Spec, id: str = "", live: int | None = None) -> str:
+        """Start a run and return its id; a chosen id that the tenant has used already starts nothing."""
+        fresh = f"run_{self._clock.fresh_id()}"
+        name = checked_id(id) if id else fresh
+        run = fresh if spec.tenant else name
+        if await self._ask(ledger.begin, self._database, NewRun(run, name, spec, self._queue), live):
             await self._claim(run)
-        return run
+            return run
+        return await self.find(name, spec.tenant)
+
+    async def find(self, name: str, tenant: str = "") -> str:
+        """Return the id of the run that a tenant knows by this name; without a tenant, names are ids."""
+        id = await self._ask(ledger.id_of, self._database, tenant, name) if tenant else name
+        if id is None:
+            raise _unknown(name)
+        return id
 
     async def show(self, id: str) -> View:
         """Return a run as it stands."""
-        return view(await self._row(id), await self._steps(id), await self._asked(id))
+        return await self._ask(self._view, id)
 
     async def list(self, limit: int = 50, status: Status | None = None, tenant: str = "") -> list[Line]:
         """Return the latest runs, the newest first."""
-        return await asyncio.to_thread(ledger.lines, self._database, limit, status, tenant)
+        return await self._ask(ledger.lines, self._database, limit, status, tenant)
 
     async def events(self, id: str, after: int = -1) -> AsyncIterator[Numbered]:
-        """Give the events behind a number, those to come as well; the last one is `RunEnded`."""
-        await self._row(id)
-        wait, over = _LOOK, False
+        """Give the events behind a number, those to come as well; the last one is `RunEnded`.
+
+        If the database goes away later than the first look, the events pause until it is back.
+        """
+        await self._ask(self._row, id)
+        wait = _LOOK
         while True:
-            found = await asyncio.to_thread(ledger.events_after, self._database, id, after)
+            try:
+                found, over = await self._ask(self._look, id, after)
+            except RunsUnavailable:
+                await self._clock.sleep(_AGAIN)
+                continue
             for each in found:
                 after = each.number
                 yield each
                 if isinstance(each.event, RunEnded):
                     return
-            if over and not found:  # who has seen the end already hears no more
+            if over and not found:  # this watcher has seen the end already
                 return
-            over = not found and (await self._row(id)).line.ended > 0
             wait = _LOOK if found else min(wait * 1.5, _LAZY_LOOK)
-            await self._clock.sleep(0 if over else wait)
+            await self._clock.sleep(wait)
 
     async def cancel(self, id: str) -> None:
         """Stop a run; its rounds are kept."""
-        row = await self._row(id)
-        if row.line.ended:
-            return
-        await self._database.client.cancel_workflow_async(id)
-        await asyncio.to_thread(ledger.end, self._database, id, Status.CANCELLED, "cancelled")
-        if self._worker is not None:
+        if await self._ask(self._cancel, id) and self._worker is not None:
             self._worker.cancel(id)
 
-    async def resume(self, id: str) -> None:
+    async def resume(self, id: str, live: int | None = None) -> None:
         """Go on with a run that was cancelled or failed, from where it stood; or whose process is gone."""
-        row = await self._row(id)
-        match row.line.status:
-            case Status.CANCELLED:
-                await asyncio.to_thread(ledger.reopen, self._database, id)
-                await self._database.client.resume_workflow_async(id, queue_name=self._queue)
-            case Status.FAILED:
-                await self._retry(id)
-            case Status.RUNNING | Status.WAITING:
-                await asyncio.to_thread(self._take_over, id)
-            case _:
-                raise BadRequest(f"run {id} is {row.line.status}: only cancelled and failed ones can go on")
+        await self._ask(self._resume, id, live)
         await self._claim(id)
 
     async def approve(self, id: str, call_id: str, *, allowed: bool, reason: str = "") -> None:
         """Give a person's word on a call that waits for it; the first word counts."""
-        calls = waiting_calls(await self._row(id), await self._steps(id), await self._asked(id))
-        topic = next((key for key, call in calls.items() if call.id == call_id), None)
-        if topic is None:
-            raise BadField("call_id", f"no call {call_id[:80]!r} of run {id} waits for a word")
-        word = {"allowed": allowed, "reason": reason}
-        await self._database.client.send_async(id, word, topic, idempotency_key=f"{id}:{topic}")
+        await self._ask(self._approve, id, call_id, {"allowed": allowed, "reason": reason})
 
     async def close(self) -> None:
         """Let go of everything; runs go on elsewhere or later."""
         if self._worker is not None:
             await self._worker.close(_GRACE)
+
+    def let_go(self) -> None:
+        """Give its threads back; one that waits for a database that hangs ends when its wait does."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
 
     # ---------------------------------------------------------------- within
 
@@ -115,26 +131,77 @@ class DurableRuns:
         if self._worker is not None:
             await self._worker.claim(run)
 
-    async def _row(self, run: str) -> Row:
-        row = await asyncio.to_thread(ledger.find, self._database, run)
+    async def _ask(self, what: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
+        """Call what blocks in a thread. The one place where a database that is away becomes `RunsUnavailable`."""
+        loop = asyncio.get_running_loop()
+        try:
+            with self._database.translated_errors():
+                async with asyncio.timeout(self._patience):
+                    return await loop.run_in_executor(self._threads, partial(what, *arguments, **named))
+        except TimeoutError:
+            message = f"the database of runs did not respond within {self._patience:.0f} s"
+            raise RunsUnavailable(message) from None
+
+    # ---------------------------------------------------------------- in a thread
+
+    def _row(self, run: str) -> Row:
+        row = ledger.find(self._database, run)
         if row is None:
-            raise UnknownRun(f"no run has the id {run[:80]!r}")
+            raise _unknown(run)
         return row
 
-    async def _steps(self, run: str) -> dict[str, str]:
-        steps = await asyncio.to_thread(seam.step_outputs, self._database.client, run)
+    def _view(self, run: str) -> View:
+        return view(self._row(run), self._steps(run), self._asked(run))
+
+    def _steps(self, run: str) -> dict[str, str]:
+        steps = seam.step_outputs(self._database.client, run)
         return {name: given for _, name, given, raised in steps if not raised and isinstance(given, str)}
 
-    async def _asked(self, run: str) -> Sequence[Numbered]:
-        return await asyncio.to_thread(ledger.events_after, self._database, run, -1, "call_asked")
+    def _asked(self, run: str) -> Sequence[Numbered]:
+        return ledger.events_after(self._database, run, -1, "call_asked")
 
-    async def _retry(self, run: str) -> None:
+    def _look(self, run: str, after: int) -> tuple[Sequence[Numbered], bool]:
+        """Return the next events, and whether no further ones will come."""
+        found = ledger.events_after(self._database, run, after)
+        if found or not self._row(run).line.ended:
+            return found, False
+        return ledger.events_after(self._database, run, after), True  # the end may have come between the two
+
+    def _cancel(self, run: str) -> bool:
+        if self._row(run).line.ended:
+            return False
+        self._database.client.cancel_workflow(run)
+        ledger.end(self._database, run, Status.CANCELLED, "cancelled")
+        return True
+
+    def _resume(self, run: str, live: int | None) -> None:
+        line = self._row(run).line
+        match line.status:
+            case Status.CANCELLED:
+                if ledger.reopen(self._database, line, live):
+                    self._database.client.resume_workflow(run, queue_name=self._queue)
+            case Status.FAILED:
+                self._retry(line, live)
+            case Status.RUNNING | Status.WAITING:
+                self._take_over(run)
+            case _:
+                raise BadRequest(f"run {line.name} is {line.status}: only cancelled and failed ones can go on")
+
+    def _approve(self, run: str, call_id: str, word: JsonObject) -> None:
+        row = self._row(run)
+        calls = waiting_calls(row, self._steps(run), self._asked(run))
+        topic = next((key for key, call in calls.items() if call.id == call_id), None)
+        if topic is None:
+            raise BadField("call_id", f"no call {call_id[:80]!r} of run {row.line.name} waits for a word")
+        self._database.client.send(run, word, topic, idempotency_key=f"{run}:{topic}")
+
+    def _retry(self, line: Line, live: int | None) -> None:
         """Take the turn again that failed; without one, go on behind the last step."""
-        steps = await asyncio.to_thread(seam.step_outputs, self._database.client, run)
+        steps = seam.step_outputs(self._database.client, line.id)
         after = max((number for number, *_ in steps), default=0) + 1
-        await asyncio.to_thread(ledger.reopen, self._database, run)
-        start = failed_turn(steps) or after
-        await self._database.client.rewind_workflow_async(run, start_step=start, queue_name=self._queue)
+        if ledger.reopen(self._database, line, live):
+            start = failed_turn(steps) or after
+            self._database.client.rewind_workflow(line.id, start_step=start, queue_name=self._queue)
 
     def _take_over(self, run: str) -> None:
         """Put a run whose worker is gone back into the queue."""
@@ -143,24 +210,39 @@ class DurableRuns:
             seam.hand_back(self._database.client, run, worker)
 
 
+def _unknown(name: str) -> UnknownRun:
+    return UnknownRun(f"no run has the id {name[:80]!r}")
+
+
 @asynccontextmanager
 async def open_runs(
-    config: Config, directory: Directory | None = None, imports: Sequence[str] = (), clock: Clock = CLOCK
+    config: Config,
+    directory: Directory | None = None,
+    imports: Sequence[str] = (),
+    clock: Clock = CLOCK,
+    patience: float | None = None,
 ) -> AsyncGenerator[DurableRuns]:
     """Open the runs of a configuration.
 
     With a directory of models, those that are started or resumed here are worked on here, as long as it is open, and
-    may name the functions of `imports`; without one, `toolspeak worker` works on them.
+    may name the functions of `imports`; without one, `toolspeak worker` works on them, and with `patience` nothing
+    here waits longer than so many seconds for a response of the database.
     """
-    database = await asyncio.to_thread(Database, config.runs)
+    database = await asyncio.to_thread(Database, config.runs, None if directory else patience)
+    stack = ExitStack()
     try:
         if directory is None:
-            yield DurableRuns(database, None, clock)
+            runs = DurableRuns(database, None, clock, patience)
+            stack.callback(runs.let_go)
+            yield runs
         else:
             shop = Workshop(database, config, directory, takes=False, imports=imports, clock=clock)
             async with working(shop, _GRACE) as worker:
-                yield DurableRuns(database, worker, clock)
+                runs = DurableRuns(database, worker, clock)
+                stack.callback(runs.let_go)
+                yield runs
     finally:
+        stack.close()
         await asyncio.to_thread(database.close)
 
 

@@ -13,7 +13,7 @@ from typing import Final
 from sqlalchemy.exc import OperationalError
 
 from toolspeak.runs.durable import ledger
-from toolspeak.runs.durable.database import Database
+from toolspeak.runs.durable.database import Database, first_line
 from toolspeak.runs.durable.ledger import Said
 from toolspeak.runs.durable.seam import Lost
 from toolspeak.runs.watch import CallAsked, CallEnded, RunEnded, RunEvent, TurnEnded, Watch, Wrote
@@ -94,14 +94,18 @@ class Scribe:
     async def _insist(self, batch: list[Said]) -> set[tuple[str, str]]:
         """Write as soon as the database can be reached; until then the runs wait, as they do for their steps.
 
-        Who is about to end gives up: steps that are not kept are done again elsewhere.
+        A worker that is about to end gives up: steps that are not kept are done again elsewhere. An outage is one line
+        of log, however long it lasts.
         """
+        is_logged = False
         while True:
             try:
                 loop = asyncio.get_running_loop()
                 return await loop.run_in_executor(self._pen, ledger.write, self._database, batch)
             except OperationalError as error:
-                _LOG.warning("the database of runs does not answer: %s", type(error.orig).__name__)
+                if not is_logged:
+                    _LOG.warning("runs wait until their database can be written: %s", first_line(error.orig or error))
+                is_logged = True
                 if self._ending:
                     return {(each.run, each.token) for each in batch}
                 await asyncio.sleep(_AGAIN)

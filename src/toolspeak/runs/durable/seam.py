@@ -57,6 +57,18 @@ def _refuse(self: object, written: str) -> NoReturn:
     raise TypeError("a row claims to be pickled; runs are kept as JSON")
 
 
+def client_of(engine: sa.Engine) -> DBOSClient:
+    """Return a client of DBOS on these connections. A lost connection is an error; by default DBOS retries for ever."""
+    share_the_log()
+    return DBOSClient(
+        system_database_engine=engine,
+        serializer=SERIALIZER,
+        application_name=APPLICATION,
+        lazy=True,
+        retry_connection_errors=False,
+    )
+
+
 def migrate(client: DBOSClient) -> None:
     """Make DBOS's tables, or bring them up to date."""
     client._sys_db.run_migrations()
@@ -68,10 +80,15 @@ def engine_of(client: DBOSClient) -> sa.Engine:
 
 
 def share_the_log() -> None:
-    """Let DBOS log where all of this process does: on its own it would keep hold of standard error."""
+    """Let DBOS log where all of this process does: on its own it would keep hold of standard error.
+
+    Only what goes wrong: each of its hundred migrations is a line otherwise.
+    """
     log = logging.getLogger("dbos")
     if not log.handlers:
         log.addHandler(logging.NullHandler())
+    if log.level == logging.NOTSET:
+        log.setLevel(logging.WARNING)
 
 
 def check_free() -> None:

@@ -1,6 +1,8 @@
 """The tables that are kept beside those of DBOS, in the same database.
 
-runs      one row each: what it was asked, how it stands, who may write about it (`token`)
+schema    one row: the version of these tables (`schema.py` migrates them)
+runs      one row each: what it was asked, how it stands, who may write about it (`token`); `name` is the id that its
+          tenant knows it by, and `ended` is 0 while it is live
 events    what people see of a run, numbered from 0 without gaps that matter: `runs.next` is the next number
 leases    who works: a worker that has not renewed its lease in time counts as dead
 """
@@ -9,11 +11,13 @@ from typing import Final
 
 import sqlalchemy as sa
 
-_TABLES = sa.MetaData()
+TABLES: Final = sa.MetaData()
+
+SCHEMA: Final = sa.Table("toolspeak_schema", TABLES, sa.Column("version", sa.Integer, primary_key=True))
 
 RUNS: Final = sa.Table(
     "toolspeak_runs",
-    _TABLES,
+    TABLES,
     sa.Column("id", sa.Text, primary_key=True),
     sa.Column("tenant", sa.Text, nullable=False),
     sa.Column("task", sa.Text, nullable=False),
@@ -26,14 +30,17 @@ RUNS: Final = sa.Table(
     sa.Column("ended", sa.Double, nullable=False),
     sa.Column("next", sa.Integer, nullable=False),
     sa.Column("token", sa.Text, nullable=False),
+    sa.Column("name", sa.Text, nullable=False, server_default=""),
     sa.Index("toolspeak_runs_began", "began"),
     sa.Index("toolspeak_runs_tenant", "tenant", "began"),
     sa.Index("toolspeak_runs_ended", "ended"),
+    sa.Index("toolspeak_runs_name", "tenant", "name", unique=True),
+    sa.Index("toolspeak_runs_live", "tenant", "ended"),
 )
 
 EVENTS: Final = sa.Table(
     "toolspeak_events",
-    _TABLES,
+    TABLES,
     sa.Column("run", sa.Text, primary_key=True),
     sa.Column("number", sa.Integer, primary_key=True),
     sa.Column("kind", sa.Text, nullable=False),
@@ -42,20 +49,10 @@ EVENTS: Final = sa.Table(
 
 LEASES: Final = sa.Table(
     "toolspeak_leases",
-    _TABLES,
+    TABLES,
     sa.Column("id", sa.Text, primary_key=True),
     sa.Column("expires", sa.Double, nullable=False),
 )
-
-_LOCK: Final = 0x746F6F6C  # any number that nobody else uses
-
-
-def create_tables(engine: sa.Engine) -> None:
-    """Make the tables that are not there; workers that start together wait for each other."""
-    with engine.begin() as connection:
-        if connection.dialect.name == "postgresql":
-            connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
-        _TABLES.create_all(connection)
 
 
 def now(engine: sa.Engine) -> sa.ColumnElement[float]:

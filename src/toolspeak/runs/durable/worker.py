@@ -228,7 +228,9 @@ class Worker:
 
     async def _drive(self, taken: Taken, spec: Spec, watch: Watch) -> Ending:
         shop = self._shop
-        async with outfit(taken.run, spec, shop.config, shop.directory, watch, imports=shop.imports) as work:
+        began = await asyncio.to_thread(ledger.began, shop.database, taken.run)
+        ready = outfit(taken.run, spec, shop.config, shop.directory, watch, imports=shop.imports, began=began)
+        async with ready as work:
             if not spec.model:
                 await asyncio.to_thread(ledger.name_model, shop.database, taken.run, work.route.model)
             steps = DurableSteps(work, taken)
@@ -239,13 +241,15 @@ class Worker:
 async def working(shop: Workshop, grace: float) -> AsyncGenerator[Worker]:
     """Let a worker work; in the end, what runs has so many seconds to finish."""
     worker = Worker(shop)
-    await asyncio.to_thread(worker.lease.take)
+    with shop.database.translated_errors(opening=True):  # the first write: here a full disk is noticed
+        await asyncio.to_thread(worker.lease.take)
     try:
         async with asyncio.TaskGroup() as group:
             group.create_task(worker.beat())  # at once: to begin may take longer than the lease
             group.create_task(worker.write())
             try:
-                await worker.start()
+                with shop.database.translated_errors(opening=True):
+                    await worker.start()
                 yield worker
             finally:
                 await worker.close(grace)
