@@ -39,6 +39,8 @@ _OWNERS: Final = {
     "organization-owner": "lmstudio",
     "library": "ollama",
 }
+SERVERS: Final = frozenset((*_OWNERS.values(), "openrouter"))
+"""All that a verdict can name as its server."""
 _ENTRY_SAYS: Final = ("id", "owned_by", "root", "max_model_len", "context_length", "supported_parameters")
 """What of a model's entry in the list stays the same while the server does."""
 _LATEST = ":latest"

@@ -15,13 +15,14 @@ from toolspeak.ir.tool import Tool
 from toolspeak.text.strict import parse
 from toolspeak.toolset.memo import Memo
 
-_OFFERED: Final[Memo[tuple[Tool, ...]]] = Memo()
+_OFFERED: Final = Memo[tuple[Tool, ...]](8)
+"""Few: it does not know how large the tools are that it keeps."""
 
 
 def memory_key(request: Request, tenant: str = "") -> str:
     """Name the conversation by its tenant, its model and all up to the first thing that the user said."""
     digest = sha256(f"{len(tenant)}:{tenant}\0{request.model}".encode("utf-8", "replace"))
-    for message in _opening(request.messages):
+    for message in opening(request.messages):
         for part in message.parts:
             if isinstance(part, Text):
                 digest.update(f"\0{message.role}\0{len(part.text)}\0{part.text}".encode("utf-8", "replace"))
@@ -38,7 +39,7 @@ def _offered(request: Request) -> tuple[Tool, ...]:
     if not any(tool.deferred for tool in request.tools):
         return request.tools
     referred = request.referred()
-    return _OFFERED.find(request.tools, referred) or _OFFERED.keep(request.tools, request.offered(), referred)
+    return _OFFERED.find(request.tools, referred) or _OFFERED.keep(request.tools, request.offered(), 0, referred)
 
 
 def inferred_tools(request: Request) -> tuple[Tool, ...]:
@@ -51,7 +52,8 @@ def inferred_tools(request: Request) -> tuple[Tool, ...]:
     return tuple(Tool(name, "", _schema(properties)) for name, properties in seen.items())
 
 
-def _opening(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+def opening(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """Return all up to the first thing that the user said: later turns of the conversation begin with it too."""
     first = next((i for i, message in enumerate(messages) if message.role is Role.USER), len(messages))
     return messages[: first + 1]
 

@@ -45,6 +45,8 @@ class Outcome:
     """Calls that it leaked as text, or in an error, though it was sent the tools."""
     empty: int = 0
     """Answers in which there was nothing at all, though it was sent the tools."""
+    echoed: bool = False
+    """`refused` rests on words of the request, so it says nothing about the upstream (CAP-6)."""
 
     @property
     def turn(self) -> Turn:

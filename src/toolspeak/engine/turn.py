@@ -64,7 +64,7 @@ class _Turn:
         self._usage = Usage()
         self._complaints: list[Complaint] = []
         self._emulated = False
-        self._refused: FailureKind | None = None
+        self._refusal: Failure | None = None
         self._first_stop = StopReason.END
         self._kept = Kept.UNASKED
         self._tally = Tally()
@@ -74,9 +74,10 @@ class _Turn:
     def outcome(self) -> Outcome:
         """Say what it came to."""
         warnings = (EMULATED,) if self._emulated else ()
-        emitted, complaints = tuple(self._emitted), tuple(self._complaints)
-        outcome = Outcome(emitted, self._plan, self._requests, warnings, self._refused, complaints, self._kept)
-        return replace(outcome, native=self._tally.native, rescued=self._tally.rescued, empty=self._tally.empty)
+        emitted, complaints, why = tuple(self._emitted), tuple(self._complaints), self._refusal
+        refused, echoed, tally = (why.kind if why else None), why is not None and why.echoed, self._tally
+        outcome = Outcome(emitted, self._plan, self._requests, warnings, refused, complaints, self._kept, echoed=echoed)
+        return replace(outcome, native=tally.native, rescued=tally.rescued, empty=tally.empty)
 
     def run(self) -> Step:
         """Do what the plan says."""
@@ -159,7 +160,7 @@ class _Turn:
         if failure is None or self._shown or self._called:
             yield from self._fail(failure, gate)
             return
-        self._refused = failure.kind
+        self._refusal = failure
         if failure.kind is FailureKind.HISTORY_NEEDS_TOOLS and not sent.tools:
             yield from self._again(replace(sent, tools=self._readings.tools))
         elif failure.kind in REFUSES_TOOLS or (failure.kind in REFUSES_HISTORY and has_calls(sent)):

@@ -1,5 +1,6 @@
 """Why an upstream gave no answer, or broke one off."""
 
+import dataclasses
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -49,3 +50,7 @@ class Failure:
     field: str = ""
     salvage: str = ""
     retry_after: float | None = None
+    echoed: bool = False
+    """The class rests on words that the request itself supplied: one client could have written this error."""
+    basis: tuple[int, str] = dataclasses.field(default=(0, ""), repr=False, compare=False)
+    """The status and the normalised words from which `kind` was read, so that it can be read again without echoes."""

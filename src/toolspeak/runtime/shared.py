@@ -4,18 +4,27 @@
     toolspeak:seen:HASH        which fingerprint an endpoint and a model had last
     toolspeak:probe:HASH       who is probing it now (SET NX PX with a token)
 
+Whatever is stored there is input from outside: another version may have written it, or an attacker. Reads are bounded
+in size, and a value that a process of this version could not have written counts as missing: one of a wrong type,
+without an expiry, too long, too deep, or with a field that no probe gives. A verdict from Redis can thus do nothing
+that a local one could not, and a bad key neither stops the others from being read nor stays for ever.
+
 The package `redis` is an extra, `toolspeak[redis]`, and loaded only here.
 """
 
 import asyncio
 import logging
+import re
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar
 
 import msgspec
 
-from toolspeak.engine.verdict import Verdict
+from toolspeak.engine.look import SERVERS
+from toolspeak.engine.verdict import MOST_EVIDENCE, Verdict
 from toolspeak.errors import BadConfig
+from toolspeak.facts.servers import CONSTRAINTS
+from toolspeak.ir.constraint import ConstraintForm
 from toolspeak.runtime.cache import LONGEST_PROBE, SEEN, Memory, Subject, lifetime
 from toolspeak.runtime.clock import CLOCK, Clock
 
@@ -26,7 +35,12 @@ TIMEOUT: Final = 0.1
 """Seconds for one answer of Redis."""
 FIRST_REST, LONGEST_REST = 1.0, 60.0
 """Seconds in which a Redis that failed is left alone; each further failure doubles them."""
-_VERDICT, _SEEN, _PROBE = "toolspeak:verdict:", "toolspeak:seen:", "toolspeak:probe:"
+_VERDICT, _SEEN, _PROBE = "toolspeak:verdict:v2:", "toolspeak:seen:v2:", "toolspeak:probe:v2:"
+"""With the version of the rules: before v2, one client's error could write a verdict for all."""
+_LARGEST: Final = 64 * 1024
+"""Bytes of a value that are read."""
+_LONGEST_REASON, _MOST_CONTEXT, _LONGEST_DAYS = 1000, 1 << 31, 2 * 86_400_000
+_FINGERPRINT: Final = re.compile(r"[0-9A-Za-z]{0,64}", re.ASCII)
 _RELEASE = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0"
 _Found = TypeVar("_Found")
 _decode: Callable[[bytes], Verdict] = msgspec.json.Decoder(Verdict).decode
@@ -44,6 +58,7 @@ class Shared:
         self._clock: Final = clock
         self._alone: Final = Memory(clock)
         self._redis: Final = _opened(url)
+        self._refuses: Final = _response_error()
         self._rest = FIRST_REST
         self._until = 0.0
 
@@ -56,7 +71,7 @@ class Shared:
         """Return what is known."""
         try:
             known = subject if subject.fingerprint else await self._last(subject)
-            return _read(await self._asked(lambda redis: redis.get(_VERDICT + known.key))) if known else None
+            return _read(await self._value(_VERDICT + known.key), known.fingerprint) if known else None
         except Away:
             return await self._alone.find(subject)
 
@@ -84,10 +99,24 @@ class Shared:
         """Return a token if nobody else is probing; while Redis is away, each process asks only itself."""
         token, key = self._clock.fresh_id(), _PROBE + subject.of("").key
         try:
-            set_ = await self._asked(lambda redis: redis.set(key, token, nx=True, px=round(LONGEST_PROBE * 1000)))
+            claimed = await self._set_claim(key, token) or (
+                await self._drop_stuck(key) and await self._set_claim(key, token)
+            )
         except Away:
             return await self._alone.claim(subject)
-        return token if set_ else ""
+        return token if claimed else ""
+
+    async def _set_claim(self, key: str, token: str) -> bool:
+        lasts = round(LONGEST_PROBE * 1000)
+        return bool(await self._asked(lambda redis: redis.set(key, token, nx=True, px=lasts)))
+
+    async def _drop_stuck(self, key: str) -> bool:
+        """Delete a claim that outlives every probe, or never expires: it is not ours, and would end all probes."""
+        lasts = await self._asked(lambda redis: redis.pttl(key))
+        stuck = not isinstance(lasts, int) or lasts == -1 or lasts > LONGEST_PROBE * 1000
+        if stuck:
+            await self._asked(lambda redis: redis.delete(key))
+        return stuck
 
     async def release(self, subject: Subject, token: str) -> None:
         """Let others probe again; what is no longer ours is left alone."""
@@ -107,16 +136,28 @@ class Shared:
 
     async def _last(self, subject: Subject) -> Subject | None:
         """Return the subject with the fingerprint that was there last."""
-        seen: bytes | None = await self._asked(lambda redis: redis.get(_SEEN + subject.key))
-        return None if seen is None else subject.of(seen.decode())
+        seen = await self._value(_SEEN + subject.key)
+        fingerprint = None if seen is None else seen.decode("ascii", "replace")
+        return subject.of(fingerprint) if fingerprint is not None and _FINGERPRINT.fullmatch(fingerprint) else None
 
-    async def _asked(self, command: Callable[[Any], Awaitable[_Found]]) -> _Found:
-        """Ask Redis, unless it failed just now: a dead one must cost nothing."""
+    async def _value(self, key: str) -> bytes | None:
+        """Return a value of ours; None if there is none, or one that we cannot have written."""
+        found = await self._asked(lambda redis: _bounded(redis, key))
+        value, lasts = found or (None, None)
+        # GETRANGE gives an empty string for a missing key; an empty fingerprint is a value, and its key has an expiry.
+        is_ours = isinstance(value, bytes) and isinstance(lasts, int) and 0 < lasts <= _LONGEST_DAYS
+        return value if isinstance(value, bytes) and is_ours and len(value) <= _LARGEST else None
+
+    async def _asked(self, command: Callable[[Any], Awaitable[_Found]]) -> _Found | None:
+        """Ask Redis, unless it failed just now: a dead one must cost nothing. None if it refuses the command."""
         if self._clock.monotonic() < self._until:
             raise Away
         try:
             async with asyncio.timeout(2 * TIMEOUT):
                 found = await command(self._redis)
+        except self._refuses:
+            self._rest = FIRST_REST
+            return None  # Redis is there: one key has a wrong type, or a script failed on it
         except Exception as error:  # noqa: BLE001 # whatever is wrong with it, nothing here may fail
             self._leave(error)
             raise Away from None
@@ -145,9 +186,37 @@ def _opened(url: str) -> Any:  # noqa: ANN401 # an optional package
         raise BadConfig("redis.url: is not a URL such as redis://127.0.0.1:6379/0 (it is not shown)") from None
 
 
-def _read(data: bytes | None) -> Verdict | None:
-    """Read a verdict; one of another version of ours is as good as none."""
+def _response_error() -> type[Exception]:
+    from redis.exceptions import ResponseError  # noqa: PLC0415
+
+    return ResponseError
+
+
+async def _bounded(redis: Any, key: str) -> tuple[object, object]:  # noqa: ANN401 # an optional package
+    """Read the beginning of a value, one byte more than is accepted, and its time to live."""
+    async with redis.pipeline(transaction=False) as pipe:
+        pipe.getrange(key, 0, _LARGEST)
+        pipe.pttl(key)
+        value, lasts = await pipe.execute()
+        return value, lasts
+
+
+def _read(data: bytes | None, fingerprint: str) -> Verdict | None:
+    """Read a verdict; one that a probe of this version cannot have found is as good as none."""
     try:
-        return None if data is None else _decode(data)
-    except msgspec.MsgspecError:
+        verdict = None if data is None else _decode(data)
+    except (msgspec.MsgspecError, RecursionError, ValueError):
         return None
+    return verdict if verdict is not None and verdict.fingerprint == fingerprint and _is_possible(verdict) else None
+
+
+def _is_possible(verdict: Verdict) -> bool:
+    form, context = verdict.constraint, verdict.context_tokens
+    return (
+        0 <= verdict.confidence <= 1
+        and len(verdict.evidence) <= MOST_EVIDENCE
+        and all(len(found.reason) <= _LONGEST_REASON for found in verdict.evidence)
+        and (not verdict.server or verdict.server in SERVERS)
+        and form in (ConstraintForm.NONE, CONSTRAINTS.get(verdict.server, ConstraintForm.NONE))
+        and (context is None or 0 < context < _MOST_CONTEXT)
+    )

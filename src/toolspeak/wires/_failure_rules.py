@@ -315,3 +315,8 @@ RULES: Final = (
     Rule(FailureKind.TRANSIENT, statuses=frozenset({409, 425, 499, *range(500, 600)}) - {501, 505}),
     Rule(FailureKind.INVALID_REQUEST, statuses=range(400, 500)),
 )
+
+
+def first_rule(status: int, text: str) -> Rule | None:
+    """Return the rule that decides, or None if no rule fits."""
+    return next((rule for rule in RULES if rule.fits(status, text)), None)

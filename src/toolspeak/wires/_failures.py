@@ -12,7 +12,7 @@ import re
 from typing import Final
 
 from toolspeak.ir.failure import Failure, FailureKind
-from toolspeak.wires._failure_rules import RULES
+from toolspeak.wires._failure_rules import first_rule
 from toolspeak.wires._failure_shapes import Words, find_words
 
 _FIRST_ERROR = 400
@@ -43,13 +43,15 @@ def read_failure(status: int, body: bytes) -> Failure:
     words = find_words(body)
     quoted = _QUOTES_TEXT.search(words.message)
     server_says = words.message[: quoted.end()] if quoted else words.message
+    basis = _basis(status, words, server_says)
     return Failure(
-        kind=_kind(status, words, server_says),
+        kind=_kind(basis),
         message=_shortened(words.message.strip()) or _silence(status),
         status=status,
         field=_field(words),
         salvage=_salvage(words, quoted),
         retry_after=words.retry_after if words.retry_after is not None else _pause(server_says),
+        basis=basis,
     )
 
 
@@ -58,14 +60,19 @@ def status_of(kind: FailureKind) -> int:
     return _STATUS[kind]
 
 
-def _kind(status: int, words: Words, message: str) -> FailureKind:
+def _basis(status: int, words: Words, message: str) -> tuple[int, str]:
+    """Return the status and the text that the rules are applied to; an error that says nothing has an empty text."""
     if status < _FIRST_ERROR:
         status = words.status
     if not status and not words.message:
-        return FailureKind.DISCONNECTED
+        return 0, ""
     lines = (" ".join(line.split()) for line in (words.codes, words.param[:_TAIL], _shortened(message)))
-    text = "\n".join(lines).translate(_MARKS).lower()
-    return next((rule.kind for rule in RULES if rule.fits(status, text)), FailureKind.OTHER)
+    return status, "\n".join(lines).translate(_MARKS).lower()
+
+
+def _kind(basis: tuple[int, str]) -> FailureKind:
+    rule = first_rule(*basis) if any(basis) else None
+    return rule.kind if rule else FailureKind.OTHER if any(basis) else FailureKind.DISCONNECTED
 
 
 def _shortened(text: str) -> str:

@@ -1,5 +1,7 @@
 """What traffic shows moves the verdict between requests, for a while, and overrules nobody (CAP-4)."""
 
+from dataclasses import replace
+
 import pytest
 from typing_extensions import override
 
@@ -8,10 +10,14 @@ from toolspeak.engine.plan import Plan, Way
 from toolspeak.engine.verdict import Depth, Layer, Verdict
 from toolspeak.facts.model import UNKNOWN_MODEL, Constrain, ModelFacts, Source, Support
 from toolspeak.ir.constraint import ConstraintForm
-from toolspeak.ir.failure import FailureKind
+from toolspeak.ir.event import Failed
+from toolspeak.ir.failure import Failure, FailureKind
+from toolspeak.ir.message import Message, Role, Text
+from toolspeak.ir.request import Request
+from toolspeak.ir.tool import Tool
 from toolspeak.runtime.cache import LONG, NEGATIVE, SHORT, SOON
 from toolspeak.runtime.clock import Clock
-from toolspeak.runtime.learned import _MOST, CLEAN, EMPTIES, Learned
+from toolspeak.runtime.learned import _MOST, CLEAN, DOUBT_REST, EMPTIES, OWNER, SHARED, Learned, Origin, Quorum
 
 REFUSED = FailureKind.TOOLS_UNSUPPORTED
 
@@ -207,3 +213,146 @@ def test_an_ignored_constraint_and_a_verdict_do_not_undo_each_other_chk8() -> No
     learned.keep("m", Verdict(Support.NONE, 0.95, constraint=ConstraintForm.LLAMACPP), 60)
     facts = learned.facts("m", UNKNOWN_MODEL)
     assert (facts.tools, facts.constraint) == (Support.NONE, Constrain.OFF)
+
+
+# ---------------------------------------------------------------- shared by tenants
+
+
+ONE, OTHER = Origin("one"), Origin("other")
+DICE = Tool("dice")
+
+
+def test_a_single_tenant_moves_no_shared_verdict_but_asks_for_a_probe_cap6() -> None:
+    learned = Learned(Stood(), SHARED)
+    learned.keep("m", Verdict(Support.NATIVE, 0.95), LONG)
+    for count in range(1, 10):
+        learned.note("m", turn(empty=1), ONE)
+        assert tools(learned) is Support.NATIVE
+        assert learned.is_due("m") is (count >= EMPTIES)
+    assert learned.take_doubt("m")
+    assert not learned.is_due("m")
+
+
+def asked(words: str = "Roll.", tenant: str = "one", tool: Tool = DICE, user: str = "") -> Origin:
+    """Return where the request of a client comes from."""
+    messages = (Message(Role.USER, (Text(words),)),)
+    return Origin(tenant, Request("alias", messages, (tool,), extra={"openai_chat": {"user": user}}))
+
+
+@pytest.mark.parametrize("echoed", [False, True])
+def test_tools_that_were_refused_are_remembered_for_their_conversation_only_cap6(echoed: bool) -> None:
+    clock = Stood()
+    learned = Learned(clock, SHARED)
+    learned.keep("m", Verdict(Support.NATIVE, 0.95), LONG)
+    first = asked()
+    assert first.request is not None
+    learned.note("m", replace(turn(REFUSED), echoed=echoed), first)
+    assert learned.is_due("m") is not echoed, "the first refusal asks for a probe: there may be no second one"
+    answer = Message(Role.ASSISTANT, (Text("I will."),))
+    second = Origin("one", replace(first.request, messages=(*first.request.messages, answer, *first.request.messages)))
+    for origin in (first, second):
+        assert learned.facts("m", UNKNOWN_MODEL, origin).tools is Support.NONE
+    for origin in (asked("Turn."), asked(tenant="other"), asked(tool=Tool("other")), asked(user="this has no tools")):
+        assert learned.facts("m", UNKNOWN_MODEL, origin).tools is Support.NATIVE
+    clock.now += SHORT
+    assert learned.facts("m", UNKNOWN_MODEL, first).tools is Support.NATIVE
+
+
+def test_of_a_model_that_may_be_invented_only_the_conversation_is_remembered_cap6() -> None:
+    learned = Learned(Stood(), SHARED)
+    for tenant in ("one", "two", "three"):
+        learned.note("m", turn(REFUSED), asked(tenant=tenant), is_real=False)
+    assert learned.facts("m", UNKNOWN_MODEL, asked()).tools is Support.NONE
+    assert tools(learned) is Support.UNKNOWN
+    assert not learned.take_doubt("m")
+
+
+def test_without_keys_all_clients_are_one_tenant_cap6() -> None:
+    learned = Learned(Stood(), SHARED)
+    for _ in range(100):
+        learned.note("m", turn(REFUSED))
+        learned.note("m", turn(empty=3))
+        learned.note("m", turn(rescued=1))
+    assert tools(learned) is Support.UNKNOWN
+    assert learned.take_moved("m") is None
+
+
+def test_several_turns_of_several_tenants_move_it_cap6() -> None:
+    learned = Learned(Stood(), SHARED)
+    for origin in (ONE, OTHER):
+        learned.note("m", turn(REFUSED), origin)
+        assert tools(learned) is Support.UNKNOWN
+    learned.note("m", turn(REFUSED), ONE)
+    assert tools(learned) is Support.NONE
+
+
+def test_hidden_retries_of_one_turn_count_once_cap6() -> None:
+    for learned in (Learned(), Learned(quorum=SHARED)):
+        learned.note("m", turn(empty=EMPTIES), ONE)
+        learned.note("m", turn(empty=EMPTIES), OTHER)
+        assert tools(learned) is Support.UNKNOWN
+        learned.note("m", turn(empty=EMPTIES), OTHER)
+        assert tools(learned) is Support.NONE
+
+
+@pytest.mark.parametrize("quorum", [OWNER, SHARED])
+def test_an_echo_says_nothing_cap6(quorum: Quorum) -> None:
+    learned = Learned(quorum=quorum)
+    for origin in (ONE, OTHER) * 5:
+        learned.note("m", replace(turn(REFUSED), echoed=True), origin)
+    assert tools(learned) is Support.UNKNOWN
+    assert not learned.take_doubt("m")
+
+
+def test_clients_cannot_ask_for_probes_one_after_the_other_cap6() -> None:
+    clock = Stood()
+    learned = Learned(clock, SHARED)
+    probes = 0
+    for _ in range(3600):
+        clock.now += 1
+        learned.note("m", turn(REFUSED), ONE)
+        if learned.take_doubt("m"):
+            probes += 1
+            learned.keep("m", Verdict(Support.NATIVE, 0.95), LONG)
+    assert probes == 3600 / DOUBT_REST
+
+
+def test_a_constraint_is_left_out_for_the_tenant_and_the_tools_that_met_it_cap6() -> None:
+    learned = Learned(Stood(), SHARED)
+    odd = asked(tool=Tool("odd", parameters={"pattern": "(?!"}))
+    learned.note("m", Outcome((), Plan(Way.FORCE, ""), 2, constraint=Kept.REFUSED), odd)
+    assert learned.facts("m", UNKNOWN_MODEL, odd).constraint is Constrain.OFF
+    for origin in (ONE, replace(odd, tenant="other"), asked(tool=Tool("odd"))):
+        assert learned.facts("m", UNKNOWN_MODEL, origin) is UNKNOWN_MODEL
+
+
+def test_a_turn_that_fails_without_the_constraint_too_does_not_blame_it_cap6() -> None:
+    learned = Learned()
+    failed = Failed(Failure(FailureKind.INVALID_REQUEST, "temperature: is 9", 400))
+    learned.note("m", Outcome((failed,), Plan(Way.FORCE, ""), 2, constraint=Kept.REFUSED))
+    assert learned.facts("m", UNKNOWN_MODEL) is UNKNOWN_MODEL
+
+
+class Jumping(Stood):
+    """The wall clock goes where it likes."""
+
+    wall: int = 1_800_000_000
+
+    @override
+    def seconds(self) -> int:
+        return self.wall
+
+    @override
+    def nanoseconds(self) -> int:
+        return self.wall * 1_000_000_000
+
+
+@pytest.mark.parametrize("jump", [-(10**9), -3600, 3600, 10**9])
+def test_a_jump_of_the_wall_clock_neither_ends_nor_keeps_a_verdict_cap6(jump: int) -> None:
+    clock = Jumping()
+    learned = Learned(clock)
+    learned.keep("m", Verdict(Support.NONE, 0.95), LONG)
+    clock.wall += jump
+    assert (tools(learned), learned.is_due("m")) == (Support.NONE, False)
+    clock.now += NEGATIVE
+    assert (tools(learned), learned.is_due("m")) == (Support.UNKNOWN, True)

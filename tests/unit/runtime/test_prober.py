@@ -14,14 +14,14 @@ from toolspeak.engine.plan import NOTHING_SAID, Mode, Settings
 from toolspeak.engine.verdict import Depth, Verdict
 from toolspeak.facts.model import UNKNOWN_MODEL, ModelFacts, Source, Support
 from toolspeak.ir.constraint import ConstraintForm
-from toolspeak.ir.event import Event, Finished, StopReason, TextDelta, Usage
+from toolspeak.ir.event import ArgsDelta, CallEnded, CallStarted, Event, Finished, StopReason, TextDelta, Usage
 from toolspeak.ir.failure import Failure, FailureKind
 from toolspeak.ir.request import Request
 from toolspeak.ir.tool import Tool
 from toolspeak.runtime.cache import SEEN, SOON, Memory, Subject
 from toolspeak.runtime.directory import Route
-from toolspeak.runtime.learned import Learned
-from toolspeak.runtime.prober import PATIENCE, QUIET, Prober
+from toolspeak.runtime.learned import OWNER, SHARED, Learned, Quorum
+from toolspeak.runtime.prober import COSTS, PATIENCE, QUIET, REQUESTS, WINDOW, Prober
 from toolspeak.runtime.transport import Broken, HttpTransport
 from toolspeak.runtime.upstream import Address, HttpUpstream
 
@@ -70,14 +70,16 @@ class Scene:
     facts: ModelFacts = UNKNOWN_MODEL
     settings: Settings = NOTHING_SAID
     depth: Depth = Depth.FULL
+    requests: int = REQUESTS
+    quorum: Quorum = OWNER
     clock: Slept = field(default_factory=Slept)
 
     def __post_init__(self) -> None:
         self.upstream = Upstream(self.clock)
-        self.learned = Learned(self.clock)
+        self.learned = Learned(self.clock, self.quorum)
         self.route = Route("up", self.upstream, "m", self.facts, self.settings, learned=self.learned)
         self.verdicts = Memory(self.clock)
-        self.prober = Prober({"up": self.depth}, self.verdicts, self.clock)
+        self.prober = Prober({"up": self.depth}, self.verdicts, self.clock, requests=self.requests)
 
     async def consider(self, request: Request = WITH_TOOLS) -> None:
         """Consider the route, and wait until all is done."""
@@ -230,3 +232,102 @@ async def test_a_form_is_measured_only_where_the_wire_has_words_for_it_chk8(
     route = Route("up", upstream, "m", learned=Learned(clock))
     verdict = await Prober({}, Memory(clock), clock).probe(route, upstream, Depth.LOOK)
     assert verdict.constraint is route.known.quirks.constraint is form
+
+
+# ---------------------------------------------------------------- what clients can cause
+
+
+@in_loop
+async def test_evidence_asks_for_a_probe_and_its_result_decides_cap6() -> None:
+    scene = Scene(quorum=SHARED)
+    native = replace(await probed(scene), tools=Support.NATIVE)
+    await scene.verdicts.keep(Subject(URL, "m"), native)
+    asked = len(scene.upstream.asked)
+    for _ in range(SHARED.turns):
+        assert scene.route.known.tools is Support.NATIVE
+        scene.learned.note("m", turn(REFUSED))
+    assert scene.route.known.tools is Support.NATIVE, "evidence alone moves nothing"
+    await scene.consider()
+    assert len(scene.upstream.asked) == asked + 2
+    assert scene.route.known.tools is Support.NONE, "the server drops tools, so the probe agrees"
+    shared = await scene.verdicts.find(Subject(URL, "m"))
+    assert shared is not None
+    assert shared.tools is Support.NONE
+
+
+class Native(Upstream):
+    """Shows tools to its model: the prompt grows with them, and a call comes."""
+
+    @override
+    async def open(self, request: Request) -> AsyncGenerator[list[Event], None]:
+        self.asked.append(self._clock.monotonic())
+        calls = [CallStarted("c", "roll_dice"), ArgsDelta("c", '{"sides":20}'), CallEnded("c")] if request.tools else []
+        yield [*calls, TextDelta("Hi"), Finished(StopReason.END, Usage(30 + 90 * len(request.tools), 1))]
+
+
+@in_loop
+async def test_evidence_that_a_probe_does_not_confirm_changes_nothing_cap6() -> None:
+    scene = Scene(quorum=SHARED)
+    scene.upstream = Native(scene.clock)
+    scene.route = replace(scene.route, upstream=scene.upstream)
+    await scene.consider()
+    assert scene.route.known.tools is Support.NATIVE
+    asked = len(scene.upstream.asked)
+    for _ in range(100):
+        scene.learned.note("m", turn(REFUSED))
+        await scene.consider()
+        assert scene.route.known.tools is Support.NATIVE
+    assert 0 < len(scene.upstream.asked) - asked <= COSTS[Depth.FULL], "one probe"
+
+
+class Listing:
+    """An upstream's list of models."""
+
+    def __init__(self, *names: str) -> None:
+        self.names, self.looks = names, 0
+
+    def lists(self, model: str) -> bool:
+        return self.looks > 0 and model in self.names
+
+    async def look(self) -> None:
+        self.looks += 1
+
+
+@in_loop
+async def test_a_name_that_no_upstream_lists_is_not_probed_cap6() -> None:
+    scene = Scene()
+    listing = Listing("m")
+    scene.route = replace(scene.route, model="invented", catalogue=listing)
+    await scene.consider()
+    assert (scene.upstream.looks, len(scene.upstream.asked), listing.looks) == (0, 0, 1)
+    scene.route = replace(scene.route, model="m")
+    await scene.consider()
+    assert scene.upstream.asked
+
+
+@in_loop
+async def test_a_spent_budget_means_no_probe_and_one_line_in_each_window_cap6(caplog: pytest.LogCaptureFixture) -> None:
+    scene = Scene(requests=COSTS[Depth.FULL] + 3)
+    routes = [replace(scene.route, model=f"m{index}") for index in range(20)]
+    for _ in range(2):
+        sent = scene.upstream.looks + len(scene.upstream.asked)
+        for route in routes:
+            scene.route = route
+            await scene.consider()
+        assert scene.upstream.looks + len(scene.upstream.asked) - sent <= COSTS[Depth.FULL] + 3
+        assert sum("no more probes of upstream up" in line for line in caplog.messages) == 1
+        caplog.clear()
+        scene.clock.now += WINDOW
+
+
+@in_loop
+async def test_time_that_jumps_starts_one_probe_and_no_loop_of_them_cap6() -> None:
+    scene = Scene()
+    await scene.consider()
+    for _ in range(5):
+        scene.clock.now += 10**9
+        before = len(scene.upstream.asked)
+        for _ in range(10):
+            await scene.consider()
+        assert len(scene.upstream.asked) == before + 2
+        assert scene.route.known.tools is Support.NONE

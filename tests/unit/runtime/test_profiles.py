@@ -17,6 +17,7 @@ from toolspeak.ir.constraint import ConstraintForm
 from toolspeak.ir.quirks import Quirks
 from toolspeak.runtime import profiles as module
 from toolspeak.runtime.directory import Route
+from toolspeak.runtime.learned import Origin
 from toolspeak.runtime.profiles import FRESH, LARGEST, NO_PROFILES, NOT_MEASURED, Profiles, settings_from, settings_said
 from toolspeak.testing import AsyncScriptedUpstream, ScriptedUpstream
 
@@ -207,7 +208,7 @@ def test_a_profile_does_not_ask_for_a_constraint_that_traffic_has_seen_fail_but_
     facts = ModelFacts(quirks=Quirks(constraint=ConstraintForm.LLAMACPP))
     route = Route("box", AsyncScriptedUpstream(ScriptedUpstream()), "small", facts, profiles=profiles)
     before = route.plan(REQUEST)
-    route.learned.note("small", Outcome((), before, 2, constraint=Kept.REFUSED))
+    route.learned.note("small", Outcome((), before, 2, constraint=Kept.REFUSED), Origin(request=REQUEST))
     asked = Settings(constraint=Constrain.JSON)
     assert [before.constraint, route.plan(REQUEST).constraint] == [Constrain.TEXT, Constrain.OFF]
     assert route.plan(REQUEST, asked).constraint is Constrain.JSON
