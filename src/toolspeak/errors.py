@@ -3,12 +3,15 @@
     ToolspeakError
     ├── BadRequest        the caller's request cannot be understood or is over a limit
     │   └── BadField      one field of a body is not what its protocol says
+    │       └── TooLarge  a body, or one field of it, is larger than the gateway accepts
     ├── BadSchema         a tool's JSON Schema cannot be used
     ├── BadJson           a text is not JSON, and cannot be repaired without guessing
     ├── BadFrame          a byte stream breaks the SSE or NDJSON framing, or its limits
     ├── BadConfig         a configuration cannot be used
     ├── UnknownName       no dialect (or wire, or upstream) has that name
     │   └── UnknownRun    no run has that id
+    ├── TooManyRuns       a tenant has as many live runs as it may have
+    ├── RunsUnavailable   the database of runs does not respond
     ├── NoSandbox         nothing on this machine can confine a shell
     ├── ServerLost        a model server that we started did not start, or died too often
     ├── McpFailed         another server's tools cannot be had, or not be used
@@ -40,6 +43,12 @@ class BadField(BadRequest):
         """Say where, what stands there, and what is accepted."""
         super().__init__(f"{field}: {problem}" if field else problem)
         self.field = field
+
+
+class TooLarge(BadField):
+    """A body, or one field of it, is larger than a limit of the configuration."""
+
+    status = 413
 
 
 class BadSchema(BadRequest):
@@ -81,6 +90,25 @@ class UnknownRun(UnknownName):
     """No run has that id."""
 
     status = 404
+
+
+class TooManyRuns(ToolspeakError):
+    """A run may not start or resume: its tenant has `live` runs, which is the limit."""
+
+    status = 429
+    retryable = True
+
+    def __init__(self, live: int) -> None:
+        """Keep the limit that was reached."""
+        super().__init__(f"{live} runs go on already (runs.live): wait until one has ended, or cancel one")
+        self.live = live
+
+
+class RunsUnavailable(ToolspeakError):
+    """The database of runs refused the connection or did not respond in time. Nothing that it stores is lost."""
+
+    status = 503
+    retryable = True
 
 
 class NoSandbox(ToolspeakError):

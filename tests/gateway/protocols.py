@@ -70,7 +70,8 @@ def answering(answer: Answer) -> Script:
         wire = asked.wire
         streams = "streamGenerateContent" in asked.path if wire == "gemini" else bool(asked.json.get("stream"))
         if streams:
-            await say(STREAMS[wire](answer).encode(), STREAM_TYPE.get(wire, SSE))(asked)
+            # half of a surrogate pair has no UTF-8: it is sent as the JSON escape that a server would write
+            await say(STREAMS[wire](answer).encode("utf-8", "backslashreplace"), STREAM_TYPE.get(wire, SSE))(asked)
         else:
             await asked.whole(200, dumped(WHOLES[wire](answer)), JSON)
 

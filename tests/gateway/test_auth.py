@@ -5,6 +5,7 @@ from collections.abc import Generator
 from dataclasses import replace
 from hashlib import sha256
 from itertools import product
+from urllib.parse import quote
 
 import pytest
 
@@ -12,12 +13,13 @@ from bench.vendor_answers import Answer
 from tests.gateway.protocols import WIRES, Endpoint, answering, error_faults, question, sides
 from tests.gateway.scene import UPSTREAM_KEY, Reply, Served, config_of, key, serving, towards
 from tests.gateway.upstream import ScriptedUpstream, listening
-from toolspeak.config.shape import Key
+from toolspeak.config.shape import Key, Model
 from toolspeak.gateway import auth
 from toolspeak.gateway.auth import Keyring
 
 OURS, THEIRS, NOBODYS = "sk-ours-1b9d", "sk-theirs-55e0", "sk-nobodys-0000"
 CARRIERS = ("authorization", "x-api-key", "x-goog-api-key", "api-key", "?key=")
+COUNTS = [side for wire in WIRES for side in sides(wire) if "ount" in side.path or "input_tokens" in side.path]
 PLACES = [(wire, carrier) for wire in WIRES for carrier in CARRIERS]
 
 
@@ -30,7 +32,7 @@ def upstream() -> Generator[ScriptedUpstream]:
 
 @pytest.fixture(scope="module")
 def gateway(upstream: ScriptedUpstream) -> Generator[Served]:
-    keys = (key(OURS), key(THEIRS, "they", models=("theirs",)))
+    keys = (key(OURS), key(THEIRS, "they", models=("up:theirs",)))
     with serving(config_of(towards(upstream), keys=keys)) as served:
         yield served
 
@@ -109,7 +111,7 @@ def test_lists_have_only_what_a_key_may_use_safe6(gateway: Served, endpoint: End
     mine = sent(gateway, showing(endpoint, "authorization", OURS))
     others = sent(gateway, showing(endpoint, "authorization", THEIRS))
     assert mine.status == 200
-    about_m = endpoint.path.endswith(("/m", "/api/show"))
+    about_m = endpoint.path.endswith(("/m", "/api/show")) or endpoint in COUNTS
     assert others.status == (403 if about_m else 200)
     if endpoint.path.endswith(("/models", "/tags")):
         assert '"theirs"' in mine.body.decode().replace("models/theirs", "theirs")
@@ -165,3 +167,42 @@ def test_without_keys_everybody_on_loopback_may_ask(upstream: ScriptedUpstream) 
         for wire in WIRES:
             assert sent(served, question(wire)).status == 200
             assert sent(served, showing(question(wire), "authorization", "anything")).status == 200
+
+
+# ---------------------------------------------------------------- one identity
+
+
+@pytest.fixture(scope="module")
+def aliased(upstream: ScriptedUpstream) -> Generator[Served]:
+    """Serve an alias `fast`, and a key that may use only that alias."""
+    upstreams = (towards(upstream), towards(upstream, name="gem"))
+    alias = Model("fast", "up", "m")
+    keys = (key(OURS), key(THEIRS, "they", models=("fast",)))
+    with serving(config_of(*upstreams, models=(alias,), keys=keys)) as served:
+        yield served
+
+
+DISGUISES = ("up:fast", "up/fast", "gem:fast", "gem/fast", "up:m", "gem:m", "m", "up:fast:latest", "FAST", "theirs")
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_an_alias_is_permitted_only_under_its_own_name_safe6(
+    aliased: Served, upstream: ScriptedUpstream, wire: str
+) -> None:
+    """`gem:fast` reached another upstream with the operator's key, because its bare name is that of an alias."""
+    before = len(upstream.asked)
+    for name in DISGUISES:
+        escaped = quote(name, safe="") if wire == "gemini" else name
+        for stream in (False, True):
+            refused = sent(aliased, showing(question(wire, stream=stream, model=escaped), "authorization", THEIRS))
+            assert refused.status == 403, (name, refused)
+    assert len(upstream.asked) == before
+    for name in ("fast", "fast:latest"):
+        own = sent(aliased, showing(question(wire, model=name), "authorization", THEIRS))
+        assert own.status == 200, (name, own)
+
+
+@pytest.mark.parametrize("count", COUNTS, ids=lambda side: side.path)
+def test_tokens_are_counted_only_for_permitted_models_safe6(aliased: Served, count: Endpoint) -> None:
+    assert sent(aliased, showing(count, "authorization", THEIRS)).status == 403
+    assert sent(aliased, showing(count, "authorization", OURS)).status == 200

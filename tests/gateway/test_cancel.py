@@ -12,7 +12,7 @@ from bench.vendor_answers import STREAMS, Answer
 from tests.gateway.protocols import WIRES, answering, question
 from tests.gateway.scene import Served, config_of, head, serving, soon, status_of, towards
 from tests.gateway.upstream import SSE, STREAM_TYPE, Asked, Script, ScriptedUpstream, hang, listening, refuse
-from toolspeak.gateway import server
+from toolspeak.gateway.connection import HttpConnection
 
 SOON = 1.0
 LONG = Answer("It is cold. " * 50)
@@ -183,7 +183,7 @@ async def flood(asked: Asked) -> None:
 def test_a_client_that_takes_nothing_holds_the_upstream_back_and_is_given_up_safe7(
     upstream: ScriptedUpstream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(server._Guarded, "patience", 0.5)
+    monkeypatch.setattr(HttpConnection, "write_timeout", 0.5)
     with serving(config_of(towards(upstream))) as gateway:
         upstream.answers(flood)
         connection = started(gateway, stream=True)
@@ -196,7 +196,7 @@ def test_a_client_that_takes_nothing_holds_the_upstream_back_and_is_given_up_saf
 
 
 def test_a_slow_client_is_not_given_up(upstream: ScriptedUpstream, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server._Guarded, "patience", 0.5)
+    monkeypatch.setattr(HttpConnection, "write_timeout", 0.5)
     upstream.answers(answering(Answer("It is cold. " * 9_000)))
     with serving(config_of(towards(upstream))) as gateway:
         connection = started(gateway, stream=True)

@@ -165,7 +165,8 @@ def test_a_strangers_page_gets_an_error_of_the_protocol_and_no_turn_safe6(
     assert len(upstream.asked) == before
 
 
-ORIGINS = ("http://localhost", "http://localhost:3000", "https://127.0.0.1:8443", "http://[::1]:5173", PAGE)
+OWN_ORIGINS = ("http://localhost", "https://127.0.0.1", "http://[::1]", f"https://{NAMED}")
+"""Each with the port of the gateway, or without one where the request's Host has none."""
 STRANGE_ORIGINS = (
     "null",
     "https://evil.com",
@@ -196,18 +197,42 @@ STRANGE_ORIGINS = (
 )
 
 
-@pytest.mark.parametrize("origin", ORIGINS)
-def test_a_page_that_may_ask_may_read_the_answer(gateway: Served, origin: str) -> None:
+def assert_may_ask(gateway: Served, host: str, origin: str) -> None:
     asked = question("openai_chat")
+    sent = {"host": host, "origin": origin}
     for reply in (
-        gateway.ask("POST", asked.path, asked.body, {"origin": origin}),
-        gateway.ask("POST", asked.path, b"no JSON", {"origin": origin}),
-        gateway.ask("OPTIONS", asked.path, None, {"origin": origin, "access-control-request-method": "POST"}),
+        gateway.ask("POST", asked.path, asked.body, sent),
+        gateway.ask("POST", asked.path, b"no JSON", sent),
+        gateway.ask("OPTIONS", asked.path, None, {**sent, "access-control-request-method": "POST"}),
     ):
         assert reply.status in (200, 400, 204)
         assert reply.headers["access-control-allow-origin"] == origin
         assert reply.headers["vary"] == "origin"
         assert "access-control-allow-credentials" not in reply.headers
+
+
+@pytest.mark.parametrize("port", ["", ":4141", ":80"])
+@pytest.mark.parametrize("origin", OWN_ORIGINS)
+def test_a_page_of_the_gateways_own_origin_may_ask_and_read(gateway: Served, origin: str, port: str) -> None:
+    assert_may_ask(gateway, f"localhost{port}", f"{origin}{port}")
+
+
+def test_a_page_that_is_named_may_ask_and_read(gateway: Served) -> None:
+    assert_may_ask(gateway, "localhost:4141", PAGE)
+
+
+@pytest.mark.parametrize("method", ["GET", "POST", "OPTIONS"])
+@pytest.mark.parametrize("port", [":3000", ":8443", ":414", ":41410", ""])
+@pytest.mark.parametrize("origin", OWN_ORIGINS)
+def test_a_page_on_another_port_of_this_machine_may_not_safe6(
+    gateway: Served, origin: str, port: str, method: str
+) -> None:
+    said = gateway.raw(
+        head("/v1/models", method, "localhost:4141", origin=f"{origin}{port}", connection="close", content_length=0)
+    )
+    assert status_of(said) == 403
+    assert b"access-control" not in said
+    assert f"pages of {origin}{port} may not send requests to this gateway; server.origins can name it".encode() in said
 
 
 @pytest.mark.parametrize("origin", STRANGE_ORIGINS)
@@ -224,7 +249,9 @@ def test_another_page_may_neither_ask_nor_read_safe6(gateway: Served, upstream: 
 def test_a_preflight_says_what_may_be_sent_and_asks_for_no_key(upstream: ScriptedUpstream) -> None:
     with serving(config_of(towards(upstream), keys=(key("k"),))) as gateway:
         wanted = {"access-control-request-method": "POST", "access-control-request-headers": "authorization,x-api-key"}
-        reply = gateway.ask("OPTIONS", "/v1/messages", None, {"origin": "http://localhost:3000", **wanted})
+        reply = gateway.ask(
+            "OPTIONS", "/v1/messages", None, {"host": "localhost:3000", "origin": "http://localhost:3000", **wanted}
+        )
         assert (reply.status, reply.body) == (204, b"")
         assert "content-length" not in reply.headers
         assert "POST" in reply.headers["access-control-allow-methods"]
@@ -269,7 +296,8 @@ def test_behind_a_public_address_with_a_key_any_name_is_good_but_no_nonsense_saf
         assert lets_in(public, host=host)
     for host in ("a/b", "a?b", "a#b", "a@b", "", "[a]", "a:b"):
         assert not lets_in(public, host=host)
-    assert lets_in(public, host="tools.example.com", origin="http://10.0.0.5:8080")
+    assert lets_in(public, host="10.0.0.5:8080", origin="http://10.0.0.5:8080")
+    assert not lets_in(public, host="10.0.0.5:8080", origin="http://10.0.0.5:3000")
     assert not lets_in(public, host="evil.com", origin="http://evil.com")
 
 

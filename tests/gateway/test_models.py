@@ -6,7 +6,7 @@ import pytest
 
 from bench.vendor_answers import Answer
 from tests.gateway.protocols import WIRES, answering, error_faults, message_of, question
-from tests.gateway.scene import Reply, Served, config_of, serving, towards
+from tests.gateway.scene import Reply, Served, config_of, key, serving, towards
 from tests.gateway.upstream import Asked, ScriptedUpstream, listening, refuse
 from tests.grammar import read_stream, read_whole
 from toolspeak.config.shape import Config, Model
@@ -215,10 +215,14 @@ def test_an_upstream_that_refuses_tools_is_asked_without_them_and_not_again_mode
     async def script(asked: Asked) -> None:
         await (refused if "tools" in asked.json else answering(CALL))(asked)
 
-    with serving(config_of(towards(one))) as gateway:
+    tenants = ("sk-first-key", "sk-second-key")
+    keys = tuple(key(secret, secret) for secret in tenants)
+    with serving(config_of(towards(one), keys=keys)) as gateway:
         for number, wire in enumerate(WIRES):
             one.answers(script)
             asked = question(wire, stream=True)
-            found = read_stream(wire, gateway.post(asked.path, asked.body).body)
+            shown = {**asked.headers, "authorization": f"Bearer {tenants[number % 2]}"}
+            found = read_stream(wire, gateway.post(asked.path, asked.body, shown).body)
             assert [(call.name, call.arguments) for call in found.calls] == [("get_weather", {"city": "Oslo"})], wire
-            assert len(one.asked) == (2 if number == 0 else 1), "what was refused once is known"
+            # Without probes it takes three turns of two tenants (CAP-6); one client could forge a single refusal.
+            assert len(one.asked) == (2 if number < 3 else 1), "what several tenants were refused is known"

@@ -109,6 +109,43 @@ def test_what_does_not_finish_in_time_is_cut_and_told_so_p6(wire: str) -> None:
     assert b"x-should-retry: true" in said
 
 
+@pytest.mark.parametrize("wire", WIRES)
+def test_a_stream_that_does_not_finish_in_time_ends_with_its_protocols_error_p6(wire: str) -> None:
+    """The connection was cut without a word: some clients take what they have for the whole answer."""
+
+    async def begin(asked: Asked) -> None:
+        asked.head()
+        await asked.chunk(STREAMS["openai_chat"](LONG).encode()[:2000])
+        await asyncio.sleep(3600)
+
+    with listening() as upstream:
+        upstream.answers(begin)
+        with serving(config_of(towards(upstream), server=Server(shutdown=0.0))) as gateway:
+            asked = question(wire, stream=True)
+            connection = gateway.connect()
+            body = json.dumps(asked.body).encode()
+            connection.sendall(head(asked.path, content_length=len(body)) + body)
+            said = bytearray()
+            while b"It" not in said:
+                said += connection.recv(65536)
+            gateway.opened.clear()
+        said += read_all(connection)
+        connection.close()
+        assert upstream.asked[0].hung_up.wait(1)
+    assert said.endswith(b"0\r\n\r\n"), "the response has an end"
+    chunks = bytes(said).partition(b"\r\n\r\n")[2]
+    assert "shuts down" in read_stream(wire, unchunked(chunks)).error
+
+
+def unchunked(data: bytes) -> bytes:
+    body = b""
+    while data:
+        size, _, rest = data.partition(b"\r\n")
+        body += rest[: int(size, 16)]
+        data = rest[int(size, 16) + 2 :]
+    return body
+
+
 def exit_of(*options: str) -> tuple[int, str]:
     environ = {name: value for name, value in os.environ.items() if not name.startswith("TOOLSPEAK")}
     command = [sys.executable, "-m", "toolspeak", "serve", "--upstream", "http://127.0.0.1:1/v1", *options]

@@ -2,14 +2,15 @@
 
 import json
 import re
+import time
 from collections.abc import Generator
 
 import pytest
 
-from bench.vendor_answers import Answer
+from bench.vendor_answers import STREAMS, Answer
 from tests.gateway.protocols import answering, question
 from tests.gateway.scene import Served, config_of, head, read_all, read_reply, serving, status_of, towards
-from tests.gateway.upstream import ScriptedUpstream, listening
+from tests.gateway.upstream import Asked, ScriptedUpstream, hang, listening
 from toolspeak.config.shape import Limits
 
 HIDDEN = b"GET /v1/models HTTP/1.1\r\nhost: localhost\r\n\r\n"
@@ -117,3 +118,76 @@ def test_a_key_behind_the_body_is_no_key_safe6(gateway: Served) -> None:
     """A proxy in front of us may have taken the header out."""
     chunks = b"%x\r\n%b\r\n0\r\nx-toolspeak-mode: nonsense\r\norigin: http://evil.com\r\n\r\n" % (len(BODY), BODY)
     assert replies(gateway, head(transfer_encoding="chunked", connection="close") + chunks) == [200]
+
+
+# ---------------------------------------------------------------- other protocols
+
+
+def health(**headers: str) -> bytes:
+    return head("/health", "GET", **headers)
+
+
+CONNECTS = (
+    b"CONNECT / HTTP/1.1\r\nhost: localhost\r\n\r\n",
+    b"CONNECT / HTTP/1.0\r\nhost: localhost\r\n\r\n",
+    b"CONNECT /v1/models HTTP/1.1\r\nhost: localhost\r\nupgrade: h2c\r\nconnection: upgrade\r\n\r\n",
+    b"CONNECT 127.0.0.1:80 HTTP/1.1\r\nhost: localhost\r\n\r\n",
+    b"CONNECT / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 5\r\n\r\nhello",
+)
+
+
+@pytest.mark.parametrize("request_bytes", CONNECTS)
+def test_connect_is_refused_with_one_short_line_of_log(
+    gateway: Served, request_bytes: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    """39 bytes once blocked the event loop for half a second and logged 300 KB: the request was replayed for ever."""
+    caplog.set_level("INFO")
+    assert replies(gateway, request_bytes + HIDDEN) == [400]
+    assert all(record.exc_info is None for record in caplog.records)
+    assert sum(len(record.getMessage()) for record in caplog.records) < 400
+
+
+@pytest.mark.parametrize("number", [1, 5, 30])
+def test_pipelined_upgrades_are_answered_one_by_one(gateway: Served, number: int) -> None:
+    asked = health(connection="upgrade", upgrade="h2c") * number + health(connection="close")
+    assert replies(gateway, asked) == [200] * (number + 1)
+
+
+def test_a_long_pipeline_is_cut_and_costs_little(gateway: Served, caplog: pytest.LogCaptureFixture) -> None:
+    """3,000 upgrades in one packet grew the stack until it broke; other clients waited for two seconds."""
+    caplog.set_level("INFO")
+    began = time.thread_time()
+    for each in (health(connection="upgrade", upgrade="websocket"), health()):
+        assert set(replies(gateway, each * 3000)) <= {200, 400}
+    assert time.thread_time() - began < 5
+    assert all(record.exc_info is None for record in caplog.records)
+    assert sum(len(record.getMessage()) for record in caplog.records) < 10_000
+    assert replies(gateway, health(connection="close")) == [200]
+
+
+def test_a_body_in_crumbs_is_refused(gateway: Served) -> None:
+    """Each chunk costs a callback: 32 MiB in chunks of one byte would keep the event loop busy for a minute."""
+    crumbs = b"1\r\nx\r\n" * 10_000 + b"0\r\n\r\n"
+    assert set(replies(gateway, head(transfer_encoding="chunked") + crumbs)) <= {400}
+
+
+async def one_word(asked: Asked) -> None:
+    """Send one word of an answer, and no more."""
+    asked.head()
+    await asked.chunk(STREAMS["openai_chat"](Answer("It is cold. " * 100)).encode()[:2000])
+    await hang(asked)
+
+
+def test_an_error_after_the_response_began_writes_nothing_into_it(gateway: Served, upstream: ScriptedUpstream) -> None:
+    """A second status line inside a response would be taken for its content."""
+    upstream.answers(one_word)
+    body = json.dumps(question("openai_chat", stream=True).body).encode()
+    connection = gateway.connect()
+    connection.sendall(head(content_length=len(body)) + body)
+    said = bytearray()
+    while b"data: " not in said:
+        said += connection.recv(65536)
+    connection.sendall(b"\x00\x01 not HTTP\r\n\r\n")
+    said += read_all(connection)
+    assert re.findall(rb"HTTP/1.1 \d+", said) == [b"HTTP/1.1 200"]
+    upstream.answers(answering(Answer("It is cold.")))

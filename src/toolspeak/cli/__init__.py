@@ -10,6 +10,7 @@ and the shell's completion must not pay for servers and readers. So what is heav
 # click is used by overriding, and `typing.override` is not there before Python 3.12:
 # pyright: reportImplicitOverride=false
 
+import errno
 import io
 import sys
 from collections.abc import Sequence
@@ -39,6 +40,8 @@ COMMANDS: Final = {
 
 WRONG: Final = 2
 INTERRUPTED: Final = 130
+_ENVIRONMENT: Final = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EIO)
+"""A disk that is full or broken, a folder that cannot be written: no fault of ours, so no traceback."""
 
 
 class Commands(click.Group):
@@ -109,6 +112,11 @@ def _status(args: Sequence[str] | None) -> int:
         return _complain(error.format_message())
     except ToolspeakError as error:
         return _complain(str(error).replace("\n", " "))
+    except OSError as error:
+        if error.errno not in _ENVIRONMENT:
+            raise
+        where = f"{error.filename}: " if error.filename else ""
+        return _complain(f"{where}{error.strerror}. Make room there or make it writable, or set XDG_STATE_HOME")
     return status if isinstance(status, int) else 0
 
 

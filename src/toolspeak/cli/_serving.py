@@ -11,7 +11,7 @@ import click
 
 from toolspeak.config import check_public
 from toolspeak.config.shape import Config, Server
-from toolspeak.errors import BadConfig
+from toolspeak.errors import BadConfig, RunsUnavailable
 from toolspeak.gateway.build import build
 from toolspeak.gateway.server import serve
 from toolspeak.runtime.transport import Transport
@@ -23,6 +23,7 @@ def check(config: Config) -> None:
     """Say why it cannot be served, if it cannot, before anything is started."""
     check_public(config)
     _check_free(config.server)
+    _check_runs(config)
 
 
 def run(config: Config, *, quiet: bool, transport: Transport | None = None) -> None:
@@ -33,6 +34,18 @@ def run(config: Config, *, quiet: bool, transport: Transport | None = None) -> N
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # the server passes on the signal that ended it
     with suppress(KeyboardInterrupt):
         serve(build(config, transport=transport), config, lambda url: _welcome(url, config, quiet=quiet))
+
+
+def _check_runs(config: Config) -> None:
+    """Open the database of runs once: a server that starts could only log that it cannot be used.
+
+    One that is away now is no reason not to start: requests for runs get 503 until it is back.
+    """
+    if config.offer.enabled and config.runs.database:
+        from toolspeak.runs.durable.database import Database  # noqa: PLC0415 # it takes two seconds to load
+
+        with suppress(RunsUnavailable):
+            Database(config.runs).close()
 
 
 def _check_free(server: Server) -> None:

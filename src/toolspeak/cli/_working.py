@@ -12,6 +12,7 @@ import click
 from toolspeak.config.assemble import assemble
 from toolspeak.config.shape import Config
 from toolspeak.runs.durable.runs import open_worker
+from toolspeak.runtime.learned import SHARED
 from toolspeak.runtime.transport import HttpTransport
 
 LEASE_LOST: Final = 3
@@ -39,7 +40,7 @@ async def _work(config: Config, grace: float) -> int:
         asyncio.get_running_loop().add_signal_handler(each, ended.set)
     transport = HttpTransport()
     try:
-        async with open_worker(config, assemble(config, transport), grace) as worker:
+        async with open_worker(config, assemble(config, transport, SHARED), grace) as worker:
             click.echo(f"toolspeak works on runs of {worker.place}", err=True)
             await first(ended, worker.lost)
             return LEASE_LOST if worker.lost.is_set() else 0

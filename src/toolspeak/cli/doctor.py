@@ -77,10 +77,12 @@ def _sandbox(*, as_json: bool) -> int:
 
     from toolspeak.cli._json import safe_json  # noqa: PLC0415
     from toolspeak.cli._sandbox_text import as_object, lines  # noqa: PLC0415
+    from toolspeak.config.environment import current, journal_folder  # noqa: PLC0415
     from toolspeak.runtime.sandbox.find import find_sandbox  # noqa: PLC0415
+    from toolspeak.runtime.sandbox.journal import recover  # noqa: PLC0415
 
-    found = asyncio.run(find_sandbox())
-    for line in (safe_json(as_object(found)),) if as_json else lines(found, Paint.here()):
+    found, left = asyncio.run(find_sandbox()), recover(journal_folder(current()))
+    for line in (safe_json(as_object(found, left)),) if as_json else lines(found, Paint.here(), left):
         click.echo(line)
     return 0 if found.sandbox is not None else NOT_HELPED
 

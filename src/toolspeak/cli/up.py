@@ -39,8 +39,8 @@ def up(  # noqa: PLR0913 # what can be said
     r"""Run a model of this machine, and put the gateway before it.
 
     The model is a GGUF file. It is run by llama.cpp: the llama-server that is named, else one on the PATH, else the
-    package of `pip install 'toolspeak[llama]'`. If that server dies it is started again, and requests wait for it; when
-    toolspeak ends, it ends. Arguments behind -- go to llama-server.
+    package of `pip install 'toolspeak[llama]'`. If that server dies or hangs it is started again, and requests wait;
+    when toolspeak ends, it ends. Arguments after -- go to llama-server.
 
     \b
     Examples:

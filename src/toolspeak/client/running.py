@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TypeAlias, cast
 
 from toolspeak.client.said import Wishes
+from toolspeak.config.environment import current, journal_folder
 from toolspeak.engine.agent import ROUNDS
 from toolspeak.errors import BadField
 from toolspeak.ir.message import Call
@@ -70,7 +71,7 @@ def _workplace(wishes: RunWishes, output: int) -> Workplace:
     folder = Path(wishes.get("folder", ""))
     if "folder" not in wishes or not folder.is_dir():
         raise BadField("folder", f"{str(folder)!r} is not a folder; our own tools need one to work in")
-    return Workplace(folder.resolve(), output)
+    return Workplace(folder.resolve(), output, journal=journal_folder(current()))
 
 
 def watching(see: Callable[[RunEvent], object]) -> Watch:

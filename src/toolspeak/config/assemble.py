@@ -1,29 +1,42 @@
 """A configuration becomes the directory of models that it describes."""
 
-from toolspeak import wires
+from toolspeak import upstreams, wires
 from toolspeak.config.addresses import is_near, plain_url
 from toolspeak.config.shape import Config, Model, Upstream
 from toolspeak.engine.verdict import Depth
 from toolspeak.runtime.cache import Memory, Verdicts
 from toolspeak.runtime.clock import CLOCK, Clock
 from toolspeak.runtime.directory import Directory, Place, Route
+from toolspeak.runtime.learned import OWNER, Learned, Quorum
 from toolspeak.runtime.profiles import NO_PROFILES, Profiles
 from toolspeak.runtime.transport import Headers, Transport
 from toolspeak.runtime.upstream import Address, HttpUpstream
 from toolspeak.upstreams import Auth
 
 
-def assemble(config: Config, transport: Transport) -> Directory:
-    """Make the directory; nothing is connected yet."""
-    places = {upstream.name: _place(upstream, config, transport) for upstream in config.upstreams}
+def assemble(config: Config, transport: Transport, quorum: Quorum = OWNER, clock: Clock = CLOCK) -> Directory:
+    """Make the directory; nothing is connected yet. `quorum` says which evidence from traffic moves its facts."""
+    places = {
+        upstream.name: _place(upstream, config, transport, Learned(clock, quorum)) for upstream in config.upstreams
+    }
     aliases = {model.name: _route(model, places[model.upstream]) for model in config.models}
-    return Directory(list(places.values()), aliases, config.default)
+    return Directory(list(places.values()), aliases, config.default, clock)
 
 
 def depths(config: Config) -> dict[str, Depth]:
     """Return how deep each upstream may be probed: far away it costs somebody's money."""
     said = config.server.probe
     return {each.name: said or (Depth.FULL if is_near(each.url) else Depth.LOOK) for each in config.upstreams}
+
+
+def confirming_depths(config: Config) -> dict[str, Depth]:
+    """Return how deep each upstream may be probed where traffic contradicts what is known.
+
+    Without a setting this is two requests of one token each even far away: the refused requests that they replace cost
+    more. A depth that the operator has set holds here too.
+    """
+    said = config.server.probe
+    return {each.name: said or (Depth.FULL if is_near(each.url) else Depth.TOKENS) for each in config.upstreams}
 
 
 def verdicts(config: Config, clock: Clock = CLOCK) -> Verdicts:
@@ -35,14 +48,22 @@ def verdicts(config: Config, clock: Clock = CLOCK) -> Verdicts:
     return Shared(config.redis, clock)
 
 
-def _place(upstream: Upstream, config: Config, transport: Transport) -> Place:
-    address = Address(upstream.url, _headers(upstream), upstream.facts.quirks, upstream.waits, upstream.retries)
+def _place(upstream: Upstream, config: Config, transport: Transport, learned: Learned) -> Place:
+    address = Address(
+        upstream.url,
+        _headers(upstream),
+        upstream.facts.quirks,
+        upstream.waits,
+        upstream.retries,
+        tuple(header for name in upstreams.names() for header in upstreams.load(name).headers),
+    )
     http = HttpUpstream(transport, wires.load(upstream.wire), address)
     return Place(
         upstream.name,
         http,
         upstream.facts,
         upstream.settings.over(config.settings),
+        learned,
         profiles=NO_PROFILES if upstream.described else Profiles(config.profiles, plain_url(upstream.url)),
         providers=(upstream.preset, upstream.url),
         overrides=config.capabilities,

@@ -74,10 +74,22 @@ def approvals_folder(environ: Mapping[str, str]) -> Path | None:
     return folder / "mcp" if folder else None
 
 
+def homes_folder(environ: Mapping[str, str]) -> Path | None:
+    """Return where confined MCP servers have their homes, one folder for each; none if the user has no home."""
+    folder = _folder(environ, "XDG_STATE_HOME", ".local/state")
+    return folder / "mcp-homes" if folder else None
+
+
 def workplaces_folder(environ: Mapping[str, str]) -> Path | None:
     """Return where runs have folders of their own; none if the user has no home."""
     folder = _folder(environ, "XDG_STATE_HOME", ".local/state")
     return folder / "workplaces" if folder else None
+
+
+def journal_folder(environ: Mapping[str, str]) -> Path | None:
+    """Return where running commands are recorded; none if the user has no home."""
+    folder = _folder(environ, "XDG_STATE_HOME", ".local/state")
+    return folder / "sandbox" if folder else None
 
 
 def state_folder(environ: Mapping[str, str]) -> Path | None:

@@ -207,7 +207,12 @@ def _headers(table: Table) -> Headers:
 
 
 def _model(name: str, table: Table, known: Mapping[str, Upstream]) -> Model:
-    """Read one of `[models]`; where there is one upstream, it need not be named."""
+    """Read one of `[models]`; where there is one upstream, it need not be named.
+
+    A name with an upstream in front of it is refused: permissions could not tell the alias from that upstream's model.
+    """
+    if owner := next((each for each in known if name.startswith((f"{each}:", f"{each}/"))), ""):
+        table.problems.add(table.path, f"is how clients name a model of the upstream {owner!r}: choose another name")
     if len(known) == 1 and "upstream" not in table.left:
         upstream: str | None = next(iter(known))
     else:

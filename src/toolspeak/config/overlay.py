@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from fnmatch import fnmatchcase
 
 from toolspeak import upstreams
 from toolspeak.config.addresses import name_of, reaches_this_machine_only, same_server, same_url
@@ -65,7 +66,20 @@ def doubts(config: Config) -> list[str]:
             found.append(f"upstream {upstream.name!r} has no key: set {variable}, or say key or key_env in the file")
         if upstream.key and upstream.url.startswith("http:") and not reaches_this_machine_only(upstream.url):
             found.append(f"upstream {upstream.name!r} gets its key over http, readable on the way: use https")
-    return found
+    return found + _useless_patterns(config)
+
+
+def _useless_patterns(config: Config) -> list[str]:
+    """Name what a key permits that no route is called: permissions know an alias, or `upstream:model`."""
+    aliases = [model.name for model in config.models]
+    prefixes = [f"{upstream.name}:" for upstream in config.upstreams]
+    return [
+        f"the key of {key.tenant!r} permits {pattern!r}, which is no name of [models]; "
+        f"a model of an upstream is permitted as {prefixes[0] if prefixes else 'upstream:'}{pattern}"
+        for key in config.keys
+        for pattern in key.models
+        if ":" not in pattern and pattern != "*" and not any(fnmatchcase(name, pattern) for name in aliases)
+    ]
 
 
 def _with_upstream(config: Config, said: Options, environ: Mapping[str, str]) -> Config:

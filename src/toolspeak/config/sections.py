@@ -28,8 +28,10 @@ from toolspeak.ir.constraint import ConstraintForm
 from toolspeak.ir.quirks import IdForm, Quirks
 from toolspeak.runtime.tools.approval import Approval
 from toolspeak.runtime.transport import Waits
+from toolspeak.toolset.toolset import MOST_TOOLS
+from toolspeak.wires.limits import RequestLimits
 
-Value = TypeVar("Value", Server, Limits, Durable, Offer, Waits, ModelFacts, Quirks)
+Value = TypeVar("Value", Server, Limits, RequestLimits, Durable, Offer, Waits, ModelFacts, Quirks)
 MOST_RETRIES = 10
 MOST_PORT = 65535
 _TENANT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
@@ -48,6 +50,7 @@ def read_server(table: Table) -> Server:
         keep_alive=table.seconds("keep_alive"),
         shutdown=table.seconds("shutdown"),
         probe=table.choice("probe", Depth),
+        probe_requests=table.integer("probe_requests", 0),
     )
 
 
@@ -70,6 +73,7 @@ def read_runs(table: Table, folder: Path | None) -> Durable:
         concurrent=table.integer("concurrent", 1),
         imports=table.texts("imports"),
         unsafe_shell=table.flag("unsafe_shell"),
+        disk_mib=table.integer("disk_mib", 1),
     )
 
 
@@ -99,6 +103,26 @@ def read_limits(table: Table) -> Limits:
         header_seconds=table.seconds("header_seconds"),
         body_idle_seconds=table.seconds("body_idle_seconds"),
         concurrent=table.integer("concurrent", 1),
+        connections=table.integer("connections", 1),
+        connections_per_address=table.integer("connections_per_address", 1),
+        request=_read_request_limits(table),
+        memory_bytes=table.integer("memory_bytes", 1),
+        buffered_bytes=table.integer("buffered_bytes", 1),
+        loop_delay_seconds=table.seconds("loop_delay_seconds"),
+    )
+
+
+def _read_request_limits(table: Table) -> RequestLimits:
+    """Read what one request may contain; it is in the same table as the other limits."""
+    return changed(
+        RequestLimits(),
+        json_values=table.integer("json_values", 1),
+        messages=table.integer("messages", 1),
+        parts=table.integer("parts", 1),
+        text_characters=table.integer("text_characters", 1),
+        tools=table.integer("tools", 1, MOST_TOOLS),
+        tools_bytes=table.integer("tools_bytes", 1),
+        schema_bytes=table.integer("schema_bytes", 1),
     )
 
 

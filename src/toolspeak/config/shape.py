@@ -12,6 +12,7 @@ from toolspeak.runtime.tools.approval import Approval
 from toolspeak.runtime.tools.mcp.server import McpServer
 from toolspeak.runtime.transport import WAITS, Waits
 from toolspeak.upstreams import Auth
+from toolspeak.wires.limits import DEFAULT_LIMITS, RequestLimits
 
 HOST, PORT = "127.0.0.1", 4141
 MIB = 1 << 20
@@ -31,11 +32,13 @@ class Server:
     """Seconds that open streams get to finish."""
     probe: Depth | None = None
     """How far models are probed in the background; None: full near by, a look elsewhere, where it costs money."""
+    probe_requests: int = 300
+    """Requests that probes may send to one upstream in an hour; 0: none. A full probe takes up to 15."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What the gateway takes from clients (SAFE-7)."""
+    """What the gateway accepts from clients (SAFE-7)."""
 
     body_bytes: int = 32 * MIB
     header_bytes: int = 32 * 1024
@@ -43,6 +46,18 @@ class Limits:
     body_idle_seconds: float = 30.0
     concurrent: int = 2000
     """Requests at one time, of all clients together."""
+    connections: int = 8192
+    """Open connections; fewer if the limit of open files leaves room for fewer."""
+    connections_per_address: int = 4096
+    """Open connections of one IP address, and at most half of all. Behind a proxy all clients share one address."""
+    request: RequestLimits = DEFAULT_LIMITS
+    """What one request may contain."""
+    memory_bytes: int = 2 << 30
+    """Resident memory above which new requests are refused."""
+    buffered_bytes: int = 256 * MIB
+    """Large bodies held at one time: what each has above its first 64 KiB. A tenant may hold half of it."""
+    loop_delay_seconds: float = 0.25
+    """How late the event loop may be before a busy gateway refuses new requests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +78,8 @@ class Durable:
     """Functions (`module:attribute`, or globs) that runs may name as their tools at a worker."""
     unsafe_shell: bool = False
     """Commands run without a sandbox, with all rights of whoever works on runs."""
+    disk_mib: int = 2048
+    """MiB that one run may add to its folder, all its commands together."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,6 +69,11 @@ class Wrapper:
         return Markers((*self.closers, *(() if self.fence else self.openers)), ignore_case=True)
 
     @cached_property
+    def opening(self) -> Markers:
+        """Return the markers that open it."""
+        return Markers(self.openers, ignore_case=True)
+
+    @cached_property
     def closing(self) -> Markers:
         """Return the markers that close it."""
         return Markers(self.closers, ignore_case=True)

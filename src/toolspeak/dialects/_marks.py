@@ -7,10 +7,13 @@ r"""Where markers stand in a text that should have none, and how they are broken
 
 A place is where a marker begins, so markers inside markers are broken too. No marker has a backslash, so nothing that
 is broken is, or makes, another one: one pass is enough. Each pattern looks ahead a bounded way: time is linear.
+
+A pattern is applied to a window at a time. One call of `re` holds the interpreter lock until it is done: 8 MB of `<`
+take ten seconds, in which no other thread, and so no other client of a gateway, would be served.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import Final
@@ -40,6 +43,9 @@ _SHAPES: Final = (
 """Behind `<`."""
 _TAG: Final = re.compile(r"(?<!<)</?([A-Za-z_][\w.\-]*)")
 _LINE: Final = r"(?<![^\n])[^\S\n]*+"
+_WINDOW: Final = 16_384
+_LOOKAHEAD: Final = 1_024
+_MOST_PIECES: Final = 4_096
 
 
 @dataclass(frozen=True)
@@ -66,31 +72,29 @@ class Marks:
     def apart(self, text: str) -> Changed:
         """Break every marker in a text, after what is hidden was taken out."""
         text, places = without_hidden(text)
-        for pattern in (*_everywhere(), *self._patterns):
-            text, more = pattern.subn(r"\g<0>\\", text)
-            places += more
+        everywhere, at_lines = _everywhere()
+        for anywhere, lines in ((everywhere, at_lines), (self._anywhere, self._at_lines)):
+            text, more = _replaced(text, _openings_in(anywhere, text), _apart)
+            text, also = _replaced(text, _lines_in(lines, text), _apart)
+            places += more + also
         return Changed(text, places)
 
     def escaped(self, json: str) -> Changed:
         """Break every marker in the strings of a JSON text, by escapes."""
         json, places = hidden_escaped(json)
         for pattern in (_everywhere()[0], self._anywhere):
-            json, more = pattern.subn(_escape, json)
+            json, more = _replaced(json, _openings_in(pattern, json), _escape)
             places += more
         return Changed(json, places)
 
     def count(self, text: str) -> int:
         """Count the places where markers begin that are whole."""
-        patterns = (*_everywhere(), *self._patterns)
+        patterns = (*_everywhere(), self._anywhere, self._at_lines)
         return len({found.end() for pattern in patterns for found in pattern.finditer(text)})
 
     @cached_property
     def _anywhere(self) -> re.Pattern[str]:
         return _openings(self.literals, _own_shapes(self.tags))
-
-    @property
-    def _patterns(self) -> tuple[re.Pattern[str], re.Pattern[str]]:
-        return self._anywhere, self._at_lines
 
     @cached_property
     def _at_lines(self) -> re.Pattern[str]:
@@ -229,8 +233,53 @@ def _before_json(word: str) -> str:
     return r"\s*+[\[{`]" if word[-1].isalnum() else ""
 
 
-def _escape(found: re.Match[str]) -> str:
-    return f"\\u{ord(found.group()[0]):04x}{found.group()[1:]}"
+def _apart(marker: str) -> str:
+    return f"{marker}\\"
+
+
+def _escape(marker: str) -> str:
+    return f"\\u{ord(marker[0]):04x}{marker[1:]}"
+
+
+# applying them, a window at a time
+
+
+def _openings_in(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
+    """Yield the matches of a pattern of `_openings`; none of them looks further than `_LOOKAHEAD` characters."""
+    after = 0
+    for start in range(0, len(text), _WINDOW):
+        end = start + _WINDOW
+        for found in pattern.finditer(text, max(start, after), end + _LOOKAHEAD):
+            if found.start() >= end:
+                break
+            after = found.end()
+            yield found
+
+
+def _lines_in(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
+    """Yield the matches of a pattern of `_lines`, which can only begin where a line does."""
+    start = 0
+    while start >= 0:
+        if found := pattern.match(text, start):
+            yield found
+        start = text.find("\n", found.end() if found else start) + 1 or -1
+
+
+def _replaced(text: str, found: Iterator[re.Match[str]], change: Callable[[str], str]) -> Changed:
+    """Return the text with every match changed, and how many there were.
+
+    Pieces are joined now and then: a million small strings at one time would leave the process's memory in tatters.
+    """
+    done, pieces = list[str](), list[str]()
+    places = end = 0
+    for match in found:
+        pieces += (text[end : match.start()], change(match.group()))
+        end = match.end()
+        places += 1
+        if len(pieces) >= _MOST_PIECES:
+            done.append("".join(pieces))
+            pieces.clear()
+    return Changed("".join((*done, *pieces, text[end:])), places) if places else Changed(text, 0)
 
 
 _ALL: Final = Marks(tags=frozenset((*WORD_TAGS, *SHARED_TAGS)))

@@ -13,6 +13,9 @@ _FENCE = re.compile(r"```[\w ]{0,24}\n?")
 _CLOSING_FENCE = re.compile(r"```\n?")
 _CUT_TAG = re.compile(r"<[^<>]{0,512}\Z")
 _SURPLUS = "}]);,"
+_MOST_OTHERS = 8
+"""Reasoning tags and fences that may stand between an opener and its body. A refused block is read again after its
+opener, so that a flood of openers and tags in turns would cost the square of its length (P8)."""
 
 
 class WrapperBlock:
@@ -21,6 +24,10 @@ class WrapperBlock:
     def __init__(self, wrapper: Wrapper, tools: ToolSet, stop: tuple[str, ...]) -> None:
         """Start behind the opener."""
         self.ended = False
+        self.last_opener = 0
+        """Characters before the last of several openers in a row; 0 if the block has only the one before it."""
+        self._consumed = 0
+        self._others = 0  # reasoning tags and fences that were passed
         self._wrapper = wrapper
         self._scope: Scope = wrapper.scope(tools, stop)
         self._closers, self._skipped = wrapper.closing, wrapper.skipped
@@ -32,6 +39,11 @@ class WrapperBlock:
 
     def feed(self, text: str, *, final: bool) -> tuple[int, Outcome]:
         """Consume up to the next outcome."""
+        length, outcome = self._feed(text, final=final)
+        self._consumed += length
+        return length, outcome
+
+    def _feed(self, text: str, *, final: bool) -> tuple[int, Outcome]:
         pos = 0
         while True:
             if self._form is not None:
@@ -88,16 +100,26 @@ class WrapperBlock:
             self.ended = True
             return len(closer)
         if skipped:
-            self._full = False
-            return len(skipped)
+            return self._skip(skipped, pos)
         if closer == "" or skipped == "":
             return None
         if self._bodies and text[pos] in _SURPLUS:
             return 1
         return self._fence(text, pos, final=final)
 
+    def _skip(self, marker: str, pos: int) -> int:
+        """Pass an opener, or a reasoning tag that a template has left; of those only a few."""
+        if marker not in self._wrapper.opening.literals:
+            self._others += 1
+            if self._others > _MOST_OTHERS:
+                return 0
+        elif not self._others:
+            self.last_opener = self._consumed + pos
+        self._full = False
+        return len(marker)
+
     def _fence(self, text: str, pos: int, *, final: bool) -> int | None:
-        if text[pos] != "`":
+        if text[pos] != "`" or self._others > _MOST_OTHERS:
             return 0
         if len(text) - pos < len("```") and not final:
             return None
@@ -107,6 +129,7 @@ class WrapperBlock:
         if found.end() == len(text) and not final:
             return None
         self._peeled = not self._bodies
+        self._others += 1
         return found.end() - pos
 
     def _body(self, text: str, pos: int, *, final: bool) -> Outcome:

@@ -16,7 +16,7 @@ from toolspeak.errors import BadJson
 from toolspeak.ir.json import JsonObject
 from toolspeak.ir.message import Call, Result, part_text
 from toolspeak.text.repair import repair
-from toolspeak.text.strict import dump, parse, without_surrogates
+from toolspeak.text.strict import dump, parse, without_halves, without_surrogates
 from toolspeak.toolset.toolset import ToolSet
 
 ERROR: Final = "Error: "
@@ -30,7 +30,7 @@ _SPREAD = re.compile(r"[\r\n]|[ \t]{64}")  # over lines, or over more blanks tha
 def arguments_of(call: Call) -> JsonObject:
     """Give a call's arguments; what cannot be repaired to an object counts as none."""
     try:
-        value = repair(call.arguments, closed=True).value
+        value = repair(without_halves(call.arguments), closed=True).value
     except BadJson:
         return {}
     return value if isinstance(value, dict) else {}

@@ -32,6 +32,8 @@ KEY_LENGTH: Final = 12
 _NOT_IN_NAMES = re.compile(r"[\s\"'`<>\[\]{}]+")
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
 _BLANKS: Final = "bfnrt"
+_LARGE: Final = 256 << 10
+_PIECE: Final = 64 << 10
 
 
 class Guard:
@@ -96,8 +98,14 @@ class Echo:
     """
 
     def __init__(self, untrusted: Iterable[str]) -> None:
-        """Take all that came from outside; most turns have no call, and it is never looked at."""
+        """Take all that came from outside.
+
+        Most turns have no call, and it is never looked at. A large request is looked at in any case, and here: this is
+        part of preparing the turn, which a gateway does off its event loop, and reading a chunk is not.
+        """
         self._untrusted = tuple(untrusted)
+        if sum(map(len, self._untrusted)) > _LARGE:
+            self._texts  # noqa: B018 # computed once
 
     @cached_property
     def _texts(self) -> frozenset[str]:
@@ -124,7 +132,13 @@ def _key(secret: bytes, conversation: str, number: int) -> str:
 def _essences(text: str) -> set[str]:
     """Give a text without blanks and backslashes, as it is and as it would be out of a JSON string."""
     forms = (text, _ESCAPE.sub(_unescaped, text)) if "\\" in text else (text,)
-    return {"".join(form.replace("\\", "").split()) for form in forms}
+    return {_without_blanks(form.replace("\\", "")) for form in forms}
+
+
+def _without_blanks(text: str) -> str:
+    """Take blanks out, a piece at a time: a `split` of 8 MB makes millions of words and holds the interpreter lock."""
+    pieces = (text[at : at + _PIECE] for at in range(0, len(text), _PIECE))
+    return "".join("".join(piece.split()) for piece in pieces)
 
 
 def _unescaped(found: re.Match[str]) -> str:

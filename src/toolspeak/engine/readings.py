@@ -30,7 +30,7 @@ from toolspeak.toolset.memo import Memo
 from toolspeak.toolset.toolset import ToolSet
 
 MOST_CALLS: Final = 128
-_TAUGHT: Final[Memo[Taught]] = Memo()
+_TAUGHT: Final = Memo[Taught]()
 
 
 class Readings:
@@ -65,7 +65,7 @@ class Readings:
         tools = compacted(guarded_tools(self.tools, guard), plan.context_tokens)
         compiled = ToolSet.of((*tools, *self._answer_tool))
         taught = Taught(compiled, writer_of(dialect).teach(compiled))
-        return _TAUGHT.keep(self.tools, taught, more) if compiled.shared else taught
+        return _TAUGHT.keep(self.tools, taught, compiled.text_bytes, more) if compiled.text_bytes else taught
 
     def emulated(self, prompt: Prompt) -> Reading:
         """Return what reads an emulated answer."""

@@ -25,6 +25,11 @@ class Admission:
         self._next: Final[dict[str, float]] = {}
         """When each tenant's requests would be used up, if they came evenly (GCRA)."""
 
+    @property
+    def inside(self) -> int:
+        """Return how many requests are being answered."""
+        return self._inside
+
     @contextmanager
     def enter(self, key: Key) -> Generator[None]:
         """Be inside; raises `Refused` where there is no room."""

@@ -5,10 +5,12 @@ import logging
 from dataclasses import dataclass
 from typing import Final
 
+import msgspec
+
 from toolspeak import wires
 from toolspeak.config.shape import Config, Key
 from toolspeak.engine.warm import warm
-from toolspeak.errors import BadField, BadRequest
+from toolspeak.errors import BadField, BadRequest, TooLarge
 from toolspeak.gateway import routes, side, turns
 from toolspeak.gateway.admission import Admission
 from toolspeak.gateway.auth import EVERYBODY, Keyring
@@ -17,6 +19,8 @@ from toolspeak.gateway.hosts import Doors
 from toolspeak.gateway.journal import log_failure
 from toolspeak.gateway.marks import Marks, marks_of
 from toolspeak.gateway.offer import RunsOffer
+from toolspeak.gateway.overload import Overload
+from toolspeak.gateway.request_reader import RequestReader
 from toolspeak.gateway.routes import Target
 from toolspeak.ir.failure import Failure, FailureKind
 from toolspeak.runtime.clock import CLOCK, Clock
@@ -40,6 +44,8 @@ class Gateway:
     keyring: Keyring
     doors: Doors
     admission: Admission
+    overload: Overload
+    reader: RequestReader
     prober: Prober
     runs: RunsOffer
     clock: Clock = CLOCK
@@ -48,13 +54,16 @@ class Gateway:
         """Make the first request as quick as the others."""
         loop = asyncio.get_running_loop()
         loop.call_later(_WARM_AFTER, lambda: loop.run_in_executor(None, warm))
+        self.overload.start()
         await self.runs.open()
         await self.directory.listing()
 
     async def close(self) -> None:
         """Close what is open upstream."""
+        self.overload.stop()
         await self.runs.close()
         await self.prober.close()
+        self.reader.offload.close()
         await self.transport.close()
 
     async def handle(self, exchange: Exchange) -> None:
@@ -72,7 +81,8 @@ class Gateway:
             await self._fail(exchange, target, marks, refused.failure)
         except BadRequest as error:
             field = error.field if isinstance(error, BadField) else ""
-            failure = Failure(FailureKind.INVALID_REQUEST, str(error), error.status, field)
+            kind = FailureKind.TOO_LARGE if isinstance(error, TooLarge) else FailureKind.INVALID_REQUEST
+            failure = Failure(kind, str(error), error.status, field)
             await self._fail(exchange, target, marks, failure)
         except Exception:  # noqa: BLE001 # a client is owed an answer, whatever broke
             _LOG.exception("trace=%s a fault of the gateway", marks.trace)
@@ -90,18 +100,25 @@ class Gateway:
             await self._dispatch(exchange, target, marks, EVERYBODY)
             return
         key = self.keyring.tenant(exchange)
+        exchange.tenant = key.tenant
         with self.admission.enter(key):
+            if target.what != routes.LOAD:
+                self.overload.check(self.admission.inside)
             await self._dispatch(exchange, target, marks, key)
 
     async def _dispatch(self, exchange: Exchange, target: Target, marks: Marks, key: Key) -> None:
         if target.what == routes.TURN:
-            turn = turns.Turns(self.directory, self.prober, self.config.server.keep_alive, self.clock)
+            turn = turns.Turns(self.directory, self.prober, self.reader, self.config.server.keep_alive, self.clock)
             await turn.take(exchange, wires.load(target.wire), marks, key)
+            return
+        if target.what == routes.LOAD:
+            report = self.overload.report(self.admission.inside)
+            await answer(exchange, 200, _JSON, msgspec.json.encode(report), marks.headers)
             return
         if target.what == routes.RUNS:
             await self.runs.answer(exchange, target, marks, key)
             return
-        body = await side.body_of(exchange, target, self.directory, key)
+        body = await side.body_of(exchange, target, self.directory, self.reader, key)
         if isinstance(body, str):
             await answer(exchange, 200, b"text/plain; charset=utf-8", body.encode(), marks.headers)
         else:
@@ -111,7 +128,8 @@ class Gateway:
         error = wires.load(target.wire).encode_failure(failure, marks.stamp)
         log_failure(marks.trace, target, error.status, failure)
         if marks.started:
-            return  # the answer had begun: only the broken connection can still say it
+            await marks.end_stream(failure)
+            return
         headers: Headers = (*marks.headers, *_advice(failure, error.status))
         await answer(exchange, error.status, _JSON, error.body, headers)
 

@@ -8,6 +8,7 @@ from typing import Any, Final, TypeAlias
 from toolspeak.config.shape import Limits
 from toolspeak.gateway.app import Gateway
 from toolspeak.gateway.exchange import Beat, Gone, Headers, Refused, T
+from toolspeak.gateway.overload import Overload
 from toolspeak.ir.failure import Failure, FailureKind
 
 Message: TypeAlias = MutableMapping[str, Any]
@@ -28,7 +29,11 @@ class Asgi:
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Take one connection's request, or the server's start and end."""
         if scope["type"] == "http":
-            await self._gateway.handle(_AsgiExchange(scope, receive, send, self._limits))
+            exchange = _AsgiExchange(scope, receive, send, self._limits, self._gateway.overload)
+            try:
+                await self._gateway.handle(exchange)
+            finally:
+                exchange.release()
         elif scope["type"] == "lifespan":
             await self._live(receive, send)
         else:
@@ -44,13 +49,20 @@ class Asgi:
 
 
 class _AsgiExchange:
-    def __init__(self, scope: Message, receive: Receive, send: Send, limits: Limits) -> None:
+    def __init__(self, scope: Message, receive: Receive, send: Send, limits: Limits, overload: Overload) -> None:
+        self.tenant = ""
         self.method: str = scope["method"]
         self.path: str = scope["raw_path"].decode("latin-1")
         self._scope: Final = scope
         self._receive: Final = receive
         self._send: Final = send
         self._limits: Final = limits
+        self._overload: Final = overload
+        self._held = 0
+
+    def release(self) -> None:
+        """Forget the body: the exchange is over."""
+        self._overload.release(self.tenant, self._held)
 
     @property
     def query(self) -> str:
@@ -129,6 +141,8 @@ class _AsgiExchange:
         piece: bytes = message.get("body", b"")
         if size + len(piece) > self._limits.body_bytes:
             raise self._too_large(f"over {size + len(piece)}")
+        self._overload.hold(self.tenant, self._held, len(piece))
+        self._held += len(piece)
         return piece
 
     def _check_length(self) -> None:

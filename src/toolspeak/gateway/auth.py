@@ -51,7 +51,12 @@ def shown_keys(exchange: Exchange) -> Iterator[str]:
         yield from (value for name, value in parse_qsl(exchange.query) if name == "key")
 
 
+def is_permitted(key: Key, route: Route) -> bool:
+    """Tell whether a key may use a route, by the route's one identity."""
+    return not key.models or any(fnmatchcase(route.identity, pattern) for pattern in key.models)
+
+
 def permit(key: Key, route: Route) -> None:
-    """Refuse a model that is not this tenant's."""
-    if key.models and not any(fnmatchcase(name, glob) for name in route.names for glob in key.models if name):
+    """Raise `Refused` for a model that this key may not use."""
+    if not is_permitted(key, route):
         raise Refused(Failure(FailureKind.PERMISSION, "this key may not use that model", 403, "model"))

@@ -1,6 +1,6 @@
 """A configuration becomes a gateway."""
 
-from toolspeak.config.assemble import assemble, depths, verdicts
+from toolspeak.config.assemble import assemble, confirming_depths, depths, verdicts
 from toolspeak.config.shape import Config
 from toolspeak.gateway.admission import Admission
 from toolspeak.gateway.app import Gateway
@@ -8,8 +8,12 @@ from toolspeak.gateway.asgi import Asgi
 from toolspeak.gateway.auth import Keyring
 from toolspeak.gateway.hosts import Doors
 from toolspeak.gateway.offer import NoRuns, RunsOffer
+from toolspeak.gateway.overload import Overload
+from toolspeak.gateway.request_reader import RequestReader
 from toolspeak.runtime.clock import CLOCK, Clock
 from toolspeak.runtime.directory import Directory
+from toolspeak.runtime.learned import SHARED
+from toolspeak.runtime.offload import Offload
 from toolspeak.runtime.prober import Prober
 from toolspeak.runtime.transport import HttpTransport, Transport
 
@@ -17,7 +21,8 @@ from toolspeak.runtime.transport import HttpTransport, Transport
 def build(config: Config, clock: Clock = CLOCK, transport: Transport | None = None) -> Asgi:
     """Make the ASGI application; nothing is connected yet. It closes its transport."""
     transport = transport or HttpTransport()
-    directory = assemble(config, transport)
+    directory = assemble(config, transport, SHARED, clock)
+    reader = RequestReader(config.limits.request, Offload())
     gateway = Gateway(
         config,
         directory,
@@ -25,16 +30,18 @@ def build(config: Config, clock: Clock = CLOCK, transport: Transport | None = No
         Keyring(config.keys),
         Doors(config),
         Admission(config.limits, clock),
-        Prober(depths(config), verdicts(config, clock), clock),
-        _runs(config, directory, clock),
+        Overload(config.limits, clock),
+        reader,
+        Prober(depths(config), verdicts(config, clock), clock, confirming_depths(config), config.server.probe_requests),
+        _runs(config, directory, reader, clock),
         clock,
     )
     return Asgi(gateway, config.limits)
 
 
-def _runs(config: Config, directory: Directory, clock: Clock) -> RunsOffer:
+def _runs(config: Config, directory: Directory, reader: RequestReader, clock: Clock) -> RunsOffer:
     if not config.offer.enabled:
         return NoRuns()
     from toolspeak.gateway.runs import RunsDoor  # noqa: PLC0415 # only where they are offered
 
-    return RunsDoor(config, directory, clock)
+    return RunsDoor(config, directory, reader, clock)

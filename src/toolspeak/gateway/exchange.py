@@ -28,6 +28,9 @@ class Gone(Exception):
 class Exchange(Protocol):
     """One request and its answer. `path` is as the client wrote it, escapes and all; headers have lower-case names."""
 
+    tenant: str
+    """The tenant of the client's key, set once the key is checked; the memory of the body counts for this tenant."""
+
     @property
     def method(self) -> str:
         """The HTTP method."""

@@ -2,14 +2,16 @@
 
 import re
 from typing import Final
-from urllib.parse import urlsplit
 
 from toolspeak.config.shape import Config
 from toolspeak.gateway.exchange import Exchange, Refused, header
 from toolspeak.ir.failure import Failure, FailureKind
+from toolspeak.text.visible import visible
 
 LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
-_HOST = re.compile(r"([A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{1,5})?")
+_HOST = re.compile(r"([A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(:[0-9]{1,5})?")
+_SCHEMES: Final = ("http://", "https://")
+_SHOWN: Final = 100
 
 
 class Doors:
@@ -32,20 +34,22 @@ class Doors:
         if not self._any_host and host[1].lower() not in self._hosts:
             raise _refused("this Host is not served here; server.hosts can name it", 403)
         origin = header(exchange, b"origin")
-        if origin and not self._may(origin.lower()):
-            raise _refused("this Origin may not ask here; server.origins can name it", 403)
+        if origin and not self._allows(origin.lower(), host[2] or ""):
+            page = visible(origin[:_SHOWN])
+            raise _refused(f"pages of {page} may not send requests to this gateway; server.origins can name it", 403)
         return origin
 
-    def _may(self, origin: str) -> bool:
+    def _allows(self, origin: str, port: str) -> bool:
+        """Tell whether pages of an origin may send requests: the gateway's own origins, and those in `server.origins`.
+
+        An own origin has one of the gateway's names and the port that the request was sent to. Every other port of this
+        machine is a stranger: any program that a person runs there, such as a development server with a page of an
+        untrusted package, could otherwise read answers and spend the upstreams' keys.
+        """
         if origin in self._origins:
             return True
-        try:
-            parts = urlsplit(origin)
-        except ValueError:
-            return False
-        host = _HOST.fullmatch(parts.netloc)
-        plain = origin in (f"http://{parts.netloc}", f"https://{parts.netloc}")  # no path, no spaces, nothing rare
-        return plain and host is not None and host[1] in self._hosts
+        host = next((_HOST.fullmatch(origin[len(scheme) :]) for scheme in _SCHEMES if origin.startswith(scheme)), None)
+        return host is not None and host[1] in self._hosts and (host[2] or "") == port
 
 
 def _refused(message: str, status: int) -> Refused:

@@ -1,10 +1,20 @@
 """What every answer of ours is marked with."""
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from toolspeak.engine.plan import Plan
+from toolspeak.ir.failure import Failure
 from toolspeak.runtime.clock import Clock
 from toolspeak.wires import Stamp
+
+EndStream: TypeAlias = Callable[[Failure], Awaitable[None]]
+
+
+async def _cut(failure: Failure) -> None:
+    """Write nothing: the connection closes without the end of its response."""
+    del failure
 
 
 @dataclass(slots=True)
@@ -15,6 +25,8 @@ class Marks:
     headers: list[tuple[bytes, bytes]] = field(default_factory=list[tuple[bytes, bytes]])
     started: bool = False
     """The answer has begun."""
+    end_stream: EndStream = _cut
+    """Ends a stream that has begun, in its protocol's own words if it has any: else only the cut connection says it."""
 
     @property
     def trace(self) -> str:

@@ -10,7 +10,7 @@ from typing import Final
 from toolspeak.gateway.exchange import Exchange
 
 CHAT, RESPONSES, ANTHROPIC, GEMINI, OLLAMA = "openai_chat", "openai_responses", "anthropic", "gemini", "ollama"
-TURN, COUNT, MODELS, MODEL, RUNS = "turn", "count", "models", "model", "runs"
+TURN, COUNT, MODELS, MODEL, RUNS, LOAD = "turn", "count", "models", "model", "runs", "load"
 _VERSIONS = re.compile(r"(?:/v1(?:beta|alpha)?(?=/))*")
 _GEMINI_METHODS: Final = {"generateContent": TURN, "streamGenerateContent": TURN, "countTokens": COUNT}
 
@@ -37,6 +37,7 @@ _EXACT: Final = {
     ("GET", "/api/version"): Target(OLLAMA, "version"),
     ("GET", "/api/hello"): Target(ANTHROPIC, "health"),
     ("GET", "/health"): Target(CHAT, "health"),
+    ("GET", "/health/load"): Target(CHAT, LOAD),
     ("GET", "/"): Target(OLLAMA, "home"),
 }
 OPEN: Final = frozenset(("health", "home"))

@@ -9,14 +9,15 @@ from toolspeak import wires
 from toolspeak.config.shape import Key
 from toolspeak.errors import BadField
 from toolspeak.gateway import lists
-from toolspeak.gateway.auth import permit
+from toolspeak.gateway.auth import is_permitted, permit
 from toolspeak.gateway.exchange import Exchange, Refused
 from toolspeak.gateway.lists import Entry
+from toolspeak.gateway.request_reader import RequestReader
 from toolspeak.gateway.routes import COUNT, GEMINI, MODEL, MODELS, RESPONSES, Target
 from toolspeak.gateway.tokens import estimate
 from toolspeak.ir.failure import Failure, FailureKind
 from toolspeak.ir.json import JsonObject
-from toolspeak.runtime.directory import Directory, Route
+from toolspeak.runtime.directory import Directory
 
 OLLAMA_VERSION: Final = "0.20.0"
 """Clients of Ollama ask for a least version before they send tools."""
@@ -24,14 +25,18 @@ _HOME = "toolspeak is running\n"
 _dump = msgspec.json.Encoder().encode
 
 
-async def body_of(exchange: Exchange, target: Target, directory: Directory, key: Key) -> bytes | str:
+async def body_of(
+    exchange: Exchange, target: Target, directory: Directory, reader: RequestReader, key: Key
+) -> bytes | str:
     """Answer; bytes are JSON, a string is text."""
     if target.what == "home":
         return _HOME
-    return _dump(await _value(exchange, target, directory, key))
+    return _dump(await _value(exchange, target, directory, reader, key))
 
 
-async def _value(exchange: Exchange, target: Target, directory: Directory, key: Key) -> JsonObject:
+async def _value(
+    exchange: Exchange, target: Target, directory: Directory, reader: RequestReader, key: Key
+) -> JsonObject:
     match target.what:
         case "health":
             return {"status": "ok"}
@@ -44,22 +49,14 @@ async def _value(exchange: Exchange, target: Target, directory: Directory, key: 
         case str() as what if what == MODEL:
             return await _model(exchange, target, directory, key)
         case str() as what if what == COUNT:
-            return await _count(exchange, target)
+            return await _count(exchange, target, directory, reader, key)
         case _:
             raise _missing(f"there is nothing at {exchange.method} {exchange.path[:200]}")
 
 
 async def _entries(directory: Directory, key: Key) -> list[Entry]:
     listed = await directory.listing()
-    return [Entry(one.name, one.route) for one in listed if _permitted(key, one.route)]
-
-
-def _permitted(key: Key, route: Route) -> bool:
-    try:
-        permit(key, route)
-    except Refused:
-        return False
-    return True
+    return [Entry(one.name, one.route) for one in listed if is_permitted(key, one.route)]
 
 
 async def _model(exchange: Exchange, target: Target, directory: Directory, key: Key) -> JsonObject:
@@ -85,11 +82,15 @@ def _shown_name(body: bytes) -> str:
     return asked.model or asked.name
 
 
-async def _count(exchange: Exchange, target: Target) -> JsonObject:
+async def _count(
+    exchange: Exchange, target: Target, directory: Directory, reader: RequestReader, key: Key
+) -> JsonObject:
     body = await exchange.body()
     if target.wire == GEMINI:
         body = _inner_request(body)
-    count = estimate(wires.load(target.wire).decode_request(body, exchange.path))
+    request, prepare = await reader.read(wires.load(target.wire), body, exchange.path)
+    permit(key, await directory.find(request.model))
+    count = await prepare(lambda: estimate(request))
     match target.wire:
         case str() as wire if wire == GEMINI:
             return {"totalTokens": count}

@@ -1,6 +1,8 @@
 """Turns for clients: a request comes in on one wire, and its answer leaves on the same, streamed or whole."""
 
+import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Final
 
 from toolspeak.config.shape import Key
@@ -12,14 +14,18 @@ from toolspeak.gateway.exchange import Exchange, Refused, answer
 from toolspeak.gateway.journal import log_turn
 from toolspeak.gateway.marks import Marks
 from toolspeak.gateway.places import without_places
+from toolspeak.gateway.request_reader import RequestReader
 from toolspeak.gateway.visit import Visit
-from toolspeak.ir.event import CallStarted, Event, Failed, ReasoningDelta, TextDelta
+from toolspeak.ir.event import CallStarted, Event, Failed, Finished, ReasoningDelta, TextDelta
+from toolspeak.ir.failure import Failure
 from toolspeak.runtime.clock import Clock
 from toolspeak.runtime.directory import Directory
 from toolspeak.runtime.prober import Prober
 from toolspeak.wires import Wire
 
 _NEVER = 86_400.0
+_LAST_WORDS = 1.0
+"""Seconds for the error that ends a stream."""
 _JSON = b"application/json"
 _SHOWN = (TextDelta, ReasoningDelta, CallStarted)
 
@@ -27,8 +33,11 @@ _SHOWN = (TextDelta, ReasoningDelta, CallStarted)
 class Turns:
     """Takes turns."""
 
-    def __init__(self, directory: Directory, prober: Prober, keep_alive: float, clock: Clock) -> None:
-        """Take where models are found, what finds out about them, and how long a client waits without a word."""
+    def __init__(
+        self, directory: Directory, prober: Prober, reader: RequestReader, keep_alive: float, clock: Clock
+    ) -> None:
+        """Take where models are found, what finds out about them, and after how much silence a client gets a sign."""
+        self._reader: Final = reader
         self._directory: Final = directory
         self._prober: Final = prober
         self._keep_alive: Final = keep_alive
@@ -39,10 +48,13 @@ class Turns:
         started = self._clock.monotonic()
         query = exchange.query
         path = f"{exchange.path}?{query}" if query else exchange.path
-        request = without_places(wire.decode_request(await exchange.body(), path))
+        body = await exchange.body()
+        decoded, prepare = await self._reader.read(wire, body, path)
+        request = without_places(decoded)
         route = await self._directory.find(request.model)
         permit(key, route)
-        visit = Visit(exchange, wire, marks, request, route, route.plan(request, asked_settings(exchange)))
+        route = route.of_tenant(key.tenant)
+        visit = Visit(exchange, wire, marks, request, route, route.plan(request, asked_settings(exchange)), prepare)
         marks.plan(visit.plan)
         with self._prober.serving(route):
             outcome = await (self._stream(visit) if request.stream else self._whole(visit))
@@ -83,6 +95,7 @@ class _Stream:
         self._now: Final = clock.monotonic
         self._last: float = self._now()
         """When something left."""
+        self._ended = False
 
     async def emit(self, events: Sequence[Event]) -> None:
         """Send what these events mean on the client's wire."""
@@ -91,6 +104,7 @@ class _Stream:
             if isinstance(last, Failed) and not any(isinstance(event, _SHOWN) for event in events):
                 raise Refused(last.failure)
             await self._start()
+        self._ended = isinstance(events[-1], Finished | Failed)
         if data := self._encode(events):
             self._last = self._now()
             await self._write(data)
@@ -111,8 +125,18 @@ class _Stream:
         """Close the answer."""
         await self._write(b"", last=True)
 
+    async def fail(self, failure: Failure) -> None:
+        """End the stream with its protocol's error: a client must not take half an answer for a whole one.
+
+        The gateway may be shutting down, so a client that accepts nothing is not waited for.
+        """
+        data = b"" if self._ended else self._encode((Failed(failure),))
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_LAST_WORDS):
+                await self._write(data, last=True)
+
     async def _start(self) -> None:
-        self._marks.started = True
+        self._marks.started, self._marks.end_stream = True, self.fail
         media_type = (b"content-type", self._media_type().encode())
         await self._visit.exchange.start(200, (media_type, _UNCACHED, _UNBUFFERED, *self._marks.headers))
 

@@ -10,6 +10,7 @@ from toolspeak.gateway.marks import Marks
 from toolspeak.ir.request import Request
 from toolspeak.runtime.clock import Clock
 from toolspeak.runtime.directory import Emit, Route
+from toolspeak.runtime.offload import Run
 from toolspeak.wires import Wire
 
 
@@ -23,7 +24,9 @@ class Visit:
     request: Request
     route: Route
     plan: Plan
+    prepare: Run
+    """Where work runs that takes time in proportion to the request."""
 
     def turn(self, emit: Emit, clock: Clock) -> Coroutine[object, object, Outcome]:
         """Run the turn."""
-        return self.route.take(self.request, self.plan, emit, clock)
+        return self.route.take(self.request, self.plan, emit, clock, self.prepare)

@@ -12,7 +12,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
-from typing import Final, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 from toolspeak.engine.outcome import Outcome
 from toolspeak.engine.plan import NOTHING_SAID, Plan, Settings, decide
@@ -25,8 +25,9 @@ from toolspeak.ir.event import Event
 from toolspeak.ir.request import Request
 from toolspeak.runtime.clock import CLOCK, Clock
 from toolspeak.runtime.drive import AsyncUpstream, drive
-from toolspeak.runtime.learned import Learned
+from toolspeak.runtime.learned import UNKNOWN_ORIGIN, Learned, Origin
 from toolspeak.runtime.listing import list_models
+from toolspeak.runtime.offload import Run, at_once
 from toolspeak.runtime.profiles import NO_PROFILES, Measured, Profiles
 from toolspeak.runtime.transport import Broken
 from toolspeak.runtime.upstream import HttpUpstream
@@ -35,6 +36,18 @@ Emit: TypeAlias = Callable[[Sequence[Event]], Awaitable[None]]
 _FRESH, _FRESH_FAILURE = 60.0, 10.0
 _LATEST = ":latest"
 _MOST_ROUTES, _LONGEST_NAME = 4096, 256
+
+
+class Catalogue(Protocol):
+    """The models that one upstream lists."""
+
+    def lists(self, model: str) -> bool:
+        """Return whether the model was in the list when it was read last."""
+        ...
+
+    async def look(self) -> None:
+        """Read the list, unless that was done just now; errors are treated as an unchanged list."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +87,25 @@ class Route:
     alias: str = ""
     learned: Learned = field(default_factory=Learned, compare=False, repr=False)
     profiles: Profiles = field(default=NO_PROFILES, compare=False, repr=False)
+    tenant: str = ""
+    """The tenant whose turns use this route; empty without keys."""
+    catalogue: Catalogue | None = field(default=None, compare=False, repr=False)
+    """Where to find out whether the model exists; None if the operator or the program has named it."""
+
+    def of_tenant(self, tenant: str) -> "Route":
+        """Return the same model for the turns of one tenant."""
+        return self if tenant == self.tenant else replace(self, tenant=tenant)
+
+    @property
+    def is_real(self) -> bool:
+        """Return whether the model is known to exist: clients can invent names, and facts about those are no use."""
+        return self.catalogue is None or self.catalogue.lists(self.model)
+
+    async def confirm_real(self) -> bool:
+        """Return the same after a look at the upstream's list, if that is old."""
+        if not self.is_real and self.catalogue is not None:
+            await self.catalogue.look()
+        return self.is_real
 
     @property
     def measured(self) -> Measured:
@@ -83,28 +115,45 @@ class Route:
     @property
     def known(self) -> ModelFacts:
         """Return the facts, with what was measured and what traffic has shown."""
-        return self.learned.facts(self.model, self.measured.facts(self.facts))
+        return self._known(UNKNOWN_ORIGIN)
+
+    def _known(self, origin: Origin) -> ModelFacts:
+        return self.learned.facts(self.model, self.measured.facts(self.facts), origin)
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """Return the names that this model has here."""
-        return (self.alias, self.model, f"{self.place}:{self.model}")
+    def identity(self) -> str:
+        """Return the one name by which permissions know this route: the alias that led to it, else `upstream:model`.
+
+        A bare model name is never an identity: a client may write any name after `upstream:`, also that of an alias,
+        and would so have the permission of the alias for another upstream's model.
+        """
+        return self.alias or f"{self.place}:{self.model}"
 
     def plan(self, request: Request, asked: Settings = NOTHING_SAID) -> Plan:
         """Decide what to do with a request."""
-        said, measured, known = asked.over(self.settings), self.measured, self.known
+        said, measured, known = asked.over(self.settings), self.measured, self._known(self._origin(request))
         heard = measured.under(said)
         if known.constraint is Constrain.OFF:  # what traffic has switched off, a profile does not switch on
             heard = replace(heard, constraint=said.constraint)
         return measured.noted(decide(request, heard, known), said)
 
-    async def take(self, request: Request, plan: Plan, emit: Emit, clock: Clock = CLOCK) -> Outcome:
-        """Run one turn. The wire writes constraints in the plan's form, whatever is learned while the turn runs."""
+    async def take(
+        self, request: Request, plan: Plan, emit: Emit, clock: Clock = CLOCK, prepare: Run = at_once
+    ) -> Outcome:
+        """Run one turn. The wire writes constraints in the plan's form, whatever is learned while the turn runs.
+
+        `prepare` says where the work runs that takes time in proportion to the request.
+        """
         sent = request if request.model == self.model else replace(request, model=self.model)
-        upstream = self.upstream.constrained(plan.form) if isinstance(self.upstream, HttpUpstream) else self.upstream
-        outcome = await drive(take_turn(sent, plan, emulated_ids(clock.nanoseconds())), upstream, emit)
-        self.learned.note(self.model, outcome)
+        upstream = self.upstream
+        if isinstance(upstream, HttpUpstream):
+            upstream = upstream.constrained(plan.form).encoding(prepare)
+        outcome = await drive(take_turn(sent, plan, emulated_ids(clock.nanoseconds())), upstream, emit, prepare)
+        self.learned.note(self.model, outcome, self._origin(request), is_real=self.is_real)
         return outcome
+
+    def _origin(self, request: Request) -> Origin:
+        return Origin(self.tenant, request)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +224,8 @@ class Directory:
     async def _instead(self, name: str) -> Route:
         first = self._first()
         if default := self._default:
-            return self._named(default) or await self._listed(default) or first.route(default)
+            found = self._named(default) or await self._listed(default) or first.route(default)
+            return replace(found, catalogue=None)  # the operator has named it
         return first.route(first.names[0] if first.names else name)
 
     def _first(self) -> "_Lister":
@@ -209,7 +259,7 @@ class _Lister:
 
     def route(self, model: str) -> Route:
         """Return a model of this upstream; it is asked for with each request, and put together once."""
-        found = self._routes.get(model) or self._place.route(model)
+        found = self._routes.get(model) or replace(self._place.route(model), catalogue=self)
         if len(self._routes) < _MOST_ROUTES and len(model) <= _LONGEST_NAME:
             self._routes[model] = found
         return found
@@ -218,6 +268,10 @@ class _Lister:
     def names(self) -> list[str]:
         """Return the names as the upstream writes them."""
         return list(dict.fromkeys(self._names.values()))
+
+    def lists(self, model: str) -> bool:
+        """Return whether the upstream listed the model."""
+        return model in self._names or model.removesuffix(_LATEST) in self._names
 
     def route_of(self, name: str) -> Route | None:
         """Return the model, under the name that the upstream writes, if it was listed."""

@@ -14,6 +14,7 @@ from toolspeak.engine.outcome import Outcome
 from toolspeak.ir.event import Event, Failed
 from toolspeak.ir.failure import Failure, FailureKind
 from toolspeak.ir.request import Request
+from toolspeak.runtime.offload import Run, at_once
 
 Batch: TypeAlias = list[Event]
 Batches: TypeAlias = Generator[Batch, None, None]
@@ -63,15 +64,21 @@ def drive_sync(program: Program, upstream: Upstream, emit: Callable[[Sequence[Ev
 
 
 async def drive(
-    program: Program, upstream: AsyncUpstream, emit: Callable[[Sequence[Event]], Awaitable[None]]
+    program: Program,
+    upstream: AsyncUpstream,
+    emit: Callable[[Sequence[Event]], Awaitable[None]],
+    prepare: Run = at_once,
 ) -> Outcome:
-    """Run a turn; a cancelled one closes its upstream."""
+    """Run a turn; a cancelled one closes its upstream.
+
+    The program's first step compiles the tools and writes the prompt, which takes time in proportion to the request:
+    `prepare` says where. The steps after it read a chunk each.
+    """
     opened: AsyncBatches | None = None
     answer: Answer = None
     try:
-        while True:
-            effect = program.send(answer)
-            answer = None
+        effect = await prepare(lambda: next(program, None))
+        while effect is not None:
             if type(effect) is Pull:  # the frequent one first
                 if effect.events:
                     await emit(effect.events)
@@ -87,11 +94,13 @@ async def drive(
             else:
                 await _closed(opened)
                 opened = None
+            effect, answer = program.send(answer), None
     except StopIteration as stop:
         outcome: Outcome = stop.value
         return outcome
     finally:
         await _closed(opened)
+    raise AssertionError("the program ended before its first effect")
 
 
 def _reopened(opened: Batches | None, upstream: Upstream | None, request: Request | None) -> Batches | None:

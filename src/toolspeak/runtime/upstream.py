@@ -4,6 +4,7 @@ It is tried again only before its first byte, and only where that can help: no c
 A pause that the upstream asks for is kept, up to a limit; a longer one is the client's to decide.
 """
 
+import asyncio
 import re
 from collections.abc import AsyncGenerator, Iterator
 from dataclasses import dataclass, field, replace
@@ -11,13 +12,15 @@ from itertools import count
 from typing import Final
 
 from toolspeak.ir.constraint import ConstraintForm
-from toolspeak.ir.event import Event, Failed, Finished
+from toolspeak.ir.event import Event, Failed, Finished, TextDelta
 from toolspeak.ir.failure import Failure, FailureKind
 from toolspeak.ir.quirks import QUIRKS, Quirks
 from toolspeak.ir.request import Request
 from toolspeak.runtime.clock import CLOCK, Clock
+from toolspeak.runtime.offload import THREADED, Run, at_once
+from toolspeak.runtime.redaction import Redactor
 from toolspeak.runtime.transport import WAITS, Broken, Headers, Reply, Transport, Waits
-from toolspeak.wires import Outgoing, Wire
+from toolspeak.wires import Outgoing, Wire, rests_on_echo
 
 RETRIES = 2
 _FIRST_PAUSE, _LONGEST_PAUSE, _LONGEST_ASKED = 0.5, 8.0, 20.0
@@ -27,9 +30,13 @@ _STREAMS = ("text/event-stream", "application/x-ndjson", "application/jsonl")
 _JSON = "application/json"
 MOST_OF_AN_ERROR, MOST = 1 << 20, 64 << 20
 """Bytes that are read of an error, and of an answer that is no stream."""
+STEP: Final = 2048
+"""Characters of text that a turn reads before other tasks may run."""
+_EVENT_SIZE: Final = 16
+_MOST_BYTES: Final = 8192
+"""Bytes of a stream that a decoder reads before other tasks may run."""
+_MOST_EVENTS: Final = STEP // _EVENT_SIZE
 _SOON = 5.0
-_SECRET_WORDS = ("auth", "key", "token", "secret", "cookie")
-_SHORTEST_KEY = 6
 _VERSION = re.compile(r"/v\d{1,2}(?:alpha|beta)?\d{0,2}\Z")
 _PASSES = frozenset((FailureKind.TRANSIENT, FailureKind.RATE_LIMITED))
 
@@ -43,19 +50,22 @@ class Address:
     quirks: Quirks = QUIRKS
     waits: Waits = WAITS
     retries: int = RETRIES
+    public: Headers = ()
+    """Headers among them whose values are no secrets: those of presets."""
 
 
 class HttpUpstream:
     """Answers requests, a batch of events at a time."""
 
-    def __init__(self, transport: Transport, wire: Wire, address: Address, clock: Clock = CLOCK) -> None:
-        """Connect nothing yet."""
+    def __init__(
+        self, transport: Transport, wire: Wire, address: Address, clock: Clock = CLOCK, prepare: Run = at_once
+    ) -> None:
+        """Connect nothing yet. `prepare` says where requests are encoded."""
         self._transport: Final = transport
         self.wire: Final = wire
         self._address: Final = address
         self._headers: Final[Headers] = (("content-type", _JSON), *address.headers)
-        secrets = (_secret(name, value) for name, value in address.headers)
-        self._secrets: Final = tuple(filter(None, secrets))
+        self._redactor: Final = Redactor(address.headers, address.public)
         self.url: Final = address.url.rstrip("/")
         self._base: Final = self.url + "/"
         self._root: Final = _VERSION.sub("", self.url)
@@ -63,12 +73,20 @@ class HttpUpstream:
         self._whole_waits: Final = replace(address.waits, first_byte=address.waits.total)
         """An answer in one piece has its first byte at its end."""
         self._clock: Final = clock
+        self._prepare: Final = prepare
 
     def with_quirks(self, quirks: Quirks) -> "HttpUpstream":
         """Return the same upstream for a model that demands something else."""
         if quirks == self._address.quirks:
             return self
-        return HttpUpstream(self._transport, self.wire, replace(self._address, quirks=quirks), self._clock)
+        address = replace(self._address, quirks=quirks)
+        return HttpUpstream(self._transport, self.wire, address, self._clock, self._prepare)
+
+    def encoding(self, prepare: Run) -> "HttpUpstream":
+        """Return the same upstream for a request that is encoded elsewhere than on the event loop."""
+        if prepare is self._prepare:
+            return self
+        return HttpUpstream(self._transport, self.wire, self._address, self._clock, prepare)
 
     def constrained(self, form: ConstraintForm) -> "HttpUpstream":
         """Return the same upstream, told in this form what an answer must look like."""
@@ -77,32 +95,39 @@ class HttpUpstream:
 
     async def open(self, request: Request) -> AsyncGenerator[list[Event], None]:
         """Send a request; the batches of its answer end with one Finished or Failed."""
-        outgoing = self.wire.encode_request(request, self._address.quirks)
+        outgoing = await self._prepare(lambda: self.wire.encode_request(request, self._address.quirks))
         opened = await self._opened(outgoing, self._address.waits if request.stream else self._whole_waits)
         if isinstance(opened, Failure):
             yield [Failed(opened)]
             return
         if not _is_stream(opened, request):
-            yield await self._turn(opened, request)
+            whole = await self._turn(opened, request, outgoing)
+            for batch in _steps(whole):
+                yield batch
+                await self._let_others_run(batch, whole)
             return
         close = opened.close
         decoder = self.wire.new_decoder(request, self._ids())
         try:
-            while chunk := await opened.read():
-                if events := decoder.feed(chunk):
-                    last = type(events[-1])
-                    if last is Finished:
-                        close = opened.end  # who has the last event asks for no more
-                    elif last is Failed:
-                        events = self._discreetly(events)
-                    yield events
+            read = _Pieces(opened, self._clock).read
+            while piece := await read():
+                events = decoder.feed(piece)
+                if events and type(events[-1]) is Finished:
+                    close = opened.end  # the answer is whole: the connection can be used again
+                for batch in _steps(events):
+                    yield self._checked(batch, outgoing) if type(batch[-1]) is Failed else batch
+                    await self._let_others_run(batch, events)
             if events := decoder.finish():
-                yield self._discreetly(events)
+                yield self._checked(events, outgoing)
         except Broken as broken:
             if events := decoder.finish():
-                yield _broken_off(events, broken.failure)
+                yield self._checked(_broken_off(events, broken.failure), outgoing)
         finally:
             close()
+
+    async def _let_others_run(self, batch: list[Event], events: list[Event]) -> None:
+        if batch is not events:  # it is one of several steps
+            await self._clock.sleep(0)
 
     async def get(self, path: str, body: bytes = b"") -> bytes:
         """Fetch something small that is no turn, such as the list of models, and soon; what has a body is posted.
@@ -111,21 +136,32 @@ class HttpUpstream:
         """
         url = self._root + path if path.startswith("/") else self._base + path
         method, headers = ("POST", self._headers) if body else ("GET", self._address.headers)
-        reply = await self._transport.send(method, url, headers, body, _soon(self._address.waits))
+        try:
+            reply = await self._transport.send(method, url, headers, body, _soon(self._address.waits))
+        except Broken as broken:
+            raise Broken(self._redactor.clean_failure(broken.failure), connected=broken.connected) from None
         try:
             answer = await _most_of(reply) if reply.status >= _FIRST_ERROR else await _whole(reply)
         finally:
             reply.close()
         if reply.status >= _FIRST_ERROR:
-            raise Broken(self._failure(reply, answer))
+            raise Broken(self._failure(reply, answer, Outgoing(path, body)))
         return answer
 
-    async def _turn(self, reply: Reply, request: Request) -> list[Event]:
+    async def _decoded(self, request: Request, body: bytes) -> list[Event]:
+        """Decode a whole answer; a large one in a thread."""
+        ids = self._ids()
+        if len(body) <= THREADED:
+            return self.wire.decode_turn(request, ids, body)
+        return await asyncio.to_thread(self.wire.decode_turn, request, ids, body)
+
+    async def _turn(self, reply: Reply, request: Request, outgoing: Outgoing) -> list[Event]:
         """Read an answer that comes in one piece."""
         try:
-            return self._discreetly(self.wire.decode_turn(request, self._ids(), await _whole(reply)))
+            body = await _whole(reply)
+            return self._checked(await self._decoded(request, body), outgoing)
         except Broken as broken:
-            return [Failed(broken.failure)]
+            return self._checked([Failed(broken.failure)], outgoing)
         finally:
             reply.close()
 
@@ -146,38 +182,38 @@ class HttpUpstream:
             if reply.status < _FIRST_ERROR and _media_type(reply) != _PAGE:
                 return reply
         except Broken as broken:
-            kind = broken.failure.kind
-            return _Refused(broken.failure, again=not broken.connected or kind is FailureKind.DISCONNECTED)
+            kind, failure = broken.failure.kind, self._redactor.clean_failure(broken.failure)
+            return _Refused(failure, again=not broken.connected or kind is FailureKind.DISCONNECTED)
         try:
-            failure = self._failure(reply, await _most_of(reply))
+            failure = self._failure(reply, await _most_of(reply), outgoing)
         finally:
             reply.close()
         return _Refused(failure, again=failure.kind in _PASSES)
 
-    def _failure(self, reply: Reply, body: bytes) -> Failure:
+    def _failure(self, reply: Reply, body: bytes, outgoing: Outgoing) -> Failure:
         if reply.status < _FIRST_REFUSAL:
             is_page = reply.status < _FIRST_ERROR
             what = "a web page" if is_page else f"a redirect ({reply.status}), which is not followed"
             message = f"the upstream answers with {what}: is its URL right?"
             return Failure(FailureKind.OTHER, message, reply.status)
-        failure = self.wire.decode_failure(reply.status, body)
+        # Secrets go before the error is read: reading shortens it, and a secret that is cut in two is not found.
+        failure = self.wire.decode_failure(reply.status, self._redactor.clean_bytes(body))
         if failure.retry_after is None:
             failure = replace(failure, retry_after=_seconds(reply.headers.get("retry-after", "")))
-        return self._discreet(failure)
+        return self._judged(failure, outgoing)
 
-    def _discreetly(self, events: list[Event]) -> list[Event]:
+    def _checked(self, events: list[Event], outgoing: Outgoing) -> list[Event]:
+        """Return the events; a failure at their end has no secrets, and says whether it is an echo."""
         match events[-1]:
             case Failed(failure, usage):
-                return [*events[:-1], Failed(self._discreet(failure), usage)]
+                return [*events[:-1], Failed(self._judged(failure, outgoing), usage)]
             case _:
                 return events
 
-    def _discreet(self, failure: Failure) -> Failure:
-        """Take our key out of the upstream's words: some repeat it when they refuse it (SAFE-6)."""
-        message = failure.message
-        for secret in self._secrets:
-            message = message.replace(secret, "[key]")
-        return replace(failure, message=message)
+    def _judged(self, failure: Failure, outgoing: Outgoing) -> Failure:
+        """Remove secrets (SAFE-6), and note whether the request itself supplied the words that matter (CAP-6)."""
+        echoed = rests_on_echo(failure, outgoing.path, outgoing.body)
+        return self._redactor.clean_failure(replace(failure, echoed=True) if echoed else failure)
 
     def _pause(self, refused: "_Refused", tried: int) -> float | None:
         """Return how long to wait before the next try; None if there shall be none."""
@@ -191,6 +227,58 @@ class HttpUpstream:
         """Give ids to calls that come without one."""
         token = self._clock.fresh_id()
         return (f"call_{token}{index}" for index in count())
+
+
+class _Pieces:
+    """The bytes of a stream in pieces that a decoder reads in a few milliseconds, with a pause after each (P8).
+
+    A fast upstream fills its buffer while the decoder works: 256 KB of empty events took 600 ms in one step.
+    """
+
+    def __init__(self, reply: Reply, clock: Clock) -> None:
+        self._reply: Final = reply
+        self._clock: Final = clock
+        self._rest = b""
+
+    async def read(self) -> bytes:
+        """Return the next piece; nothing at the end."""
+        if self._rest:
+            await self._clock.sleep(0)
+        else:
+            chunk = await self._reply.read()
+            if len(chunk) <= _MOST_BYTES:
+                return chunk
+            self._rest = chunk
+        piece, self._rest = self._rest[:_MOST_BYTES], self._rest[_MOST_BYTES:]
+        return piece
+
+
+def _steps(events: list[Event]) -> list[list[Event]]:
+    """Cut events into batches that a turn reads in a few milliseconds, so that other tasks can run between them (P8).
+
+    One event of a stream may carry megabytes of text, and a reader needs half a second for 100 KB of broken calls.
+    Read in one step, such an answer stops every other client of the process for that time.
+    """
+    if len(events) <= _MOST_EVENTS and not any(type(event) is TextDelta and len(event.text) > STEP for event in events):
+        return [events] if events else []
+    batches: list[list[Event]] = []
+    room = 0
+    for event in _pieces(events):
+        if room <= 0:
+            batches.append([])
+            room = STEP
+        batches[-1].append(event)
+        room -= len(event.text) if isinstance(event, TextDelta) else _EVENT_SIZE
+    return batches
+
+
+def _pieces(events: list[Event]) -> Iterator[Event]:
+    """Yield the events, with long text cut into several: a reader's result does not depend on the cuts."""
+    for event in events:
+        if type(event) is TextDelta and len(event.text) > STEP:
+            yield from (TextDelta(event.text[start : start + STEP]) for start in range(0, len(event.text), STEP))
+        else:
+            yield event
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,13 +337,6 @@ async def _most_of(reply: Reply) -> bytes:
     except Broken:
         pass
     return bytes(body[:MOST_OF_AN_ERROR])
-
-
-def _secret(name: str, value: str) -> str:
-    """Return the key that a header carries, if it is one that does."""
-    is_secret = any(word in name.lower() for word in _SECRET_WORDS)
-    key = value.rpartition(" ")[2]
-    return key if is_secret and len(key) >= _SHORTEST_KEY else ""
 
 
 def _seconds(text: str) -> float | None:

@@ -1,13 +1,14 @@
 r"""JSON as models write it, such as `{'city': "L'Aquila", on: True, dir: "C:\Dev",}`.
 
 Tolerated, each time with a fix recorded: single and smart quotes, Python's True, False and None, bare keys, trailing
-commas, comments, raw control characters and invalid escapes in strings (both kept as they are), lone surrogates (they
-become U+FFFD), unescaped quotes inside a string, and closers missing where the text's end was explicit.
+commas, comments, raw control characters and invalid escapes in strings (both kept as they are), unescaped quotes inside
+a string, and closers missing where the text's end was explicit.
 With `python=True` the text is a Python literal: what Python allows is no fix, tuples and triple quotes are read, and a
 quote always ends its string.
 
-Nothing is guessed: no value is invented, completed or dropped; where two readings exist, the text is refused. Where
-the text ends too early, the error's position is the text's length.
+Nothing is guessed: no value is invented, completed or dropped; where two readings exist, the text is refused. So is
+half of a surrogate pair: it is no character, and U+FFFD in its place is one that the model did not write (P2).
+Where the text ends too early, the error's position is the text's length.
 One pass, linear in time: no pattern backtracks, and no look ahead goes past the next character that is not blank.
 """
 
@@ -20,13 +21,14 @@ import jiter
 from toolspeak.errors import BadJson
 from toolspeak.ir.fix import Fix
 from toolspeak.ir.json import Json
-from toolspeak.text.strict import LIMITS, Limits, without_surrogates
+from toolspeak.text.strict import LIMITS, Limits
 
 _MOST_FIXES: Final = 16  # of one kind: a storm of commas must not become a storm of fixes
 _LONGEST_STEP: Final = 80  # of a fix's path: a key may be megabytes long
 
 _SMART: Final = "\u201c"
 _QUOTES: Final = ('"', "'", _SMART)
+_HALF: Final = "half of a surrogate pair is no character; write the whole character, or leave it out"
 _BLANKS = re.compile(r"[ \t\r\n]++")
 _NAME = re.compile(r"(?:[^\W\d]|\$)[\w$]*+")
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*+)(\.[0-9]++)?+([eE][+-]?[0-9]++)?+(?![\w.+*-])")
@@ -101,9 +103,8 @@ class Lenient:
         self._limits, self._python, self._closed = limits, python, closed
         self._path: list[str | int | None] = []  # a step for each open container, None between its members
         self._after_comma = False
-        self._text = without_surrogates(text)
-        if self._text != text:
-            self._fix("lone surrogate")
+        self._text = text
+        self._has_halves = not text.isascii() and _SURROGATE.search(text) is not None
 
     def value(self) -> Json:
         """Read one value; blanks and comments before it are passed, what follows it is left."""
@@ -221,6 +222,13 @@ class Lenient:
         return _WORDS[found[0]]
 
     def _string(self, quote: str, *, is_key: bool = False) -> str:
+        start = self.pos
+        text = self._string_text(quote, is_key=is_key)
+        if self._has_halves and _SURROGATE.search(text):
+            self._refuse(_HALF, start)
+        return text
+
+    def _string_text(self, quote: str, *, is_key: bool) -> str:
         plain = _PLAIN[self._python].match(self._text, self.pos)
         if plain:
             self.pos = plain.end()
@@ -292,13 +300,13 @@ class Lenient:
         return self._paired(_ESCAPE_OR_PATH[self._python].sub(_decoded_or_path, raw))
 
     def _paired(self, text: str) -> str:
-        """Join surrogates that are pairs, replace the others."""
+        """Join surrogates that are pairs, refuse the others."""
         if not _SURROGATE.search(text):
             return text
-        paired = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-        if paired.count("\ufffd") > text.count("\ufffd"):
-            self._fix("lone surrogate")
-        return paired
+        try:
+            return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le")
+        except UnicodeDecodeError:
+            self._refuse(_HALF, self.pos - 1)  # before the end: more text would not help
 
     def _peek(self) -> str:
         """Pass blanks and comments; return the character after them, empty at the end."""

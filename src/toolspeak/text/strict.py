@@ -1,7 +1,7 @@
 r"""JSON to the letter: what is refused here may still be repaired, but is then recorded as repaired.
 
 jiter reads the text; what it lets pass and we do not (depth, infinity) is found by one walk over the value.
-A lone surrogate escape (`"\ud83d"`) is an error to jiter, so that repair gets to replace and to record it.
+A lone surrogate escape (`"\ud83d"`) is an error to jiter, and to repair as well.
 """
 
 import json
@@ -30,6 +30,9 @@ LIMITS: Final = Limits()
 
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_ESCAPES = re.compile(
+    r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)", re.DOTALL
+)
 _PLACE = re.compile(r"(.*) at line (\d+) column (\d+)$", re.DOTALL)
 _WALKED = frozenset((dict, list, float))
 _LONGEST_MESSAGE = 200  # jiter quotes a duplicate key in full
@@ -62,6 +65,12 @@ def dump(value: Json) -> str:
 def without_surrogates(text: str) -> str:
     """Replace each surrogate by U+FFFD, one for one, so that positions stay and the text can be encoded."""
     return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
+
+
+def without_halves(text: str) -> str:
+    r"""Replace lone surrogates by U+FFFD in a JSON text, written as such or as an escape (`\ud83d`)."""
+    text = without_surrogates(text)
+    return _ESCAPES.sub(lambda found: "\\ufffd" if found[1] else found[0], text) if "\\u" in text else text
 
 
 def _check(value: Json, depth: int) -> None:

@@ -6,8 +6,8 @@ tools.fit("read_file", {"path": "a", "offset": "4"}) → Fitted({"path": "a", "o
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Final
 
 from toolspeak.errors import BadJson, BadRequest, BadSchema, UnknownName
@@ -17,15 +17,13 @@ from toolspeak.ir.tool import Tool
 from toolspeak.text.coerce import Coerced, Coercer
 from toolspeak.text.schema import Places, SchemaProblem, Validator, compile_schema, has_floats
 from toolspeak.text.strict import dump
-from toolspeak.toolset.memo import Memo
+from toolspeak.toolset.memo import LARGEST, Cache, Memo
 from toolspeak.toolset.names import Match, NameIndex, find
 
 MOST_TOOLS: Final = 512
 LONGEST_NAME: Final = 128
 
 _REFUSED_IN_NAMES = frozenset(" \"'`<>[]{}")
-_MOST_CACHED = 64
-_LARGEST_CACHED = 256 * 1024  # compiled, a text takes about ten times its size
 _ANYTHING: Final[JsonObject] = {}
 
 
@@ -95,8 +93,8 @@ def _one_schema(schemas: list[Json]) -> JsonObject:
 class ToolSet:
     """The tools of one request. It does not change, and may be shared between requests with the same tools."""
 
-    shared = False
-    """It is small enough to be remembered."""
+    text_bytes = 0
+    """The size of the tools as text, by which caches count it; 0 if it is not worth to remember."""
 
     def __init__(self, entries: Iterable[_Entry] = ()) -> None:
         """Use `compile_tools` or `ToolSet.of`."""
@@ -112,7 +110,7 @@ class ToolSet:
         if known is not None:
             return known
         made = _of(tools)
-        return _KNOWN.keep(tools, made) if made.shared else made
+        return _KNOWN.keep(tools, made, made.text_bytes) if made.text_bytes else made
 
     def __bool__(self) -> bool:
         return bool(self._entries)
@@ -233,15 +231,9 @@ def _entry(tool: Tool, where: str) -> _Entry:
     return entry
 
 
-@dataclass(frozen=True, slots=True)
-class _Key:
-    """The tools as text, which decides whether two requests have the same ones."""
-
-    text: str
-    tools: tuple[Tool, ...] = field(compare=False)
-
-
-_KNOWN: Final[Memo[ToolSet]] = Memo(_MOST_CACHED)
+_KNOWN: Final = Memo[ToolSet]()
+_COMPILED: Final = Cache[str, ToolSet]()
+"""By the tools' text: equal tools may come in another tuple."""
 
 
 def _of(tools: Sequence[Tool]) -> ToolSet:
@@ -250,11 +242,9 @@ def _of(tools: Sequence[Tool]) -> ToolSet:
         text = dump([[tool.name, tool.description, tool.parameters, tool.strict] for tool in tools])
     except BadJson:
         return compile_tools(tools)  # which says what is wrong
-    return compile_tools(tools) if len(text) > _LARGEST_CACHED else _cached(_Key(text, tuple(tools)))
-
-
-@lru_cache(maxsize=_MOST_CACHED)
-def _cached(key: _Key) -> ToolSet:
-    compiled = compile_tools(key.tools)
-    compiled.shared = True
-    return compiled
+    known = _COMPILED.find(text)
+    if known is not None:
+        return known
+    compiled = compile_tools(tools)
+    compiled.text_bytes = len(text) if len(text) <= LARGEST else 0
+    return _COMPILED.keep(text, compiled, len(text))

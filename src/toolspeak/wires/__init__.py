@@ -9,11 +9,12 @@ A wire's module name is its public name; from outside, the entry point group `to
 from functools import cache
 
 from toolspeak.discovery import Shelf
+from toolspeak.wires._echo import rests_on_echo
 from toolspeak.wires._wire import ErrorBody, EventDecoder, EventEncoder, Outgoing, Stamp, Wire
 
-__all__ = ["ErrorBody", "EventDecoder", "EventEncoder", "Outgoing", "Stamp", "Wire", "load", "names"]
+__all__ = ["ErrorBody", "EventDecoder", "EventEncoder", "Outgoing", "Stamp", "Wire", "load", "names", "rests_on_echo"]
 
-_SHELF = Shelf(__name__, Wire, "WIRE", hidden=("rounds",))  # that one writes in the words of several
+_SHELF = Shelf(__name__, Wire, "WIRE", hidden=("limits", "rounds"))
 
 
 def names() -> tuple[str, ...]:

@@ -1,22 +1,17 @@
 """Tools of a request, as all wires need them: by name, by kind, and made from what vendors write."""
 
 from collections.abc import Callable, Iterable
-from functools import lru_cache
 from typing import Final, Protocol, cast
 
 import msgspec
 
 from toolspeak.ir.json import Json, JsonObject
 from toolspeak.ir.tool import Grammar, Tool, ToolKind
-from toolspeak.toolset.memo import Memo
+from toolspeak.toolset.memo import Cache, Memo
 from toolspeak.wires._arguments import FREE_FORM
 from toolspeak.wires._body import dump
 
-CACHED_TOOL_SETS = 64
-CACHED_BYTES = 256 * 1024
-"""Larger tool sets are read anew each time, so that the cache is bounded in bytes too."""
-
-_WRITTEN: Final[Memo[msgspec.Raw]] = Memo(CACHED_TOOL_SETS)
+_WRITTEN: Final = Memo[msgspec.Raw]()
 
 
 class ReadTools(Protocol):
@@ -29,10 +24,10 @@ class ReadTools(Protocol):
 
 def cached(read: ReadTools) -> ReadTools:
     """Remember what was read from the same bytes: what comes out is frozen and shared."""
-    remembered = lru_cache(CACHED_TOOL_SETS)(read)
+    known = Cache[bytes, tuple[tuple[Tool, ...], tuple[JsonObject, ...]]]()
 
     def read_tools(raw: bytes) -> tuple[tuple[Tool, ...], tuple[JsonObject, ...]]:
-        return remembered(raw) if len(raw) <= CACHED_BYTES else read(raw)
+        return known.find(raw) or known.keep(raw, read(raw), len(raw))
 
     return read_tools
 
@@ -42,8 +37,7 @@ def written_once(tools: tuple[Tool, ...], wire: str, write: Callable[[], list[Js
     known = _WRITTEN.find(tools, wire)
     if known is None:
         known = msgspec.Raw(dump(write()))
-        if len(known) <= CACHED_BYTES:
-            _WRITTEN.keep(tools, known, wire)
+        _WRITTEN.keep(tools, known, len(known), wire)
     return cast("Json", known)
 
 

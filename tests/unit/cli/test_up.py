@@ -121,7 +121,7 @@ def test_a_server_that_dies_is_started_again_and_the_next_request_works_run6(mod
         process.send_signal(signal.SIGINT)
         assert process.wait(LONG) == 0
         assert process.stderr is not None
-        assert "the model's server died after" in process.stderr.read()
+        assert "the model's server failed after" in process.stderr.read()
     assert not lives(second)
 
 
@@ -171,7 +171,7 @@ def test_a_server_that_dies_again_and_again_ends_it_with_its_last_words(model: s
         lines = process.stderr.read().splitlines()
     assert lines[-2:] == [
         "  build: 1",
-        "toolspeak: the model's server died 5 times soon after its start: it ended with status 4",
+        "toolspeak: the model's server failed 5 times soon after its start: it ended with status 4",
     ]
 
 

@@ -21,6 +21,7 @@ from toolspeak.ir.quirks import IdForm, Quirks
 from toolspeak.runtime.tools.mcp.server import McpServer
 from toolspeak.runtime.transport import Waits
 from toolspeak.upstreams import Auth
+from toolspeak.wires.limits import RequestLimits
 
 PAGE = Path(__file__).parents[3] / "docs" / "configuration.md"
 EXAMPLE = re.findall(r"```toml\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)[0]
@@ -62,7 +63,10 @@ FILES = McpServer(
     "/srv/papers",
     tools=("read_text_file", "write_file"),
     reads=("read_text_file",),
-    missing=("HOME",),
+    network=True,
+    folders=("/srv/papers",),
+    read=("/srv/dictionary",),
+    missing=("LANG",),
 )
 TICKETS = McpServer(
     "tickets",
@@ -136,10 +140,12 @@ def test_the_example_of_the_page_says_all_of_it() -> None:
     )
 
 
-@pytest.mark.parametrize("kind", [Server, Limits, Settings, Waits, ModelFacts, Quirks, Upstream, Model, Key])
+@pytest.mark.parametrize(
+    "kind", [Server, Limits, RequestLimits, Settings, Waits, ModelFacts, Quirks, Upstream, Model, Key]
+)
 def test_the_example_leaves_no_field_out(kind: type) -> None:
     other_words = {"name", "digest", "facts", "settings", "tools", "quirks", "key", "leaks_as", "source", "said"}
-    other_words.add("described")
+    other_words.update(("described", "request"))
     said = {match[1] for match in re.finditer(r"^(\w+) = ", EXAMPLE, re.MULTILINE)}
     said |= {match[1] for match in re.finditer(r"^\[\S*?(\w+)\]", EXAMPLE, re.MULTILINE)}
     assert {field.name for field in fields(kind)} - other_words <= said

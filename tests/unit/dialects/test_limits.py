@@ -6,6 +6,7 @@ import pytest
 
 from toolspeak.dialects import ReadOptions, load, names
 from toolspeak.dialects._named_json import MAX_HEADER
+from toolspeak.dialects._wrapper import WrapperBlock
 from toolspeak.ir.complaint import Problem
 from toolspeak.ir.event import Event, Why, raw_of
 from toolspeak.ir.json import JsonObject
@@ -294,3 +295,27 @@ def test_in_plain_text_a_reader_holds_less_than_a_marker_p7(dialect: str) -> Non
 def test_no_flood_makes_a_reader_hold_more_than_its_limits_p7(before: str, piece: str) -> None:
     for dialect in ("hermes", "pythonic", "any"):
         assert held(dialect, before + piece * 20_000, 64) <= 2 * MAX_BLANKS + 64
+
+
+@pytest.mark.parametrize("between", ["", "\n", "<think></think>", "```\n"])
+@pytest.mark.parametrize("name", names())
+def test_a_flood_of_openers_is_read_a_bounded_number_of_times_p8(
+    name: str, between: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """16,000 characters of `>` took 46 s with functionary: each opener was read again to the end (fuzzer)."""
+    looked: list[int] = []
+    markup = WrapperBlock._markup
+
+    def counted(self: WrapperBlock, text: str, pos: int, *, final: bool) -> int | None:
+        looked.append(pos)
+        return markup(self, text, pos, final=final)
+
+    monkeypatch.setattr(WrapperBlock, "_markup", counted)
+    for wrapper in load(name).grammar.wrappers:
+        for opener in wrapper.openers:
+            looked.clear()
+            reader = load(name).reader(TOOLS)
+            flood = (opener + between) * 300 + ">"
+            events = [*reader.feed(flood), *reader.finish()]
+            assert "".join(map(raw_of, events)) == flood
+            assert len(looked) < 40 * 300

@@ -4,6 +4,8 @@ import pytest
 
 from bench.splits import at_random
 from toolspeak.dialects import ReadOptions, load
+from toolspeak.dialects._beginnings import Beginnings, Place
+from toolspeak.dialects._tables import Found
 from toolspeak.ir.complaint import Problem
 from toolspeak.ir.event import CallRejected, Event, TextDelta, Why, raw_of
 from toolspeak.ir.json import JsonObject
@@ -356,3 +358,17 @@ def test_a_call_in_doubled_braces_is_a_call(around: str) -> None:
 @pytest.mark.parametrize("text", ["{{ name }} is here", '{{"user": 1}}', "{{}}", '{{"name": "now", "arguments": {}} x'])
 def test_other_doubled_braces_are_text(text: str) -> None:
     assert is_text(text)
+
+
+def test_no_form_is_looked_up_on_a_blank_line_p8(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A flood of newlines took 1.3 s per 100 KB: `any` tried all its forms on each (found by the fuzzer)."""
+    looked: list[int] = []
+    at = Beginnings.at
+
+    def counted(self: Beginnings, text: str, pos: int, place: Place, *, final: bool) -> Found | None:
+        looked.append(pos)
+        return at(self, text, pos, place, final=final)
+
+    monkeypatch.setattr(Beginnings, "at", counted)
+    assert read("Well:\n" + "\n" * 3000 + NOW, "any").calls
+    assert len(looked) < 100  # `read` reads it ten times

@@ -8,6 +8,8 @@ deaf        ignores SIGTERM
 flood       prints as fast as it can, for ever
 family      starts a child of its own, whose process id it prints
 slow        healthy after 1.5 s
+mute        healthy for 0.5 s, then it accepts connections and answers nothing
+busy        healthy for 0.5 s, then it answers nothing and computes, as a saturated server does
 """
 
 import json
@@ -21,7 +23,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 BORN = time.monotonic()
-SLOW_S, SOON_S = 1.5, 0.3
+SLOW_S, SOON_S, MUTE_S = 1.5, 0.3, 0.5
 
 
 def option(name: str, default: str = "") -> str:
@@ -38,6 +40,10 @@ class Handler(BaseHTTPRequestHandler):
         if self.path == "/v1/models":
             self.say(200, {"data": [{"id": option("--alias")}]})
             return
+        if FAULT in {"mute", "busy"} and time.monotonic() - BORN > MUTE_S:
+            while FAULT == "busy":
+                hash("compute" * 1000)
+            time.sleep(600)
         loading = FAULT == "never" or (FAULT == "slow" and time.monotonic() - BORN < SLOW_S)
         self.say(503 if loading else 200, {"status": "loading" if loading else "ok"})
 

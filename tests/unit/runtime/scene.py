@@ -84,9 +84,10 @@ async def upstream(  # noqa: PLR0913 - what an address has
     waits: Waits = WAITS,
     retries: int = RETRIES,
     headers: Sequence[tuple[str, str]] = HEADERS,
+    public: Sequence[tuple[str, str]] = (),
 ) -> AsyncGenerator[HttpUpstream]:
     transport = HttpTransport()
-    address = Address(server.url, headers, waits=waits, retries=retries)
+    address = Address(server.url, headers, waits=waits, retries=retries, public=public)
     try:
         yield HttpUpstream(transport, wires.load(wire), address, clock or Paced())
     finally:

@@ -82,7 +82,8 @@ async def test_an_alias_means_its_model_with_and_without_latest_and_nobody_is_as
     shop = Shop(["qwen"])
     async with directory({"box": shop}, aliases={"claude": ("box", "qwen")}) as found:
         assert await where(found, "claude", "claude:latest") == [("box", "qwen"), ("box", "qwen")]
-        assert (await found.find("claude")).names == ("claude", "qwen", "box:qwen")
+        assert (await found.find("claude")).identity == "claude"
+        assert (await found.find("box:claude")).identity == "box:claude"
     assert shop.looks == 0
 
 
@@ -106,10 +107,12 @@ async def test_of_two_upstreams_that_begin_alike_the_longer_one_is_meant() -> No
 
 
 @in_loop
-async def test_every_name_of_a_route_leads_back_to_it() -> None:
+async def test_the_identity_of_a_route_leads_back_to_it() -> None:
     async with directory({"127.0.0.1:9000": Shop(["qwen"])}, aliases={"fast": ("127.0.0.1:9000", "qwen")}) as found:
-        route = await found.find("fast")
-        assert await where(found, *route.names) == [("127.0.0.1:9000", "qwen")] * 3
+        for name, identity in (("fast", "fast"), ("qwen", "127.0.0.1:9000:qwen"), ("127.0.0.1:9000/qwen",) * 2):
+            route = await found.find(name)
+            assert route.identity == identity.replace("/", ":")
+            assert await found.find(route.identity) == route
 
 
 @in_loop
@@ -441,4 +444,4 @@ async def test_a_refused_list_says_why_without_the_key_safe6() -> None:
     async with Loopback(listing({"error": "canary-7f3a is wrong"}, 401)) as server, upstream(server) as opened:
         with pytest.raises(Broken) as caught:
             await list_models(opened)
-    assert (str(caught.value), caught.value.failure.status) == ("[key] is wrong", 401)
+    assert (str(caught.value), caught.value.failure.status) == ("[redacted] is wrong", 401)

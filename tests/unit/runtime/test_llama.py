@@ -17,7 +17,9 @@ import pytest
 from tests.unit.runtime.loopback import in_loop
 from toolspeak.errors import BadConfig
 from toolspeak.ir.failure import FailureKind
+from toolspeak.runtime.clock import CLOCK
 from toolspeak.runtime.llama import program as programs
+from toolspeak.runtime.llama.heartbeat import Heartbeat, Rhythm, cpu_ticks
 from toolspeak.runtime.llama.keeper import Keeper, Pace, State
 from toolspeak.runtime.llama.model import model_file
 from toolspeak.runtime.llama.patient import Patient
@@ -183,7 +185,7 @@ def test_one_that_dies_again_and_again_is_given_up_and_somebody_is_told(free_por
     told: list[str] = []
     with Keeper(command(free_port, "dies-soon"), free_port, told.append, QUICK) as keeper:
         until(lambda: keeper.state is State.LOST)
-    assert told == ["the model's server died 3 times soon after its start: it ended with status 4"]
+    assert told == ["the model's server failed 3 times soon after its start: it ended with status 4"]
 
 
 def test_one_that_ran_long_enough_may_die_as_often_as_it_likes(free_port: int) -> None:
@@ -210,7 +212,7 @@ def test_a_flood_of_output_neither_stops_it_nor_is_kept(free_port: int) -> None:
     with Keeper(command(free_port, "flood"), free_port, pace=QUICK) as keeper:
         assert keeper.wait(LONG) is State.UP
         time.sleep(0.5)
-        assert keeper._is_healthy()
+        assert keeper._health() == 200
     assert 0 < len(keeper.last_lines) <= 12
 
 
@@ -252,6 +254,85 @@ def test_a_child_whose_parent_has_ended_already_does_not_begin() -> None:
     words[4] = "1"
     ended = subprocess.run(words, capture_output=True, text=True, check=False)
     assert (ended.stdout, ended.stderr, ended.returncode) == ("", "the parent has ended already\n", 1)
+
+
+# ---------------------------------------------------------------- the heartbeat
+
+BEATS = Rhythm(every=0.1, answer=0.4, misses=3)
+WATCHED = Pace(
+    start=LONG, stop=1.0, look=0.02, first_pause=0.05, longest_pause=0.2, steady=60.0, deaths=3, rhythm=BEATS
+)
+
+
+def test_a_server_stopped_by_a_signal_is_noticed_and_restarted_run6(
+    free_port: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A stopped process does not die: its socket stays open, and every request would wait for its own timeout."""
+    with Keeper(command(free_port), free_port, pace=WATCHED) as keeper:
+        assert keeper.wait(LONG) is State.UP
+        first = keeper.pid
+        os.kill(first, signal.SIGSTOP)
+        until(lambda: keeper.pid not in (0, first) and keeper.state is State.UP)
+        assert not lives(first)
+        time.sleep(4 * BEATS.every)
+        assert keeper.state is State.UP, "the new one is healthy, and stays"
+    (line,) = caplog.messages
+    assert "it hung: 3 requests to /health in a row got no answer in 0.4 s" in line
+
+
+def test_a_server_that_hangs_again_and_again_is_given_up_run6(free_port: int) -> None:
+    """It accepts connections and never answers, each time soon after its start."""
+    told: list[str] = []
+    with Keeper(command(free_port, "mute"), free_port, told.append, WATCHED) as keeper:
+        until(lambda: keeper.state is State.LOST)
+    (why,) = told
+    assert why.startswith("the model's server failed 3 times soon after its start: it hung: 3 requests to /health")
+
+
+def test_a_server_that_computes_without_an_answer_is_busy_and_not_hung_run6(free_port: int) -> None:
+    """llama.cpp's HTTP threads may all hold streams, so that `/health` waits: that is no reason to kill them."""
+    rhythm = Rhythm(every=0.3, answer=0.4, misses=2, busy=3600.0)
+    pace = Pace(start=LONG, stop=1.0, look=0.02, rhythm=rhythm)
+    with Keeper(command(free_port, "busy"), free_port, pace=pace) as keeper:
+        assert keeper.wait(LONG) is State.UP
+        first = keeper.pid
+        time.sleep(6 * (rhythm.every + rhythm.answer))
+        assert (keeper.pid, keeper.state) == (first, State.UP)
+
+
+def test_a_server_that_computes_for_ever_is_restarted_after_a_longer_time_run6(
+    free_port: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    rhythm = Rhythm(every=0.3, answer=0.4, misses=2, busy=2.0)
+    pace = Pace(start=LONG, stop=1.0, look=0.02, first_pause=0.05, rhythm=rhythm)
+    with Keeper(command(free_port, "busy"), free_port, pace=pace) as keeper:
+        assert keeper.wait(LONG) is State.UP
+        first = keeper.pid
+        until(lambda: keeper.pid not in (0, first))
+    assert "without any answer" in caplog.messages[0]
+
+
+def test_bytes_for_a_client_are_a_sign_of_life_run6() -> None:
+    """A server on a GPU uses no CPU time while it computes; its streams show that it works."""
+    silent = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    try:
+        until(
+            lambda: (
+                (ticks := cpu_ticks(silent.pid)) is not None and (time.sleep(0.2), cpu_ticks(silent.pid))[1] == ticks
+            )
+        )
+        heartbeat: Heartbeat
+
+        def misses_while_a_byte_comes() -> bool:
+            heartbeat.note()
+            return False
+
+        heartbeat = Heartbeat(silent.pid, misses_while_a_byte_comes, Rhythm(misses=1), CLOCK)
+        assert heartbeat.beat() == ""
+        assert "it hung: 1 request" in Heartbeat(silent.pid, lambda: False, Rhythm(misses=1), CLOCK).beat()
+    finally:
+        silent.kill()
+        silent.wait()
 
 
 # ---------------------------------------------------------------- the patient transport
@@ -303,7 +384,10 @@ async def test_a_request_waits_for_a_server_that_is_started_again() -> None:
         await asyncio.sleep(0.1)
         assert inner.sent == 0
         keeper.state = State.UP
-    assert (await sent).status == 200
+    reply = await sent
+    assert (reply.status, dict(reply.headers), await reply.read()) == (200, {}, b"")
+    reply.end()
+    reply.close()
     await patient.close()
     assert inner.closed
 
@@ -311,7 +395,7 @@ async def test_a_request_waits_for_a_server_that_is_started_again() -> None:
 @in_loop
 async def test_a_request_that_waited_long_enough_is_told_when_to_come_again() -> None:
     inner = Answers()
-    with pytest.raises(Broken, match="is restarting: it died, and is loading again") as broken:
+    with pytest.raises(Broken, match="is restarting: it failed, and is loading again") as broken:
         await Patient(inner, in_state(State.RESTARTING), patience=0.1).send("GET", "http://x/", (), b"")
     failure = broken.value.failure
     assert (failure.kind, failure.status, failure.retry_after) == (FailureKind.TRANSIENT, 503, 5.0)

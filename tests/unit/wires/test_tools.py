@@ -7,8 +7,9 @@ import pytest
 from toolspeak.ir.json import JsonObject
 from toolspeak.ir.tool import Grammar, Tool, ToolKind
 from toolspeak.text.schema import compile_schema
+from toolspeak.toolset.memo import LARGEST, MOST
 from toolspeak.wires._body import dump_text
-from toolspeak.wires._tools import CACHED_BYTES, CACHED_TOOL_SETS, Toolbox, cached, free_form_parameters, unique
+from toolspeak.wires._tools import Toolbox, cached, free_form_parameters, unique
 
 ToolsAndHosted = tuple[tuple[Tool, ...], tuple[JsonObject, ...]]
 
@@ -34,7 +35,7 @@ def test_the_same_bytes_are_read_once() -> None:
 @pytest.mark.parametrize(("over", "reads"), [(-1, 1), (0, 1), (1, 2)])
 def test_a_tool_set_is_remembered_up_to_its_limit_p7(over: int, reads: int) -> None:
     read, seen = counted()
-    raw = b"x" * (CACHED_BYTES + over)
+    raw = b"x" * (LARGEST + over)
     assert read(raw) == read(raw)
     assert len(seen) == reads
 
@@ -42,7 +43,7 @@ def test_a_tool_set_is_remembered_up_to_its_limit_p7(over: int, reads: int) -> N
 @pytest.mark.parametrize(("over", "reads"), [(-1, 1), (0, 1), (1, 2)])
 def test_so_many_tool_sets_are_remembered_p7(over: int, reads: int) -> None:
     read, seen = counted()
-    for number in range(CACHED_TOOL_SETS + over):
+    for number in range(MOST + over):
         read(b"%d" % number)
     read(b"0")
     assert seen.count(b"0") == reads

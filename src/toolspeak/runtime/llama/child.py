@@ -50,6 +50,14 @@ class Child:
         """Wait for its end."""
         self._process.wait()
 
+    def ends_within(self, seconds: float) -> bool:
+        """Wait for its end, but not longer than that; tell whether it has ended."""
+        try:
+            self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
+
     def buried(self) -> tuple[str, list[str]]:
         """End what it has left behind, once it has ended; return what it died of and its last lines."""
         status = self._process.wait()

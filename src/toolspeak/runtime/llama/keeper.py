@@ -3,14 +3,15 @@
     with Keeper(command, port) as keeper:     started, and stopped at the end, with all that it has started
         keeper.wait(0.5)                      loading, up, restarting, lost
 
-One thread owns the process: it starts it, asks for its health, waits for its death, starts it again. What has never
-been healthy is given up at once, and so is what dies again and again soon after its start.
+One thread owns the process: it starts it, requests its health, and starts it again after it has died or hung
+(`heartbeat.py`). A server that has never been healthy is given up at once, and so is one that dies or hangs again and
+again soon after its start.
 """
 
 import http.client
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from threading import Condition, Event, Thread
 from types import TracebackType
@@ -18,6 +19,7 @@ from typing import Final, Self
 
 from toolspeak.runtime.clock import CLOCK, Clock
 from toolspeak.runtime.llama.child import Child
+from toolspeak.runtime.llama.heartbeat import Heartbeat, Rhythm
 from toolspeak.runtime.llama.program import HOST
 
 _LOG: Final = logging.getLogger(__name__)
@@ -45,13 +47,14 @@ class Pace:
     stop: float = 5.0
     """From the request to end until it is killed."""
     look: float = 0.1
-    answer: float = 5.0
     first_pause: float = 0.5
     longest_pause: float = 30.0
     steady: float = 60.0
     """What dies later than that did not die of its start."""
     deaths: int = 5
     """Quick ones in a row, after which it is given up."""
+    rhythm: Rhythm = field(default_factory=Rhythm)
+    """How it is watched once it is up."""
 
 
 PACE: Final = Pace()
@@ -83,6 +86,7 @@ class Keeper:
         self._stopping: Final = Event()
         self._thread: Final = Thread(target=self._keep, name="llama-keeper", daemon=True)
         self._child: Child | None = None
+        self._heartbeat: Heartbeat | None = None
         self.state = State.LOADING
         self.why = ""
         """Why it is lost."""
@@ -110,6 +114,11 @@ class Keeper:
             self._changed.wait_for(lambda: self.state not in (State.LOADING, State.RESTARTING), seconds)
         return self.state
 
+    def note_bytes(self) -> None:
+        """Count bytes that arrived from the server as a sign of life; any thread may call it."""
+        if (heartbeat := self._heartbeat) is not None:
+            heartbeat.note()
+
     def stop(self) -> None:
         """End the server, and all that it has started: in order if it can, else by force."""
         with self._changed:  # from here on nothing is started
@@ -127,7 +136,10 @@ class Keeper:
             began = self._clock.monotonic()
             why, was_up = self._lived()
             has_been_up |= was_up
-            lived = self._clock.monotonic() - began
+            # The seconds in which a hung server was still being watched do not count as a good life: else one that
+            # hangs at once after each start would be restarted for ever.
+            ended = self._heartbeat.last_sign if was_up and self._heartbeat is not None else self._clock.monotonic()
+            lived = ended - began
             deaths = 1 if was_up and lived >= self._pace.steady else deaths + 1
             if not self._stopping.is_set() and (not has_been_up or deaths >= self._pace.deaths):
                 self._give_up(why, deaths, has_been_up=has_been_up)
@@ -144,15 +156,29 @@ class Keeper:
             return "", False
         why, was_up = "", self._becomes_healthy(child)
         if was_up:
-            self._turn(State.UP)
+            why = self._watched(child)
         elif child.lives and not self._stopping.is_set():
             why = f"it was not ready after {self._pace.start:g} seconds"
+        if why:
             child.kill()
         child.wait()
         if was_up:
             self._turn(State.RESTARTING)
         cause, self.last_lines = child.buried()
         return why or cause, was_up
+
+    def _watched(self, child: Child) -> str:
+        """Watch a server that is up until it dies or hangs; return why it counts as hung."""
+        heartbeat = Heartbeat(child.pid, lambda: self._health() is not None, self._pace.rhythm, self._clock)
+        self._heartbeat = heartbeat
+        self._turn(State.UP)
+        while not child.ends_within(self._pace.rhythm.every):
+            if self._stopping.is_set():
+                return ""  # `stop` ends it, and must not be overtaken by a verdict
+            if (why := heartbeat.beat()) and child.lives:
+                return why
+        heartbeat.note()  # it lived until now
+        return ""
 
     def _started(self) -> Child | None:
         with self._changed:
@@ -165,19 +191,20 @@ class Keeper:
         """Ask until it is healthy, dead, or too late."""
         until = self._clock.monotonic() + self._pace.start
         while child.lives and self._clock.monotonic() < until:
-            if self._is_healthy() and child.lives:
+            if self._health() == _OK and child.lives:
                 return True
             if self._stopping.wait(self._pace.look):
                 return False
         return False
 
-    def _is_healthy(self) -> bool:
-        connection = http.client.HTTPConnection(HOST, self._port, timeout=self._pace.answer)
+    def _health(self) -> int | None:
+        """Return the status of `/health`; None if there is no answer in time. A new connection each time."""
+        connection = http.client.HTTPConnection(HOST, self._port, timeout=self._pace.rhythm.answer)
         try:
             connection.request("GET", "/health")
-            return connection.getresponse().status == _OK
+            return connection.getresponse().status
         except (OSError, http.client.HTTPException):
-            return False
+            return None
         finally:
             connection.close()
 
@@ -185,11 +212,11 @@ class Keeper:
         if self._stopping.is_set():
             return
         pause = min(self._pace.first_pause * 2.0 ** (deaths - 1), self._pace.longest_pause)
-        _LOG.warning("the model's server died after %.0f s (%s); it is started again in %g s", lived, why, pause)
+        _LOG.warning("the model's server failed after %.0f s (%s); it is started again in %g s", lived, why, pause)
         self._stopping.wait(pause)
 
     def _give_up(self, why: str, deaths: int, *, has_been_up: bool) -> None:
-        how = f"died {deaths} times soon after its start" if has_been_up else "did not start"
+        how = f"failed {deaths} times soon after its start" if has_been_up else "did not start"
         self.why = f"the model's server {how}: {why}"
         self._turn(State.LOST)
         if has_been_up:

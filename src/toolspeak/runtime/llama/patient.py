@@ -1,5 +1,6 @@
 """Waits for a server that is being started again, instead of telling clients that nobody is there."""
 
+from collections.abc import Mapping
 from typing import Final
 
 from toolspeak.ir.failure import Failure, FailureKind
@@ -30,15 +31,44 @@ class Patient:
             if self._keeper.state is not State.RESTARTING or self._clock.monotonic() >= until:
                 raise Broken(_failure(self._keeper.state))
             await self._clock.sleep(_STEP)
-        return await self._inner.send(method, url, headers, body, waits)
+        reply = await self._inner.send(method, url, headers, body, waits)
+        self._keeper.note_bytes()
+        return _Noted(reply, self._keeper)
 
     async def close(self) -> None:
         """Close all connections."""
         await self._inner.close()
 
 
+class _Noted:
+    """A reply whose bytes count as a sign of life of its server: a saturated one may not answer `/health`."""
+
+    def __init__(self, inner: Reply, keeper: Keeper) -> None:
+        self._inner: Final = inner
+        self._keeper: Final = keeper
+
+    @property
+    def status(self) -> int:
+        return self._inner.status
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        return self._inner.headers
+
+    async def read(self) -> bytes:
+        data = await self._inner.read()
+        self._keeper.note_bytes()
+        return data
+
+    def close(self) -> None:
+        self._inner.close()
+
+    def end(self) -> None:
+        self._inner.end()
+
+
 def _failure(state: State) -> Failure:
-    message = f"the model's server is {state}: it died, and is loading again; try again soon"
+    message = f"the model's server is {state}: it failed, and is loading again; try again soon"
     if state is not State.RESTARTING:
         message = f"the model's server is {state}"
     return Failure(FailureKind.TRANSIENT, message, 503, retry_after=_AGAIN)

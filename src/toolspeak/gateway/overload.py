@@ -1,0 +1,149 @@
+"""Refuses new work before the process is in trouble, in the sense of Envoy's overload manager.
+
+Three things are watched, and each has a stated bound:
+
+    memory        `limits.memory_bytes` of resident memory. Above it new requests get 503 until it falls.
+    large bodies  `limits.buffered_bytes` of bodies held at one time, and half of that for one tenant. What is over it
+                  gets 503. The first 64 KiB of a body do not count, so that ordinary requests always have room.
+    loop delay    `limits.loop_delay_seconds`: how late the event loop runs its timers. Above it, and with many
+                  requests inside, new requests get 503. A single user is never refused for it: a laptop that wakes
+                  up has a delay of hours.
+
+`report()` is what `GET /health/load` answers.
+"""
+
+import asyncio
+import ctypes
+import sys
+from collections import Counter, deque
+from math import ceil
+from pathlib import Path
+from typing import Final
+
+from toolspeak.config.shape import Limits
+from toolspeak.gateway.exchange import Refused
+from toolspeak.ir.failure import Failure, FailureKind
+from toolspeak.ir.json import JsonObject
+from toolspeak.runtime.clock import Clock
+from toolspeak.runtime.offload import THREADED
+
+TICK: Final = 0.1
+"""Seconds between two measurements."""
+_SAMPLES: Final = 600
+_BUSY: Final = 16
+"""Requests inside from which on a late event loop is overload, and not a pause of the machine."""
+_RETRY_AFTER: Final = 2.0
+_MEMORY: Final = Path("/proc/self/statm")
+_MILLISECONDS: Final = 1000
+
+
+class Overload:
+    """Measures one process."""
+
+    def __init__(self, limits: Limits, clock: Clock) -> None:
+        """Measure nothing yet."""
+        self._limits: Final = limits
+        self._clock: Final = clock
+        self._timer: asyncio.TimerHandle | None = None
+        self._due = 0.0
+        self._delays: Final[deque[float]] = deque((0.0,), maxlen=_SAMPLES)
+        self._resident = 0
+        self._buffered: Final[Counter[str]] = Counter()
+        """Bytes of large bodies, by tenant."""
+        self._untrimmed = False
+        self._trimming: asyncio.Future[None] | None = None
+        self._shed: Final[Counter[str]] = Counter()
+
+    def start(self) -> None:
+        """Measure from now on; needs a running event loop."""
+        self._resident = resident_bytes()
+        self._schedule()
+
+    def stop(self) -> None:
+        """Measure no more."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def check(self, inside: int) -> None:
+        """Raise `Refused` (503) while the process has no room for another request; `inside` are being answered."""
+        if self._resident > self._limits.memory_bytes:
+            raise self._refusal("memory", "the gateway uses all of its memory (limits.memory_bytes)")
+        if inside >= _BUSY and self._delays[-1] > self._limits.loop_delay_seconds:
+            raise self._refusal("loop_delay", "the gateway is late (limits.loop_delay_seconds)")
+
+    def hold(self, tenant: str, held: int, more: int) -> None:
+        """Count bytes of a body of which `held` had arrived; raises `Refused` (503) where there is no room."""
+        counted = max(0, held + more - THREADED) - max(0, held - THREADED)
+        most = self._limits.buffered_bytes
+        if counted and (self._buffered.total() + counted > most or self._buffered[tenant] + counted > most // 2):
+            raise self._refusal("buffered", "other large requests are being answered (limits.buffered_bytes)")
+        self._buffered[tenant] += counted
+
+    def release(self, tenant: str, held: int) -> None:
+        """Forget a body."""
+        if held > THREADED:
+            self._buffered[tenant] -= held - THREADED
+            self._untrimmed = True
+            if not self._buffered[tenant]:
+                del self._buffered[tenant]
+
+    def report(self, inside: int) -> JsonObject:
+        """Return the figures of the last minute."""
+        delays = sorted(self._delays)
+        return {
+            "requests": inside,
+            "loop_delay_ms": {
+                "last": round(self._delays[-1] * _MILLISECONDS, 1),
+                "p99": round(delays[ceil(len(delays) * 0.99) - 1] * _MILLISECONDS, 1),
+                "max": round(delays[-1] * _MILLISECONDS, 1),
+                "limit": round(self._limits.loop_delay_seconds * _MILLISECONDS, 1),
+            },
+            "memory_bytes": {"resident": self._resident, "limit": self._limits.memory_bytes},
+            "buffered_bytes": {"held": self._buffered.total(), "limit": self._limits.buffered_bytes},
+            "shed": {reason: self._shed[reason] for reason in ("memory", "loop_delay", "buffered")},
+        }
+
+    def _schedule(self) -> None:
+        self._due = self._clock.monotonic() + TICK
+        self._timer = asyncio.get_running_loop().call_later(TICK, self._measure)
+
+    def _measure(self) -> None:
+        self._delays.append(max(0.0, self._clock.monotonic() - self._due))
+        self._resident = resident_bytes()
+        if self._untrimmed and not self._buffered.total():
+            self._untrimmed = False
+            self._trimming = asyncio.get_running_loop().run_in_executor(None, trim_memory)
+        self._schedule()
+
+    def _refusal(self, reason: str, message: str) -> Refused:
+        self._shed[reason] += 1
+        return Refused(Failure(FailureKind.TRANSIENT, f"{message}: try again", 503, retry_after=_RETRY_AFTER))
+
+
+def resident_bytes() -> int:
+    """Return the memory of this process; 0 where the system does not tell it cheaply, and no limit holds."""
+    try:
+        pages = int(_MEMORY.read_bytes().split()[1])
+    except OSError:
+        return 0
+    return pages * _PAGE
+
+
+def trim_memory() -> None:
+    """Give freed memory back to the system: glibc keeps what large requests used, and the process looks full."""
+    if sys.platform == "linux":
+        try:
+            ctypes.CDLL(None).malloc_trim(0)
+        except AttributeError:  # musl has no such function, and keeps less
+            return
+
+
+def _page_size() -> int:
+    if sys.platform == "win32":
+        return 4096
+    import resource  # noqa: PLC0415 # not on Windows
+
+    return resource.getpagesize()
+
+
+_PAGE: Final = _page_size()
