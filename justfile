@@ -88,6 +88,10 @@ speed-core:
 fuzz seeds="20000":
     .venv/bin/python -m bench.fuzz {{ seeds }}
 
+# a coverage-guided search for exceptions and stalls, in .venv-fuzz; TARGET is http, wires or readers; `--seconds N`
+fuzz-coverage target *args:
+    .venv/bin/python -m bench.fuzzing.run {{ target }} {{ args }}
+
 # whole turns against a simulated model, network and client; `just simulate 1 --seed S` runs one again
 simulate seeds="2000" *args:
     .venv/bin/python -m bench.simulate {{ seeds }} {{ args }}
@@ -132,7 +136,7 @@ mcp-servers:
 live *args:
     .venv/bin/python -m tests.live.run {{ args }}
 
-# a real model of 0.1 GB behind `toolspeak up`: it answers, comes back after kill -9, is never left behind
+# a real model of 0.1 GB behind `toolspeak up`: it answers, comes back after kill -9 and SIGSTOP, is never left behind
 up-live:
     .venv/bin/python -m tests.live.up
 
@@ -164,9 +168,14 @@ constraint *args:
 probes *args:
     .venv/bin/python -m tests.probes.live {{ args }}
 
-# a hundred attempts to get out of the sandbox, in each that works here, as root and as nobody; `--save` keeps the result
+# 190 attempts to get out of the sandbox, in each that works here, as root and as nobody; `--save` keeps the result
 sandbox *args:
     .venv/bin/python -m tests.security.sandbox.run {{ args }}
+
+# every attack that broke the gateway once, its variants and controls, as root and as nobody, while an observer measures what
+# others notice; 0 may succeed. Needs redis-server, PostgreSQL, bubblewrap, faketime, openssl: `--quick`, `--only NAME`, `--save`
+attack *args:
+    .venv/bin/python -m tests.attack.run {{ args }}
 
 # every rule of docs/behaviour.md that must be proven has a test that names it
 requirements:
@@ -193,13 +202,20 @@ wheel: build
     "$empty/venv/bin/pip" install --quiet --no-deps dist/*.whl
     .venv/bin/python -m tests.quickstart.run "$empty/venv"
 
-# pin the requirements anew; --upgrade takes newer versions
+# pin the requirements anew; each extra gets the versions that all extras agree on; --upgrade takes newer ones
 pin *args:
     .venv/bin/uv pip compile {{ pin }} {{ args }} pyproject.toml -o requirements/runtime.txt
+    .venv/bin/uv pip compile {{ pin }} {{ args }} pyproject.toml --all-extras -o requirements/extras/all.txt
+    for extra in {{ extras }}; do \
+        .venv/bin/uv pip compile {{ pin }} --no-annotate -c requirements/extras/all.txt pyproject.toml \
+            --extra $extra -o requirements/extras/$extra.txt; \
+    done
     .venv/bin/uv pip compile {{ pin }} {{ args }} pyproject.toml --group test -o requirements/test.txt
     .venv/bin/uv pip compile {{ pin }} {{ args }} pyproject.toml --group dev -o requirements/dev.txt
     .venv/bin/uv pip compile {{ pin }} {{ args }} pyproject.toml --group judges -o requirements/judges.txt
+    .venv/bin/uv pip compile {{ pin }} {{ args }} pyproject.toml --group fuzz -o requirements/fuzz.txt
 
+extras := "redis runs mcp sandlock llama"
 pin := "--quiet --universal --python-version 3.11 --generate-hashes --no-header"
 
 # the bars that mind no company, in two lanes: one waits for the net, the other computes
@@ -221,5 +237,5 @@ lanes:
     cat "$log"
 
 # everything that CI runs; the last line is pytest's
-ci: check requirements lanes (killtest "--quick") (linear "--every" "3") speed-core speed-wires speed-engine (speed-gateway "--quick")
+ci: check requirements lanes (attack "--quick") (killtest "--quick") (linear "--every" "3") speed-core speed-wires speed-engine (speed-gateway "--quick")
     HYPOTHESIS_PROFILE=ci .venv/bin/pytest -n 2 --dist worksteal

@@ -1,4 +1,4 @@
-"""`just up-live`: a real model behind `toolspeak up` answers, comes back after `kill -9`, is never left behind (RUN-6).
+"""`just up-live`: a real model run by `toolspeak up` answers, back after `kill -9` and SIGSTOP, ends with it (RUN-6).
 
 The model has 135 million weights: what it says does not matter here.
 """
@@ -18,6 +18,8 @@ from tests.live.upped import STOP_S, Upped, upped
 
 MODEL = "smollm2-135m"
 LONG = 120.0
+RESTARTS = 2
+"""One after `kill -9`, one after SIGSTOP."""
 
 
 def asked(up: Upped) -> tuple[int, dict[str, Any]]:
@@ -60,12 +62,18 @@ def faults(log: Path) -> dict[str, bool]:
         found["answers after kill -9 of the server"] = is_answered(up)
         [second] = up.children()
         found["by another process"] = second != first and is_gone(first)
+        os.kill(second, signal.SIGSTOP)
+        found["answers after SIGSTOP of the server"] = is_answered(up)
+        [third] = up.children()
+        found["which was hung, and is gone"] = third != second and is_gone(second)
+        print(log.read_text())
+        found["one log line for each restart"] = log.read_text().count("it is started again") == RESTARTS
         up.process.kill()
         up.process.wait()
-        found["nothing is left after kill -9 of toolspeak up"] = is_gone(second)
+        found["nothing is left after kill -9 of toolspeak up"] = is_gone(third)
     with upped(MODEL, log, "--context", "2048") as up:
-        [third] = up.children()
-    found["ends in order"] = up.process.returncode == 0 and is_gone(third)
+        [fourth] = up.children()
+    found["ends in order"] = up.process.returncode == 0 and is_gone(fourth)
     return found
 
 
@@ -75,7 +83,6 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "log"
         found = faults(log)
-        print(log.read_text())
     for what, holds in found.items():
         print(f"{'yes' if holds else ' NO'}  {what}")
     close("up", ok=all(found.values()), model=MODEL, checks=len(found), seconds=round(time.monotonic() - began, 1))
