@@ -76,11 +76,10 @@ class DurableRuns:
         return await self._ask(ledger.lines, self._database, limit, status, tenant)
 
     async def events(self, id: str, after: int = -1) -> AsyncIterator[Numbered]:
-        """Give the events behind a number, those to come as well; the last one is `RunEnded`.
+        """Give the events after a number, and those to come; the last one is `RunEnded`.
 
-        If the database goes away later than the first look, the events pause until it is back.
+        While the database is away, the events pause. A run that is not in it raises `UnknownRun`.
         """
-        await self._ask(self._row, id)
         wait = _LOOK
         while True:
             try:
