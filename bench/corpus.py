@@ -13,16 +13,15 @@ from bench.naive import naive
 from bench.report import close, progress
 from bench.splits import at_random, by_bytes, by_characters, two_ways
 from toolspeak import wires
-from toolspeak.dialects import load
-from toolspeak.dialects._judge import Judge
-from toolspeak.dialects._native import native_attempt
+from toolspeak.dialects import load, native_attempt
 from toolspeak.dialects._output import counted_ids
 from toolspeak.ir.event import ArgsDelta, CallEnded, CallStarted, Event, raw_of
 from toolspeak.ir.json import Json
 from toolspeak.ir.request import Request
-from toolspeak.ir.turn import Turn, fold, unfold
+from toolspeak.ir.turn import Turn, fold, split, unfold
 from toolspeak.text.sse import SseDecoder, sse_event
 from toolspeak.text.strict import parse
+from toolspeak.toolset.check import CallChecker
 from toolspeak.toolset.toolset import ToolSet
 
 RANDOM_CUTS = 200
@@ -46,12 +45,13 @@ def read_native(case: Case) -> list[Event]:
     body = b"".join(native_frames(case))
     turn = fold([*decoder.feed(body), *decoder.finish()])
     tools = ToolSet.of(case.tools)
-    judge = Judge(tools, case.options.choice, counted_ids())
+    checker = CallChecker(tools, case.options.choice, counted_ids())
     events: list[Event] = []
     for event in unfold(turn):
         if isinstance(event, CallStarted):
             call = next(call for call in turn.calls if call.id == event.id)
-            events += judge.judge(native_attempt(call.name, call.arguments, tools, call.native_id), "") or []
+            checked = checker.check(native_attempt(call, tools), "")
+            events += split((checked,) if checked else ())
         elif not isinstance(event, ArgsDelta | CallEnded):
             events.append(event)
     return events

@@ -11,7 +11,7 @@ from bench.roundtrip import ROOM
 from bench.sim_scenario import STOP, WRITING, Scenario, call_of, written
 from bench.sim_tools import POOL, UNKNOWN, UNMISTAKABLE, token, wrong_arguments
 from toolspeak.dialects import Dialect, load
-from toolspeak.engine.answer import offered_name
+from toolspeak.engine.answer_tool import offered_name
 from toolspeak.engine.plan import DECISION_DIALECT, Strategy, Way
 from toolspeak.ir.json import JsonObject
 from toolspeak.ir.message import Call, Result, Text

@@ -20,7 +20,7 @@ from bench.sim_promises import Run, breaches, turn_of
 from bench.sim_scenario import Scenario, make
 from bench.sim_upstream import AsyncSimUpstream, Cancelled, Clock, SimUpstream
 from toolspeak.engine.outcome import Outcome
-from toolspeak.engine.readings import emulated_ids
+from toolspeak.engine.readers import emulated_ids
 from toolspeak.engine.turn import take_turn
 from toolspeak.runtime.drive import drive, drive_sync
 

@@ -17,7 +17,7 @@ from bench.speed_wires import bare, frames, measure, with_msgspec
 from bench.vendor_requests import WRITE, Ask
 from toolspeak import wires
 from toolspeak.engine.plan import Mode, Plan, Settings, decide
-from toolspeak.engine.readings import emulated_ids
+from toolspeak.engine.readers import emulated_ids
 from toolspeak.engine.turn import take_turn
 from toolspeak.ir.event import Event
 from toolspeak.ir.request import Request

@@ -13,18 +13,19 @@ from typing import Final
 from bench.fuzz import fragments
 from bench.fuzzing.target import Broken, Target, places
 from bench.golden import cases, samples
-from toolspeak.dialects import Dialect, NativeCalls, ReadOptions, load, names
+from toolspeak.dialects import Dialect, ReadOptions, load, names, native_attempt
 from toolspeak.errors import BadJson
 from toolspeak.ir.event import Event, raw_of
 from toolspeak.ir.json import Json
 from toolspeak.ir.message import Call
 from toolspeak.ir.tool import AUTO, ChoiceMode, ToolChoice
-from toolspeak.ir.turn import fold
+from toolspeak.ir.turn import fold, split
 from toolspeak.runtime.upstream import STEP
 from toolspeak.text.jsonspan import JsonSpan
 from toolspeak.text.lenient import Lenient
 from toolspeak.text.repair import repair
 from toolspeak.text.strict import dump, parse
+from toolspeak.toolset.check import CallChecker
 from toolspeak.toolset.toolset import ToolSet
 
 _HEADER: Final = 3
@@ -89,7 +90,9 @@ def _read(dialect: Dialect, options: ReadOptions, pieces: list[str]) -> list[Eve
 def _judge(arguments: str, seed: int) -> list[Event]:
     """Judge a native call with these arguments, of a tool or of one that is not offered."""
     name = (*_tools().names, "other")[seed % (len(_tools().names) + 1)]
-    return NativeCalls(_tools(), AUTO, 128).judge(Call("call_1", name, arguments))
+    attempt = native_attempt(Call("call_1", name, arguments), _tools())
+    checked = CallChecker(_tools(), AUTO, iter(("call_1",))).check(attempt, arguments)
+    return split((checked,) if checked else ())
 
 
 def _check_json(text: str, seed: int, *, python: bool) -> None:

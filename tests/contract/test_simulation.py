@@ -14,10 +14,10 @@ from bench.sim_upstream import SimUpstream
 from bench.simulate import Result, checked, simulate
 from toolspeak.engine import turn
 from toolspeak.engine.effects import Emit, Program, Pull
-from toolspeak.engine.gate import Gate
 from toolspeak.engine.guard import Echo
+from toolspeak.engine.outbox import Outbox
 from toolspeak.engine.plan import Mode, Release, Settings, decide
-from toolspeak.engine.readings import emulated_ids
+from toolspeak.engine.readers import emulated_ids
 from toolspeak.engine.stops import StopText
 from toolspeak.ir.event import ArgsDelta, CallStarted, Event, Failed, Finished, ReasoningDelta, TextDelta, Usage
 from toolspeak.ir.failure import Failure
@@ -170,7 +170,7 @@ def shorter_argument(event: Event) -> list[Event]:
     return [ArgsDelta(event.id, event.json.replace('"}', "")) if isinstance(event, ArgsDelta) else event]
 
 
-def held(_: Gate, __: list[Event]) -> tuple[Event, ...]:
+def held(_: Outbox, __: list[Event]) -> tuple[Event, ...]:
     return ()
 
 
@@ -185,9 +185,9 @@ FAULTY = {
     "P5": ("toolspeak.engine.guard.Echo.is_echo", no_echo),
     "P6: the answer broke": ("toolspeak.wires._answer.Answer.fail", ends_well),
     "P6: the ends": ("bench.simulate.take_turn", changed(ended_twice)),
-    "P6: an empty success": ("toolspeak.engine.turn.trouble_with", no_trouble),
-    "P7": ("toolspeak.engine.gate.Gate.take", held),
-    "CHK-1: a call is required": ("toolspeak.engine.turn.trouble_with", no_trouble),
+    "P6: an empty success": ("toolspeak.engine.answer.Answer.trouble", no_trouble),
+    "P7": ("toolspeak.engine.outbox.Outbox.take", held),
+    "CHK-1: a call is required": ("toolspeak.engine.answer.Answer.trouble", no_trouble),
     "CHK-3": ("toolspeak.toolset.toolset.ToolSet.fit", fits_all),
     "MODE-9: usage": ("toolspeak.ir.event.Usage.plus", last_usage),
     "ids": ("bench.simulate.emulated_ids", one_id),

@@ -10,7 +10,7 @@ from functools import cache
 
 from toolspeak.dialects._dialect import Dialect, Writer
 from toolspeak.dialects._grammar import Where
-from toolspeak.dialects._native import NativeCalls
+from toolspeak.dialects._native import native_attempt
 from toolspeak.dialects._options import ReadOptions
 from toolspeak.dialects._reader import Reader
 from toolspeak.dialects._shape import Shape
@@ -18,7 +18,6 @@ from toolspeak.discovery import Shelf
 
 __all__ = [
     "Dialect",
-    "NativeCalls",
     "ReadOptions",
     "Reader",
     "Shape",
@@ -26,6 +25,7 @@ __all__ = [
     "Writer",
     "load",
     "names",
+    "native_attempt",
 ]
 
 _SHELF = Shelf(__name__, Dialect, "DIALECT", hidden=("keyed",))  # that one is made for one conversation, by its key

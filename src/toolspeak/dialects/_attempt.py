@@ -1,46 +1,12 @@
-"""What a grammar finds in model text, before anyone has judged it."""
+"""What a grammar returns for a piece of model text: attempted calls, or a mark that says what the text is instead."""
 
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import Final, Literal, Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
-from toolspeak.ir.complaint import Problem
-from toolspeak.ir.fix import Fix
-from toolspeak.ir.json import Json
 from toolspeak.text.scan import Markers
+from toolspeak.toolset.check import Attempt
 from toolspeak.toolset.toolset import ToolSet
-
-TextKind: TypeAlias = Literal["by_schema", "string", "json"]
-
-
-@dataclass(frozen=True, slots=True)
-class TextArg:
-    """An argument whose value came as plain text; `kind` says what the markup told about its type."""
-
-    key: str
-    text: str
-    kind: TextKind = "by_schema"
-
-
-@dataclass(frozen=True, slots=True)
-class Attempt:
-    """A call that the model attempted. Its arguments are a `value`, or `texts` that only the schema can type.
-
-    `source` is the arguments' own JSON text where `value` was read from it unchanged. `sure` means that the markup
-    leaves no doubt that a call was meant: what is wrong with it is a complaint then, else it is just text.
-    """
-
-    name: str | None
-    value: Json = None
-    texts: tuple[TextArg, ...] | None = None
-    source: str | None = None
-    problem: Problem | None = None
-    detail: str = ""
-    native_id: str = ""
-    fixes: tuple[Fix, ...] = ()
-    sure: bool = True
-    cut: bool = False
-    """The model has lost its way: nothing after this is worth reading."""
 
 
 class Mark(Enum):

@@ -7,12 +7,13 @@
 from collections.abc import Mapping
 from typing import Final
 
-from toolspeak.dialects._attempt import Attempt, Mark, Scope
+from toolspeak.dialects._attempt import Mark, Scope
 from toolspeak.errors import BadJson
 from toolspeak.ir.complaint import Problem
 from toolspeak.ir.fix import Fix
 from toolspeak.ir.json import Json, JsonObject
 from toolspeak.text.strict import parse
+from toolspeak.toolset.check import Attempt, is_schema
 
 NAME_KEYS: Final = ("name", "tool_name", "tool", "function", "action", "recipient", "function_name")
 ARGUMENT_KEYS: Final = ("arguments", "parameters", "params", "args", "input", "action_input", "tool_input")
@@ -124,11 +125,6 @@ def _has_foreign_keys(value: JsonObject, arguments: Json) -> bool:
     are_beside = isinstance(arguments, dict) and not any(key in value for key in ARGUMENT_KEYS)
     beside = arguments.keys() if isinstance(arguments, dict) and are_beside else ()
     return not value.keys() <= {*CALL_KEYS, *beside}
-
-
-def is_schema(arguments: Json) -> bool:
-    """Tell a tool's definition, echoed, from a call."""
-    return isinstance(arguments, dict) and arguments.get("type") == "object" and "properties" in arguments
 
 
 def _are_properties(beside: JsonObject, name: str, scope: Scope) -> bool:

@@ -7,11 +7,12 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from toolspeak.dialects._attempt import MORE, Attempt, Mark, Outcome, Scope
+from toolspeak.dialects._attempt import MORE, Mark, Outcome, Scope
 from toolspeak.dialects._grammar import Reasoning
 from toolspeak.dialects._json_form import JsonBody
 from toolspeak.ir.complaint import Problem
 from toolspeak.text.scan import Markers
+from toolspeak.toolset.check import Attempt
 from toolspeak.toolset.toolset import ToolSet
 
 ENDS: Final = ("<|end|>", "<|call|>", "<|return|>")

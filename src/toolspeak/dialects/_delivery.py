@@ -1,12 +1,13 @@
-"""From attempts to events: judged one by one, counted against the limit, held where only the end can confirm them."""
+"""Checks attempts one by one, counts them against the limit, and holds those that only the end can confirm."""
 
+from collections.abc import Sequence
 from enum import Enum, auto
 from typing import Final
 
-from toolspeak.dialects._attempt import Attempt
-from toolspeak.dialects._judge import Judge
 from toolspeak.dialects._output import Fallback, Output
-from toolspeak.ir.event import CallEnded, Event
+from toolspeak.ir.event import CallRejected
+from toolspeak.ir.message import Call
+from toolspeak.toolset.check import Attempt, CallChecker
 
 MOST_TIMES: Final = 8
 """That the same words without a marker may follow each other as a call."""
@@ -25,33 +26,33 @@ class Delivered(Enum):
 
 
 class Delivery:
-    """Judges what grammars find and puts it out."""
+    """Checks what grammars find, and passes it on to the output."""
 
-    def __init__(self, judge: Judge, out: Output, max_calls: int) -> None:
+    def __init__(self, checker: CallChecker, out: Output, max_calls: int) -> None:
         """Deliver at most `max_calls` calls."""
-        self._judge, self._out, self._max_calls = judge, out, max_calls
+        self._checker, self._out, self._max_calls = checker, out, max_calls
         self.rest = ""
         self._last, self._times = "", 0
 
     def deliver(self, attempts: tuple[Attempt, ...], raw: str, *, until_end: Fallback | None) -> Delivered:
-        """Judge the attempts; the first one carries the text. `until_end`: hold them, and what they are else."""
+        """Check the attempts; the first one carries the text. `until_end`: hold them, and what they are else."""
         if until_end is not None and self._loops(raw.strip()):
             self.rest = raw
             self._out.forget_repeats()
             return Delivered.LOOP
-        events: list[Event] = []
+        found: list[Call | CallRejected] = []
         room = self._max_calls - self._out.calls
         for attempt in attempts:
-            judged = self._judge.judge(attempt, "" if events else raw)
-            if judged is None:
+            checked = self._checker.check(attempt, "" if found else raw)
+            if checked is None:
                 return Delivered.TEXT
-            room -= isinstance(judged[-1], CallEnded)
+            room -= isinstance(checked, Call)
             if room < 0:
-                self.rest = "" if events else raw
-                self._put(events, raw, until_end)
+                self.rest = "" if found else raw
+                self._put(found, raw, until_end)
                 return Delivered.TOO_MANY
-            events += judged
-        self._put(events, raw, until_end)
+            found.append(checked)
+        self._put(found, raw, until_end)
         return Delivered.EVENTS
 
     def _loops(self, raw: str) -> bool:
@@ -59,10 +60,10 @@ class Delivery:
         self._last = raw
         return self._times > MOST_TIMES
 
-    def _put(self, events: list[Event], raw: str, until_end: Fallback | None) -> None:
-        if not events:
+    def _put(self, found: Sequence[Call | CallRejected], raw: str, until_end: Fallback | None) -> None:
+        if not found:
             return
         if until_end is None:
-            self._out.emit(events)
+            self._out.emit(found)
         else:
-            self._out.hold(raw, events, until_end)
+            self._out.hold(raw, found, until_end)

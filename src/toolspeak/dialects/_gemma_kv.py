@@ -4,13 +4,14 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from toolspeak.dialects._attempt import MORE, Attempt, Mark, Outcome, Scope
+from toolspeak.dialects._attempt import MORE, Mark, Outcome, Scope
 from toolspeak.errors import BadJson
 from toolspeak.ir.complaint import Problem
 from toolspeak.ir.json import Json, JsonObject
 from toolspeak.text.jsonspan import MAX_DEPTH
 from toolspeak.text.lenient import Lenient
 from toolspeak.text.scan import Markers
+from toolspeak.toolset.check import Attempt
 
 QUOTES: Final = ('<|"|>', "<escape>")
 _HEAD = re.compile(r"call:\s?([^\s{}<>]{1,128})\s?(?=\{)")

@@ -8,7 +8,7 @@ import re
 from dataclasses import replace
 from typing import Final
 
-from toolspeak.dialects._attempt import MORE, Attempt, Mark, Outcome, Scope
+from toolspeak.dialects._attempt import MORE, Mark, Outcome, Scope
 from toolspeak.dialects._calls import ARGUMENT_KEYS, CALL_KEYS, NAME_KEYS, attempts_in
 from toolspeak.errors import BadJson
 from toolspeak.ir.complaint import Problem
@@ -16,6 +16,7 @@ from toolspeak.ir.fix import Fix
 from toolspeak.text.jsonspan import MAX_BLANKS, JsonSpan, Status
 from toolspeak.text.repair import Repaired, repair
 from toolspeak.text.strict import parse
+from toolspeak.toolset.check import Attempt
 
 _STRING = r"""(?:"((?:[^"\\]|\\.)*+)"|'((?:[^'\\]|\\.)*+)')"""
 _NAMED = re.compile(rf"""["'](?:{"|".join(NAME_KEYS)})["']\s*+:\s*+{_STRING}""")

@@ -3,10 +3,11 @@
 import re
 from dataclasses import dataclass
 
-from toolspeak.dialects._attempt import MORE, Attempt, Mark, Outcome, Scope
+from toolspeak.dialects._attempt import MORE, Mark, Outcome, Scope
 from toolspeak.dialects._json_form import JsonBody
 from toolspeak.ir.complaint import Problem
 from toolspeak.ir.fix import Fix
+from toolspeak.toolset.check import Attempt
 
 _BLANK = re.compile(r"[ \t]*")
 _MAX_NAME = 160

@@ -8,10 +8,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
-from toolspeak.dialects._attempt import MORE, Attempt, Mark, Outcome, Scope
+from toolspeak.dialects._attempt import MORE, Mark, Outcome, Scope
 from toolspeak.dialects._json_form import JsonBody
 from toolspeak.ir.complaint import Problem
 from toolspeak.ir.fix import Fix
+from toolspeak.toolset.check import Attempt
 from toolspeak.toolset.toolset import ToolSet
 
 MAX_HEADER = 256

@@ -1,23 +1,17 @@
 """Where a reader puts what it has found: labels every character once, and holds what only the end can confirm."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
-from toolspeak.ir.event import (
-    CallEnded,
-    CallRejected,
-    Discarded,
-    Event,
-    ReasoningDelta,
-    TextDelta,
-    Why,
-)
+from toolspeak.ir.event import CallRejected, Discarded, ReasoningDelta, TextDelta, Why
+from toolspeak.ir.message import Call
+from toolspeak.ir.turn import Item
 
 Fallback: TypeAlias = type[TextDelta] | type[ReasoningDelta]
 
 
 class Output:
-    """Events in order. Neighbouring text of one feed becomes one event.
+    """Items in order. Neighbouring text of one feed becomes one event.
 
     `pending` pieces count only if nothing but blanks, closers and more calls follow to the end of the message;
     if something else does, they were text (or reasoning) all along.
@@ -25,10 +19,10 @@ class Output:
 
     def __init__(self, max_pending: int) -> None:
         """Start with nothing; more than `max_pending` characters do not wait for the end."""
-        self._events: list[Event] = []
+        self._items: list[Item] = []
         self._run: list[str] = []
         self._run_is: Fallback = TextDelta
-        self._pending: list[tuple[str, list[Event]]] = []
+        self._pending: list[tuple[str, Sequence[Item]]] = []
         self._fallback: Fallback = TextDelta
         self._max_pending = max_pending
         self._pending_length = 0
@@ -51,11 +45,11 @@ class Output:
         """Tell whether something waits for the end."""
         return bool(self._pending)
 
-    def drain(self) -> list[Event]:
+    def drain(self) -> list[Item]:
         """Hand over what may leave."""
         self._flush()
-        events, self._events = self._events, []
-        return events
+        items, self._items = self._items, []
+        return items
 
     def text(self, text: str) -> None:
         """Say that this is visible text."""
@@ -73,14 +67,14 @@ class Output:
             self.hold(raw, [Discarded(why, raw)], self._fallback)
         else:
             self._flush()
-            self._events.append(Discarded(why, raw))
+            self._items.append(Discarded(why, raw))
 
-    def hold(self, raw: str, events: list[Event], fallback: Fallback) -> None:
+    def hold(self, raw: str, items: Sequence[Item], fallback: Fallback) -> None:
         """Keep this until the end tells whether it counts."""
         if not self._pending:
             self._fallback = fallback
-        self._pending.append((raw, events))
-        self._pending_calls += _calls_in(events)
+        self._pending.append((raw, items))
+        self._pending_calls += _calls_in(items)
         self._pending_length += len(raw)
         if self._pending_length > self._max_pending:
             self.fail()
@@ -90,24 +84,24 @@ class Output:
         seen: set[str] = set()
         pending, self._pending_calls = self._pending, 0
         self._pending = []
-        for raw, events in pending:
-            new = not _calls_in(events) or raw.strip() not in seen
+        for raw, items in pending:
+            new = not _calls_in(items) or raw.strip() not in seen
             seen.add(raw.strip())
-            self._pending.append((raw, events if new else [Discarded(Why.LIMIT, raw)]))
+            self._pending.append((raw, items if new else [Discarded(Why.LIMIT, raw)]))
             self._pending_calls += _calls_in(self._pending[-1][1])
 
-    def emit(self, events: list[Event]) -> None:
-        """Let events leave; what was pending counts then, since a call follows it."""
+    def emit(self, items: Sequence[Item]) -> None:
+        """Let calls and complaints leave; what was pending counts then, since a call follows it."""
         self.commit()
         self._flush()
-        self._events.extend(events)
-        self._attempts += sum(isinstance(event, CallEnded | CallRejected) for event in events)
-        self._calls += _calls_in(events)
+        self._items.extend(items)
+        self._attempts += sum(isinstance(item, Call | CallRejected) for item in items)
+        self._calls += _calls_in(items)
 
     def commit(self) -> None:
         """Take what is pending at its word."""
-        for _, events in self._take_pending():
-            self.emit(events)
+        for _, items in self._take_pending():
+            self.emit(items)
 
     def fail(self) -> None:
         """Turn what is pending into what it looked like."""
@@ -115,7 +109,7 @@ class Output:
             fallback, raw = self._fallback, "".join(raw for raw, _ in self._take_pending())
             self._say(fallback, raw)
 
-    def _take_pending(self) -> list[tuple[str, list[Event]]]:
+    def _take_pending(self) -> list[tuple[str, Sequence[Item]]]:
         pending, self._pending = self._pending, []
         self._pending_calls = self._pending_length = 0
         return pending
@@ -130,12 +124,12 @@ class Output:
 
     def _flush(self) -> None:
         if self._run:
-            self._events.append(self._run_is("".join(self._run)))
+            self._items.append(self._run_is("".join(self._run)))
             self._run.clear()
 
 
-def _calls_in(events: list[Event]) -> int:
-    return sum(isinstance(event, CallEnded) for event in events)
+def _calls_in(items: Sequence[Item]) -> int:
+    return sum(isinstance(item, Call) for item in items)
 
 
 def counted_ids(prefix: str = "call_") -> Iterator[str]:

@@ -4,13 +4,14 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from toolspeak.dialects._attempt import MORE, Attempt, Mark, Outcome, Scope, TextArg
+from toolspeak.dialects._attempt import MORE, Mark, Outcome, Scope
 from toolspeak.dialects._json_form import JsonBody
 from toolspeak.dialects._states import States
 from toolspeak.dialects._tags import Tag, XmlTags
 from toolspeak.dialects._text_value import TextValue, followed
 from toolspeak.ir.complaint import Problem
 from toolspeak.ir.fix import Fix
+from toolspeak.toolset.check import Attempt, TextArg
 
 _TAGS = XmlTags()
 _NAME = re.compile(r"[^\s<{]*")

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from toolspeak.dialects._attempt import MORE, Attempt, Mark, Outcome, Scope
+from toolspeak.dialects._attempt import MORE, Mark, Outcome, Scope
 from toolspeak.errors import BadJson
 from toolspeak.ir.complaint import Problem
 from toolspeak.ir.fix import Fix
@@ -12,6 +12,7 @@ from toolspeak.ir.json import Json, JsonObject
 from toolspeak.text.jsonspan import MAX_DEPTH
 from toolspeak.text.lenient import Lenient
 from toolspeak.text.quotes import QUOTES, Quoted
+from toolspeak.toolset.check import Attempt
 
 _LIST_HEAD = re.compile(r"\[\s{0,64}([A-Za-z_][\w.\-]{0,127})\s{0,8}\(")
 _LIST_CUT = re.compile(r"\[\s{0,64}(?:[A-Za-z_][\w.\-]{0,127}\s{0,8})?\Z")

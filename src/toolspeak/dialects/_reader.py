@@ -9,12 +9,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final, assert_never
 
-from toolspeak.dialects._attempt import Attempt, Mark
+from toolspeak.dialects._attempt import Mark
 from toolspeak.dialects._beginnings import HELD, Beginnings, Place
 from toolspeak.dialects._delivery import Delivered, Delivery
 from toolspeak.dialects._fences import fence_at
 from toolspeak.dialects._grammar import Block, Grammar, Label, Reasoning, Special, Wrapper
-from toolspeak.dialects._judge import Judge
 from toolspeak.dialects._options import DEFAULTS, ReadOptions
 from toolspeak.dialects._output import Fallback, counted_ids
 from toolspeak.dialects._page import Page
@@ -23,8 +22,10 @@ from toolspeak.dialects._wrapper import WrapperBlock
 from toolspeak.ir.complaint import Complaint, Problem
 from toolspeak.ir.event import CallRejected, Event, ReasoningDelta, TextDelta, Why
 from toolspeak.ir.tool import ChoiceMode
+from toolspeak.ir.turn import Item, split
 from toolspeak.text.jsonspan import MAX_BLANKS
 from toolspeak.text.scan import Markers
+from toolspeak.toolset.check import Attempt, CallChecker
 from toolspeak.toolset.toolset import ToolSet
 
 PIECE: Final = 4096
@@ -48,8 +49,8 @@ class Reader(Page):
         self._tables: Tables = tables_of(grammar if reads_calls else grammar.without_calls)
         self._begins = self._tables.points.begins
         self._beginnings = Beginnings(self._tables, tools, options.stop)
-        judge = Judge(tools, options.choice, counted_ids() if ids is None else ids)
-        self._delivery = Delivery(judge, self._out, options.max_calls if options.choice.parallel else 1)
+        checker = CallChecker(tools, options.choice, counted_ids() if ids is None else ids)
+        self._delivery = Delivery(checker, self._out, options.max_calls if options.choice.parallel else 1)
         self._thinking: Reasoning | None = None
         self._block: Block | None = None
         self._special: Special | None = None
@@ -62,7 +63,15 @@ class Reader(Page):
             self._think(next((mark for mark in grammar.reasoning if mark.closers), _THINK))
 
     def feed(self, chunk: str) -> list[Event]:
-        """Take more text; return what it decides."""
+        """Take more text; return what it decides, as events."""
+        return split(self.read(chunk))
+
+    def finish(self) -> list[Event]:
+        """Take the end of the text; return the rest, as events."""
+        return split(self.read_end())
+
+    def read(self, chunk: str) -> list[Item]:
+        """Take more text; return what it decides, with each call in one piece."""
         if not self._window and len(chunk) <= PIECE and chunk and self._is_plain() and not self._begins(chunk):
             self._quotation.shown(chunk)
             return [TextDelta(chunk)]
@@ -81,8 +90,8 @@ class Reader(Page):
             and self._around is None
         )
 
-    def finish(self) -> list[Event]:
-        """Take the end of the text; return the rest."""
+    def read_end(self) -> list[Item]:
+        """Take the end of the text; return the rest, with each call in one piece."""
         self._final = True
         while self._state():
             pass

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final
 
-from toolspeak.dialects._attempt import MORE, Attempt, Mark, Outcome, Scope, TextArg, TextKind
+from toolspeak.dialects._attempt import MORE, Mark, Outcome, Scope
 from toolspeak.dialects._json_form import JsonBody
 from toolspeak.dialects._states import States
 from toolspeak.dialects._tags import Tag, XmlTags, XtmlTags
@@ -17,6 +17,7 @@ from toolspeak.dialects._text_value import TagLexer, TextValue, followed
 from toolspeak.ir.complaint import Problem
 from toolspeak.ir.fix import Fix
 from toolspeak.text.jsonspan import MAX_BLANKS
+from toolspeak.toolset.check import Attempt, TextArg, TextKind
 
 CALL_TAGS: Final = ("function", "invoke", "call")
 PARAMETER_TAGS: Final = ("parameter", "param", "value", "argument")

@@ -2,10 +2,11 @@
 
 import re
 
-from toolspeak.dialects._attempt import MORE, Attempt, Form, Mark, Outcome, Scope
+from toolspeak.dialects._attempt import MORE, Form, Mark, Outcome, Scope
 from toolspeak.dialects._grammar import Wrapper
 from toolspeak.ir.complaint import Problem
 from toolspeak.text.jsonspan import MAX_BLANKS
+from toolspeak.toolset.check import Attempt
 from toolspeak.toolset.toolset import ToolSet
 
 _BLANK = re.compile(r"\s*")

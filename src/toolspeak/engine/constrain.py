@@ -14,9 +14,9 @@ from collections.abc import Iterable
 from typing import Final
 
 from toolspeak.dialects import Dialect, Shape, Where, load
+from toolspeak.engine.answer import Answer
 from toolspeak.engine.outcome import Kept
 from toolspeak.engine.plan import DECISION_DIALECT, Plan
-from toolspeak.engine.reading import Reading
 from toolspeak.engine.shapes import END_OF_THOUGHT, MOST_CALLS, Calls, grammar, schema, tags
 from toolspeak.engine.trouble import Kind, Trouble, must_call
 from toolspeak.facts.model import Constrain
@@ -75,14 +75,14 @@ class Constraining:
         meant = tuple(name for name in self._tools.names if name in named)
         return self._forced(meant if len(meant) == len(named) else self._allowed(), len(complaints))
 
-    def judged(self, asked: Constraint | None, reading: Reading) -> Kept:
+    def judged(self, asked: Constraint | None, answer: Answer) -> Kept:
         """Tell what became of a request's constraint. An upstream that would not is not asked again."""
         if asked is None:
             return Kept.UNASKED
-        if reading.failure is not None:
-            self._refused = reading.failure.kind in REFUSES_CONSTRAINT
+        if answer.failure is not None:
+            self._refused = answer.failure.kind in REFUSES_CONSTRAINT
             return Kept.REFUSED if self._refused else Kept.UNASKED
-        return Kept.KEPT if self._keeps(asked, reading.said) else Kept.IGNORED
+        return Kept.KEPT if self._keeps(asked, answer.said) else Kept.IGNORED
 
     def _keeps(self, asked: Constraint, said: str) -> bool:
         """Tell whether what was said could have come out of the constraint, as far as its first mark can tell."""

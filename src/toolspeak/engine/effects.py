@@ -51,10 +51,10 @@ class Emit(Struct, frozen=True, gc=False):
 
 CLOSE = Close()
 Effect: TypeAlias = Open | Pull | Close | Emit
-Answer: TypeAlias = list[Event] | None
-Program: TypeAlias = Generator[Effect, Answer, Outcome]
+Reply: TypeAlias = list[Event] | None
+Program: TypeAlias = Generator[Effect, Reply, Outcome]
 """A whole turn."""
-Step: TypeAlias = Generator[Effect, Answer, None]
+Step: TypeAlias = Generator[Effect, Reply, None]
 """A part of one."""
 
 

@@ -3,7 +3,7 @@
 Each time it is asked again, the words are stronger (CHK-5).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
@@ -11,7 +11,8 @@ from typing import Final
 from toolspeak.ir.complaint import Complaint, Problem
 from toolspeak.ir.event import ArgsDelta, Event, ReasoningDelta, TextDelta
 from toolspeak.ir.failure import Failure, FailureKind
-from toolspeak.ir.message import Call, Result, Text
+from toolspeak.ir.message import Call, Message, Result, Role, Text
+from toolspeak.ir.request import Request
 from toolspeak.ir.tool import ChoiceMode, ToolChoice
 
 
@@ -65,19 +66,6 @@ SAYS: Final = {
     Problem.DISCONNECTED: "the connection was lost",
 }
 
-REFUSES_TOOLS = frozenset((FailureKind.TOOLS_UNSUPPORTED, FailureKind.TOO_MANY_TOOLS))
-REFUSES_HISTORY = frozenset(
-    (
-        FailureKind.ROLE_ORDER,
-        FailureKind.CONTENT_SHAPE,
-        FailureKind.HISTORY_PAIRING,
-        FailureKind.HISTORY_NEEDS_SIGNATURE,
-        FailureKind.TOOL_CALL_ID_FORMAT,
-    )
-)
-"""A history that is written as text cannot offend."""
-BROKEN_CALLS = frozenset((FailureKind.NATIVE_PARSER_FAILED, FailureKind.MODEL_SCHEMA_ERROR))
-
 
 def size_of(event: Event) -> int:
     """Count the characters of an event."""
@@ -102,6 +90,22 @@ def corrections(trouble: Trouble, choice: ToolChoice, level: int, frame: Callabl
             return [ANSWERED]
         case Kind.UNRELATED:
             return [ANSWER_INSTEAD]
+
+
+def asked_again(
+    sent: Request, quoted: str, attempted: Sequence[tuple[Call, Complaint | None]], trouble: Trouble, level: int
+) -> Request:
+    """Ask for a native answer again: answer each of its calls with an error, or say in words what was wrong (CHK-4)."""
+    said = (Text(quoted),) if quoted.strip() else ()
+    if attempted and trouble.kind is Kind.BAD_CALLS:
+        calls = [call for call, _ in attempted]
+        results = tuple(answered_with(call, complaint, level) for call, complaint in attempted)
+        messages = (Message(Role.ASSISTANT, (*said, *calls)), Message(Role.TOOL, results))
+    else:
+        words = corrections(trouble, sent.choice, level, in_words)
+        answered = (Message(Role.ASSISTANT, said),) if said else ()
+        messages = (*answered, Message(Role.USER, (Text("\n\n".join(words)),)))
+    return replace(sent, messages=(*sent.messages, *messages))
 
 
 def insisting(level: int) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-r"""One turn, as a program: what to send, what to show, when to ask again. No I/O: see `effects.py` for who does it.
+r"""One turn as a program: what to send, what to show, when to ask again. No I/O: see `effects.py` for what it yields.
 
 program = take_turn(request, plan, ids)
 effect = next(program)                    Open(request with the tools taught in its prompt)
@@ -6,44 +6,36 @@ effect = program.send(None)               Pull()
 effect = program.send([TextDelta("```tool_call\n{…}\n```"), Finished(END)])
                                           Emit(CallStarted, ArgsDelta, CallEnded)
 …                                         Emit(Finished(CALLS)), then StopIteration(Outcome)
+
+There is one loop: ask in the way of a tactic, read the answer, judge it, and look up in `tactics.py` what follows.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TypeAlias
 
-from toolspeak.engine.again import asked_again
+from toolspeak.engine.answer import Answer
 from toolspeak.engine.constrain import Constraining
-from toolspeak.engine.effects import CLOSE, Emit, Open, Program, Pull, Step
-from toolspeak.engine.ending import ends, says, stop_of
+from toolspeak.engine.effects import CLOSE, Effect, Emit, Open, Program, Pull, Reply, Step
 from toolspeak.engine.fit import doubted, judging, says_no
 from toolspeak.engine.further import MOST, asked_last, fitting, left_over, question
-from toolspeak.engine.gate import Gate
+from toolspeak.engine.outbox import Outbox
 from toolspeak.engine.outcome import EMULATED, Kept, Outcome
-from toolspeak.engine.passing import Passing
-from toolspeak.engine.plan import Plan, Release, Strategy, Way, has_calls
+from toolspeak.engine.pass_through import PassThrough
+from toolspeak.engine.plan import Plan, Release, has_calls
 from toolspeak.engine.prompt import Prompt, without_tools
-from toolspeak.engine.reading import Reading, trouble_with
-from toolspeak.engine.readings import Readings
-from toolspeak.engine.tally import Tally
-from toolspeak.engine.trouble import (
-    BROKEN_CALLS,
-    REFUSES_HISTORY,
-    REFUSES_TOOLS,
-    TOO_LONG,
-    Kind,
-    Trouble,
-    corrections,
-    failure_of,
-    must_call,
-)
+from toolspeak.engine.readers import ReaderFactory
+from toolspeak.engine.reading import AnswerReader
+from toolspeak.engine.tactics import REFUSALS, End, Finding, Name, Tactic, first_tactic, tactic_of
+from toolspeak.engine.told import UNFIT
+from toolspeak.engine.trouble import Kind, Trouble, asked_again, corrections, failure_of, must_call
 from toolspeak.ir.complaint import Complaint, Problem
-from toolspeak.ir.event import CallStarted, Event, Failed, Finished, StopReason, TextDelta, Usage
-from toolspeak.ir.failure import Failure, FailureKind
+from toolspeak.ir.event import Event, Failed, Finished, StopReason, TextDelta, Usage
+from toolspeak.ir.failure import Failure
 from toolspeak.ir.request import Request
 from toolspeak.ir.tool import AUTO, ChoiceMode, Tool, ToolChoice
-from toolspeak.ir.turn import Turn, unfold
-
-_SAYS_NOTHING = frozenset((Kind.EMPTY, Kind.UNRELATED))
+from toolspeak.ir.turn import split
 
 
 def take_turn(request: Request, plan: Plan, ids: Iterator[str], remembered: Iterable[Tool] = ()) -> Program:
@@ -53,347 +45,333 @@ def take_turn(request: Request, plan: Plan, ids: Iterator[str], remembered: Iter
     return turn.outcome()
 
 
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    """One request to the upstream; with `given`, an answer that is here already."""
+
+    tactic: Tactic
+    request: Request
+    release: Release
+    given: tuple[Event, ...] = ()
+
+
+_Read: TypeAlias = Generator[Effect, Reply, Answer]
+_Follow: TypeAlias = Generator[Effect, Reply, _Attempt | None]
+
+
 class _Turn:
     """The state of one turn."""
 
     def __init__(self, request: Request, plan: Plan, ids: Iterator[str], remembered: Iterable[Tool]) -> None:
         self._request, self._plan, self._must_call = request, plan, must_call(request.choice)
-        self._readings = Readings(request, plan, ids, remembered)
-        self._emitted: list[Event] = []
-        self._requests = self._asked = 0
+        self._readers = ReaderFactory(request, plan, ids, remembered)
+        self._out = Outbox()
+        self._requests = self._asked_again = 0
         self._usage = Usage()
         self._complaints: list[Complaint] = []
         self._emulated = False
-        self._refusal: Failure | None = None
+        self._first: tuple[Event, ...] = ()
         self._first_stop = StopReason.END
+        """An answer in words that came before emulation, for `End.FIRST`."""
+        self._refusal: Failure | None = None
         self._kept = Kept.UNASKED
-        self._tally = Tally()
-        self._shown = self._called = False
-        """Text has left; a call has left."""
+        self._native = self._rescued = self._empty = 0
 
     def outcome(self) -> Outcome:
-        """Say what it came to."""
-        warnings = (EMULATED,) if self._emulated else ()
-        emitted, complaints, why = tuple(self._emitted), tuple(self._complaints), self._refusal
-        refused, echoed, tally = (why.kind if why else None), why is not None and why.echoed, self._tally
-        outcome = Outcome(emitted, self._plan, self._requests, warnings, refused, complaints, self._kept, echoed=echoed)
-        return replace(outcome, native=tally.native, rescued=tally.rescued, empty=tally.empty)
+        """Return what the turn came to."""
+        refusal = self._refusal
+        return Outcome(
+            tuple(self._out.sent),
+            self._plan,
+            self._requests,
+            (EMULATED,) if self._emulated else (),
+            refusal.kind if refusal else None,
+            tuple(self._complaints),
+            self._kept,
+            native=self._native,
+            rescued=self._rescued,
+            empty=self._empty,
+            echoed=refusal is not None and refusal.echoed,
+        )
 
     def run(self) -> Step:
-        """Do what the plan says."""
-        match self._plan.way:
-            case Way.PLAIN:
-                yield from self._forward(self._without_calls())
-            case Way.OFF:
-                yield from self._forward(self._request)
-            case Way.NATIVE:
-                yield from self._native(self._plan.release)
-            case Way.FALLBACK:
-                yield from self._native(Release.BUFFERED)
-            case Way.FORCE if not self._readings.tools:
-                yield from self._forward(self._without_calls())
-            case Way.FORCE:
-                yield from self._emulate(())
+        """Take one attempt after the other, until one ends the turn."""
+        attempt: _Attempt | None = self._begin(first_tactic(self._plan, has_tools=bool(self._readers.tools)))
+        while attempt is not None:
+            answer = yield from self._read(attempt)
+            attempt = yield from self._follow(attempt, answer)
 
-    # ---------------------------------------------------------------- plain
+    def _follow(self, attempt: _Attempt, answer: Answer) -> _Follow:
+        """Judge an answer; end the turn, or return the next attempt."""
+        tactic = attempt.tactic
+        if answer.failure is None and not tactic.is_pass_through:
+            answer = yield from self._confirm(answer)
+        finding, trouble = self._judge(attempt, answer)
+        following = tactic.next(finding)
+        if following is End.FINISH:
+            yield from self._finish(attempt, answer, trouble)
+        elif following is End.FIRST:
+            yield from self._return_first()
+        elif isinstance(following, End):
+            yield from self._fail(answer.failure)
+        elif following is tactic.name:
+            return self._retry(attempt, answer, trouble)
+        else:
+            return self._begin(tactic_of(following, self._plan), attempt, answer)
+        return None
+
+    # ---------------------------------------------------------------- what an attempt came to
+
+    def _judge(self, attempt: _Attempt, answer: Answer) -> tuple[Finding, Trouble | None]:
+        """Return what an attempt came to, and what is wrong with its answer."""
+        tactic = attempt.tactic
+        if tactic.is_taught and self._is_constraint_refused(attempt, answer):
+            return Finding.CONSTRAINT_REFUSED, None
+        if tactic.is_taught and self._first and not answer.call_count:
+            return Finding.NOT_BETTER, None
+        if answer.failure is not None:
+            return self._judge_failure(attempt, answer.failure), None
+        if tactic.is_pass_through:
+            return Finding.USABLE, None
+        trouble = answer.trouble(self._request.choice, refused=self._out.refused)
+        self._count(tactic, answer, trouble)
+        if trouble is not None and self._is_set_aside(trouble):
+            return Finding.SET_ASIDE, trouble
+        if trouble is not None and self._may_ask_again(tactic, answer, trouble):
+            return Finding.TROUBLE, trouble
+        if Finding.NO_CALLS in tactic.after and not answer.call_count and not self._needs_call_of(tactic, trouble):
+            return Finding.NO_CALLS, trouble
+        return (Finding.USABLE if trouble is None else Finding.NO_RETRY), trouble
+
+    def _needs_call_of(self, tactic: Tactic, trouble: Trouble | None) -> bool:
+        """Whether a decision without calls is an error: the tool choice asks for one."""
+        return tactic.name is Name.DECISION and self._must_call and trouble is not None
+
+    def _judge_failure(self, attempt: _Attempt, failure: Failure) -> Finding:
+        """Return what the upstream refuses, if there is another way around it (WIRE-5)."""
+        finding, sent = REFUSALS.get(failure.kind, Finding.FAILED), attempt.request
+        if attempt.tactic.name not in (Name.NATIVE, Name.NATIVE_FIRST) or not self._out.is_empty:
+            return Finding.FAILED
+        self._refusal = failure
+        applies = {
+            Finding.TOOLS_MISSING: not sent.tools,
+            Finding.HISTORY_REFUSED: has_calls(sent),
+            Finding.CHOICE_REFUSED: sent.choice != AUTO,
+            Finding.STREAM_REFUSED: sent.stream,
+        }
+        return finding if applies.get(finding, True) else Finding.FAILED
+
+    def _is_constraint_refused(self, attempt: _Attempt, answer: Answer) -> bool:
+        """Record what became of a constraint; return whether to ask again without it (CHK-8)."""
+        kept = self._constraining.judged(attempt.request.constraint, answer)
+        self._kept = max(self._kept, kept, key=list(Kept).index)
+        return kept is Kept.REFUSED and self._out.is_empty
+
+    def _is_set_aside(self, trouble: Trouble) -> bool:
+        """Whether the question is to be answered in words, since a guardrail dropped the calls (CHK-10)."""
+        repeated = trouble.kind is Kind.REPEATED and self._plan.related
+        return (repeated or trouble.kind is Kind.UNRELATED) and not self._out.has_text
+
+    def _may_ask_again(self, tactic: Tactic, answer: Answer, trouble: Trouble) -> bool:
+        """Whether asking again could help, and would contradict nothing that has left (CHK-5)."""
+        if trouble.kind not in tactic.retries or self._asked_again >= self._plan.retries or self._out.has_calls:
+            return False
+        if tactic.name is Name.NATIVE_FIRST and not answer.attempted:
+            return False  # not one native call was tried: emulation comes next
+        return not self._out.has_text or trouble.kind is Kind.BAD_CALLS
+
+    def _count(self, tactic: Tactic, answer: Answer, trouble: Trouble | None) -> None:
+        """Count how calls came from an upstream that was sent the tools, for later requests (CAP-4)."""
+        if tactic.is_taught or (tactic.name is Name.SALVAGE and not answer.call_count):
+            return
+        native = sum(complaint is None for _, complaint in answer.attempted)
+        self._native += native
+        self._rescued += max(0, answer.call_count - native)
+        self._empty += trouble is not None and trouble.kind is Kind.EMPTY
+
+    # ---------------------------------------------------------------- the next attempt
+
+    def _begin(self, tactic: Tactic, before: _Attempt | None = None, answer: Answer | None = None) -> _Attempt:
+        """Return the first attempt of a tactic, after another one if there was one."""
+        sent = before.request if before is not None else self._request
+        release = tactic.release or self._plan.release
+        match tactic.name:
+            case Name.PASS | Name.NATIVE | Name.NATIVE_FIRST:
+                sent = self._request
+            case Name.WORDS:
+                sent = self._without_calls()
+            case Name.WITH_TOOLS:
+                sent = replace(sent, tools=self._readers.tools)
+            case Name.WITHOUT_CHOICE:
+                sent = replace(sent, choice=AUTO)
+            case Name.WITHOUT_STREAM:
+                sent = replace(sent, stream=False)
+            case Name.SALVAGE:
+                text = answer.failure.salvage if answer is not None and answer.failure is not None else ""
+                return _Attempt(tactic, sent, release, (TextDelta(text), Finished(StopReason.END)))
+            case Name.INLINE | Name.DECISION:
+                self._emulated = True
+                self._keep_first(before, answer)
+                written = self._prompt.inline if tactic.name is Name.INLINE else self._prompt.decision
+                sent = self._prompt.constrained(written(self._request), self._constraining.first())
+                release = Release.BUFFERED if self._first else release
+        return _Attempt(tactic, sent, release)
+
+    def _retry(self, attempt: _Attempt, answer: Answer, trouble: Trouble | None) -> _Attempt:
+        """Return the attempt that says what was wrong, or that leaves out a constraint which was refused."""
+        if trouble is None:
+            return replace(attempt, request=replace(attempt.request, constraint=None))
+        level, sent = self._asked_again, attempt.request
+        self._asked_again += 1
+        if attempt.tactic.is_taught:
+            words = corrections(trouble, self._request.choice, level, self._prompt.frame)
+            sent = self._prompt.corrected(sent, answer.quoted, words, self._constraining.again(trouble))
+        else:
+            sent = asked_again(sent, answer.quoted, answer.attempted, trouble, level)
+        release = attempt.tactic.release or Release.BUFFERED
+        if trouble.kind is Kind.REPEATED:  # the answer is expected in words, which may stream
+            self._readers.allow_repeats()
+            release = attempt.tactic.release or self._plan.release
+        return _Attempt(attempt.tactic, sent, release)
 
     def _without_calls(self) -> Request:
-        """Ask for words only; a history with calls needs its tools beside it, or becomes text."""
-        if not has_calls(self._request):
-            return without_tools(self._request)
-        if self._plan.projects:
-            return self._readings.prompt().answer(self._request)
-        return replace(self._request, choice=ToolChoice(ChoiceMode.NONE))
+        """Ask for text only. A history with calls needs its tools beside it, or becomes text."""
+        if self._emulated or (has_calls(self._request) and self._plan.projects):
+            return self._prompt.answer(self._request)
+        if has_calls(self._request):
+            return replace(self._request, choice=ToolChoice(ChoiceMode.NONE))
+        return without_tools(self._request)
 
-    def _forward(self, request: Request) -> Step:
-        """Let an answer through as it is; one that we asked for ourselves must not be empty (P6)."""
+    def _keep_first(self, before: _Attempt | None, answer: Answer | None) -> None:
+        """Keep an answer in words: it is returned if emulation brings no calls (MODE-7)."""
+        if before is None or answer is None or before.tactic.name is not Name.NATIVE_FIRST or answer.failure:
+            return
+        if answer.has_text and not self._must_call:
+            self._first, self._first_stop = self._out.take_held(), answer.stop_reason
+
+    @cached_property
+    def _prompt(self) -> Prompt:
+        return self._readers.prompt()
+
+    @cached_property
+    def _constraining(self) -> Constraining:
+        return self._readers.constraining(self._prompt)
+
+    # ---------------------------------------------------------------- reading
+
+    def _read(self, attempt: _Attempt) -> _Read:
+        """Send a request and read its answer; events that may leave do so while it streams."""
+        reader = self._reader_for(attempt)
+        self._out.begin(attempt.release, watches=attempt.tactic.watches)
+        if attempt.given:
+            yield from self._emit(self._out.take(reader.feed(attempt.given)))
+        else:
+            yield from self._stream(attempt.request, reader, self._out)
+        self._out.end()
+        return self._read_to_end(reader)
+
+    def _read_hidden(self, request: Request, reader: AnswerReader) -> _Read:
+        """Ask a question of our own; nothing of its answer leaves."""
+        yield from self._stream(request, reader, None)
+        return self._read_to_end(reader)
+
+    def _stream(self, request: Request, reader: AnswerReader | PassThrough, out: Outbox | None) -> Step:
         self._requests += 1
-        passing = Passing(calls=self._plan.way is Way.OFF, needs_words=self._requests > 1)
         yield Open(request)
-        batch: list[Event] = []
-        while True:
-            batch = [event for event in (yield Pull(batch)) or [] if passing.lets(event)]
-            last = batch[-1] if batch else None
-            if passing.too_long and not isinstance(last, Finished | Failed):
+        leaving: Sequence[Event] = ()
+        while not reader.over:
+            batch = (yield Pull(leaving)) or []
+            events = reader.feed(batch)
+            leaving = out.take(events) if out is not None else ()
+            if reader.enough and not (batch and isinstance(batch[-1], Finished | Failed)):
                 yield CLOSE
-                last = Failed(TOO_LONG)
-                batch.append(last)
-            if not isinstance(last, Finished | Failed):
-                self._note(batch)
-                continue
-            self._usage = self._usage.plus(last.usage)
-            shown = self._shown or any(map(says, batch))
-            yield from self._emit((*batch[:-1], passing.last(last, self._usage, shown=shown)))
-            return
+                events = reader.cut()
+                leaving = (*leaving, *out.take(events)) if out is not None else ()
+        yield from self._emit(leaving)
 
-    # ---------------------------------------------------------------- native
+    def _read_to_end(self, reader: AnswerReader | PassThrough) -> Answer:
+        answer = reader.answer()
+        self._usage = self._usage.plus(answer.usage)
+        self._complaints += (*answer.complaints, *answer.set_aside)
+        return answer
 
-    def _native(self, release: Release) -> Step:
-        """Ask with tools, check what comes, and ask again where that helps."""
-        sent = self._request
-        while True:
-            reading, gate = self._readings.native(release), Gate(release, watches=True)
-            yield from self._attempt(sent, reading, gate)
-            if reading.failure is not None:
-                yield from self._native_failed(sent, reading, gate)
-                return
-            yield from self._doubt(reading, gate)
-            trouble = trouble_with(reading, self._request.choice, refused=gate.refused)
-            self._tally.count(reading, trouble)
-            if self._is_answered_instead(trouble):
-                yield from self._forward(self._without_calls())
-                return
-            again = trouble is not None and self._may_ask_again(trouble)
-            if self._plan.way is Way.FALLBACK and not reading.calls and not (again and reading.attempted):
-                self._first_stop = StopReason.END if reading.stop in (None, StopReason.CALLS) else reading.stop
-                yield from self._emulate(gate.rest() if reading.has_text and not self._must_call else ())
-                return
-            if trouble is None or not again:
-                yield from self._finish(reading, gate, trouble)
-                return
-            sent = asked_again(sent, reading, trouble, self._level())
-            release = self._after(trouble)
+    def _reader_for(self, attempt: _Attempt) -> AnswerReader | PassThrough:
+        tactic = attempt.tactic
+        if tactic.is_pass_through:
+            return PassThrough(passes_calls=tactic.name is Name.PASS, needs_text=self._requests > 0)
+        if tactic.is_taught:
+            return self._readers.emulated(self._prompt, decides=tactic.name is Name.DECISION)
+        return self._readers.native(attempt.release)
 
-    def _native_failed(self, sent: Request, reading: Reading, gate: Gate) -> Step:
-        """Find another way around what the upstream cannot do (WIRE-5)."""
-        failure = reading.failure
-        if failure is None or self._shown or self._called:
-            yield from self._fail(failure, gate)
-            return
-        self._refusal = failure
-        if failure.kind is FailureKind.HISTORY_NEEDS_TOOLS and not sent.tools:
-            yield from self._again(replace(sent, tools=self._readings.tools))
-        elif failure.kind in REFUSES_TOOLS or (failure.kind in REFUSES_HISTORY and has_calls(sent)):
-            yield from self._emulate(())
-        elif failure.kind is FailureKind.TOOL_CHOICE_UNSUPPORTED and sent.choice != AUTO:
-            yield from self._again(replace(sent, choice=AUTO))
-        elif failure.kind is FailureKind.STREAMING_TOOLS_UNSUPPORTED and sent.stream:
-            yield from self._again(replace(sent, stream=False))
-        elif failure.kind in BROKEN_CALLS:
-            yield from self._salvage(failure)
-        else:
-            yield from self._fail(failure)
-
-    def _again(self, request: Request) -> Step:
-        """Ask once more in another form; what then fails, fails."""
-        reading, gate = self._readings.native(self._plan.release), Gate(self._plan.release, watches=False)
-        yield from self._attempt(request, reading, gate)
-        if reading.failure is not None:
-            yield from self._fail(reading.failure)
-        else:
-            trouble = trouble_with(reading, self._request.choice, refused=False)
-            self._tally.count(reading, trouble)
-            yield from self._finish(reading, gate, trouble)
-
-    def _salvage(self, failure: Failure) -> Step:
-        """Read the model's own text out of the error; without a call in it, emulate."""
-        reading = self._readings.native(Release.BUFFERED)
-        seen = reading.feed([TextDelta(failure.salvage), Finished(StopReason.END)])
-        if not reading.calls:
-            yield from self._emulate(())
-            return
-        self._tally.count(reading, None)
-        gate = Gate(Release.BUFFERED, watches=False)
-        gate.take(seen)
-        yield from self._finish(reading, gate, None)
-
-    # ---------------------------------------------------------------- emulated
-
-    def _emulate(self, first: Sequence[Event]) -> Step:
-        """Teach the tools in the prompt; `first` is an answer in words that came already, and may be returned."""
-        self._emulated = True
-        prompt = self._readings.prompt()
-        if self._plan.strategy is Strategy.DECISION:
-            yield from self._decide(prompt, first)
-        else:
-            yield from self._inline(prompt, first)
-
-    def _inline(self, prompt: Prompt, first: Sequence[Event]) -> Step:
-        keeping = self._readings.constraining(prompt)
-        sent = prompt.constrained(prompt.inline(self._request), keeping.first())
-        release = Release.BUFFERED if first else self._plan.release
-        while True:
-            reading, gate = self._readings.emulated(prompt), Gate(release, watches=True)
-            yield from self._attempt(sent, reading, gate)
-            if self._is_refused(keeping, sent, reading):
-                sent = replace(sent, constraint=None)
-                continue
-            if first and not reading.calls:
-                yield from self._return(first)
-                return
-            if reading.failure is not None:
-                yield from self._fail(reading.failure, gate)
-                return
-            if self._plan.intended:
-                self._complaints += self._readings.take_intended(reading, gate)
-            yield from self._doubt(reading, gate)
-            trouble = trouble_with(reading, self._request.choice, refused=gate.refused)
-            if self._is_answered_instead(trouble):
-                yield from self._forward(prompt.answer(self._request))
-                return
-            if trouble is None or not self._may_ask_again(trouble):
-                yield from self._ask_on(prompt, sent, reading, gate)
-                yield from self._finish(reading, gate, trouble)
-                return
-            words = corrections(trouble, self._request.choice, self._level(), prompt.frame)
-            sent = prompt.corrected(sent, reading.quoted, words, keeping.again(trouble))
-            release = self._after(trouble)
-
-    def _decide(self, prompt: Prompt, first: Sequence[Event]) -> Step:
-        """Ask only which tools to call; without one, ask for the answer (DEC-4)."""
-        keeping = self._readings.constraining(prompt)
-        sent = prompt.constrained(prompt.decision(self._request), keeping.first())
-        while True:
-            reading, gate = self._readings.emulated(prompt), Gate(Release.BUFFERED, watches=False)
-            yield from self._attempt(sent, reading, gate)
-            if self._is_refused(keeping, sent, reading):
-                sent = replace(sent, constraint=None)
-                continue
-            if reading.failure is not None and not first:
-                yield from self._fail(reading.failure)
-                return
-            if not reading.calls and not reading.complaints:
-                gate.take(reading.also(self._readings.decided(gate.text)))
-                self._complaints += reading.complaints
-            yield from self._doubt(reading, gate)
-            trouble = trouble_with(reading, self._request.choice, refused=False)
-            if reading.calls:
-                gate.without_text()
-                yield from self._finish(reading, gate, None)
-                return
-            if trouble is None or trouble.kind in _SAYS_NOTHING or not self._may_ask_again(trouble):
-                yield from self._undecided(prompt, first, trouble)
-                return
-            words = corrections(trouble, self._request.choice, self._level(), prompt.frame)
-            sent = prompt.corrected(sent, reading.quoted, words, keeping.again(trouble))
-            self._after(trouble)
-
-    def _is_refused(self, keeping: Constraining, sent: Request, reading: Reading) -> bool:
-        """Note what became of a constraint; tell whether it is to be asked again without."""
-        kept = keeping.judged(sent.constraint, reading)
-        self._kept = max(self._kept, kept, key=list(Kept).index)
-        return kept is Kept.REFUSED and not (self._shown or self._called)
-
-    def _is_answered_instead(self, trouble: Trouble | None) -> bool:
-        """Tell whether the question is to be answered in words, since the calls were set aside (CHK-10)."""
-        repeated = trouble is not None and trouble.kind is Kind.REPEATED and self._plan.related
-        return trouble is not None and (repeated or trouble.kind is Kind.UNRELATED) and not self._shown
-
-    def _doubt(self, reading: Reading, gate: Gate) -> Step:
-        """Ask the model whether the tools that it calls can do what was asked, and set aside what cannot (CHK-14)."""
-        if not self._plan.fits or self._must_call or self._shown or self._called:
-            return
-        for tool in doubted(reading.made, self._readings.tools):
-            verdict = self._readings.words()
-            yield from self._attempt(judging(self._request, tool), verdict, Gate(Release.BUFFERED, watches=False))
+    def _confirm(self, answer: Answer) -> _Read:
+        """Ask the model whether the tools that it calls can do what was asked; set aside what cannot (CHK-14)."""
+        if not self._plan.fits or self._must_call or not self._out.is_empty:
+            return answer
+        for tool in doubted(answer.calls, self._readers.tools):
+            verdict = yield from self._read_hidden(judging(self._request, tool), self._readers.words())
             if says_no(verdict.said):
-                gate.without(reading.drop(tool.name))
-                self._complaints.append(reading.asides[-1])
+                complaint = Complaint(Problem.UNRELATED, tool.name, UNFIT)
+                self._out.drop_calls({call.id for call in answer.calls if call.name == tool.name})
+                self._complaints.append(complaint)
+                answer = answer.without_tool(complaint)
+        return answer
 
-    def _ask_on(self, prompt: Prompt, sent: Request, reading: Reading, gate: Gate) -> Step:
-        """Ask for the calls that are missing; only what the request says makes a further one (CHK-12)."""
-        made, fresh, tools = list(reading.made), list(reading.made), self._readings.tools
-        asked, most = asked_last(self._request), self._readings.most
+    def _ask_on(self, sent: Request, answer: Answer) -> _Read:
+        """Ask for the calls that are missing; only the words of the request justify a further one (CHK-12)."""
+        fresh, tools, asked = list(answer.calls), self._readers.tools, asked_last(self._request)
         for _ in range(MOST if self._plan.further else 0):
-            left = left_over(asked, made, tools)
-            if not left or len(made) >= most:
-                return
-            sent = prompt.corrected(sent, prompt.written(fresh), (question(asked, left),))
-            more = self._readings.emulated(prompt)
-            yield from self._attempt(sent, more, Gate(Release.BUFFERED, watches=False))
-            if not more.made:
-                more.also(self._readings.loose(more.said).calls)
-            fresh = fitting(asked, made, more.made, tools)
+            left = left_over(asked, answer.calls, tools)
+            if not left or len(answer.calls) >= self._readers.max_calls:
+                break
+            sent = self._prompt.corrected(sent, self._prompt.written(fresh), (question(asked, left),))
+            more = yield from self._read_hidden(sent, self._readers.further(self._prompt))
+            fresh = fitting(asked, answer.calls, more.calls, tools)
             if not fresh:
-                return
-            made += fresh
-            reading.calls += len(fresh)
-            yield from self._emit(gate.take(list(unfold(Turn(tuple(fresh))))))
+                break
+            answer = answer.with_calls(fresh)
+            yield from self._emit(self._out.take(split(fresh)))
+        return answer
 
-    def _undecided(self, prompt: Prompt, first: Sequence[Event], trouble: Trouble | None) -> Step:
-        if trouble is not None and self._must_call:
-            yield from self._fail(failure_of(trouble))
-        elif first:
-            yield from self._return(first)
-        else:
-            yield from self._forward(prompt.answer(self._request))
+    # ---------------------------------------------------------------- the end
 
-    def _return(self, first: Sequence[Event]) -> Step:
-        """Return the first answer: asking for calls brought none (MODE-7)."""
-        yield from self._emit((*first, Finished(self._first_stop, self._usage)))
-
-    # ---------------------------------------------------------------- one attempt
-
-    def _attempt(self, request: Request, reading: Reading, gate: Gate) -> Step:
-        """Read one answer, and let out what may leave."""
-        self._requests += 1
-        yield Open(request)
-        seen: Sequence[Event] = ()
-        while not reading.over:
-            batch = (yield Pull(seen)) or []
-            seen = gate.take(reading.feed(batch))
-            self._note(seen)
-            if reading.enough and not ends(batch):  # enough: stopped, forged, or too long
-                yield CLOSE
-                cut = gate.take(reading.cut())
-                self._note(cut)
-                seen = (*seen, *cut)
-        if seen:
-            yield Emit(seen)
-        gate.finish()
-        self._usage = self._usage.plus(reading.usage)
-        self._complaints += (*reading.complaints, *reading.asides)
-
-    def _finish(self, reading: Reading, gate: Gate, trouble: Trouble | None) -> Step:
-        """End the turn: with what there is, or with an error where that is nothing (P6)."""
-        repeats = reading.let_repeats_out()
-        if repeats and trouble is not None and trouble.kind is Kind.REPEATED:
-            trouble = None  # it could not be asked, so it is taken at its word
-        if reading.left_open and reading.stop is not StopReason.LENGTH:
-            yield from self._fail(failure_of(Trouble(Kind.BAD_CALLS, reading.complaints)), gate)
+    def _finish(self, attempt: _Attempt, answer: Answer, trouble: Trouble | None) -> Step:
+        """End the turn with what there is, or with an error if that is nothing (P6)."""
+        tactic = attempt.tactic
+        if tactic.is_pass_through:
+            yield from self._emit(self._out.send((Finished(answer.stop, self._usage, answer.stop_sequence),)))
             return
-        if reading.calls and self._shown:
-            gate.without_text()  # it was said before, by an attempt whose calls were bad
-        nothing = not (reading.calls or reading.has_text or self._shown)
-        if trouble is not None and all(complaint.problem is Problem.TRUNCATED for complaint in trouble.complaints):
-            reading.stop = StopReason.LENGTH if trouble.complaints else reading.stop  # cut, whatever the upstream says
-        if trouble is not None and (self._must_call or (nothing and reading.stop is not StopReason.LENGTH)):
+        if tactic.name is Name.INLINE:
+            answer = yield from self._ask_on(attempt.request, answer)
+        if answer.repeats and trouble is not None and trouble.kind is Kind.REPEATED:
+            trouble = None  # it cannot be asked again, so the repeated call is taken as meant
+        repeats, answer = answer.repeats, answer.with_repeats()
+        if answer.left_open and answer.stop is not StopReason.LENGTH:
+            yield from self._fail(failure_of(Trouble(Kind.BAD_CALLS, answer.complaints)))
+            return
+        if answer.is_only_calls or (answer.call_count and (self._out.has_text or tactic.name is Name.DECISION)):
+            self._out.drop_text()  # it is the calls, or was said before, or is a decision's thinking aloud
+        if trouble is not None and trouble.kind is Kind.BAD_CALLS and answer.is_cut:
+            answer = replace(answer, stop=StopReason.LENGTH)
+        has_text = self._out.has_text or (answer.has_text and not answer.is_only_calls)
+        nothing = not (answer.call_count or has_text)
+        if trouble is not None and (self._must_call or (nothing and answer.stop is not StopReason.LENGTH)):
             yield from self._fail(failure_of(trouble))
             return
-        last = Finished(stop_of(reading), self._usage, reading.stop_sequence)
-        yield from self._emit((*gate.rest(), *repeats, *reading.rejected, last))
+        last = Finished(answer.stop_reason, self._usage, answer.stop_sequence)
+        yield from self._emit(self._out.send((*split(repeats), *answer.rejected, last)))
 
-    def _fail(self, failure: Failure | None, gate: Gate | None = None) -> Step:
+    def _return_first(self) -> Step:
+        """End the turn with the answer that came first, and with nothing of the present attempt (MODE-7)."""
+        self._out.take_held()
+        yield from self._emit(self._out.send((*self._first, Finished(self._first_stop, self._usage))))
+
+    def _fail(self, failure: Failure | None) -> Step:
+        """End the turn with an error; text of which some has left is completed first."""
+        if not self._out.has_text:
+            self._out.take_held()
         if failure is not None:
-            held = gate.rest() if gate is not None and self._shown else ()
-            yield from self._emit((*held, Failed(failure, self._usage)))
+            yield from self._emit(self._out.send((Failed(failure, self._usage),)))
 
-    def _emit(self, events: Sequence[Event]) -> Step:
-        if events:
-            self._note(events)
-            yield Emit(events)
-
-    def _note(self, events: Sequence[Event]) -> None:
-        """Remember what leaves, now or with the next step."""
-        for event in events:
-            self._shown = self._shown or says(event)
-            self._called = self._called or type(event) is CallStarted
-        self._emitted += events
-
-    def _may_ask_again(self, trouble: Trouble) -> bool:
-        """Tell whether asking again could help, and contradict nothing that has left (CHK-5)."""
-        if self._asked >= self._plan.retries or self._called:
-            return False
-        return not self._shown or trouble.kind is Kind.BAD_CALLS
-
-    def _after(self, trouble: Trouble) -> Release:
-        """Return how the next answer leaves: one in words may stream."""
-        if trouble.kind is not Kind.REPEATED:
-            return Release.BUFFERED
-        self._readings.allow_repeats()
-        return self._plan.release
-
-    def _level(self) -> int:
-        """Count that it is asked again; say how often it was before."""
-        self._asked += 1
-        return self._asked - 1
+    def _emit(self, leaving: Sequence[Event]) -> Step:
+        if leaving:
+            yield Emit(leaving)

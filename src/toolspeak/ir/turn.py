@@ -23,6 +23,8 @@ from toolspeak.ir.event import (
 from toolspeak.ir.failure import Failure
 from toolspeak.ir.message import Call, Reasoning, Text
 
+Item: TypeAlias = Event | Call
+"""An event, or a whole call that is split into its events only where it leaves."""
 TurnPart: TypeAlias = Text | Reasoning | Call | CallRejected | Discarded
 
 
@@ -155,6 +157,23 @@ def fold(events: Iterable[Event]) -> Turn:
     return folding.turn()
 
 
+def events_of(call: Call) -> tuple[CallStarted, ArgsDelta, CallEnded]:
+    """Split a whole call into its events."""
+    ended = CallEnded(call.id, call.raw, call.fixes)
+    return CallStarted(call.id, call.name, call.native_id), ArgsDelta(call.id, call.arguments), ended
+
+
+def split(items: Iterable[Item]) -> list[Event]:
+    """Split the whole calls among items into their events."""
+    events: list[Event] = []
+    for item in items:
+        if isinstance(item, Call):
+            events += events_of(item)
+        else:
+            events.append(item)
+    return events
+
+
 def unfold(turn: Turn) -> Iterator[Event]:
     """Give the shortest stream that folds to this turn."""
     for part in turn.parts:
@@ -164,9 +183,7 @@ def unfold(turn: Turn) -> Iterator[Event]:
             case Reasoning(text, signature):
                 yield ReasoningDelta(text, signature)
             case Call():
-                yield CallStarted(part.id, part.name, part.native_id)
-                yield ArgsDelta(part.id, part.arguments)
-                yield CallEnded(part.id, part.raw, part.fixes)
+                yield from events_of(part)
             case CallRejected() | Discarded():
                 yield part
             case _:

@@ -16,7 +16,7 @@ from typing import Final, Protocol, TypeAlias
 
 from toolspeak.engine.outcome import Outcome
 from toolspeak.engine.plan import NOTHING_SAID, Plan, Settings, decide
-from toolspeak.engine.readings import emulated_ids
+from toolspeak.engine.readers import emulated_ids
 from toolspeak.engine.turn import take_turn
 from toolspeak.facts.capability import NO_OVERRIDES, Overrides
 from toolspeak.facts.merge import facts_of

@@ -9,7 +9,7 @@ cancelled closes what is open.
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
 from typing import Protocol, TypeAlias
 
-from toolspeak.engine.effects import Answer, Emit, Open, Program, Pull
+from toolspeak.engine.effects import Emit, Open, Program, Pull, Reply
 from toolspeak.engine.outcome import Outcome
 from toolspeak.ir.event import Event, Failed
 from toolspeak.ir.failure import Failure, FailureKind
@@ -41,7 +41,7 @@ class AsyncUpstream(Protocol):
 def drive_sync(program: Program, upstream: Upstream, emit: Callable[[Sequence[Event]], object]) -> Outcome:
     """Run a turn in this thread."""
     opened: Batches | None = None
-    answer: Answer = None
+    answer: Reply = None
     try:
         while True:
             effect = program.send(answer)
@@ -75,7 +75,7 @@ async def drive(
     `prepare` says where. The steps after it read a chunk each.
     """
     opened: AsyncBatches | None = None
-    answer: Answer = None
+    answer: Reply = None
     try:
         effect = await prepare(lambda: next(program, None))
         while effect is not None:

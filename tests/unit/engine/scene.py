@@ -10,7 +10,7 @@ from toolspeak.dialects import Writer, load
 from toolspeak.engine.effects import Emit, Program, Pull
 from toolspeak.engine.outcome import Outcome
 from toolspeak.engine.plan import Mode, Settings, Strategy, decide
-from toolspeak.engine.readings import emulated_ids
+from toolspeak.engine.readers import emulated_ids
 from toolspeak.engine.turn import take_turn
 from toolspeak.facts.model import UNKNOWN_MODEL, ModelFacts
 from toolspeak.ir.event import Event, Finished, StopReason, TextDelta, Usage

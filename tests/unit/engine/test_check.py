@@ -38,7 +38,7 @@ from tests.unit.engine.scene import (
     written,
 )
 from toolspeak.engine.plan import Release, Settings
-from toolspeak.engine.readings import MOST_CALLS
+from toolspeak.engine.readers import MOST_CALLS
 from toolspeak.engine.trouble import SAYS
 from toolspeak.facts.model import ModelFacts, Support
 from toolspeak.ir.complaint import Problem

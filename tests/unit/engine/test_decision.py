@@ -31,7 +31,7 @@ from tests.unit.engine.scene import (
 )
 from toolspeak.dialects import load
 from toolspeak.engine.plan import Mode, Settings, Strategy, decide
-from toolspeak.engine.readings import emulated_ids
+from toolspeak.engine.readers import emulated_ids
 from toolspeak.ir.event import ReasoningDelta, StopReason, TextDelta
 from toolspeak.ir.message import Call, Image, Message, Reasoning, Result, Role, Text
 from toolspeak.ir.request import Request

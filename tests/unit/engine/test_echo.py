@@ -1,7 +1,7 @@
 """A call that only repeats untrusted text is text (SAFE-3)."""
 
 from toolspeak.engine.plan import Mode, Settings, decide
-from toolspeak.engine.readings import emulated_ids
+from toolspeak.engine.readers import emulated_ids
 from toolspeak.engine.turn import take_turn
 from toolspeak.ir.event import Event
 from toolspeak.ir.message import Message, Role, Text

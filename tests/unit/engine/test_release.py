@@ -26,7 +26,7 @@ from tests.unit.engine.scene import (
     texts,
     written,
 )
-from toolspeak.engine.gate import Gate
+from toolspeak.engine.outbox import Outbox
 from toolspeak.engine.plan import Mode, Release, Settings
 from toolspeak.engine.refusal import HELD_CHARS
 from toolspeak.ir.event import (
@@ -165,8 +165,9 @@ def test_what_does_not_open_like_a_refusal_is_held_for_a_word_or_two_chk7() -> N
 @pytest.mark.parametrize("size", [HELD_CHARS - 1, HELD_CHARS, HELD_CHARS + 1])
 def test_what_may_be_a_refusal_is_held_up_to_the_limit_p7(size: int) -> None:
     text = (HEDGES + " and so on" * HELD_CHARS)[:size]
-    gate = Gate(Release.CHECKED, watches=True)
-    left = [event for char in text for event in gate.take([TextDelta(char)])]
+    out = Outbox()
+    out.begin(Release.CHECKED, watches=True)
+    left = [event for char in text for event in out.take([TextDelta(char)])]
     assert len(left) == (0 if size < HELD_CHARS else size)
 
 

@@ -3,11 +3,11 @@
 import pytest
 
 from tests.unit.engine.scene import FORCE, LONG, NAMED, NATIVE, REQUIRED, TOOLS, program
-from toolspeak.dialects import NativeCalls
+from toolspeak.engine.answer import Answer
 from toolspeak.engine.effects import Close, Effect, Emit, Pull
 from toolspeak.engine.guard import Echo
 from toolspeak.engine.plan import Mode, Settings
-from toolspeak.engine.reading import Reading, Reads, trouble_with
+from toolspeak.engine.reading import AnswerReader, ReaderParts
 from toolspeak.engine.stops import StopText
 from toolspeak.engine.trouble import (
     SAYS,
@@ -24,6 +24,7 @@ from toolspeak.ir.event import Event, Failed, Finished, ReasoningDelta, StopReas
 from toolspeak.ir.message import Result, Text
 from toolspeak.ir.tool import AUTO, ToolChoice
 from toolspeak.testing import called
+from toolspeak.toolset.check import CallChecker
 from toolspeak.toolset.toolset import ToolSet
 
 GOOD = called("get_weather", '{"city": "Oslo"}')
@@ -36,15 +37,16 @@ TROUBLES = [
 ]
 
 
-def read(*events: Event, stop: StopReason = StopReason.END) -> Reading:
+def read(*events: Event, stop: StopReason = StopReason.END) -> Answer:
     tools = ToolSet.of(TOOLS)
-    reading = Reading(Reads(None, NativeCalls(tools, AUTO, 128), StopText(()), Echo(()), 128))
-    reading.feed([*events, Finished(stop)])
-    return reading
+    checker = CallChecker(tools, AUTO, iter(()))
+    reader = AnswerReader(ReaderParts(None, tools, checker, StopText(()), Echo(()), 128))
+    reader.feed([*events, Finished(stop)])
+    return reader.answer()
 
 
-def kind(reading: Reading, choice: ToolChoice = AUTO, *, refused: bool = False) -> Kind | None:
-    trouble = trouble_with(reading, choice, refused=refused)
+def kind(answer: Answer, choice: ToolChoice = AUTO, *, refused: bool = False) -> Kind | None:
+    trouble = answer.trouble(choice, refused=refused)
     return trouble.kind if trouble is not None else None
 
 
@@ -66,7 +68,7 @@ def test_an_answer_with_a_good_call_stands_chk1(choice: ToolChoice) -> None:
 
 
 def test_bad_calls_are_a_trouble_with_all_their_complaints_chk4() -> None:
-    trouble = trouble_with(read(TextDelta("Hm."), *BAD, *called("shell", "{}", "b")), AUTO, refused=False)
+    trouble = read(TextDelta("Hm."), *BAD, *called("shell", "{}", "b")).trouble(AUTO, refused=False)
     assert trouble is not None
     assert trouble.kind is Kind.BAD_CALLS
     assert [complaint.problem for complaint in trouble.complaints] == [Problem.SCHEMA_ERROR, Problem.UNKNOWN_TOOL]
@@ -150,7 +152,7 @@ def test_an_answer_has_a_limit_p7(more: int, monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.parametrize("settings", [FORCE, NATIVE, Settings(mode=Mode.OFF), Settings(chat=True)])
 def test_an_answer_without_end_is_closed_at_the_limit_p7(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("reading", "passing"):
+    for module in ("reading", "pass_through"):
         monkeypatch.setattr(f"toolspeak.engine.{module}.MOST_CHARACTERS", 1000)
     turn = program(settings)
     effects: list[Effect] = [next(turn)]

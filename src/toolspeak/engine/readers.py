@@ -1,31 +1,30 @@
-"""What reads the answers of one turn, and what teaches their tools: made from the request and the plan."""
+"""Makes the readers of one turn's answers, and the prompt that teaches their tools, from the request and the plan."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import count
 from typing import Final
 
-from toolspeak.dialects import Dialect, NativeCalls, ReadOptions, load
-from toolspeak.engine.answer import ANSWER, offered_name
+from toolspeak.dialects import Dialect, ReadOptions, load
+from toolspeak.engine.answer_tool import ANSWER, offered_name
 from toolspeak.engine.answered import NOTHING_ANSWERED, answered_calls
 from toolspeak.engine.compact import compacted
 from toolspeak.engine.constrain import Constraining
 from toolspeak.engine.decision import calls_in, decision_in
-from toolspeak.engine.gate import Gate
 from toolspeak.engine.guard import Echo, Guard
 from toolspeak.engine.loose import Loose, loose_calls
 from toolspeak.engine.memory import known_tools
 from toolspeak.engine.plan import Plan, Release
 from toolspeak.engine.prompt import Prompt, Taught, dialect_of, guarded_tools, untrusted_texts, writer_of
-from toolspeak.engine.reading import Reading, Reads
+from toolspeak.engine.reading import AnswerReader, ReaderParts, Recovered
 from toolspeak.engine.stops import StopText
-from toolspeak.engine.told import Told, said_in
+from toolspeak.engine.told import MADE_UP, Told, said_in
 from toolspeak.engine.trouble import AROUND, must_call
 from toolspeak.ir.complaint import Complaint, Problem
 from toolspeak.ir.event import CallRejected
-from toolspeak.ir.message import Call
 from toolspeak.ir.request import Request
 from toolspeak.ir.tool import ChoiceMode, Tool
+from toolspeak.toolset.check import CallChecker
 from toolspeak.toolset.memo import Memo
 from toolspeak.toolset.toolset import ToolSet
 
@@ -33,8 +32,8 @@ MOST_CALLS: Final = 128
 _TAUGHT: Final = Memo[Taught]()
 
 
-class Readings:
-    """Makes a new reading for each answer of a turn."""
+class ReaderFactory:
+    """Makes a new reader for each answer of a turn."""
 
     def __init__(self, request: Request, plan: Plan, ids: Iterator[str], remembered: Iterable[Tool]) -> None:
         """Take the request as the client sent it."""
@@ -67,63 +66,82 @@ class Readings:
         taught = Taught(compiled, writer_of(dialect).teach(compiled))
         return _TAUGHT.keep(self.tools, taught, compiled.text_bytes, more) if compiled.text_bytes else taught
 
-    def emulated(self, prompt: Prompt) -> Reading:
-        """Return what reads an emulated answer."""
+    def emulated(self, prompt: Prompt, *, decides: bool) -> AnswerReader:
+        """Return a reader for an answer to a prompt that teaches tools; `decides`: it asks for nothing but calls."""
+        if decides:
+            return self._emulated(prompt, self._decided)
+        return self._emulated(prompt, self._intended if self._plan.intended else None)
+
+    def further(self, prompt: Prompt) -> AnswerReader:
+        """Return a reader for the answer to a question for more calls: whatever looks like one is one (CHK-12)."""
+        return self._emulated(prompt, lambda said, _: Recovered(self._loose(said).calls))
+
+    def _emulated(self, prompt: Prompt, recover: Callable[[str, str], Recovered] | None) -> AnswerReader:
         compiled = ToolSet.of((*self.tools, *self._answer_tool) if self._answer_tool else self.tools)
-        reader = prompt.dialect.reader(compiled, self._ids, self._options())
-        stops = StopText(self._request.sampling.stop)
-        answer = self._answer_tool[0].name if self._answer_tool else ""
-        judge, most = self._judge(compiled), self.most
-        told = self._told(compiled)
-        return Reading(
-            Reads(reader, judge, stops, self._echo, most, answer, ids=self._ids, told=told, answered=self._answered)
+        parts = ReaderParts(
+            prompt.dialect.reader(compiled, self._ids, self._options()),
+            compiled,
+            self._checker(compiled),
+            StopText(self._request.sampling.stop),
+            self._echo,
+            self.max_calls,
+            self._answer_tool[0].name if self._answer_tool else "",
+            ids=self._ids,
+            told=self._told(compiled),
+            answered=self._answered,
+            recover=recover,
         )
+        return AnswerReader(parts)
+
+    def native(self, release: Release) -> AnswerReader:
+        """Return a reader for a native answer, which also finds calls that leaked into its text (MODE-8)."""
+        compiled = ToolSet.of(self._native_tools())
+        dialect = load(self._plan.rescue_dialect)
+        parts = ReaderParts(
+            dialect.reader(compiled, self._ids, self._options()) if self._plan.rescue else None,
+            compiled,
+            self._checker(compiled),
+            StopText(()),
+            self._echo,
+            self.max_calls,
+            streams_calls=release is Release.EAGER,
+            told=self._told(compiled),
+            answered=self._answered,
+        )
+        return AnswerReader(parts)
+
+    def words(self) -> AnswerReader:
+        """Return a reader for an answer in words."""
+        tools = ToolSet()
+        return AnswerReader(ReaderParts(None, tools, self._checker(tools), StopText(()), self._echo, 0))
 
     def constraining(self, prompt: Prompt) -> Constraining:
         """Return what says which form an emulated answer is asked to keep."""
         compiled = ToolSet.of((*self.tools, *self._answer_tool) if self._answer_tool else self.tools)
-        return Constraining(self._plan, prompt.dialect, compiled, self._request.choice, self.most)
+        return Constraining(self._plan, prompt.dialect, compiled, self._request.choice, self.max_calls)
 
-    def decided(self, text: str) -> list[Call]:
-        """Find a decision that has words around it (DEC-3)."""
-        decision = decision_in(text)
-        return calls_in(decision, self._ids) if decision and not self._echo.is_echo(decision) else []
+    def _decided(self, _: str, visible: str) -> Recovered:
+        """Find a decision that has words around it (DEC-3); one that only repeats untrusted text is none (SAFE-3)."""
+        decision = decision_in(visible)
+        if not decision or self._echo.is_echo(decision):
+            return Recovered()
+        return Recovered(tuple(calls_in(decision, self._ids)))
 
-    def loose(self, text: str) -> Loose:
-        """Find calls that the dialect's reader does not take for calls (CHK-13); an echo is none (SAFE-3)."""
+    def _intended(self, said: str, _: str) -> Recovered:
+        """Find calls in a form that no prompt taught; with words around them, complain (CHK-13)."""
+        found, told = self._loose(said), self._told(ToolSet.of(self.tools))
+        made_up = [call for call in found.calls if told is not None and told.is_made_up(call.name, call.arguments)]
+        calls = tuple(call for call in found.calls if call not in made_up)
+        if found.calls and found.alone:
+            set_aside = tuple(Complaint(Problem.UNRELATED, call.name, MADE_UP) for call in made_up)
+            return Recovered(calls, set_aside, replaces_text=True)
+        around = (Complaint(Problem.PARSE_ERROR, call.name, AROUND) for call in calls)
+        return Recovered(rejected=tuple(map(CallRejected, around)))  # without their text, which is shown
+
+    def _loose(self, text: str) -> Loose:
+        """Find calls that the dialect's reader does not take for calls; an echo is none (SAFE-3)."""
         found = loose_calls(text, {tool.name for tool in self.tools}, self._ids)
         return Loose() if found.calls and self._echo.is_echo(text.strip()) else found
-
-    def take_intended(self, reading: Reading, gate: Gate) -> tuple[Complaint, ...]:
-        """Take calls in a form that nobody taught; return what is wrong with those that must not run (CHK-13)."""
-        if reading.calls or reading.repeats or reading.complaints or reading.asides:
-            return ()
-        found = self.loose(reading.said)
-        calls = [call for call in found.calls if not reading.is_made_up(call)]
-        if found.calls and found.alone:
-            gate.without_text()
-            reading.set_aside(call for call in found.calls if call not in calls)
-            gate.take(reading.also(calls))
-        else:
-            around = (Complaint(Problem.PARSE_ERROR, call.name, AROUND) for call in calls)
-            reading.rejected += map(CallRejected, around)  # without their text: that is shown
-        return (*reading.complaints, *reading.asides)
-
-    def words(self) -> Reading:
-        """Return what reads an answer in words."""
-        return Reading(Reads(None, self._judge(ToolSet()), StopText(()), self._echo, 0))
-
-    def native(self, release: Release) -> Reading:
-        """Return what reads a native answer, and looks through its text for calls that leaked (MODE-8)."""
-        compiled = ToolSet.of(self._native_tools())
-        dialect = load(self._plan.rescue_dialect)
-        reader = dialect.reader(compiled, self._ids, self._options()) if self._plan.rescue else None
-        eager = release is Release.EAGER
-        judge, most = self._judge(compiled), self.most
-        told = self._told(compiled)
-        return Reading(
-            Reads(reader, judge, StopText(()), self._echo, most, eager=eager, told=told, answered=self._answered)
-        )
 
     def _told(self, tools: ToolSet) -> Told | None:
         """Return what holds calls against what was said; a call that must come is taken as it is."""
@@ -137,17 +155,17 @@ class Readings:
         return tuple(tool for tool in tools if tool.name in allowed) if allowed else tools
 
     @property
-    def most(self) -> int:
+    def max_calls(self) -> int:
         """Return how many calls a turn may have (CHK-1)."""
         choice = self._request.choice
         return MOST_CALLS if choice.parallel and choice.mode is not ChoiceMode.NAMED else 1
 
-    def _judge(self, tools: ToolSet) -> NativeCalls:
-        return NativeCalls(tools, self._request.choice, self.most)
+    def _checker(self, tools: ToolSet) -> CallChecker:
+        return CallChecker(tools, self._request.choice, self._ids)
 
     def _options(self) -> ReadOptions:
         return ReadOptions(
-            replace(self._request.choice, parallel=self.most > 1),
+            replace(self._request.choice, parallel=self.max_calls > 1),
             calls_in_reasoning=self._plan.calls_in_reasoning,
             starts_in_reasoning=self._plan.starts_in_reasoning,
             max_calls=MOST_CALLS,

@@ -1,0 +1,199 @@
+"""The tactics of a turn: how each asks the upstream, and which one follows when it does not work out.
+
+A tactic is one way to get an answer. `TACTICS` is the whole table: `turn.py` has one loop that asks, judges the answer
+(`Finding`), and looks up here what comes next. The diagram in `docs/turn.md` is drawn from this table.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final, TypeAlias
+
+from toolspeak.engine.plan import Plan, Release, Strategy, Way
+from toolspeak.engine.trouble import Kind
+from toolspeak.ir.failure import FailureKind
+
+
+class Name(StrEnum):
+    """The tactics."""
+
+    PASS = "pass"
+    """Send the request as it is, and pass the answer through (MODE-2)."""
+    WORDS = "words"
+    """Ask for text only, without tools."""
+    NATIVE = "native"
+    """Send the tools; check the calls, and find those that leaked into the text (MODE-8)."""
+    NATIVE_FIRST = "native first"
+    """As NATIVE, but an answer without calls is only kept in case emulation brings none either (MODE-3)."""
+    WITH_TOOLS = "with tools"
+    """Native, with the tools that the history needs beside it. Some servers want them though none may be called."""
+    WITHOUT_CHOICE = "without choice"
+    """Native, with the tool choice left to the model: the server knows no other."""
+    WITHOUT_STREAM = "without stream"
+    """Native, not streamed: the server cannot stream calls."""
+    SALVAGE = "salvage"
+    """Read the model's own text out of the error of a server whose call parser failed. No request is sent."""
+    INLINE = "inline"
+    """Teach the tools in the prompt; text and calls may come (INL-1)."""
+    DECISION = "decision"
+    """Teach the tools, and ask only which of them to call (DEC-1)."""
+
+
+class End(StrEnum):
+    """How a turn ends."""
+
+    FINISH = "finish"
+    """With the answer; with an error if there is nothing usable in it (P6)."""
+    FAIL = "fail"
+    """With the upstream's error."""
+    FIRST = "first answer"
+    """With the answer in words that came first: asking for calls brought none."""
+
+
+class Finding(StrEnum):
+    """What an attempt came to."""
+
+    USABLE = "usable"
+    TROUBLE = "trouble"
+    """The answer cannot be used as it is, and asking again may help (CHK-5)."""
+    NO_RETRY = "no retry left"
+    """As TROUBLE, but it was asked often enough, or text has left that a new answer would contradict."""
+    NO_CALLS = "no calls"
+    """For tactics that want calls: the answer has none."""
+    SET_ASIDE = "calls set aside"
+    """A guardrail dropped all calls: the question is to be answered in words (CHK-10)."""
+    NOT_BETTER = "no better than the first"
+    """There is an earlier answer in words, and this attempt brought no call."""
+    CONSTRAINT_REFUSED = "constraint refused"
+    TOOLS_REFUSED = "tools refused"
+    HISTORY_REFUSED = "history refused"
+    """The server cannot read the calls and results of the history. Written as text, they cannot offend."""
+    TOOLS_MISSING = "tools missing"
+    CHOICE_REFUSED = "tool choice refused"
+    STREAM_REFUSED = "streaming refused"
+    PARSER_FAILED = "call parser failed"
+    FAILED = "failed"
+
+
+class Teach(StrEnum):
+    """Stands for INLINE or DECISION, whichever the plan says."""
+
+    EMULATED = "emulated"
+
+
+Next: TypeAlias = Name | End | Teach
+
+REFUSALS: Final[Mapping[FailureKind, Finding]] = {
+    FailureKind.TOOLS_UNSUPPORTED: Finding.TOOLS_REFUSED,
+    FailureKind.TOO_MANY_TOOLS: Finding.TOOLS_REFUSED,
+    FailureKind.ROLE_ORDER: Finding.HISTORY_REFUSED,
+    FailureKind.CONTENT_SHAPE: Finding.HISTORY_REFUSED,
+    FailureKind.HISTORY_PAIRING: Finding.HISTORY_REFUSED,
+    FailureKind.HISTORY_NEEDS_SIGNATURE: Finding.HISTORY_REFUSED,
+    FailureKind.TOOL_CALL_ID_FORMAT: Finding.HISTORY_REFUSED,
+    FailureKind.HISTORY_NEEDS_TOOLS: Finding.TOOLS_MISSING,
+    FailureKind.TOOL_CHOICE_UNSUPPORTED: Finding.CHOICE_REFUSED,
+    FailureKind.STREAMING_TOOLS_UNSUPPORTED: Finding.STREAM_REFUSED,
+    FailureKind.NATIVE_PARSER_FAILED: Finding.PARSER_FAILED,
+    FailureKind.MODEL_SCHEMA_ERROR: Finding.PARSER_FAILED,
+}
+"""What an upstream's error says about the form of the request (WIRE-5). Every other error is FAILED."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tactic:
+    """One way to get an answer. What `after` does not name ends the turn: a failure with FAIL, the rest with FINISH."""
+
+    name: Name
+    after: Mapping[Finding, Next] = field(default_factory=dict[Finding, Next])
+    retries: frozenset[Kind] = frozenset()
+    """The troubles after which the model is asked again."""
+    release: Release | None = None
+    """When events leave; None: as the plan says."""
+    watches: bool = False
+    """A refusal to use tools ("I have no tools") is a trouble."""
+
+    @property
+    def is_pass_through(self) -> bool:
+        """Whether the answer is not read at all."""
+        return self.name in (Name.PASS, Name.WORDS)
+
+    @property
+    def is_taught(self) -> bool:
+        """Whether the tools are taught in the prompt."""
+        return self.name in (Name.INLINE, Name.DECISION)
+
+    def next(self, finding: Finding) -> Next:
+        """Return what follows a finding."""
+        return self.after.get(finding) or (End.FAIL if finding in _FAILURES else End.FINISH)
+
+
+_FAILURES: Final = frozenset((Finding.FAILED, *REFUSALS.values()))
+_ANY: Final = frozenset(Kind)
+_AFTER_NATIVE: Final[Mapping[Finding, Next]] = {
+    Finding.TROUBLE: Name.NATIVE,
+    Finding.SET_ASIDE: Name.WORDS,
+    Finding.TOOLS_REFUSED: Teach.EMULATED,
+    Finding.HISTORY_REFUSED: Teach.EMULATED,
+    Finding.TOOLS_MISSING: Name.WITH_TOOLS,
+    Finding.CHOICE_REFUSED: Name.WITHOUT_CHOICE,
+    Finding.STREAM_REFUSED: Name.WITHOUT_STREAM,
+    Finding.PARSER_FAILED: Name.SALVAGE,
+}
+_AFTER_FIRST: Final[Mapping[Finding, Next]] = {
+    **_AFTER_NATIVE,
+    Finding.TROUBLE: Name.NATIVE_FIRST,
+    Finding.NO_CALLS: Teach.EMULATED,
+}
+_AFTER_INLINE: Final[Mapping[Finding, Next]] = {
+    Finding.TROUBLE: Name.INLINE,
+    Finding.SET_ASIDE: Name.WORDS,
+    Finding.CONSTRAINT_REFUSED: Name.INLINE,
+    Finding.NOT_BETTER: End.FIRST,
+}
+_AFTER_DECISION: Final[Mapping[Finding, Next]] = {
+    Finding.TROUBLE: Name.DECISION,
+    Finding.SET_ASIDE: Name.WORDS,
+    Finding.NO_CALLS: Name.WORDS,
+    Finding.CONSTRAINT_REFUSED: Name.DECISION,
+    Finding.NOT_BETTER: End.FIRST,
+}
+TACTICS: Final[Mapping[Name, Tactic]] = {
+    tactic.name: tactic
+    for tactic in (
+        Tactic(Name.PASS),
+        Tactic(Name.WORDS),
+        Tactic(Name.NATIVE, _AFTER_NATIVE, _ANY, watches=True),
+        Tactic(Name.NATIVE_FIRST, _AFTER_FIRST, _ANY, Release.BUFFERED, watches=True),
+        # asked once: a server that refuses two forms of one request is not argued with
+        Tactic(Name.WITH_TOOLS),
+        Tactic(Name.WITHOUT_CHOICE),
+        Tactic(Name.WITHOUT_STREAM),
+        Tactic(Name.SALVAGE, {Finding.NO_CALLS: Teach.EMULATED}, release=Release.BUFFERED),
+        Tactic(Name.INLINE, _AFTER_INLINE, _ANY, watches=True),
+        # an empty decision says that no tool is needed, and is no trouble
+        Tactic(Name.DECISION, _AFTER_DECISION, _ANY - {Kind.EMPTY, Kind.UNRELATED}, Release.BUFFERED),
+    )
+}
+
+
+def first_tactic(plan: Plan, *, has_tools: bool) -> Tactic:
+    """Return the tactic that a turn begins with."""
+    match plan.way:
+        case Way.PLAIN:
+            return TACTICS[Name.WORDS]
+        case Way.OFF:
+            return TACTICS[Name.PASS]
+        case Way.NATIVE:
+            return TACTICS[Name.NATIVE]
+        case Way.FALLBACK:
+            return TACTICS[Name.NATIVE_FIRST]
+        case Way.FORCE:
+            return tactic_of(Teach.EMULATED, plan) if has_tools else TACTICS[Name.WORDS]
+
+
+def tactic_of(following: Name | Teach, plan: Plan) -> Tactic:
+    """Return the tactic that a row of the table names; how tools are taught is for the plan to say."""
+    if isinstance(following, Name):
+        return TACTICS[following]
+    return TACTICS[Name.DECISION if plan.strategy is Strategy.DECISION else Name.INLINE]
