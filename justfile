@@ -34,6 +34,7 @@ check:
     .venv/bin/python tools/repo_rules.py
     .venv/bin/python tools/dialect_table.py --check
     .venv/bin/python tools/facts_page.py --check
+    .venv/bin/python tools/tactics_diagram.py --check
 
 # run the tests; arguments go to pytest
 test *args:
@@ -185,6 +186,7 @@ requirements:
 docs:
     .venv/bin/python tools/dialect_table.py
     .venv/bin/python tools/facts_page.py
+    .venv/bin/python tools/tactics_diagram.py
 
 # build the wheel into dist
 build:
