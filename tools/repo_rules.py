@@ -1,6 +1,5 @@
 """Rules of this repository that no other tool checks. Prints what breaks them, and how long our functions are.
 
-- a Python file under src has at most 400 lines, a function there at most 60;
 - no file is named after nothing in particular (utils, helpers, ...): a module is named after its concept;
 - no file names a path of somebody's machine or an address to download from; requirements/ holds versions and hashes;
 - no lock file: requirements/*.txt are the pins.
@@ -14,8 +13,6 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-MAX_FILE_LINES = 400
-MAX_FUNCTION_LINES = 60
 EMPTY_NAMES = {"base", "common", "helper", "helpers", "manager", "managers", "util", "utils"}
 LOCK_FILES = {"Pipfile.lock", "package-lock.json", "pnpm-lock.yaml", "poetry.lock", "uv.lock", "yarn.lock"}
 
@@ -44,16 +41,6 @@ def function_lengths(source: str) -> Iterator[tuple[str, int, int]]:
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             yield node.name, node.lineno, (node.end_lineno or node.lineno) - node.lineno + 1
-
-
-def source_breaches(name: str, source: str) -> Iterator[str]:
-    """Check the sizes in one file of src."""
-    lines = source.count("\n")
-    if lines > MAX_FILE_LINES:
-        yield f"{name}: {lines} lines, at most {MAX_FILE_LINES}: split it by concept"
-    for function, line, length in function_lengths(source):
-        if length > MAX_FUNCTION_LINES:
-            yield f"{name}:{line}: {function} has {length} lines, at most {MAX_FUNCTION_LINES}"
 
 
 def name_breaches(name: str) -> Iterator[str]:
@@ -85,8 +72,6 @@ def breaches(root: Path, files: list[Path]) -> Iterator[str]:
         except UnicodeDecodeError:
             continue
         yield from text_breaches(name, text)
-        if name.startswith("src/") and file.suffix == ".py":
-            yield from source_breaches(name, text)
 
 
 def function_summary(sources: list[Path]) -> str:

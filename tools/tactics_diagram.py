@@ -1,4 +1,4 @@
-"""Draws the tactics of a turn into docs/turns.md, from the table in the code; `--check` only checks that it is fresh."""
+"""Draws the tactics of a turn into docs/turns.md from the table in the code; `--check` only checks that it is fresh."""
 
 import sys
 from pathlib import Path
