@@ -19,7 +19,7 @@ from typing import Final, NoReturn
 
 import click
 
-from toolspeak.cli.paint import visible
+from toolspeak.cli.terminal import visible
 from toolspeak.errors import ToolspeakError
 
 __all__ = ["COMMANDS", "main", "toolspeak"]

@@ -6,8 +6,7 @@ native checked · 1 request · 21 tokens in, 13 out · 0.8 s
 from collections.abc import Iterator
 from typing import Final
 
-from toolspeak.cli._words import counted, sign
-from toolspeak.cli.paint import Paint
+from toolspeak.cli.terminal import Paint, counted, sign
 from toolspeak.client import Answer
 from toolspeak.engine.outcome import EMULATED
 from toolspeak.engine.plan import Way

@@ -3,16 +3,13 @@
 ▸ get_weather(city="Oslo", days=3)  1 fix
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
-from toolspeak.cli._explanation_text import indented
-from toolspeak.cli._words import counted, cut, sign
-from toolspeak.cli.paint import Paint, visible, wrapped
-from toolspeak.errors import BadJson
+from toolspeak.cli.json_output import arguments_text, indented
+from toolspeak.cli.terminal import Paint, below, counted, cut, sign, visible
 from toolspeak.ir.event import CallRejected
 from toolspeak.ir.message import Call
-from toolspeak.text.strict import dump, parse
 
 _INDENT: Final = "    "
 _WIDE: Final = 100
@@ -27,8 +24,8 @@ def call_lines(call: Call, paint: Paint, *, expand: bool) -> Iterator[str]:
     head = f"{paint.ink(mark, 'green')} {paint.ink(name, bold=True)}({cut(said, room)})"
     yield f"{head}  {paint.ink(fixed, 'yellow')}".rstrip(" ")
     if expand:
-        yield from _below(indented(visible(call.arguments), (paint.width or _WIDE) - len(_INDENT)), paint)
-        yield from _below((f"fixed: {fix.what.replace('_', ' ')} {fix.path}" for fix in call.fixes), paint, "yellow")
+        yield from below(indented(visible(call.arguments), (paint.width or _WIDE) - len(_INDENT)), paint)
+        yield from below((f"fixed: {fix.what.replace('_', ' ')} {fix.path}" for fix in call.fixes), paint, "yellow")
         yield from _raw(call.raw, paint)
 
 
@@ -39,19 +36,8 @@ def rejected_lines(event: CallRejected, paint: Paint, *, expand: bool) -> Iterat
     why = str(complaint.problem).replace("_", " ")
     yield f"{paint.ink(mark, 'red')} {paint.ink(name, bold=True)}  {paint.ink(why, 'red')}"
     if expand:
-        yield from _below([visible(complaint.detail)], paint)
+        yield from below(filter(None, [visible(complaint.detail)]), paint)
         yield from _raw(event.raw, paint)
-
-
-def arguments_text(json: str) -> str:
-    """Write arguments as people write them; what is no object stays as it is."""
-    try:
-        value = parse(json)
-    except BadJson:
-        value = None
-    if not isinstance(value, dict):
-        return visible(json).replace("\n", " ")
-    return ", ".join(f"{visible(key)}={visible(dump(one))}" for key, one in value.items())
 
 
 def _fixed(call: Call) -> str:
@@ -59,11 +45,4 @@ def _fixed(call: Call) -> str:
 
 
 def _raw(raw: str, paint: Paint) -> Iterator[str]:
-    return _below(visible(raw).strip("\n").split("\n"), paint, dim=True)
-
-
-def _below(lines: Iterable[str], paint: Paint, color: str = "", *, dim: bool = False) -> Iterator[str]:
-    room = paint.width and max(paint.width - len(_INDENT), 1)
-    for line in lines:
-        for row in wrapped(line.expandtabs(2), room) if line else ():
-            yield _INDENT + paint.ink(row, color, dim=dim)
+    return below(filter(None, visible(raw).strip("\n").split("\n")), paint, dim=True)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from toolspeak.cli._hints import hint_for
+from toolspeak.cli.failure_hints import hint_for
 from toolspeak.config.assemble import assemble
 from toolspeak.config.shape import Config, Upstream
 from toolspeak.engine.plan import Plan

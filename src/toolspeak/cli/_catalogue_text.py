@@ -10,8 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from toolspeak.cli._catalogue import Entry, Shelf
-from toolspeak.cli._words import cut, sign
-from toolspeak.cli.paint import Paint, visible
+from toolspeak.cli.terminal import Paint, cut, sign, visible
 from toolspeak.engine.plan import Plan, Strategy, Way
 from toolspeak.facts.model import Support
 from toolspeak.ir.json import JsonObject

@@ -7,12 +7,11 @@ from typing import Final
 import click
 
 from toolspeak.cli._answer_text import answer_object, last_lines
-from toolspeak.cli._json import safe_json
 from toolspeak.cli._line import Line
 from toolspeak.cli._person import Person
 from toolspeak.cli._screen import Screen
-from toolspeak.cli._words import counted, sign
-from toolspeak.cli.paint import Paint, visible
+from toolspeak.cli.json_output import safe_json
+from toolspeak.cli.terminal import Paint, counted, sign, visible
 from toolspeak.client import Answer, tool_result
 from toolspeak.errors import UpstreamFailed
 from toolspeak.ir.event import Event

@@ -8,8 +8,7 @@ from collections.abc import Iterator, Sequence
 from textwrap import wrap
 from typing import TYPE_CHECKING, Final
 
-from toolspeak.cli._words import counted
-from toolspeak.cli.paint import Paint, visible
+from toolspeak.cli.terminal import Paint, counted, visible
 from toolspeak.doctor.forms import Form
 from toolspeak.doctor.look import Finding
 from toolspeak.doctor.task import Kind, Task

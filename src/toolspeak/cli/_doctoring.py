@@ -8,9 +8,9 @@ from pathlib import Path
 import click
 
 from toolspeak.cli._doctor_text import first_lines
-from toolspeak.cli._hints import hinted
 from toolspeak.cli._trying import Trying
-from toolspeak.cli.paint import Paint
+from toolspeak.cli.failure_hints import hinted
+from toolspeak.cli.terminal import Paint
 from toolspeak.config.assemble import assemble
 from toolspeak.config.shape import Config
 from toolspeak.doctor.examine import examine

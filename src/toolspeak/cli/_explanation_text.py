@@ -6,13 +6,12 @@ call 1 | <tool_call>
 debris | </tool_call>
 """
 
-import re
 from collections.abc import Iterable, Iterator
-from itertools import accumulate
 from typing import Final
 
 from toolspeak.cli._explanation import Explanation, Kind, Span
-from toolspeak.cli.paint import Paint, visible, wrapped
+from toolspeak.cli.json_output import indented
+from toolspeak.cli.terminal import Paint, visible, wrapped
 from toolspeak.ir.complaint import Complaint, Problem
 from toolspeak.ir.fix import Fix
 from toolspeak.ir.message import Call
@@ -48,10 +47,6 @@ _AVAILABLE: Final = "available tools:"
 _MARGIN: Final = 12
 _SHORT: Final = 84
 _TAB: Final = 4
-_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+')
-_SPACED: Final = {",": ", ", ":": ": "}
-_OPENERS: Final = frozenset("{[")
-_CLOSERS: Final = frozenset("}]")
 _BLANKS: Final = str.maketrans({" ": "·", "\n": "↵", "\t": "→"})
 
 
@@ -172,44 +167,3 @@ class _View:
 def _fixed(fix: Fix) -> str:
     what = fix.what.replace("_", " ")
     return f"{what} at {fix.path}" if fix.path else what
-
-
-def indented(json: str, width: int) -> Iterator[str]:
-    """Write JSON on one line, or what does not fit on several; its strings and numbers stay as they are."""
-    tokens: list[str] = _TOKEN.findall(json)
-    line, previous, depth = "", "", 0
-    for piece in _pieces(tokens, width):
-        deeper, back = previous in _OPENERS, piece in _CLOSERS
-        depth += deeper - back
-        if deeper or back or previous == ",":
-            yield line
-            line = "  " * depth
-        line += ": " if piece == ":" else piece
-        previous = piece
-    yield line
-
-
-def _pieces(tokens: list[str], width: int) -> Iterator[str]:
-    """Join the tokens of each array and object that fits."""
-    spaced = [_SPACED.get(token, token) for token in tokens]
-    sizes = [0, *accumulate(map(len, spaced))]
-    ends, depth, index = _ends(tokens), 0, 0
-    while index < len(tokens):
-        end = ends.get(index, index) + 1
-        key = len(spaced[index - 2]) + 2 if index and tokens[index - 1] == ":" else 0
-        fits = 2 * depth + key + sizes[end] - sizes[index] <= width
-        depth += (tokens[index] in _OPENERS and not fits) - (tokens[index] in _CLOSERS)
-        yield "".join(spaced[index:end]) if fits and end > index + 1 else tokens[index]
-        index = end if fits else index + 1
-
-
-def _ends(tokens: list[str]) -> dict[int, int]:
-    """Find where each array and object ends."""
-    ends: dict[int, int] = {}
-    opened: list[int] = []
-    for index, token in enumerate(tokens):
-        if token in _OPENERS:
-            opened.append(index)
-        elif token in _CLOSERS:
-            ends[opened.pop()] = index
-    return ends

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from toolspeak.cli._catalogue import default_route
-from toolspeak.cli._hints import hinted
+from toolspeak.cli.failure_hints import hinted
 from toolspeak.client import Answer, AsyncClient
 from toolspeak.config.shape import Config
 from toolspeak.errors import UpstreamFailed

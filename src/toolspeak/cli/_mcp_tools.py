@@ -8,9 +8,8 @@ from dataclasses import dataclass
 
 import click
 
-from toolspeak.cli._json import safe_json
-from toolspeak.cli._words import counted, cut
-from toolspeak.cli.paint import Paint, visible
+from toolspeak.cli.json_output import safe_json
+from toolspeak.cli.terminal import Paint, counted, cut, visible
 from toolspeak.config.mcp import sdk_needed, server_named
 from toolspeak.config.shape import Config
 from toolspeak.errors import BadSchema, McpFailed

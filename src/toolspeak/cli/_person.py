@@ -8,8 +8,7 @@ from typing import Final
 
 import click
 
-from toolspeak.cli._words import sign
-from toolspeak.cli.paint import Paint
+from toolspeak.cli.terminal import Paint, sign
 
 _READLINE: Final = "readline"
 _UNSEEN, _SEEN = "\001", "\002"

@@ -16,10 +16,8 @@ from typing import Final, TypeAlias
 
 import click
 
-from toolspeak.cli._explanation_text import indented
-from toolspeak.cli._run_lines import below
-from toolspeak.cli._words import sign
-from toolspeak.cli.paint import Paint, visible
+from toolspeak.cli.json_output import indented
+from toolspeak.cli.terminal import Paint, below, sign, visible
 from toolspeak.runs.watch import CallAsked
 
 if sys.platform != "win32":

@@ -8,17 +8,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from toolspeak.cli._called import arguments_text
-from toolspeak.cli._explanation_text import indented
-from toolspeak.cli._words import cut, sign
-from toolspeak.cli.paint import Paint, visible, wrapped
+from toolspeak.cli.json_output import arguments_text, indented
+from toolspeak.cli.terminal import Paint, below, cut, sign, took, visible
 
 _INDENT: Final = "    "
 _WIDE: Final = 100
 """Cells of a line where lines have no end."""
 _LONGEST: Final = 4096
 """Characters of arguments that are looked at for one line."""
-_MINUTE: Final = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,22 +42,6 @@ def call_text(name: str, arguments: str) -> str:
     """Write a call on one line, as people do."""
     short = arguments if len(arguments) <= _LONGEST else arguments[:_LONGEST]
     return f"{visible(name)}({arguments_text(short)})".replace("\n", " ").replace("\t", " ")
-
-
-def took(seconds: float) -> str:
-    """Write how long something took."""
-    if seconds < _MINUTE:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), _MINUTE)
-    return f"{minutes} min {rest} s"
-
-
-def below(lines: Iterator[str] | Sequence[str], paint: Paint, color: str = "", *, dim: bool = False) -> Iterator[str]:
-    """Write lines under another."""
-    room = paint.width and max(paint.width - len(_INDENT), 1)
-    for line in lines:
-        for row in wrapped(line.expandtabs(2), room):
-            yield _INDENT + paint.ink(row, color, dim=dim)
 
 
 def _line(calls: Sequence[Did], paint: Paint) -> str:

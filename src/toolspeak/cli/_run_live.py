@@ -15,8 +15,7 @@ from rich.spinner import Spinner
 from rich.text import Text
 
 from toolspeak.cli._run_story import Story
-from toolspeak.cli._words import cut, sign
-from toolspeak.cli.paint import Paint, visible, wrapped
+from toolspeak.cli.terminal import Paint, cut, sign, visible, wrapped
 from toolspeak.runs.watch import RunEvent
 from toolspeak.runtime.clock import CLOCK, Clock
 

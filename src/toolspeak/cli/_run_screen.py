@@ -12,7 +12,7 @@ from typing import Final, Protocol
 import click
 
 from toolspeak.cli._run_story import Story
-from toolspeak.cli.paint import Paint
+from toolspeak.cli.terminal import Paint
 from toolspeak.runs.watch import RunEvent
 
 

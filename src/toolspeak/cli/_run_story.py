@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Final, assert_never
 
 from toolspeak.cli._run_lines import Did, call_text, round_lines
-from toolspeak.cli.paint import Paint, visible, wrapped
+from toolspeak.cli.terminal import Paint, visible, wrapped
 from toolspeak.runs.watch import CallAsked, CallBegan, CallEnded, RunEnded, RunEvent, TurnBegan, TurnEnded, Wrote
 
 

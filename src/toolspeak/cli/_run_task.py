@@ -7,14 +7,12 @@ from typing import Final
 
 import click
 
-from toolspeak.cli._json import safe_json
 from toolspeak.cli._run_ask import Asker, typed_line
 from toolspeak.cli._run_follow import INTERRUPTED, Follow
-from toolspeak.cli._run_lines import took
 from toolspeak.cli._run_named import named, short
 from toolspeak.cli._run_screen import screen_here
-from toolspeak.cli._words import counted, sign
-from toolspeak.cli.paint import Paint, visible
+from toolspeak.cli.json_output import safe_json
+from toolspeak.cli.terminal import Paint, counted, sign, took, visible
 from toolspeak.config.shape import Config
 from toolspeak.engine.agent import Status
 from toolspeak.runs.opened import Opened, opened_runs

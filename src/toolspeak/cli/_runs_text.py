@@ -8,10 +8,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Final
 
-from toolspeak.cli._run_lines import Did, below, call_text, round_lines, took
+from toolspeak.cli._run_lines import Did, call_text, round_lines
 from toolspeak.cli._run_named import SHORT, short
-from toolspeak.cli._words import counted, cut, sign
-from toolspeak.cli.paint import Paint, visible
+from toolspeak.cli.terminal import Paint, below, counted, cut, sign, took, visible
 from toolspeak.engine.agent import Status
 from toolspeak.ir.message import Text, result_text
 from toolspeak.ir.round import Round

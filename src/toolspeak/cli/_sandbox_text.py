@@ -6,7 +6,7 @@ sandlock  not here: it leaves root root: run as an ordinary user
 
 from collections.abc import Iterator, Sequence
 
-from toolspeak.cli.paint import Paint
+from toolspeak.cli.terminal import Paint
 from toolspeak.ir.json import JsonObject
 from toolspeak.runtime.sandbox.find import Found
 from toolspeak.runtime.sandbox.journal import Report

@@ -13,8 +13,7 @@ from typing import Final, assert_never
 import click
 
 from toolspeak.cli._called import call_lines, rejected_lines
-from toolspeak.cli._words import sign
-from toolspeak.cli.paint import Paint, visible
+from toolspeak.cli.terminal import Paint, sign, visible
 from toolspeak.ir.event import (
     ArgsDelta,
     CallEnded,

@@ -5,8 +5,7 @@ from typing import Final
 
 import click
 
-from toolspeak.cli._words import cut, sign
-from toolspeak.cli.paint import Paint, visible
+from toolspeak.cli.terminal import Paint, cut, sign, visible
 from toolspeak.doctor.examine import Tried
 from toolspeak.doctor.task import Mark
 from toolspeak.doctor.trial import Try

@@ -13,8 +13,8 @@ from typing import Any, Final
 import click
 
 from toolspeak.cli import _serving
-from toolspeak.cli.configured import configured
-from toolspeak.cli.paint import visible
+from toolspeak.cli.options import configured
+from toolspeak.cli.terminal import visible
 from toolspeak.config import current
 from toolspeak.config.shape import PORT, Config
 from toolspeak.errors import ServerLost

@@ -5,17 +5,13 @@ $ toolspeak chat --tools tools.json "Is it cold in Oslo?"
 native checked · 1 request · 142 tokens in, 18 out · 0.7 s
 """
 
-import sys
 from pathlib import Path
 from typing import IO, Final
 
 import click
 
-from toolspeak.cli.configured import configured, upstream_options
-from toolspeak.cli.paint import Paint, color_option
-
-LARGEST: Final = 16 * 1024 * 1024
-"""Bytes of one prompt."""
+from toolspeak.cli.options import configured, read_prompt, upstream_options
+from toolspeak.cli.terminal import Paint, color_option
 
 _TOOLS: Final = (
     "The tools, as JSON: an array of them or a request that has `tools`, in any vendor's form, or an array of names."
@@ -56,13 +52,13 @@ def chat(  # noqa: PLR0913 - one for each option
       toolspeak chat --tools tools.json --mode force "Is it cold in Oslo?"
       git diff | toolspeak chat --system "Write a commit message."
     """
-    asked = asked_prompt(prompt)
+    asked = read_prompt(prompt)
     if asked is None and as_json:
         raise click.UsageError("--json needs a PROMPT.")
     # The client is loaded only here: `--help` must not pay for it.
     from toolspeak.cli._chatting import Chat  # noqa: PLC0415
     from toolspeak.cli._line import connected  # noqa: PLC0415
-    from toolspeak.cli._tool_file import tools_in  # noqa: PLC0415
+    from toolspeak.cli.tool_file import tools_in  # noqa: PLC0415
 
     given = tools_in(tools.read(), tools.name) if tools is not None else ()
     with connected(configured(file, said)) as line:
@@ -73,20 +69,3 @@ def chat(  # noqa: PLR0913 - one for each option
             click.echo(talk.json(asked))
         else:
             talk.once(asked)
-
-
-def asked_prompt(said: str | None) -> str | None:
-    """Return what is asked; None is a conversation."""
-    if said is None and sys.stdin.isatty():
-        return None
-    text = _piped() if said in (None, "-") else said.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-    if not text.strip():
-        raise click.UsageError("The prompt is empty.")
-    return text
-
-
-def _piped() -> str:
-    body = sys.stdin.buffer.read(LARGEST + 1)
-    if len(body) > LARGEST:
-        raise click.UsageError(f"The prompt is longer than {LARGEST} bytes.")
-    return body.decode("utf-8", "replace")

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from toolspeak.cli.configured import configured, place_options
-from toolspeak.cli.paint import Paint, color_option
+from toolspeak.cli.options import configured, place_options
+from toolspeak.cli.terminal import Paint, color_option
 
 if TYPE_CHECKING:  # the help must not pay for the suite
     from toolspeak.cli._doctoring import Diagnosis
@@ -75,8 +75,8 @@ def _sandbox(*, as_json: bool) -> int:
     """Say which sandboxes work; return the status."""
     import asyncio  # noqa: PLC0415 # as above
 
-    from toolspeak.cli._json import safe_json  # noqa: PLC0415
     from toolspeak.cli._sandbox_text import as_object, lines  # noqa: PLC0415
+    from toolspeak.cli.json_output import safe_json  # noqa: PLC0415
     from toolspeak.config.environment import current, journal_folder  # noqa: PLC0415
     from toolspeak.runtime.sandbox.find import find_sandbox  # noqa: PLC0415
     from toolspeak.runtime.sandbox.journal import recover  # noqa: PLC0415
@@ -89,7 +89,7 @@ def _sandbox(*, as_json: bool) -> int:
 
 def _echo(found: "Diagnosis", *, as_json: bool) -> None:
     from toolspeak.cli._doctor_text import as_object, last_lines, table  # noqa: PLC0415
-    from toolspeak.cli._json import safe_json  # noqa: PLC0415
+    from toolspeak.cli.json_output import safe_json  # noqa: PLC0415
 
     if as_json:
         click.echo(safe_json(as_object(found)))

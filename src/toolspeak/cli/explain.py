@@ -9,7 +9,7 @@ from typing import IO, Final
 
 import click
 
-from toolspeak.cli.paint import Paint, color_option
+from toolspeak.cli.terminal import Paint, color_option
 from toolspeak.errors import BadRequest
 
 LARGEST: Final = 4 * 1024 * 1024
@@ -58,7 +58,7 @@ def explain(  # noqa: PLR0913 - one for each option
     from toolspeak.cli._explanation import explained  # noqa: PLC0415
     from toolspeak.cli._explanation_json import json_text  # noqa: PLC0415
     from toolspeak.cli._explanation_text import as_lines  # noqa: PLC0415
-    from toolspeak.cli._tool_file import tools_in, tools_named  # noqa: PLC0415
+    from toolspeak.cli.tool_file import tools_in, tools_named  # noqa: PLC0415
 
     given = tools_in(tools.read(), tools.name) if tools is not None else ()
     found = explained(_text(file), (*given, *tools_named(names)), dialect, chunk)

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import click
 
-from toolspeak.cli.configured import configured, upstream_options
-from toolspeak.cli.paint import Paint, color_option
+from toolspeak.cli.options import configured, upstream_options
+from toolspeak.cli.terminal import Paint, color_option
 
 _APPROVE = "Allow runs to use these tools as they are now; on a terminal you are asked once more."
 _ROOT = "Runs may work in folders below this one.  [default: the current folder]"

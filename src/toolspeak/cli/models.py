@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from toolspeak.cli.configured import configured, upstream_options
-from toolspeak.cli.paint import Paint, color_option
+from toolspeak.cli.options import configured, upstream_options
+from toolspeak.cli.terminal import Paint, color_option
 
 if TYPE_CHECKING:  # the help must not pay for the configuration
     from toolspeak.cli._catalogue import Shelf
@@ -52,7 +52,7 @@ def models(*, file: Path | None, why: bool, as_json: bool, **said: str | bool | 
 
 def _echo(shelves: "tuple[Shelf, ...]", *, why: bool, as_json: bool) -> None:
     from toolspeak.cli._catalogue_text import Table, as_object  # noqa: PLC0415
-    from toolspeak.cli._json import safe_json  # noqa: PLC0415
+    from toolspeak.cli.json_output import safe_json  # noqa: PLC0415
 
     if as_json:
         click.echo(safe_json(as_object(shelves)))

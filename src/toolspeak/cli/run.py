@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from toolspeak.cli.chat import asked_prompt
-from toolspeak.cli.configured import configured, upstream_options
-from toolspeak.cli.paint import Paint, color_option
+from toolspeak.cli.options import configured, read_prompt, upstream_options
+from toolspeak.cli.terminal import Paint, color_option
 
 if TYPE_CHECKING:  # the help must not pay for the engine
     from toolspeak.runs.spec import Spec
@@ -86,7 +85,7 @@ def run(  # noqa: PLR0913 - one for each option
       toolspeak run --tools files --json "Summarise README.md" < /dev/null
       git log -5 | toolspeak run - --approval read-only
     """
-    asked = asked_prompt(task)
+    asked = read_prompt(task)
     if asked is None:
         raise click.UsageError("A TASK is needed.")
     if as_json and as_events:

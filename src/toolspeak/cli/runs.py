@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from toolspeak.cli.configured import configured, upstream_options
-from toolspeak.cli.paint import Paint, color_option
+from toolspeak.cli.options import configured, upstream_options
+from toolspeak.cli.terminal import Paint, color_option
 
 if TYPE_CHECKING:  # the help must not pay for the engine
     from toolspeak.runs.opened import Opened
@@ -50,8 +50,8 @@ def runs(ctx: click.Context, *, file: Path | None, limit: int, status: str | Non
         return
 
     async def listed(opened: "Opened") -> None:
-        from toolspeak.cli._json import safe_json  # noqa: PLC0415
         from toolspeak.cli._runs_text import list_lines  # noqa: PLC0415
+        from toolspeak.cli.json_output import safe_json  # noqa: PLC0415
         from toolspeak.engine.agent import Status  # noqa: PLC0415
         from toolspeak.runs.shown import line_json  # noqa: PLC0415
         from toolspeak.runtime.clock import CLOCK  # noqa: PLC0415
@@ -141,7 +141,7 @@ def _with_runs(file: Path | None, do: "Callable[[Opened], Awaitable[None]]") -> 
 
 
 def _written(view: "View", form: str | None) -> str:
-    from toolspeak.cli._json import safe_json  # noqa: PLC0415
+    from toolspeak.cli.json_output import safe_json  # noqa: PLC0415
     from toolspeak.runs.shown import messages_json, view_json  # noqa: PLC0415
 
     return safe_json(messages_json(view, form) if form else view_json(view))

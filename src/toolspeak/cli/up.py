@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from toolspeak.cli.configured import tool_options
+from toolspeak.cli.options import tool_options
 
 
 @click.command()

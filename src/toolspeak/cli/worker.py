@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from toolspeak.cli.configured import configured, upstream_options
+from toolspeak.cli.options import configured, upstream_options
 
 
 @click.command()

@@ -13,7 +13,7 @@ from tests.unit.cli.scripted import Refuses, Says, Scripted, called, text, thoug
 from toolspeak.cli import main
 from toolspeak.cli._called import call_lines, rejected_lines
 from toolspeak.cli._screen import Screen
-from toolspeak.cli.paint import Paint, visible
+from toolspeak.cli.terminal import Paint, visible
 from toolspeak.ir.complaint import Complaint, Problem
 from toolspeak.ir.event import CallRejected, TextDelta
 from toolspeak.ir.fix import Fix
@@ -95,9 +95,13 @@ def test_an_argument_that_is_no_utf8_is_still_asked(upstream: Scripted) -> None:
 @pytest.mark.parametrize(
     ("args", "body", "said"),
     [
-        (("",), b"", "The prompt is empty."),
-        ((), b" \n", "The prompt is empty."),
-        ((), b"x" * (16 * 1024 * 1024 + 1), "The prompt is longer than 16777216 bytes."),
+        (("",), b"", "The prompt is empty. Pass it as an argument, or pipe it in."),
+        ((), b" \n", "The prompt is empty. Pass it as an argument, or pipe it in."),
+        (
+            (),
+            b"x" * (16 * 1024 * 1024 + 1),
+            "The prompt on standard input is longer than 16777216 bytes, which is the limit. Shorten it.",
+        ),
     ],
 )
 def test_a_prompt_must_be_one(
@@ -242,8 +246,8 @@ def test_a_terminal_without_the_signs_gets_others(
     ("status", "message", "hint"),
     [
         (401, "wrong\nkey", "TOOLSPEAK_UPSTREAM_KEY"),
-        (404, "no such model", "`toolspeak models` lists what is there"),
-        (400, "maximum context length is 10 tokens", "begin a new conversation"),
+        (404, "no such model", "`toolspeak models` lists the models"),
+        (400, "maximum context length is 10 tokens", "start a new conversation"),
     ],
 )
 def test_a_failure_is_one_line_with_a_hint(
@@ -265,7 +269,7 @@ def test_no_server_is_one_line_with_a_hint(capsys: pytest.CaptureFixture[str], t
     assert status_of("--config", str(file), "Hi") == 2
     said = capsys.readouterr().err
     assert said.startswith("toolspeak: no connection to the upstream at 127.0.0.1:9")
-    assert said.endswith("(is the server running, and its URL right?)\n")
+    assert said.endswith("(is the server running, and is its URL right?)\n")
 
 
 def test_tools_that_cannot_be_read_name_their_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,7 +14,7 @@ from tests.unit.doctor.pupil import Pupil
 from toolspeak import Client, Tool
 from toolspeak.cli import main
 from toolspeak.cli._doctor_text import table
-from toolspeak.cli.paint import Paint
+from toolspeak.cli.terminal import Paint
 from toolspeak.doctor.forms import FORMS
 from toolspeak.doctor.suite import FERRIES, SUITE
 from toolspeak.doctor.task import Mark

@@ -13,9 +13,10 @@ from bench.golden import BY_SAMPLE
 from toolspeak import Tool
 from toolspeak.cli._explanation import Explanation, Kind, explained
 from toolspeak.cli._explanation_json import json_text
-from toolspeak.cli._explanation_text import as_lines, indented
+from toolspeak.cli._explanation_text import as_lines
 from toolspeak.cli.explain import LARGEST, explain
-from toolspeak.cli.paint import Paint
+from toolspeak.cli.json_output import indented
+from toolspeak.cli.terminal import Paint
 from toolspeak.errors import BadRequest, ToolspeakError
 
 GOLDEN = Path(__file__).parents[2] / "golden"
@@ -301,9 +302,9 @@ def test_tools_may_be_names_only(tmp_path: Path) -> None:
     ("body", "problem"),
     [
         ("{", "EOF while parsing"),
-        ("3", "no tools in it, an array of tools"),
-        ("[]", "no tools in it"),
-        ("[3]", "something in the array is no object"),
+        ("3", "the file contains no tools; write an array of tools"),
+        ("[]", "the file contains no tools"),
+        ("[3]", "3 is not a tool"),
         ('[{"parameters": {}}]', r"tools\[0\].name: is required"),
     ],
 )

@@ -154,7 +154,7 @@ def test_one_upstream_that_is_silent_does_not_hide_the_others(
     ]
     dead, hint, twin, ask = rows(captured.err)
     assert dead.startswith("no connection to the upstream at 127.0.0.1:9")
-    assert hint == "is the server running, and its URL right?"
+    assert hint == "is the server running, and is its URL right?"
     assert (twin, ask) == ("other upstreams have the same names", "ask for twin/NAME")
 
 

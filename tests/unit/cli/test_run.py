@@ -11,10 +11,10 @@ from typing_extensions import override
 
 from tests.unit.cli.scripted import Refuses, Says, Scripted, called, text
 from toolspeak.cli import _run_screen, main
-from toolspeak.cli._run_lines import Did, round_lines, took
+from toolspeak.cli._run_lines import Did, round_lines
 from toolspeak.cli._run_screen import PlainScreen, screen_here
 from toolspeak.cli._run_story import Story
-from toolspeak.cli.paint import Paint
+from toolspeak.cli.terminal import Paint, took
 from toolspeak.engine.agent import Status
 from toolspeak.runs import opened
 from toolspeak.runs.watch import CallBegan, CallEnded, RunEnded, RunEvent, TurnBegan, TurnEnded, Wrote

@@ -12,7 +12,7 @@ from tests.contract.runs_scene import Hangs, Model, World, call
 from toolspeak.cli import main
 from toolspeak.cli._run_named import named
 from toolspeak.cli._runs_text import list_lines, times_of, view_lines
-from toolspeak.cli.paint import Paint
+from toolspeak.cli.terminal import Paint
 from toolspeak.config.shape import Config
 from toolspeak.engine.agent import Status
 from toolspeak.errors import BadRequest, UnknownRun

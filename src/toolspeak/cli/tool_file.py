@@ -1,12 +1,13 @@
-"""Tools out of a file: an array or a whole request, in the form of any vendor, or only names.
+"""Tool definitions from a JSON file: an array or a whole request, in the format of any vendor, or an array of names.
 
 ["find_bus", "now"]
-[{"name": "now", "parameters": {…}}]      and so {"type": "function", "function": {…}}
-{"tools": [{"name": "now", "input_schema": {…}}]}      and so inputSchema, as MCP servers list them
+[{"name": "now", "parameters": {…}}]      or {"type": "function", "function": {…}}
+{"tools": [{"name": "now", "input_schema": {…}}]}      or inputSchema, as MCP servers list them
 [{"functionDeclarations": [{"name": "now", "parameters": {…}}]}]
 """
 
 from collections.abc import Iterable
+from typing import Final
 
 from toolspeak.errors import BadRequest, ToolspeakError
 from toolspeak.ir.json import Json, JsonObject
@@ -16,11 +17,13 @@ from toolspeak.wires.anthropic.incoming_tools import read_tools as read_anthropi
 from toolspeak.wires.gemini.incoming import read_tools as read_gemini
 from toolspeak.wires.openai_chat.incoming import read_tools as read_openai
 
-_ACCEPTED = "an array of tools, an object with `tools`, or an array of names"
+_SHOWN: Final = 80
+"""Characters of a wrong value in a message."""
+_ACCEPTED: Final = "write an array of tools, an object with `tools`, or an array of names"
 
 
 def tools_in(body: bytes, where: str) -> tuple[Tool, ...]:
-    """Read the tools; what is wrong names the file."""
+    """Parse a file; raises `BadRequest`, with `where` (the name of the file) in the message."""
     try:
         return _tools(parse(body.decode("utf-8-sig", "replace")))
     except ToolspeakError as error:
@@ -28,7 +31,7 @@ def tools_in(body: bytes, where: str) -> tuple[Tool, ...]:
 
 
 def tools_named(names: Iterable[str]) -> tuple[Tool, ...]:
-    """Make tools that take anything."""
+    """Return tools that accept any arguments, one for each distinct name."""
     return tuple(Tool(name) for name in dict.fromkeys(names))
 
 
@@ -36,13 +39,14 @@ def _tools(value: Json) -> tuple[Tool, ...]:
     if isinstance(value, dict):
         value = value.get("tools", [value])
     if not isinstance(value, list) or not value:
-        raise BadRequest(f"no tools in it, {_ACCEPTED} is accepted")
+        raise BadRequest(f"the file contains no tools; {_ACCEPTED}")
     names = [item for item in value if isinstance(item, str)]
     if len(names) == len(value):
         return tools_named(names)
     items = [_without_mcp(item) for item in value if isinstance(item, dict)]
     if len(items) < len(value):
-        raise BadRequest(f"something in the array is no object, {_ACCEPTED} is accepted")
+        wrong = next(item for item in value if not isinstance(item, dict))
+        raise BadRequest(f"{dump(wrong)[:_SHOWN]} is not a tool; {_ACCEPTED}")
     return _by_vendor(items)
 
 

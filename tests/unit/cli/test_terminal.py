@@ -6,7 +6,7 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolspeak.cli.paint import Paint, color_option, visible, wrapped
+from toolspeak.cli.terminal import Paint, color_option, visible, wrapped
 
 
 @pytest.mark.parametrize(

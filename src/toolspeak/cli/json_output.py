@@ -1,0 +1,99 @@
+"""JSON in the output of commands: objects for programs (`--json`), and arguments laid out for people."""
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from itertools import accumulate
+from typing import Final
+
+from toolspeak.cli.terminal import visible
+from toolspeak.errors import BadJson
+from toolspeak.ir.complaint import Complaint
+from toolspeak.ir.fix import Fix
+from toolspeak.ir.json import Json, JsonObject
+from toolspeak.text.strict import dump, parse
+
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+')
+_SPACED: Final = {",": ", ", ":": ": "}
+_OPENERS: Final = frozenset("{[")
+_CLOSERS: Final = frozenset("}]")
+_ODD = re.compile(r"[^ -~\n]")
+
+
+# ---------------------------------------------------------------- for programs
+
+
+def safe_json(value: JsonObject) -> str:
+    """Write an object as UTF-8 JSON that is safe to print: characters that a terminal cannot show are escaped."""
+    # Such characters occur in strings only, so that escaping them afterwards leaves valid JSON.
+    return _ODD.sub(_escaped, json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def _escaped(found: re.Match[str]) -> str:
+    char = found.group()
+    return char if char.isprintable() else json.dumps(char)[1:-1]
+
+
+def fix_objects(fixes: Iterable[Fix]) -> list[Json]:
+    """List what was repaired in a call."""
+    return [{"what": fix.what, "path": fix.path} for fix in fixes]
+
+
+def complaint_objects(complaints: Iterable[Complaint]) -> list[Json]:
+    """List why attempts at calls were rejected."""
+    return [{"problem": str(one.problem), "name": one.name, "detail": one.detail} for one in complaints]
+
+
+# ---------------------------------------------------------------- for people
+
+
+def arguments_text(arguments: str) -> str:
+    """Write a JSON object as keyword arguments, `city="Oslo", days=3`; any other text stays as it is, on one line."""
+    try:
+        value = parse(arguments)
+    except BadJson:
+        value = None
+    if not isinstance(value, dict):
+        return visible(arguments).replace("\n", " ")
+    return ", ".join(f"{visible(key)}={visible(dump(one))}" for key, one in value.items())
+
+
+def indented(text: str, width: int) -> Iterator[str]:
+    """Lay JSON out in lines; an array or object that fits in `width` takes one. Strings and numbers are unchanged."""
+    tokens: list[str] = _TOKEN.findall(text)
+    line, previous, depth = "", "", 0
+    for piece in _pieces(tokens, width):
+        deeper, back = previous in _OPENERS, piece in _CLOSERS
+        depth += deeper - back
+        if deeper or back or previous == ",":
+            yield line
+            line = "  " * depth
+        line += ": " if piece == ":" else piece
+        previous = piece
+    yield line
+
+
+def _pieces(tokens: list[str], width: int) -> Iterator[str]:
+    """Join the tokens of each array and object that fits on one line."""
+    spaced = [_SPACED.get(token, token) for token in tokens]
+    sizes = [0, *accumulate(map(len, spaced))]
+    ends, depth, index = _ends(tokens), 0, 0
+    while index < len(tokens):
+        end = ends.get(index, index) + 1
+        key = len(spaced[index - 2]) + 2 if index and tokens[index - 1] == ":" else 0
+        fits = 2 * depth + key + sizes[end] - sizes[index] <= width
+        depth += (tokens[index] in _OPENERS and not fits) - (tokens[index] in _CLOSERS)
+        yield "".join(spaced[index:end]) if fits and end > index + 1 else tokens[index]
+        index = end if fits else index + 1
+
+
+def _ends(tokens: list[str]) -> dict[int, int]:
+    """Map the index of each opening bracket to that of its closing one."""
+    ends: dict[int, int] = {}
+    opened: list[int] = []
+    for index, token in enumerate(tokens):
+        if token in _OPENERS:
+            opened.append(index)
+        elif token in _CLOSERS:
+            ends[opened.pop()] = index
+    return ends

@@ -1,0 +1,114 @@
+"""What commands have in common: the options that choose a model, the configuration file, and the prompt."""
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import click
+
+if TYPE_CHECKING:  # `--help` must not load the configuration
+    from toolspeak.config.shape import Config
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+LARGEST_PROMPT: Final = 16 * 1024 * 1024
+"""Bytes."""
+TOOLS_HELP: Final = (
+    "Read tool definitions from this JSON file: an array of tools or a request with `tools`, in the format of any "
+    "vendor, or an array of names."
+)
+_OPTIONS: Final = (
+    ("--upstream", "URL", "Base URL of the model server, without the API path, such as http://127.0.0.1:8080/v1."),
+    ("--wire", "NAME", "API of the upstream: openai_chat, openai_responses, anthropic, gemini or ollama."),
+    ("--preset", "NAME", "Use a known upstream, such as ollama, groq or anthropic."),
+    ("--model", "NAME", "Model to use when a request names none that the upstream has."),
+    ("--mode", "MODE", "How to handle tools: auto, native, fallback, force (always emulate) or off."),
+    ("--dialect", "NAME", "Format of emulated calls."),
+    ("--strategy", "NAME", "How to emulate calls: inline or decision."),
+    ("--release", "NAME", "When to send calls to the client: eager, checked or buffered."),
+    ("--constraint", "NAME", "Constrained decoding for emulated calls: off, retry, text or json."),
+)
+_PLACE: Final = ("--upstream", "--wire", "--preset")
+_WHERE: Final = (*_PLACE, "--model")
+_NO_PROFILES: Final = "Ignore the profiles that `toolspeak doctor` has saved."
+
+
+def upstream_options(command: F) -> F:
+    """Add the options that choose the upstream, the model and the handling of tools."""
+    return _with(_OPTIONS, _profiles_option(command))
+
+
+def tool_options(command: F) -> F:
+    """Add only the options for the handling of tools."""
+    return _with([option for option in _OPTIONS if option[0] not in _WHERE], _profiles_option(command))
+
+
+def place_options(command: F) -> F:
+    """Add only the options that choose the upstream."""
+    return _with([option for option in _OPTIONS if option[0] in _PLACE], command)
+
+
+def config_option(command: F) -> F:
+    """Add `--config FILE`; the command gets it as `file`."""
+    return click.option(
+        "--config", "file", type=click.Path(path_type=Path), metavar="FILE", help="Read this configuration file."
+    )(command)
+
+
+def json_option(command: F) -> F:
+    """Add `--json`; the command gets it as `as_json`."""
+    return click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")(command)
+
+
+def _profiles_option(command: F) -> F:
+    return click.option("--no-profiles", "profiles", flag_value=False, default=None, help=_NO_PROFILES)(command)
+
+
+def _with(options: Sequence[tuple[str, str, str]], command: F) -> F:
+    for name, metavar, text in reversed(options):
+        command = click.option(name, metavar=metavar, help=text)(command)
+    return command
+
+
+def configured(file: Path | None, options: Mapping[str, Any]) -> "Config":
+    """Load the configuration from file, environment and options, and print its warnings.
+
+    If none of them names an upstream, model servers on this machine are looked for.
+    """
+    from toolspeak.config import Options, current, doubts, load  # noqa: PLC0415
+    from toolspeak.config.local import with_local  # noqa: PLC0415
+
+    environ = current()
+    given = Options(**options)
+    config = load(file, environ, given)
+    if not config.upstreams:
+        config = with_local(config, given, environ)
+    for doubt in doubts(config):
+        click.echo(f"toolspeak: warning: {doubt}", err=True)
+    return config
+
+
+def read_prompt(argument: str | None) -> str | None:
+    """Return the prompt: the argument, or standard input if the argument is `-` or if text is piped in.
+
+    None means that there is no argument and that standard input is a terminal.
+    """
+    if argument is None and sys.stdin.isatty():
+        return None
+    if argument in (None, "-"):
+        text = _piped()
+    else:
+        text = argument.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    if not text.strip():
+        raise click.UsageError("The prompt is empty. Pass it as an argument, or pipe it in.")
+    return text
+
+
+def _piped() -> str:
+    body = sys.stdin.buffer.read(LARGEST_PROMPT + 1)
+    if len(body) > LARGEST_PROMPT:
+        raise click.UsageError(
+            f"The prompt on standard input is longer than {LARGEST_PROMPT} bytes, which is the limit. Shorten it."
+        )
+    return body.decode("utf-8", "replace")
