@@ -34,7 +34,7 @@ COMMANDS: Final = {
     "runs": "List runs; show, resume or cancel one.",
     "worker": "Work on durable runs, and take over those of workers that died.",
     "mcp": "Use the tools of MCP servers, or offer runs as such tools.",
-    "explain": "Show what every part of a model's output is taken for.",
+    "explain": "Show how toolspeak reads a model's output, part by part.",
 }
 """Each command and the first line of its help, in the order in which people see them."""
 

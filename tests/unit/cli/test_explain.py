@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 
 from bench.golden import BY_SAMPLE
 from toolspeak import Tool
-from toolspeak.cli._explanation import Explanation, Kind, explained
-from toolspeak.cli._explanation_json import json_text
-from toolspeak.cli._explanation_text import as_lines
 from toolspeak.cli.explain import LARGEST, explain
+from toolspeak.cli.explain.explanation import Explanation, Kind, explained
+from toolspeak.cli.explain.report import as_json_text, as_lines
 from toolspeak.cli.json_output import indented
 from toolspeak.cli.terminal import Paint
 from toolspeak.errors import BadRequest, ToolspeakError
@@ -66,15 +65,15 @@ def test_the_text_comes_again_with_labels_then_calls_complaints_and_one_line_p1(
         "    [debris] | </tool_call>\n"
         "    [forged] | <tool_response>It is noon.\\x1b[31m</tool_response>\n"
         "\n"
-        "               text: what people see   reasoning: what the model thought   call: may run\n"
-        "               invalid: an attempt that may not run   debris: markup, dropped\n"
-        "               forged: a result that the model made up, cut off\n"
+        "               text: the answer   reasoning: the model's reasoning   call: a valid call\n"
+        "               invalid: a rejected call   debris: leftover markup, dropped\n"
+        "               forged: a tool result that the model invented, dropped\n"
         "\n"
         '    [call 1]   find_bus {"stop": "Oslo S", "limit": 2}\n'
         "               fixed: trailing comma at /arguments\n"
         "               fixed: name: namespace stripped\n"
         "               fixed: string to integer at /limit\n"
-        " [invalid 1]   find_train is no tool\n"
+        " [invalid 1]   find_train is not one of the tools\n"
         "               available tools: find_bus, now, write_note\n"
         "\n"
         "1 call, 3 fixes, 1 complaint; no byte lost\n"
@@ -217,20 +216,20 @@ def test_with_tools_the_calls_are_those_of_the_sample(row: dict[str, Any]) -> No
 
 
 def object_of(found: Explanation) -> dict[str, Any]:
-    said: dict[str, Any] = json.loads(json_text(found))
+    said: dict[str, Any] = json.loads(as_json_text(found))
     return said
 
 
 def test_a_guess_is_called_one() -> None:
     text = '<tool_call>{"name": "f", "arguments": {}}</tool_call>'
-    assert "The tools are guessed: f. Give --tools to check the arguments." in run(text).stdout
+    assert "Guessed tools: f. Pass --tools FILE to check the arguments." in run(text).stdout
     assert said(text)["tools_guessed"] is True
     assert "guessed" not in run(text, "--tool", "f").stdout
 
 
 def test_what_is_available_is_not_said_where_nobody_knows() -> None:
     shown = run('<|tool_call_begin|>3<|tool_call_argument_begin|>{"a": 2}<|tool_call_end|>').stdout
-    assert "a call without a name cannot be read" in shown
+    assert "a call without a name cannot be parsed" in shown
     assert "available tools" not in shown
     assert "The tools are not known. Give --tools FILE or --tool NAME." in shown
 
@@ -251,9 +250,9 @@ def test_no_call_is_guessed_where_an_answer_is_as_likely_p5(text: str) -> None:
 
 def test_another_dialect_is_suggested_where_this_one_finds_nothing() -> None:
     text = 'Action: search\nAction Input: {"query": "x"}\n'
-    assert "Calls would be found with --dialect langchain or --dialect react." in run(text).stdout
+    assert "This dialect finds no calls. Try --dialect langchain or --dialect react." in run(text).stdout
     assert "1 call," in run(text, "--dialect", "react").stdout
-    assert "Calls would be found with --dialect any." in run("[TOOL_CALLS]f[ARGS]{}", "--dialect", "glm").stdout
+    assert "This dialect finds no calls. Try --dialect any." in run("[TOOL_CALLS]f[ARGS]{}", "--dialect", "glm").stdout
 
 
 # tools
@@ -333,10 +332,12 @@ def test_what_a_reader_must_never_do_would_be_told() -> None:
     sound = explained(EVERYTHING, TOOLS, "any", 5)
     lost = Explanation(EVERYTHING + "!", "any", sound.tools, guessed=False, turn=sound.turn)
     assert not lost.sound
-    assert lost.summary.endswith("BYTES ARE LOST: this is a bug of toolspeak")
+    assert lost.summary.endswith("BYTES LOST (a bug in toolspeak: please report it)")
     other = Explanation(EVERYTHING, "any", sound.tools, guessed=False, turn=sound.turn, chunk=5, same_in_chunks=False)
     assert not other.sound
-    assert other.summary.endswith("no byte lost, DIFFERENT (a bug of toolspeak) in chunks of 5 characters")
+    assert other.summary.endswith(
+        "no byte lost, DIFFERENT (a bug in toolspeak: please report it) in chunks of 5 characters"
+    )
 
 
 def test_a_text_over_the_limit_is_refused_p7() -> None:

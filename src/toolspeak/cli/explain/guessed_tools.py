@@ -1,7 +1,7 @@
-"""Which tools a text calls, when nobody says which tools there are.
+"""Guess which tools a text calls, for a text that comes without tool definitions.
 
-Readers take a name for a call's only if it is a tool's. Here every name that could be one is: whatever a reader looks
-up becomes a tool that takes anything. That is a guess, and people are told so.
+A reader accepts a call only if its name is that of a tool. `AnyTools` accepts every name that a tool could have: each
+name that a reader looks up becomes a tool with free arguments. The output of `explain` says that it is a guess.
 """
 
 # `ToolSet` is used by overriding, and `typing.override` is not there before Python 3.12:
@@ -22,16 +22,19 @@ _NAME = re.compile(r"(?a:[A-Za-z_][\w.:/-]{0,127})")
 _NAMESPACE = re.compile(r"(?:functions?|tools?|default_api)[./:]")
 _ELEMENT = re.compile(r"(?a:<(?!tool_calls?>|think)([A-Za-z_]\w{0,127})>)")
 _NOT_A_TOOL: Final = "print"
-"""Some models print their calls."""
+"""Some models wrap their calls in `print(…)`."""
 _MOST_ELEMENTS: Final = 64
-_NOBODY: Final = Tool("nobody.calls.this.tool")
+_UNUSED: Final = Tool("a.tool.that.no.text.calls")
 
 
 class AnyTools(ToolSet):
-    """Has every tool that somebody asks for."""
+    """A tool set in which every plausible name is a tool."""
 
     def __init__(self, elements: Iterable[str] = (), *, without: Iterable[str] = ()) -> None:
-        """Never have those `without`. Some dialects write tools and parameters as `elements`: each may be either."""
+        """Exclude the names in `without`.
+
+        Some dialects write both tools and parameters as `elements` of XML, so that each name can be either.
+        """
         super().__init__()
         self._without = frozenset((*without, _NOT_A_TOOL))
         known: JsonObject = {name: {} for name in elements}
@@ -44,11 +47,11 @@ class AnyTools(ToolSet):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names that were asked for so far."""
+        """The names that were looked up so far."""
         return tuple(self._entries)
 
     def find(self, name: str, *, counters: bool = False) -> Match:
-        """Make the tool, if its name can be one."""
+        """Look a name up, and add it as a tool if it is plausible."""
         del counters
         name = name.partition("<|")[0].strip()
         while found := _NAMESPACE.match(name):
@@ -63,18 +66,18 @@ class AnyTools(ToolSet):
 
 
 def guessed_tools(text: str, dialect: Dialect) -> AnyTools:
-    """Return tools with which this dialect's reader finds the calls in a text."""
+    """Return tools with which the reader of this dialect finds the calls in a text."""
     elements = dict.fromkeys(found[1] for found in islice(_ELEMENT.finditer(text), _MOST_ELEMENTS))
     any_tools = AnyTools(elements)
     called = {call.name for call in dialect.read(text, any_tools).calls}
     if not any(_is_key(name, text) for name in called):
         return any_tools
-    meant = {complaint.name for complaint in dialect.read(text, [_NOBODY]).complaints}
-    if None in meant:  # names stand where this dialect puts them, as keys
+    meant = {complaint.name for complaint in dialect.read(text, [_UNUSED]).complaints}
+    if None in meant:  # this dialect writes the names of tools as keys
         return any_tools
     return AnyTools(elements, without=(name for name in called - meant if _is_key(name, text)))
 
 
 def _is_key(name: str, text: str) -> bool:
-    """Tell `{"weather": {…}}`, an answer in JSON as likely as a call."""
+    """Whether the text has `{"weather": {…}}`, which is an answer in JSON as likely as a call."""
     return re.search(rf'"{re.escape(name)}"\s{{0,9}}:', text) is not None

@@ -1,11 +1,12 @@
-"""What a text is taken for: its spans, labelled, and what came of them. The data that `explain` shows."""
+"""How a text is read: labelled spans, calls and complaints. The data that `toolspeak explain` prints."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, assert_never
 
-from toolspeak.cli._guess import guessed_tools
+from toolspeak.cli.explain.guessed_tools import guessed_tools
+from toolspeak.cli.terminal import counted
 from toolspeak.dialects import Dialect, load, names
 from toolspeak.ir.complaint import Complaint
 from toolspeak.ir.event import CallRejected, Discarded, Event, Why
@@ -15,11 +16,11 @@ from toolspeak.ir.turn import Turn, TurnPart, fold
 from toolspeak.toolset.toolset import ToolSet
 
 _LONGEST_TRIED: Final = 64 * 1024
-"""A longer text is not given to other readers for a hint."""
+"""Characters; a longer text is not tried with other dialects, because each one reads all of it."""
 
 
 class Kind(StrEnum):
-    """The places where a character of model output can end (P1)."""
+    """What a character of model output can be. Each character is exactly one of these (P1)."""
 
     TEXT = "text"
     REASONING = "reasoning"
@@ -35,7 +36,10 @@ _DISCARDED: Final = {Why.DEBRIS: Kind.DEBRIS, Why.FORGED: Kind.FORGED, Why.LIMIT
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A stretch of the text. `number` counts calls, and complaints, from 1; the text of several is with the first."""
+    """A stretch of the text. `number` counts calls, and complaints, from 1.
+
+    If several calls share one stretch, the first has its text and the others are empty.
+    """
 
     kind: Kind
     text: str
@@ -45,7 +49,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """One text, read."""
+    """The result of reading one text."""
 
     text: str
     dialect: str
@@ -55,31 +59,31 @@ class Explanation:
     chunk: int | None = None
     same_in_chunks: bool = True
     better: tuple[str, ...] = ()
-    """Dialects that find calls, where this one finds nothing."""
+    """Dialects that find calls, if the chosen one finds neither calls nor complaints."""
 
     @property
     def calls(self) -> tuple[Call, ...]:
-        """The calls that may run."""
+        """The valid calls."""
         return self.turn.calls
 
     @property
     def complaints(self) -> tuple[Complaint, ...]:
-        """Why attempts are no calls."""
+        """The reasons why attempts at calls were rejected."""
         return self.turn.complaints
 
     @property
     def lossless(self) -> bool:
-        """Whether the spans are the text, to the byte (P1)."""
+        """Whether the spans joined are the text, byte for byte (P1)."""
         return "".join(span.text for span in self.spans) == self.text
 
     @property
     def sound(self) -> bool:
-        """Whether the readers did what they promise."""
+        """Whether the reader kept its promises: nothing lost, and the same result in chunks."""
         return self.lossless and self.same_in_chunks
 
     @property
     def spans(self) -> tuple[Span, ...]:
-        """The text in order, each character once."""
+        """The spans in order; each character of the text is in one of them."""
         spans: list[Span] = []
         counts = dict.fromkeys(Kind, 0)
         start: int = 0
@@ -92,20 +96,15 @@ class Explanation:
 
     @property
     def summary(self) -> str:
-        """Say it in one line."""
+        """The counts and checks on one line."""
         fixes = sum(len(call.fixes) for call in self.calls)
-        counted = [_count(len(self.calls), "call"), _count(fixes, "fix"), _count(len(self.complaints), "complaint")]
-        checks = ["no byte lost" if self.lossless else "BYTES ARE LOST: this is a bug of toolspeak"]
+        counts = [counted(len(self.calls), "call"), counted(fixes, "fix"), counted(len(self.complaints), "complaint")]
+        checks = ["no byte lost" if self.lossless else "BYTES LOST (a bug in toolspeak: please report it)"]
         if self.chunk is not None:
-            size = _count(self.chunk, "character")
-            how = "the same" if self.same_in_chunks else "DIFFERENT (a bug of toolspeak)"
+            size = counted(self.chunk, "character")
+            how = "the same" if self.same_in_chunks else "DIFFERENT (a bug in toolspeak: please report it)"
             checks.append(f"{how} in chunks of {size}")
-        return f"{', '.join(counted)}; {', '.join(checks)}"
-
-
-def _count(number: int, what: str) -> str:
-    plural = f"{what}es" if what.endswith("x") else f"{what}s"
-    return f"{number or 'no'} {what if number == 1 else plural}"
+        return f"{', '.join(counts)}; {', '.join(checks)}"
 
 
 def _labelled(part: TurnPart) -> tuple[Kind, str]:
@@ -125,7 +124,7 @@ def _labelled(part: TurnPart) -> tuple[Kind, str]:
 
 
 def explained(text: str, tools: Sequence[Tool], dialect: str, chunk: int | None = None) -> Explanation:
-    """Read a text; without tools, guess them."""
+    """Read a text with a dialect. Without tools, their names are guessed from the text."""
     reading = load(dialect)
     known = ToolSet.of(tools) if tools else guessed_tools(text, reading)
     turn = reading.read(text, known)
@@ -150,12 +149,12 @@ def _better(text: str, tools: Sequence[Tool]) -> tuple[str, ...]:
 
 
 def _worth_a_try() -> Iterator[str]:
-    """Give the dialect for whatever comes, and those that read more than it does."""
-    whatever = load("any").grammar
+    """Yield `any`, and the dialects that read something which `any` does not."""
+    every = load("any").grammar
     yield "any"
     for name in names():
         grammar = load(name).grammar
-        if not ({*grammar.wrappers} <= {*whatever.wrappers} and {*grammar.specials} <= {*whatever.specials}):
+        if not ({*grammar.wrappers} <= {*every.wrappers} and {*grammar.specials} <= {*every.specials}):
             yield name
 
 

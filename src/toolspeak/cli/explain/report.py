@@ -1,4 +1,4 @@
-"""An explanation for people: the text with a margin that says what it is, then the calls, the complaints, one line.
+"""An explanation as text (the labelled text, the calls, the complaints, a summary) and as JSON.
 
   text | Checking.
 call 1 | <tool_call>
@@ -9,12 +9,14 @@ debris | </tool_call>
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from toolspeak.cli._explanation import Explanation, Kind, Span
-from toolspeak.cli.json_output import indented
+from toolspeak.cli.explain.explanation import Explanation, Kind, Span
+from toolspeak.cli.json_output import complaint_objects, fix_objects, indented, safe_json
 from toolspeak.cli.terminal import Paint, visible, wrapped
 from toolspeak.ir.complaint import Complaint, Problem
 from toolspeak.ir.fix import Fix
+from toolspeak.ir.json import Json
 from toolspeak.ir.message import Call
+from toolspeak.text.strict import parse
 
 _COLORS: Final = {
     Kind.TEXT: "",
@@ -26,22 +28,22 @@ _COLORS: Final = {
     Kind.LIMIT: "yellow",
 }
 _MEANINGS: Final = {
-    Kind.TEXT: "what people see",
-    Kind.REASONING: "what the model thought",
-    Kind.CALL: "may run",
-    Kind.INVALID: "an attempt that may not run",
-    Kind.DEBRIS: "markup, dropped",
-    Kind.FORGED: "a result that the model made up, cut off",
-    Kind.LIMIT: "over a limit, cut off",
+    Kind.TEXT: "the answer",
+    Kind.REASONING: "the model's reasoning",
+    Kind.CALL: "a valid call",
+    Kind.INVALID: "a rejected call",
+    Kind.DEBRIS: "leftover markup, dropped",
+    Kind.FORGED: "a tool result that the model invented, dropped",
+    Kind.LIMIT: "beyond a limit, dropped",
 }
 _PROBLEMS: Final = {
-    Problem.PARSE_ERROR: "cannot be read",
+    Problem.PARSE_ERROR: "cannot be parsed",
     Problem.TRUNCATED: "is cut off",
-    Problem.UNKNOWN_TOOL: "is no tool",
-    Problem.AMBIGUOUS: "could be more than one tool",
-    Problem.SCHEMA_ERROR: "has arguments that do not fit",
-    Problem.WRONG_TOOL: "may not be called now",
-    Problem.DISCONNECTED: "broke off",
+    Problem.UNKNOWN_TOOL: "is not one of the tools",
+    Problem.AMBIGUOUS: "matches more than one tool",
+    Problem.SCHEMA_ERROR: "has arguments that do not match its schema",
+    Problem.WRONG_TOOL: "is not allowed by the tool choice",
+    Problem.DISCONNECTED: "was interrupted: the connection closed",
 }
 _AVAILABLE: Final = "available tools:"
 _MARGIN: Final = 12
@@ -51,7 +53,7 @@ _BLANKS: Final = str.maketrans({" ": "·", "\n": "↵", "\t": "→"})
 
 
 def as_lines(found: Explanation, paint: Paint) -> Iterator[str]:
-    """Write the explanation, without line ends; an empty line between its parts."""
+    """Return the lines to print, with an empty line between the parts."""
     view = _View(paint)
     for part in (_margin, _legend, _results):
         if lines := list(part(found, view)):
@@ -80,7 +82,7 @@ def _results(found: Explanation, view: "_View") -> Iterator[str]:
 
 
 class _View:
-    """How the parts look, with colours or without."""
+    """Formats the parts for a width, with colours or without."""
 
     def __init__(self, paint: Paint) -> None:
         self._paint = paint
@@ -88,7 +90,7 @@ class _View:
         self._bar = paint.ink("│", dim=True) if paint.on else "|"
 
     def span(self, span: Span, *, mid_line: bool) -> Iterator[str]:
-        """Write a stretch of the text beside its label; a first line end that only ends the line above is not shown."""
+        """Write a span beside its label, without the line break that only ends the line above."""
         text = span.text.removeprefix("\n") if mid_line and span.text.strip() else span.text
         label, color = self._label(span.kind, span.number), _COLORS[span.kind]
         for line in self._rows(text):
@@ -96,7 +98,7 @@ class _View:
             label = " " * _MARGIN
 
     def legend(self, kinds: Iterable[Kind]) -> Iterator[str]:
-        """Say what the labels mean that are there."""
+        """Explain the labels that occur."""
         line, length = "", 0
         for kind in kinds:
             word, meaning = str(kind), _MEANINGS[kind]
@@ -117,7 +119,7 @@ class _View:
         yield from self._below((f"fixed: {_fixed(fix)}" for fix in call.fixes), "yellow")
 
     def complaint(self, number: int, complaint: Complaint, *, guessed: bool) -> Iterator[str]:
-        """Write why an attempt is no call, and what is accepted, as far as that is not a guess."""
+        """Write why a call was rejected, and what is accepted unless that would be a guess."""
         name = "a call without a name" if complaint.name is None else visible(complaint.name).replace("\n", "↵")
         head = f"{self._paint.ink(name, bold=True)} {_PROBLEMS[complaint.problem]}"
         yield self._beside(self._label(Kind.INVALID, number), head)
@@ -125,16 +127,14 @@ class _View:
         yield from self._below(line for line in said if not (guessed and line.startswith(_AVAILABLE)))
 
     def notes(self, found: Explanation) -> Iterator[str]:
-        """Say what had to be guessed, and what may work better."""
+        """Say which tools were guessed, and which dialects find more."""
         if found.guessed and found.complaints and not found.tools:
-            yield from self._note("The tools are not known. Give --tools FILE or --tool NAME.")
+            yield from self._note("The tools are unknown. Pass --tools FILE or --tool NAME.")
         if found.guessed and found.tools:
-            yield from self._note(
-                f"The tools are guessed: {', '.join(found.tools)}. Give --tools to check the arguments."
-            )
+            yield from self._note(f"Guessed tools: {', '.join(found.tools)}. Pass --tools FILE to check the arguments.")
         if found.better:
             options = " or ".join(f"--dialect {name}" for name in found.better[:3])
-            yield from self._note(f"Calls would be found with {options}.")
+            yield from self._note(f"This dialect finds no calls. Try {options}.")
 
     def _note(self, text: str) -> Iterator[str]:
         return (self._paint.ink(line, dim=True) for line in wrapped(visible(text), self._paint.width))
@@ -153,7 +153,7 @@ class _View:
                 yield self._beside("", self._paint.ink(row, color))
 
     def _rows(self, text: str) -> Iterator[str]:
-        """Cut a text in lines that fit; blanks alone are shown by signs, for else nobody sees them."""
+        """Split a text into rows that fit. Text of only blanks is shown with symbols, because it would be invisible."""
         if not text:
             yield self._paint.ink("(in the text above)", dim=True)
         elif not text.strip(" \n\t"):
@@ -167,3 +167,41 @@ class _View:
 def _fixed(fix: Fix) -> str:
     what = fix.what.replace("_", " ")
     return f"{what} at {fix.path}" if fix.path else what
+
+
+# ---------------------------------------------------------------- for programs
+
+
+def as_json_text(found: Explanation) -> str:
+    """Return the explanation as one JSON object, safe to print."""
+    return safe_json(
+        {
+            "summary": found.summary,
+            "dialect": found.dialect,
+            "tools": [*found.tools],
+            "tools_guessed": found.guessed,
+            "lossless": found.lossless,
+            "same_in_chunks": found.same_in_chunks if found.chunk is not None else None,
+            "better_dialects": [*found.better],
+            "spans": _span_objects(found),
+            "calls": [
+                {"name": call.name, "arguments": parse(call.arguments), "fixes": fix_objects(call.fixes)}
+                for call in found.calls
+            ],
+            "complaints": complaint_objects(found.complaints),
+        }
+    )
+
+
+def _span_objects(found: Explanation) -> list[Json]:
+    """List the spans; `index` is the position in `calls` or `complaints`."""
+    return [
+        {
+            "kind": str(span.kind),
+            "start": span.start,
+            "end": span.start + len(span.text),
+            "text": span.text,
+            **({"index": span.number - 1} if span.kind in (Kind.CALL, Kind.INVALID) else {}),
+        }
+        for span in found.spans
+    ]
