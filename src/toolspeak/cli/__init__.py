@@ -29,7 +29,7 @@ COMMANDS: Final = {
     "up": "Run a model of this machine, and put the gateway before it.",
     "models": "List the models that can be asked for, and what becomes of tools.",
     "doctor": "Find the form of tool calling that suits a model, and keep it.",
-    "chat": "Talk with a model, and see its tool calls.",
+    "chat": "Talk to a model, and see its tool calls.",
     "run": "Work on a task with tools, round by round, to its end.",
     "runs": "List runs; show, resume or cancel one.",
     "worker": "Work on durable runs, and take over those of workers that died.",

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from tests.unit.cli.scripted import Refuses, Says, Scripted, called, text, thought
 from toolspeak.cli import main
-from toolspeak.cli._called import call_lines, rejected_lines
-from toolspeak.cli._screen import Screen
+from toolspeak.cli.chat.answer import Screen, call_lines, rejected_lines
 from toolspeak.cli.terminal import Paint, visible
 from toolspeak.ir.complaint import Complaint, Problem
 from toolspeak.ir.event import CallRejected, TextDelta
@@ -167,7 +166,8 @@ def test_attempts_that_failed_are_counted(upstream: Scripted, tools: str, capsys
 
 
 @pytest.mark.parametrize(
-    ("reason", "said"), [("length", "cut off: the model has no tokens"), ("content_filter", "cut off by a filter")]
+    ("reason", "said"),
+    [("length", "cut off: the answer reached the token limit"), ("content_filter", "cut off by a content filter")],
 )
 def test_an_answer_that_is_cut_says_so(
     upstream: Scripted, capsys: pytest.CaptureFixture[str], reason: str, said: str

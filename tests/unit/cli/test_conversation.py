@@ -28,7 +28,7 @@ def end(screen: Terminal) -> None:
 def test_a_conversation_goes_on_until_ctrl_d(upstream: Scripted) -> None:
     upstream.says(thought("A greeting.", "Hello."), text("Still here."))
     with terminal("chat", "--upstream", upstream.url) as screen:
-        screen.expect("Ctrl-D ends")
+        screen.expect("Ctrl-D exits")
         screen.expect("› ")
         screen.press("Hi\n")
         screen.expect("Hello.")
@@ -41,7 +41,7 @@ def test_a_conversation_goes_on_until_ctrl_d(upstream: Scripted) -> None:
         screen.expect("And now?")
         screen.press("\x15" + CTRL_D)
         assert screen.status() == 0
-    assert screen.plain.splitlines()[0] == f"tiny on {upstream.url[7:-3]} · Ctrl-D ends"
+    assert screen.plain.splitlines()[0] == f"tiny on {upstream.url[7:-3]} · Ctrl-D exits"
     assert "\x1b[2mA greeting.\x1b[0m" in screen.shown
     assert [one["content"] for one in upstream.bodies[1]["messages"]] == ["Hi", "Hello.", "And now?"]
 
@@ -94,7 +94,7 @@ def test_ctrl_c_stops_an_answer_and_the_conversation_goes_on(upstream: Scripted)
         screen.press(CTRL_C)
         screen.expect("› ")
         screen.press(CTRL_C)
-        screen.expect("Ctrl-D ends")
+        screen.expect("Ctrl-D exits")
         screen.press("Bye!\n")
         screen.expect("Bye.")
         end(screen)

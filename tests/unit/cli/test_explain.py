@@ -231,7 +231,7 @@ def test_what_is_available_is_not_said_where_nobody_knows() -> None:
     shown = run('<|tool_call_begin|>3<|tool_call_argument_begin|>{"a": 2}<|tool_call_end|>').stdout
     assert "a call without a name cannot be parsed" in shown
     assert "available tools" not in shown
-    assert "The tools are not known. Give --tools FILE or --tool NAME." in shown
+    assert "The tools are unknown. Pass --tools FILE or --tool NAME." in shown
 
 
 @pytest.mark.parametrize(

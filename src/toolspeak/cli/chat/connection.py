@@ -1,61 +1,65 @@
-"""The line to the models. Who waits can be interrupted: then the upstream is hung up first, and only then told here."""
+"""A synchronous connection to the models, for commands that wait for one answer at a time.
+
+Ctrl-C while waiting closes the connection to the upstream first, and raises KeyboardInterrupt after that.
+"""
 
 import asyncio
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import Final
 
-from toolspeak.cli._catalogue import default_route
 from toolspeak.cli.failure_hints import hinted
 from toolspeak.client import Answer, AsyncClient
+from toolspeak.config.assemble import assemble
 from toolspeak.config.shape import Config
 from toolspeak.errors import UpstreamFailed
 from toolspeak.ir.event import Event
 from toolspeak.ir.message import Message
 from toolspeak.ir.tool import Tool
 from toolspeak.runtime.directory import Route
+from toolspeak.runtime.transport import HttpTransport
 
 
 @contextmanager
-def connected(config: Config) -> "Generator[Line, None, None]":
-    """Open a line, and close it in the end."""
+def connected(config: Config) -> "Generator[Connection, None, None]":
+    """Open a connection, and close it at the end of the block."""
     with asyncio.Runner() as runner:
-        line = Line(runner, config)
+        connection = Connection(runner, config)
         try:
-            yield line
+            yield connection
         finally:
-            line.close()
+            connection.close()
 
 
-class Line:
-    """Failures come with a hint."""
+class Connection:
+    """Sends turns to the configured upstreams. `UpstreamFailed` is raised with a hint in its message."""
 
     def __init__(self, runner: asyncio.Runner, config: Config) -> None:
-        """Connect nothing yet."""
+        """Prepare a client; nothing is sent yet."""
         self._runner: Final = runner
         self._config: Final = config
         self._client: Final = AsyncClient(config=config)
 
     def default(self) -> Route:
-        """Return the model that answers."""
-        return self._runner.run(default_route(self._config))
+        """Return the route of requests that name no model; its model is empty if no upstream tells."""
+        return self._runner.run(_default_route(self._config))
 
     def ask(self, messages: Sequence[Message], tools: Sequence[Tool]) -> Answer:
-        """Take a turn."""
+        """Take one turn, and return the whole answer."""
         try:
             return self._runner.run(self._client.chat(messages, tools))
         except UpstreamFailed as error:
             raise hinted(error) from None
 
     def stream(self, messages: Sequence[Message], tools: Sequence[Tool], take: Callable[[Event], None]) -> Answer:
-        """Take a turn, event by event."""
+        """Take one turn; `take` gets each event as it arrives."""
         try:
             return self._runner.run(self._streamed(messages, tools, take))
         except UpstreamFailed as error:
             raise hinted(error) from None
 
     def close(self) -> None:
-        """Close all connections."""
+        """Close all connections to upstreams."""
         self._runner.run(self._client.close())
 
     async def _streamed(
@@ -65,3 +69,11 @@ class Line:
             async for event in stream:
                 take(event)
         return stream.answer
+
+
+async def _default_route(config: Config) -> Route:
+    transport = HttpTransport()
+    try:
+        return await assemble(config, transport).find("")
+    finally:
+        await transport.close()
