@@ -52,8 +52,7 @@ def chat(  # noqa: PLR0913 - one for each option
     if asked is None and as_json:
         raise click.UsageError("--json needs a PROMPT. Pass it as an argument, or pipe it in.")
     # The client is loaded only here, so that `--help` stays fast.
-    from toolspeak.cli.chat.connection import connected  # noqa: PLC0415
-    from toolspeak.cli.chat.conversation import Chat  # noqa: PLC0415
+    from toolspeak.cli.chat.conversation import Chat, connected  # noqa: PLC0415
     from toolspeak.cli.tool_file import tools_in  # noqa: PLC0415
 
     given = tools_in(tools.read(), tools.name) if tools is not None else ()
