@@ -13,7 +13,7 @@ from tests.unit.cli.test_serve import asked, served
 from tests.unit.doctor.pupil import Pupil
 from toolspeak import Client, Tool
 from toolspeak.cli import main
-from toolspeak.cli._doctor_text import table
+from toolspeak.cli.doctor.report import table
 from toolspeak.cli.terminal import Paint
 from toolspeak.doctor.forms import FORMS
 from toolspeak.doctor.suite import FERRIES, SUITE
@@ -135,7 +135,7 @@ def test_a_model_that_can_nothing_ends_with_status_1_cap5(
     captured = capsys.readouterr()
     assert "no right call in any of the" in captured.out
     assert "Take a larger model" in captured.out
-    assert "Not saved: there is nothing to keep." in captured.out
+    assert "Not saved: there is nothing to save." in captured.out
     assert profiles(tmp_path) == []
 
 
@@ -202,7 +202,7 @@ def test_who_switches_profiles_off_is_told_that_none_is_kept(
     file = tmp_path / "t.toml"
     file.write_text(f'profiles = false\n[upstreams.box]\nurl = "{upstream.url}"\n')
     assert status_of("doctor", "--config", str(file), "--quick", "--forms", "hermes") == 0
-    assert "Not saved: your configuration switches profiles off" in capsys.readouterr().out
+    assert "Not saved: your configuration turns profiles off" in capsys.readouterr().out
 
 
 def test_what_the_configuration_says_otherwise_is_told(
@@ -212,7 +212,7 @@ def test_what_the_configuration_says_otherwise_is_told(
     file = tmp_path / "t.toml"
     file.write_text(f'[tools]\nmode = "auto"\ndialect = "react"\n[upstreams.box]\nurl = "{upstream.url}"\n')
     assert status_of("doctor", "--config", str(file), "--quick", "--forms", "hermes") == 0
-    assert "But your configuration goes before it: dialect = react." in capsys.readouterr().out
+    assert "Your configuration overrides it: dialect = react." in capsys.readouterr().out
 
 
 def test_a_folder_that_cannot_be_written_is_no_crash(
@@ -221,7 +221,9 @@ def test_a_folder_that_cannot_be_written_is_no_crash(
     teaches(monkeypatch, upstream, Pupil("hermes"))
     (tmp_path / "state").write_text("a file where a folder should be")
     assert status_of("doctor", "--upstream", upstream.url, "--quick", "--forms", "hermes") == 0
-    assert "Not saved: it cannot be written: Not a directory." in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert f"Not saved: cannot write {tmp_path / 'state'}" in said
+    assert ": Not a directory." in said
 
 
 def test_plain_lines_say_what_is_asked_and_what_came(
@@ -300,7 +302,7 @@ def test_it_says_which_sandbox_works_and_asks_no_model_run5(
     upstream: Scripted, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert status_of("doctor", "--sandbox") == 0
-    assert "bwrap     works, and confines the shell of runs\n" in capsys.readouterr().out
+    assert "bwrap     works; isolates the shell of runs\n" in capsys.readouterr().out
     assert status_of("doctor", "--sandbox", "--json") == 0
     assert json.loads(capsys.readouterr().out)["sandbox"] == "bwrap"
     assert upstream.bodies == []
@@ -315,5 +317,5 @@ def test_where_no_sandbox_works_it_says_what_to_install_run5(
     monkeypatch.setattr("toolspeak.runtime.sandbox.find.find_sandbox", none)
     assert status_of("doctor", "--sandbox") == 1
     said = capsys.readouterr().out
-    assert said.startswith("bwrap     not here: it is not \\x1b[2J installed\n")
+    assert said.startswith("bwrap     not available: it is not \\x1b[2J installed\n")
     assert "apt install bubblewrap" in said

@@ -1,16 +1,26 @@
-"""What the doctor found, for people and for programs.
+"""What the doctor found, as text for people and as an object for programs.
 
 form            one pick types text none result two steps right score req tok
 hermes          3/3  3/3   2/3  2/3  2/3    3/3 1/3   2/3 18/24  75 % 1.2 310
+
+With --sandbox:
+
+bwrap     works; isolates the shell of runs
+sandlock  not available: it leaves root root: run as an ordinary user
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Final
 
-from toolspeak.cli.terminal import Paint, counted, visible
+import click
+
+from toolspeak.cli.json_output import safe_json
+from toolspeak.cli.terminal import UNLIMITED, Paint, counted, visible
 from toolspeak.doctor.forms import Form
-from toolspeak.doctor.look import Finding
+from toolspeak.doctor.look import Finding, Looked
 from toolspeak.doctor.task import Kind, Task
 from toolspeak.doctor.trial import Tally
 from toolspeak.doctor.verdict import Report
@@ -18,23 +28,48 @@ from toolspeak.ir.json import Json, JsonObject
 from toolspeak.runtime.directory import Route
 from toolspeak.runtime.profiles import settings_said
 
-if TYPE_CHECKING:  # who runs the doctor also shows how it begins
-    from toolspeak.cli._doctoring import Diagnosis
+if TYPE_CHECKING:  # the sandbox does not load on Windows
+    from toolspeak.runtime.sandbox.find import Found
+    from toolspeak.runtime.sandbox.journal import Report as LeftBehind
 
 _HEADS: Final = ("form", *Kind, "right", "score", "req", "tok")
-_WIDE: Final = 100
 _LEAST: Final = 3
 _INDENT: Final = 11
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """The facts about a model, the result of the trial, and where the profile is saved or why it is not."""
+
+    looked: Looked
+    report: Report
+    saved: Path | None = None
+    not_saved: str = ""
+    """The reason, if `saved` is None."""
+    overridden: tuple[str, ...] = ()
+    """Settings of the user that override the profile."""
+
+
+def echo_diagnosis(found: Diagnosis, paint: Paint, *, as_json: bool) -> None:
+    """Print the result on standard output."""
+    if as_json:
+        click.echo(safe_json(_diagnosis_object(found)))
+        return
+    for line in (*table(found.report, paint), "", *_last_lines(found, paint)):
+        click.echo(line)
+
+
+# ---------------------------------------------------------------- before the trial
 
 
 def first_lines(
     route: Route, findings: Sequence[Finding], forms: Sequence[Form], parts: Sequence[Sequence[Task]], paint: Paint
 ) -> Iterator[str]:
-    """Say which model it is, what is known of it, and what will be asked."""
+    """Write which model is examined, what is known about it, and how many tasks it will get."""
     model, where = visible(route.model or "the model"), visible(route.profiles.endpoint)
     yield f"{paint.ink(model, bold=True)} on {visible(route.place)}  {paint.ink(where, dim=True)}".rstrip()
     for finding in findings:
-        yield from _found(finding, paint)
+        yield from _finding_lines(finding, paint)
     most = sum(map(len, parts))
     yield f"  {'asks':8} {len(parts[0])} tasks in {counted(len(forms), 'form')}" + (
         f", {most} in the best of them" if most > len(parts[0]) else ""
@@ -42,8 +77,7 @@ def first_lines(
     yield ""
 
 
-def _found(finding: Finding, paint: Paint) -> list[str]:
-    """Write a finding; on a terminal it may need several lines."""
+def _finding_lines(finding: Finding, paint: Paint) -> list[str]:
     source = f" ({visible(finding.source)})" if finding.source else ""
     line = f"  {finding.about:8} {visible(finding.says)}{source}"
     return wrap(line, paint.width - 1, subsequent_indent=" " * _INDENT) if paint.width > _INDENT + 1 else [line]
@@ -53,7 +87,7 @@ def _found(finding: Finding, paint: Paint) -> list[str]:
 
 
 def table(report: Report, paint: Paint) -> Iterator[str]:
-    """Write the forms, the winner first: right answers of each kind, requests and tokens for each task."""
+    """Write one row for each form, the winner first: right answers of each kind, requests and tokens per task."""
     rows = [_cells(tally) for tally in report.tallies]
     widths = [max(map(len, column)) for column in zip(_HEADS, *rows, strict=True)]
     yield paint.ink(_row(_HEADS, widths), dim=True)
@@ -82,29 +116,25 @@ def _row(cells: Sequence[str], widths: Sequence[int]) -> str:
 # ---------------------------------------------------------------- the verdict
 
 
-def last_lines(found: "Diagnosis", paint: Paint) -> Iterator[str]:
-    """Say what it means, and what becomes of it."""
+def _last_lines(found: Diagnosis, paint: Paint) -> Iterator[str]:
     color = "green" if found.report.helped else "red"
     for line in _wrapped(visible(found.report.verdict), paint):
         yield paint.ink(line, color)
-    if found.kept is not None:
-        yield "Saved; serve, chat and Client use it from now on."
-        yield paint.ink(visible(str(found.kept)), dim=True)
+    if found.saved is not None:
+        yield "Saved. serve, chat and Client use it from now on."
+        yield paint.ink(visible(str(found.saved)), dim=True)
     else:
-        yield paint.ink(f"Not saved: {found.why_not}.", dim=True)
-    if found.stronger:
-        yield paint.ink(f"But your configuration goes before it: {visible(', '.join(found.stronger))}.", "yellow")
+        yield paint.ink(f"Not saved: {found.not_saved}.", dim=True)
+    if found.overridden:
+        yield paint.ink(f"Your configuration overrides it: {visible(', '.join(found.overridden))}.", "yellow")
 
 
 def _wrapped(text: str, paint: Paint) -> list[str]:
-    return wrap(text, min(paint.width or _WIDE, _WIDE), break_long_words=False, break_on_hyphens=False)
+    width = min(paint.width or UNLIMITED, UNLIMITED)
+    return wrap(text, width, break_long_words=False, break_on_hyphens=False)
 
 
-# ---------------------------------------------------------------- for programs
-
-
-def as_object(found: "Diagnosis") -> JsonObject:
-    """Say it for programs."""
+def _diagnosis_object(found: Diagnosis) -> JsonObject:
     report, form = found.report, found.report.winner.form
     settings: dict[str, Json] = {**settings_said(form.profile)}
     return {
@@ -115,8 +145,8 @@ def as_object(found: "Diagnosis") -> JsonObject:
         "winner": form.name,
         "settings": settings,
         "upstream_tools": None if form.tools is None else str(form.tools),
-        "saved": None if found.kept is None else str(found.kept),
-        "not_saved": found.why_not or None,
+        "saved": None if found.saved is None else str(found.saved),
+        "not_saved": found.not_saved or None,
         "findings": [{"about": one.about, "says": one.says, "source": one.source} for one in found.looked.findings],
         "forms": [_form_object(tally) for tally in report.tallies],
         "seconds": round(report.seconds, 1),
@@ -140,3 +170,35 @@ def _form_object(tally: Tally) -> JsonObject:
 def _task_object(tally: Tally, task: Task) -> JsonObject:
     mark = tally.marks[task.name]
     return {"name": task.name, "kind": str(task.kind), "right": mark.right, "problem": mark.problem}
+
+
+# ---------------------------------------------------------------- the sandbox
+
+
+def echo_sandbox(found: "Found", left: "Sequence[LeftBehind]", paint: Paint, *, as_json: bool) -> None:
+    """Print which sandboxes work, and which files commands changed that outlived a crash."""
+    for line in (safe_json(_sandbox_object(found, left)),) if as_json else _sandbox_lines(found, left, paint):
+        click.echo(line)
+
+
+def _sandbox_lines(found: "Found", left: "Sequence[LeftBehind]", paint: Paint) -> Iterator[str]:
+    chosen = found.sandbox.name if found.sandbox else ""
+    for each in found.tried:
+        says = f"not available: {visible(each.problem)}" if each.problem else "works"
+        says += "; isolates the shell of runs" if each.name == chosen else ""
+        yield f"{each.name:9} {paint.ink(says, 'yellow' if each.problem else 'green')}"
+    if not chosen:
+        yield paint.ink(f"The shell of runs is turned off: {visible(found.refusal)}.", "red")
+    for report in left:
+        for note in report.notes:
+            yield paint.ink(
+                f"A command that was running when toolspeak crashed has changed {report.folder}: {note}", "yellow"
+            )
+
+
+def _sandbox_object(found: "Found", left: "Sequence[LeftBehind]") -> JsonObject:
+    return {
+        "sandbox": found.sandbox.name if found.sandbox else None,
+        "tried": [{"name": each.name, "works": not each.problem, "problem": each.problem} for each in found.tried],
+        "left": [{"folder": str(each.folder), "notes": [*each.notes]} for each in left],
+    }

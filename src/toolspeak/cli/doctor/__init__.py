@@ -1,0 +1,83 @@
+r"""`toolspeak doctor`: measure which form of tool calling a model does best with, and save it.
+
+$ toolspeak doctor qwen2.5-coder
+form            one pick types text none result two steps right score req tok
+hermes          3/3  3/3   2/3  2/3  2/3    3/3 1/3   2/3 18/24  75 % 1.2 310
+"""
+
+from pathlib import Path
+from typing import Final
+
+import click
+
+from toolspeak.cli.options import config_option, configured, json_option, place_options
+from toolspeak.cli.terminal import Paint, color_option
+
+NOT_HELPED: Final = 1
+_FORMS: Final = "Try only these forms, separated by commas, such as native,hermes,fenced+example."
+_SANDBOX: Final = "Only show which sandbox isolates the shell of runs; no model is tested."
+
+
+@click.command()
+@click.argument("model", required=False)
+@place_options
+@config_option
+@click.option("--quick", is_flag=True, help="Ask 8 tasks instead of 24, in fewer forms.")
+@click.option("--forms", metavar="NAMES", help=_FORMS)
+@click.option("--no-save", is_flag=True, help="Do not save the result.")
+@click.option("--sandbox", is_flag=True, help=_SANDBOX)
+@json_option
+@color_option
+def doctor(  # noqa: PLR0913 - one for each option
+    *,
+    model: str | None,
+    file: Path | None,
+    quick: bool,
+    forms: str | None,
+    no_save: bool,
+    sandbox: bool,
+    as_json: bool,
+    **options: str | None,
+) -> None:
+    r"""Find the form of tool calling that suits a model, and save it.
+
+    The forms are the upstream's native tools and several ways to describe tools in a prompt. Each form gets 8 small
+    tasks, the better half 8 more, and the best of those the last 8. The winner is saved as the profile of the model;
+    `serve`, `chat` and the library use it unless you set something else. Without MODEL, the default model is tested.
+
+    The exit status is 1 if no form makes the model call tools reliably; with --sandbox, if no sandbox works.
+
+    \b
+    Examples:
+      toolspeak doctor
+      toolspeak doctor qwen2.5-coder:0.5b --quick
+      toolspeak doctor --sandbox
+      toolspeak doctor --upstream http://127.0.0.1:8080/v1 --forms native,hermes,fenced --no-save
+    """
+    if sandbox:
+        click.get_current_context().exit(_show_sandbox(as_json=as_json))
+    # The suite is loaded only here, so that `--help` stays fast.
+    import asyncio  # noqa: PLC0415
+
+    from toolspeak.cli.doctor.examination import DoctorOptions, diagnose  # noqa: PLC0415
+    from toolspeak.cli.doctor.report import echo_diagnosis  # noqa: PLC0415
+
+    names = tuple(name.strip() for name in forms.split(",")) if forms is not None else ()
+    wanted = DoctorOptions(model or "", names, quick=quick, save=not no_save)
+    found = asyncio.run(diagnose(configured(file, options), wanted, Paint.here(), quiet=as_json))
+    echo_diagnosis(found, Paint.here(), as_json=as_json)
+    click.get_current_context().exit(0 if found.report.helped else NOT_HELPED)
+
+
+def _show_sandbox(*, as_json: bool) -> int:
+    """Print which sandboxes work; return the exit status."""
+    import asyncio  # noqa: PLC0415
+
+    from toolspeak.cli.doctor.report import echo_sandbox  # noqa: PLC0415
+    from toolspeak.config.environment import current, journal_folder  # noqa: PLC0415
+    from toolspeak.runtime.sandbox.find import find_sandbox  # noqa: PLC0415
+    from toolspeak.runtime.sandbox.journal import recover  # noqa: PLC0415
+
+    found, left = asyncio.run(find_sandbox()), recover(journal_folder(current()))
+    echo_sandbox(found, left, Paint.here(), as_json=as_json)
+    return 0 if found.sandbox is not None else NOT_HELPED
