@@ -13,7 +13,7 @@ from tests.contract.runs_scene import Hangs, Model, World, call
 from tests.mcp.scene import Person
 from tests.unit.cli.scripted import called as native
 from tests.unit.cli.scripted import scripted, text
-from toolspeak.cli._mcp_serving import House, server_of
+from toolspeak.cli.mcp.server import RunPolicy, server_of
 from toolspeak.ir.message import Call, part_text
 from toolspeak.runs.memory import MemoryRuns
 from toolspeak.runtime.tools.action import Doing
@@ -49,7 +49,7 @@ def test_a_run_is_worked_to_its_end_with_progress_run1_run8(tmp_path: Path) -> N
 
     async def use() -> types.CallToolResult:
         runs = MemoryRuns(World(Model(call("look"), "Found it.")).outfit)
-        async with Client(server_of(runs, House(tmp_path))) as client:
+        async with Client(server_of(runs, RunPolicy(tmp_path))) as client:
             return await client.call_tool("run_agent", {"task": "Look."}, progress_callback=note)
 
     result = asyncio.run(use())
@@ -63,7 +63,7 @@ def test_a_call_that_needs_a_person_s_word_is_refused_run5(tmp_path: Path) -> No
     world = World(Model(call("write"), "I may not."))
 
     async def use() -> types.CallToolResult:
-        async with Client(server_of(MemoryRuns(world.outfit), House(tmp_path, Approval.ASK))) as client:
+        async with Client(server_of(MemoryRuns(world.outfit), RunPolicy(tmp_path, Approval.ASK))) as client:
             return await client.call_tool("run_agent", {"task": "Write."})
 
     assert words(asyncio.run(use())).startswith("I may not.")
@@ -78,7 +78,7 @@ def test_folders_elsewhere_are_refused_run5(tmp_path: Path, folder: str) -> None
     world = World(Model())
 
     async def use() -> types.CallToolResult:
-        async with Client(server_of(MemoryRuns(world.outfit), House(root))) as client:
+        async with Client(server_of(MemoryRuns(world.outfit), RunPolicy(root))) as client:
             return await client.call_tool("run_agent", {"task": "Look.", "folder": folder})
 
     result = asyncio.run(use())
@@ -90,7 +90,7 @@ def test_folders_elsewhere_are_refused_run5(tmp_path: Path, folder: str) -> None
 def test_a_run_can_be_looked_at_and_stopped_by_another_call_run8(tmp_path: Path) -> None:
     async def use() -> tuple[str, str, types.CallToolResult]:
         runs = MemoryRuns(World(Model(Hangs())).outfit)
-        async with Client(server_of(runs, House(tmp_path))) as client, asyncio.TaskGroup() as group:
+        async with Client(server_of(runs, RunPolicy(tmp_path))) as client, asyncio.TaskGroup() as group:
             running = group.create_task(client.call_tool("run_agent", {"task": "Look."}))
             id = await begun(runs)
             status = words(await client.call_tool("run_status", {"id": id}))
@@ -107,7 +107,7 @@ def test_a_run_can_be_looked_at_and_stopped_by_another_call_run8(tmp_path: Path)
 def test_who_leaves_stops_its_run_run1(tmp_path: Path) -> None:
     async def use() -> str:
         runs = MemoryRuns(World(Model(Hangs())).outfit)
-        async with Client(server_of(runs, House(tmp_path))) as client:
+        async with Client(server_of(runs, RunPolicy(tmp_path))) as client:
             async with asyncio.TaskGroup() as group:
                 running = group.create_task(client.call_tool("run_agent", {"task": "Look."}))
                 id = await begun(runs)
@@ -120,7 +120,7 @@ def test_who_leaves_stops_its_run_run1(tmp_path: Path) -> None:
 
 def test_an_unknown_run_is_an_error_that_can_be_read(tmp_path: Path) -> None:
     async def use() -> list[types.CallToolResult]:
-        async with Client(server_of(MemoryRuns(World(Model()).outfit), House(tmp_path))) as client:
+        async with Client(server_of(MemoryRuns(World(Model()).outfit), RunPolicy(tmp_path))) as client:
             return [await client.call_tool(name, {"id": "nobody"}) for name in ("run_status", "run_cancel")]
 
     for result in asyncio.run(use()):

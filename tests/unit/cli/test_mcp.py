@@ -84,7 +84,7 @@ def test_an_unknown_server_is_said(tmp_path: Path, capsys: pytest.CaptureFixture
 def test_without_servers_it_is_said_how_to_add_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "empty.toml").write_text("")
     assert status_of("tools", "--config", str(tmp_path / "empty.toml")) == 0
-    assert "add [mcp.NAME]" in capsys.readouterr().out
+    assert "Add [mcp.NAME]" in capsys.readouterr().out
 
 
 def test_all_servers_are_never_approved_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,7 @@
-"""Runs as MCP tools, on standard input and output: `run_agent`, `run_status`, `run_cancel`."""
+"""An MCP server on standard input and output that offers runs as tools: `run_agent`, `run_status`, `run_cancel`.
+
+If the client disconnects or cancels during `run_agent`, the run is cancelled.
+"""
 
 import asyncio
 from dataclasses import dataclass
@@ -20,59 +23,59 @@ from toolspeak.runs.watch import CallAsked, CallBegan, RunEnded, RunEvent, TurnB
 from toolspeak.runtime.tools.approval import Approval
 
 TOOLS: Final = Spec("").tools
-_WELL: Final = (Status.DONE, Status.SUMMED_UP)
-_NOBODY: Final = "nobody can be asked over MCP"
-_ABOUT: Final = "run_agent works on a task with its own model and tools until it is done, and returns what came of it."
+_SUCCESSFUL: Final = (Status.DONE, Status.SUMMED_UP)
+_DENIED: Final = "this call needs the approval of a user, and there is none to ask over MCP"
+_ABOUT: Final = "run_agent works on a task with its own model and tools until it is done, and returns the result."
 
 
 @dataclass(frozen=True, slots=True)
-class House:
-    """What runs may do that others begin: folders below `root`, calls as `approval` says, these tools."""
+class RunPolicy:
+    """Limits for runs that MCP clients start: folders below `root`, the approval mode, and the tools."""
 
     root: Path
     approval: Approval = Approval.AUTO
     tools: tuple[str, ...] = TOOLS
 
     def spec(self, task: str, folder: str, model: str) -> Spec:
-        """Return what a run is to do; raises `BadField` for a folder elsewhere."""
+        """Return the spec of a run. Raises `BadField` if the folder is not below the root."""
         wanted = (self.root / folder).resolve()
         if not wanted.is_relative_to(self.root) or not wanted.is_dir():
-            raise BadField("folder", f"{folder!r} is not a folder below {self.root}")
+            raise BadField("folder", f"{folder!r} is not a folder below {self.root}; pass a folder relative to it")
         return Spec(task, model, tools=self.tools, folder=str(wanted), approval=self.approval)
 
 
-def run(config: Config, house: House) -> None:
+def run(config: Config, policy: RunPolicy) -> None:
     """Serve until standard input ends."""
-    asyncio.run(_serve(config, house))
+    asyncio.run(_serve(config, policy))
 
 
-async def _serve(config: Config, house: House) -> None:
+async def _serve(config: Config, policy: RunPolicy) -> None:
     async with opened_runs(config) as opened:
-        await server_of(opened.runs, house).run_stdio_async()
+        await server_of(opened.runs, policy).run_stdio_async()
 
 
-def server_of(runs: Runs, house: House) -> MCPServer:
-    """Make the server of these runs."""
+def server_of(runs: Runs, policy: RunPolicy) -> MCPServer:
+    """Build the server for these runs."""
     server: MCPServer = MCPServer("toolspeak", instructions=_ABOUT, version=version("toolspeak"), log_level="ERROR")
-    desk = Desk(runs, house)
-    server.add_tool(desk.run_agent)
-    server.add_tool(desk.run_status)
-    server.add_tool(desk.run_cancel)
+    tools = RunTools(runs, policy)
+    server.add_tool(tools.run_agent)
+    server.add_tool(tools.run_status)
+    server.add_tool(tools.run_cancel)
     return server
 
 
-class Desk:
-    """The tools. What is wrong comes back as an error that the caller's model can read."""
+class RunTools:
+    """The tools of the server. Errors are returned as `ToolError`, which the model of the client can read."""
 
-    def __init__(self, runs: Runs, house: House) -> None:
-        """Serve these runs."""
+    def __init__(self, runs: Runs, policy: RunPolicy) -> None:
+        """Serve these runs, within the limits of the policy."""
         self._runs: Final = runs
-        self._house: Final = house
+        self._policy: Final = policy
 
     async def run_agent(self, task: str, ctx: Context, folder: str = "", model: str = "") -> str:
-        """Work on a task to its end, in a folder below the root, and return what came of it."""
+        """Work on a task until it is done, in a folder below the root, and return the result."""
         try:
-            id = await self._runs.start(self._house.spec(task, folder, model))
+            id = await self._runs.start(self._policy.spec(task, folder, model))
         except ToolspeakError as error:
             raise ToolError(str(error)) from None
         try:
@@ -81,36 +84,36 @@ class Desk:
             await self._runs.cancel(id)
             raise
         said = f"{ended.text}\n\n[run {id}: {ended.status}{ended.reason and ', '}{ended.reason}]"
-        if ended.status not in _WELL:
+        if ended.status not in _SUCCESSFUL:
             raise ToolError(said.strip())
         return said
 
     async def run_status(self, id: str) -> str:
-        """Say how a run stands: its status, its rounds, its text so far."""
+        """Return the status of a run, its rounds and its text so far."""
         try:
-            return _told(await self._runs.show(id))
+            return _status_text(await self._runs.show(id))
         except ToolspeakError as error:
             raise ToolError(str(error)) from None
 
     async def run_cancel(self, id: str) -> str:
-        """Stop a run; what it has done stays done."""
+        """Cancel a run. Changes that it has made are kept."""
         try:
             await self._runs.cancel(id)
-            return _told(await self._runs.show(id))
+            return _status_text(await self._runs.show(id))
         except ToolspeakError as error:
             raise ToolError(str(error)) from None
 
     async def _followed(self, id: str, ctx: Context) -> RunEnded:
-        """Follow a run to its end, say how far it is, and refuse what a person would have to allow."""
+        """Follow a run to its end: report progress, and deny calls that need approval."""
         async for each in self._runs.events(id):
             event = each.event
             if isinstance(event, RunEnded):
                 return event
             if isinstance(event, CallAsked):
-                await self._runs.approve(id, event.id, allowed=False, reason=_NOBODY)
+                await self._runs.approve(id, event.id, allowed=False, reason=_DENIED)
             if message := _progress(id, event):
                 await ctx.report_progress(each.number, message=message)
-        raise ToolError(f"run {id} has no end")
+        raise ToolError(f"the events of run {id} ended before the run did; call run_status for its state")
 
 
 def _progress(id: str, event: RunEvent) -> str:
@@ -123,10 +126,10 @@ def _progress(id: str, event: RunEvent) -> str:
             return ""
 
 
-def _told(view: View) -> str:
+def _status_text(view: View) -> str:
     line = view.line
     text = "".join(part.text for part in view.kept.message.parts if isinstance(part, Text))
     calls = [call.name for each in view.kept.rounds for call in each.calls]
-    told = [f"run {line.id}: {line.status}{view.reason and ', '}{view.reason}", f"rounds: {line.rounds}"]
-    told += [f"calls: {', '.join(calls)}"] if calls else []
-    return "\n".join([*told, text] if text else told)
+    lines = [f"run {line.id}: {line.status}{view.reason and ', '}{view.reason}", f"rounds: {line.rounds}"]
+    lines += [f"calls: {', '.join(calls)}"] if calls else []
+    return "\n".join([*lines, text] if text else lines)
