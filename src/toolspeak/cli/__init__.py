@@ -27,13 +27,13 @@ __all__ = ["COMMANDS", "main", "toolspeak"]
 COMMANDS: Final = {
     "serve": "Put the gateway before a model: five protocols on one port.",
     "up": "Run a model of this machine, and put the gateway before it.",
-    "models": "List the models that can be asked for, and what becomes of tools.",
-    "doctor": "Find the form of tool calling that suits a model, and keep it.",
+    "models": "List the models, and how toolspeak handles their tools.",
+    "doctor": "Find the form of tool calling that suits a model, and save it.",
     "chat": "Talk to a model, and see its tool calls.",
     "run": "Work on a task with tools, round by round, to its end.",
     "runs": "List runs; show, resume or cancel one.",
     "worker": "Work on durable runs, and take over those of workers that died.",
-    "mcp": "Use the tools of MCP servers, or offer runs as such tools.",
+    "mcp": "Use the tools of MCP servers, or offer runs as MCP tools.",
     "explain": "Show how toolspeak reads a model's output, part by part.",
 }
 """Each command and the first line of its help, in the order in which people see them."""

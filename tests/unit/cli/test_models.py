@@ -11,7 +11,7 @@ import pytest
 from tests.unit.cli.scripted import Refuses, Scripted
 from tests.unit.cli.terminal import terminal
 from toolspeak.cli import main
-from toolspeak.cli._catalogue_text import in_words
+from toolspeak.cli.models.catalogue import in_words
 from toolspeak.config import local
 from toolspeak.engine.plan import Plan, Strategy, Way
 from toolspeak.facts.model import Support
@@ -47,7 +47,7 @@ def test_models_are_listed_with_what_becomes_of_tools(upstream: Scripted, capsys
         "* tiny unknown native, else emulated (fenced)",
         "large unknown native, else emulated (fenced)",
         "",
-        "* is asked when nobody knows the name that a client asks for",
+        "* is the default: it answers requests for models that no upstream has",
     ]
     assert captured.err == ""
     assert upstream.bodies == [], "a list asks no model"
@@ -60,13 +60,13 @@ def test_models_say_how_it_is_known(upstream: Scripted, tmp_path: Path, capsys: 
     assert status_of("--config", file, "--why") == 0
     assert rows(capsys.readouterr().out)[3:-2] == [
         "* qwen3-coder:30b unknown native, else emulated (qwen_xml)",
-        "tools: nobody knows; they are sent, and a refusal tells",
+        "tools: unknown; toolspeak sends them, and learns from a refusal",
         "family qwen3-coder: its template asks for a tag for each parameter",
         "llama3.2:latest none emulated (pythonic)",
-        "tools: you say so",
+        "tools: set in your configuration",
         "family llama3.2: Meta teaches the small ones a Python list of calls",
         "tiny unknown native, else emulated (fenced)",
-        "tools: nobody knows; they are sent, and a refusal tells",
+        "tools: unknown; toolspeak sends them, and learns from a refusal",
     ]
     assert status_of("--config", file, "--json") == 0
     models = json.loads(capsys.readouterr().out)["upstreams"][0]["models"]
@@ -83,7 +83,7 @@ def test_models_say_how_it_is_known(upstream: Scripted, tmp_path: Path, capsys: 
         (("--mode", "force", "--dialect", "hermes"), "emulated (hermes)"),
         (("--mode", "force", "--strategy", "decision"), "emulated (decision)"),
         (("--mode", "fallback"), "native, then emulated (fenced)"),
-        (("--mode", "off"), "leaves all as it is"),
+        (("--mode", "off"), "passes through unchanged"),
     ],
 )
 def test_options_change_what_is_done(
@@ -100,7 +100,7 @@ def test_options_change_what_is_done(
         (Plan(Way.NATIVE, ""), Support.LEAKS, "native, leaks rescued"),
         (Plan(Way.NATIVE, "", rescue=False), Support.LEAKS, "native"),
         (Plan(Way.FORCE, "", Strategy.INLINE, "react"), Support.NONE, "emulated (react)"),
-        (Plan(Way.PLAIN, ""), Support.UNKNOWN, "leaves tools out"),
+        (Plan(Way.PLAIN, ""), Support.UNKNOWN, "removes tools"),
     ],
 )
 def test_a_plan_in_words(plan: Plan, tools: Support, words: str) -> None:
@@ -155,7 +155,7 @@ def test_one_upstream_that_is_silent_does_not_hide_the_others(
     dead, hint, twin, ask = rows(captured.err)
     assert dead.startswith("no connection to the upstream at 127.0.0.1:9")
     assert hint == "is the server running, and is its URL right?"
-    assert (twin, ask) == ("other upstreams have the same names", "ask for twin/NAME")
+    assert (twin, ask) == ("other upstreams have models of the same names", "ask for twin/MODEL")
 
 
 def test_no_answer_at_all_is_status_1(capsys: pytest.CaptureFixture[str]) -> None:
