@@ -1,4 +1,4 @@
-r"""`toolspeak runs`: what was worked on, and what can go on.
+r"""`toolspeak runs`: list stored runs; show, resume or cancel one.
 
 $ toolspeak runs
 1a2b3c4d  done       3 rounds  2 min ago   Which tests are slow?
@@ -12,31 +12,31 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from toolspeak.cli.options import configured, upstream_options
+from toolspeak.cli.options import config_option, configured, json_option, upstream_options
 from toolspeak.cli.terminal import Paint, color_option
 
-if TYPE_CHECKING:  # the help must not pay for the engine
+if TYPE_CHECKING:  # `--help` must not load the engine
     from toolspeak.runs.opened import Opened
     from toolspeak.runs.runs import View
 
 STATUSES: Final = ("running", "waiting", "done", "summed_up", "cancelled", "failed")
 FORMS: Final = ("openai", "anthropic", "gemini")
-_config = click.option("--config", "file", type=click.Path(path_type=Path), metavar="FILE", help="The configuration.")
+_EXPAND: Final = "Show each call with its full arguments and its result."
 
 
 @click.group(invoke_without_command=True)
-@_config
+@config_option
 @click.option(
-    "--limit", type=click.IntRange(1, 1000), default=20, show_default=True, help="How many, the newest first."
+    "--limit", type=click.IntRange(1, 1000), default=20, show_default=True, help="How many runs to list, newest first."
 )
-@click.option("--status", type=click.Choice(STATUSES), help="Only those that stand so.")
-@click.option("--json", "as_json", is_flag=True, help="Say it all in one JSON object.")
+@click.option("--status", type=click.Choice(STATUSES), help="List only runs with this status.")
+@json_option
 @color_option
 @click.pass_context
 def runs(ctx: click.Context, *, file: Path | None, limit: int, status: str | None, as_json: bool) -> None:
-    r"""List runs; show, resume or cancel one.
+    r"""List stored runs; show, resume or cancel one.
 
-    Runs are kept where toolspeak[runs] is installed. An ID may be shortened, as long as only one run begins so.
+    Runs are stored if toolspeak[runs] is installed. You can shorten an ID, as long as only one run starts with it.
 
     \b
     Examples:
@@ -49,9 +49,9 @@ def runs(ctx: click.Context, *, file: Path | None, limit: int, status: str | Non
     if ctx.invoked_subcommand is not None:
         return
 
-    async def listed(opened: "Opened") -> None:
-        from toolspeak.cli._runs_text import list_lines  # noqa: PLC0415
+    async def echo_list(opened: "Opened") -> None:
         from toolspeak.cli.json_output import safe_json  # noqa: PLC0415
+        from toolspeak.cli.run.history import list_lines  # noqa: PLC0415
         from toolspeak.engine.agent import Status  # noqa: PLC0415
         from toolspeak.runs.shown import line_json  # noqa: PLC0415
         from toolspeak.runtime.clock import CLOCK  # noqa: PLC0415
@@ -63,69 +63,70 @@ def runs(ctx: click.Context, *, file: Path | None, limit: int, status: str | Non
         for line in list_lines(lines, CLOCK.seconds(), Paint.here()):
             click.echo(line)
         if not lines:
-            click.echo("no runs are kept" if opened.lasts else "runs are kept only with toolspeak[runs]", err=True)
+            missing = "runs are stored only with the extra: pip install 'toolspeak[runs]'"
+            click.echo("there are no stored runs" if opened.lasts else missing, err=True)
 
-    _with_runs(file, listed)
+    _with_runs(file, echo_list)
 
 
 @runs.command()
 @click.argument("id")
-@_config
-@click.option("--expand", is_flag=True, help="Show calls with all arguments, and their results.")
-@click.option("--json", "as_json", is_flag=True, help="Say it all in one JSON object.")
-@click.option("--as", "form", type=click.Choice(FORMS), help="Write its messages out, as this vendor has them.")
+@config_option
+@click.option("--expand", is_flag=True, help=_EXPAND)
+@json_option
+@click.option("--as", "form", type=click.Choice(FORMS), help="Print its messages in the format of this vendor.")
 @color_option
 def show(*, id: str, file: Path | None, expand: bool, as_json: bool, form: str | None) -> None:
-    """Show a run: its rounds on a line each, its text, how it ended."""
+    """Show a run: one line for each round, its text, and how it ended."""
 
-    async def shown(opened: "Opened") -> None:
-        from toolspeak.cli._run_named import named  # noqa: PLC0415
-        from toolspeak.cli._runs_text import times_of, view_lines  # noqa: PLC0415
+    async def echo_run(opened: "Opened") -> None:
+        from toolspeak.cli.run.history import find_run, times_of, view_lines  # noqa: PLC0415
 
-        view = await opened.runs.show(await named(opened.runs, id))
+        view = await opened.runs.show(await find_run(opened.runs, id))
         if as_json or form:
-            click.echo(_written(view, form))
+            click.echo(_json_text(view, form))
             return
         for line in view_lines(view, await times_of(opened.runs, view), Paint.here(), expand=expand):
             click.echo(line)
 
-    _with_runs(file, shown)
+    _with_runs(file, echo_run)
 
 
 @runs.command()
 @click.argument("id")
 @upstream_options
-@_config
-@click.option("--expand", is_flag=True, help="Show calls with all arguments, and their results.")
+@config_option
+@click.option("--expand", is_flag=True, help=_EXPAND)
 @color_option
-def resume(*, id: str, file: Path | None, expand: bool, **said: str | bool | None) -> None:
-    """Go on with a run that was cancelled or failed, or watch one that goes on."""
+def resume(*, id: str, file: Path | None, expand: bool, **options: str | bool | None) -> None:
+    """Continue a run that was cancelled or failed, or follow one that is running."""
     import asyncio  # noqa: PLC0415
 
-    from toolspeak.cli._run_task import Manner, go_on  # noqa: PLC0415
+    from toolspeak.cli.run import session  # noqa: PLC0415
 
     asks = sys.stdin.isatty() and sys.stderr.isatty()
-    manner = Manner(Paint.here(sys.stderr), expand=expand, asks=asks)
-    click.get_current_context().exit(asyncio.run(go_on(configured(file, said), id, manner)))
+    display = session.Display(Paint.here(sys.stderr), expand=expand, asks=asks)
+    click.get_current_context().exit(asyncio.run(session.resume(configured(file, options), id, display)))
 
 
 @runs.command()
 @click.argument("id")
-@_config
+@config_option
 def cancel(*, id: str, file: Path | None) -> None:
-    """Stop a run; its rounds are kept."""
+    """Cancel a run. Its rounds are kept."""
 
-    async def cancelled(opened: "Opened") -> None:
-        from toolspeak.cli._run_named import named, short  # noqa: PLC0415
+    async def cancel_run(opened: "Opened") -> None:
+        from toolspeak.cli.run.history import find_run, short_id  # noqa: PLC0415
 
-        whole = await named(opened.runs, id)
+        whole = await find_run(opened.runs, id)
         await opened.runs.cancel(whole)
-        click.echo(f"run {whole} is told to stop; toolspeak runs resume {short(whole)} goes on from there", err=True)
+        click.echo(f"run {whole} is being cancelled; to continue: toolspeak runs resume {short_id(whole)}", err=True)
 
-    _with_runs(file, cancelled)
+    _with_runs(file, cancel_run)
 
 
 def _with_runs(file: Path | None, do: "Callable[[Opened], Awaitable[None]]") -> None:
+    """Open the stored runs without starting to work on them, and call `do`."""
     import asyncio  # noqa: PLC0415
 
     from toolspeak.config import current, load  # noqa: PLC0415
@@ -140,7 +141,7 @@ def _with_runs(file: Path | None, do: "Callable[[Opened], Awaitable[None]]") -> 
     asyncio.run(opened())
 
 
-def _written(view: "View", form: str | None) -> str:
+def _json_text(view: "View", form: str | None) -> str:
     from toolspeak.cli.json_output import safe_json  # noqa: PLC0415
     from toolspeak.runs.shown import messages_json, view_json  # noqa: PLC0415
 

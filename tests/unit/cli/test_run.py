@@ -10,10 +10,10 @@ import pytest
 from typing_extensions import override
 
 from tests.unit.cli.scripted import Refuses, Says, Scripted, called, text
-from toolspeak.cli import _run_screen, main
-from toolspeak.cli._run_lines import Did, round_lines
-from toolspeak.cli._run_screen import PlainScreen, screen_here
-from toolspeak.cli._run_story import Story
+from toolspeak.cli import main
+from toolspeak.cli.run import session
+from toolspeak.cli.run.screen import PlainScreen, ShownCall, Transcript, round_lines
+from toolspeak.cli.run.session import choose_screen
 from toolspeak.cli.terminal import Paint, took
 from toolspeak.engine.agent import Status
 from toolspeak.runs import opened
@@ -92,7 +92,7 @@ def test_what_nobody_can_be_asked_about_is_not_done_run5(upstream: Scripted, fol
     assert status_of(upstream, "Write.") == 0
     assert "read-only" in results(upstream, 1)[0]
     assert status_of(upstream, "Write.", "--approval", "ask") == 0
-    assert "nobody is there to ask" in results(upstream, 3)[0]
+    assert "there is no terminal to ask on" in results(upstream, 3)[0]
     assert not (folder / "b.txt").exists()
 
 
@@ -163,7 +163,7 @@ def test_a_tool_that_there_is_not(upstream: Scripted, capsys: pytest.CaptureFixt
 @pytest.mark.parametrize(
     ("args", "problem"),
     [
-        (["--json", "--events", "Go."], "--json and --events exclude each other"),
+        (["--json", "--events", "Go."], "--json and --events cannot be used together"),
         ([""], "prompt is empty"),
         (["--rounds", "0", "Go."], "--rounds"),
         (["--folder", "missing", "Go."], "--folder"),
@@ -184,7 +184,7 @@ def test_a_home_is_no_folder_unless_it_is_named_run5(
     monkeypatch.setenv("HOME", str(folder))
     monkeypatch.chdir({"home": folder, "root": "/"}[where])
     assert status_of(upstream, "Tidy up.") == 2
-    assert "say --folder" in capsys.readouterr().err
+    assert "Pass --folder" in capsys.readouterr().err
     assert upstream.bodies == []
     upstream.says(text("Tidy."))
     assert status_of(upstream, "Tidy up.", "--folder", str(folder)) == 0
@@ -202,28 +202,28 @@ def test_the_task_may_be_piped_and_the_settings_reach_the_model(
     assert "Sum up." in body["messages"][-1]["content"]
 
 
-# ---------------------------------------------------------------- the story and its screens
+# ---------------------------------------------------------------- the transcript and its screens
 
 
 def told(*events: RunEvent, paint: Paint = PLAIN, expand: bool = False) -> list[str]:
-    story = Story(paint, expand=expand)
-    return [line for event in events for line in story.feed(event)]
+    transcript = Transcript(paint, expand=expand)
+    return [line for event in events for line in transcript.feed(event)]
 
 
 def test_a_turn_that_was_lost_with_its_worker_does_not_count_run8() -> None:
-    story = Story(PLAIN, expand=False)
+    transcript = Transcript(PLAIN, expand=False)
     for event in (TurnBegan(0), Wrote(0, "Lost "), TurnBegan(0), Wrote(0, "Found")):
-        assert list(story.feed(event)) == []
-    assert (story.writing, story.doing) == ("Found", "writes")
+        assert list(transcript.feed(event)) == []
+    assert (transcript.writing, transcript.doing) == ("Found", "writing")
 
 
 def test_thoughts_and_words_are_not_mixed_run8() -> None:
-    story = Story(PLAIN, expand=False)
+    transcript = Transcript(PLAIN, expand=False)
     for event in (TurnBegan(0), Wrote(0, "Hm.", thought=True)):
-        list(story.feed(event))
-    assert (story.writing, story.doing, story.thought) == ("Hm.", "thinks", True)
-    list(story.feed(Wrote(0, "Yes")))
-    assert (story.writing, story.thought) == ("Yes", False)
+        list(transcript.feed(event))
+    assert (transcript.writing, transcript.doing, transcript.is_reasoning) == ("Hm.", "thinking", True)
+    list(transcript.feed(Wrote(0, "Yes")))
+    assert (transcript.writing, transcript.is_reasoning) == ("Yes", False)
 
 
 def test_a_round_is_one_line_when_its_last_call_has_ended_run8() -> None:
@@ -239,7 +239,7 @@ def test_a_round_that_was_broken_off_shows_what_ran_run8() -> None:
 
 
 def test_a_long_round_fits_on_its_line() -> None:
-    did = Did("write_file", json.dumps({"content": "x" * 100_000}), "ok", seconds=75.4)
+    did = ShownCall("write_file", json.dumps({"content": "x" * 100_000}), "ok", seconds=75.4)
     for width in (0, 20, 80):
         (line,) = round_lines([did], Paint(width=width), expand=False)
         assert len(line) <= (width or 100)
@@ -261,11 +261,11 @@ class _Terminal(io.StringIO):
 
 def test_without_rich_a_terminal_gets_the_lines_that_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stderr", _Terminal())
-    monkeypatch.setattr(_run_screen, "find_spec", {"rich": None}.get)
-    assert isinstance(screen_here(PLAIN, 5, expand=False, quiet=False), PlainScreen)
+    monkeypatch.setattr(session, "find_spec", {"rich": None}.get)
+    assert isinstance(choose_screen(PLAIN, 5, expand=False, quiet=False), PlainScreen)
 
 
 def test_a_dumb_terminal_gets_the_lines_that_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stderr", _Terminal())
     monkeypatch.setenv("TERM", "dumb")
-    assert isinstance(screen_here(PLAIN, 5, expand=False, quiet=False), PlainScreen)
+    assert isinstance(choose_screen(PLAIN, 5, expand=False, quiet=False), PlainScreen)

@@ -10,8 +10,7 @@ import pytest
 
 from tests.contract.runs_scene import Hangs, Model, World, call
 from toolspeak.cli import main
-from toolspeak.cli._run_named import named
-from toolspeak.cli._runs_text import list_lines, times_of, view_lines
+from toolspeak.cli.run.history import find_run, list_lines, times_of, view_lines
 from toolspeak.cli.terminal import Paint
 from toolspeak.config.shape import Config
 from toolspeak.engine.agent import Status
@@ -48,7 +47,7 @@ def kept(monkeypatch: pytest.MonkeyPatch) -> MemoryRuns:
             assert [each async for each in runs.events(id)]
 
     asyncio.run(fill())
-    monkeypatch.setattr("toolspeak.cli._run_task.opened_runs", opening)  # loads it: first, or it would keep the other
+    monkeypatch.setattr("toolspeak.cli.run.session.opened_runs", opening)  # loads it: first, or it would keep the other
     monkeypatch.setattr(opened, "opened_runs", opening)
     return runs
 
@@ -117,7 +116,7 @@ def upstream_url() -> str:
 
 
 @pytest.mark.usefixtures("kept")
-@pytest.mark.parametrize(("id", "problem"), [("ab", "2 runs begin with 'ab'"), ("zzz", "no run has the id 'zzz'")])
+@pytest.mark.parametrize(("id", "problem"), [("ab", "2 runs start with 'ab'"), ("zzz", "no run has the id 'zzz'")])
 def test_an_id_must_mean_one_run(capsys: pytest.CaptureFixture[str], id: str, problem: str) -> None:
     for command in ("show", "cancel"):
         assert status_of(command, id) == 2
@@ -133,7 +132,7 @@ def test_where_nothing_is_kept_it_is_said(capsys: pytest.CaptureFixture[str], mo
     monkeypatch.setattr(opened, "opened_runs", opening)
     assert status_of() == 0
     captured = capsys.readouterr()
-    assert (captured.out, captured.err) == ("", "runs are kept only with toolspeak[runs]\n")
+    assert (captured.out, captured.err) == ("", "runs are stored only with the extra: pip install 'toolspeak[runs]'\n")
 
 
 def test_a_run_that_goes_on_is_shown_as_it_stands_run8() -> None:
@@ -146,7 +145,7 @@ def test_a_run_that_goes_on_is_shown_as_it_stands_run8() -> None:
         view = await runs.show(id)
         lines = list(view_lines(view, await times_of(runs, view), PLAIN, expand=False))
         assert lines[1:3] == ["✓ look()  0.0 s", "▸ write()"]
-        assert "waits for your word" in lines[3]
+        assert "waits for your approval" in lines[3]
         await runs.approve(id, view.asked[0].id, allowed=True)
         async for later in runs.events(id):
             if isinstance(later.event, Wrote):
@@ -176,10 +175,10 @@ def test_a_whole_id_is_found_though_others_begin_so() -> None:
             assert [each.event async for each in runs.events(id)][-1] == RunEnded(
                 0, Status.DONE, f"{'One.' if id == 'ab' else 'Two.'}"
             )
-        assert (await named(runs, "ab"), await named(runs, "abc")) == ("ab", "abc")
+        assert (await find_run(runs, "ab"), await find_run(runs, "abc")) == ("ab", "abc")
         with pytest.raises(BadRequest):
-            await named(runs, "a")
+            await find_run(runs, "a")
         with pytest.raises(UnknownRun):
-            await named(runs, "")
+            await find_run(runs, "")
 
     asyncio.run(test())

@@ -1,4 +1,4 @@
-"""A person's word on a call: it is shown whole, with whatever cannot be seen written out.
+"""Ask the user whether a call may run. The call is shown in full, with invisible characters as escapes.
 
 ▸ shell
     {"command": "rm -r build"}
@@ -17,20 +17,19 @@ from typing import Final, TypeAlias
 import click
 
 from toolspeak.cli.json_output import indented
-from toolspeak.cli.terminal import Paint, below, sign, visible
+from toolspeak.cli.terminal import INDENT, UNLIMITED, Paint, below, dotted, sign, visible
 from toolspeak.runs.watch import CallAsked
 
 if sys.platform != "win32":
     import termios
 
-_WIDE: Final = 100
-_LINE: Final = 4096
+_LONGEST_LINE: Final = 4096
 ReadLine: TypeAlias = Callable[[], Awaitable[str | None]]
-"""Waits for a line; None is Ctrl-D."""
+"""Waits for a line; None means Ctrl-D."""
 
 
-class Answer(StrEnum):
-    """What a person may say."""
+class Choice(StrEnum):
+    """The answers that a user can give."""
 
     YES = "y"
     NO = "n"
@@ -38,67 +37,76 @@ class Answer(StrEnum):
     QUIT = "q"
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
-    """An answer, and a reason for a no."""
+_WORDS: Final = {
+    "y": Choice.YES,
+    "yes": Choice.YES,
+    "n": Choice.NO,
+    "no": Choice.NO,
+    "a": Choice.ALWAYS,
+    "q": Choice.QUIT,
+}
 
-    answer: Answer
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The choice of the user, and the reason for a no."""
+
+    choice: Choice
     reason: str = ""
 
 
 class Asker:
-    """Asks; remembers the tools that are always allowed."""
+    """Asks the user on standard error, and remembers which tools are always allowed."""
 
     def __init__(self, paint: Paint, read: ReadLine) -> None:
-        """Ask on standard error, and read so."""
+        """Read answers with `read`."""
         self._paint: Final = paint
         self._read: Final = read
         self._always: Final[set[str]] = set()
 
-    def knows(self, call: CallAsked) -> bool:
-        """Tell whether the person need not be asked."""
+    def always_allows(self, call: CallAsked) -> bool:
+        """Whether the user has allowed all calls of this tool."""
         return call.name in self._always
 
-    async def word(self, call: CallAsked) -> Said:
-        """Show a call, and ask until the answer is one."""
-        for line in self._shown(call):
+    async def ask(self, call: CallAsked) -> Decision:
+        """Show a call, and ask until the answer is valid."""
+        for line in self._call_lines(call):
             click.echo(line, err=True)
         while True:
             click.echo(self._question(call), err=True, nl=False)
-            said = _understood(await self._read())
-            if said is not None:
-                if said.answer is Answer.ALWAYS:
+            decision = _parse(await self._read())
+            if decision is not None:
+                if decision.choice is Choice.ALWAYS:
                     self._always.add(call.name)
-                return said
+                return decision
 
-    def _shown(self, call: CallAsked) -> list[str]:
+    def _call_lines(self, call: CallAsked) -> list[str]:
         mark, name = self._paint.ink(sign("▸", ">"), "yellow"), self._paint.ink(visible(call.name), bold=True)
-        arguments = indented(visible(call.arguments), (self._paint.width or _WIDE) - 4)
+        arguments = indented(visible(call.arguments), (self._paint.width or UNLIMITED) - len(INDENT))
         return [f"{mark} {name}", *below(arguments, self._paint)]
 
     def _question(self, call: CallAsked) -> str:
         name = visible(call.name).replace("\n", " ")
-        dot = sign("·", "|")
-        asked = f"allow it? y yes {dot} n no, because … {dot} a always {name} {dot} q stop the run"
+        asked = dotted("allow it? y yes", "n no, because …", f"a always {name}", "q stop the run")
         return f"{self._paint.ink(asked, 'yellow')} {sign('›', '>')} "  # noqa: RUF001 - a sign for people
 
 
-def _understood(line: str | None) -> Said | None:
-    """Read an answer; what is none is asked for again, for nothing is allowed by accident."""
+def _parse(line: str | None) -> Decision | None:
+    """Parse an answer. None means that it is not valid and the question is repeated: a typo must not allow a call."""
     if line is None:
-        return Said(Answer.QUIT)
+        return Decision(Choice.QUIT)
     word, _, rest = line.strip().partition(" ")
-    words = {"y": Answer.YES, "yes": Answer.YES, "n": Answer.NO, "no": Answer.NO, "a": Answer.ALWAYS, "q": Answer.QUIT}
-    found = words.get(word.lower())
-    if found is None or (rest and found is not Answer.NO):
+    found = _WORDS.get(word.lower())
+    if found is None or (rest and found is not Choice.NO):
         return None
-    return Said(found, rest.strip())
+    return Decision(found, rest.strip())
 
 
 async def typed_line() -> str | None:
-    """Wait for a line that is typed from now on: what was typed before the question is no answer to it.
+    """Wait for a line that is typed from now on; None means Ctrl-D.
 
-    A thread reads it, and is left behind if nobody answers: the process can end all the same.
+    Keys that were pressed before the question are discarded: they are no answer to it. A daemon thread reads the line,
+    because `read` on a terminal cannot be cancelled; the process can exit while the thread still waits.
     """
     loop = asyncio.get_running_loop()
     line: asyncio.Future[str | None] = loop.create_future()
@@ -109,7 +117,7 @@ async def typed_line() -> str | None:
             line.set_result(read.decode("utf-8", "replace") if read else None)
 
     def read() -> None:
-        got = os.read(stdin, _LINE)
+        got = os.read(stdin, _LONGEST_LINE)
         if not loop.is_closed():
             loop.call_soon_threadsafe(hand_over, got)
 

@@ -1,0 +1,138 @@
+r"""`toolspeak run`: let a model work on a task with tools until it is done.
+
+$ toolspeak run "Which Python files have no tests?"
+✓ list_files(path=".", depth=3)  0.0 s
+✓ shell(command="grep -rL test src")  0.1 s
+Two files have none: a.py and b.py.
+"""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from toolspeak.cli.options import config_option, configured, json_option, read_prompt, upstream_options
+from toolspeak.cli.terminal import Paint, color_option
+
+if TYPE_CHECKING:  # `--help` must not load the engine
+    from toolspeak.runs.spec import Spec
+
+MODES: Final = ("read-only", "ask", "auto", "off")
+ROUNDS: Final = 50
+_TOOLS: Final = "Tools, separated by commas: files, shell, final_output, mcp:NAME, module:attribute."
+_APPROVAL: Final = (
+    "Which calls can run: read-only denies calls that change something, ask asks you before them, auto asks only "
+    "before calls that reach outside the folder, off never asks.  [default: ask; read-only without a terminal]"
+)
+_SETTINGS: Final = ("mode", "dialect", "strategy", "release", "constraint")
+
+
+@click.command()
+@click.argument("task", required=False)
+@upstream_options
+@config_option
+@click.option(
+    "--folder",
+    type=click.Path(exists=True, file_okay=False, resolve_path=True),
+    metavar="PATH",
+    help="The only folder that the tools can change.  [default: the current folder]",
+)
+@click.option("--tools", metavar="NAMES", default="files,shell,final_output", show_default=True, help=_TOOLS)
+@click.option("--approval", type=click.Choice(MODES), help=_APPROVAL)
+@click.option(
+    "--rounds",
+    type=click.IntRange(1, 1000),
+    default=ROUNDS,
+    show_default=True,
+    help="Limit of rounds of tool calls; after them, the model must summarize its work.",
+)
+@click.option(
+    "--max-tokens", type=click.IntRange(1), metavar="N", help="Limit of tokens that the model writes per turn."
+)
+@click.option("--temperature", type=click.FloatRange(0), metavar="X", help="Sampling temperature.")
+@click.option("--system", metavar="TEXT", help="System prompt.")
+@click.option("--expand", is_flag=True, help="Show each call with its full arguments and its result.")
+@json_option
+@click.option("--events", "as_events", is_flag=True, help="Print each event as one line of JSON, as it happens.")
+@color_option
+def run(  # noqa: PLR0913 - one for each option
+    *,
+    task: str | None,
+    file: Path | None,
+    folder: str | None,
+    tools: str,
+    approval: str | None,
+    rounds: int,
+    max_tokens: int | None,
+    temperature: float | None,
+    system: str | None,
+    expand: bool,
+    as_json: bool,
+    as_events: bool,
+    **options: str | bool | None,
+) -> None:
+    r"""Let a model work on a task with tools until it is done.
+
+    The model works on the TASK (with - or nothing: on the text that is piped in) in one folder. Progress goes to
+    standard error, one line for each round of tool calls; the final text goes to standard output. Ctrl-C stops the run
+    and keeps its rounds, a second Ctrl-C exits at once.
+
+    The exit status is 0 if the task is done, 1 if the run failed or used up its rounds, 130 if it was cancelled.
+
+    \b
+    Examples:
+      toolspeak run "Which tests are slow, and why?"
+      toolspeak run --approval auto --folder ./site "Make the footer sticky."
+      toolspeak run --tools files --json "Summarise README.md" < /dev/null
+      git log -5 | toolspeak run - --approval read-only
+    """
+    asked = read_prompt(task)
+    if asked is None:
+        raise click.UsageError("There is no TASK. Pass it as an argument, or pipe it in.")
+    if as_json and as_events:
+        raise click.UsageError("--json and --events cannot be used together. Choose one.")
+    # The engine is loaded only here, so that `--help` stays fast.
+    import asyncio  # noqa: PLC0415
+
+    from toolspeak.cli.run.session import Display, start  # noqa: PLC0415
+
+    sampling = {"max_tokens": max_tokens, "temperature": temperature}
+    asks = sys.stdin.isatty() and sys.stderr.isatty()
+    spec = _spec(
+        options,
+        task=asked,
+        folder=folder or _current_folder(),
+        tools=_names(tools),
+        approval=approval or ("ask" if asks else "read-only"),
+        rounds=rounds,
+        system=system or "",
+        sampling={name: value for name, value in sampling.items() if value is not None},
+    )
+    display = Display(Paint.here(sys.stderr), expand=expand, as_json=as_json, as_events=as_events, asks=asks)
+    click.get_current_context().exit(asyncio.run(start(configured(file, options), spec, display)))
+
+
+def _spec(options: dict[str, Any], **fields: Any) -> "Spec":  # noqa: ANN401 - the fields of a spec
+    """Build the spec. It includes the model and the handling of tools, so that another process can continue the run."""
+    from toolspeak.runs.spec import Spec  # noqa: PLC0415
+    from toolspeak.runtime.tools.approval import Approval  # noqa: PLC0415
+
+    settings = {name: options[name] for name in _SETTINGS if options.get(name)}
+    fields["approval"] = Approval(fields["approval"])
+    return Spec(**fields, model=options.get("model") or "", settings=settings)
+
+
+def _names(tools: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name.strip() for name in tools.split(",") if name.strip()))
+
+
+def _current_folder() -> str:
+    """Return the current folder. The home folder and its parents are refused: a run could change everything there."""
+    here = Path.cwd().resolve()
+    home = Path.home().resolve()
+    if here == home or here in home.parents:
+        raise click.UsageError(
+            f"The current folder is {here}, and the run could change everything in it. Pass --folder PATH."
+        )
+    return str(here)

@@ -1,0 +1,216 @@
+"""Start or resume a run, follow it to its end (events, approvals, Ctrl-C), and print the result."""
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from importlib.util import find_spec
+from types import FrameType
+from typing import Final
+
+import click
+
+from toolspeak.cli.json_output import safe_json
+from toolspeak.cli.run.approval import Asker, Choice, Decision, typed_line
+from toolspeak.cli.run.history import find_run, short_id, status_text
+from toolspeak.cli.run.screen import PlainScreen, RunScreen
+from toolspeak.cli.terminal import Paint, counted, dotted, took, visible
+from toolspeak.config.shape import Config
+from toolspeak.engine.agent import Status
+from toolspeak.errors import BadRequest
+from toolspeak.runs.opened import Opened, opened_runs
+from toolspeak.runs.runs import Numbered, Runs, View
+from toolspeak.runs.shown import event_json, view_json
+from toolspeak.runs.spec import Spec
+from toolspeak.runs.watch import CallAsked, RunEnded
+
+INTERRUPTED: Final = 130
+EXIT_STATUSES: Final = {Status.DONE: 0, Status.SUMMED_UP: 1, Status.FAILED: 1, Status.CANCELLED: INTERRUPTED}
+NOT_STORED: Final = "this run was not stored, so it cannot be resumed; pip install 'toolspeak[runs]' stores runs"
+_NO_USER: Final = "this call needs the approval of a user, and there is no terminal to ask on"
+
+
+@dataclass(frozen=True, slots=True)
+class Display:
+    """How to show a run: progress on standard error; the text, one object or the events on standard output."""
+
+    paint: Paint
+    expand: bool = False
+    as_json: bool = False
+    as_events: bool = False
+    asks: bool = False
+    """Whether a user can be asked for approval."""
+
+
+async def start(config: Config, spec: Spec, display: Display) -> int:
+    """Start a run and follow it; return the exit status."""
+    async with opened_runs(config) as opened:
+        return await _followed(opened, await opened.runs.start(spec), -1, display)
+
+
+async def resume(config: Config, prefix: str, display: Display) -> int:
+    """Resume a run that was stopped, or follow one that is running; return the exit status."""
+    async with opened_runs(config) as opened:
+        runs = opened.runs
+        id = await find_run(runs, prefix)
+        last = -1
+        if (await runs.show(id)).line.ended:
+            last = max([each.number async for each in runs.events(id)], default=-1)
+        await runs.resume(id)
+        return await _followed(opened, id, last, display)
+
+
+async def _followed(opened: Opened, id: str, after: int, display: Display) -> int:
+    view = await opened.runs.show(id)
+    screen = choose_screen(display.paint, view.spec.rounds, expand=display.expand, quiet=display.as_events)
+    if not display.as_events:
+        screen.note(display.paint.ink(_head(view), dim=True))
+    asker = Asker(display.paint, typed_line) if display.asks else None
+    tell = _echo_event if display.as_events else _ignore_event
+    ended = await Follow(opened.runs, id, screen, asker, tell).to_end(after)
+    view = await opened.runs.show(id)
+    if display.as_json:
+        click.echo(safe_json(view_json(view)))
+    elif ended.text and not display.as_events:
+        click.echo(visible(ended.text).strip("\n"))
+    for line in _last_lines(view, ended, display, opened):
+        click.echo(line, err=True)
+    return EXIT_STATUSES[ended.status]
+
+
+def choose_screen(paint: Paint, rounds: int, *, expand: bool, quiet: bool) -> RunScreen:
+    """Return a live screen if standard error is a terminal that can rewrite lines and rich is installed."""
+    if quiet or not sys.stderr.isatty() or find_spec("rich") is None:
+        return PlainScreen(paint, expand=expand, quiet=quiet)
+    # rich is an extra, and slow to import.
+    from toolspeak.cli.run.live_screen import LiveScreen, can_rewrite  # noqa: PLC0415
+
+    return LiveScreen(paint, rounds, expand=expand) if can_rewrite() else PlainScreen(paint, expand=expand)
+
+
+def _echo_event(each: Numbered) -> None:
+    click.echo(json.dumps(event_json(each)))  # ASCII only: no character in it can control the terminal
+
+
+def _ignore_event(each: Numbered) -> None:
+    del each
+
+
+def _head(view: View) -> str:
+    where = [visible(view.spec.folder)] if view.spec.folder else []
+    return dotted(f"run {short_id(view.line.id)}", *where, f"approval {view.spec.approval}")
+
+
+def _last_lines(view: View, ended: RunEnded, display: Display, opened: Opened) -> Iterator[str]:
+    """Write how the run ended, and how to resume it."""
+    ink, line = display.paint.ink, view.line
+    status = status_text(ended.status)
+    if ended.reason:
+        failed = ended.status is Status.FAILED
+        yield ink(f"{status}: {visible(ended.reason)}", "red" if failed else "yellow")
+    elif not display.as_events:
+        yield ink(dotted(status, counted(line.rounds, "round"), took(line.ended - line.began)), dim=True)
+    if ended.status in (Status.CANCELLED, Status.FAILED):
+        resumes = f"to continue: toolspeak runs resume {short_id(line.id)}"
+        yield ink(resumes if opened.lasts else NOT_STORED, dim=True)
+
+
+class Follow:
+    """Follows a run to its end. Without an asker, calls that need approval are denied."""
+
+    def __init__(
+        self, runs: Runs, id: str, screen: RunScreen, asker: Asker | None, tell: Callable[[Numbered], None]
+    ) -> None:
+        """Show the run on the screen, ask with the asker, and pass each event to `tell`."""
+        self._runs: Final = runs
+        self._id: Final = id
+        self._screen: Final = screen
+        self._asker: Final = asker
+        self._tell: Final = tell
+        self._asking: asyncio.Task[Decision] | None = None
+        self._stopping: asyncio.Task[None] | None = None
+
+    async def to_end(self, after: int = -1) -> RunEnded:
+        """Show all events after a number; return the last one."""
+        ended: RunEnded | None = None
+        with self._interruptible():
+            try:
+                await self._answer_all()
+                async for each in self._runs.events(self._id, after):
+                    self._screen.show(each.event)
+                    self._tell(each)
+                    if isinstance(each.event, CallAsked):
+                        await self._answer(each.event)
+                    ended = each.event if isinstance(each.event, RunEnded) else None
+            finally:
+                self._screen.end()
+        if self._stopping is not None:
+            await self._stopping
+        if ended is None:
+            raise BadRequest(
+                f"the events of run {self._id} ended before the run did; "
+                f"to follow it again: toolspeak runs resume {short_id(self._id)}"
+            )
+        return ended
+
+    async def _answer_all(self) -> None:
+        """Answer the calls that wait already: their events may be older than the ones that will be shown."""
+        view = await self._runs.show(self._id)
+        for call in view.asked:
+            await self._answer(CallAsked(view.line.rounds, call.id, call.name, call.arguments))
+
+    async def _answer(self, asked: CallAsked) -> None:
+        """Approve or deny a call, unless it waits no longer. Events of an old run contain calls answered long ago."""
+        if asked.id not in [call.id for call in (await self._runs.show(self._id)).asked]:
+            return
+        if self._asker is None:
+            await self._approve(asked, allowed=False, reason=_NO_USER)
+        elif self._asker.always_allows(asked):
+            await self._approve(asked, allowed=True)
+        else:
+            await self._ask(asked, self._asker)
+
+    async def _ask(self, asked: CallAsked, asker: Asker) -> None:
+        with self._screen.paused():
+            self._asking = asyncio.get_running_loop().create_task(asker.ask(asked))
+            await asyncio.wait((self._asking,))
+        if self._asking.cancelled():  # by Ctrl-C
+            return
+        decision = self._asking.result()
+        if decision.choice is Choice.QUIT:
+            self._stop()
+        else:
+            await self._approve(asked, allowed=decision.choice is not Choice.NO, reason=decision.reason)
+
+    async def _approve(self, asked: CallAsked, *, allowed: bool, reason: str = "") -> None:
+        with suppress(BadRequest):  # another client has answered in the meantime
+            await self._runs.approve(self._id, asked.id, allowed=allowed, reason=reason)
+
+    def _stop(self) -> None:
+        """Cancel the run. The second time, exit at once, even if calls still run."""
+        if self._stopping is not None:
+            self._screen.end()
+            os._exit(INTERRUPTED)
+        if self._asking is not None:
+            self._asking.cancel()
+        self._screen.note("stopping; press Ctrl-C again to exit at once")
+        self._stopping = asyncio.get_running_loop().create_task(self._runs.cancel(self._id))
+
+    @contextmanager
+    def _interruptible(self) -> Generator[None]:
+        # asyncio's own handler would cancel the task that follows; the run must end in order instead.
+        loop = asyncio.get_running_loop()
+
+        def interrupted(number: int, frame: FrameType | None) -> None:
+            del number, frame
+            loop.call_soon_threadsafe(self._stop)
+
+        before = signal.signal(signal.SIGINT, interrupted)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, before)
