@@ -15,7 +15,7 @@ from typing import cast
 
 import msgspec
 
-from toolspeak.cli._working import first, leave
+from toolspeak.cli.worker import exit_with_threads, wait_for_first
 from toolspeak.config.shape import Config, Durable
 from toolspeak.facts.model import ModelFacts, Support
 from toolspeak.ir.event import Event, Finished, StopReason, TextDelta, Usage
@@ -135,11 +135,11 @@ def work(order: Order) -> None:
     """Work until a signal."""
     logging.basicConfig(level=logging.ERROR)
     asyncio.run(_work(order))
-    leave(0)
+    exit_with_threads(0)
 
 
 async def _work(order: Order) -> None:
     ended = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, ended.set)
     async with open_worker(order.config, prepare(order), grace=10.0) as worker:
-        await first(ended, worker.lost)
+        await wait_for_first(ended, worker.lost)

@@ -1,10 +1,12 @@
-"""The command line: `toolspeak COMMAND`, one file each.
+"""The command line: `toolspeak COMMAND`. Each command is a module, or a folder, of its name.
 
-Belongs here: options, help texts, how things look in a terminal. Does not: anything that a program could want too.
-Read first: `explain.py`, a command as it should be.
+This package has options, help texts and output for terminals; everything that a program could use is elsewhere. Read
+`explain/` first: a command in the form that all of them follow.
 
-A command's module has the command under its own name, and is loaded only when that command is asked for: `--help`
-and the shell's completion must not pay for servers and readers. So what is heavy is imported inside the command.
+The module of a command is imported only when that command is used, and it imports servers, engine and readers inside
+its functions, so that `--help` and shell completion stay fast. In a folder, `__init__.py` has the command and its
+options; its siblings do the work. The other modules here are shared: `terminal` (colours, widths, symbols), `options`,
+`json_output`, `tool_file` and `failure_hints`.
 """
 
 # click is used by overriding, and `typing.override` is not there before Python 3.12:
@@ -25,55 +27,55 @@ from toolspeak.errors import ToolspeakError
 __all__ = ["COMMANDS", "main", "toolspeak"]
 
 COMMANDS: Final = {
-    "serve": "Put the gateway before a model: five protocols on one port.",
-    "up": "Run a model of this machine, and put the gateway before it.",
+    "serve": "Start the gateway: tool calling in five APIs on one port.",
+    "up": "Run a model on this machine, with the gateway in front of it.",
     "models": "List the models, and how toolspeak handles their tools.",
     "doctor": "Find the form of tool calling that suits a model, and save it.",
     "chat": "Talk to a model, and see its tool calls.",
     "run": "Let a model work on a task with tools until it is done.",
     "runs": "List stored runs; show, resume or cancel one.",
-    "worker": "Work on durable runs, and take over those of workers that died.",
+    "worker": "Work on durable runs, and take over the runs of workers that died.",
     "mcp": "Use the tools of MCP servers, or offer runs as MCP tools.",
     "explain": "Show how toolspeak reads a model's output, part by part.",
 }
-"""Each command and the first line of its help, in the order in which people see them."""
+"""Each command with the first line of its help, in the order of the help page."""
 
 WRONG: Final = 2
 INTERRUPTED: Final = 130
 _ENVIRONMENT: Final = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EIO)
-"""A disk that is full or broken, a folder that cannot be written: no fault of ours, so no traceback."""
+"""The disk is full or broken, or a folder is not writable: the user can fix it, so no traceback is printed."""
 
 
 class Commands(click.Group):
-    """The commands of the table, loaded by name."""
+    """The commands of `COMMANDS`, imported when they are used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names, in the table's order."""
+        """Return the names in the order of `COMMANDS`."""
         del ctx
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Load a command."""
+        """Import a command; None if there is none of this name."""
         del ctx
         if cmd_name not in COMMANDS:
             return None
         command = getattr(import_module(f"{__name__}.{cmd_name}"), cmd_name)
         if not isinstance(command, click.Command):
-            raise TypeError(f"{__name__}.{cmd_name}.{cmd_name} is no click command")
+            raise TypeError(f"{__name__}.{cmd_name}.{cmd_name} is not a click command")
         command.help = (command.help or "").replace("\\b\n", "\b\n")  # click's mark, out of a raw docstring
         return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find a command; click would look for similar names only among those that are loaded."""
+        """Find a command, or suggest a similar one. click would suggest only commands that are imported already."""
         try:
             return super().resolve_command(ctx, args)
         except click.exceptions.NoSuchCommand as error:
             raise click.exceptions.NoSuchCommand(error.command_name, possibilities=COMMANDS, ctx=ctx) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the table; click would load every command for its first line."""
+        """List the commands. click would import all of them for the first lines of their help."""
         del ctx
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
@@ -82,7 +84,7 @@ class Commands(click.Group):
 @click.command(
     cls=Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="`toolspeak COMMAND --help` says more, with an example.",
+    epilog="Run `toolspeak COMMAND --help` for options and examples.",
 )
 @click.version_option(package_name="toolspeak", message="%(prog)s %(version)s")
 def toolspeak() -> None:
@@ -90,9 +92,9 @@ def toolspeak() -> None:
 
 
 def main(args: Sequence[str] | None = None) -> NoReturn:
-    """Run a command and end the process: with 2 and one line if something is wrong, with 130 on Ctrl-C."""
+    """Run a command and exit. After an error the status is 2, with a one-line message; after Ctrl-C it is 130."""
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # a terminal that cannot show a character is no reason to die
+        if isinstance(stream, io.TextIOWrapper):  # a character that the terminal cannot show must not be an error
             stream.reconfigure(errors="backslashreplace")
     sys.exit(_status(args))
 
@@ -116,7 +118,9 @@ def _status(args: Sequence[str] | None) -> int:
         if error.errno not in _ENVIRONMENT:
             raise
         where = f"{error.filename}: " if error.filename else ""
-        return _complain(f"{where}{error.strerror}. Make room there or make it writable, or set XDG_STATE_HOME")
+        return _complain(
+            f"{where}{error.strerror}. Free some space, make it writable, or set XDG_STATE_HOME to another folder."
+        )
     return status if isinstance(status, int) else 0
 
 

@@ -2,12 +2,13 @@
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-if TYPE_CHECKING:  # `--help` must not load the configuration
+if TYPE_CHECKING:  # `--help` must not load these
+    from pathlib import Path
+
     from toolspeak.config.shape import Config
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -51,6 +52,8 @@ def place_options(command: F) -> F:
 
 def config_option(command: F) -> F:
     """Add `--config FILE`; the command gets it as `file`."""
+    from pathlib import Path  # noqa: PLC0415 # `explain` needs this module, but no paths
+
     return click.option(
         "--config", "file", type=click.Path(path_type=Path), metavar="FILE", help="Read this configuration file."
     )(command)
@@ -71,7 +74,7 @@ def _with(options: Sequence[tuple[str, str, str]], command: F) -> F:
     return command
 
 
-def configured(file: Path | None, options: Mapping[str, Any]) -> "Config":
+def configured(file: "Path | None", options: Mapping[str, Any]) -> "Config":
     """Load the configuration from file, environment and options, and print its warnings.
 
     If none of them names an upstream, model servers on this machine are looked for.

@@ -2,29 +2,43 @@ r"""`toolspeak serve`: the gateway.
 
 $ toolspeak serve --upstream http://127.0.0.1:8080/v1
 toolspeak listens on http://127.0.0.1:4141
+
+The server is imported inside the functions that need it, so that `--help` stays fast.
 """
 
+import sys
+from contextlib import closing, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING, Final, cast
 
 import click
 
-from toolspeak.cli.options import configured, upstream_options
+from toolspeak.cli.options import config_option, configured, upstream_options
+from toolspeak.errors import BadConfig, RunsUnavailable
+
+if TYPE_CHECKING:
+    import socket
+
+    from toolspeak.config.shape import Config, Server
+    from toolspeak.runtime.transport import Transport
+
+LOG_FORMAT: Final = "%(asctime)s %(levelname)s %(message)s"
 
 
 @click.command()
 @upstream_options
-@click.option("--host", metavar="ADDRESS", help="Where to listen.  [default: 127.0.0.1]")
-@click.option("--port", type=int, metavar="N", help="On which port; 0 takes a free one.  [default: 4141]")
-@click.option("--key", metavar="KEY", help="A key that clients must show; better in TOOLSPEAK_KEY.")
-@click.option("--probe", metavar="DEPTH", help="How far models are probed: off, look, tokens or full.")
-@click.option("--config", "file", type=click.Path(path_type=Path), metavar="FILE", help="The configuration.")
-@click.option("--quiet", is_flag=True, help="Log only what goes wrong.")
-def serve(*, file: Path | None, quiet: bool, **said: str | int | None) -> None:
-    r"""Put the gateway before a model: five protocols on one port.
+@click.option("--host", metavar="ADDRESS", help="Address to listen on.  [default: 127.0.0.1]")
+@click.option("--port", type=int, metavar="N", help="Port to listen on; 0 picks a free one.  [default: 4141]")
+@click.option("--key", metavar="KEY", help="API key that clients must send; safer in the variable TOOLSPEAK_KEY.")
+@click.option("--probe", metavar="DEPTH", help="How to probe models: off, look, tokens or full.")
+@config_option
+@click.option("--quiet", is_flag=True, help="Log warnings and errors only.")
+def serve(*, file: Path | None, quiet: bool, **options: str | int | None) -> None:
+    r"""Start the gateway: tool calling in five APIs on one port.
 
-    Agents and SDKs speak OpenAI Chat, OpenAI Responses, Anthropic, Gemini or Ollama with it; the model behind it needs
-    no tool calling. Without --upstream and without a configuration, a server on this machine is looked for: Ollama,
-    llama.cpp, LM Studio, vLLM, SGLang.
+    Agents and SDKs connect with the API of OpenAI Chat, OpenAI Responses, Anthropic, Gemini or Ollama. The model needs
+    no support for tools. Without --upstream and without a configuration, the command looks for a model server on this
+    machine: Ollama, llama.cpp, LM Studio, vLLM or SGLang.
 
     \b
     Examples:
@@ -33,7 +47,78 @@ def serve(*, file: Path | None, quiet: bool, **said: str | int | None) -> None:
       toolspeak serve --preset groq --model llama-3.3-70b-versatile
       ANTHROPIC_BASE_URL=http://127.0.0.1:4141 ANTHROPIC_AUTH_TOKEN=x claude
     """
-    # The server is loaded only here: `--help` must not pay for it.
-    from toolspeak.cli._serving import run  # noqa: PLC0415
+    run_gateway(configured(file, options), quiet=quiet)
 
-    run(configured(file, said), quiet=quiet)
+
+def run_gateway(config: "Config", *, quiet: bool, transport: "Transport | None" = None) -> None:
+    """Serve until a signal. An orderly end after a signal is a success."""
+    import logging  # noqa: PLC0415
+    import signal  # noqa: PLC0415
+
+    from toolspeak.gateway.build import build  # noqa: PLC0415
+    from toolspeak.gateway.server import serve as serve_gateway  # noqa: PLC0415
+
+    check_config(config)
+    logging.basicConfig(level=logging.WARNING if quiet else logging.INFO, format=LOG_FORMAT)
+    logging.getLogger("uvicorn").setLevel(logging.WARNING)
+    # uvicorn raises the signal that ended it again after its shutdown.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    with suppress(KeyboardInterrupt):
+        serve_gateway(build(config, transport=transport), config, lambda url: _welcome(url, config, quiet=quiet))
+
+
+def check_config(config: "Config") -> None:
+    """Raise what would keep the gateway from serving, before anything is started."""
+    from toolspeak.config import check_public  # noqa: PLC0415
+
+    check_public(config)
+    _check_address(config.server)
+    _check_runs(config)
+
+
+def _check_runs(config: "Config") -> None:
+    """Open the database of runs once: the running server could only log that it is unusable.
+
+    A database that is unreachable now does not prevent the start: requests for runs get 503 until it is back.
+    """
+    if config.offer.enabled and config.runs.database:
+        from toolspeak.runs.durable.database import Database  # noqa: PLC0415 # it takes two seconds to load
+
+        with suppress(RunsUnavailable):
+            Database(config.runs).close()
+
+
+def _check_address(server: "Server") -> None:
+    """Bind the address once: uvicorn would only log that it is taken."""
+    import socket  # noqa: PLC0415
+
+    try:
+        for family, kind, _, _, address in socket.getaddrinfo(server.host, server.port, type=socket.SOCK_STREAM):
+            if family != socket.AF_INET6 or socket.has_dualstack_ipv6():
+                with closing(socket.socket(family, kind)) as tried:
+                    _bind(tried, address)
+    except OSError as error:
+        raise BadConfig(
+            f"cannot listen on {server.host}:{server.port}: {error.strerror or error}. "
+            "Pass another --port (0 picks a free one) or --host."
+        ) from None
+
+
+def _bind(tried: "socket.socket", address: object) -> None:
+    import socket  # noqa: PLC0415
+
+    if sys.platform != "win32":  # on Windows, SO_REUSEADDR would let us bind a port that another process has
+        tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    tried.bind(cast("tuple[str, int]", address))
+
+
+def _welcome(url: str, config: "Config", *, quiet: bool) -> None:
+    click.echo(f"toolspeak listens on {url}", err=True)
+    if quiet:
+        return
+    for upstream in config.upstreams:
+        click.echo(f"  upstream  {upstream.name}  {upstream.url}  ({upstream.wire})", err=True)
+    click.echo(f"  OpenAI    OPENAI_BASE_URL={url}/v1", err=True)
+    click.echo(f"  Anthropic ANTHROPIC_BASE_URL={url}", err=True)
+    click.echo(f"  Gemini    GOOGLE_GEMINI_BASE_URL={url}", err=True)
+    click.echo(f"  Ollama    OLLAMA_HOST={url}", err=True)

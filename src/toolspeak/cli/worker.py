@@ -1,26 +1,46 @@
-r"""`toolspeak worker`: works on durable runs.
+r"""`toolspeak worker`: a process that works on durable runs.
 
 $ toolspeak worker --upstream http://127.0.0.1:8080/v1
 toolspeak works on runs of postgresql://runs@db/toolspeak
+
+The engine is imported inside the functions that need it, so that `--help` stays fast.
 """
 
+import os
+import threading
 from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 import click
 
-from toolspeak.cli.options import configured, upstream_options
+from toolspeak.cli.options import config_option, configured, upstream_options
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from toolspeak.config.shape import Config
+
+LEASE_LOST: Final = 3
+_FORMAT: Final = "%(asctime)s %(levelname)s %(message)s"
 
 
 @click.command()
 @upstream_options
-@click.option("--config", "file", type=click.Path(path_type=Path), metavar="FILE", help="The configuration.")
-@click.option("--grace", type=float, default=30.0, metavar="S", help="Seconds to end in order.  [default: 30]")
-@click.option("--quiet", is_flag=True, help="Log only what goes wrong.")
-def worker(*, file: Path | None, grace: float, quiet: bool, **said: str | bool | None) -> None:
-    r"""Work on durable runs, and take over those of workers that died.
+@config_option
+@click.option(
+    "--grace",
+    type=float,
+    default=30.0,
+    metavar="S",
+    help="Seconds to finish running steps after a signal.  [default: 30]",
+)
+@click.option("--quiet", is_flag=True, help="Log warnings and errors only.")
+def worker(*, file: Path | None, grace: float, quiet: bool, **options: str | bool | None) -> None:
+    r"""Work on durable runs, and take over the runs of workers that died.
 
-    As many as you like may work on one database. On SIGTERM or Ctrl-C it begins no further step, lets those that run
-    end, and puts its runs back into the queue. The status is 3 if its lease ran out and others have its runs.
+    Any number of workers can share one database. On SIGTERM or Ctrl-C, the worker starts no further step, waits for
+    the running ones, and puts its runs back into the queue. The exit status is 3 if the worker lost its lease, so that
+    other workers have its runs.
 
     \b
     Examples:
@@ -28,7 +48,54 @@ def worker(*, file: Path | None, grace: float, quiet: bool, **said: str | bool |
       toolspeak worker --config /etc/toolspeak.toml
       TOOLSPEAK_RUNS_DATABASE=postgresql://runs@db/toolspeak toolspeak worker --preset groq
     """
-    # The engine is loaded only here: `--help` must not pay for it.
-    from toolspeak.cli._working import run  # noqa: PLC0415
+    import asyncio  # noqa: PLC0415
+    import logging  # noqa: PLC0415
 
-    click.get_current_context().exit(run(configured(file, said), grace, quiet=quiet))
+    config = configured(file, options)
+    logging.basicConfig(level=logging.WARNING if quiet else logging.INFO, format=_FORMAT)
+    status = asyncio.run(_work(config, grace))
+    exit_with_threads(status)
+    click.get_current_context().exit(status)
+
+
+async def _work(config: "Config", grace: float) -> int:
+    """Work until a signal or until the lease is lost; return the exit status."""
+    import asyncio  # noqa: PLC0415
+    import signal  # noqa: PLC0415
+
+    from toolspeak.config.assemble import assemble  # noqa: PLC0415
+    from toolspeak.runs.durable.runs import open_worker  # noqa: PLC0415
+    from toolspeak.runtime.learned import SHARED  # noqa: PLC0415
+    from toolspeak.runtime.transport import HttpTransport  # noqa: PLC0415
+
+    ended = asyncio.Event()
+    for each in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(each, ended.set)
+    transport = HttpTransport()
+    try:
+        async with open_worker(config, assemble(config, transport, SHARED), grace) as opened:
+            click.echo(f"toolspeak works on runs of {opened.place}", err=True)
+            await wait_for_first(ended, opened.lost)
+            return LEASE_LOST if opened.lost.is_set() else 0
+    finally:
+        await transport.close()
+
+
+async def wait_for_first(*events: "asyncio.Event") -> None:
+    """Wait until one of the events is set."""
+    import asyncio  # noqa: PLC0415
+
+    async with asyncio.TaskGroup() as group:
+        waits = [group.create_task(event.wait()) for event in events]
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        for wait in waits:
+            wait.cancel()
+
+
+def exit_with_threads(status: int) -> None:
+    """Exit at once if a thread would keep the process alive. DBOS has threads that wait forever for a lost database."""
+    import logging  # noqa: PLC0415
+
+    if any(not thread.daemon for thread in threading.enumerate() if thread is not threading.main_thread()):
+        logging.shutdown()
+        os._exit(status)

@@ -130,7 +130,7 @@ def test_an_address_that_is_taken_is_one_line(capsys: pytest.CaptureFixture[str]
         port = taken.getsockname()[1]
         assert status_of("--upstream", NOBODY, "--port", str(port)) == 2
     said = capsys.readouterr().err
-    assert said.startswith(f"toolspeak: cannot listen on 127.0.0.1:{port}: Address already in use; say another --port")
+    assert said.startswith(f"toolspeak: cannot listen on 127.0.0.1:{port}: Address already in use. Pass another --port")
     assert said.count("\n") == 1
 
 

@@ -203,7 +203,7 @@ def test_a_port_that_is_taken_is_said_before_the_model_is_loaded(
         port = taken.getsockname()[1]
         assert status_of(model, "--llama-server", binary, "--port", str(port)) == 2
     said = capsys.readouterr().err
-    assert said.startswith(f"toolspeak: cannot listen on 127.0.0.1:{port}: Address already in use; say another --port")
+    assert said.startswith(f"toolspeak: cannot listen on 127.0.0.1:{port}: Address already in use. Pass another --port")
     assert said.count("\n") == 1
 
 
