@@ -12,6 +12,7 @@ import sys
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -83,15 +84,14 @@ def run_model(model: LocalModel, file: Path | None, options: Mapping[str, Any], 
     """Serve until a signal. Raises `ServerLost` if llama-server cannot be started or restarted."""
     import signal  # noqa: PLC0415
 
-    # The gateway is imported before the model is loaded, so that it can serve as soon as the model is there.
-    import toolspeak.gateway.build  # noqa: PLC0415
-    import toolspeak.gateway.server  # noqa: F401, PLC0415
     from toolspeak.cli.serve import check_config  # noqa: PLC0415
     from toolspeak.config import current  # noqa: PLC0415
     from toolspeak.runtime.llama.keeper import Keeper  # noqa: PLC0415
     from toolspeak.runtime.llama.model import model_file  # noqa: PLC0415
     from toolspeak.runtime.llama.program import HOST, Wish, find_program  # noqa: PLC0415
 
+    for name in ("build", "server"):  # before the model is loaded, so that the gateway serves as soon as it is
+        import_module(f"toolspeak.gateway.{name}")
     found = model_file(model.path)
     program = find_program(model.binary, current().get("PATH", ""), model.further)
     port = _free_port(options.get("port"))
