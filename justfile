@@ -182,6 +182,10 @@ attack *args:
 requirements:
     .venv/bin/python -m tools.requirements
 
+# the shape of src before and after: files, lines, importers, names, layers, phrases; fails if a rule is broken: `--report`, `--before REV`, `--phrases`
+house *args:
+    .venv/bin/python -m tools.house {{ args }}
+
 # write the pages that are made from the code
 docs:
     .venv/bin/python tools/dialect_table.py
