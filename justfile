@@ -186,6 +186,10 @@ requirements:
 house *args:
     .venv/bin/python -m tools.house {{ args }}
 
+# 200 mistakes, one at a time in a copy of the tree: how many do the nearest tests notice? `--count`, `--seed`, `--only PACKAGE`, `--jobs`, `--save`
+mutants *args:
+    .venv/bin/python -m tools.mutants {{ args }}
+
 # write the pages that are made from the code
 docs:
     .venv/bin/python tools/dialect_table.py
