@@ -11,12 +11,13 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from queue import SimpleQueue
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from bench.report import close, progress
+from bench.report import close
 from tools.mutants.nearest import TestMap, read_tests
 from tools.mutants.targets import SAFETY, Mutant, choose
 from tools.mutants.trial import Baselines, Copy, Tried, Verdict
@@ -38,8 +39,11 @@ def try_all(mutants: Sequence[Mutant], tests: TestMap, copies: Sequence[Copy]) -
         finally:
             free.put(copy)
 
-    with ThreadPoolExecutor(len(copies)) as pool:
+    pool = ThreadPoolExecutor(len(copies))
+    try:
         yield from pool.map(try_one, mutants)
+    finally:
+        pool.shutdown(cancel_futures=True)  # after Ctrl-C only those that run are waited for
 
 
 def summary(tried: Sequence[Tried]) -> dict[str, Any]:
@@ -118,11 +122,12 @@ def main() -> None:
     with TemporaryDirectory(prefix="mutants-") as folder:
         baselines = Baselines()
         copies = [Copy(ROOT, Path(folder) / str(number), baselines, given.budget) for number in range(given.jobs)]
-        for one in try_all(mutants, tests, copies):
-            tried.append(one)
-            progress(len(tried), len(mutants), "mutants")
+        with suppress(KeyboardInterrupt):  # what was tried so far is printed
+            for one in try_all(mutants, tests, copies):
+                tried.append(one)
+                print(f"{len(tried)}/{len(mutants)} {one.mutant.place}: {one.verdict.value}", flush=True)
         for test in baselines.broken():
-            print(f"not used, because it fails without a mistake: {test}")
+            print(f"not used, because it fails or takes too long without a mistake: {test}")
     print_survivors(tried)
     if given.save:
         RESULT.write_text(saved(tried, given.seed, given.only), encoding="utf-8")

@@ -32,7 +32,7 @@ SLOWER = 4
 """How many times longer than without a mistake the tests may take."""
 START_S = 20.0
 """On top of that, for the start of processes on a busy machine."""
-LOOKED_AT = 30
+LOOKED_AT = 12
 """How many of the nearest test files are asked whether they reach the mistake."""
 RECORDER = Path(__file__).with_name("reached.py")
 
