@@ -19,18 +19,13 @@ import msgspec
 
 from toolspeak.engine.effects import Look, ProbeAnswer, ProbeEffect
 from toolspeak.engine.verdict import Depth, Finding, Layer, Verdict
-from toolspeak.facts.model import Support
+from toolspeak.facts.model import Support, without_latest
 from toolspeak.facts.servers import CONSTRAINTS
 from toolspeak.ir.constraint import ConstraintForm
-from toolspeak.ir.failure import Failure, FailureKind
+from toolspeak.ir.failure import Failure
 from toolspeak.ir.json import Json, JsonObject
 
 Looking: TypeAlias = Generator[ProbeEffect, ProbeAnswer, Verdict]
-PASSES: Final = frozenset(
-    (FailureKind.TRANSIENT, FailureKind.RATE_LIMITED, FailureKind.TIMEOUT, FailureKind.DISCONNECTED)
-)
-"""They say nothing about tools, and may be over soon."""
-_NO_ENTRY: Final = frozenset((FailureKind.AUTH, FailureKind.PERMISSION))
 _OWNERS: Final = {
     "llamacpp": "llamacpp",
     "vllm": "vllm",
@@ -43,7 +38,6 @@ SERVERS: Final = frozenset((*_OWNERS.values(), "openrouter"))
 """All that a verdict can name as its server."""
 _ENTRY_SAYS: Final = ("id", "owned_by", "root", "max_model_len", "context_length", "supported_parameters")
 """What of a model's entry in the list stays the same while the server does."""
-_LATEST = ":latest"
 _DIGITS = 16
 _NONE: Final = ConstraintForm.NONE
 
@@ -78,7 +72,7 @@ class _Told:
 def look_at(model: str) -> Looking:
     """Read what the server says about itself and a model of its own."""
     listed = yield Look("models")
-    if isinstance(listed, Failure) and listed.kind in PASSES | _NO_ENTRY:
+    if isinstance(listed, Failure) and (listed.kind.is_temporary or listed.kind.denies_access):
         return stopped(listed)
     entry = _entry_of(listed, model)
     if told := _openrouter(entry):
@@ -86,7 +80,7 @@ def look_at(model: str) -> Looking:
     owner = _OWNERS.get(_text(entry.get("owned_by")), "")
     for page in _pages(model, owner):
         answer = yield page.look
-        if isinstance(answer, Failure) and answer.kind in PASSES:
+        if isinstance(answer, Failure) and answer.kind.is_temporary:
             return stopped(answer)
         if told := page.read(_object(answer), entry):
             build = _object((yield page.more)).get("version") if page.more else None
@@ -221,12 +215,12 @@ def _entry_of(listed: ProbeAnswer, model: str) -> JsonObject:
 def _named(entries: Json, model: str) -> JsonObject:
     """Find a model in a list; one that is alone there is meant, whatever it is called."""
     found = [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
-    named = (entry for entry in found if model.removesuffix(_LATEST) in _names(entry))
+    named = (entry for entry in found if without_latest(model) in _names(entry))
     return next(named, found[0] if len(found) == 1 else {})
 
 
 def _names(entry: JsonObject) -> set[str]:
-    return {_text(entry.get(key)).removeprefix("models/").removesuffix(_LATEST) for key in ("id", "name", "model")}
+    return {without_latest(_text(entry.get(key)).removeprefix("models/")) for key in ("id", "name", "model")}
 
 
 def _object(value: Json | ProbeAnswer) -> JsonObject:

@@ -35,20 +35,6 @@ REQUIRED: Final = ToolChoice(ChoiceMode.REQUIRED)
 _ONE, _FEWEST, _SHORT, _LONG = 1, 16, 64, 256
 """Tokens: for a count, for one where so few are refused, for a demanded call (some servers pad it up to the limit), and
 for one that may be thought about."""
-_REFUSES_TOOLS: Final = frozenset((FailureKind.TOOLS_UNSUPPORTED, FailureKind.TOO_MANY_TOOLS))
-_BROKEN_CALLS: Final = frozenset((FailureKind.NATIVE_PARSER_FAILED, FailureKind.MODEL_SCHEMA_ERROR))
-_NOT_ABOUT_TOOLS: Final = frozenset(
-    (
-        FailureKind.TRANSIENT,
-        FailureKind.RATE_LIMITED,
-        FailureKind.TIMEOUT,
-        FailureKind.DISCONNECTED,
-        FailureKind.AUTH,
-        FailureKind.PERMISSION,
-        FailureKind.NOT_FOUND,
-        FailureKind.OTHER,
-    )
-)
 Asking: TypeAlias = Generator[ProbeEffect, ProbeAnswer, "_Answer"]
 Layered: TypeAlias = Generator[ProbeEffect, ProbeAnswer, None]
 
@@ -100,7 +86,7 @@ class _Answer:
     @property
     def refuses(self) -> bool:
         """Tell whether tools were refused."""
-        return self.failure is not None and self.failure.kind in _REFUSES_TOOLS
+        return self.failure is not None and self.failure.kind.refuses_tools
 
     @property
     def said(self) -> str:
@@ -264,7 +250,7 @@ class _Probing:
         """Ask; what fails without being about tools ends the probe."""
         sampling = Sampling(max(most, _FEWEST)) if self._plain else Sampling(most, temperature=0.0)
         answer = _read((yield Ask(Request(self._model, messages, tools, choice, sampling, stream))), tools)
-        if answer.failure is not None and answer.failure.kind in _NOT_ABOUT_TOOLS:
+        if answer.failure is not None and _is_not_about_tools(answer.failure.kind):
             raise _Stopped(answer.failure)
         return answer
 
@@ -284,7 +270,7 @@ def _read(answer: ProbeAnswer, tools: Sequence[Tool]) -> _Answer:
     native = sum(call.name in names for call in turn.calls)
     text = turn.text
     if turn.failure is not None:
-        text = turn.failure.salvage if turn.failure.kind in _BROKEN_CALLS else ""
+        text = turn.failure.salvage if turn.failure.kind.breaks_calls else ""
     leaked = len(load(ANY_DIALECT).read(text, tools).calls) if text and tools and not native else 0
     return _Answer(native, leaked, text, turn.usage, turn.failure)
 
@@ -296,3 +282,7 @@ def _came(answer: _Answer) -> str:
     if answer.leaked and answer.failure is not None:
         return "the server cannot read its model's call, and quotes it in an error"
     return "the call comes as text" if answer.leaked else ""
+
+
+def _is_not_about_tools(kind: FailureKind) -> bool:
+    return kind.is_temporary or kind.denies_access or kind in (FailureKind.NOT_FOUND, FailureKind.OTHER)

@@ -11,9 +11,8 @@ from fnmatch import fnmatchcase
 from typing import Final
 
 from toolspeak.errors import BadField
-from toolspeak.facts.model import Support
+from toolspeak.facts.model import Support, without_latest
 
-_LATEST: Final = ":latest"
 _GLOB: Final = frozenset("*?[")
 
 
@@ -135,8 +134,8 @@ def _exactness(key: str, provider: str, model: str) -> tuple[int, int] | None:
         return 0, 0
     if not key.startswith(f"{provider}:"):
         return None
-    pattern = key.removeprefix(f"{provider}:").lower().removesuffix(_LATEST)
-    name = model.lower().removesuffix(_LATEST)
+    pattern = without_latest(key.removeprefix(f"{provider}:").lower())
+    name = without_latest(model.lower())
     if name == pattern:
         return 2, 0
     plain = sum(letter not in _GLOB for letter in pattern)

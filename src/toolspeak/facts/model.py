@@ -119,3 +119,8 @@ _FIELDS: Final[tuple[Field[Any], ...]] = tuple(
     field for field in fields(ModelFacts) if field.name not in ("quirks", "source", "said")
 )
 UNKNOWN_MODEL = ModelFacts()
+
+
+def without_latest(model: str) -> str:
+    """Return a model's name without Ollama's default tag: `llama3.2:latest` and `llama3.2` are one model."""
+    return model.removesuffix(":latest")

@@ -138,14 +138,11 @@ _PREFLIGHT: Final = (
     (b"access-control-allow-methods", b"GET, POST, OPTIONS"),
     (b"access-control-allow-headers", b"*, authorization"),
 )
-_MAY_PASS: Final = frozenset(
-    (FailureKind.RATE_LIMITED, FailureKind.TRANSIENT, FailureKind.TIMEOUT, FailureKind.DISCONNECTED)
-)
 
 
 def _advice(failure: Failure, status: int) -> Headers:
     """Tell SDKs whether to try again: they would repeat every 5xx."""
-    again = (b"x-should-retry", b"true" if failure.kind in _MAY_PASS else b"false")
+    again = (b"x-should-retry", b"true" if failure.kind.is_temporary else b"false")
     if failure.retry_after is None:
         return (again,) if status >= 500 else ()  # noqa: PLR2004 # the server's side
     return (again, (b"retry-after", b"%d" % max(1, round(failure.retry_after))))

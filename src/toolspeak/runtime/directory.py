@@ -20,7 +20,7 @@ from toolspeak.engine.readers import emulated_ids
 from toolspeak.engine.turn import take_turn
 from toolspeak.facts.capability import NO_OVERRIDES, Overrides
 from toolspeak.facts.merge import facts_of
-from toolspeak.facts.model import UNKNOWN_MODEL, Constrain, ModelFacts, Source
+from toolspeak.facts.model import UNKNOWN_MODEL, Constrain, ModelFacts, Source, without_latest
 from toolspeak.ir.event import Event
 from toolspeak.ir.request import Request
 from toolspeak.runtime.clock import CLOCK, Clock
@@ -34,7 +34,6 @@ from toolspeak.runtime.upstream import HttpUpstream
 
 Emit: TypeAlias = Callable[[Sequence[Event]], Awaitable[None]]
 _FRESH, _FRESH_FAILURE = 60.0, 10.0
-_LATEST = ":latest"
 _MOST_ROUTES, _LONGEST_NAME = 4096, 256
 
 
@@ -205,7 +204,7 @@ class Directory:
         return list(listed.values())
 
     def _named(self, name: str) -> Route | None:
-        for known in (name, name.removesuffix(_LATEST)):
+        for known in (name, without_latest(name)):
             if known in self._aliases:
                 return self._aliases[known]
         for prefix, lister in self._prefixes:
@@ -271,11 +270,11 @@ class _Lister:
 
     def lists(self, model: str) -> bool:
         """Return whether the upstream listed the model."""
-        return model in self._names or model.removesuffix(_LATEST) in self._names
+        return model in self._names or without_latest(model) in self._names
 
     def route_of(self, name: str) -> Route | None:
         """Return the model, under the name that the upstream writes, if it was listed."""
-        found = self._names.get(name) or self._names.get(name.removesuffix(_LATEST))
+        found = self._names.get(name) or self._names.get(without_latest(name))
         return self.route(found) if found else None
 
     def is_old(self) -> bool:
@@ -294,5 +293,5 @@ class _Lister:
             names = await list_models(self._place.upstream)
         except Broken:
             names, fresh = list(self._names.values()), _FRESH_FAILURE
-        self._names = {name.removesuffix(_LATEST): name for name in names} | {name: name for name in names}
+        self._names = {without_latest(name): name for name in names} | {name: name for name in names}
         self._until = self._clock.monotonic() + fresh

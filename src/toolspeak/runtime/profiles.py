@@ -19,7 +19,7 @@ from typing import Final
 import msgspec
 
 from toolspeak.engine.plan import NOTHING_SAID, Mode, Plan, Settings
-from toolspeak.facts.model import ModelFacts, Source, Support
+from toolspeak.facts.model import ModelFacts, Source, Support, without_latest
 from toolspeak.facts.profile import FORMAT, Profile, Setting
 from toolspeak.runtime.clock import CLOCK, Clock
 
@@ -27,7 +27,6 @@ FRESH: Final = 5.0
 """Seconds for which a file is not looked at again."""
 LARGEST: Final = 64 * 1024
 _MOST, _DIGITS = 4096, 32
-_LATEST = ":latest"
 _LEFT_OUT: Final = "the profile %s of %s is left out: %s"
 _OTHER: Final = "the profile of %s at %s is left out: its server is another one since then; run the doctor again"
 _LOG: Final = logging.getLogger(__name__)
@@ -128,10 +127,10 @@ class Profiles:
         stamp = _stamp(path)
         if seen is not None and stamp == seen.stamp:
             return replace(seen, until=now + FRESH)
-        return _Seen(_read(path, self.endpoint, _plain(model)) if stamp else NOT_MEASURED, stamp, now + FRESH)
+        return _Seen(_read(path, self.endpoint, without_latest(model)) if stamp else NOT_MEASURED, stamp, now + FRESH)
 
     def _path(self, folder: Path, model: str) -> Path:
-        name = sha256(f"{self.endpoint} {_plain(model)}".encode()).hexdigest()[:_DIGITS]  # no URL has a blank
+        name = sha256(f"{self.endpoint} {without_latest(model)}".encode()).hexdigest()[:_DIGITS]  # no URL has a blank
         return folder / f"{name}.json"
 
 
@@ -189,11 +188,6 @@ def _foreign(profile: Profile, endpoint: str, model: str) -> str | None:
     """Say why a profile is none of ours."""
     if profile.format != FORMAT:
         return f"its format is {profile.format}, and {FORMAT} is read here"
-    if (profile.endpoint, _plain(profile.model)) != (endpoint, model):
+    if (profile.endpoint, without_latest(profile.model)) != (endpoint, model):
         return f"it is about {profile.model!r} at {profile.endpoint!r}"
     return None
-
-
-def _plain(model: str) -> str:
-    """Return the name under which a model is kept: Ollama's `:latest` says nothing."""
-    return model.removesuffix(_LATEST)
