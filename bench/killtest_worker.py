@@ -25,7 +25,7 @@ from toolspeak.ir.request import Request
 from toolspeak.ir.tool import Tool
 from toolspeak.runs import outfit
 from toolspeak.runs.durable.runs import open_worker
-from toolspeak.runs.durable.steps import DurableSteps
+from toolspeak.runs.steps import Steps
 from toolspeak.runtime.directory import Directory, Place, Route
 from toolspeak.runtime.tools.action import Action, Doing, Effect, Workplace, Yield, said
 from toolspeak.runtime.upstream import HttpUpstream
@@ -125,7 +125,7 @@ def prepare(order: Order) -> Directory:
     _ORDERS.append(order)
     outfit.BUILT_IN[TOOLS] = __name__
     if not order.guarded:
-        setattr(DurableSteps, "_once", getattr(DurableSteps, "_run"))  # noqa: B009, B010 # what the guard is good for
+        setattr(Steps, "_once", getattr(Steps, "_run"))  # noqa: B009, B010 # what the guard is good for
     model = Scripted(order)
     place = Place("here", cast("HttpUpstream", model))
     return Directory([place], {MODEL: Route("here", model, MODEL, ModelFacts(tools=Support.NATIVE))})

@@ -22,11 +22,12 @@ from typing import cast
 from bench.killtest_worker import MODEL, TOOLS, Order, prepare
 from bench.report import close
 from tests.postgres import postgres
+from toolspeak.runs.durable.keeper import DbosKeeper
 from toolspeak.runs.durable.runs import DurableRuns, open_runs
-from toolspeak.runs.durable.steps import DurableSteps
 from toolspeak.runs.inline import run_inline
 from toolspeak.runs.outfit import outfit
 from toolspeak.runs.spec import Spec
+from toolspeak.runs.steps import Do, T, TextForm
 from toolspeak.runtime.tools.approval import Approval
 
 RESULTS = Path(__file__).parent / "results" / "runs-overhead.json"
@@ -57,17 +58,16 @@ async def ended(runs: DurableRuns, id: str) -> None:
 
 def timed(times: list[float]) -> Callable[[], None]:
     """Note how long each step takes, from now on; return how to stop that."""
-    attribute = "_step"
-    step = getattr(DurableSteps, attribute)
+    keep = DbosKeeper.keep
 
-    async def timed_step(self: DurableSteps, name: str, body: object, *, goes_on: bool = False) -> str:
+    async def timed_keep(self: DbosKeeper, step: str, form: TextForm[T], do: Do[T], *, once: bool = False) -> T:
         began = time.perf_counter()
-        given: str = await step(self, name, body, goes_on=goes_on)
+        outcome = await keep(self, step, form, do, once=once)
         times.append((time.perf_counter() - began) * 1000)
-        return given
+        return outcome
 
-    setattr(DurableSteps, attribute, timed_step)
-    return lambda: setattr(DurableSteps, attribute, step)
+    setattr(DbosKeeper, "keep", timed_keep)  # noqa: B010 # only for the measurement
+    return lambda: setattr(DbosKeeper, "keep", keep)
 
 
 async def steps(order: Order) -> dict[str, float]:

@@ -90,6 +90,7 @@ class World:
             Action(Tool("write", "Write."), self._act("write"), Effect.ONCE, contained=True),
             Action(Tool("slow", "Take long."), self._act("slow"), Effect.ONCE, contained=True),
             Action(Tool("slow_look", "Look for long."), self._act("slow_look"), Effect.READS),
+            Action(Tool("look_into_letters", "Read."), self._act("look_into_letters"), Effect.READS, asks=True),
         )
 
     def _act(self, name: str) -> Act:

@@ -29,7 +29,7 @@ from toolspeak.facts.capability import NO_OVERRIDES, Capability, Overrides
 from toolspeak.facts.model import Source, Support
 from toolspeak.ir.event import Event
 from toolspeak.ir.request import Request
-from toolspeak.runs.inline import Ask, nobody, run_inline
+from toolspeak.runs.inline import Ask, refuse, run_inline
 from toolspeak.runs.watch import Watch, unwatched
 from toolspeak.runs.work import Work
 from toolspeak.runtime.cache import Memory
@@ -111,7 +111,7 @@ class AsyncClient:
         begun = Task(request, rounds_of(wishes), toolbox.ending)
         route = await self._route(request)
         work = Work(CLOCK.fresh_id(), begun, route, toolbox, settings, approval, watch)
-        return await run_inline(work, ask or nobody)
+        return await run_inline(work, ask or refuse)
 
     async def models(self) -> list[str]:
         """Return the names of all models that can be asked for."""

@@ -2,5 +2,5 @@
 
 Belongs here: how a run is described, driven, kept, watched, cancelled and taken up again. Does not: what a round is
 (`engine/agent.py`), what tools do (`runtime/tools`), how runs are shown.
-Read first: `runs.py` (what can be asked of runs), then `work.py` and `drive.py`.
+Read first: `runs.py` (what can be asked of runs), then `work.py` and `steps.py`.
 """

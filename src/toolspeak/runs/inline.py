@@ -1,56 +1,57 @@
 """Runs in this process, with nothing kept: for programs that wait for the end themselves."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from toolspeak.engine.agent import Ending, RunTools, TakeTurn, run
-from toolspeak.ir.message import Call, Result
-from toolspeak.ir.turn import Turn
-from toolspeak.runs.drive import drive_run
-from toolspeak.runs.watch import CallAsked, ended
-from toolspeak.runs.work import Work, refused
-from toolspeak.runtime.tools.approval import Word
+from toolspeak.engine.agent import Ending
+from toolspeak.ir.message import Call
+from toolspeak.runs.steps import Do, Permission, Steps, T, TextForm
+from toolspeak.runs.watch import RunEvent, Watch, ended
+from toolspeak.runs.work import Work
 
 Ask: TypeAlias = Callable[[Call], Awaitable[bool]]
-"""A person's word on a call."""
+"""Asks a person whether a call may run."""
 
 
-async def nobody(call: Call) -> bool:
-    """Answer where there is no person: what nobody allows is not done."""
+async def refuse(call: Call) -> bool:
+    """Answer where there is no person to ask: the call may not run."""
     del call
     return False
 
 
 @dataclass(frozen=True, slots=True)
-class InlineSteps:
-    """Each step is done once, at once."""
+class NoKeeper:
+    """Keeps nothing: each step is done once, at once. Implements `Keeper`."""
 
-    work: Work
-    ask: Ask = nobody
+    ask_person: Ask = refuse
 
-    async def turn(self, effect: TakeTurn) -> Turn:
-        """Take one turn."""
-        return await self.work.turn(effect)
+    async def keep(self, step: str, form: TextForm[T], do: Do[T], *, once: bool = False) -> T:
+        """Do the step."""
+        del step, form, once
+        return await do()
 
-    async def tools(self, effect: RunTools) -> tuple[Result, ...]:
-        """Run calls, one behind the other."""
-        return tuple([await self._tool(effect.round, index, call) for index, call in enumerate(effect.calls)])
-
-    async def _tool(self, round: int, index: int, call: Call) -> Result:  # noqa: A002 # the word of the house
-        said = self.work.word(call)
-        if said is Word.ASK:
-            await self.work.watch(CallAsked(round, call.id, call.name, call.arguments))
-            said = Word.YES if await self.ask(call) else Word.NO
-        if said is Word.YES:
-            return await self.work.tool(round, index, call)
-        result = refused(call, f"the approval mode is {self.work.approval}, and nobody allowed it")
-        await self.work.ended(round, result)
-        return result
+    async def ask(self, key: str, call: Call) -> Permission:
+        """Ask at once."""
+        del key
+        return Permission(await self.ask_person(call))
 
 
-async def run_inline(work: Work, ask: Ask = nobody) -> Ending:
-    """Work on a run to its end."""
-    ending = await drive_run(run(work.task), InlineSteps(work, ask))
+async def run_inline(work: Work, ask: Ask = refuse) -> Ending:
+    """Work on a run to its end. `work.watch` is called with one event at a time, though calls may run in parallel."""
+    work = replace(work, watch=_one_at_a_time(work.watch))
+    ending = await Steps(work, NoKeeper(ask)).run(work.task)
     await work.watch(ended(ending))
     return ending
+
+
+def _one_at_a_time(watch: Watch) -> Watch:
+    """Let a function that awaits see an event only after it has dealt with the one before it."""
+    lock = asyncio.Lock()
+
+    async def watched(event: RunEvent) -> None:
+        async with lock:
+            await watch(event)
+
+    return watched

@@ -3,30 +3,25 @@
 MemoryRuns          all runs by id; of those that have ended, the latest stay
 └── _Run            one run: its log, its steps, the task that works on it
     ├── _Log        what was seen of it, numbered; readers come and go
-    ├── _Kept       what its steps have answered
-    └── _Steps      one attempt at it: no step that is answered is done again
+    └── _DictKeeper keeps what its steps gave, for one attempt at it
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias
 
-from toolspeak.engine.agent import STOP, Ending, RunAnswer, RunEffect, RunTools, Status, Stop, TakeTurn, Task, run
-from toolspeak.engine.journal import stands
+from toolspeak.engine.agent import Ending, Status, Task
 from toolspeak.errors import BadField, BadRequest, TooManyRuns, UnknownRun
-from toolspeak.ir.message import Call, Message, Result, Role
+from toolspeak.ir.message import Call, Message, Role
 from toolspeak.ir.round import Compact
 from toolspeak.ir.turn import Turn
-from toolspeak.runs.drive import drive_run
 from toolspeak.runs.runs import Line, Numbered, View, checked_id
 from toolspeak.runs.spec import Spec
-from toolspeak.runs.watch import CallAsked, RunEvent, Watch, Wrote, ended
-from toolspeak.runs.work import Work, refused, told, unknown
+from toolspeak.runs.steps import Do, Permission, Steps, Stopped, StopSwitch, T, TextForm, progress
+from toolspeak.runs.watch import RunEvent, Watch, Wrote, ended
+from toolspeak.runs.work import Work, told
 from toolspeak.runtime.clock import CLOCK, Clock
-from toolspeak.runtime.tools.action import Effect
-from toolspeak.runtime.tools.approval import Word
 
 Outfit: TypeAlias = Callable[[str, Spec, Watch, float], AbstractAsyncContextManager[Work]]
 """Makes a spec ready to be worked on: `outfit.outfit` with its configuration. The last is when the run began."""
@@ -35,7 +30,6 @@ KEPT: Final = 200
 _NOTHING: Final = Compact(Message(Role.ASSISTANT, ()))
 _TOO_EARLY: Final = "cancelled before it began"
 _NANO = 1e9
-T = TypeVar("T")
 
 
 class MemoryRuns:
@@ -134,8 +128,9 @@ class _Run:
         self._outfit: Final = outfit
         self._clock: Final = clock
         self._log: Final = _Log()
-        self._done: Final = _Kept()
-        self._steps: _Steps | None = None
+        self._outcomes: Final[dict[str, Any]] = {}
+        """What the steps of all attempts gave, by their names."""
+        self._keeper: _DictKeeper | None = None
         self._model = spec.model
         self._task: Task | None = None
         self._job: asyncio.Task[None] | None = None
@@ -166,14 +161,14 @@ class _Run:
 
     @property
     def _asked(self) -> tuple[Call, ...]:
-        return () if self._steps is None else self._steps.asked
+        return () if self._keeper is None else self._keeper.asked
 
     @property
     def _kept(self) -> Compact:
         """Return the rounds so far: those that a run would keep that is stopped now."""
         if self._ending is not None:
             return self._ending.kept
-        return _NOTHING if self._task is None else self._done.compact(self._task)
+        return _NOTHING if self._task is None else progress(self._task, self._outcomes)[1]
 
     def events(self, after: int) -> AsyncIterator[Numbered]:
         return self._log.after(after, lambda: self.going)
@@ -184,10 +179,10 @@ class _Run:
 
     async def cancel(self) -> None:
         if self.going and self._job is not None:
-            if self._steps is None:  # it is being made ready
+            if self._keeper is None:  # it is being made ready
                 self._job.cancel()
             else:
-                self._steps.stop()
+                self._keeper.stop()
             await asyncio.wait((self._job,))
             if self.going:  # asyncio does not even enter a task that is cancelled before its first step
                 self._end(Ending(Status.CANCELLED, self._kept, _TOO_EARLY))
@@ -201,7 +196,7 @@ class _Run:
         return True
 
     def approve(self, call_id: str, *, allowed: bool, reason: str) -> None:
-        if self._steps is None or not self._steps.say(call_id, allowed=allowed, reason=reason):
+        if self._keeper is None or not self._keeper.answer(call_id, Permission(allowed, reason)):
             raise BadField("call_id", f"no call {call_id[:80]!r} of run {self._name} waits for a word")
 
     async def _work(self) -> None:
@@ -209,8 +204,8 @@ class _Run:
         try:
             async with self._outfit(self._id, self._spec, self._log.watch, self._began) as work:
                 self._task, self._model = work.task, work.route.model
-                self._steps = _Steps(work, self._done)
-                ending = await drive_run(run(work.task), self._steps)
+                self._keeper = _DictKeeper(self._outcomes)
+                ending = await Steps(work, self._keeper).run(work.task)
         except asyncio.CancelledError:
             ending = ending or Ending(Status.CANCELLED, self._kept, _TOO_EARLY)
         except Exception as error:  # noqa: BLE001 # whatever broke, who watches is owed an end
@@ -218,7 +213,7 @@ class _Run:
         self._end(ending)
 
     def _end(self, ending: Ending) -> None:
-        self._steps = None
+        self._keeper = None
         self._ending, self._ended = ending, self._now()
         self._log.put(ended(ending))
 
@@ -258,111 +253,53 @@ class _Log:
             await self._more.wait()
 
 
-@dataclass(frozen=True, slots=True)
-class _Kept:
-    """Answers by their place: turns in their order, results by round and place in it. Failed turns are not kept."""
+class _DictKeeper:
+    """Keeps outcomes in a dict, for one attempt at a run; the dict is the run's. Implements `Keeper`.
 
-    turns: list[Turn] = field(default_factory=list[Turn])
-    """A round may have two, where words are asked for."""
-    results: dict[tuple[int, int], Result] = field(default_factory=dict[tuple[int, int], Result])
-    begun: set[tuple[int, int]] = field(default_factory=set[tuple[int, int]])
-    """Calls that were allowed and started, whatever came of it."""
+    A turn that failed is not kept: a run that goes on takes it again.
+    """
 
-    def compact(self, task: Task) -> Compact:
-        """Return what the run would keep if it were stopped now."""
-        turns = iter(self.turns)
-        return stands(task, lambda effect: self._answer(effect, turns))[1]
-
-    def _answer(self, effect: RunEffect, turns: Iterator[Turn]) -> RunAnswer:
-        if isinstance(effect, TakeTurn):
-            return next(turns, None)
-        results = [self.results.get((effect.round, index)) for index in range(len(effect.calls))]
-        whole = tuple(result for result in results if result is not None)
-        return whole if len(whole) == len(results) else None
-
-
-class _Steps:
-    """Implements `Steps`. Calls of a round run one behind the other."""
-
-    def __init__(self, work: Work, kept: _Kept) -> None:
-        self._work: Final = work
-        self._kept: Final = kept
-        self._turns: Final = iter(tuple(kept.turns))
-        """Those that an attempt before this one has taken."""
-        self._stopping = False
-        self._step: asyncio.Task[Any] | None = None
-        self._waiting: tuple[Call, asyncio.Future[tuple[bool, str]]] | None = None
+    def __init__(self, outcomes: dict[str, Any]) -> None:
+        self._outcomes: Final = outcomes
+        self._switch: Final = StopSwitch()
+        self._waiting: tuple[Call, asyncio.Future[Permission]] | None = None
 
     @property
     def asked(self) -> tuple[Call, ...]:
         return () if self._waiting is None else (self._waiting[0],)
 
     def stop(self) -> None:
-        """Break off the step that is being done; all further ones are answered with STOP."""
-        self._stopping = True
-        if self._step is not None:
-            self._step.cancel()
+        """Break off the steps that are being done, and let no further one begin."""
+        self._switch.stop(Stopped())
 
-    def say(self, call_id: str, *, allowed: bool, reason: str) -> bool:
-        """Give the word that is waited for; tell whether it was."""
+    def answer(self, call_id: str, permission: Permission) -> bool:
+        """Give the answer that is waited for; return whether it was."""
         if self._waiting is None or self._waiting[0].id != call_id or self._waiting[1].done():
             return False
-        self._waiting[1].set_result((allowed, f"a person said no{reason and ': '}{reason}"))
+        self._waiting[1].set_result(permission)
         return True
 
-    async def turn(self, effect: TakeTurn) -> Turn | Stop:
-        if (taken := next(self._turns, None)) is not None:
-            return taken
-        turn = await self._stoppable(self._work.turn(effect))
-        if isinstance(turn, Turn) and turn.failure is None:
-            self._kept.turns.append(turn)
-        return turn
+    async def keep(self, step: str, form: TextForm[T], do: Do[T], *, once: bool = False) -> T:
+        del form, once  # nothing else can have the run, and nothing is awaited between a start and its call
+        if step in self._outcomes:
+            kept: T = self._outcomes[step]
+            return kept
+        self._switch.admit()
+        with self._switch.stoppable():
+            outcome = await do()
+        if not isinstance(outcome, Turn) or outcome.failure is None:
+            self._outcomes[step] = outcome
+        return outcome
 
-    async def tools(self, effect: RunTools) -> tuple[Result, ...] | Stop:
-        results: list[Result] = []
-        for index, call in enumerate(effect.calls):
-            if (result := self._kept.results.get((effect.round, index))) is None:
-                done = await self._stoppable(self._tool(effect.round, index, call))
-                if isinstance(done, Stop):
-                    return done
-                result = self._kept.results[effect.round, index] = done
-            results.append(result)
-        return tuple(results)
-
-    async def _stoppable(self, work: Coroutine[Any, Any, T]) -> T | Stop:
-        if self._stopping:
-            work.close()
-            return STOP
-        self._step = asyncio.get_running_loop().create_task(work)
-        try:
-            await asyncio.wait((self._step,))
-            return STOP if self._step.cancelled() else self._step.result()
-        finally:
-            self._step.cancel()
-            self._step = None
-
-    async def _tool(self, round: int, index: int, call: Call) -> Result:  # noqa: A002 # the word of the house
-        if (round, index) in self._kept.begun and self._work.effect(call) is Effect.ONCE:
-            return await self._shown(round, unknown(call, "it was stopped while it ran"))
-        allowed, why = await self._word(round, index, call)
-        if not allowed:
-            return await self._shown(round, refused(call, why))
-        self._kept.begun.add((round, index))
-        return await self._work.tool(round, index, call)
-
-    async def _word(self, round: int, index: int, call: Call) -> tuple[bool, str]:  # noqa: A002 # as above
-        """Say whether a call may run, and why it may not; who has said yes once is not asked again."""
-        said = Word.YES if (round, index) in self._kept.begun else self._work.word(call)
-        if said is not Word.ASK:
-            return said is Word.YES, f"the approval mode is {self._work.approval}"
-        waited: asyncio.Future[tuple[bool, str]] = asyncio.get_running_loop().create_future()
-        self._waiting = (call, waited)
-        try:
-            await self._work.watch(CallAsked(round, call.id, call.name, call.arguments))
-            return await waited
-        finally:
-            self._waiting = None
-
-    async def _shown(self, round: int, result: Result) -> Result:  # noqa: A002 # as above
-        await self._work.ended(round, result)
-        return result
+    async def ask(self, key: str, call: Call) -> Permission:
+        step = f"answer:{key}"
+        if step not in self._outcomes:
+            self._switch.admit()
+            self._waiting = (call, asyncio.get_running_loop().create_future())
+            try:
+                with self._switch.stoppable(waits=True):
+                    self._outcomes[step] = await self._waiting[1]
+            finally:
+                self._waiting = None
+        answered: Permission = self._outcomes[step]
+        return answered

@@ -18,8 +18,8 @@ from toolspeak.runtime.tools.toolbox import Toolbox
 
 _REFUSED = "{name} was not run: {why}."
 _UNKNOWN = (
-    "The outcome of {name} is unknown: it was started, and then {why}. It may have done its work or not, and was not "
-    "run again. Look before you repeat it."
+    "The outcome of {name} is unknown: it was started, and then its run was interrupted. It may have done its work or "
+    "not, and was not run again. Look before you repeat it."
 )
 
 
@@ -85,6 +85,6 @@ def refused(call: Call, why: str) -> Result:
     return Result(call.id, (Text(_REFUSED.format(name=call.name, why=why)),), call.name, is_error=True)
 
 
-def unknown(call: Call, why: str = "the process that ran it died") -> Result:
-    """Return the result of a call that nobody knows the outcome of (RUN-3)."""
-    return Result(call.id, (Text(_UNKNOWN.format(name=call.name, why=why)),), call.name, is_error=True)
+def unknown(call: Call) -> Result:
+    """Return the result of a call that was started and whose outcome is lost (RUN-3)."""
+    return Result(call.id, (Text(_UNKNOWN.format(name=call.name)),), call.name, is_error=True)

@@ -18,21 +18,21 @@ from dbos import DBOS
 from sqlalchemy.exc import OperationalError
 
 from toolspeak.config.shape import Config
-from toolspeak.engine.agent import Ending, Status, run
+from toolspeak.engine.agent import Ending, Status
 from toolspeak.errors import ToolspeakError
 from toolspeak.ir.message import Message, Role
 from toolspeak.ir.round import Compact
-from toolspeak.runs.drive import drive_run
 from toolspeak.runs.durable import ledger, seam
 from toolspeak.runs.durable.cleaning import clean, mend
 from toolspeak.runs.durable.database import ENGINE, Database
+from toolspeak.runs.durable.keeper import DbosKeeper
 from toolspeak.runs.durable.lease import RENEWALS, Lease, reap
+from toolspeak.runs.durable.run_claim import RunClaim
 from toolspeak.runs.durable.scribe import Scribe
-from toolspeak.runs.durable.steps import DurableSteps
-from toolspeak.runs.durable.taken import Taken
 from toolspeak.runs.durable.written import read_spec
 from toolspeak.runs.outfit import outfit
 from toolspeak.runs.spec import Spec
+from toolspeak.runs.steps import Steps
 from toolspeak.runs.watch import Watch, ended
 from toolspeak.runs.work import told
 from toolspeak.runtime.clock import CLOCK, Clock
@@ -71,7 +71,7 @@ class Worker:
         self._shop: Final = shop
         self.lease: Final = Lease(shop.database, shop.config.runs.lease, shop.clock)
         self._scribe: Final = Scribe(shop.database)
-        self._taken: Final[set[Taken]] = set()
+        self._claims: Final[set[RunClaim]] = set()
         self._idle: Final = asyncio.Event()
         self._idle.set()
         self._ended: Final = asyncio.Event()
@@ -107,13 +107,13 @@ class Worker:
         """End: steps that run have `grace` seconds to finish."""
         if self._dbos is not None:
             seam.stop_taking(self._dbos)
-        for taken in self._taken:
-            taken.drain()
+        for claim in self._claims:
+            claim.drain(seam.Lost(claim.run))
         with suppress(TimeoutError):
             async with asyncio.timeout(grace):
                 await self._idle.wait()
-        for taken in self._taken:
-            taken.stop(seam.Lost(taken.run))
+        for claim in self._claims:
+            claim.stop(seam.Lost(claim.run))
         self._scribe.end()
         self._ended.set()
         try:
@@ -148,7 +148,7 @@ class Worker:
     async def _beat(self) -> None:
         if self.lease.due and not await self._keep(self.lease.renew) and not self._ended.is_set():
             self._lose()
-        if self._taken:
+        if self._claims:
             await self._stop_foreign()
         if self._shop.takes and self._is_time("_reap_at", self.lease.seconds / RENEWALS):
             if count := await self._keep(reap, self._shop.database):
@@ -168,16 +168,16 @@ class Worker:
         if not self.lost.is_set():
             _LOG.error("the lease ran out, and others have taken over the runs of this worker")
         self.lost.set()
-        for taken in self._taken:
-            taken.stop(seam.Lost(taken.run))
+        for claim in self._claims:
+            claim.stop(seam.Lost(claim.run))
 
     async def _stop_foreign(self) -> None:
         """Stop runs that were cancelled, or taken over."""
-        taken = {each.run: each for each in self._taken}
-        for run_id, token, status in await self._keep(_owners, self._shop.database, list(taken)):
-            if token != taken[run_id].token:
+        claims = {each.run: each for each in self._claims}
+        for run_id, token, status in await self._keep(_owners, self._shop.database, list(claims)):
+            if token != claims[run_id].token:
                 why = seam.Cancelled(run_id) if status == seam.CANCELLED else seam.Lost(run_id)
-                taken[run_id].stop(why)
+                claims[run_id].stop(why)
 
     async def _keep(self, what: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
         """Ask the database beside the steps: the lease must not wait behind a hundred of them."""
@@ -193,9 +193,9 @@ class Worker:
 
     def cancel(self, run_id: str) -> None:
         """Stop a run at once, if it is here."""
-        for taken in self._taken:
-            if taken.run == run_id:
-                taken.stop(seam.Cancelled(run_id))
+        for claim in self._claims:
+            if claim.run == run_id:
+                claim.stop(seam.Cancelled(run_id))
 
     async def _work_on(self, run_id: str, text: str) -> str:
         token = seam.token(run_id)
@@ -204,37 +204,37 @@ class Worker:
             return ""
         if not took:
             raise seam.Lost(run_id)
-        taken = Taken(run_id, token, self.lease)
-        self._taken.add(taken)
+        claim = RunClaim(run_id, token, self.lease)
+        self._claims.add(claim)
         self._idle.clear()
         try:
-            return await self._to_its_end(taken, read_spec(text))
+            return await self._to_its_end(claim, read_spec(text))
         finally:
-            self._taken.discard(taken)
-            if not self._taken:
+            self._claims.discard(claim)
+            if not self._claims:
                 self._idle.set()
 
-    async def _to_its_end(self, taken: Taken, spec: Spec) -> str:
-        watch = self._scribe.watch(taken.run, taken.token)
+    async def _to_its_end(self, claim: RunClaim, spec: Spec) -> str:
+        watch = self._scribe.watch(claim.run, claim.token)
         try:
-            ending = await self._drive(taken, spec, watch)
+            ending = await self._drive(claim, spec, watch)
         except Exception as error:  # noqa: BLE001 # whatever it is, the run must end
             if not isinstance(error, ToolspeakError):
-                _LOG.exception("run %s failed", taken.run)
+                _LOG.exception("run %s failed", claim.run)
             ending = Ending(Status.FAILED, Compact(Message(Role.ASSISTANT, ())), told(error))
-        taken.admit()
+        claim.admit()
         await watch(ended(ending))
         return ending.status.value
 
-    async def _drive(self, taken: Taken, spec: Spec, watch: Watch) -> Ending:
+    async def _drive(self, claim: RunClaim, spec: Spec, watch: Watch) -> Ending:
         shop = self._shop
-        began = await asyncio.to_thread(ledger.began, shop.database, taken.run)
-        ready = outfit(taken.run, spec, shop.config, shop.directory, watch, imports=shop.imports, began=began)
+        began = await asyncio.to_thread(ledger.began, shop.database, claim.run)
+        ready = outfit(claim.run, spec, shop.config, shop.directory, watch, imports=shop.imports, began=began)
         async with ready as work:
             if not spec.model:
-                await asyncio.to_thread(ledger.name_model, shop.database, taken.run, work.route.model)
-            steps = DurableSteps(work, taken)
-            return await drive_run(run(await steps.outfitted()), steps)
+                await asyncio.to_thread(ledger.name_model, shop.database, claim.run, work.route.model)
+            keeper = DbosKeeper(claim)
+            return await Steps(work, keeper).run(await keeper.beginning(work.task))
 
 
 @asynccontextmanager
