@@ -23,7 +23,7 @@ from toolspeak.ir.json import JsonObject
 from toolspeak.ir.message import Role, Text
 from toolspeak.ir.request import Request
 from toolspeak.ir.tool import Tool
-from toolspeak.runs import outfit
+from toolspeak.runs import preparation
 from toolspeak.runs.durable.runs import open_worker
 from toolspeak.runs.steps import Steps
 from toolspeak.runtime.directory import Directory, Place, Route
@@ -123,7 +123,7 @@ _ORDERS: list[Order] = []
 def prepare(order: Order) -> Directory:
     """Put the tools where runs look for them; return the model."""
     _ORDERS.append(order)
-    outfit.BUILT_IN[TOOLS] = __name__
+    preparation.BUILT_IN[TOOLS] = __name__
     if not order.guarded:
         setattr(Steps, "_once", getattr(Steps, "_run"))  # noqa: B009, B010 # what the guard is good for
     model = Scripted(order)

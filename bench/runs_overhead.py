@@ -25,7 +25,7 @@ from tests.postgres import postgres
 from toolspeak.runs.durable.keeper import DbosKeeper
 from toolspeak.runs.durable.runs import DurableRuns, open_runs
 from toolspeak.runs.inline import run_inline
-from toolspeak.runs.outfit import outfit
+from toolspeak.runs.preparation import prepare_run
 from toolspeak.runs.spec import Spec
 from toolspeak.runs.steps import Do, T, TextForm
 from toolspeak.runtime.tools.approval import Approval
@@ -93,7 +93,7 @@ async def steps(order: Order) -> dict[str, float]:
 async def inline(order: Order) -> dict[str, float]:
     """Measure the same run with nothing kept."""
     directory = prepare(order)
-    async with outfit("inline", spec("inline", order.rounds), order.config, directory) as work:
+    async with prepare_run("inline", spec("inline", order.rounds), order.config, directory) as work:
         await run_inline(work)  # what is loaded once is not counted
         began = time.process_time()
         ending = await run_inline(work)

@@ -73,7 +73,7 @@ class World:
     """Set: slow tools come to their end."""
 
     @asynccontextmanager
-    async def outfit(self, id: str, spec: Spec, watch: Watch, began: float = 0.0) -> AsyncGenerator[Work]:
+    async def prepare(self, id: str, spec: Spec, watch: Watch, began: float = 0.0) -> AsyncGenerator[Work]:
         """Make a run ready; its spec may name a tool that there is not."""
         del began
         if unknown := [name for name in spec.tools if name not in ("files", "shell", "final_output")]:

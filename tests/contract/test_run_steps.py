@@ -55,14 +55,14 @@ async def _inline(world: World, spec: Spec, allowed: bool) -> Worked:
         del asked
         return allowed
 
-    async with world.outfit("run", spec, watch) as work:
+    async with world.prepare("run", spec, watch) as work:
         ending = await run_inline(work, ask)
     return Worked(ending.status, ending.kept.rounds, events)
 
 
 def _kept_by(keeper: str) -> Way:
     async def way(world: World, spec: Spec, allowed: bool) -> Worked:
-        async with KEEPERS[keeper](world.outfit) as runs:
+        async with KEEPERS[keeper](world.prepare) as runs:
             return await _followed(runs, await runs.start(spec), allowed)
 
     return way
@@ -163,7 +163,7 @@ def test_a_refusal_has_one_text_run5(way: Way) -> None:
 def test_the_reason_of_a_refusal_is_told_to_the_model_run5(keeper: str) -> None:
     async def played() -> list[str]:
         world = World(Model(call("write"), "As you like."))
-        async with asyncio.timeout(PATIENCE_S), KEEPERS[keeper](world.outfit) as runs:
+        async with asyncio.timeout(PATIENCE_S), KEEPERS[keeper](world.prepare) as runs:
             id = await runs.start(ASK)
             await seen(runs, id, CallAsked)
             await runs.approve(id, "call_1", allowed=False, reason="not on Sundays")
@@ -181,7 +181,7 @@ def test_the_reason_of_a_refusal_is_told_to_the_model_run5(keeper: str) -> None:
 def test_parallel_reads_that_were_cancelled_run_again_and_finished_ones_do_not_run3(keeper: str) -> None:
     async def played() -> World:
         world = World(Model(calls("slow_look", "look", "slow_look"), "I looked."))
-        async with asyncio.timeout(PATIENCE_S), KEEPERS[keeper](world.outfit) as runs:
+        async with asyncio.timeout(PATIENCE_S), KEEPERS[keeper](world.prepare) as runs:
             id = await runs.start(OFF)
             await seen(runs, id, CallEnded)
             await asyncio.sleep(SETTLED_S)  # an event is seen before its step is kept
@@ -207,7 +207,7 @@ def test_parallel_reads_that_were_cancelled_run_again_and_finished_ones_do_not_r
 def test_a_call_whose_outcome_is_unknown_has_one_text_run3(keeper: str) -> None:
     async def played() -> list[str]:
         world = World(Model(call("slow"), "I looked."))
-        async with asyncio.timeout(PATIENCE_S), KEEPERS[keeper](world.outfit) as runs:
+        async with asyncio.timeout(PATIENCE_S), KEEPERS[keeper](world.prepare) as runs:
             id = await runs.start(OFF)
             await seen(runs, id, CallBegan)
             await asyncio.sleep(SETTLED_S)

@@ -1,6 +1,6 @@
 """What every keeper of runs does, whichever it is (RUN-1, RUN-3, RUN-5, RUN-8).
 
-A keeper is put in by a row of KEEPERS: it gets the outfit of a scene, and gives `Runs`.
+A keeper is put in by a row of KEEPERS: it gets what prepares the runs of a scene, and gives `Runs`.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from toolspeak.ir.failure import FailureKind
 from toolspeak.ir.message import part_text
 from toolspeak.runs.durable import worker
 from toolspeak.runs.durable.runs import open_runs
-from toolspeak.runs.memory import MemoryRuns, Outfit
+from toolspeak.runs.memory import MemoryRuns, PrepareRun
 from toolspeak.runs.runs import Numbered, Runs
 from toolspeak.runs.spec import Spec
 from toolspeak.runs.watch import CallAsked, CallBegan, CallEnded, RunEnded, TurnBegan, TurnEnded, Wrote
@@ -38,8 +38,8 @@ DOWN: Final = failed(FailureKind.OTHER, "the model is down", 400)
 
 
 @asynccontextmanager
-async def _memory(outfit: Outfit) -> AsyncGenerator[Runs]:
-    runs = MemoryRuns(outfit)
+async def _memory(prepare: PrepareRun) -> AsyncGenerator[Runs]:
+    runs = MemoryRuns(prepare)
     try:
         yield runs
     finally:
@@ -47,21 +47,21 @@ async def _memory(outfit: Outfit) -> AsyncGenerator[Runs]:
 
 
 @asynccontextmanager
-async def _durable(outfit: Outfit) -> AsyncGenerator[Runs]:
+async def _durable(prepare: PrepareRun) -> AsyncGenerator[Runs]:
     """Keep them in a SQLite of their own; the work is done here."""
 
-    def ready(*args: Any, imports: object, began: float) -> AbstractAsyncContextManager[Work]:  # noqa: ANN401 # as outfit.outfit
+    def ready(*args: Any, imports: object, began: float) -> AbstractAsyncContextManager[Work]:  # noqa: ANN401 # as prepare_run
         del imports
         id, spec, _, _, watch = args
-        return outfit(id, spec, watch, began)
+        return prepare(id, spec, watch, began)
 
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(worker, "outfit", ready)
+        patch.setattr(worker, "prepare_run", ready)
         async with open_runs(Config(runs=Durable(folder=Path(folder))), Directory([])) as runs:
             yield runs
 
 
-Keeper: TypeAlias = Callable[[Outfit], AbstractAsyncContextManager[Runs]]
+Keeper: TypeAlias = Callable[[PrepareRun], AbstractAsyncContextManager[Runs]]
 KEEPERS: Final[dict[str, Keeper]] = {"memory": _memory, "durable": _durable}
 Test: TypeAlias = Callable[[Runs, World], Awaitable[None]]
 
@@ -76,7 +76,7 @@ def play(keeper: str, test: Test, *answers: Answer) -> World:
 
     async def played() -> World:
         world = World(Model(*answers))
-        async with asyncio.timeout(PATIENCE_S), KEEPERS[keeper](world.outfit) as runs:
+        async with asyncio.timeout(PATIENCE_S), KEEPERS[keeper](world.prepare) as runs:
             await test(runs, world)
         return world
 

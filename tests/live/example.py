@@ -30,7 +30,7 @@ from toolspeak.engine.journal import compact_json
 from toolspeak.ir.json import JsonObject
 from toolspeak.ir.request import Sampling
 from toolspeak.runs.inline import run_inline
-from toolspeak.runs.outfit import outfit
+from toolspeak.runs.preparation import prepare_run
 from toolspeak.runs.spec import Spec
 from toolspeak.runs.work import Work
 from toolspeak.runtime.tools.approval import Approval
@@ -124,7 +124,7 @@ async def _worked(spec: Spec, url: str) -> tuple[str, Ending | None]:
     transport = HttpTransport()
     config = with_options(Config(), Options(upstream=url, preset="llamacpp"))
     try:
-        async with outfit("example", spec, config, assemble(config, transport)) as work:
+        async with prepare_run("example", spec, config, assemble(config, transport)) as work:
             return work.route.plan(work.task.request, work.settings).line, await _ended(work)
     finally:
         await transport.close()

@@ -48,7 +48,7 @@ def test_a_run_is_worked_to_its_end_with_progress_run1_run8(tmp_path: Path) -> N
         seen.append(message or "")
 
     async def use() -> types.CallToolResult:
-        runs = MemoryRuns(World(Model(call("look"), "Found it.")).outfit)
+        runs = MemoryRuns(World(Model(call("look"), "Found it.")).prepare)
         async with Client(server_of(runs, RunPolicy(tmp_path))) as client:
             return await client.call_tool("run_agent", {"task": "Look."}, progress_callback=note)
 
@@ -63,7 +63,7 @@ def test_a_call_that_needs_a_person_s_word_is_refused_run5(tmp_path: Path) -> No
     world = World(Model(call("write"), "I may not."))
 
     async def use() -> types.CallToolResult:
-        async with Client(server_of(MemoryRuns(world.outfit), RunPolicy(tmp_path, Approval.ASK))) as client:
+        async with Client(server_of(MemoryRuns(world.prepare), RunPolicy(tmp_path, Approval.ASK))) as client:
             return await client.call_tool("run_agent", {"task": "Write."})
 
     assert words(asyncio.run(use())).startswith("I may not.")
@@ -78,7 +78,7 @@ def test_folders_elsewhere_are_refused_run5(tmp_path: Path, folder: str) -> None
     world = World(Model())
 
     async def use() -> types.CallToolResult:
-        async with Client(server_of(MemoryRuns(world.outfit), RunPolicy(root))) as client:
+        async with Client(server_of(MemoryRuns(world.prepare), RunPolicy(root))) as client:
             return await client.call_tool("run_agent", {"task": "Look.", "folder": folder})
 
     result = asyncio.run(use())
@@ -89,7 +89,7 @@ def test_folders_elsewhere_are_refused_run5(tmp_path: Path, folder: str) -> None
 
 def test_a_run_can_be_looked_at_and_stopped_by_another_call_run8(tmp_path: Path) -> None:
     async def use() -> tuple[str, str, types.CallToolResult]:
-        runs = MemoryRuns(World(Model(Hangs())).outfit)
+        runs = MemoryRuns(World(Model(Hangs())).prepare)
         async with Client(server_of(runs, RunPolicy(tmp_path))) as client, asyncio.TaskGroup() as group:
             running = group.create_task(client.call_tool("run_agent", {"task": "Look."}))
             id = await begun(runs)
@@ -106,7 +106,7 @@ def test_a_run_can_be_looked_at_and_stopped_by_another_call_run8(tmp_path: Path)
 
 def test_who_leaves_stops_its_run_run1(tmp_path: Path) -> None:
     async def use() -> str:
-        runs = MemoryRuns(World(Model(Hangs())).outfit)
+        runs = MemoryRuns(World(Model(Hangs())).prepare)
         async with Client(server_of(runs, RunPolicy(tmp_path))) as client:
             async with asyncio.TaskGroup() as group:
                 running = group.create_task(client.call_tool("run_agent", {"task": "Look."}))
@@ -120,7 +120,7 @@ def test_who_leaves_stops_its_run_run1(tmp_path: Path) -> None:
 
 def test_an_unknown_run_is_an_error_that_can_be_read(tmp_path: Path) -> None:
     async def use() -> list[types.CallToolResult]:
-        async with Client(server_of(MemoryRuns(World(Model()).outfit), RunPolicy(tmp_path))) as client:
+        async with Client(server_of(MemoryRuns(World(Model()).prepare), RunPolicy(tmp_path))) as client:
             return [await client.call_tool(name, {"id": "nobody"}) for name in ("run_status", "run_cancel")]
 
     for result in asyncio.run(use()):

@@ -17,7 +17,7 @@ from toolspeak.ir.json import JsonObject
 from toolspeak.ir.message import Role
 from toolspeak.ir.request import Request
 from toolspeak.ir.tool import Tool
-from toolspeak.runs import outfit
+from toolspeak.runs import preparation
 from toolspeak.runs.durable.runs import DurableRuns, open_runs
 from toolspeak.runs.runs import Numbered
 from toolspeak.runs.spec import Spec
@@ -86,7 +86,10 @@ def installed(scene: Scene) -> Generator[Scene]:
     """Let runs find the scene's tools."""
     module = ModuleType("durable_scene_tools")
     module.__dict__["actions"] = scene.actions
-    with patch.dict("sys.modules", {module.__name__: module}), patch.dict(outfit.BUILT_IN, {TOOLS: module.__name__}):
+    with (
+        patch.dict("sys.modules", {module.__name__: module}),
+        patch.dict(preparation.BUILT_IN, {TOOLS: module.__name__}),
+    ):
         yield scene
 
 

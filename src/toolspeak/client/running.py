@@ -10,7 +10,7 @@ from toolspeak.engine.agent import ROUNDS
 from toolspeak.errors import BadField
 from toolspeak.ir.message import Call
 from toolspeak.runs.inline import Ask
-from toolspeak.runs.outfit import built_in
+from toolspeak.runs.preparation import built_in
 from toolspeak.runs.watch import RunEvent, Watch
 from toolspeak.runtime.tools.action import OUTPUT, Action, Workplace
 from toolspeak.runtime.tools.approval import Approval

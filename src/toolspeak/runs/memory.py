@@ -23,8 +23,8 @@ from toolspeak.runs.watch import RunEvent, Watch, Wrote, ended
 from toolspeak.runs.work import Work, told
 from toolspeak.runtime.clock import CLOCK, Clock
 
-Outfit: TypeAlias = Callable[[str, Spec, Watch, float], AbstractAsyncContextManager[Work]]
-"""Makes a spec ready to be worked on: `outfit.outfit` with its configuration. The last is when the run began."""
+PrepareRun: TypeAlias = Callable[[str, Spec, Watch, float], AbstractAsyncContextManager[Work]]
+"""`preparation.prepare_run` with its configuration. The last argument is when the run began."""
 KEPT: Final = 200
 """Runs that have ended and can still be asked about."""
 _NOTHING: Final = Compact(Message(Role.ASSISTANT, ()))
@@ -35,9 +35,9 @@ _NANO = 1e9
 class MemoryRuns:
     """Implements `Runs`."""
 
-    def __init__(self, outfit: Outfit, clock: Clock = CLOCK, kept: int = KEPT) -> None:
+    def __init__(self, prepare: PrepareRun, clock: Clock = CLOCK, kept: int = KEPT) -> None:
         """Begin with none."""
-        self._outfit: Final = outfit
+        self._prepare: Final = prepare
         self._clock: Final = clock
         self._kept: Final = kept
         self._runs: Final[dict[str, _Run]] = {}
@@ -57,7 +57,7 @@ class MemoryRuns:
         fresh = f"run_{self._clock.fresh_id()}"
         id = name if name and not spec.tenant else fresh
         self._names[spec.tenant, name or id] = id
-        self._runs[id] = _Run(id, name or id, spec, self._outfit, self._clock)
+        self._runs[id] = _Run(id, name or id, spec, self._prepare, self._clock)
         self._runs[id].begin()
         return id
 
@@ -121,11 +121,11 @@ class MemoryRuns:
 
 
 class _Run:
-    def __init__(self, id: str, name: str, spec: Spec, outfit: Outfit, clock: Clock) -> None:
+    def __init__(self, id: str, name: str, spec: Spec, prepare: PrepareRun, clock: Clock) -> None:
         self._id: Final = id
         self._name: Final = name
         self._spec: Final = spec
-        self._outfit: Final = outfit
+        self._prepare: Final = prepare
         self._clock: Final = clock
         self._log: Final = _Log()
         self._outcomes: Final[dict[str, Any]] = {}
@@ -202,7 +202,7 @@ class _Run:
     async def _work(self) -> None:
         ending: Ending | None = None
         try:
-            async with self._outfit(self._id, self._spec, self._log.watch, self._began) as work:
+            async with self._prepare(self._id, self._spec, self._log.watch, self._began) as work:
                 self._task, self._model = work.task, work.route.model
                 self._keeper = _DictKeeper(self._outcomes)
                 ending = await Steps(work, self._keeper).run(work.task)

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from toolspeak.config.assemble import assemble
 from toolspeak.config.shape import Config
 from toolspeak.runs.memory import MemoryRuns
-from toolspeak.runs.outfit import outfit
+from toolspeak.runs.preparation import prepare_run
 from toolspeak.runs.runs import Runs
 from toolspeak.runtime.directory import Directory
 from toolspeak.runtime.transport import HttpTransport
@@ -62,5 +62,5 @@ async def kept_runs(
 def runs_here(config: Config, directory: Directory, imports: Sequence[str] = ()) -> MemoryRuns:
     """Make a keeper whose runs end with this process; `imports` are the functions that specs may name."""
     return MemoryRuns(
-        lambda id, spec, watch, began: outfit(id, spec, config, directory, watch, imports=imports, began=began)
+        lambda id, spec, watch, began: prepare_run(id, spec, config, directory, watch, imports=imports, began=began)
     )

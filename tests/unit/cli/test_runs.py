@@ -34,7 +34,7 @@ PLAIN = Paint()
 def kept(monkeypatch: pytest.MonkeyPatch) -> MemoryRuns:
     """Keep two runs: one is done, one has failed. Both can be asked about from another loop."""
     world = World(Model(call("look", before="I look."), "A stone.", call("look"), DOWN, "Better."))
-    runs = MemoryRuns(world.outfit)
+    runs = MemoryRuns(world.prepare)
 
     @asynccontextmanager
     async def opening(config: Config, *, works: bool = True) -> AsyncGenerator[Opened]:
@@ -127,7 +127,7 @@ def test_where_nothing_is_kept_it_is_said(capsys: pytest.CaptureFixture[str], mo
     @asynccontextmanager
     async def opening(config: Config, *, works: bool = True) -> AsyncGenerator[Opened]:
         del config, works
-        yield Opened(MemoryRuns(World(Model()).outfit), lasts=False)
+        yield Opened(MemoryRuns(World(Model()).prepare), lasts=False)
 
     monkeypatch.setattr(opened, "opened_runs", opening)
     assert status_of() == 0
@@ -137,7 +137,7 @@ def test_where_nothing_is_kept_it_is_said(capsys: pytest.CaptureFixture[str], mo
 
 def test_a_run_that_goes_on_is_shown_as_it_stands_run8() -> None:
     async def test() -> None:
-        runs = MemoryRuns(World(Model(call("look"), call("write"), Hangs())).outfit)
+        runs = MemoryRuns(World(Model(call("look"), call("write"), Hangs())).prepare)
         id = await runs.start(Spec("Change it.", approval=Approval.ASK))
         async for each in runs.events(id):
             if isinstance(each.event, CallAsked):
@@ -169,7 +169,7 @@ def test_ids_are_shown_as_long_as_they_must_be() -> None:
 
 def test_a_whole_id_is_found_though_others_begin_so() -> None:
     async def test() -> None:
-        runs = MemoryRuns(World(Model("One.", "Two.")).outfit)
+        runs = MemoryRuns(World(Model("One.", "Two.")).prepare)
         for id in ("ab", "abc"):
             await runs.start(Spec("x"), id)
             assert [each.event async for each in runs.events(id)][-1] == RunEnded(

@@ -27,7 +27,7 @@ def test_events_are_shown_one_at_a_time_though_calls_run_in_parallel() -> None:
         inside -= 1
 
     async def test() -> None:
-        async with World(Model(LOOKS, "Seen.")).outfit("run", SPEC, watch) as work:
+        async with World(Model(LOOKS, "Seen.")).prepare("run", SPEC, watch) as work:
             assert (await run_inline(work)).status is Status.DONE
 
     asyncio.run(test())
@@ -42,7 +42,7 @@ def test_an_error_of_the_watcher_is_the_callers_as_it_is() -> None:
             raise LookupError(event.id)  # noqa: TRY004 # any error that the library does not raise
 
     async def test() -> None:
-        async with World(Model(LOOKS)).outfit("run", SPEC, watch) as work:
+        async with World(Model(LOOKS)).prepare("run", SPEC, watch) as work:
             with pytest.raises(LookupError, match="c0"):
                 await run_inline(work)
 
@@ -56,7 +56,7 @@ def test_parallel_reads_end_with_the_caller() -> None:
         del event
 
     async def test() -> None:
-        async with world.outfit("run", SPEC, watch) as work:
+        async with world.prepare("run", SPEC, watch) as work:
             running = asyncio.create_task(run_inline(work))
             while len(world.begun) < 3:  # noqa: ASYNC110 # tools tell of it by a list
                 await asyncio.sleep(0)

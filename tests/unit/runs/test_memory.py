@@ -23,7 +23,7 @@ async def read(runs: MemoryRuns, id: str) -> list[object]:
 
 def test_only_the_latest_runs_are_kept() -> None:
     async def test() -> None:
-        runs = MemoryRuns(World(Model("a", "b", "c", Hangs(), "d")).outfit, kept=2)
+        runs = MemoryRuns(World(Model("a", "b", "c", Hangs(), "d")).prepare, kept=2)
         for id in ("one", "two", "three"):
             await runs.start(SPEC, id)
             await read(runs, id)
@@ -40,7 +40,7 @@ def test_only_the_latest_runs_are_kept() -> None:
 
 def test_text_that_nobody_watches_is_one_event() -> None:
     async def test() -> None:
-        runs = MemoryRuns(World(Model("one two three four")).outfit)
+        runs = MemoryRuns(World(Model("one two three four")).prepare)
         id = await runs.start(SPEC)
         while (await runs.show(id)).line.ended == 0:  # noqa: ASYNC110 # who watched would change it
             await asyncio.sleep(0.01)
@@ -53,7 +53,7 @@ def test_text_that_nobody_watches_is_one_event() -> None:
 
 def test_what_goes_on_ends_with_its_keeper() -> None:
     async def test() -> None:
-        runs = MemoryRuns(World(Model(call("look"), Hangs())).outfit)
+        runs = MemoryRuns(World(Model(call("look"), Hangs())).prepare)
         id = await runs.start(SPEC)
         async for each in runs.events(id):
             if isinstance(each.event, Wrote):
@@ -87,7 +87,7 @@ def test_tools_that_cannot_be_closed_do_not_undo_what_was_done() -> None:
 
     @asynccontextmanager
     async def breaking(id: str, spec: Spec, watch: Watch, began: float) -> AsyncGenerator[Work]:
-        async with world.outfit(id, spec, watch, began) as work:
+        async with world.prepare(id, spec, watch, began) as work:
             yield work
         raise OSError("a server of tools hangs")
 

@@ -9,7 +9,7 @@ from toolspeak.engine.agent import Status
 from toolspeak.runs.durable import ledger, seam
 from toolspeak.runs.durable.database import Database
 from toolspeak.runs.durable.tables import EVENTS, RUNS
-from toolspeak.runs.outfit import own_folder
+from toolspeak.runs.preparation import own_folder
 
 _DAY: Final = 24 * 3600.0
 _MANY: Final = 200

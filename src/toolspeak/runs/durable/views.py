@@ -10,7 +10,7 @@ from toolspeak.ir.turn import Turn
 from toolspeak.runs.durable.keeper import BEGINNING
 from toolspeak.runs.durable.ledger import Row
 from toolspeak.runs.durable.written import read
-from toolspeak.runs.outfit import conversation
+from toolspeak.runs.preparation import conversation
 from toolspeak.runs.runs import Numbered, View
 from toolspeak.runs.spec import Spec
 from toolspeak.runs.steps import RESULT, TURN, TextForm, progress

@@ -30,7 +30,7 @@ from toolspeak.runs.durable.lease import RENEWALS, Lease, reap
 from toolspeak.runs.durable.run_claim import RunClaim
 from toolspeak.runs.durable.scribe import Scribe
 from toolspeak.runs.durable.written import read_spec
-from toolspeak.runs.outfit import outfit
+from toolspeak.runs.preparation import prepare_run
 from toolspeak.runs.spec import Spec
 from toolspeak.runs.steps import Steps
 from toolspeak.runs.watch import Watch, ended
@@ -59,7 +59,7 @@ class Workshop:
     directory: Directory
     takes: bool
     imports: Sequence[str] = ()
-    """Functions that specs may name, as `outfit` takes them."""
+    """Functions that specs may name, as `prepare_run` takes them."""
     clock: Clock = CLOCK
 
 
@@ -229,7 +229,7 @@ class Worker:
     async def _drive(self, claim: RunClaim, spec: Spec, watch: Watch) -> Ending:
         shop = self._shop
         began = await asyncio.to_thread(ledger.began, shop.database, claim.run)
-        ready = outfit(claim.run, spec, shop.config, shop.directory, watch, imports=shop.imports, began=began)
+        ready = prepare_run(claim.run, spec, shop.config, shop.directory, watch, imports=shop.imports, began=began)
         async with ready as work:
             if not spec.model:
                 await asyncio.to_thread(ledger.name_model, shop.database, claim.run, work.route.model)

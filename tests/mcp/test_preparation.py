@@ -15,7 +15,7 @@ from toolspeak.config.shape import Config
 from toolspeak.engine.agent import Ending
 from toolspeak.errors import BadField
 from toolspeak.runs.inline import run_inline
-from toolspeak.runs.outfit import outfit
+from toolspeak.runs.preparation import prepare_run
 from toolspeak.runs.spec import Spec
 from toolspeak.runtime.tools.approval import Approval
 from toolspeak.runtime.tools.mcp.approved import AskTool, nobody_approves
@@ -42,7 +42,7 @@ async def worked(config: Config, folder: Path, server: str = "odd", ask: AskTool
     transport = HttpTransport()
     spec = Spec("Say hi.", "tiny", tools=(f"mcp:{server}",), folder=str(folder), approval=Approval.READ_ONLY)
     try:
-        async with outfit("run", spec, config, assemble(config, transport), ask_tool=ask) as work:
+        async with prepare_run("run", spec, config, assemble(config, transport), ask_tool=ask) as work:
             return await run_inline(work)
     finally:
         await transport.close()

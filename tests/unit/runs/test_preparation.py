@@ -17,7 +17,7 @@ from toolspeak.errors import BadField
 from toolspeak.facts.model import UNKNOWN_MODEL
 from toolspeak.runs.functions import imported, is_function
 from toolspeak.runs.inline import run_inline
-from toolspeak.runs.outfit import built_in, folder_of, outfit
+from toolspeak.runs.preparation import built_in, folder_of, prepare_run
 from toolspeak.runs.spec import Spec
 from toolspeak.runs.work import Work
 from toolspeak.runtime.directory import Directory, Route
@@ -75,7 +75,7 @@ class OneModel(Directory):
 
 async def made(spec: Spec, stack: AsyncExitStack, imports: Sequence[str] = (), *script: Scripted) -> Work:
     directory = OneModel(ScriptedUpstream(*script))
-    return await stack.enter_async_context(outfit("run1", spec, Config(), directory, imports=imports))
+    return await stack.enter_async_context(prepare_run("run1", spec, Config(), directory, imports=imports))
 
 
 @in_loop
@@ -202,7 +202,7 @@ def test_a_built_in_tool_that_is_not_there_is_said(tmp_path: Path) -> None:
 async def test_only_the_configuration_lets_the_shell_out_of_its_sandbox_run5(tmp_path: Path, unsafe: bool) -> None:
     config = Config(runs=Durable(unsafe_shell=unsafe))
     spec = Spec("Do it.", tools=("shell",), folder=str(tmp_path))
-    async with outfit("run1", spec, config, OneModel(ScriptedUpstream())) as work:
+    async with prepare_run("run1", spec, config, OneModel(ScriptedUpstream())) as work:
         shell = work.toolbox.action("shell")
     assert shell is not None
     assert shell.contained is not unsafe

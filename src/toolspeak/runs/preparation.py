@@ -1,4 +1,4 @@
-"""A spec becomes work: its model is found, its tools are made ready."""
+"""Prepares a run: finds its model, and makes its tools and its folder ready."""
 
 import re
 from asyncio import to_thread
@@ -43,7 +43,7 @@ _PLAIN_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
 
 
 @asynccontextmanager
-async def outfit(  # noqa: PLR0913 # all that a run needs
+async def prepare_run(  # noqa: PLR0913 # all that a run needs
     id: str,
     spec: Spec,
     config: Config,
@@ -58,7 +58,7 @@ async def outfit(  # noqa: PLR0913 # all that a run needs
 
     `imports` are the names (or globs) of functions that may be imported: `*` where the spec is the user's own. A spec
     that came from elsewhere must not say what this process imports, so by default nothing is. `ask_tool` is asked about
-    tools of MCP servers that nobody has approved as they are. `began` is when the run began, in seconds since 1970: a
+    tools of MCP servers that are not approved as they are. `began` is when the run began, in seconds since 1970: a
     worker that takes it over counts what it has put on the disk since then; None means now.
     """
     async with AsyncExitStack() as stack:
@@ -85,7 +85,7 @@ async def outfit(  # noqa: PLR0913 # all that a run needs
 
 
 def folder_of(id: str, spec: Spec) -> Path:
-    """Return a run's folder. One that is the run's own has its id, so that whoever goes on with the run finds it."""
+    """Return a run's folder. One that is the run's own has its id, so that a process that takes the run over finds it."""
     if spec.folder:
         return _named(spec.folder)
     folder = own_folder(id)
