@@ -39,7 +39,7 @@ from bench.report import close
 from tests.postgres import postgres
 from toolspeak.engine.agent import Status
 from toolspeak.ir.message import Result, Text, part_text
-from toolspeak.runs.durable import seam
+from toolspeak.runs.durable import dbos_internals
 from toolspeak.runs.durable.database import Database
 from toolspeak.runs.durable.runs import DurableRuns, open_runs
 from toolspeak.runs.runs import View
@@ -211,7 +211,7 @@ def kept_steps(order: Order) -> defaultdict[str, dict[str, float]]:
     """Return when each step of each run was kept."""
     kept: defaultdict[str, dict[str, float]] = defaultdict(dict)
     database = Database(order.config.runs)
-    columns = seam.STEPS.c
+    columns = dbos_internals.STEPS.c
     wanted = sa.select(columns.workflow_uuid, columns.function_name, columns.completed_at_epoch_ms)
     with database.theirs.begin() as connection:
         for run, step, at in connection.execute(wanted):

@@ -20,8 +20,8 @@ from toolspeak.ir.failure import FailureKind
 from toolspeak.ir.message import Call, Result, Text, part_text
 from toolspeak.ir.request import Request
 from toolspeak.ir.turn import Turn
-from toolspeak.runs.durable import seam
-from toolspeak.runs.durable.cleaning import clean, mend
+from toolspeak.runs.durable import dbos_internals
+from toolspeak.runs.durable.cleanup import clean, mend
 from toolspeak.runs.durable.database import Database
 from toolspeak.runs.durable.ledger import Row
 from toolspeak.runs.durable.runs import DurableRuns, open_runs
@@ -368,7 +368,7 @@ def test_a_row_that_claims_to_be_pickled_is_not_read(tmp_path: Path) -> None:
         async with scene.runs() as runs:
             id = await runs.start(spec())
             await to_the_end(runs, id)
-            _change(scene, sa.update(seam.STEPS).values(serialization="py_pickle", output="gASVAAAAAAAAAAAu"))
+            _change(scene, sa.update(dbos_internals.STEPS).values(serialization="py_pickle", output="gASVAAAAAAAAAAAu"))
             with pytest.raises(Exception, match=r"pickled|gASV"):
                 await _steps_as_read(runs)
 
@@ -378,7 +378,7 @@ def test_a_row_that_claims_to_be_pickled_is_not_read(tmp_path: Path) -> None:
 
 async def _steps_as_read(runs: DurableRuns) -> None:
     database = runs._database
-    steps = await asyncio.to_thread(seam.step_outputs, database.client, (await runs.list())[0].id)
+    steps = await asyncio.to_thread(dbos_internals.step_outputs, database.client, (await runs.list())[0].id)
     raise LookupError(str(steps))  # DBOS shows what it cannot read as it stands
 
 
@@ -406,7 +406,7 @@ def test_old_runs_go_with_all_that_was_theirs(tmp_path: Path, monkeypatch: pytes
     with database.theirs.begin() as connection:
         assert set(connection.execute(sa.select(RUNS.c.id)).scalars()) == {"new"}
         assert set(connection.execute(sa.select(EVENTS.c.run)).scalars()) == {"new"}
-        assert set(connection.execute(sa.select(seam.STEPS.c.workflow_uuid)).scalars()) == {"new"}
+        assert set(connection.execute(sa.select(dbos_internals.STEPS.c.workflow_uuid)).scalars()) == {"new"}
     database.close()
     assert [each.name for each in tmp_path.glob("**/workplaces/*")] == ["new"]
 
@@ -416,7 +416,7 @@ def test_a_run_whose_canceller_died_gets_its_end(tmp_path: Path) -> None:
         async with open_runs(scene.config) as runs:
             id = await runs.start(spec())
             runs._database.client.cancel_workflow(id)  # and here it died
-            _change(scene, sa.update(seam.WORKFLOWS).values(updated_at=0))
+            _change(scene, sa.update(dbos_internals.WORKFLOWS).values(updated_at=0))
             assert mend(runs._database) == 1
             assert mend(runs._database) == 0
             assert [type(each.event) for each in await to_the_end(runs, id)] == [RunEnded]

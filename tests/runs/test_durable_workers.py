@@ -20,7 +20,7 @@ from tests.postgres import postgres
 from tests.runs.durable_scene import to_the_end
 from toolspeak.engine.agent import Status
 from toolspeak.ir.message import part_text
-from toolspeak.runs.durable import seam
+from toolspeak.runs.durable import dbos_internals
 from toolspeak.runs.durable.database import Database
 from toolspeak.runs.durable.lease import Lease, reap
 from toolspeak.runs.durable.runs import open_runs
@@ -117,7 +117,11 @@ def kept(order: Order) -> tuple[list[object], list[object]]:
     """Return all steps and events as they stand in the database."""
     database = Database(order.config.runs)
     with database.theirs.begin() as connection:
-        steps = connection.execute(sa.select(seam.STEPS).order_by(seam.STEPS.c.workflow_uuid, seam.STEPS.c.function_id))
+        steps = connection.execute(
+            sa.select(dbos_internals.STEPS).order_by(
+                dbos_internals.STEPS.c.workflow_uuid, dbos_internals.STEPS.c.function_id
+            )
+        )
         events = connection.execute(sa.select(EVENTS).order_by(EVENTS.c.run, EVENTS.c.number))
         found: tuple[list[object], list[object]] = (list(steps.all()), list(events.all()))
     database.close()
@@ -220,14 +224,14 @@ def test_two_who_bury_the_same_worker_take_over_once(order: Order) -> None:
     dead = Lease(database, -1.0)
     dead.take()
     start(order, "one")
-    runs = seam.WORKFLOWS
+    runs = dbos_internals.WORKFLOWS
     with database.theirs.begin() as connection:
-        connection.execute(sa.update(runs).values(status=seam.PENDING, executor_id=dead.id, owner_xid="x"))
+        connection.execute(sa.update(runs).values(status=dbos_internals.PENDING, executor_id=dead.id, owner_xid="x"))
     assert [reap(database), reap(database)] == [1, 0]
     assert not dead.renew()
     assert dead.lost
     with database.theirs.begin() as connection:
         assert connection.execute(sa.select(runs.c.status, runs.c.owner_xid, runs.c.queue_name)).all() == [
-            (seam.ENQUEUED, None, seam.QUEUE)
+            (dbos_internals.ENQUEUED, None, dbos_internals.QUEUE)
         ]
     database.close()

@@ -18,7 +18,7 @@ from tests.runs.durable_scene import Scene, calls, installed, spec, to_the_end
 from toolspeak.config.shape import Config, Durable
 from toolspeak.engine.agent import Status
 from toolspeak.errors import BadConfig, UnknownRun
-from toolspeak.runs.durable import seam
+from toolspeak.runs.durable import dbos_internals
 from toolspeak.runs.durable.database import Database
 from toolspeak.runs.durable.runs import open_runs
 from toolspeak.runs.durable.schema import VERSION
@@ -86,10 +86,10 @@ def make_first_version(durable: Durable) -> None:
         durable.folder.mkdir(exist_ok=True)
 
     def make(engine: sa.Engine) -> None:
-        client = seam.client_of(engine)
-        seam.migrate(client)
+        client = dbos_internals.client_of(engine)
+        dbos_internals.migrate(client)
         double = "DOUBLE PRECISION" if engine.dialect.name == "postgresql" else "DOUBLE"
-        with seam.engine_of(client).begin() as connection:
+        with dbos_internals.engine_of(client).begin() as connection:
             for statement in FIRST:
                 connection.exec_driver_sql(statement.format(double=double))
             text = written_spec(spec())
@@ -99,7 +99,7 @@ def make_first_version(durable: Durable) -> None:
             event = '{"kind":"run_ended","round":0,"status":"done","text":"Well."}'
             added = sa.text("INSERT INTO toolspeak_events VALUES ('over', 0, 'run_ended', :body)")
             connection.execute(added, {"body": event})
-            client.enqueue_in_transaction(connection, seam.queued("waits", seam.QUEUE), text)
+            client.enqueue_in_transaction(connection, dbos_internals.queued("waits", dbos_internals.QUEUE), text)
         client.destroy()
 
     with_engine(durable, make)

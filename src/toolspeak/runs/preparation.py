@@ -2,12 +2,14 @@
 
 import re
 from asyncio import to_thread
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from fnmatch import fnmatchcase
+from functools import reduce
 from hashlib import sha256
 from importlib import import_module
 from pathlib import Path
-from typing import Final
+from typing import Final, cast
 
 from toolspeak.config.environment import current, journal_folder, workplaces_folder
 from toolspeak.config.mcp import mcp_tools
@@ -19,7 +21,6 @@ from toolspeak.errors import BadField
 from toolspeak.ir.message import Message, Role, Text
 from toolspeak.ir.request import Request, Sampling
 from toolspeak.ir.round import expand
-from toolspeak.runs.functions import imported, is_function
 from toolspeak.runs.spec import Spec, said_as
 from toolspeak.runs.watch import Watch, unwatched
 from toolspeak.runs.work import Work
@@ -27,6 +28,7 @@ from toolspeak.runtime.directory import Directory
 from toolspeak.runtime.sandbox.disk import disk_budget
 from toolspeak.runtime.sandbox.journal import recover, warn
 from toolspeak.runtime.tools.action import Action, Workplace
+from toolspeak.runtime.tools.functions import Runnable, actions_of
 from toolspeak.runtime.tools.mcp.approved import Approved, AskTool, nobody_approves
 from toolspeak.runtime.tools.toolbox import Toolbox
 
@@ -85,7 +87,7 @@ async def prepare_run(  # noqa: PLR0913 # all that a run needs
 
 
 def folder_of(id: str, spec: Spec) -> Path:
-    """Return a run's folder. One that is the run's own has its id, so that a process that takes the run over finds it."""
+    """Return a run's folder. Its own one is named by its id, so that a process that takes the run over finds it."""
     if spec.folder:
         return _named(spec.folder)
     folder = own_folder(id)
@@ -112,6 +114,28 @@ def built_in(name: str, workplace: Workplace) -> Sequence[Action]:
     return make(workplace)
 
 
+def is_function(name: str) -> bool:
+    """Tell whether a name is of the form `module:attribute`, each with dots or without."""
+    module, _, attribute = name.partition(":")
+    parts = (*module.split("."), *attribute.split("."))
+    return f"{module}:" != MCP and all(part.isidentifier() for part in parts)
+
+
+def import_functions(name: str, allowed: Sequence[str]) -> Sequence[Action]:
+    """Import a function, or a sequence of them, if its name is one of those that are allowed, or fits a glob.
+
+    The name is judged before anything is imported, because importing runs the module.
+    """
+    if not any(fnmatchcase(name, pattern) for pattern in allowed):
+        raise BadField("tools", f"{name!r} may not be imported here; allowed: {', '.join(allowed) or 'nothing'}")
+    module, _, attribute = name.partition(":")
+    try:
+        found: object = reduce(getattr, attribute.split("."), import_module(module))
+    except (ImportError, AttributeError) as error:
+        raise BadField("tools", f"{name!r} cannot be imported: {error}") from None
+    return actions_of(cast("Iterable[Runnable]", found if isinstance(found, list | tuple) else (found,)))
+
+
 def _named(folder: str) -> Path:
     path = Path(folder)
     if not path.is_absolute():
@@ -135,7 +159,7 @@ async def _actions(
     if name in BUILT_IN:
         return built_in(name, workplace)
     if is_function(name):
-        return imported(name, imports)
+        return import_functions(name, imports)
     if name.startswith(MCP):
         return await served(name.removeprefix(MCP))
     raise BadField("tools", f"{name!r} is not one of {', '.join(_known())}")

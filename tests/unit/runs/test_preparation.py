@@ -15,9 +15,8 @@ from tests.unit.runtime.tools.scene import call, text_of
 from toolspeak.config.shape import Config, Durable
 from toolspeak.errors import BadField
 from toolspeak.facts.model import UNKNOWN_MODEL
-from toolspeak.runs.functions import imported, is_function
 from toolspeak.runs.inline import run_inline
-from toolspeak.runs.preparation import built_in, folder_of, prepare_run
+from toolspeak.runs.preparation import built_in, folder_of, import_functions, is_function, prepare_run
 from toolspeak.runs.spec import Spec
 from toolspeak.runs.work import Work
 from toolspeak.runtime.directory import Directory, Route
@@ -146,7 +145,7 @@ async def test_functions_are_found_by_their_name_run4(module: str) -> None:
         work = await made(Spec("x", tools=(f"{module}:both", "final_output")), stack, ("*",))
         assert [tool.name for tool in work.toolbox.tools] == ["shout", "whispered", "final_output"]
         assert text_of(await work.toolbox.run(call("shout", text="hi"), Doing())) == "HI"
-    assert [each.name for each in imported(f"{module}:Tools.shout", [f"{module}:*"])] == ["shout"]
+    assert [each.name for each in import_functions(f"{module}:Tools.shout", [f"{module}:*"])] == ["shout"]
 
 
 @pytest.mark.parametrize("allowed", [(), ("other:*",), ("my_own_tools:shout", "my_own_tools:b")])
@@ -171,7 +170,7 @@ def test_what_is_not_allowed_is_not_even_imported_run5(module: str, allowed: Seq
 def test_a_function_that_is_not_there_is_said(module: str, name: str, complaint: str) -> None:
     del module
     with pytest.raises(BadField, match=complaint):
-        imported(name, ["*"])
+        import_functions(name, ["*"])
 
 
 @pytest.mark.parametrize("name", ["a:b", "a.b:c.d", "é:f"])

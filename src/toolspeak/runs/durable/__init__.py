@@ -5,5 +5,5 @@ Belongs here: how steps are kept, which worker has which run, what becomes of a 
 Read first: `runs.py` (what can be asked), `keeper.py` (what is kept), then `worker.py` and `lease.py`.
 
 DBOS keeps the steps. It takes two seconds to load, so nothing imports this package unless somebody wants durable runs;
-what of it is not public stands in `seam.py`.
+what of it is not public stands in `dbos_internals.py`.
 """

@@ -15,7 +15,7 @@ from sqlalchemy.exc import TimeoutError as NoConnectionFree
 
 from toolspeak.config.shape import Durable
 from toolspeak.errors import BadConfig, RunsUnavailable
-from toolspeak.runs.durable import schema, seam
+from toolspeak.runs.durable import dbos_internals, schema
 from toolspeak.runs.durable.patience import limit_waits
 from toolspeak.runs.durable.tables import now
 
@@ -62,9 +62,9 @@ class Database:
         self.engine: Final = self.new_engine(OURS)
         """For our own tables."""
         self._asking: Final = self.new_engine(OURS)
-        self.client: Final = seam.client_of(self._asking)
+        self.client: Final = dbos_internals.client_of(self._asking)
         """What is asked of DBOS by those who do not work."""
-        self.theirs: Final = seam.engine_of(self.client)
+        self.theirs: Final = dbos_internals.engine_of(self.client)
         """Sees DBOS's tables, and ours."""
         self.now: Final = now(self.engine)
 
@@ -121,10 +121,10 @@ class Database:
             limit_waits(engine, _MIGRATION)
         try:
             schema.check_version(engine)
-            seam.refuse_pickle()
-            client = seam.client_of(engine)
+            dbos_internals.refuse_pickle()
+            client = dbos_internals.client_of(engine)
             try:
-                seam.migrate(client)
+                dbos_internals.migrate(client)
             finally:
                 client.destroy()
             schema.migrate(engine)

@@ -8,7 +8,7 @@ from typing import Final
 
 import sqlalchemy as sa
 
-from toolspeak.runs.durable import seam
+from toolspeak.runs.durable import dbos_internals
 from toolspeak.runs.durable.database import Database
 from toolspeak.runs.durable.tables import LEASES
 from toolspeak.runtime.clock import CLOCK, Clock
@@ -76,13 +76,13 @@ def reap(database: Database) -> int:
     """
     with database.engine.begin() as connection:
         connection.execute(sa.delete(LEASES).where(LEASES.c.expires < database.now))
-    runs = seam.WORKFLOWS
+    runs = dbos_internals.WORKFLOWS
     alive = sa.select(LEASES.c.id)
     with database.theirs.begin() as connection:
         found = connection.execute(
             sa.select(runs.c.executor_id)
             .distinct()
-            .where(runs.c.status == seam.PENDING, runs.c.application_name == seam.APPLICATION)
+            .where(runs.c.status == dbos_internals.PENDING, runs.c.application_name == dbos_internals.APPLICATION)
             .where(runs.c.executor_id.not_in(alive))
         )
         dead = [str(row[0]) for row in found]
@@ -100,24 +100,24 @@ def is_alive(database: Database, worker: str) -> bool:
 
 
 def _hand_back(database: Database, dead: list[str]) -> int:
-    runs = seam.WORKFLOWS
+    runs = dbos_internals.WORKFLOWS
     with database.theirs.begin() as connection:
         found = connection.execute(
             sa.select(runs.c.workflow_uuid, runs.c.executor_id).where(
-                runs.c.status == seam.PENDING, runs.c.executor_id.in_(dead)
+                runs.c.status == dbos_internals.PENDING, runs.c.executor_id.in_(dead)
             )
         )
         left = [(str(run), str(worker)) for run, worker in found]
-    return sum(seam.hand_back(database.client, run, worker) for run, worker in left)
+    return sum(dbos_internals.hand_back(database.client, run, worker) for run, worker in left)
 
 
 def _unstrand(database: Database) -> None:
     """Queue what a process wanted to work on itself, and died before it began."""
-    runs = seam.WORKFLOWS
+    runs = dbos_internals.WORKFLOWS
     with database.theirs.begin() as connection:
         connection.execute(
             sa.update(runs)
-            .where(runs.c.status == seam.ENQUEUED, runs.c.queue_name == seam.HERE)
+            .where(runs.c.status == dbos_internals.ENQUEUED, runs.c.queue_name == dbos_internals.HERE)
             .where(runs.c.updated_at < (database.now - _STRANDED) * 1000)
-            .values(queue_name=seam.QUEUE)
+            .values(queue_name=dbos_internals.QUEUE)
         )

@@ -15,7 +15,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from toolspeak.engine.agent import Status
 from toolspeak.errors import TooManyRuns
-from toolspeak.runs.durable import seam
+from toolspeak.runs.durable import dbos_internals
 from toolspeak.runs.durable.database import Database
 from toolspeak.runs.durable.tables import EVENTS, RUNS
 from toolspeak.runs.durable.written import read_spec, written_spec
@@ -74,7 +74,7 @@ def begin(database: Database, new: NewRun, live: int | None) -> bool:
         if connection.execute(added.returning(RUNS.c.id)).first() is None:  # psycopg counts -1 rows of an insert
             return False
         _check_room(connection, spec.tenant, live)
-        database.client.enqueue_in_transaction(connection, seam.queued(new.id, new.queue), text)
+        database.client.enqueue_in_transaction(connection, dbos_internals.queued(new.id, new.queue), text)
     return True
 
 
@@ -100,7 +100,7 @@ def _check_room(connection: sa.Connection, tenant: str, live: int | None) -> Non
 
 def take(database: Database, run: str, token: str) -> bool | None:
     """Let this execution write about a run; None if it is over, False if it is another's."""
-    workflows = seam.WORKFLOWS
+    workflows = dbos_internals.WORKFLOWS
     owned = sa.exists().where(workflows.c.workflow_uuid == run, workflows.c.owner_xid == token)
     with database.theirs.begin() as connection:
         taken = connection.execute(
@@ -192,7 +192,7 @@ def reopen(database: Database, line: Line, live: int | None) -> bool:
 
     Raises `TooManyRuns`, and changes nothing, if its tenant has `live` live runs already.
     """
-    workflows = seam.WORKFLOWS
+    workflows = dbos_internals.WORKFLOWS
     ended = (RUNS.c.id == line.id, RUNS.c.status == line.status.value, RUNS.c.ended > 0)
     values = {"status": Status.RUNNING.value, "reason": "", "ended": 0.0}
     with database.theirs.begin() as connection:
@@ -209,10 +209,10 @@ def reopen(database: Database, line: Line, live: int | None) -> bool:
 
 def worker_of(database: Database, run: str) -> str:
     """Return who works on a run; nobody if it waits or is over."""
-    workflows = seam.WORKFLOWS
+    workflows = dbos_internals.WORKFLOWS
     wanted = sa.select(workflows.c.executor_id).where(workflows.c.workflow_uuid == run)
     with database.theirs.begin() as connection:
-        found = connection.execute(wanted.where(workflows.c.status == seam.PENDING)).scalar()
+        found = connection.execute(wanted.where(workflows.c.status == dbos_internals.PENDING)).scalar()
     return str(found or "")
 
 

@@ -3,8 +3,8 @@
 import asyncio
 from typing import Final
 
+from toolspeak.runs.durable.dbos_internals import Lost
 from toolspeak.runs.durable.lease import Lease
-from toolspeak.runs.durable.seam import Lost
 from toolspeak.runs.steps import StopSwitch
 
 

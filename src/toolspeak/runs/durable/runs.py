@@ -11,12 +11,12 @@ from toolspeak.config.shape import Config
 from toolspeak.engine.agent import Status
 from toolspeak.errors import BadField, BadRequest, RunsUnavailable, UnknownRun
 from toolspeak.ir.json import JsonObject
-from toolspeak.runs.durable import ledger, seam
+from toolspeak.runs.durable import dbos_internals, ledger
 from toolspeak.runs.durable.database import Database
 from toolspeak.runs.durable.lease import is_alive
 from toolspeak.runs.durable.ledger import NewRun, Row
 from toolspeak.runs.durable.views import failed_turn, view, waiting_calls
-from toolspeak.runs.durable.worker import Worker, Workshop, working
+from toolspeak.runs.durable.worker import Worker, WorkerDeps, working
 from toolspeak.runs.runs import Line, Numbered, View, checked_id
 from toolspeak.runs.spec import Spec
 from toolspeak.runs.watch import RunEnded
@@ -124,7 +124,7 @@ class DurableRuns:
 
     @property
     def _queue(self) -> str:
-        return seam.QUEUE if self._worker is None else seam.HERE
+        return dbos_internals.QUEUE if self._worker is None else dbos_internals.HERE
 
     async def _claim(self, run: str) -> None:
         if self._worker is not None:
@@ -153,7 +153,7 @@ class DurableRuns:
         return view(self._row(run), self._steps(run), self._asked(run))
 
     def _steps(self, run: str) -> dict[str, str]:
-        steps = seam.step_outputs(self._database.client, run)
+        steps = dbos_internals.step_outputs(self._database.client, run)
         return {name: given for _, name, given, raised in steps if not raised and isinstance(given, str)}
 
     def _asked(self, run: str) -> Sequence[Numbered]:
@@ -196,7 +196,7 @@ class DurableRuns:
 
     def _retry(self, line: Line, live: int | None) -> None:
         """Take the turn again that failed; without one, go on behind the last step."""
-        steps = seam.step_outputs(self._database.client, line.id)
+        steps = dbos_internals.step_outputs(self._database.client, line.id)
         after = max((number for number, *_ in steps), default=0) + 1
         if ledger.reopen(self._database, line, live):
             start = failed_turn(steps) or after
@@ -206,7 +206,7 @@ class DurableRuns:
         """Put a run whose worker is gone back into the queue."""
         worker = ledger.worker_of(self._database, run)
         if worker and not is_alive(self._database, worker):
-            seam.hand_back(self._database.client, run, worker)
+            dbos_internals.hand_back(self._database.client, run, worker)
 
 
 def _unknown(name: str) -> UnknownRun:
@@ -235,8 +235,8 @@ async def open_runs(
             stack.callback(runs.let_go)
             yield runs
         else:
-            shop = Workshop(database, config, directory, takes=False, imports=imports, clock=clock)
-            async with working(shop, _GRACE) as worker:
+            deps = WorkerDeps(database, config, directory, takes=False, imports=imports, clock=clock)
+            async with working(deps, _GRACE) as worker:
                 runs = DurableRuns(database, worker, clock)
                 stack.callback(runs.let_go)
                 yield runs
@@ -250,8 +250,8 @@ async def open_worker(config: Config, directory: Directory, grace: float) -> Asy
     """Work off the queue, as long as it is open; what runs then has so many seconds to end."""
     database = await asyncio.to_thread(Database, config.runs)
     try:
-        shop = Workshop(database, config, directory, takes=True, imports=config.runs.imports)
-        async with working(shop, grace) as worker:
+        deps = WorkerDeps(database, config, directory, takes=True, imports=config.runs.imports)
+        async with working(deps, grace) as worker:
             yield worker
     finally:
         await asyncio.to_thread(database.close)

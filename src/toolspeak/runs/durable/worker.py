@@ -22,13 +22,13 @@ from toolspeak.engine.agent import Ending, Status
 from toolspeak.errors import ToolspeakError
 from toolspeak.ir.message import Message, Role
 from toolspeak.ir.round import Compact
-from toolspeak.runs.durable import ledger, seam
-from toolspeak.runs.durable.cleaning import clean, mend
+from toolspeak.runs.durable import dbos_internals, ledger
+from toolspeak.runs.durable.cleanup import clean, mend
 from toolspeak.runs.durable.database import ENGINE, Database
+from toolspeak.runs.durable.event_writer import EventWriter
 from toolspeak.runs.durable.keeper import DbosKeeper
 from toolspeak.runs.durable.lease import RENEWALS, Lease, reap
 from toolspeak.runs.durable.run_claim import RunClaim
-from toolspeak.runs.durable.scribe import Scribe
 from toolspeak.runs.durable.written import read_spec
 from toolspeak.runs.preparation import prepare_run
 from toolspeak.runs.spec import Spec
@@ -51,8 +51,8 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Workshop:
-    """What a worker works with. One that `takes` works off the queue; one that does not has only runs of its own."""
+class WorkerDeps:
+    """What a worker needs. With `takes` it works off the queue; without, it has only runs of its own process."""
 
     database: Database
     config: Config
@@ -66,11 +66,11 @@ class Workshop:
 class Worker:
     """One per process, as DBOS is."""
 
-    def __init__(self, shop: Workshop) -> None:
+    def __init__(self, deps: WorkerDeps) -> None:
         """Make one that has not begun."""
-        self._shop: Final = shop
-        self.lease: Final = Lease(shop.database, shop.config.runs.lease, shop.clock)
-        self._scribe: Final = Scribe(shop.database)
+        self._deps: Final = deps
+        self.lease: Final = Lease(deps.database, deps.config.runs.lease, deps.clock)
+        self._writer: Final = EventWriter(deps.database)
         self._claims: Final[set[RunClaim]] = set()
         self._idle: Final = asyncio.Event()
         self._idle.set()
@@ -84,37 +84,37 @@ class Worker:
     @property
     def place(self) -> str:
         """Say which database it works for, without its password."""
-        return self._shop.database.url.render_as_string()
+        return self._deps.database.url.render_as_string()
 
     # ---------------------------------------------------------------- beginning and end
 
     async def start(self) -> None:
         """Begin to work. `beat` and `write` must run beside it."""
-        seam.check_free()
-        if self._shop.takes:
-            concurrent = self._shop.config.runs.concurrent
-            await asyncio.to_thread(seam.register_queue, self._shop.database.client, concurrent, POLL)
-        dbos = configured(self._shop.database, self.lease.id, self._work_on, takes=self._shop.takes)
-        seam.work_on_this_loop(dbos)
+        dbos_internals.check_free()
+        if self._deps.takes:
+            concurrent = self._deps.config.runs.concurrent
+            await asyncio.to_thread(dbos_internals.register_queue, self._deps.database.client, concurrent, POLL)
+        dbos = configured(self._deps.database, self.lease.id, self._work_on, takes=self._deps.takes)
+        dbos_internals.work_on_this_loop(dbos)
         self._dbos = dbos
         await asyncio.to_thread(DBOS.launch)
 
     async def write(self) -> None:
         """Write what the runs say."""
-        await self._scribe.work()
+        await self._writer.work()
 
     async def close(self, grace: float) -> None:
         """End: steps that run have `grace` seconds to finish."""
         if self._dbos is not None:
-            seam.stop_taking(self._dbos)
+            dbos_internals.stop_taking(self._dbos)
         for claim in self._claims:
-            claim.drain(seam.Lost(claim.run))
+            claim.drain(dbos_internals.Lost(claim.run))
         with suppress(TimeoutError):
             async with asyncio.timeout(grace):
                 await self._idle.wait()
         for claim in self._claims:
-            claim.stop(seam.Lost(claim.run))
-        self._scribe.end()
+            claim.stop(dbos_internals.Lost(claim.run))
+        self._writer.end()
         self._ended.set()
         try:
             await self._keep(self.lease.drop)
@@ -122,7 +122,7 @@ class Worker:
             _LOG.warning("the database of runs does not answer: others go on when the lease has run out")
         if self._dbos is None:
             return
-        seam.forget_tasks(self._dbos)
+        dbos_internals.forget_tasks(self._dbos)
         self._dbos = None
         await asyncio.to_thread(DBOS.destroy)
         # DBOS has put its threads in place of the loop's, and closed them: whoever goes on here needs others
@@ -150,15 +150,15 @@ class Worker:
             self._lose()
         if self._claims:
             await self._stop_foreign()
-        if self._shop.takes and self._is_time("_reap_at", self.lease.seconds / RENEWALS):
-            if count := await self._keep(reap, self._shop.database):
+        if self._deps.takes and self._is_time("_reap_at", self.lease.seconds / RENEWALS):
+            if count := await self._keep(reap, self._deps.database):
                 _LOG.info("took over %d runs of workers that died", count)
-            await self._keep(mend, self._shop.database)
+            await self._keep(mend, self._deps.database)
         if self._is_time("_clean_at", _CLEAN):
-            await self._keep(clean, self._shop.database, self._shop.config.runs.keep)
+            await self._keep(clean, self._deps.database, self._deps.config.runs.keep)
 
     def _is_time(self, what: str, seconds: float) -> bool:
-        now = self._shop.clock.monotonic()
+        now = self._deps.clock.monotonic()
         if now < getattr(self, what):
             return False
         setattr(self, what, now + seconds)
@@ -169,14 +169,18 @@ class Worker:
             _LOG.error("the lease ran out, and others have taken over the runs of this worker")
         self.lost.set()
         for claim in self._claims:
-            claim.stop(seam.Lost(claim.run))
+            claim.stop(dbos_internals.Lost(claim.run))
 
     async def _stop_foreign(self) -> None:
         """Stop runs that were cancelled, or taken over."""
         claims = {each.run: each for each in self._claims}
-        for run_id, token, status in await self._keep(_owners, self._shop.database, list(claims)):
+        for run_id, token, status in await self._keep(_owners, self._deps.database, list(claims)):
             if token != claims[run_id].token:
-                why = seam.Cancelled(run_id) if status == seam.CANCELLED else seam.Lost(run_id)
+                why = (
+                    dbos_internals.Cancelled(run_id)
+                    if status == dbos_internals.CANCELLED
+                    else dbos_internals.Lost(run_id)
+                )
                 claims[run_id].stop(why)
 
     async def _keep(self, what: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
@@ -189,21 +193,23 @@ class Worker:
         """Begin to work here on a run that waits."""
         if self._dbos is None:
             return False
-        return await asyncio.to_thread(seam.claim, self._dbos, run_id, self.lease.id, self._shop.clock.fresh_id())
+        return await asyncio.to_thread(
+            dbos_internals.claim, self._dbos, run_id, self.lease.id, self._deps.clock.fresh_id()
+        )
 
     def cancel(self, run_id: str) -> None:
         """Stop a run at once, if it is here."""
         for claim in self._claims:
             if claim.run == run_id:
-                claim.stop(seam.Cancelled(run_id))
+                claim.stop(dbos_internals.Cancelled(run_id))
 
     async def _work_on(self, run_id: str, text: str) -> str:
-        token = seam.token(run_id)
-        took = await asyncio.to_thread(ledger.take, self._shop.database, run_id, token)
+        token = dbos_internals.token(run_id)
+        took = await asyncio.to_thread(ledger.take, self._deps.database, run_id, token)
         if took is None:  # it had written its end, and died before DBOS knew
             return ""
         if not took:
-            raise seam.Lost(run_id)
+            raise dbos_internals.Lost(run_id)
         claim = RunClaim(run_id, token, self.lease)
         self._claims.add(claim)
         self._idle.clear()
@@ -215,7 +221,7 @@ class Worker:
                 self._idle.set()
 
     async def _to_its_end(self, claim: RunClaim, spec: Spec) -> str:
-        watch = self._scribe.watch(claim.run, claim.token)
+        watch = self._writer.watch(claim.run, claim.token)
         try:
             ending = await self._drive(claim, spec, watch)
         except Exception as error:  # noqa: BLE001 # whatever it is, the run must end
@@ -227,28 +233,28 @@ class Worker:
         return ending.status.value
 
     async def _drive(self, claim: RunClaim, spec: Spec, watch: Watch) -> Ending:
-        shop = self._shop
-        began = await asyncio.to_thread(ledger.began, shop.database, claim.run)
-        ready = prepare_run(claim.run, spec, shop.config, shop.directory, watch, imports=shop.imports, began=began)
+        deps = self._deps
+        began = await asyncio.to_thread(ledger.began, deps.database, claim.run)
+        ready = prepare_run(claim.run, spec, deps.config, deps.directory, watch, imports=deps.imports, began=began)
         async with ready as work:
             if not spec.model:
-                await asyncio.to_thread(ledger.name_model, shop.database, claim.run, work.route.model)
+                await asyncio.to_thread(ledger.name_model, deps.database, claim.run, work.route.model)
             keeper = DbosKeeper(claim)
             return await Steps(work, keeper).run(await keeper.beginning(work.task))
 
 
 @asynccontextmanager
-async def working(shop: Workshop, grace: float) -> AsyncGenerator[Worker]:
+async def working(deps: WorkerDeps, grace: float) -> AsyncGenerator[Worker]:
     """Let a worker work; in the end, what runs has so many seconds to finish."""
-    worker = Worker(shop)
-    with shop.database.translated_errors(opening=True):  # the first write: here a full disk is noticed
+    worker = Worker(deps)
+    with deps.database.translated_errors(opening=True):  # the first write: here a full disk is noticed
         await asyncio.to_thread(worker.lease.take)
     try:
         async with asyncio.TaskGroup() as group:
             group.create_task(worker.beat())  # at once: to begin may take longer than the lease
             group.create_task(worker.write())
             try:
-                with shop.database.translated_errors(opening=True):
+                with deps.database.translated_errors(opening=True):
                     await worker.start()
                 yield worker
             finally:
@@ -260,7 +266,7 @@ async def working(shop: Workshop, grace: float) -> AsyncGenerator[Worker]:
 
 
 def _owners(database: Database, runs: list[str]) -> list[tuple[str, str, str]]:
-    workflows = seam.WORKFLOWS
+    workflows = dbos_internals.WORKFLOWS
     wanted = sa.select(workflows.c.workflow_uuid, workflows.c.owner_xid, workflows.c.status)
     with database.theirs.begin() as connection:
         rows = connection.execute(wanted.where(workflows.c.workflow_uuid.in_(runs)))
@@ -274,13 +280,13 @@ def configured(database: Database, executor: str, work_on: Callable[[str, str], 
         kept: str = await work_on(DBOS.workflow_id or "", text)
         return kept
 
-    seam.share_the_log()
+    dbos_internals.share_the_log()
     dbos = DBOS(
         config={
-            "name": seam.APPLICATION,
+            "name": dbos_internals.APPLICATION,
             "system_database_engine": database.new_engine(ENGINE),
-            "serializer": seam.SERIALIZER,
-            "application_version": seam.VERSION,
+            "serializer": dbos_internals.SERIALIZER,
+            "application_version": dbos_internals.VERSION,
             "executor_id": executor,
             "run_migrations": False,
             "enable_otlp": False,
@@ -290,6 +296,6 @@ def configured(database: Database, executor: str, work_on: Callable[[str, str], 
             "max_executor_threads": _THREADS,
         }
     )
-    DBOS.workflow(name=seam.WORKFLOW)(durable_run)
-    DBOS.listen_queues([seam.QUEUE] if takes else [])
+    DBOS.workflow(name=dbos_internals.WORKFLOW)(durable_run)
+    DBOS.listen_queues([dbos_internals.QUEUE] if takes else [])
     return dbos

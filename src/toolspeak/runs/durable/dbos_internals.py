@@ -1,6 +1,6 @@
 """Everything that we take from DBOS beyond its public interface: `tests/runs` notices when it moves.
 
-token          which execution of a run this is; whoever takes the run over gets another, and the old one writes nothing
+token          which execution of a run this is; a worker that takes over gets another, and the old one writes nothing
 claim          work here on a run that waits in a queue
 hand_back      put the runs of a worker that is dead, or that ends, back into the queue
 """

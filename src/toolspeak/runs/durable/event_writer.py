@@ -1,4 +1,4 @@
-"""Writes what runs say, many at once: one transaction for whatever has come together.
+"""Writes the events of runs, many at once: one transaction for all that have come together.
 
 Text waits up to 200 ms for more of it. The end of a turn or a call does not wait, and its step waits for it: what a
 finished step has shown is never lost.
@@ -14,8 +14,8 @@ from sqlalchemy.exc import OperationalError
 
 from toolspeak.runs.durable import ledger
 from toolspeak.runs.durable.database import Database, first_line
+from toolspeak.runs.durable.dbos_internals import Lost
 from toolspeak.runs.durable.ledger import Said
-from toolspeak.runs.durable.seam import Lost
 from toolspeak.runs.watch import CallAsked, CallEnded, RunEnded, RunEvent, TurnEnded, Watch, Wrote
 
 GATHER: Final = 0.2
@@ -24,7 +24,7 @@ _LOG: Final = logging.getLogger("toolspeak.runs")
 _URGENT: Final = (TurnEnded, CallAsked, CallEnded, RunEnded)
 
 
-class Scribe:
+class EventWriter:
     """One for all runs of a worker. `work` must run beside them."""
 
     def __init__(self, database: Database) -> None:
@@ -35,7 +35,7 @@ class Scribe:
         self._some: Final = asyncio.Event()
         self._urgent: Final = asyncio.Event()
         self._ending = False
-        self._pen: Final = ThreadPoolExecutor(1, "toolspeak-scribe")
+        self._thread: Final = ThreadPoolExecutor(1, "toolspeak-events")
 
     def watch(self, run: str, token: str) -> Watch:
         """Return where an execution of a run says what it does; once it is another's, that raises."""
@@ -59,7 +59,7 @@ class Scribe:
             said, waiting = self._said, self._waiting
             self._said, self._waiting = {}, []
             await self._write(said, waiting)
-        self._pen.shutdown(wait=False)
+        self._thread.shutdown(wait=False)
 
     def end(self) -> None:
         """Write what is left, and stop."""
@@ -101,7 +101,7 @@ class Scribe:
         while True:
             try:
                 loop = asyncio.get_running_loop()
-                return await loop.run_in_executor(self._pen, ledger.write, self._database, batch)
+                return await loop.run_in_executor(self._thread, ledger.write, self._database, batch)
             except OperationalError as error:
                 if not is_logged:
                     _LOG.warning("runs wait until their database can be written: %s", first_line(error.orig or error))

@@ -1,4 +1,4 @@
-"""What is put in order beside the runs: old ones go, and those that ended without saying so get their end."""
+"""Cleanup beside the runs: deletes old ones, and ends those whose worker or canceller died before it said so."""
 
 from shutil import rmtree
 from typing import Final
@@ -6,7 +6,7 @@ from typing import Final
 import sqlalchemy as sa
 
 from toolspeak.engine.agent import Status
-from toolspeak.runs.durable import ledger, seam
+from toolspeak.runs.durable import dbos_internals, ledger
 from toolspeak.runs.durable.database import Database
 from toolspeak.runs.durable.tables import EVENTS, RUNS
 from toolspeak.runs.preparation import own_folder
@@ -36,12 +36,12 @@ def clean(database: Database, days: float) -> int:
 
 def mend(database: Database) -> int:
     """End runs that DBOS has given up, or whose canceller died before it said so."""
-    workflows = seam.WORKFLOWS
+    workflows = dbos_internals.WORKFLOWS
     quiet = workflows.c.updated_at < (database.now - _SETTLED) * 1000
     found = (
         sa.select(RUNS.c.id, workflows.c.status)
         .join(workflows, workflows.c.workflow_uuid == RUNS.c.id)
-        .where(RUNS.c.ended == 0, workflows.c.status.in_(seam.OVER), quiet)
+        .where(RUNS.c.ended == 0, workflows.c.status.in_(dbos_internals.OVER), quiet)
         .limit(_MANY)
     )
     with database.theirs.begin() as connection:
@@ -50,6 +50,6 @@ def mend(database: Database) -> int:
 
 
 def _mend(database: Database, run: str, status: str) -> bool:
-    if status == seam.CANCELLED:
+    if status == dbos_internals.CANCELLED:
         return ledger.end(database, run, Status.CANCELLED, "cancelled")
     return ledger.end(database, run, Status.FAILED, f"its worker could not end it ({status.lower()})")
