@@ -13,7 +13,6 @@ from typing_extensions import override
 from tests.runs.durable_scene import MODEL, Scene, calls, installed, spec, to_the_end
 from toolspeak.config.shape import Durable
 from toolspeak.engine.agent import Status
-from toolspeak.engine.journal import result_json, turn_json
 from toolspeak.errors import BadField, BadRequest, UnknownRun
 from toolspeak.ir.event import Event, StopReason, TextDelta
 from toolspeak.ir.failure import FailureKind
@@ -24,11 +23,10 @@ from toolspeak.runs.durable import dbos_internals
 from toolspeak.runs.durable.cleanup import clean, mend
 from toolspeak.runs.durable.database import Database
 from toolspeak.runs.durable.ledger import Row
-from toolspeak.runs.durable.runs import DurableRuns, open_runs
+from toolspeak.runs.durable.runs import DurableRuns, open_runs, view_of
 from toolspeak.runs.durable.tables import EVENTS, RUNS
-from toolspeak.runs.durable.views import view
-from toolspeak.runs.durable.written import written
 from toolspeak.runs.runs import Line, View
+from toolspeak.runs.steps import JSON, RESULT, TURN
 from toolspeak.runs.watch import CallAsked, CallBegan, RunEnded, TurnBegan, Wrote
 from toolspeak.runtime.tools.action import Doing
 from toolspeak.runtime.tools.approval import Approval
@@ -334,17 +332,17 @@ def test_a_run_without_a_folder_has_one_of_its_own(tmp_path: Path, monkeypatch: 
 def test_a_round_with_two_turns_is_shown_whole() -> None:
     """A model that says nothing is asked for words, in the same round."""
     steps = {
-        "outfit": written({"model": MODEL, "ending": []}),
-        "turn:0": written(turn_json(Turn((Call("c0", "read", "{}"),), StopReason.CALLS))),
-        "tool:0:0": written(result_json(Result("c0", (Text("found"),), "read"))),
-        "turn:1": written(turn_json(Turn((), StopReason.END))),
-        "turn:2": written(turn_json(Turn((Text(TALK),), StopReason.END))),
+        "outfit": JSON.write({"model": MODEL, "ending": []}),
+        "turn:0": TURN.write(Turn((Call("c0", "read", "{}"),), StopReason.CALLS)),
+        "tool:0:0": RESULT.write(Result("c0", (Text("found"),), "read")),
+        "turn:1": TURN.write(Turn((), StopReason.END)),
+        "turn:2": TURN.write(Turn((Text(TALK),), StopReason.END)),
     }
     row = Row(Line("one", "do it", Status.SUMMED_UP, MODEL, 1.0, 2.0), spec(), "")
-    shown = view(row, steps, ())
+    shown = view_of(row, steps, ())
     assert (final(shown), len(shown.kept.rounds)) == (TALK, 1)
     del steps["turn:2"]
-    assert final(view(row, steps, ())) == ""
+    assert final(view_of(row, steps, ())) == ""
 
 
 # ---------------------------------------------------------------- the database

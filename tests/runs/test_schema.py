@@ -23,7 +23,7 @@ from toolspeak.runs.durable.database import Database
 from toolspeak.runs.durable.runs import open_runs
 from toolspeak.runs.durable.schema import VERSION
 from toolspeak.runs.durable.tables import SCHEMA
-from toolspeak.runs.durable.written import written_spec
+from toolspeak.runs.spec import encode_spec
 from toolspeak.runs.watch import RunEnded
 
 FIRST = (
@@ -92,7 +92,7 @@ def make_first_version(durable: Durable) -> None:
         with dbos_internals.engine_of(client).begin() as connection:
             for statement in FIRST:
                 connection.exec_driver_sql(statement.format(double=double))
-            text = written_spec(spec())
+            text = encode_spec(spec())
             waits = {"id": "waits", "tenant": "", "spec": text, "status": "running", "ended": 0.0, "next": 0}
             over = {"id": "over", "tenant": "anna", "spec": text, "status": "done", "ended": 2e9, "next": 1}
             connection.execute(sa.text(ROW), [waits, over])

@@ -1,4 +1,4 @@
-"""What a run is asked to do, as JSON: whoever has it can work on it, in another process, after a crash."""
+"""What a run is asked to do, as JSON: any process that has it can work on it, after a crash as well."""
 
 from dataclasses import fields
 from typing import TypeVar
@@ -37,6 +37,22 @@ class Spec(Struct, frozen=True, omit_defaults=True):
     sampling: JsonObject = {}
     """How the model is to write (`ir.request.Sampling`), by name: `max_tokens`, `temperature` …"""
     tenant: str = ""
+
+
+def encode_spec(spec: Spec) -> str:
+    """Write a spec as JSON; fields with their default are left out."""
+    return msgspec.json.encode(spec).decode()
+
+
+def decode_spec(text: str) -> Spec:
+    """Read what `encode_spec` wrote."""
+    fields = msgspec.json.decode(text)  # by hand: msgspec cannot resolve the recursive type of JSON values
+    for name in ("tools", "history"):
+        if name in fields:
+            fields[name] = tuple(fields[name])
+    if "approval" in fields:
+        fields["approval"] = Approval(fields["approval"])
+    return Spec(**fields)
 
 
 def said_as(kind: type[Said], said: JsonObject, field: str) -> Said:

@@ -45,12 +45,10 @@ class TextForm(Generic[T]):
 
 
 def _as_json(to_json: Callable[[T], JsonObject], from_json: Callable[[Any], T]) -> TextForm[T]:
-    return TextForm(
-        lambda outcome: msgspec.json.encode(to_json(outcome)).decode(),
-        lambda text: from_json(msgspec.json.decode(text)),
-    )
+    return TextForm(lambda outcome: JSON.write(to_json(outcome)), lambda text: from_json(JSON.read(text)))
 
 
+JSON: Final[TextForm[Any]] = TextForm(lambda value: msgspec.json.encode(value).decode(), msgspec.json.decode)
 TURN: Final = _as_json(turn_json, turn_from)
 RESULT: Final = _as_json(result_json, result_from)
 NOTHING: Final[TextForm[None]] = TextForm(lambda _: "", lambda _: None)

@@ -6,18 +6,21 @@ from contextlib import contextmanager
 from importlib import import_module
 from math import ceil
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeVar
 
+import psycopg
 import sqlalchemy as sa
+from psycopg.abc import PQGen
 from sqlalchemy.event import listen
 from sqlalchemy.exc import InterfaceError, InternalError, OperationalError
 from sqlalchemy.exc import TimeoutError as NoConnectionFree
+from typing_extensions import override
 
 from toolspeak.config.shape import Durable
 from toolspeak.errors import BadConfig, RunsUnavailable
 from toolspeak.runs.durable import dbos_internals, schema
-from toolspeak.runs.durable.patience import limit_waits
 from toolspeak.runs.durable.tables import now
+from toolspeak.runtime.clock import CLOCK
 
 OURS, ENGINE = 3, 8
 """Connections of one process: for our own tables, for DBOS."""
@@ -37,6 +40,7 @@ _WRONG: Final = ("28", "3D", "42501")
 _FAILED: Final = (OperationalError, InterfaceError, InternalError, NoConnectionFree)
 """The database refuses, breaks off, has become read-only or has no connection left; no statement of ours is wrong."""
 _ATTEMPTS: Final = 30_000
+T = TypeVar("T")
 
 
 class _Opened(Protocol):
@@ -79,7 +83,7 @@ class Database:
             return _sqlite_engine(self.url, connections)
         engine = _postgres_engine(self.url, connections, self._lease, self._patience)
         if self._patience is not None:
-            limit_waits(engine, self._patience)
+            _limit_waits(engine, self._patience)
         return engine
 
     @contextmanager
@@ -118,7 +122,7 @@ class Database:
             listen(engine, "begin", _lock_at_once)
         else:
             engine = _postgres_engine(self.url, 1, self._lease, self._patience)
-            limit_waits(engine, _MIGRATION)
+            _limit_waits(engine, _MIGRATION)
         try:
             schema.check_version(engine)
             dbos_internals.refuse_pickle()
@@ -159,6 +163,55 @@ def _postgres_engine(url: sa.URL, connections: int, lease: float, patience: floa
         pool_timeout=patience or _WAIT,
         pool_pre_ping=True,
     )
+
+
+def _limit_waits(engine: sa.Engine, seconds: float) -> None:
+    """Let every statement of an engine fail with `OperationalError` after so many seconds without a response.
+
+    A frozen server (SIGSTOP, a stalled disk) keeps its sockets open, and its kernel acknowledges what we send: no TCP
+    timeout helps, and a statement timeout is the server's own to enforce. libpq then waits for ever, and its thread
+    too: a gateway would lose one thread to each request.
+    """
+
+    def connect(dialect: object, record: object, args: Any, named: Any) -> psycopg.Connection[Any]:  # noqa: ANN401
+        del dialect, record
+        opened = _Bounded.connect(*args, **named)
+        opened.seconds = seconds
+        return opened
+
+    listen(engine, "do_connect", connect)
+
+
+class _Bounded(psycopg.Connection[Any]):
+    """Closes itself when a wait takes too long: what the server sends later would answer another statement."""
+
+    seconds: float = 60.0
+
+    @override
+    def wait(self, gen: PQGen[T], *args: Any, **named: Any) -> T:
+        try:
+            return super().wait(_bounded(gen, CLOCK.monotonic() + self.seconds), *args, **named)
+        except _Late:
+            self.close()
+            raise
+
+
+class _Late(psycopg.OperationalError):
+    """The server did not respond in time."""
+
+
+def _bounded(gen: PQGen[T], deadline: float) -> Generator[Any, Any, T]:
+    """Run a generator of psycopg until the deadline. psycopg resumes it every 0.1 s, with 0 if nothing has come."""
+    try:
+        state = next(gen)
+        while True:
+            ready = yield state
+            if not ready and CLOCK.monotonic() > deadline:
+                raise _Late("the server did not respond in time")
+            state = gen.send(ready)
+    except StopIteration as stop:
+        value: T = stop.value
+        return value
 
 
 def _sqlite_engine(url: sa.URL, connections: int) -> sa.Engine:

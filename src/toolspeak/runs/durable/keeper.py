@@ -8,15 +8,12 @@ from dbos import DBOS
 from toolspeak.engine.agent import Task
 from toolspeak.ir.message import Call
 from toolspeak.runs.durable.run_claim import RunClaim
-from toolspeak.runs.durable.written import read, written
-from toolspeak.runs.steps import Do, Permission, T, TextForm
+from toolspeak.runs.steps import JSON, Do, Permission, T, TextForm
 
 BEGINNING: Final = "outfit"
 """The first step: what the run was given. Databases have runs with this name in them, so it stays."""
 _YEAR: Final = 365 * 24 * 3600.0
 """Seconds that a person's answer is waited for."""
-
-_JSON: Final[TextForm[Any]] = TextForm(written, read)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,5 +56,5 @@ class DbosKeeper:
         async def given() -> Any:  # noqa: ANN401 # JSON
             return {"model": task.request.model, "ending": sorted(task.ending)}
 
-        kept = await self.keep(BEGINNING, _JSON, given)
+        kept = await self.keep(BEGINNING, JSON, given)
         return replace(task, ending=frozenset(kept["ending"]))

@@ -18,9 +18,8 @@ from toolspeak.errors import TooManyRuns
 from toolspeak.runs.durable import dbos_internals
 from toolspeak.runs.durable.database import Database
 from toolspeak.runs.durable.tables import EVENTS, RUNS
-from toolspeak.runs.durable.written import read_spec, written_spec
 from toolspeak.runs.runs import Line, Numbered
-from toolspeak.runs.spec import Spec
+from toolspeak.runs.spec import Spec, decode_spec, encode_spec
 from toolspeak.runs.watch import CallAsked, CallBegan, CallEnded, RunEnded, RunEvent, TurnBegan
 
 _TASK: Final = 200
@@ -64,7 +63,7 @@ def begin(database: Database, new: NewRun, live: int | None) -> bool:
 
     Raises `TooManyRuns`, and writes nothing, if its tenant has `live` live runs already.
     """
-    spec, text = new.spec, written_spec(new.spec)
+    spec, text = new.spec, encode_spec(new.spec)
     row = {"id": new.id, "name": new.name, "tenant": spec.tenant, "task": spec.task[:_TASK], "model": spec.model}
     fresh = {"status": Status.RUNNING.value, "reason": "", "rounds": 0, "ended": 0.0, "next": 0, "token": ""}
     insert = sqlite.insert if database.is_sqlite else postgresql.insert
@@ -222,7 +221,7 @@ def find(database: Database, run: str) -> Row | None:
         row = connection.execute(sa.select(RUNS).where(RUNS.c.id == run)).mappings().first()
     if row is None:
         return None
-    return Row(_line(row), read_spec(row["spec"]), str(row["reason"]))
+    return Row(_line(row), decode_spec(row["spec"]), str(row["reason"]))
 
 
 def id_of(database: Database, tenant: str, name: str) -> str | None:

@@ -1,25 +1,31 @@
-"""Runs that survive the death of whoever works on them."""
+"""Runs that survive the death of their worker."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, asynccontextmanager
 from functools import partial
 from typing import Final, ParamSpec, TypeVar
 
 from toolspeak.config.shape import Config
-from toolspeak.engine.agent import Status
+from toolspeak.engine.agent import RunEffect, RunTools, Status, Task
 from toolspeak.errors import BadField, BadRequest, RunsUnavailable, UnknownRun
 from toolspeak.ir.json import JsonObject
+from toolspeak.ir.message import Call, Result
+from toolspeak.ir.request import Request
+from toolspeak.ir.round import Compact
+from toolspeak.ir.turn import Turn
 from toolspeak.runs.durable import dbos_internals, ledger
 from toolspeak.runs.durable.database import Database
+from toolspeak.runs.durable.keeper import BEGINNING
 from toolspeak.runs.durable.lease import is_alive
 from toolspeak.runs.durable.ledger import NewRun, Row
-from toolspeak.runs.durable.views import failed_turn, view, waiting_calls
 from toolspeak.runs.durable.worker import Worker, WorkerDeps, working
+from toolspeak.runs.preparation import conversation
 from toolspeak.runs.runs import Line, Numbered, View, checked_id
 from toolspeak.runs.spec import Spec
-from toolspeak.runs.watch import RunEnded
+from toolspeak.runs.steps import JSON, RESULT, TURN, TextForm, progress
+from toolspeak.runs.watch import CallAsked, RunEnded
 from toolspeak.runtime.clock import CLOCK, Clock
 from toolspeak.runtime.directory import Directory
 
@@ -150,7 +156,7 @@ class DurableRuns:
         return row
 
     def _view(self, run: str) -> View:
-        return view(self._row(run), self._steps(run), self._asked(run))
+        return view_of(self._row(run), self._steps(run), self._asked(run))
 
     def _steps(self, run: str) -> dict[str, str]:
         steps = dbos_internals.step_outputs(self._database.client, run)
@@ -211,6 +217,48 @@ class DurableRuns:
 
 def _unknown(name: str) -> UnknownRun:
     return UnknownRun(f"no run has the id {name[:80]!r}")
+
+
+# ---------------------------------------------------------------- a run from its steps
+
+
+def view_of(row: Row, steps: Mapping[str, str], asked: Iterable[Numbered]) -> View:
+    """Put a view together from a run's row, its steps by name, and the calls that people were asked about."""
+    _, kept = _progress(row.spec, steps)
+    return View(row.line, row.spec, kept, row.reason, tuple(waiting_calls(row, steps, asked).values()))
+
+
+def waiting_calls(row: Row, steps: Mapping[str, str], asked: Iterable[Numbered]) -> dict[str, Call]:
+    """Return the calls that wait for a person's word, by the key of their steps."""
+    effect, _ = _progress(row.spec, steps)
+    if row.line.ended or not isinstance(effect, RunTools):
+        return {}
+    names = {each.event.id for each in asked if isinstance(each.event, CallAsked) and each.event.round == effect.round}
+    calls = {f"{effect.round}:{index}": call for index, call in enumerate(effect.calls)}
+    return {key: call for key, call in calls.items() if call.id in names and f"tool:{key}" not in steps}
+
+
+def failed_turn(steps: Iterable[tuple[int, str, object, bool]]) -> int | None:
+    """Return the number of the step at which a run failed: its last turn, if that brought no answer."""
+    turns = [step for step in steps if step[1].startswith("turn:")]
+    if not turns:
+        return None
+    number, _, given, raised = turns[-1]
+    return number if raised or (isinstance(given, str) and "failure" in JSON.read(given)) else None
+
+
+def _progress(spec: Spec, steps: Mapping[str, str]) -> tuple[RunEffect | None, Compact]:
+    """Return what the run is about to do, and what it would keep if it were stopped now."""
+    ending = frozenset[str](JSON.read(steps[BEGINNING])["ending"]) if BEGINNING in steps else frozenset[str]()
+    task = Task(Request(spec.model, conversation(spec)), spec.rounds, ending)
+    return progress(task, {name: form.read(text) for name, text in steps.items() if (form := _form(name)) is not None})
+
+
+def _form(step: str) -> TextForm[Turn] | TextForm[Result] | None:
+    return {"turn": TURN, "tool": RESULT}.get(step.partition(":")[0])
+
+
+# ---------------------------------------------------------------- opening
 
 
 @asynccontextmanager

@@ -29,9 +29,8 @@ from toolspeak.runs.durable.event_writer import EventWriter
 from toolspeak.runs.durable.keeper import DbosKeeper
 from toolspeak.runs.durable.lease import RENEWALS, Lease, reap
 from toolspeak.runs.durable.run_claim import RunClaim
-from toolspeak.runs.durable.written import read_spec
 from toolspeak.runs.preparation import prepare_run
-from toolspeak.runs.spec import Spec
+from toolspeak.runs.spec import Spec, decode_spec
 from toolspeak.runs.steps import Steps
 from toolspeak.runs.watch import Watch, ended
 from toolspeak.runs.work import told
@@ -214,7 +213,7 @@ class Worker:
         self._claims.add(claim)
         self._idle.clear()
         try:
-            return await self._to_its_end(claim, read_spec(text))
+            return await self._to_its_end(claim, decode_spec(text))
         finally:
             self._claims.discard(claim)
             if not self._claims:
