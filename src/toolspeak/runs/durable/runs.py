@@ -255,7 +255,9 @@ def _progress(spec: Spec, steps: Mapping[str, str]) -> tuple[RunEffect | None, C
 
 
 def _form(step: str) -> TextForm[Turn] | TextForm[Result] | None:
-    return {"turn": TURN, "tool": RESULT}.get(step.partition(":")[0])
+    if step.startswith("turn:"):
+        return TURN
+    return RESULT if step.startswith("tool:") else None
 
 
 # ---------------------------------------------------------------- opening
