@@ -7,7 +7,7 @@ import socket
 import subprocess
 import tempfile
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -57,7 +57,8 @@ class Postgres:
     def thaw(self) -> None:
         """Let it go on."""
         for process in self._processes():
-            os.kill(process, signal.SIGCONT)
+            with suppress(ProcessLookupError):  # a child may end as soon as its parent goes on
+                os.kill(process, signal.SIGCONT)
 
     def _processes(self) -> list[int]:
         """Return the postmaster, then its children, so that none is born unseen."""
