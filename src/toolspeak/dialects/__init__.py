@@ -6,23 +6,33 @@ Read first: `hermes.py`, then `_reader.py` (the machine) and `_json_form.py` (a 
 A dialect's module name is its public name; from outside, the entry point group `toolspeak.dialects` adds more.
 """
 
+from collections.abc import Iterator
 from functools import cache
 
 from toolspeak.dialects._dialect import Dialect, Writer
-from toolspeak.dialects._grammar import Where
+from toolspeak.dialects._grammar import Grammar, Label, Reasoning, Where, Wrapper
+from toolspeak.dialects._json_form import JSON
 from toolspeak.dialects._native import native_attempt
 from toolspeak.dialects._options import ReadOptions
 from toolspeak.dialects._reader import Reader
 from toolspeak.dialects._shape import Shape
+from toolspeak.dialects._tagged import XML
 from toolspeak.discovery import Shelf
 
 __all__ = [
+    "JSON",
+    "XML",
     "Dialect",
+    "Grammar",
+    "Label",
     "ReadOptions",
     "Reader",
+    "Reasoning",
     "Shape",
     "Where",
+    "Wrapper",
     "Writer",
+    "installed",
     "load",
     "names",
     "native_attempt",
@@ -40,3 +50,8 @@ def names() -> tuple[str, ...]:
 def load(name: str) -> Dialect:
     """Return the dialect of that name."""
     return _SHELF.load(name)
+
+
+def installed(but: str = "") -> Iterator[Dialect]:
+    """Load every dialect except one, ours first; a foreign one that cannot be loaded is left out with a warning."""
+    return _SHELF.installed(but)

@@ -40,6 +40,18 @@ class Dialect:
     name: str
     grammar: Grammar
     writer: Writer | None = None
+    rescues: bool | Grammar = False
+    """Calls of this form are also read from text where no dialect is expected: the dialect `any` includes it.
+
+    True if the markers do not occur in prose or data by chance. If only some of them are safe, the grammar of those.
+    """
+
+    @property
+    def rescue(self) -> Grammar | None:
+        """The grammar by which calls are rescued; None if this dialect takes no part in `any`."""
+        if isinstance(self.rescues, Grammar):
+            return self.rescues
+        return self.grammar if self.rescues else None
 
     @cached_property
     def marks(self) -> Marks:

@@ -1,57 +1,28 @@
 """Whatever comes: every dialect whose markers nobody writes by chance, at once, to rescue calls that leaked as text.
 
-Left out are those that look like prose or data: labels (`Action:`), elements named like tools, JSON in mid-message.
+It is derived: a dialect takes part by `Dialect(…, rescues=True)`, ours and those of other packages alike. Left out are
+those that look like prose or data: labels (`Action:`), elements named like tools, JSON in mid-message.
 """
 
 from functools import reduce
+from operator import or_
+from typing import Final
 
-from toolspeak.dialects import (
-    apertus,
-    cohere,
-    deepseek,
-    dots,
-    dsml,
-    fenced,
-    firefunction,
-    function_gemma,
-    gemma,
-    gigachat,
-    glm,
-    granite,
-    harmony,
-    hermes,
-    inkling,
-    internlm,
-    invoke_xml,
-    jamba,
-    json_action,
-    kimi,
-    kimi_k3,
-    lfm2,
-    llama_json,
-    lmstudio,
-    longcat,
-    minimax,
-    mistral,
-    nemotron,
-    olmo,
-    phi,
-    pythonic,
-    qwen_star,
-    seed,
-    solar,
-    step3,
-    tag_json,
-    tool_code,
-)
+from toolspeak.dialects import installed
 from toolspeak.dialects._dialect import Dialect
 
-_READ = (
-    *(hermes, jamba, nemotron, llama_json, mistral, dsml, invoke_xml, glm, minimax, pythonic, tool_code, json_action),
-    *(fenced, lmstudio, tag_json, deepseek, kimi, kimi_k3, gemma, function_gemma, lfm2, granite, phi, olmo, cohere),
-    *(longcat, internlm, apertus, gigachat, inkling, firefunction, solar, seed, dots, step3, qwen_star),
-)
+_NAME: Final = "any"
+# The order decides between dialects that share an opener. Case does not count, so `<TOOLCALL>` and `<toolcall>` are
+# one: the later dialect has it. Of two that open with `<function_call>`, the earlier has it. Others follow by name,
+# foreign ones last.
+_FIRST: Final = ("nemotron", "tag_json")
 
-_GRAMMARS = tuple(module.DIALECT.grammar for module in _READ)
 
-DIALECT = Dialect("any", reduce(lambda one, other: one | other, _GRAMMARS) | harmony.MARKED)
+def rescuers() -> tuple[Dialect, ...]:
+    """Return the dialects that take part, in the order in which their forms are tried."""
+    rank = {name: place for place, name in enumerate(_FIRST)}
+    willing = (dialect for dialect in installed(but=_NAME) if dialect.rescue is not None)
+    return tuple(sorted(willing, key=lambda dialect: rank.get(dialect.name, len(rank))))
+
+
+DIALECT = Dialect(_NAME, reduce(or_, filter(None, (dialect.rescue for dialect in rescuers()))))

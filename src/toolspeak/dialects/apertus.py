@@ -7,4 +7,4 @@ from toolspeak.dialects._shared import RECOVERY
 
 _CALLS = Wrapper(("<|tools_prefix|>",), ("<|tools_suffix|>",), (JSON,))
 
-DIALECT = Dialect("apertus", Grammar((_CALLS,)) | RECOVERY)
+DIALECT = Dialect("apertus", Grammar((_CALLS,)) | RECOVERY, rescues=True)

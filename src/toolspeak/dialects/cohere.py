@@ -12,4 +12,6 @@ _TAGS = Wrapper(("<cofl:tool_calls>",), ("</cofl:tool_calls>",), (XML,))
 _RESPONSE = (Label("<|START_RESPONSE|>", Where.ANYWHERE), Label("<|END_RESPONSE|>", Where.ANYWHERE))
 _RESULTS = (*RESULT_TAGS, "<|START_TOOL_RESULT|>", "<results>")
 
-DIALECT = Dialect("cohere", Grammar((_ACTION, _FENCED, _TAGS), results=_RESULTS, labels=_RESPONSE) | RECOVERY)
+DIALECT = Dialect(
+    "cohere", Grammar((_ACTION, _FENCED, _TAGS), results=_RESULTS, labels=_RESPONSE) | RECOVERY, rescues=True
+)

@@ -80,4 +80,4 @@ _WRITER = Writer(
     stop=("<｜tool▁output▁begin｜>",),
 )
 
-DIALECT = Dialect("deepseek", Grammar((_CALL,), results=_RESULTS) | RECOVERY, _WRITER)
+DIALECT = Dialect("deepseek", Grammar((_CALL,), results=_RESULTS) | RECOVERY, _WRITER, rescues=True)

@@ -8,4 +8,4 @@ from toolspeak.dialects._tagged import XML
 
 _CALL = Wrapper(("<dots_function_call>",), ("</dots_function_call>",), (XML, JSON))
 
-DIALECT = Dialect("dots", Grammar((_CALL, BARE_INVOKE)) | RECOVERY)
+DIALECT = Dialect("dots", Grammar((_CALL, BARE_INVOKE)) | RECOVERY, rescues=True)

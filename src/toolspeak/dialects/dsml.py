@@ -22,4 +22,6 @@ _CLOSERS = tuple(tag for name in _WRAPPERS for tag in _spelled(name, closes=True
 CALLS = Wrapper(_OPENERS, _CLOSERS, (XML,))
 BARE = Wrapper(_spelled("invoke", end=" "), _CLOSERS, (XML,), Where.LINE, sure=False, keep_opener=True)
 
-DIALECT = Dialect("dsml", Grammar((CALLS, BARE), results=(*RESULT_TAGS, *_spelled("function_results"))) | RECOVERY)
+DIALECT = Dialect(
+    "dsml", Grammar((CALLS, BARE), results=(*RESULT_TAGS, *_spelled("function_results"))) | RECOVERY, rescues=True
+)

@@ -42,4 +42,4 @@ _WRITER = Writer(
     shape=_SHAPE,
 )
 
-DIALECT = Dialect("fenced", Grammar((FENCE,), result_lines=("```tool_result",)) | RECOVERY, _WRITER)
+DIALECT = Dialect("fenced", Grammar((FENCE,), result_lines=("```tool_result",)) | RECOVERY, _WRITER, rescues=True)

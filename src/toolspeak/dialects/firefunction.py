@@ -7,4 +7,4 @@ from toolspeak.dialects._shared import RECOVERY
 
 _CALLS = Wrapper(("functools",), (), (JSON,), Where.LINE)
 
-DIALECT = Dialect("firefunction", Grammar((_CALLS,)) | RECOVERY)
+DIALECT = Dialect("firefunction", Grammar((_CALLS,)) | RECOVERY, rescues=True)

@@ -7,4 +7,6 @@ from toolspeak.dialects._shared import RECOVERY
 
 _CALL = Wrapper(("<start_function_call>",), ("<end_function_call>",), (KEY_VALUE,))
 
-DIALECT = Dialect("function_gemma", Grammar((_CALL,), results=(*RESULT_TAGS, "<start_function_response>")) | RECOVERY)
+DIALECT = Dialect(
+    "function_gemma", Grammar((_CALL,), results=(*RESULT_TAGS, "<start_function_response>")) | RECOVERY, rescues=True
+)

@@ -61,4 +61,4 @@ _WRITER = Writer(
     stop=(_RESULT,),
 )
 
-DIALECT = Dialect("gemma", Grammar((_CALL,), results=(*RESULT_TAGS, _RESULT)) | RECOVERY, _WRITER)
+DIALECT = Dialect("gemma", Grammar((_CALL,), results=(*RESULT_TAGS, _RESULT)) | RECOVERY, _WRITER, rescues=True)

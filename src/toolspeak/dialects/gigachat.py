@@ -7,4 +7,4 @@ from toolspeak.dialects._shared import RECOVERY
 
 _CALL = Wrapper(("<|function_call|>", "function call<|role_sep|>"), ("<|message_sep|>",), (JSON,))
 
-DIALECT = Dialect("gigachat", Grammar((_CALL,)) | RECOVERY)
+DIALECT = Dialect("gigachat", Grammar((_CALL,)) | RECOVERY, rescues=True)

@@ -54,4 +54,6 @@ _WRITER = Writer(
     stop=("<tool_response>",),
 )
 
-DIALECT = Dialect("glm", Grammar((TOOL_CALL,), results=(*RESULT_TAGS, "<|observation|>")) | RECOVERY, _WRITER)
+DIALECT = Dialect(
+    "glm", Grammar((TOOL_CALL,), results=(*RESULT_TAGS, "<|observation|>")) | RECOVERY, _WRITER, rescues=True
+)

@@ -8,4 +8,4 @@ from toolspeak.dialects._shared import RECOVERY, TOOL_CALL
 _LIST = Wrapper(("<|tool_call|>",), ("<|/tool_call|>",), (JSON,))
 _EACH = Wrapper(("<function_call>",), ("</function_call>",), (JSON,))
 
-DIALECT = Dialect("granite", Grammar((_LIST, _EACH, TOOL_CALL)) | RECOVERY)
+DIALECT = Dialect("granite", Grammar((_LIST, _EACH, TOOL_CALL)) | RECOVERY, rescues=True)

@@ -19,8 +19,8 @@ _STRIPPED_CALL = Wrapper(
     (NamedJson((by_pattern(r"(?:functions\.)?(?P<name>[\w.\-]{1,128})\s*(?:json|code)?\s*"),)),),
     Where.LINE,
 )
-MARKED = Grammar(closers=ENDS, specials=_HEADERS)
-"""With all its tokens: nothing else looks like that."""
+_MARKED = Grammar(closers=ENDS, specials=_HEADERS)
+"""With all its tokens: no other text looks like that, so only this half rescues."""
 _STRIPPED = Grammar((_STRIPPED_CALL,), reasoning=(_STRIPPED_THOUGHT,), labels=(Label("assistantfinal"),))
 
-DIALECT = Dialect("harmony", MARKED | _STRIPPED | RECOVERY)
+DIALECT = Dialect("harmony", _MARKED | _STRIPPED | RECOVERY, rescues=_MARKED)

@@ -34,4 +34,4 @@ _WRITER = Writer(
     shape=_SHAPE,
 )
 
-DIALECT = Dialect("hermes", Grammar((TOOL_CALL,)) | RECOVERY, _WRITER)
+DIALECT = Dialect("hermes", Grammar((TOOL_CALL,)) | RECOVERY, _WRITER, rescues=True)

@@ -8,4 +8,4 @@ from toolspeak.dialects._shared import RECOVERY
 _CALL = Wrapper(("<|content_invoke_tool_json|>", "<|content_invoke_tool_text|>"), ("<|end_message|>",), (JSON,))
 _HEADER = Label("<|message_model|>", Where.ANYWHERE)
 
-DIALECT = Dialect("inkling", Grammar((_CALL,), labels=(_HEADER,)) | RECOVERY)
+DIALECT = Dialect("inkling", Grammar((_CALL,), labels=(_HEADER,)) | RECOVERY, rescues=True)

@@ -7,4 +7,4 @@ from toolspeak.dialects._shared import RECOVERY
 
 _CALL = Wrapper(("<|action_start|>", "<|plugin|>"), ("<|action_end|>",), (JSON,))
 
-DIALECT = Dialect("internlm", Grammar((_CALL,)) | RECOVERY)
+DIALECT = Dialect("internlm", Grammar((_CALL,)) | RECOVERY, rescues=True)

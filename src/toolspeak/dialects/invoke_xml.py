@@ -64,4 +64,6 @@ _WRITER = Writer(
     stop=("<function_results>",),
 )
 
-DIALECT = Dialect("invoke_xml", Grammar((CALLS, BARE_INVOKE), results=(*RESULT_TAGS, "<result>")) | RECOVERY, _WRITER)
+DIALECT = Dialect(
+    "invoke_xml", Grammar((CALLS, BARE_INVOKE), results=(*RESULT_TAGS, "<result>")) | RECOVERY, _WRITER, rescues=True
+)

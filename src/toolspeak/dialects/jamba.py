@@ -7,4 +7,4 @@ from toolspeak.dialects._shared import RECOVERY, TOOL_CALL
 
 CALLS = Wrapper(("<tool_calls>",), ("</tool_calls>",), (JSON,))
 
-DIALECT = Dialect("jamba", Grammar((CALLS, TOOL_CALL)) | RECOVERY)
+DIALECT = Dialect("jamba", Grammar((CALLS, TOOL_CALL)) | RECOVERY, rescues=True)

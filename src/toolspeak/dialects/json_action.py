@@ -32,4 +32,6 @@ _WRITER = Writer(
     shape=_SHAPE,
 )
 
-DIALECT = Dialect("json_action", Grammar((FENCE,), results=(*RESULT_TAGS, "<tool_result ")) | RECOVERY, _WRITER)
+DIALECT = Dialect(
+    "json_action", Grammar((FENCE,), results=(*RESULT_TAGS, "<tool_result ")) | RECOVERY, _WRITER, rescues=True
+)

@@ -92,4 +92,6 @@ _WRITER = Writer(
     stop=("## Return of functions.",),
 )
 
-DIALECT = Dialect("kimi", Grammar((_CALL, _LOST_BEGIN), result_lines=("## Return of functions.",)) | RECOVERY, _WRITER)
+DIALECT = Dialect(
+    "kimi", Grammar((_CALL, _LOST_BEGIN), result_lines=("## Return of functions.",)) | RECOVERY, _WRITER, rescues=True
+)

@@ -11,4 +11,4 @@ _RESPONSE = (
     Label("<|close|>response<|sep|>", Where.ANYWHERE),
 )
 
-DIALECT = Dialect("kimi_k3", Grammar((_CALLS,), labels=_RESPONSE) | RECOVERY)
+DIALECT = Dialect("kimi_k3", Grammar((_CALLS,), labels=_RESPONSE) | RECOVERY, rescues=True)

@@ -8,4 +8,6 @@ from toolspeak.dialects._shared import RECOVERY
 
 _CALLS = Wrapper(("<|tool_call_start|>",), ("<|tool_call_end|>",), (JSON, PYTHON_LIST, PYTHON_CALL))
 
-DIALECT = Dialect("lfm2", Grammar((_CALLS,), results=(*RESULT_TAGS, "<|tool_response_start|>")) | RECOVERY)
+DIALECT = Dialect(
+    "lfm2", Grammar((_CALLS,), results=(*RESULT_TAGS, "<|tool_response_start|>")) | RECOVERY, rescues=True
+)

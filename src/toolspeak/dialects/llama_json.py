@@ -33,4 +33,6 @@ _WRITER = Writer(
     shape=_SHAPE,
 )
 
-DIALECT = Dialect("llama_json", Grammar((PYTHON_TAG,), results=(*RESULT_TAGS, "<ipython>")) | RECOVERY, _WRITER)
+DIALECT = Dialect(
+    "llama_json", Grammar((PYTHON_TAG,), results=(*RESULT_TAGS, "<ipython>")) | RECOVERY, _WRITER, rescues=True
+)

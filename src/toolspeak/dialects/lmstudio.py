@@ -7,4 +7,4 @@ from toolspeak.dialects._shared import RECOVERY
 
 CALL = Wrapper(("[TOOL_REQUEST]",), ("[END_TOOL_REQUEST]", "[/TOOL_REQUEST]"), (JSON,))
 
-DIALECT = Dialect("lmstudio", Grammar((CALL,)) | RECOVERY)
+DIALECT = Dialect("lmstudio", Grammar((CALL,)) | RECOVERY, rescues=True)

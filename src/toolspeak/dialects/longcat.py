@@ -7,4 +7,4 @@ from toolspeak.dialects._shared import RECOVERY
 
 _CALL = Wrapper(("<longcat_tool_call>",), ("</longcat_tool_call>",), (JSON,))
 
-DIALECT = Dialect("longcat", Grammar((_CALL,)) | RECOVERY)
+DIALECT = Dialect("longcat", Grammar((_CALL,)) | RECOVERY, rescues=True)

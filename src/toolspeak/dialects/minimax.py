@@ -10,4 +10,6 @@ _TOKEN = "]<]minimax[>["
 _M2 = Wrapper(("<minimax:tool_call>",), ("</minimax:tool_call>",), (XML,))
 _M3 = Wrapper((f"{_TOKEN}<tool_call>",), (f"{_TOKEN}</tool_call>",), (Tagged(XmlTags(_TOKEN)),))
 
-DIALECT = Dialect("minimax", Grammar((_M2, _M3, BARE_INVOKE), results=(*RESULT_TAGS, "<response>")) | RECOVERY)
+DIALECT = Dialect(
+    "minimax", Grammar((_M2, _M3, BARE_INVOKE), results=(*RESULT_TAGS, "<response>")) | RECOVERY, rescues=True
+)

@@ -51,4 +51,6 @@ _WRITER = Writer(
     stop=("[TOOL_RESULTS]",),
 )
 
-DIALECT = Dialect("mistral", Grammar((CALLS,), results=(*RESULT_TAGS, "[TOOL_RESULTS]")) | RECOVERY, _WRITER)
+DIALECT = Dialect(
+    "mistral", Grammar((CALLS,), results=(*RESULT_TAGS, "[TOOL_RESULTS]")) | RECOVERY, _WRITER, rescues=True
+)

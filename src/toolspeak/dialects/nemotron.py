@@ -9,4 +9,4 @@ from toolspeak.dialects._tagged import ELEMENTS
 
 CALLS = Wrapper(("<TOOLCALL>",), ("</TOOLCALL>",), (JSON, PYTHON_LIST, ELEMENTS))
 
-DIALECT = Dialect("nemotron", Grammar((CALLS,), results=(*RESULT_TAGS, "<TOOL_RESPONSE>")) | RECOVERY)
+DIALECT = Dialect("nemotron", Grammar((CALLS,), results=(*RESULT_TAGS, "<TOOL_RESPONSE>")) | RECOVERY, rescues=True)

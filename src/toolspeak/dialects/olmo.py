@@ -7,4 +7,4 @@ from toolspeak.dialects._shared import RECOVERY
 
 _CALLS = Wrapper(("<function_calls>",), ("</function_calls>",), (PYTHON_CALL, PYTHON_LIST))
 
-DIALECT = Dialect("olmo", Grammar((_CALLS,)) | RECOVERY)
+DIALECT = Dialect("olmo", Grammar((_CALLS,)) | RECOVERY, rescues=True)

@@ -7,4 +7,4 @@ from toolspeak.dialects._shared import RECOVERY
 
 _CALLS = Wrapper(("<|tool_call|>",), ("<|/tool_call|>",), (JSON,))
 
-DIALECT = Dialect("phi", Grammar((_CALLS,)) | RECOVERY)
+DIALECT = Dialect("phi", Grammar((_CALLS,)) | RECOVERY, rescues=True)

@@ -55,4 +55,6 @@ _WRITER = Writer(
     stop=("<ipython>",),
 )
 
-DIALECT = Dialect("pythonic", Grammar((BARE_PYTHON,), results=(*RESULT_TAGS, "<ipython>")) | RECOVERY, _WRITER)
+DIALECT = Dialect(
+    "pythonic", Grammar((BARE_PYTHON,), results=(*RESULT_TAGS, "<ipython>")) | RECOVERY, _WRITER, rescues=True
+)

@@ -8,5 +8,7 @@ from toolspeak.dialects._shared import RECOVERY
 _CALL = Wrapper(("✿FUNCTION✿:",), (), (Labelled("✿ARGS✿:"),), single=True)
 
 DIALECT = Dialect(
-    "qwen_star", Grammar((_CALL,), results=(*RESULT_TAGS, "✿RESULT✿"), labels=(Label("✿RETURN✿:"),)) | RECOVERY
+    "qwen_star",
+    Grammar((_CALL,), results=(*RESULT_TAGS, "✿RESULT✿"), labels=(Label("✿RETURN✿:"),)) | RECOVERY,
+    rescues=True,
 )

@@ -7,4 +7,4 @@ from toolspeak.dialects._tagged import XML
 
 _CALL = Wrapper(("<seed:tool_call>",), ("</seed:tool_call>",), (XML,))
 
-DIALECT = Dialect("seed", Grammar((_CALL,)) | RECOVERY)
+DIALECT = Dialect("seed", Grammar((_CALL,)) | RECOVERY, rescues=True)

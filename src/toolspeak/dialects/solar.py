@@ -9,4 +9,4 @@ _HEADER = r"\s*(?P<id>[^\s<]{0,64})\s*<\|tool_call:name\|>\s*(?P<name>[^\s<]{1,1
 _NAMED = NamedJson((by_pattern(_HEADER),), first="<")
 _CALL = Wrapper(("<|tool_call:begin|>",), ("<|tool_call:end|>",), (_NAMED,), single=True)
 
-DIALECT = Dialect("solar", Grammar((_CALL,), closers=("<|calls|>",)) | RECOVERY)
+DIALECT = Dialect("solar", Grammar((_CALL,), closers=("<|calls|>",)) | RECOVERY, rescues=True)

@@ -12,4 +12,4 @@ _CALL = Wrapper(
 )
 _BARE = Wrapper(("<steptml:invoke ",), ("<｜tool_call_end｜>",), (XML,), Where.LINE, sure=False, keep_opener=True)
 
-DIALECT = Dialect("step3", Grammar((_CALL, _BARE)) | RECOVERY)
+DIALECT = Dialect("step3", Grammar((_CALL, _BARE)) | RECOVERY, rescues=True)

@@ -9,4 +9,4 @@ from toolspeak.dialects._tagged import ELEMENTS, XML
 _NAMES = ("toolcall", "tool-call", "tool_use", "tool-use", "tool", "function_call")
 TAGS = Wrapper(tuple(f"<{name}>" for name in _NAMES), tuple(f"</{name}>" for name in _NAMES), (JSON, ELEMENTS, XML))
 
-DIALECT = Dialect("tag_json", Grammar((TAGS, BARE_INVOKE)) | RECOVERY)
+DIALECT = Dialect("tag_json", Grammar((TAGS, BARE_INVOKE)) | RECOVERY, rescues=True)

@@ -7,4 +7,4 @@ from toolspeak.dialects._shared import BARE_PYTHON, RECOVERY
 
 FENCE = Wrapper(("tool_code",), ("```",), (PYTHON_CALL, PYTHON_LIST), fence=True)
 
-DIALECT = Dialect("tool_code", Grammar((FENCE, BARE_PYTHON), result_lines=("```tool_output",)) | RECOVERY)
+DIALECT = Dialect("tool_code", Grammar((FENCE, BARE_PYTHON), result_lines=("```tool_output",)) | RECOVERY, rescues=True)
