@@ -6,7 +6,7 @@ may keep it in the file of that name (`WIRE` in `wire.py`), so that what its `__
 
 import sys
 import warnings
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module, metadata
@@ -17,6 +17,7 @@ from typing import Generic, TypeVar
 from toolspeak.errors import UnknownName
 
 Thing = TypeVar("Thing")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class Shelf(Generic[Thing]):
 
     def names(self) -> tuple[str, ...]:
         """Return all names, ours first."""
-        others = sorted(point.name for point in _entry_points(tuple(sys.path)).select(group=self.package))
+        others = sorted(point.name for point in self._points())
         return tuple(dict.fromkeys((*self._ours(), *(name for name in others if name not in self.hidden))))
 
     def load(self, name: str) -> Thing:
@@ -52,28 +53,28 @@ class Shelf(Generic[Thing]):
             except ModuleNotFoundError as error:
                 if error.name != f"{self.package}.{name}":
                     raise
-        for point in _entry_points(tuple(sys.path)).select(group=self.package, name=name):
+        for point in self._points().select(name=name):
             return point.load()
         raise UnknownName(f"{self.word} {name!r} is not one of {', '.join(self.names())}")
 
-    def installed(self, but: str = "") -> Iterator[Thing]:
-        """Load everything except one name, ours first.
+    def each(self, take: Callable[[str], T], but: str = "") -> Iterator[tuple[str, T]]:
+        """Yield every name except one, ours first, with what `take` makes of it.
 
         A thing of another package that cannot be loaded is left out with a warning: it must not take ours with it.
         """
         ours = self._ours()
         for name in self.names():
-            if name in ours and name != but:
-                yield self.load(name)
-            elif name != but and (thing := self._foreign(name)) is not None:
-                yield thing
+            if name == but:
+                continue
+            try:
+                yield name, take(name)
+            except Exception as error:  # whatever the code of another package raises when it is imported
+                if name in ours:
+                    raise
+                warnings.warn(f"{self.word} {name!r} cannot be loaded: {error!r}", RuntimeWarning, stacklevel=2)
 
-    def _foreign(self, name: str) -> Thing | None:
-        try:
-            return self.load(name)
-        except Exception as error:  # noqa: BLE001 # whatever the code of another package raises when it is imported
-            warnings.warn(f"{self.word} {name!r} cannot be loaded: {error!r}", RuntimeWarning, stacklevel=2)
-            return None
+    def _points(self) -> metadata.EntryPoints:
+        return _entry_points(self.package, tuple(sys.path))
 
     def _ours(self) -> tuple[str, ...]:
         path = import_module(self.package).__path__
@@ -98,8 +99,8 @@ def _inner(home: ModuleType, word: str) -> ModuleType | None:
         return None
 
 
-@lru_cache(maxsize=1)
-def _entry_points(path: tuple[str, ...]) -> metadata.EntryPoints:
+@lru_cache
+def _entry_points(group: str, path: tuple[str, ...]) -> metadata.EntryPoints:
     """Read the entry points of all installed packages once: 80 packages take 6 ms, and start-up asks several times."""
-    del path  # it is the key: `metadata` reads `sys.path`
-    return metadata.entry_points()
+    del path  # only a key: `metadata` reads `sys.path`
+    return metadata.entry_points(group=group)

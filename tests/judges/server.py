@@ -125,7 +125,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _stream(self, wire: Wire, request: Request, stamp: Stamp, turn: Batches) -> None:
         pieces = [piece for piece in pieces_of(wire, request, stamp, turn) if piece]  # an empty chunk would end it
         self._judged.answers.append(Answer(wire, request, HTTPStatus.OK, b"".join(pieces)))
-        self._head(HTTPStatus.OK, wire.stream_type, stamp.id)
+        self._head(HTTPStatus.OK, wire.stream_type(request), stamp.id)
         self.send_header("transfer-encoding", "chunked")
         self.end_headers()
         for piece in pieces:

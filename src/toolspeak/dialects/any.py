@@ -5,7 +5,6 @@ those that look like prose or data: labels (`Action:`), elements named like tool
 """
 
 from functools import reduce
-from operator import or_
 from typing import Final
 
 from toolspeak.dialects import installed
@@ -25,4 +24,6 @@ def rescuers() -> tuple[Dialect, ...]:
     return tuple(sorted(willing, key=lambda dialect: rank.get(dialect.name, len(rank))))
 
 
-DIALECT = Dialect(_NAME, reduce(or_, filter(None, (dialect.rescue for dialect in rescuers()))))
+_GRAMMARS = (dialect.rescue for dialect in rescuers() if dialect.rescue is not None)
+
+DIALECT = Dialect(_NAME, reduce(lambda one, other: one | other, _GRAMMARS))

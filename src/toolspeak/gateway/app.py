@@ -21,12 +21,13 @@ from toolspeak.gateway.marks import Marks, marks_of
 from toolspeak.gateway.offer import RunsOffer
 from toolspeak.gateway.overload import Overload
 from toolspeak.gateway.request_reader import RequestReader
-from toolspeak.gateway.routes import Target
+from toolspeak.gateway.routes import Routes, Target
 from toolspeak.ir.failure import Failure, FailureKind
 from toolspeak.runtime.clock import CLOCK, Clock
 from toolspeak.runtime.directory import Directory
 from toolspeak.runtime.prober import Prober
 from toolspeak.runtime.transport import Transport
+from toolspeak.wires import Operation
 
 _LOG: Final = logging.getLogger(__name__)
 _JSON = b"application/json"
@@ -39,6 +40,7 @@ class Gateway:
     """Answers every exchange once."""
 
     config: Config
+    routes: Routes
     directory: Directory
     transport: Transport
     keyring: Keyring
@@ -68,8 +70,8 @@ class Gateway:
 
     async def handle(self, exchange: Exchange) -> None:
         """Answer an exchange, whatever happens."""
-        target = routes.find(exchange)
-        marks = marks_of(target.wire, self.clock)
+        target = self.routes.find(exchange)
+        marks = marks_of(self.routes.request_id_header(target), self.clock)
         try:
             await self._answer(exchange, target, marks)
         except asyncio.CancelledError:
@@ -107,7 +109,7 @@ class Gateway:
             await self._dispatch(exchange, target, marks, key)
 
     async def _dispatch(self, exchange: Exchange, target: Target, marks: Marks, key: Key) -> None:
-        if target.what == routes.TURN:
+        if target.what == Operation.TURN:
             turn = turns.Turns(self.directory, self.prober, self.reader, self.config.server.keep_alive, self.clock)
             await turn.take(exchange, wires.load(target.wire), marks, key)
             return

@@ -1,5 +1,6 @@
 """A configuration becomes a gateway."""
 
+from toolspeak import wires
 from toolspeak.config.assemble import assemble, confirming_depths, depths, verdicts
 from toolspeak.config.shape import Config
 from toolspeak.gateway.admission import Admission
@@ -10,6 +11,7 @@ from toolspeak.gateway.hosts import Doors
 from toolspeak.gateway.offer import NoRuns, RunsOffer
 from toolspeak.gateway.overload import Overload
 from toolspeak.gateway.request_reader import RequestReader
+from toolspeak.gateway.routes import Routes
 from toolspeak.runtime.clock import CLOCK, Clock
 from toolspeak.runtime.directory import Directory
 from toolspeak.runtime.learned import SHARED
@@ -25,6 +27,7 @@ def build(config: Config, clock: Clock = CLOCK, transport: Transport | None = No
     reader = RequestReader(config.limits.request, Offload())
     gateway = Gateway(
         config,
+        Routes(wires.apis()),
         directory,
         transport,
         Keyring(config.keys),

@@ -48,9 +48,8 @@ class Marks:
         self.headers.append((b"x-toolspeak-warning", warning.encode("ascii", "replace")))
 
 
-def marks_of(wire: str, clock: Clock) -> Marks:
-    """Make the marks of a new exchange."""
+def marks_of(request_id_header: bytes, clock: Clock) -> Marks:
+    """Make the marks of a new exchange, with its id also in the header that the client's protocol has for it."""
     stamp = Stamp(clock.fresh_id(), clock.seconds())
     trace = stamp.id.encode()
-    request_id = b"request-id" if wire == "anthropic" else b"x-request-id"
-    return Marks(stamp, [(b"x-toolspeak-trace", trace), (request_id, b"req_" + trace)])
+    return Marks(stamp, [(b"x-toolspeak-trace", trace), (request_id_header, b"req_" + trace)])

@@ -1,80 +1,120 @@
-"""Which handler a path means. Clients put versions before it, some twice: `/v1/v1/messages` is `/messages`.
+"""Which operation of which wire a path means.
 
-What is not in the table is not found; who may ask was decided before, and not by the path.
+Every wire brings its endpoints, those of other packages too; here are only the gateway's own. Clients put versions
+before a path, some twice: `/v1/v1/messages` is `/messages`. What is in no table is not found; who may ask was decided
+before, and not by the path.
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from toolspeak import wires
 from toolspeak.gateway.exchange import Exchange
+from toolspeak.ir.json import JsonObject
+from toolspeak.wires import MODEL_FIELD, Endpoint, HttpApi, Operation
 
-CHAT, RESPONSES, ANTHROPIC, GEMINI, OLLAMA = "openai_chat", "openai_responses", "anthropic", "gemini", "ollama"
-TURN, COUNT, MODELS, MODEL, RUNS, LOAD = "turn", "count", "models", "model", "runs", "load"
+RUNS, LOAD = "runs", "load"
 _VERSIONS = re.compile(r"(?:/v1(?:beta|alpha)?(?=/))*")
-_GEMINI_METHODS: Final = {"generateContent": TURN, "streamGenerateContent": TURN, "countTokens": COUNT}
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What is asked for, in which protocol; `name` is a model's name in the path, or what stands behind /runs/."""
+    """What is asked for, in which protocol; `name` is a model's name in the path, or what follows /runs/."""
 
     wire: str
     what: str
+    """An operation, or one of the gateway's own; empty if there is nothing at that path."""
     name: str = ""
+    body: JsonObject | None = None
+    """The answer, if it is always the same."""
 
 
-_EXACT: Final = {
-    ("POST", "/chat/completions"): Target(CHAT, TURN),
-    ("POST", "/responses"): Target(RESPONSES, TURN),
-    ("POST", "/responses/input_tokens"): Target(RESPONSES, COUNT),
-    ("POST", "/messages"): Target(ANTHROPIC, TURN),
-    ("POST", "/messages/count_tokens"): Target(ANTHROPIC, COUNT),
-    ("POST", "/api/chat"): Target(OLLAMA, TURN),
-    ("GET", "/api/tags"): Target(OLLAMA, MODELS),
-    ("GET", "/api/ps"): Target(OLLAMA, "ps"),
-    ("POST", "/api/show"): Target(OLLAMA, MODEL),
-    ("GET", "/api/version"): Target(OLLAMA, "version"),
-    ("GET", "/api/hello"): Target(ANTHROPIC, "health"),
-    ("GET", "/health"): Target(CHAT, "health"),
-    ("GET", "/health/load"): Target(CHAT, LOAD),
-    ("GET", "/"): Target(OLLAMA, "home"),
+_OWN: Final = {
+    ("GET", "/health"): Target(wires.DEFAULT, Operation.HEALTH),
+    ("GET", "/health/load"): Target(wires.DEFAULT, LOAD),
 }
-OPEN: Final = frozenset(("health", "home"))
+OPEN: Final = frozenset((Operation.HEALTH, Operation.HOME))
 """What everybody may see."""
 
 
-def find(exchange: Exchange) -> Target:
-    """Return what is asked for; `what` is empty if there is no such thing."""
-    path = _VERSIONS.sub("", exchange.path, count=1)
-    method = "GET" if exchange.method == "HEAD" else exchange.method
-    target = _EXACT.get((method, path)) or _EXACT.get((method, path.rstrip("/")))
-    return target or _under_runs(path) or _under_models(exchange, method, path) or Target(_speaks(exchange, path), "")
+@dataclass(frozen=True, slots=True)
+class _Template:
+    """A path with a model's name in it."""
+
+    target: Target
+    method: str
+    head: str
+    tail: str
+
+    def match(self, method: str, path: str) -> Target | None:
+        if method != self.method or not path.startswith(self.head):
+            return None
+        rest = path[len(self.head) :]
+        tail = self.tail if ":" in rest else self.tail.replace(":", "%3A")
+        if not rest.endswith(tail):
+            return None
+        return Target(self.target.wire, self.target.what, rest[: len(rest) - len(tail)])
+
+
+class Routes:
+    """The endpoints of all wires."""
+
+    def __init__(self, apis: Mapping[str, HttpApi]) -> None:
+        """Take where each wire is served, in the order in which they claim a path that several have."""
+        self._apis: Final = apis
+        self._exact: Final[dict[tuple[str, str], list[Target]]] = {key: [target] for key, target in _OWN.items()}
+        self._templates: Final[list[_Template]] = []
+        for wire, api in apis.items():
+            for endpoint in api.endpoints:
+                self._add(wire, endpoint)
+
+    def find(self, exchange: Exchange) -> Target:
+        """Return what is asked for; `what` is empty if there is no such thing."""
+        path = _without_versions(exchange.path)
+        method = "GET" if exchange.method == "HEAD" else exchange.method
+        exact = self._exact.get((method, path)) or self._exact.get((method, path.rstrip("/")))
+        if exact:
+            return self._choose(exact, exchange)
+        if target := _under_runs(path):
+            return target
+        matching = [target for template in self._templates if (target := template.match(method, path))]
+        return self._choose(matching, exchange) if matching else Target(self._wire_of(exchange, path), "")
+
+    def request_id_header(self, target: Target) -> bytes:
+        """Return the response header in which this client looks for the request's id."""
+        return self._apis[target.wire].request_id_header
+
+    def _add(self, wire: str, endpoint: Endpoint) -> None:
+        path = _without_versions(endpoint.path)
+        target = Target(wire, endpoint.operation, body=endpoint.body)
+        head, field, tail = path.partition(MODEL_FIELD)
+        if field:
+            self._templates.append(_Template(target, endpoint.method, head, tail))
+        else:
+            self._exact.setdefault((endpoint.method, path), []).append(target)
+
+    def _choose(self, targets: list[Target], exchange: Exchange) -> Target:
+        """Return the target of the wire that recognizes its client, else that of the default wire, else the first."""
+        if len(targets) == 1:
+            return targets[0]
+        recognized = (target for target in targets if self._apis[target.wire].recognizes(exchange))
+        default = (target for target in targets if target.wire == wires.DEFAULT)
+        return next(recognized, None) or next(default, None) or targets[0]
+
+    def _wire_of(self, exchange: Exchange, path: str) -> str:
+        """Return the wire in which a client that asks for nothing we have is told so."""
+        below = (wire for wire, api in self._apis.items() if api.prefix and path.startswith(api.prefix))
+        recognized = (wire for wire, api in self._apis.items() if api.recognizes(exchange))
+        return next(below, None) or next(recognized, None) or wires.DEFAULT
+
+
+def _without_versions(path: str) -> str:
+    return _VERSIONS.sub("", path, count=1)
 
 
 def _under_runs(path: str) -> Target | None:
     """Read the paths that are our own."""
     room, _, rest = path.removeprefix("/").partition("/")
-    return Target(CHAT, RUNS, rest.rstrip("/")) if room == RUNS else None
-
-
-def _under_models(exchange: Exchange, method: str, path: str) -> Target | None:
-    """Read the paths that three protocols share."""
-    room, _, rest = path.removeprefix("/").partition("/")
-    if room not in ("models", "tunedModels"):
-        return None
-    if method == "GET":
-        return Target(_speaks(exchange, path), MODEL if rest else MODELS, rest)
-    what = _GEMINI_METHODS.get(rest.rpartition(":")[2] if ":" in rest else rest.rpartition("%3A")[2])
-    return Target(GEMINI, what) if what and method == "POST" else None
-
-
-def _speaks(exchange: Exchange, path: str) -> str:
-    """Return the protocol of a client that asks on a shared path."""
-    if path.startswith("/api/"):
-        return OLLAMA
-    if exchange.headers(b"anthropic-version"):
-        return ANTHROPIC
-    if exchange.headers(b"x-goog-api-key") or "/v1beta/" in exchange.path or "key=" in exchange.query:
-        return GEMINI
-    return CHAT
+    return Target(wires.DEFAULT, RUNS, rest.rstrip("/")) if room == RUNS else None

@@ -8,20 +8,19 @@ import msgspec
 from toolspeak import wires
 from toolspeak.config.shape import Key
 from toolspeak.errors import BadField
-from toolspeak.gateway import lists
 from toolspeak.gateway.auth import is_permitted, permit
 from toolspeak.gateway.exchange import Exchange, Refused
-from toolspeak.gateway.lists import Entry
 from toolspeak.gateway.request_reader import RequestReader
-from toolspeak.gateway.routes import COUNT, GEMINI, MODEL, MODELS, RESPONSES, Target
+from toolspeak.gateway.routes import Target
 from toolspeak.gateway.tokens import estimate
 from toolspeak.ir.failure import Failure, FailureKind
 from toolspeak.ir.json import JsonObject
-from toolspeak.runtime.directory import Directory
+from toolspeak.runtime.directory import Directory, Route
+from toolspeak.wires import ModelEntry, Operation
 
-OLLAMA_VERSION: Final = "0.20.0"
-"""Clients of Ollama ask for a least version before they send tools."""
 _HOME = "toolspeak is running\n"
+_CONTEXT: Final = 131_072
+"""Tokens that a model is said to take if that is not known."""
 _dump = msgspec.json.Encoder().encode
 
 
@@ -29,7 +28,7 @@ async def body_of(
     exchange: Exchange, target: Target, directory: Directory, reader: RequestReader, key: Key
 ) -> bytes | str:
     """Answer; bytes are JSON, a string is text."""
-    if target.what == "home":
+    if target.what == Operation.HOME:
         return _HOME
     return _dump(await _value(exchange, target, directory, reader, key))
 
@@ -38,25 +37,30 @@ async def _value(
     exchange: Exchange, target: Target, directory: Directory, reader: RequestReader, key: Key
 ) -> JsonObject:
     match target.what:
-        case "health":
+        case Operation.HEALTH:
             return {"status": "ok"}
-        case "version":
-            return {"version": OLLAMA_VERSION}
-        case "ps":
-            return {"models": []}
-        case str() as what if what == MODELS:
-            return lists.LISTS[target.wire](await _entries(directory, key))
-        case str() as what if what == MODEL:
+        case Operation.FIXED:
+            return target.body or {}
+        case Operation.MODELS:
+            return wires.load(target.wire).encode_models(await _entries(directory, key))
+        case Operation.MODEL:
             return await _model(exchange, target, directory, key)
-        case str() as what if what == COUNT:
+        case Operation.COUNT:
             return await _count(exchange, target, directory, reader, key)
         case _:
             raise _missing(f"there is nothing at {exchange.method} {exchange.path[:200]}")
 
 
-async def _entries(directory: Directory, key: Key) -> list[Entry]:
+async def _entries(directory: Directory, key: Key) -> list[ModelEntry]:
     listed = await directory.listing()
-    return [Entry(one.name, one.route) for one in listed if is_permitted(key, one.route)]
+    return [_entry(one.name, one.route) for one in listed if is_permitted(key, one.route)]
+
+
+def _entry(name: str, route: Route) -> ModelEntry:
+    """Describe a model, with what is known about its tools (OBS-4)."""
+    mode, known = route.settings.mode, route.known
+    tools: JsonObject = {"mode": mode.value if mode else "auto", "upstream_tools": known.tools.value}
+    return ModelEntry(name, route.place, known.context_tokens or _CONTEXT, tools)
 
 
 async def _model(exchange: Exchange, target: Target, directory: Directory, key: Key) -> JsonObject:
@@ -64,7 +68,7 @@ async def _model(exchange: Exchange, target: Target, directory: Directory, key: 
     name = unquote(target.name) if target.name else _shown_name(await exchange.body())
     route = await directory.find(name)
     permit(key, route)
-    return lists.ONE[target.wire](Entry(name, route))
+    return wires.load(target.wire).encode_model(_entry(name, route))
 
 
 class _Show(msgspec.Struct):
@@ -85,32 +89,11 @@ def _shown_name(body: bytes) -> str:
 async def _count(
     exchange: Exchange, target: Target, directory: Directory, reader: RequestReader, key: Key
 ) -> JsonObject:
-    body = await exchange.body()
-    if target.wire == GEMINI:
-        body = _inner_request(body)
-    request, prepare = await reader.read(wires.load(target.wire), body, exchange.path)
+    wire = wires.load(target.wire)
+    body = wire.unwrap_count(await exchange.body())
+    request, prepare = await reader.read(wire, body, exchange.path)
     permit(key, await directory.find(request.model))
-    count = await prepare(lambda: estimate(request))
-    match target.wire:
-        case str() as wire if wire == GEMINI:
-            return {"totalTokens": count}
-        case str() as wire if wire == RESPONSES:
-            return {"object": "response.input_tokens", "input_tokens": count}
-        case _:
-            return {"input_tokens": count}
-
-
-class _Counted(msgspec.Struct):
-    generateContentRequest: msgspec.Raw = msgspec.Raw()  # noqa: N815 # the vendor's name
-
-
-def _inner_request(body: bytes) -> bytes:
-    """Return the request that is counted: some clients wrap it."""
-    try:
-        inner = msgspec.json.decode(body, type=_Counted).generateContentRequest
-    except msgspec.MsgspecError:
-        return body
-    return bytes(inner) or body
+    return wire.encode_count(await prepare(lambda: estimate(request)))
 
 
 def _missing(message: str) -> Refused:

@@ -137,12 +137,8 @@ class _Stream:
 
     async def _start(self) -> None:
         self._marks.started, self._marks.end_stream = True, self.fail
-        media_type = (b"content-type", self._media_type().encode())
+        media_type = (b"content-type", self._visit.wire.stream_type(self._visit.request).encode())
         await self._visit.exchange.start(200, (media_type, _UNCACHED, _UNBUFFERED, *self._marks.headers))
-
-    def _media_type(self) -> str:
-        as_array = self._visit.request.extra.get("gemini", {}).get("alt") == "json"
-        return "application/json" if as_array else self._visit.wire.stream_type
 
 
 _UNCACHED: Final = (b"cache-control", b"no-cache")

@@ -45,8 +45,6 @@ _WAIT = 5.0
 QUIET, PATIENCE = 1.0, 10.0
 """Seconds: that a server has rest from people before it is asked, and that a question waits for that at most."""
 _STEP = 0.1
-_EXTENDED: Final = "openai_chat"
-"""The wire to which servers have added words of their own."""
 REQUESTS: Final = 300
 """Requests of probes to one upstream in an hour."""
 _MOST = 4
@@ -90,8 +88,9 @@ async def drive_probe(
 
 async def _seen(model: str, upstream: HttpUpstream, count: Callable[[], None] = _uncounted) -> Verdict:
     """Look at a server; how it is told a constraint counts only on a wire that has words for it."""
-    looked, wire = await drive_probe(look_at(model), upstream, count=count), upstream.wire.name
-    return looked if wire in (_EXTENDED, looked.server) else replace(looked, constraint=ConstraintForm.NONE)
+    looked, wire = await drive_probe(look_at(model), upstream, count=count), upstream.wire
+    has_words = wire.extensible or wire.name == looked.server
+    return looked if has_words else replace(looked, constraint=ConstraintForm.NONE)
 
 
 async def _looked(look: Look, upstream: HttpUpstream) -> bytes | Failure:

@@ -4,23 +4,34 @@
                     new_encoder      events              -> bytes of a stream        (or, all at once,)
                     encode_turn      a folded turn       -> bytes of a whole answer
                     encode_failure   Failure             -> HTTP status and bytes of an error
+                    api              endpoints, and how a client is recognized
+                    encode_models    the models          -> a list of them           (and `encode_model`, one of them)
+                    encode_count     a number of tokens  -> the answer to a count
     as the client   encode_request   Request             -> path and bytes
                     new_decoder      bytes of a stream   -> events
                     decode_turn      bytes of an answer  -> events
                     decode_failure   HTTP status, bytes  -> Failure
+                    decode_models    bytes of a list     -> names of models
 
+Only the codecs must be written: everything else defaults to the form of OpenAI, which most servers imitate.
 Codecs are made new for each response and never reset. Nothing here reads a clock or makes up an id: both come in.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 from toolspeak.ir.event import Event
 from toolspeak.ir.failure import Failure
+from toolspeak.ir.json import JsonObject
 from toolspeak.ir.quirks import Quirks
 from toolspeak.ir.request import Request
 from toolspeak.ir.turn import Turn
+from toolspeak.wires._api import HttpApi
+from toolspeak.wires._models import ModelEntry, decode_models, encode_count, encode_model, encode_models
+
+EVENT_STREAM: Final = "text/event-stream"
+_NO_API: Final = HttpApi()
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,13 +92,20 @@ class EventEncoder(Protocol):
         ...
 
 
+def _event_stream(request: Request) -> str:
+    del request
+    return EVENT_STREAM
+
+
+def _as_it_is(body: bytes) -> bytes:
+    return body
+
+
 @dataclass(frozen=True, slots=True)
 class Wire:
     """One vendor's protocol."""
 
     name: str
-    stream_type: str
-    """The media type of a streamed response; whole ones are `application/json`."""
     decode_request: Callable[[bytes, str], Request]
     """Takes the body and the request's path with its query; raises `BadField`."""
     encode_request: Callable[[Request, Quirks], Outgoing]
@@ -99,3 +117,18 @@ class Wire:
     """Takes a turn without failure."""
     encode_failure: Callable[[Failure, Stamp], ErrorBody]
     decode_failure: Callable[[int, bytes], Failure]
+    api: HttpApi = _NO_API
+    """Where clients reach it. Without endpoints it is a wire for upstreams only."""
+    stream_type: Callable[[Request], str] = _event_stream
+    """The media type of a streamed response; whole ones are `application/json`."""
+    encode_models: Callable[[Sequence[ModelEntry]], JsonObject] = encode_models
+    encode_model: Callable[[ModelEntry], JsonObject] = encode_model
+    encode_count: Callable[[int], JsonObject] = encode_count
+    unwrap_count: Callable[[bytes], bytes] = _as_it_is
+    """Takes the body of a question for a count, and returns the request in it."""
+    models_path: str = "models"
+    """Where upstreams list their models; follows the base URL."""
+    decode_models: Callable[[bytes], list[str]] = decode_models
+    """Raises `BadField`."""
+    extensible: bool = False
+    """Servers add fields of their own to it, such as those for constrained decoding, so that a probe may use them."""

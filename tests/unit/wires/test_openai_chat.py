@@ -29,7 +29,7 @@ from toolspeak.ir.tool import ChoiceMode, Grammar, Tool, ToolChoice, ToolKind
 from toolspeak.ir.turn import Turn, fold
 from toolspeak.ir.vendor import Vendor
 from toolspeak.wires import Stamp
-from toolspeak.wires.openai_chat import WIRE
+from toolspeak.wires.openai_chat.wire import WIRE
 
 Body = dict[str, Any]
 

@@ -4,24 +4,21 @@ Read first: `incoming.py`, `history.py` and `encoder.py` (we are the server), `o
 `decoder.py` (we are the client).
 """
 
-from toolspeak.wires._failures import read_failure
-from toolspeak.wires._wire import Wire
-from toolspeak.wires.gemini.decoder import decode_turn, new_decoder
-from toolspeak.wires.gemini.encoder import GeminiEncoder, encode_turn
-from toolspeak.wires.gemini.errors import encode_failure
-from toolspeak.wires.gemini.incoming import decode_request
-from toolspeak.wires.gemini.outgoing import encode_request
-from toolspeak.wires.gemini.words import NAME
+from toolspeak.wires._api import Endpoint, HttpApi, Operation, RequestHead
 
-WIRE = Wire(
-    name=NAME,
-    stream_type="text/event-stream",
-    decode_request=decode_request,
-    encode_request=encode_request,
-    new_decoder=new_decoder,
-    new_encoder=GeminiEncoder,
-    decode_turn=decode_turn,
-    encode_turn=encode_turn,
-    encode_failure=encode_failure,
-    decode_failure=read_failure,
-)
+
+def _recognizes(head: RequestHead) -> bool:
+    return bool(head.headers(b"x-goog-api-key")) or "/v1beta/" in head.path or "key=" in head.query
+
+
+def _endpoints(folder: str) -> tuple[Endpoint, ...]:
+    return (
+        Endpoint("POST", f"/{folder}/{{model}}:generateContent", Operation.TURN),
+        Endpoint("POST", f"/{folder}/{{model}}:streamGenerateContent", Operation.TURN),
+        Endpoint("POST", f"/{folder}/{{model}}:countTokens", Operation.COUNT),
+        Endpoint("GET", f"/{folder}", Operation.MODELS),
+        Endpoint("GET", f"/{folder}/{{model}}", Operation.MODEL),
+    )
+
+
+API = HttpApi(endpoints=(*_endpoints("models"), *_endpoints("tunedModels")), recognizes=_recognizes)

@@ -28,7 +28,7 @@ from toolspeak.wires._arguments import object_text
 from toolspeak.wires._body import dump, one_line, quoted
 from toolspeak.wires._breaks import ENDED_IN_ERROR
 from toolspeak.wires._sequence import Sequence
-from toolspeak.wires._wire import Stamp
+from toolspeak.wires._wire import EVENT_STREAM, Stamp
 from toolspeak.wires.gemini.errors import error_body
 from toolspeak.wires.gemini.signatures import wrapped
 from toolspeak.wires.gemini.words import FINISH_REASONS, NAME, usage_body
@@ -39,12 +39,21 @@ _NOTHING: Final = b'{"text":""}'  # google-genai forgets a turn that has a chunk
 _SPACES: Final = bytes.maketrans(b"\r\n", b"  ")
 
 
+def stream_type(request: Request) -> str:
+    """Return the media type: without `alt=sse` in the path, clients get one JSON array."""
+    return "application/json" if _as_array(request) else EVENT_STREAM
+
+
+def _as_array(request: Request) -> bool:
+    return request.extra.get(NAME, {}).get("alt") == "json"
+
+
 class GeminiEncoder:
     """Writes one streamed answer. Text is the hot path: it is set between two pieces of bytes that never change."""
 
     def __init__(self, request: Request, stamp: Stamp) -> None:
         """Take the client's request and the marks of this answer."""
-        self._array = request.extra.get(NAME, {}).get("alt") == "json"
+        self._array = _as_array(request)
         self._lead, self._behind = (b"[", b"") if self._array else (b"data: ", b"\n\n")
         self._marks = _marks(request, stamp)
         self._tail = b']},"index":0}]' + self._marks + self._behind

@@ -3,24 +3,21 @@
 Read first: `incoming.py` and `encoder.py` (we are the server), `outgoing.py` and `decoder.py` (we are the client).
 """
 
-from toolspeak.wires._failures import read_failure
-from toolspeak.wires._wire import Wire
-from toolspeak.wires.ollama.decoder import decode_turn, new_decoder
-from toolspeak.wires.ollama.encoder import OllamaEncoder, encode_turn
-from toolspeak.wires.ollama.errors import encode_failure
-from toolspeak.wires.ollama.incoming import decode_request
-from toolspeak.wires.ollama.outgoing import encode_request
-from toolspeak.wires.ollama.words import NAME
+from typing import Final
 
-WIRE = Wire(
-    name=NAME,
-    stream_type="application/x-ndjson",
-    decode_request=decode_request,
-    encode_request=encode_request,
-    new_decoder=new_decoder,
-    new_encoder=OllamaEncoder,
-    decode_turn=decode_turn,
-    encode_turn=encode_turn,
-    encode_failure=encode_failure,
-    decode_failure=read_failure,
+from toolspeak.wires._api import Endpoint, HttpApi, Operation
+
+VERSION: Final = "0.20.0"
+"""Clients of Ollama ask for a least version before they send tools."""
+
+API = HttpApi(
+    endpoints=(
+        Endpoint("POST", "/api/chat", Operation.TURN),
+        Endpoint("GET", "/api/tags", Operation.MODELS),
+        Endpoint("POST", "/api/show", Operation.MODEL),
+        Endpoint("GET", "/api/ps", Operation.FIXED, {"models": []}),
+        Endpoint("GET", "/api/version", Operation.FIXED, {"version": VERSION}),
+        Endpoint("GET", "/", Operation.HOME),
+    ),
+    prefix="/api/",
 )

@@ -31,6 +31,12 @@ from toolspeak.wires.ollama.words import done_reason, usage_body
 _GOES_ON = b'},"done":false}\n'
 
 
+def stream_type(request: Request) -> str:
+    """Return the media type."""
+    del request
+    return "application/x-ndjson"
+
+
 class OllamaEncoder:
     """Writes one streamed answer. Text is the hot path: it is set between two pieces of bytes that never change."""
 

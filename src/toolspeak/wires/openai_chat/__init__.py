@@ -3,24 +3,12 @@
 Read first: `incoming.py` and `encoder.py` (we are the server), `outgoing.py` and `decoder.py` (we are the client).
 """
 
-from toolspeak.wires._failures import read_failure
-from toolspeak.wires._wire import Wire
-from toolspeak.wires.openai_chat.decoder import decode_turn, new_decoder
-from toolspeak.wires.openai_chat.encoder import ChatEncoder, encode_turn
-from toolspeak.wires.openai_chat.errors import encode_failure
-from toolspeak.wires.openai_chat.incoming import decode_request
-from toolspeak.wires.openai_chat.outgoing import encode_request
-from toolspeak.wires.openai_chat.words import NAME
+from toolspeak.wires._api import Endpoint, HttpApi, Operation
 
-WIRE = Wire(
-    name=NAME,
-    stream_type="text/event-stream",
-    decode_request=decode_request,
-    encode_request=encode_request,
-    new_decoder=new_decoder,
-    new_encoder=ChatEncoder,
-    decode_turn=decode_turn,
-    encode_turn=encode_turn,
-    encode_failure=encode_failure,
-    decode_failure=read_failure,
+API = HttpApi(
+    endpoints=(
+        Endpoint("POST", "/chat/completions", Operation.TURN),
+        Endpoint("GET", "/models", Operation.MODELS),
+        Endpoint("GET", "/models/{model}", Operation.MODEL),
+    ),
 )

@@ -54,3 +54,8 @@ def _echo(request: Request) -> JsonObject:
         "store": False,  # whatever was asked: nothing is stored here
         "background": False,
     }
+
+
+def encode_count(tokens: int) -> JsonObject:
+    """Tell the tokens of a request."""
+    return {"object": "response.input_tokens", "input_tokens": tokens}

@@ -1,0 +1,87 @@
+"""Models as they are listed: ours for clients, an upstream's for us. Here is the form that most servers imitate.
+
+OpenAI, Anthropic  {"data": [{"id": "m"}]}
+Together           [{"id": "m", "type": "chat"}]
+Gemini             {"models": [{"name": "models/m", "supportedGenerationMethods": ["generateContent"]}]}
+Ollama             {"models": [{"name": "m:latest"}]}
+
+Models that only embed, paint or listen are left out, where the upstream tells.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from toolspeak.errors import BadField
+from toolspeak.ir.json import JsonObject
+
+SINCE: Final = 1735689600
+SINCE_TEXT: Final = "2025-01-01T00:00:00Z"
+"""Upstreams do not tell when a model was made, and protocols demand a time."""
+MOST_OUTPUT: Final = 32_768
+"""Tokens of one answer. Upstreams do not tell that either."""
+_TYPES_WITHOUT_TEXT: Final = frozenset(
+    ("embedding", "embeddings", "image", "audio", "transcribe", "moderation", "rerank", "video")
+)
+_GOOGLE_PREFIX: Final = "models/"
+_GENERATES: Final = "generateContent"
+
+
+@dataclass(frozen=True, slots=True)
+class ModelEntry:
+    """A model under the name that a client may use."""
+
+    name: str
+    owner: str
+    """The upstream."""
+    context_tokens: int
+    tools: JsonObject
+    """How its tools work here (OBS-4): a field `toolspeak` where the protocol allows for one."""
+
+
+def encode_model(entry: ModelEntry) -> JsonObject:
+    """Describe one model as OpenAI does."""
+    return {"id": entry.name, "object": "model", "created": SINCE, "owned_by": entry.owner, "toolspeak": entry.tools}
+
+
+def encode_models(entries: Sequence[ModelEntry]) -> JsonObject:
+    """List models as OpenAI does."""
+    return {"object": "list", "data": [encode_model(entry) for entry in entries]}
+
+
+def encode_count(tokens: int) -> JsonObject:
+    """Tell the tokens of a request as Anthropic does."""
+    return {"input_tokens": tokens}
+
+
+class _Listed(msgspec.Struct):
+    id: str | None = None
+    name: str | None = None
+    type: object = None
+    supportedGenerationMethods: list[str] | None = None  # noqa: N815 # the vendor's name
+
+
+class _List(msgspec.Struct):
+    data: list[_Listed] | None = None
+    models: list[_Listed] | None = None
+
+
+_decode: Callable[[bytes], _List | list[_Listed]] = msgspec.json.Decoder(_List | list[_Listed]).decode
+
+
+def decode_models(body: bytes) -> list[str]:
+    """Return the names in an upstream's list, in whichever of the forms it is; raises `BadField`."""
+    try:
+        found = _decode(body)
+    except msgspec.MsgspecError as error:
+        raise BadField("", str(error)) from None
+    entries = found if isinstance(found, list) else found.data or found.models or ()
+    names = (entry.id or (entry.name or "").removeprefix(_GOOGLE_PREFIX) for entry in entries if _speaks(entry))
+    return [name for name in names if name]
+
+
+def _speaks(entry: _Listed) -> bool:
+    methods = entry.supportedGenerationMethods
+    return entry.type not in _TYPES_WITHOUT_TEXT and (methods is None or _GENERATES in methods)

@@ -1,0 +1,57 @@
+"""Models as this wire lists and shows them."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from toolspeak.ir.json import Json, JsonObject
+from toolspeak.wires._models import SINCE_TEXT, ModelEntry
+
+_ARCHITECTURE: Final = "toolspeak"
+
+
+def encode_models(entries: Sequence[ModelEntry]) -> JsonObject:
+    """List models."""
+    return {"models": [_listed(entry) for entry in entries]}
+
+
+def encode_model(entry: ModelEntry) -> JsonObject:
+    """Describe one model, which has other fields here than in the list."""
+    info: JsonObject = {"general.architecture": _ARCHITECTURE, f"{_ARCHITECTURE}.context_length": entry.context_tokens}
+    return {
+        "details": _details(),
+        "model_info": info,
+        "capabilities": _capabilities(),
+        "template": "",
+        "parameters": "",
+        "modified_at": SINCE_TEXT,
+        "toolspeak": entry.tools,
+    }
+
+
+def _listed(entry: ModelEntry) -> JsonObject:
+    return {
+        "name": entry.name,
+        "model": entry.name,
+        "modified_at": SINCE_TEXT,
+        "size": 0,
+        "digest": "0" * 64,
+        "details": _details(),
+        "capabilities": _capabilities(),
+    }
+
+
+def _details() -> JsonObject:
+    families: list[Json] = [_ARCHITECTURE]
+    return {
+        "parent_model": "",
+        "format": "gguf",
+        "family": _ARCHITECTURE,
+        "families": families,
+        "parameter_size": "",
+        "quantization_level": "",
+    }
+
+
+def _capabilities() -> list[Json]:
+    """Say `tools`: that every model has them is what the gateway is for."""
+    return ["completion", "tools"]
