@@ -21,7 +21,8 @@ files' first lines.
 TAIL = """
 `keyed` is made for one conversation by its key (`toolspeak.dialects.keyed`): only markers with that key are calls.
 
-From outside, the entry point group `toolspeak.dialects` adds more: each a `Dialect`, or a module with a `DIALECT`.
+From outside, the entry point group `toolspeak.dialects` adds more: each a `Dialect`, or a module with a `DIALECT`. See
+[plugins](plugins.md).
 """
 
 
