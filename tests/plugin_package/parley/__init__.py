@@ -1,0 +1,1 @@
+"""Another package's dialect (`whisper`) and wire (`parley`)."""
