@@ -101,10 +101,10 @@ class TextValue:
     def _tag(self, text: str, pos: int, *, final: bool) -> tuple[int, Tag | None]:
         """Return how much of the text at `pos` is data (0: wait), or the tag that ends the value."""
         tag = self._tags.at(text, pos, final=final)
-        if tag == "":
-            return 0, None
         if tag is None:
             return 1, None
+        if isinstance(tag, str):
+            return 0, None
         ends = self._ends(tag, text, pos + len(tag.raw), final)
         if ends is None:
             return 0, None
@@ -125,6 +125,6 @@ def followed(  # noqa: PLR0913  (a lookahead has that many parts; they are all p
     if ender:
         return True
     tag = tags.at(text, pos, final=final)
-    if tag is None or tag == "":
-        return None if ender == "" or tag == "" else False
+    if tag is None or isinstance(tag, str):
+        return False if tag is None and ender is None else None
     return accepts(tag)
