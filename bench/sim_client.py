@@ -49,7 +49,7 @@ class SimClient:
         await Tick()
 
     def seen(self) -> Seen | None:
-        """Say what it understands; None for an error instead of an answer. GrammarError if it understands nothing."""
+        """Return what it understands; None for an error instead of an answer. GrammarError if that is nothing."""
         if not self.scenario.request.stream:
             return self._whole()
         if self.error is not None:

@@ -22,7 +22,7 @@ class Estimate:
 
     @property
     def is_clear(self) -> bool:
-        """Tell whether a difference is surely not zero."""
+        """Return whether a difference is surely not zero."""
         return self.low > 0 or self.high < 0
 
 

@@ -72,7 +72,7 @@ class AsyncScriptedUpstream:
     """The same, for the asynchronous driver."""
 
     def __init__(self, script: ScriptedUpstream) -> None:
-        """Say what this script says."""
+        """Take the script."""
         self.script = script
 
     async def open(self, request: Request) -> AsyncGenerator[list[Event], None]:

@@ -86,7 +86,7 @@ class AsyncClient:
         return AsyncStream(lambda emit: self._taken(request, settings, emit), self._streams)
 
     async def plan(self, messages: Said, tools: Offered = (), **wishes: Unpack[Wishes]) -> Plan:
-        """Say what would be done, without doing it."""
+        """Return what would be done, without doing it."""
         request = request_of(messages, tools, wishes)
         return (await self._route(request)).plan(request, settings_of(wishes).over(self._settings))
 
@@ -130,7 +130,7 @@ class AsyncClient:
         return await Prober({}, Memory()).probe(route, route.upstream, Depth(depth))
 
     def override(self, name: str, support: Support | Capability | str) -> None:
-        """Say what an upstream (`groq`, a URL) or one of its models (`groq:llama-3.3`) does with tools, from now on.
+        """Declare what an upstream (`groq`, a URL) or one of its models (`groq:llama-3.3`) does with tools.
 
         `support` is `native`, `none`, `leaks`, `unknown`, or a class: `openai`, `advanced`. A model's name alone will
         do. What is said of a model is heard before what is said of its upstream.

@@ -74,7 +74,7 @@ class Client:
         return Stream(self, self._thread, self._client.stream(messages, tools, **wishes))
 
     def plan(self, messages: Said, tools: Offered = (), **wishes: Unpack[Wishes]) -> Plan:
-        """Say what would be done, without doing it."""
+        """Return what would be done, without doing it."""
         return self._thread.run(self._client.plan(messages, tools, **wishes))
 
     def run(
@@ -106,7 +106,7 @@ class Client:
         return self._thread.run(self._client.probe(model, depth))
 
     def override(self, name: str, support: Support | Capability | str) -> None:
-        """Say what an upstream (`groq`, a URL) or one of its models (`groq:llama-3.3`) does with tools, from now on.
+        """Declare what an upstream (`groq`, a URL) or one of its models (`groq:llama-3.3`) does with tools.
 
         `support` is `native`, `none`, `leaks`, `unknown`, or a class: `openai`, `advanced`. A model's name alone will
         do. What is said of a model is heard before what is said of its upstream.

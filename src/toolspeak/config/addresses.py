@@ -23,7 +23,7 @@ _LOCALHOST = "localhost"
 
 
 def url_problem(url: str) -> str | None:
-    """Say what is wrong with the URL of an upstream. What could be a key in it is not shown."""
+    """Return what is wrong with the URL of an upstream. What could be a key in it is not shown."""
     if "@" in url:
         return "holds a user name or password; say `key` instead (the URL is not shown)"
     if "?" in url or "#" in url:
@@ -46,37 +46,37 @@ def _is_ipv6(text: str) -> bool:
 
 
 def database_problem(url: str) -> str | None:
-    """Say what is wrong with the URL of a database of runs; it may hold a password."""
+    """Return what is wrong with the URL of a database of runs; it may hold a password."""
     return None if _DATABASE.fullmatch(url) else f"is not a URL such as {_DATABASES} (it is not shown)"
 
 
 def redis_problem(url: str) -> str | None:
-    """Say what is wrong with the URL of a Redis, which is not shown: it may hold a password."""
+    """Return what is wrong with the URL of a Redis, which is not shown: it may hold a password."""
     return None if _REDIS.fullmatch(url) else "is not a URL such as redis://127.0.0.1:6379/0 (it is not shown)"
 
 
 def host_problem(host: str) -> str | None:
-    """Say what is wrong with an address to listen on."""
+    """Return what is wrong with an address to listen on."""
     return None if _LISTEN.fullmatch(host) else f"{host!r} is not an address such as 127.0.0.1, ::1 or localhost"
 
 
 def host_name_problem(host: str) -> str | None:
-    """Say what is wrong with a name that clients may use for us."""
+    """Return what is wrong with a name that clients may use for us."""
     return None if _HOST_NAME.fullmatch(host) else f"{host!r} is not a host such as tools.example.com, without a port"
 
 
 def origin_problem(origin: str) -> str | None:
-    """Say what is wrong with the origin of a web page."""
+    """Return what is wrong with the origin of a web page."""
     return None if _ORIGIN.fullmatch(origin) else f"{origin!r} is not an origin such as https://chat.example.com"
 
 
 def same_server(one: str, other: str) -> bool:
-    """Tell whether two URLs lead to one server."""
+    """Return whether two URLs lead to one server."""
     return _parts(one)[:3] == _parts(other)[:3]
 
 
 def same_url(one: str, other: str) -> bool:
-    """Tell whether two URLs are one."""
+    """Return whether two URLs are one."""
     return _parts(one) == _parts(other)
 
 
@@ -93,7 +93,7 @@ def name_of(url: str) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether only this machine reaches an address. What is not sure is not."""
+    """Return whether only this machine reaches an address. What is not sure is not."""
     if host.lower() == _LOCALHOST:
         return True
     try:
@@ -103,12 +103,12 @@ def is_loopback(host: str) -> bool:
 
 
 def reaches_this_machine_only(url: str) -> bool:
-    """Tell whether a URL stays on this machine."""
+    """Return whether a URL stays on this machine."""
     return is_loopback(_parts(url)[1])
 
 
 def is_near(url: str) -> bool:
-    """Tell whether a URL leads to this machine or to its own network, where asking costs nothing."""
+    """Return whether a URL leads to this machine or to its own network, where asking costs nothing."""
     host = _parts(url)[1].removeprefix("[").removesuffix("]")
     try:
         return ip_address(host).is_private

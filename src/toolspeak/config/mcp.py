@@ -118,7 +118,7 @@ async def mcp_tools(
 
 
 def sdk_needed() -> None:
-    """Say what is missing if the SDK is; raises `McpFailed`."""
+    """Raise `McpFailed`, with the command that installs it, if the MCP SDK is missing."""
     if find_spec("mcp") is None:
         raise McpFailed("MCP needs a package more: pip install 'toolspeak[mcp]'")
 

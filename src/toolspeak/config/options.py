@@ -44,7 +44,7 @@ class Options:
 
     @property
     def names_upstream(self) -> bool:
-        """Tell whether it says which upstream."""
+        """Return whether it says which upstream."""
         return self.upstream is not None or self.preset is not None
 
     @property
@@ -79,7 +79,7 @@ def flag(name: str) -> str:
 
 
 def option_problems(options: Options, label: Callable[[str], str] = flag) -> list[str]:
-    """Say what is wrong with them; `label` is how an option is called there."""
+    """Return what is wrong with them; `label` is how an option is called there."""
     return [f"{label(name)}: {problem}" for name, problem in _problems(options)]
 
 

@@ -43,12 +43,12 @@ def with_options(config: Config, options: Options = NO_OPTIONS, environ: Mapping
 
 
 def resolves(config: Config, name: str) -> bool:
-    """Tell whether it is clear which model of which upstream a name means."""
+    """Return whether it is clear which model of which upstream a name means."""
     return len(config.upstreams) <= 1 or _is_named(config, name)
 
 
 def unresolved(config: Config, name: str) -> str:
-    """Say why it is not clear, and what would be."""
+    """Return why it is not clear, and what would be."""
     names = [model.name for model in config.models]
     example = f"{config.upstreams[0].name}:{name}"
     return (
@@ -142,7 +142,7 @@ def _default(config: Config, model: str | None) -> str:
 
 
 def _is_named(config: Config, name: str) -> bool:
-    """Tell whether a name is an alias, or says its upstream."""
+    """Return whether a name is an alias, or says its upstream."""
     if any(model.name == name for model in config.models):
         return True
     return name.startswith(tuple(f"{each.name}{mark}" for each in config.upstreams for mark in ":/"))

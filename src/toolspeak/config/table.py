@@ -177,7 +177,7 @@ class Table:
 
 
 def secret_problem(value: str) -> str | None:
-    """Say why a key cannot stand in a header."""
+    """Return why a key cannot stand in a header."""
     return None if _VISIBLE.fullmatch(value) else NOT_VISIBLE
 
 

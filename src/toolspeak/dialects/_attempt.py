@@ -58,7 +58,7 @@ class FormKind(Protocol):
     """A grammar: knows how its bodies start and makes a reader for one."""
 
     def starts(self, text: str, pos: int, scope: Scope, *, final: bool) -> bool | None:
-        """Tell whether a body starts at `pos`; None asks for more text."""
+        """Return whether a body starts at `pos`; None asks for more text."""
         ...
 
     def new(self, scope: Scope) -> Form:

@@ -29,7 +29,7 @@ class Fence:
     indent: int = 0
 
     def closes(self, other: "Fence") -> bool:
-        """Tell whether this line closes what `other` opened."""
+        """Return whether this line closes what `other` opened."""
         return not self.info and self.ticks[0] == other.ticks[0] and len(self.ticks) >= len(other.ticks)
 
 

@@ -42,7 +42,7 @@ class Output:
 
     @property
     def pending(self) -> bool:
-        """Tell whether something waits for the end."""
+        """Return whether something waits for the end."""
         return bool(self._pending)
 
     def drain(self) -> list[Item]:

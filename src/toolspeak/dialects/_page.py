@@ -35,7 +35,7 @@ class Page:
 
     @property
     def cut(self) -> Why | None:
-        """Say why nothing more will be read (a forged result, a limit): the upstream can be closed."""
+        """Return why nothing more will be read (a forged result, a limit): the upstream can be closed."""
         return self._cut
 
     def _show(self, length: int, *, more: bool = True) -> bool:

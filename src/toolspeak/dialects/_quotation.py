@@ -26,7 +26,7 @@ class Quotation:
 
     @property
     def active(self) -> bool:
-        """Tell whether markers are only text here."""
+        """Return whether markers are only text here."""
         return self.line or self.code > 0 or self.mark != ""
 
     @property
@@ -53,7 +53,7 @@ class Quotation:
         self.line = self._indented or first in _LINE_QUOTES
 
     def is_indented_code(self, indent: str) -> bool:
-        """Tell whether a line with this indent is code."""
+        """Return whether a line with this indent is code."""
         return (len(indent) >= _CODE_INDENT or "\t" in indent) and (self._after_blank or self._indented)
 
     def ticks(self, length: int) -> None:
@@ -64,7 +64,7 @@ class Quotation:
             self.code = 0
 
     def opens_with(self, literal: str) -> bool:
-        """Tell whether a literal is a quotation that begins with markup; if so, follow it."""
+        """Return whether a literal is a quotation that begins with markup; if so, follow it."""
         if literal not in QUOTED_MARKUP:
             return False
         self.mark = _MARKS[literal[0]]

@@ -83,7 +83,7 @@ class Reader(Page):
         return self._out.drain()
 
     def _is_plain(self) -> bool:
-        """Tell whether text that has no marker in it is just text here, as most of it is."""
+        """Return whether text that has no marker in it is just text here, as most of it is."""
         return (
             self._state == self._plain
             and not (self._fresh or self._line_start or self._quotation.active or self._out.pending)
@@ -358,7 +358,7 @@ class Reader(Page):
             self._leave_block(Why.LIMIT)
 
     def _until_end(self) -> Fallback | None:
-        """Say what calls are, here, if more than blanks and calls follows them; None where they are calls for sure."""
+        """Return what calls here turn into if more than blanks and calls follows; None if they are calls for sure."""
         if self._thinking is not None:
             return ReasoningDelta
         tail = self._around is not None or (self._wrapper is not None and self._wrapper.tail)

@@ -49,7 +49,7 @@ class Shape:
 
     @property
     def is_whole(self) -> bool:
-        """Tell whether the calls are the whole answer, so that there is no free text."""
+        """Return whether the calls are the whole answer, so that there is no free text."""
         return bool(self.around[0])
 
     @property

@@ -53,7 +53,7 @@ class TextValue:
 
     @property
     def at_line_start(self) -> bool:
-        """Tell whether the value so far ends a line."""
+        """Return whether the value so far ends a line."""
         last = next((part for part in reversed(self._parts) if part), "")
         return last.endswith("\n")
 
@@ -114,7 +114,7 @@ class TextValue:
 def followed(  # noqa: PLR0913  (a lookahead has that many parts; they are all plain)
     text: str, pos: int, *, final: bool, tags: TagLexer, enders: Markers, accepts: Callable[[Tag], bool]
 ) -> bool | None:
-    """Tell whether after blanks comes the end, an ender, or a tag that is accepted. None asks for more text."""
+    """Return whether after blanks comes the end, an ender, or a tag that is accepted. None asks for more text."""
     blank = _BLANK.match(text, pos)
     pos, start = (blank.end() if blank else pos), pos
     if pos - start > MAX_BLANKS:

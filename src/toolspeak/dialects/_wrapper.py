@@ -145,7 +145,7 @@ class WrapperBlock:
         return MORE if waiting and not final else self._end(junk=not self._cut_tag(text, pos, final=final))
 
     def _cut_tag(self, text: str, pos: int, *, final: bool) -> bool:
-        """Tell whether the text ends inside a tag that would have begun a body."""
+        """Return whether the text ends inside a tag that would have begun a body."""
         return final and self._scope.sure and not self._bodies and _CUT_TAG.match(text, pos) is not None
 
     def _closed(self) -> Outcome:

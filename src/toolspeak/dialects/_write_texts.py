@@ -37,13 +37,13 @@ def texts_of(call: Call, tools: ToolSet, is_data: Callable[[str], bool]) -> list
 
 
 def _is_typed_back(name: str, key: str, text: str, value: Json, tools: ToolSet) -> bool:
-    """Tell whether the schema makes of the text what it was; a tool that is gone has no schema."""
+    """Return whether the schema makes of the text what it was; a tool that is gone has no schema."""
     read = tools.typed(name, key, text) if name in tools.names else typed(text, {})
     return read.value == text if isinstance(value, str) else dump(read.value) == text
 
 
 def has_no_roles(text: str, call: Call, tools: ToolSet) -> bool:
-    """Tell whether no tag in the text means anything to a reader of tagged parameters."""
+    """Return whether no tag in the text means anything to a reader of tagged parameters."""
     known = tools.properties(call.name) if call.name in tools.names else frozenset[str]()
     return all(role_of(tag) is Role.OTHER and tag.name not in known for tag in tags_in(text))
 

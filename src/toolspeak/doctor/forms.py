@@ -33,7 +33,7 @@ class Form:
 
     @property
     def is_native(self) -> bool:
-        """Tell whether the upstream's own tools are used."""
+        """Return whether the upstream's own tools are used."""
         return self.tools is not None
 
     @property
@@ -101,7 +101,7 @@ def _own(facts: ModelFacts) -> tuple[Form, ...]:
 
 
 def _has(facts: ModelFacts, form: Form) -> bool:
-    """Tell whether an upstream has what a form needs: tools, or words for its constraint."""
+    """Return whether an upstream has what a form needs: tools, or words for its constraint."""
     if form.is_native:
         return facts.tools is not Support.NONE
     has = facts.quirks.constraint

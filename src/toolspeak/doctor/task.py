@@ -80,7 +80,7 @@ class Task:
 
     @property
     def wants_calls(self) -> bool:
-        """Tell whether the first answer must be a call."""
+        """Return whether the first answer must be a call."""
         return bool(self.steps[0].calls)
 
 
@@ -104,7 +104,7 @@ class Mark:
 
 
 def check(step: Step, turn: Turn, tools: Sequence[Tool]) -> str:
-    """Say what is wrong with an answer; nothing if it is right."""
+    """Return what is wrong with an answer; nothing if it is right."""
     if step.calls:
         return _check_calls(step.calls, turn)
     if turn.calls:
@@ -118,7 +118,7 @@ def check(step: Step, turn: Turn, tools: Sequence[Tool]) -> str:
 
 
 def is_valid(call: Call, tools: Sequence[Tool]) -> bool:
-    """Tell whether a call fits its tool's schema."""
+    """Return whether a call fits its tool's schema."""
     tool = next((tool for tool in tools if tool.name == call.name), None)
     try:
         return tool is not None and compile_schema(tool.parameters).accepts(parse(call.arguments))

@@ -91,7 +91,7 @@ class Tally:
 
     @property
     def hopeless(self) -> bool:
-        """Tell whether more tasks would be a waste of time."""
+        """Return whether more tasks would be a waste of time."""
         return not self.right and self.asked >= HOPELESS and self.form is not NATIVE
 
     def of(self, kind: Kind) -> list[Mark]:

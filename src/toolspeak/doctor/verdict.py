@@ -42,12 +42,12 @@ class Report:
 
     @property
     def helped(self) -> bool:
-        """Tell whether the model can be used with tools."""
+        """Return whether the model can be used with tools."""
         return self.winner.score >= ENOUGH and self.winner.called > 0
 
     @property
     def worth_keeping(self) -> bool:
-        """Tell whether there is a winner at all."""
+        """Return whether there is a winner at all."""
         return self.winner.called > 0
 
     @property
@@ -79,7 +79,7 @@ class Report:
         )
 
     def _server(self) -> str:
-        """Say what the server does with tools, where its own way does not win."""
+        """Return what the server does with tools, where its own way does not win."""
         bare = self.bare
         if bare is None:
             return "its server has no tools. " if self.facts.tools is Support.NONE else ""
@@ -114,7 +114,7 @@ class Report:
 
 
 def _beside(settings: Settings) -> list[str]:
-    """Say what a form has beside its dialect."""
+    """Return what a form has beside its dialect."""
     has = {
         "an example": settings.few_shot,
         "an answer tool": settings.answer_tool,

@@ -220,5 +220,5 @@ def _said(turn: Turn) -> tuple[Text | Reasoning, ...]:
 
 
 def _cut(turn: Turn) -> str:
-    """Say why the last words are not whole, if they are not."""
+    """Return why the last words are not whole, if they are not."""
     return "" if turn.stop is None else _CUT.get(turn.stop, "")

@@ -19,7 +19,7 @@ class Answered:
     calls: tuple[Call, ...] = ()
 
     def has(self, name: str, arguments: str) -> bool:
-        """Tell whether this call is one of them, however its JSON is written."""
+        """Return whether this call is one of them, however its JSON is written."""
         return any(call.name == name and _value(call.arguments) == _value(arguments) for call in self.calls)
 
 

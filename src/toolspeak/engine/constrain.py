@@ -85,7 +85,7 @@ class Constraining:
         return Kept.KEPT if self._keeps(asked, answer.said) else Kept.IGNORED
 
     def _keeps(self, asked: Constraint, said: str) -> bool:
-        """Tell whether what was said could have come out of the constraint, as far as its first mark can tell."""
+        """Return whether what was said could have come out of the constraint, as far as its first mark can tell."""
         if isinstance(asked, TextSchema):
             return said.lstrip().startswith("{")
         shape = self._shape or _decision_shape()
@@ -131,7 +131,7 @@ class Constraining:
 
     @property
     def _has_tags(self) -> bool:
-        """Tell whether calls can be told as structural tags: around JSON, inside of text."""
+        """Return whether calls can be told as structural tags: around JSON, inside of text."""
         shape = self._shape
         is_json = shape is not None and not shape.is_whole and shape.tags is None
         return is_json and self._plan.form in _TAGS
@@ -152,7 +152,7 @@ def words_for(constraint: Constraint | None, dialect: Dialect) -> tuple[str, ...
 
 
 def _begins_with(text: str, begins: Iterable[str]) -> bool:
-    """Tell whether a text begins with one of these, or ends before it could."""
+    """Return whether a text begins with one of these, or ends before it could."""
     return any(text.startswith(begin) or begin.startswith(text) for begin in begins)
 
 

@@ -48,7 +48,7 @@ _NO = re.compile(r"(?i)\W*no\b(?! (?:doubt|problem))")
 
 
 def may_doubt(request: Request) -> bool:
-    """Tell whether calls are to be asked about: the first ones on something that the user has just said."""
+    """Return whether calls are to be asked about: the first ones on something that the user has just said."""
     return len(request.tools) <= MOST and bool(asked_last(request)) and len(said_in(request)) <= LONGEST
 
 
@@ -66,7 +66,7 @@ def judging(request: Request, tool: Tool) -> Request:
 
 
 def says_no(answer: str) -> bool:
-    """Tell whether an answer is a clear no."""
+    """Return whether an answer is a clear no."""
     return _NO.match(answer) is not None
 
 

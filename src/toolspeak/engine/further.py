@@ -58,7 +58,7 @@ def fitting(asked: str, made: Sequence[Call], more: Iterable[Call], tools: Seque
 
 
 def uses(call: Call, left: Iterable[str]) -> bool:
-    """Tell whether a call uses some of what was left over."""
+    """Return whether a call uses some of what was left over."""
     told = "\n".join(_values(call))
     return any(is_told(word, told) for word in left)
 

@@ -221,5 +221,5 @@ def _release(request: Request, settings: Settings, *, holds: bool) -> Release:
 
 
 def has_calls(request: Request) -> bool:
-    """Tell whether the history has calls."""
+    """Return whether the history has calls."""
     return any(isinstance(part, Call) for message in request.messages for part in message.parts)

@@ -85,7 +85,7 @@ class _Answer:
 
     @property
     def refuses(self) -> bool:
-        """Tell whether tools were refused."""
+        """Return whether tools were refused."""
         return self.failure is not None and self.failure.kind.refuses_tools
 
     @property
@@ -109,11 +109,11 @@ class _Probing:
 
     @property
     def has_none(self) -> bool:
-        """Tell whether it is settled that there are no tools."""
+        """Return whether it is settled that there are no tools."""
         return self._tools is Support.NONE and self._confidence >= SURE
 
     def verdict(self, depth: Depth) -> Verdict:
-        """Say what it came to."""
+        """Return what it came to."""
         return replace(
             self._looked,
             tools=self._tools,
@@ -126,7 +126,7 @@ class _Probing:
         )
 
     def broken_off(self, failure: Failure, depth: Depth) -> Verdict:
-        """Say what was sure before something failed; the rest is unknown."""
+        """Return what was sure before something failed; the rest is unknown."""
         reason = f"the probe was broken off ({failure.kind}): {failure.message[:160]}"
         self._evidence.append(Finding(Layer.METADATA, Support.UNKNOWN, reason))
         if self._confidence < SURE:
@@ -276,7 +276,7 @@ def _read(answer: ProbeAnswer, tools: Sequence[Tool]) -> _Answer:
 
 
 def _came(answer: _Answer) -> str:
-    """Say how a call came; nothing if none did."""
+    """Return how a call came; nothing if none did."""
     if answer.native:
         return "the call comes as a call"
     if answer.leaked and answer.failure is not None:

@@ -193,7 +193,7 @@ def untrusted_texts(request: Request) -> Iterator[str]:
 
 
 def _with_pictures_below(result: Result) -> Result:
-    """Say where the images are: a frame of text cannot hold them."""
+    """Return where the images are: a frame of text cannot hold them."""
     content = tuple(Text(IMAGE_BELOW) if isinstance(part, Image) else part for part in result.content)
     return replace(result, content=content)
 

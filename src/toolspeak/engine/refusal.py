@@ -44,7 +44,7 @@ Claim = tuple[Term, ...]
 
 
 def refuses_tools(text: str) -> bool:
-    """Tell whether an answer claims that there are no tools, or no way to files, commands or the internet."""
+    """Return whether an answer claims that there are no tools, or no way to files, commands or the internet."""
     watch = RefusalWatch()
     watch.feed(text)
     return watch.verdict()
@@ -73,7 +73,7 @@ class RefusalWatch:
         return not self._cleared and self._seen < HELD_CHARS
 
     def verdict(self) -> bool:
-        """Tell whether the text, if it ends here or was long enough, is a refusal."""
+        """Return whether the text, if it ends here or was long enough, is a refusal."""
         if self._cleared:
             return False
         grammars = self._grammars or _opening().at_end(self._sentence)

@@ -46,7 +46,7 @@ class Told:
         return meaning(self.said)
 
     def is_unrelated(self, name: str) -> bool:
-        """Tell whether a tool has nothing to do with what was said."""
+        """Return whether a tool has nothing to do with what was said."""
         if not self.related or not self._judges:
             return False
         tool = self.tools.tool(name)
@@ -63,7 +63,7 @@ class Told:
         return dump(kept), tuple(Fix(LEFT_OUT, f"/{key}") for key in out)
 
     def is_made_up(self, name: str, arguments: str) -> bool:
-        """Tell whether a call lacks what it needs: a required argument says what nobody told."""
+        """Return whether a call lacks what it needs: a required argument says what nobody told."""
         value = _object(arguments) if self.related and self.told and self._judges else {}
         return any(key in value and self._is_untold(name, key, value[key]) for key in self.tools.required(name))
 
@@ -90,7 +90,7 @@ def _texts(parts: Iterable[object]) -> Iterable[str]:
 
 
 def _may_be_told(value: Json, said: str) -> bool:
-    """Tell whether a value comes from what was said; of what is no word and no number, nobody can say."""
+    """Return whether a value comes from what was said; of what is no word and no number, nobody can say."""
     if isinstance(value, bool) or value is None or isinstance(value, dict | list):
         return True
     return is_mostly_told(value, said) if isinstance(value, str) else is_number_told(value, said)

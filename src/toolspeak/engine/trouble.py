@@ -75,7 +75,7 @@ def size_of(event: Event) -> int:
 
 
 def corrections(trouble: Trouble, choice: ToolChoice, level: int, frame: Callable[[Result], str]) -> list[str]:
-    """Say what was wrong and what is accepted; `frame` writes it as the dialect writes a tool's result."""
+    """Return what was wrong and what is accepted; `frame` writes it as the dialect writes a tool's result."""
     stronger = STRONGER[min(level, len(STRONGER) - 1)]
     match trouble.kind:
         case Kind.BAD_CALLS:
@@ -124,7 +124,7 @@ def error_result(complaint: Complaint, call_id: str = "") -> Result:
 
 
 def failure_of(trouble: Trouble) -> Failure:
-    """Say what the client is told when asking again did not help: never an empty success (P6)."""
+    """Return what the client is told when asking again did not help: never an empty success (P6)."""
     match trouble.kind:
         case Kind.BAD_CALLS:
             details = "; ".join(f"{c.name or 'a call'}: {SAYS[c.problem]}" for c in trouble.complaints)
@@ -136,12 +136,12 @@ def failure_of(trouble: Trouble) -> Failure:
 
 
 def must_call(choice: ToolChoice) -> bool:
-    """Tell whether only a call will do."""
+    """Return whether only a call will do."""
     return choice.mode in (ChoiceMode.REQUIRED, ChoiceMode.NAMED)
 
 
 def call_needed(choice: ToolChoice) -> str:
-    """Say what the tool choice asks for; empty if it leaves the choice."""
+    """Return what the tool choice asks for; empty if it leaves the choice."""
     if choice.mode is ChoiceMode.NAMED:
         return f"The tool {choice.name} must be called now, once. Answer with that call, not with words."
     if choice.mode is ChoiceMode.REQUIRED:

@@ -32,7 +32,7 @@ class Depth(StrEnum):
     """And calls."""
 
     def reaches(self, other: "Depth") -> bool:
-        """Tell whether this depth has all of the other."""
+        """Return whether this depth has all of the other."""
         depths = list(Depth)
         return depths.index(self) >= depths.index(other)
 

@@ -104,7 +104,7 @@ class Overrides:
         return max(found, key=lambda each: each[:2])[2] if found else None
 
     def names(self, provider: str) -> bool:
-        """Tell whether something was said of a provider."""
+        """Return whether something was said of a provider."""
         return any(row.key == provider or row.key.startswith(f"{provider}:") for row in self.rows)
 
 
@@ -112,7 +112,7 @@ NO_OVERRIDES: Final = Overrides()
 
 
 def key_problem(key: str) -> str | None:
-    """Say why something names neither a provider nor models of one."""
+    """Return why something names neither a provider nor models of one."""
     provider, colon, model = key.partition(":")
     if provider.strip() and (model.strip() or not colon):
         return None
@@ -129,7 +129,7 @@ def _capability(key: str, value: Capability | str) -> Capability:
 
 
 def _exactness(key: str, provider: str, model: str) -> tuple[int, int] | None:
-    """Say how exactly a row speaks of a model; None if it does not."""
+    """Return how exactly a row speaks of a model; None if it does not."""
     if key == provider:
         return 0, 0
     if not key.startswith(f"{provider}:"):

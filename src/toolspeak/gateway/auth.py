@@ -52,7 +52,7 @@ def shown_keys(exchange: Exchange) -> Iterator[str]:
 
 
 def is_permitted(key: Key, route: Route) -> bool:
-    """Tell whether a key may use a route, by the route's one identity."""
+    """Return whether a key may use a route, by the route's one identity."""
     return not key.models or any(fnmatchcase(route.identity, pattern) for pattern in key.models)
 
 

@@ -40,7 +40,7 @@ class Doors:
         return origin
 
     def _allows(self, origin: str, port: str) -> bool:
-        """Tell whether pages of an origin may send requests: the gateway's own origins, and those in `server.origins`.
+        """Return whether pages of an origin may send requests: the gateway's own, and those in `server.origins`.
 
         An own origin has one of the gateway's names and the port that the request was sent to. Every other port of this
         machine is a stranger: any program that a person runs there, such as a development server with a page of an

@@ -13,7 +13,7 @@ _LONGEST = 80
 
 
 def log_turn(visit: Visit, outcome: Outcome, seconds: float) -> None:
-    """Say what a turn came to."""
+    """Log what a turn came to."""
     if not _LOG.isEnabledFor(logging.INFO):
         return
     _LOG.info(
@@ -34,7 +34,7 @@ def log_turn(visit: Visit, outcome: Outcome, seconds: float) -> None:
 
 
 def log_failure(trace: str, target: Target, status: int, failure: Failure) -> None:
-    """Say why there was no answer; an upstream's words may quote a key, so only the kind is told."""
+    """Log why there was no answer. Only the kind: the upstream's message may quote a key."""
     _LOG.warning("trace=%s wire=%s what=%s status=%d kind=%s", trace, target.wire, target.what, status, failure.kind)
 
 

@@ -40,11 +40,11 @@ class Marks:
         self.headers.append((b"vary", b"origin"))
 
     def plan(self, plan: Plan) -> None:
-        """Say what is done with the request."""
+        """Record the plan, for the response headers."""
         self.headers.append((b"x-toolspeak-plan", plan.line.encode("ascii", "replace")))
 
     def warn(self, warning: str) -> None:
-        """Say what the client should know (MODE-9)."""
+        """Record a warning for the client (MODE-9)."""
         self.headers.append((b"x-toolspeak-warning", warning.encode("ascii", "replace")))
 
 

@@ -28,7 +28,7 @@ class ConstraintForm(StrEnum):
 
     @property
     def leaves_text_free(self) -> bool:
-        """Tell whether a call can be bound inside of text that is not; a schema binds the whole answer."""
+        """Return whether a call can be bound inside of text that is not; a schema binds the whole answer."""
         return self in (ConstraintForm.LLAMACPP, ConstraintForm.VLLM, ConstraintForm.SGLANG)
 
 

@@ -66,5 +66,5 @@ def _round(each: Round) -> Iterator[Message]:
 
 
 def _is_seal(part: Before) -> bool:
-    """Tell whether a part is a signature alone: it belongs to the call behind it, and stays there."""
+    """Return whether a part is a signature alone: it belongs to the call behind it, and stays there."""
     return isinstance(part, Reasoning) and bool(part.signature) and not part.text

@@ -188,7 +188,7 @@ class _Run:
                 self._end(Ending(Status.CANCELLED, self._kept, _TOO_EARLY))
 
     def can_resume(self) -> bool:
-        """Tell whether `begin` would make it live again; False while it is, raises if it never can."""
+        """Return whether `begin` would make it live again; False while it is, raises if it never can."""
         if self._ending is None:
             return False
         if self._ending.status not in (Status.CANCELLED, Status.FAILED):

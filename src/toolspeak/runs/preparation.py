@@ -115,7 +115,7 @@ def built_in(name: str, workplace: Workplace) -> Sequence[Action]:
 
 
 def is_function(name: str) -> bool:
-    """Tell whether a name is of the form `module:attribute`, each with dots or without."""
+    """Return whether a name is of the form `module:attribute`, each with dots or without."""
     module, _, attribute = name.partition(":")
     parts = (*module.split("."), *attribute.split("."))
     return f"{module}:" != MCP and all(part.isidentifier() for part in parts)

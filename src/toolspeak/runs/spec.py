@@ -68,6 +68,6 @@ def said_as(kind: type[Said], said: JsonObject, field: str) -> Said:
 
 
 def misfit(error: msgspec.MsgspecError, field: str = "") -> BadField:
-    """Say what does not fit, and where below a field."""
+    """Return what does not fit, and where below a field."""
     problem, _, path = str(error).partition(" - at `$")
     return BadField(f"{field}{path.strip('`')}".strip("."), problem)

@@ -52,12 +52,12 @@ class Work:
         return turn
 
     def word(self, call: Call) -> Word:
-        """Say whether a call may run; one of a tool that does not exist may, and gets its error."""
+        """Return whether a call may run; one of a tool that does not exist may, and gets its error."""
         action = self.toolbox.action(call.name)
         return Word.YES if action is None else word(self.approval, action)
 
     def effect(self, call: Call) -> Effect:
-        """Say what a call does to the world."""
+        """Return what a call does to the world."""
         action = self.toolbox.action(call.name)
         return Effect.READS if action is None else action.effect
 
@@ -76,7 +76,7 @@ class Work:
 
 
 def told(error: Exception) -> str:
-    """Say why a run broke; an error of ours says it by itself."""
+    """Return why a run broke; an error of ours says it by itself."""
     return str(error) if isinstance(error, ToolspeakError) else f"{type(error).__name__}: {error}"
 
 

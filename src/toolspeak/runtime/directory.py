@@ -278,7 +278,7 @@ class _Lister:
         return self.route(found) if found else None
 
     def is_old(self) -> bool:
-        """Tell whether it is time for a new look."""
+        """Return whether it is time for a new look."""
         return self._clock.monotonic() >= self._until
 
     async def look(self) -> None:

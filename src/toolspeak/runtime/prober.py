@@ -134,7 +134,7 @@ class _Budget:
         return False
 
     def give_back(self, unused: int) -> None:
-        """Return what a probe did not need."""
+        """Give back the requests that a probe did not need."""
         self._used = max(0, self._used - unused)
 
     @property
@@ -313,7 +313,7 @@ class _Job:
 
 
 def _is_open(route: Route, depth: Depth) -> bool:
-    """Tell whether a plan would ask for what a probe finds: what the user has said is not measured.
+    """Return whether a plan would ask for what a probe finds: what the user has said is not measured.
 
     A look cannot tell more than a table which says that a vendor has tools.
     """

@@ -78,7 +78,7 @@ class Profiles:
 
     @property
     def on(self) -> bool:
-        """Tell whether profiles are heard here."""
+        """Return whether profiles are heard here."""
         return self._folder is not None
 
     def of(self, model: str) -> Measured:
@@ -185,7 +185,7 @@ def _body(path: Path) -> bytes:
 
 
 def _foreign(profile: Profile, endpoint: str, model: str) -> str | None:
-    """Say why a profile is none of ours."""
+    """Return why a profile is none of ours."""
     if profile.format != FORMAT:
         return f"its format is {profile.format}, and {FORMAT} is read here"
     if (profile.endpoint, without_latest(profile.model)) != (endpoint, model):

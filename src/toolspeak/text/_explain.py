@@ -100,7 +100,7 @@ class Explainer:
         self._places, self._steps, self._shape_only = places, steps, shape_only
 
     def fits(self, value: Json, schema: Json, depth: int = 0) -> bool:
-        """Tell whether nothing speaks against the value."""
+        """Return whether nothing speaks against the value."""
         return next(self.problems(value, schema, "", depth), None) is None
 
     def problems(self, value: Json, schema: Json, path: str = "", depth: int = 0) -> Iterator[SchemaProblem]:

@@ -119,7 +119,7 @@ class Choices:
     folded: dict[str, str | None]  # text without case → the one choice that it can mean
 
     def hold(self, value: Json) -> bool:
-        """Tell whether the value is one of the choices."""
+        """Return whether the value is one of the choices."""
         if isinstance(value, dict | list):
             return value in self.containers
         return (isinstance(value, bool), value) in self.scalars
@@ -205,7 +205,7 @@ class Places:
         return frozenset(names | {"integer"} if "number" in names else names)
 
     def admits(self, value: Json, part: JsonObject, *, whole_floats: bool) -> bool:
-        """Tell whether type, enum and const of this part take the value; `whole_floats` lets 3.0 be an integer."""
+        """Return whether type, enum and const of this part take the value; `whole_floats` lets 3.0 be an integer."""
         if value is None and part.get("nullable") is True:
             return True
         types = self.own_types(part)
@@ -215,7 +215,7 @@ class Places:
         return choices is None or choices.hold(value)
 
     def may_hold(self, value: Json, schema: Json) -> bool:
-        """Tell whether a schema's own types allow a value of this type."""
+        """Return whether a schema's own types allow a value of this type."""
         kind = type_of(value)
         return all((types := self.own_types(part)) is None or kind in types for part in self.parts(schema))
 

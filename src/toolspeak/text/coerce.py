@@ -225,7 +225,7 @@ class Coercer:
         return value if is_same else fields
 
     def _is_surplus(self, key: str, schemas: list[Json], parts: list[JsonObject], depth: int) -> bool:
-        """Tell whether a null only says that an optional property is not given."""
+        """Return whether a null only says that an optional property is not given."""
         if any(key in as_list(part.get("required")) for part in parts):
             return False
         if not any(key in as_object(part.get("properties")) for part in parts):

@@ -21,7 +21,7 @@ def cut(text: str, most: int) -> str:
 
 
 def _is_inside(data: bytes, place: int) -> bool:
-    """Tell whether a cut here would part a character."""
+    """Return whether a cut here would part a character."""
     return place < len(data) and data[place] & 0xC0 == 0x80  # noqa: PLR2004 # how UTF-8 marks what goes on
 
 

@@ -69,7 +69,7 @@ class Rules:
 
     @property
     def full(self) -> bool:
-        """Tell whether there is no room for more detail."""
+        """Return whether there is no room for more detail."""
         return len(self._bodies) >= MOST_RULES or self._size >= MOST_CHARACTERS
 
     @property
@@ -93,7 +93,7 @@ class Rules:
         return name
 
     def define(self, name: str, body: str) -> None:
-        """Say what a name stands for."""
+        """Define a rule."""
         self._bodies[name] = body
         self._size += len(body)
 

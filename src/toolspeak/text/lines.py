@@ -57,7 +57,7 @@ class Lines:
 
     @property
     def at_rest(self) -> bool:
-        """Tell whether the next byte starts a line, and not the first."""
+        """Return whether the next byte starts a line, and not the first."""
         return not (self._held or self._after_cr or self._at_start or self._breach)
 
     def finish(self) -> list[bytes]:

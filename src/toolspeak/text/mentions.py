@@ -51,7 +51,7 @@ _NUMBERS: Final = {word: float(number) for number, word in enumerate(_COUNTED.sp
 
 
 def is_english(text: str) -> bool:
-    """Tell whether a text has some of the smallest English words."""
+    """Return whether a text has some of the smallest English words."""
     return not _COMMON.isdisjoint(re.findall(r"[a-z]+", text[:LONGEST].lower()))
 
 
@@ -79,14 +79,14 @@ def beside(text: str, word: str) -> Iterator[str]:
 
 
 def is_told(mention: str, told: str) -> bool:
-    """Tell whether a mention is in other words: a number however it is written, a name in full or by its letters."""
+    """Return whether a mention is in other words: a number however it is written, a name in full or by its letters."""
     if _NUMBER.fullmatch(mention):
         return is_number_told(_value(mention), told, _PERCENT)
     return _bare(mention) in _bare(told) or any(_stands_for(short, mention) for short in _SHORT.findall(told[:LONGEST]))
 
 
 def is_mostly_told(value: str, told: str) -> bool:
-    """Tell whether a text, or most of its words, is in another."""
+    """Return whether a text, or most of its words, is in another."""
     if not _bare(value) or _bare(value) in _bare(told):
         return True
     words, others = _stems(value), _stems(told)
@@ -94,7 +94,7 @@ def is_mostly_told(value: str, told: str) -> bool:
 
 
 def is_number_told(value: float, told: str, scales: Sequence[float] = _SCALES) -> bool:
-    """Tell whether a number is in a text: as digits or as a word, maybe in other units."""
+    """Return whether a number is in a text: as digits or as a word, maybe in other units."""
     others = {_value(digits) for digits in _DIGITS.findall(told[:LONGEST])}
     others.update(_NUMBERS[word] for word in _TOKEN.findall(told[:LONGEST].lower()) if word in _NUMBERS)
     return any(isclose(abs(value), other * scale) for other in others for scale in scales)
@@ -117,7 +117,7 @@ def _names(text: str) -> list[tuple[int, str]]:
 
 
 def _stands_for(short: str, name: str) -> bool:
-    """Tell whether capitals may be short for a name, as IL is for Illinois, PA for Pennsylvania, NY for New York."""
+    """Return whether capitals may be short for a name, as IL is for Illinois, PA for Pennsylvania, NY for New York."""
     words = name.upper().split()
     return short in ("".join(word[0] for word in words), words[0][: len(short)], words[0][0] + words[0][-1])
 

@@ -31,7 +31,7 @@ def compile_schema(schema: Json, limits: SchemaLimits = LIMITS) -> "Validator":
 
 
 def has_floats(value: Json) -> bool:
-    """Tell whether a float stands anywhere in a value."""
+    """Return whether a float stands anywhere in a value."""
     return any(isinstance(item, float) for level in levels(value) for item in level)
 
 
@@ -61,7 +61,7 @@ class Validator:
         return self._ready()[1]
 
     def accepts(self, value: Json) -> bool:
-        """Tell whether the schema accepts the value; a value that is too deep or no JSON never is."""
+        """Return whether the schema accepts the value; a value that is too deep or no JSON never is."""
         if len(levels(value)) > MAX_DEPTH + 1:  # the validator's own stack is not endless
             return False
         try:
@@ -70,7 +70,7 @@ class Validator:
             return False
 
     def problems(self, value: Json) -> tuple[SchemaProblem, ...]:
-        """Say why the schema does not accept the value, at most 8 times; nothing if it does."""
+        """Return why the schema does not accept the value, at most 8 times; nothing if it does."""
         if self.accepts(value):
             return ()
         found = levels(value)

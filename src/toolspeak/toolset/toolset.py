@@ -71,7 +71,7 @@ class _Entry:
         return '"integer"' in dump(self.schema)
 
     def is_ready(self, value: JsonObject) -> bool:
-        """Tell whether coercion has nothing to do: only a 3.0 for an integer may change though it is accepted."""
+        """Return whether coercion has nothing to do: only a 3.0 for an integer may change though it is accepted."""
         return self.validator.accepts(value) and not (self._wants_integers and has_floats(value))
 
     @cached_property
@@ -140,7 +140,7 @@ class ToolSet:
         return tuple(self._entry(name).properties)
 
     def takes(self, name: str, parameters: Iterable[str]) -> bool:
-        """Tell whether a tool knows all these parameters, or says that it takes others too."""
+        """Return whether a tool knows all these parameters, or says that it takes others too."""
         entry = self._entry(name)
         return entry.takes_others or entry.properties.keys() >= set(parameters)
 
@@ -157,7 +157,7 @@ class ToolSet:
         return self._entry(name).schema
 
     def notes(self, name: str) -> tuple[str, ...]:
-        """Say what of a tool's schema cannot be used, and is therefore not checked."""
+        """Return what of a tool's schema cannot be used, and is therefore not checked."""
         return self._entry(name).validator.notes
 
     def accepting(self, keys: Iterable[str]) -> tuple[str, ...]:
@@ -167,7 +167,7 @@ class ToolSet:
         return tuple(name for name, one in entries if one.required <= given <= one.properties.keys())
 
     def takes_text(self, name: str, parameter: str) -> bool:
-        """Tell whether a parameter may be a string, or anything."""
+        """Return whether a parameter may be a string, or anything."""
         entry = self._entry(name)
         types = entry.places.types(entry.schema_of(parameter))
         return types is None or "string" in types

@@ -24,7 +24,7 @@ class Calls(Protocol):
 
     @property
     def any(self) -> bool:
-        """Tell whether there was a call."""
+        """Return whether there was a call."""
         ...
 
     def finish(self, problem: Problem | None) -> Iterable[Event]:

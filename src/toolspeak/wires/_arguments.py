@@ -25,7 +25,7 @@ def object_text(arguments: str) -> str:
 
 
 def is_json(text: str) -> bool:
-    """Tell whether arguments are whole."""
+    """Return whether arguments are whole."""
     try:
         parse(text)
     except BadJson:

@@ -63,7 +63,7 @@ class CallDeltas:
 
     @property
     def any(self) -> bool:
-        """Tell whether there was a call."""
+        """Return whether there was a call."""
         return self._last is not None
 
     def feed(self, fragments: Json) -> list[Event]:
@@ -230,21 +230,21 @@ def _index(value: Json) -> int | None:
 
 
 def _goes_on(last: _Growing, id: str, index: int | None) -> bool:
-    """Tell whether a nameless fragment continues the last call: behind a bare name, or with no place of its own."""
+    """Return whether a nameless fragment continues the last call: behind a bare name, or with no place of its own."""
     if not id:
         return index is None or not last.said
     return index is None and not last.whole
 
 
 def _is_another(there: _Growing, id: str, name: str) -> bool:
-    """Tell whether a fragment for the index of this call starts another one."""
+    """Return whether a fragment for the index of this call starts another one."""
     if id and there.native_id:
         return bool(name) or there.whole
     return _has_another_name(there, name)
 
 
 def _is_elsewhere(known: _Growing, there: _Growing | None, index: int | None) -> bool:
-    """Tell whether an id comes again at another index, for another call."""
+    """Return whether an id comes again at another index, for another call."""
     return known.whole and index is not None and there is not known
 
 

@@ -25,7 +25,7 @@ class Rule:
     statuses: Container[int] | None = None
 
     def fits(self, status: int, text: str) -> bool:
-        """Say whether this rule speaks about such an error."""
+        """Return whether this rule speaks about such an error."""
         if self.statuses is not None and status not in self.statuses:
             return False
         return self.wording is None or self.wording.search(text) is not None

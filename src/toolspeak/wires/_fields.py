@@ -32,11 +32,11 @@ class Fields:
 
     @property
     def path(self) -> str:
-        """Say where this object stands."""
+        """Return where this object stands."""
         return self._key if self._parent is None else self._parent.where(self._key)
 
     def where(self, key: str) -> str:
-        """Say where a field of this object stands."""
+        """Return where a field of this object stands."""
         path = self.path
         return f"{path}.{key}" if path else key
 

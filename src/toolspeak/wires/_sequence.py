@@ -74,5 +74,5 @@ class Sequence:
 
 
 def _goes_on(some: list[Event]) -> bool:
-    """Tell whether these are the events of a call that has not ended."""
+    """Return whether these are the events of a call that has not ended."""
     return isinstance(some[0], CallStarted) and not isinstance(some[-1], CallEnded)

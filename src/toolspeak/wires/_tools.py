@@ -65,7 +65,7 @@ class Toolbox:
         self._tools: Final = {tool.name: tool for tool in tools}
 
     def kind(self, name: str) -> ToolKind:
-        """Say what the client takes a tool for; one that nobody knows is a function."""
+        """Return what the client takes a tool for; one that nobody knows is a function."""
         tool = self._tools.get(name)
         return tool.kind if tool is not None else ToolKind.FUNCTION
 

@@ -15,7 +15,7 @@ def own(vendor: Vendor | None, wire: str) -> JsonObject:
 
 
 def is_own(part: Opaque, wire: str) -> bool:
-    """Tell whether this wire can write the part."""
+    """Return whether this wire can write the part."""
     return part.vendor.wire == wire
 
 

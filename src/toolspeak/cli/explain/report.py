@@ -127,7 +127,7 @@ class _View:
         yield from self._below(line for line in said if not (guessed and line.startswith(_AVAILABLE)))
 
     def notes(self, found: Explanation) -> Iterator[str]:
-        """Say which tools were guessed, and which dialects find more."""
+        """Return which tools were guessed, and which dialects find more."""
         if found.guessed and found.complaints and not found.tools:
             yield from self._note("The tools are unknown. Pass --tools FILE or --tool NAME.")
         if found.guessed and found.tools:

@@ -74,7 +74,7 @@ class Database:
 
     @property
     def is_sqlite(self) -> bool:
-        """Tell whether it is a file."""
+        """Return whether it is a file."""
         return self.engine.dialect.name == "sqlite"
 
     def new_engine(self, connections: int) -> sa.Engine:

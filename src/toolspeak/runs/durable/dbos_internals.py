@@ -149,14 +149,14 @@ def forget_tasks(dbos: DBOS) -> None:
 
 
 def register_queue(client: DBOSClient, concurrent: int, poll: float) -> Queue:
-    """Say how the queue of runs is worked off."""
+    """Return how the queue of runs is worked off."""
     return client.register_queue(
         QUEUE, worker_concurrency=concurrent, polling_interval_sec=poll, application_name=APPLICATION
     )
 
 
 def queued(run: str, queue: str) -> EnqueueOptions:
-    """Say which run is to be queued where."""
+    """Return which run is to be queued where."""
     return {"workflow_name": WORKFLOW, "queue_name": queue, "workflow_id": run, "app_version": VERSION}
 
 

@@ -32,12 +32,12 @@ class Lease:
 
     @property
     def held(self) -> bool:
-        """Tell whether nobody can have taken over yet."""
+        """Return whether nobody can have taken over yet."""
         return not self.lost and self._clock.monotonic() < self._until
 
     @property
     def due(self) -> bool:
-        """Tell whether it is time to renew it."""
+        """Return whether it is time to renew it."""
         return self._clock.monotonic() >= self._until - self.seconds * (1 - 1 / RENEWALS)
 
     def take(self) -> None:
@@ -91,7 +91,7 @@ def reap(database: Database) -> int:
 
 
 def is_alive(database: Database, worker: str) -> bool:
-    """Tell whether a worker has its lease."""
+    """Return whether a worker has its lease."""
     with database.engine.begin() as connection:
         found = connection.execute(
             sa.select(LEASES.c.id).where(LEASES.c.id == worker, LEASES.c.expires >= database.now)

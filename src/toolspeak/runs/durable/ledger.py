@@ -117,7 +117,7 @@ def began(database: Database, run: str) -> float:
 
 
 def name_model(database: Database, run: str, model: str) -> None:
-    """Say which model works on a run that left it open."""
+    """Record the model of a run whose request did not name one."""
     with database.engine.begin() as connection:
         connection.execute(sa.update(RUNS).where(RUNS.c.id == run).values(model=model))
 

@@ -82,7 +82,7 @@ class Worker:
 
     @property
     def place(self) -> str:
-        """Say which database it works for, without its password."""
+        """Return which database it works for, without its password."""
         return self._deps.database.url.render_as_string()
 
     # ---------------------------------------------------------------- beginning and end

@@ -33,7 +33,7 @@ class Child:
 
     @property
     def lives(self) -> bool:
-        """Tell whether it has not ended yet."""
+        """Return whether it has not ended yet."""
         return self._process.poll() is None
 
     def ask_to_end(self) -> None:

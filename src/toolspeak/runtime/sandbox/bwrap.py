@@ -127,7 +127,7 @@ class Bwrap:
     def _plan(
         self, cgroups: tuple[str, ...], limits: JsonObject, binds: list[Json], before: list[Json], after: list[Json]
     ) -> JsonObject:
-        """Say what the launcher must do."""
+        """Return what the launcher must do."""
         return {
             "bwrap": self._program,
             "user": STRANGER if is_root() else None,

@@ -131,7 +131,7 @@ class _Child:
 
     @property
     def ran(self) -> Ran:
-        """Say how it ended."""
+        """Return how it ended."""
         status = self._process.returncode
         return Ran(-signal.SIGKILL if status is None else status, self._output.text, self._timed_out, self._killed)
 

@@ -81,7 +81,7 @@ class DiskBudget:
 
     @property
     def refusal(self) -> str:
-        """Say why no further command may run, if so."""
+        """Return why no further command may run, if so."""
         most = Used(self.size + self.size // _SPARE, self.files + self.files // _SPARE)
         if self.added is None or (self.added.size <= most.size and self.added.files <= most.files):
             return ""
@@ -138,7 +138,7 @@ class DiskMeter:
         return budget.refusal
 
     def is_suspicious(self, family: Family) -> bool:
-        """Tell whether files must be counted (`breach`); cheap enough to ask ten times a second."""
+        """Return whether files must be counted (`breach`); cheap enough to ask ten times a second."""
         self._budget.live.add(family)
         now = CLOCK.monotonic()
         return now >= self._next if self._is_over(self._bound()) else now >= self._period

@@ -47,7 +47,7 @@ class Found:
 
     @property
     def refusal(self) -> str:
-        """Say why there is none, and what helps."""
+        """Return why there is none, and what helps."""
         why = "; ".join(f"{each.name}: {each.problem}" for each in self.tried)
         return f"no sandbox works here, and commands do not run without one: {INSTALL} ({why})"
 
@@ -99,12 +99,12 @@ class _Place:
 
     @property
     def kept(self) -> bool:
-        """Tell whether the file is as it was."""
+        """Return whether the file is as it was."""
         return self.secret.read_text(encoding="utf-8") == self.mark
 
     @property
     def usable(self) -> bool:
-        """Tell whether the command could write."""
+        """Return whether the command could write."""
         return (self.folder / "made").is_file()
 
     def remove(self) -> None:

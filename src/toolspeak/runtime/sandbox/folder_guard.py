@@ -47,7 +47,7 @@ class FolderGuard:
         return ""
 
     def _unprotectable(self) -> str:
-        """Say what makes the folder unfit: nothing can be mounted over a link, nor can all of it be read-only."""
+        """Return what makes the folder unfit: nothing can be mounted over a link, nor can all of it be read-only."""
         for path, each in self._before.items():
             if each.kind == BARE and not path:
                 return (

@@ -130,17 +130,17 @@ def _odd(name: str) -> bool:
 
 
 def is_git(name: str) -> bool:
-    """Tell whether a name is git's own folder or file, under any spelling."""
+    """Return whether a name is git's own folder or file, under any spelling."""
     return rule_of(name, top=False) is _GIT
 
 
 def is_part_of_bare(name: str) -> bool:
-    """Tell whether a name may complete a repository without a `.git` folder."""
+    """Return whether a name may complete a repository without a `.git` folder."""
     return name.casefold() in _BARE_PARTS
 
 
 def is_bare(names: set[str]) -> bool:
-    """Tell whether git takes a folder with these names for a repository, whatever the folder is called.
+    """Return whether git takes a folder with these names for a repository, whatever the folder is called.
 
     `objects` and `refs` may lie elsewhere if there is a `commondir`.
     """

@@ -54,7 +54,7 @@ class Copies:
         return [*found]
 
     def holds(self, path: str) -> bool:
-        """Tell whether a path is protected, or in something that is."""
+        """Return whether a path is protected, or in something that is."""
         return any(path == each or path.startswith(f"{each}/") for each in self._kept)
 
     def put_back(self) -> list[str]:

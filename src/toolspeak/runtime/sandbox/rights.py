@@ -5,7 +5,7 @@ from pathlib import Path
 
 
 def is_root() -> bool:
-    """Tell whether we are root of the whole machine, and not only of a user namespace."""
+    """Return whether we are root of the whole machine, and not only of a user namespace."""
     if os.geteuid() != 0:
         return False
     try:

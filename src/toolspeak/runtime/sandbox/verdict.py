@@ -52,7 +52,7 @@ class Mask:
         return None
 
     def is_intact(self) -> bool:
-        """Tell whether it is still in its place, and empty."""
+        """Return whether it is still in its place, and empty."""
         parents, name = _split(self.path)
         with suppress(OSError), entered(self._folder, parents) as parent:
             same = os.fstat(self._descriptor).st_ino == os.stat(name, dir_fd=parent, follow_symlinks=False).st_ino

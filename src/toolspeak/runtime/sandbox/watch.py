@@ -32,7 +32,7 @@ class Watch:
         self._doubts = 0
 
     async def breach(self) -> str:
-        """Say what it uses too much of, if anything."""
+        """Return what it uses too much of, if anything."""
         if self._takes_memory(self._family.pids()):
             return f"it took more than {self._limits.memory >> 20} MiB of memory"
         if not self._meter.is_suspicious(self._family):

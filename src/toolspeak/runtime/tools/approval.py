@@ -30,7 +30,7 @@ class Word(StrEnum):
 
 
 def word(mode: Approval, action: Action) -> Word:
-    """Say whether a call of this tool may run."""
+    """Return whether a call of this tool may run."""
     reads = action.effect is Effect.READS
     if mode is Approval.OFF:
         return Word.YES

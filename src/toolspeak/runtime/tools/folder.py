@@ -238,7 +238,7 @@ def _must_be_file(folder: int, name: str, walked: str, *, missing: bool = False)
 
 
 def _refuse(folder: int, name: str, walked: str, error: OSError, wanted: str) -> NoReturn:
-    """Say why something cannot be opened: what it is, or what there is instead."""
+    """Return why something cannot be opened: what it is, or what there is instead."""
     shown, place = visible(name), "the folder" if walked in ("", ".") else repr(visible(walked))
     try:
         found = os.stat(name, dir_fd=folder, follow_symlinks=False)

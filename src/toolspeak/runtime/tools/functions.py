@@ -116,7 +116,7 @@ def _act(function: Function, taken: Signature) -> Act:
 
 
 def _awaits(function: Function) -> bool:
-    """Tell whether calling it does nothing yet; all others get a thread, where they may block."""
+    """Return whether calling it does nothing yet; all others get a thread, where they may block."""
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
 
 

@@ -97,7 +97,7 @@ def _is_cancelled() -> bool:
 
 
 def _told(error: Exception) -> str:
-    """Say what went wrong; an error of ours says it by itself."""
+    """Return what went wrong; an error of ours says it by itself."""
     try:
         text = str(error)
     except Exception:  # noqa: BLE001 # not even that

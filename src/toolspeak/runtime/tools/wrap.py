@@ -38,7 +38,7 @@ def asked(actions: Sequence[Action], *patterns: str) -> tuple[Action, ...]:
 
 
 def judged(actions: Sequence[Action], effect: Effect | str, *patterns: str) -> tuple[Action, ...]:
-    """Say what these do to the world, whatever they say themselves; no pattern: all."""
+    """Return what these do to the world, whatever they say themselves; no pattern: all."""
     chosen, meant = _chosen(actions, patterns or ("*",)), effect_of(effect)
     return tuple(replace(action, effect=meant) if action.name in chosen else action for action in actions)
 

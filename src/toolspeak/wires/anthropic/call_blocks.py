@@ -110,7 +110,7 @@ class CallBlocks:
 
 
 def _is_cut(text: str) -> bool:
-    """Tell whether more could have made JSON of a text that is none."""
+    """Return whether more could have made JSON of a text that is none."""
     span = JsonSpan()
     span.feed(text.lstrip())
     return span.status is Status.OPEN

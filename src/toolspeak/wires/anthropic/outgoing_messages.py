@@ -171,7 +171,7 @@ class MessageWriter:
 
 
 def _is_system_field(message: Message) -> bool:
-    """Tell whether a message belongs to the request's `system`, if only such ones come before it."""
+    """Return whether a message belongs to the request's `system`, if only such ones come before it."""
     return message.role is Role.SYSTEM and "role" not in own(message.vendor, NAME)
 
 

@@ -26,7 +26,7 @@ _COUNTS: Final = ("input_tokens", "output_tokens", "cache_read_input_tokens", "c
 
 
 def stop_body(stop: StopReason | None, stop_sequence: str, *, calls: bool) -> JsonObject:
-    """Say why it ended: with calls it is never a plain end, and without any it is never `tool_use`."""
+    """Return why it ended: with calls it is never a plain end, and without any it is never `tool_use`."""
     if stop in CUTS:
         return {"stop_reason": "max_tokens" if stop is StopReason.LENGTH else "refusal", "stop_sequence": None}
     if calls:

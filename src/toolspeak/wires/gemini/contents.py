@@ -84,7 +84,7 @@ class Contents:
                 yield self._part(part)
 
     def _writes(self, part: Part) -> bool:
-        """Tell whether a part is written: Google's servers refuse empty ones, but their own come back as they were."""
+        """Return whether a part is written: Google's servers refuse empty ones, but take their own back."""
         if self._same_wire or not isinstance(part, Text | Reasoning):
             return True
         return bool(part.text or (isinstance(part, Reasoning) and part.signature))

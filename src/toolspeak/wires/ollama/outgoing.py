@@ -90,7 +90,7 @@ def _think(request: Request, own_word: Json) -> JsonObject:
 
 
 def _has_word(request: Request) -> bool:
-    """Tell whether the effort can be said; on the same wire it is the client's own word."""
+    """Return whether the effort can be said; on the same wire it is the client's own word."""
     effort = request.sampling.effort
     return effort in (None, "none", *_EFFORTS) or NAME in request.extra
 

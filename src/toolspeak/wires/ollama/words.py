@@ -20,7 +20,7 @@ STOPS: Final = {
 
 
 def done_reason(stop: StopReason | None) -> str:
-    """Say why it ended; calls are a plain stop here."""
+    """Return why it ended; calls are a plain stop here."""
     return "length" if stop is StopReason.LENGTH else "stop"
 
 

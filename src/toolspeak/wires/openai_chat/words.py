@@ -26,7 +26,7 @@ FINISH_REASONS: Final = {
 
 
 def finish_reason(stop: StopReason | None, *, calls: bool) -> str:
-    """Say why it ended; with calls it is never `stop`."""
+    """Return why it ended; with calls it is never `stop`."""
     return FINISH_REASONS[StopReason.CALLS if calls and stop in (StopReason.END, None) else stop or StopReason.END]
 
 

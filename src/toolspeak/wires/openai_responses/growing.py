@@ -74,7 +74,7 @@ class _Item:
 
     @property
     def is_whole(self) -> bool:
-        """Tell whether the arguments are complete; free text has no end of its own."""
+        """Return whether the arguments are complete; free text has no end of its own."""
         text = "".join(self.pieces)
         if self.kind == CUSTOM_CALL or not text.strip():
             return self.done or self.told
@@ -100,7 +100,7 @@ class GrowingItems:
 
     @property
     def any(self) -> bool:
-        """Tell whether a call was delivered."""
+        """Return whether a call was delivered."""
         return any(item.ended and item.id for item in self._items if item.kind in _CALLS)
 
     def told(self) -> list[Event]:

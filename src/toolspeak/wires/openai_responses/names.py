@@ -53,7 +53,7 @@ class FlatNames:
         return inside[0] if name not in self._plain and len(inside) == 1 else name
 
     def is_flat(self, name: str) -> bool:
-        """Tell whether this is the flat name of a tool that has a namespace."""
+        """Return whether this is the flat name of a tool that has a namespace."""
         return name in self._taken and name not in self._plain
 
     def named(self, tools: Iterable[Tool]) -> Iterator[Tool]:

@@ -68,7 +68,7 @@ def _found(tool: Tool, kind: str) -> Tool:
 
 
 def _by_client(item: Fields) -> bool:
-    """Tell whether the client runs the search that this item belongs to; the vendor's own has no id."""
+    """Return whether the client runs the search that this item belongs to; the vendor's own has no id."""
     return item.left.get("execution") == "client" or (
         item.left.get("execution") is None and bool(item.left.get("call_id"))
     )
@@ -207,7 +207,7 @@ class ItemReader:
 
 
 def is_content(part: Part) -> bool:
-    """Tell whether a part stands inside a message, and is no item of its own."""
+    """Return whether a part stands inside a message, and is no item of its own."""
     return not isinstance(part, Call | Result | Reasoning) and ITEM not in own(part.vendor, NAME)
 
 

@@ -44,7 +44,7 @@ _CODEX = "x-codex"
 
 
 def is_codex(request: Request) -> bool:
-    """Tell whether the client is Codex, which takes an incomplete response for a broken stream and asks again."""
+    """Return whether the client is Codex, which takes an incomplete response for a broken stream and asks again."""
     metadata = request.extra.get(NAME, {}).get("client_metadata")
     return isinstance(metadata, dict) and any(key.startswith(_CODEX) for key in metadata)
 

@@ -158,7 +158,7 @@ def _fields_of(part: Part) -> JsonObject:
 
 
 def _worth_saying(part: Part) -> bool:
-    """Tell whether a part says something that this wire can say."""
+    """Return whether a part says something that this wire can say."""
     if isinstance(part, Text):
         return bool(part.text) or bool(_fields_of(part))
     return is_own(part, NAME) if isinstance(part, Opaque) else not isinstance(part, Reasoning | Result)

@@ -57,14 +57,14 @@ class Approved:
         self._ask: Final = ask
 
     def known(self, server: McpServer, definition: Definition) -> Known:
-        """Say how a definition stands to what was approved."""
+        """Return how a definition stands to what was approved."""
         digest = self._read(server).get(definition.name)
         if digest is None:
             return Known.NEW
         return Known.APPROVED if digest == definition.digest else Known.CHANGED
 
     async def allows(self, server: McpServer, definition: Definition) -> bool:
-        """Tell whether a tool may be used, and ask if nobody knows; a yes is kept."""
+        """Return whether a tool may be used, and ask if nobody knows; a yes is kept."""
         known = self.known(server, definition)
         if known is Known.APPROVED:
             return True

@@ -68,7 +68,7 @@ def service_of(server: McpServer) -> Service:
 
 
 def hint(server: McpServer) -> str:
-    """Say what a server that did not start may miss in its sandbox, and what to write into the configuration."""
+    """Return what a server that did not start may miss in its sandbox, and what to write into the configuration."""
     if not server.command or not server.sandbox:
         return ""
     if Path(server.command).name in _DOWNLOADERS and not server.network:

@@ -63,7 +63,7 @@ def tool_of(server: McpServer, definition: Definition) -> Tool:
 
 
 def effect_of(server: McpServer, definition: Definition) -> Effect:
-    """Say what a call does: the user's word counts, the server's only if the user trusts it."""
+    """Return what a call does: the user's word counts, the server's only if the user trusts it."""
     if definition.name in server.reads:
         return Effect.READS
     hints = definition.hints or {}

@@ -150,7 +150,7 @@ class Line:
         await self.start()
 
     async def _was_sent(self, error: MCPError) -> bool:
-        """Tell whether a call that failed may have reached the server; ends the session if it is of no more use."""
+        """Return whether a call that failed may have reached the server; ends the session if it is of no more use."""
         if _session_is_gone(error):
             self._ended.set()
             return False
@@ -204,7 +204,7 @@ class Line:
         self._stale |= isinstance(message, types.ToolListChangedNotification)
 
     def _reason(self, error: BaseException) -> str:
-        """Say why a server cannot be used, to a person."""
+        """Return why a server cannot be used, to a person."""
         if isinstance(error, McpFailed | BadField):
             return str(error)
         if isinstance(error, httpx2.ConnectError):
@@ -231,7 +231,7 @@ async def _greet(session: Session) -> None:
 
 
 def _session_is_gone(error: MCPError) -> bool:
-    """Tell whether a server over HTTP has forgotten us: it was started anew, and has run nothing."""
+    """Return whether a server over HTTP has forgotten us: it was started anew, and has run nothing."""
     refused = error.code in (types.INVALID_REQUEST, -32000, -32001)
     return refused and "session" in error.message.lower()
 

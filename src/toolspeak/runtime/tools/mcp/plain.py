@@ -21,5 +21,5 @@ def plainest(text: str, most: int) -> str:
 
 
 def is_plain(text: str) -> bool:
-    """Tell whether everything in a text can be seen."""
+    """Return whether everything in a text can be seen."""
     return not _UNSEEN.search(text) and not _ZERO_WIDTH.search(text)

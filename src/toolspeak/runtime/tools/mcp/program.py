@@ -74,7 +74,7 @@ def _around(program: Path) -> Iterator[Path]:
 
 
 def _is_prefix(folder: Path) -> bool:
-    """Tell whether a folder is one that Python or node was installed to, or a virtual environment."""
+    """Return whether a folder is one that Python or node was installed to, or a virtual environment."""
     if (folder / _VENV).is_file() or (folder / "bin" / "node").exists() or (folder / "lib" / _PACKAGES).is_dir():
         return True
     return any((folder / "lib").glob("python3*"))

@@ -55,7 +55,7 @@ class Talk:
 
     @property
     def why(self) -> str:
-        """Say why it ended, if we know it: the sandbox stopped it, or what it wrote."""
+        """Return why it ended, if we know it: the sandbox stopped it, or what it wrote."""
         return (self._host.why if self._host is not None else "") or self._why
 
     @property
