@@ -30,6 +30,8 @@ def foreign(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     entries = "foreign = foreign_dialect\nbroken = broken_dialect\n"
     (info / "entry_points.txt").write_text(f"[toolspeak.dialects]\n{entries}")
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    for name in ("foreign_dialect", "broken_dialect"):  # another test may have imported its own of that name
+        monkeypatch.delitem(sys.modules, name, raising=False)
     importlib.invalidate_caches()
     dialects.load.cache_clear()
     return "foreign"

@@ -79,6 +79,8 @@ def foreign(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Path]:
         "[toolspeak.dialects]\nforeign = foreign_dialect\nsilent = silent_dialect\nhermes = silent_dialect\n"
     )
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    for name in ("foreign_dialect", "silent_dialect"):  # another test may have imported its own of that name
+        monkeypatch.delitem(sys.modules, name, raising=False)
     importlib.invalidate_caches()
     dialects.load.cache_clear()
     yield tmp_path
@@ -94,6 +96,5 @@ def test_a_foreign_dialect_rescues_after_ours_and_cannot_take_the_name_of_ours(f
 
 def test_a_foreign_dialect_that_cannot_be_loaded_is_left_out_with_a_warning(foreign: Path) -> None:
     (foreign / "silent_dialect.py").write_text("raise OSError('no such font')\n")
-    sys.modules.pop("silent_dialect", None)
     with pytest.warns(RuntimeWarning, match=r"dialect 'silent' cannot be loaded: OSError\('no such font'\)"):
         assert "foreign" in parts()
