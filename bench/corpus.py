@@ -78,7 +78,7 @@ def deltas_in(pieces: Iterable[str]) -> list[Json]:
 
 
 def differences(case: Case, turn: Turn) -> list[str]:
-    """Return what is not as the case wants it."""
+    """Say what is not as the case wants it."""
     calls = [{"name": call.name, "arguments": parse(call.arguments)} for call in turn.calls]
     invalid = [{"name": complaint.name, "error": complaint.problem.value} for complaint in turn.complaints]
     wrong: list[str] = []

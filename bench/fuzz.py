@@ -61,7 +61,7 @@ def read(dialect: Dialect, case: Case, pieces: tuple[str, ...]) -> list[Event]:
 
 
 def breach(dialect: Dialect, case: Case, text: str, seed: int) -> str | None:
-    """Return what breaks a promise on this text, if anything."""
+    """Say what breaks a promise on this text, if anything."""
     whole = fold(read(dialect, case, (text,)))
     for pieces in ((text,), by_characters(text), *at_random(text, CUTS, seed)):
         events = read(dialect, case, pieces)

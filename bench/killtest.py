@@ -92,7 +92,7 @@ class Outcome:
 
     @property
     def ok(self) -> bool:
-        """Return whether nothing was lost or done twice, and workers were really killed over their runs."""
+        """Tell whether nothing was lost or done twice, and workers were really killed over their runs."""
         return not (self.unfinished or self.lost or self.repeated or self.twice) and bool(self.recoveries)
 
     def figures(self) -> dict[str, object]:

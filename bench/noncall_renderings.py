@@ -62,7 +62,7 @@ def tagged(before: str, argument: str, after: str) -> Write:
 
 
 def kinds(value: Value) -> Mapping[str, str]:
-    """Return what some tags tell of a value's type."""
+    """Say what some tags tell of a value's type."""
     is_text = isinstance(value, str)
     json_type = "string" if is_text else "boolean" if isinstance(value, bool) else "number"
     return {"string": "true" if is_text else "false", "raw": "raw" if is_text else "json", "type": json_type}

@@ -93,7 +93,7 @@ def show(number: int) -> None:
 
 
 def summary(counts: Counts) -> Iterator[str]:
-    """Return which readers saw calls in which kinds of text."""
+    """Say which readers saw calls in which kinds of text."""
     kinds: dict[str, Counter[str]] = {}
     for case in (*counts.cases, *counts.any_cases):
         kinds.setdefault(case.text.kind, Counter())[case.dialect] += 1

@@ -123,7 +123,7 @@ def measured(model: str, turns: int) -> tuple[dict[str, list[Turn]], str]:
 
 
 def faults(found: dict[str, list[Turn]]) -> list[str]:
-    """Return which turns lost what was in the cache."""
+    """Say which turns lost what was in the cache."""
     return [
         f"{form}, turn {number}: only {turn.cached} of {turn.before} tokens came from the cache"
         for form, turns in found.items()

@@ -69,7 +69,7 @@ def read(dialect: Dialect, made: Example, pieces: Iterable[str]) -> list[Event]:
 
 
 def failures(dialect: Dialect, made: Example, source: Random) -> Iterator[str]:
-    """Return what is not as it was."""
+    """Say what is not as it was."""
     text = text_of(dialect, made)
     events = read(dialect, made, (text,))
     turn = fold(events)

@@ -49,7 +49,7 @@ class SimClient:
         await Tick()
 
     def seen(self) -> Seen | None:
-        """Return what it understands; None for an error instead of an answer. GrammarError if that is nothing."""
+        """Say what it understands; None for an error instead of an answer. GrammarError if it understands nothing."""
         if not self.scenario.request.stream:
             return self._whole()
         if self.error is not None:

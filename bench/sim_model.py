@@ -113,7 +113,7 @@ class Model:
         return said.until(request.sampling.stop) if self._scenario.obeys_stops else said
 
     def is_emulated(self, request: Request) -> bool:
-        """Return whether a request teaches its tools: it then stops before a result that only we may write."""
+        """Tell whether a request teaches its tools: it then stops before a result that only we may write."""
         writer = self._scenario.taught.writer
         return not request.tools and writer is not None and request.sampling.stop == writer.stop[:4]
 
@@ -302,7 +302,7 @@ class Model:
         return tuple(tool for tool in self._tools if tool.name in named) or UNMISTAKABLE
 
     def _shown(self, pieces: tuple[str, ...]) -> tuple[str, ...]:
-        """Return which words must be seen: those before the client's stop sequence."""
+        """Say which words must be seen: those before the client's stop sequence."""
         return tuple(piece for piece in pieces if piece and STOP not in piece)
 
 
@@ -311,5 +311,5 @@ def _meant(calls: list[Call], *, eager: bool = False) -> tuple[Meant, ...]:
 
 
 def decides(scenario: Scenario) -> bool:
-    """Return whether calls are asked for apart from the answer."""
+    """Tell whether calls are asked for apart from the answer."""
     return scenario.plan.strategy is Strategy.DECISION

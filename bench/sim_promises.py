@@ -50,12 +50,12 @@ class Run:
 
     @property
     def succeeded(self) -> bool:
-        """Return whether the turn ended well."""
+        """Tell whether the turn ended well."""
         return self.outcome is not None and self.turn.failure is None
 
     @property
     def forwarded(self) -> bool:
-        """Return whether the last answer was passed through as it came."""
+        """Tell whether the last answer was passed through as it came."""
         return not self.scenario.checked or (self.scenario.plan.strategy is Strategy.DECISION and self._is_answer)
 
     @property
@@ -252,7 +252,7 @@ def _not_empty(run: Run, outcome: Outcome) -> Iterator[str]:
 
 
 def _saved(run: Run) -> bool:
-    """Return whether a success does not come of the last answer: of its error, of the first, or of one with calls."""
+    """Tell whether a success does not come of the last answer: of its error, of the first, or of one with calls."""
     if run.attempts[-1].salvage:
         return True
     plan, before = run.scenario.plan, [attempt.last for attempt in run.attempts[:-1]]
@@ -276,7 +276,7 @@ def _delivered(run: Run, outcome: Outcome) -> Iterator[str]:
 
 
 def _repeats(run: Run, wanted: Sequence[tuple[str, JsonObject]]) -> bool:
-    """Return whether these calls were all answered just now: then they are asked about first (CHK-9)."""
+    """Tell whether these calls were all answered just now: then they are asked about first (CHK-9)."""
     said = [message for message in run.scenario.request.messages if message.role is not Role.TOOL]
     if not said or run.scenario.request.messages[-1].role is not Role.TOOL:
         return False
@@ -359,7 +359,7 @@ def _fits(schema: JsonObject, call: Call) -> bool:
 
 
 def _same(meant: Meant, call: Call, run: Run) -> bool:
-    """Return whether a call is the one that was meant; `told` may have left something out of it (CHK-11)."""
+    """Tell whether a call is the one that was meant; `told` may have left something out of it (CHK-11)."""
     value, wanted = _value(call), meant.arguments
     if run.scenario.plan.told and isinstance(value, dict):
         wanted = {name: wanted[name] for name in wanted if name in value}
@@ -367,7 +367,7 @@ def _same(meant: Meant, call: Call, run: Run) -> bool:
 
 
 def _is_within(text: str, written: str) -> bool:
-    """Return whether all characters of a text were written, in this order."""
+    """Tell whether all characters of a text were written, in this order."""
     if text in written:
         return True
     rest = iter(written)

@@ -58,13 +58,13 @@ class Scenario:
 
     @property
     def guarded(self) -> bool:
-        """Return whether guardrails may set calls aside, change them, or ask for more."""
+        """Tell whether guardrails may set calls aside, change them, or ask for more."""
         plan = self.plan
         return plan.related or plan.told or plan.further or plan.intended or plan.fits
 
     @property
     def checked(self) -> bool:
-        """Return whether calls are looked at: where nothing is offered or all is passed through, they are not."""
+        """Tell whether calls are looked at: where nothing is offered or all is passed through, they are not."""
         return self.plan.way not in (Way.PLAIN, Way.OFF)
 
     def lines(self) -> list[str]:

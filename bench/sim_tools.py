@@ -95,7 +95,7 @@ _TYPES: Final[dict[str, tuple[type, ...]]] = {
 
 
 def fits(schema: JsonObject, value: Json) -> bool:
-    """Return whether a value fits a schema, for the few words that the pool uses."""
+    """Tell whether a value fits a schema, for the few words that the pool uses."""
     wanted = _TYPES.get(str(schema.get("type", "")), (object,))
     if not isinstance(value, wanted) or (isinstance(value, bool) and bool not in wanted and object not in wanted):
         return False

@@ -75,7 +75,7 @@ class Attempt:
 
     @property
     def ended(self) -> bool:
-        """Return whether the engine was told the end of the answer."""
+        """Tell whether the engine was told the end of the answer."""
         return self.last is not None
 
     def lines(self) -> list[str]:
@@ -86,7 +86,7 @@ class Attempt:
 
     @property
     def good(self) -> bool:
-        """Return whether the answer came whole, with nothing wrong on the way."""
+        """Tell whether the answer came whole, with nothing wrong on the way."""
         return self.delivery.whole and isinstance(self.last, Finished)
 
 

@@ -45,7 +45,7 @@ class Result:
     lines: tuple[str, ...] = ()
 
     def report(self) -> str:
-        """Return what is broken, in which scenario, and how to see it again."""
+        """Say what is broken, in which scenario, and how to see it again."""
         wrong = "\n".join(f"  BROKEN {breach[:1500]}" for breach in self.wrong)
         lines = "\n".join(f"    {line}" for line in self.lines)
         return f"seed {self.seed}:\n{wrong}\n{lines}\n    again: just simulate 1 --seed {self.seed}"

@@ -81,7 +81,7 @@ class Outcome:
         return (self.peak_mb - self.before_mb) * 1000 / self.load.streams
 
     def faults(self) -> list[str]:
-        """Return what is wrong with it."""
+        """Say what is wrong with it."""
         load = self.load
         checks = {
             f"{len(self.lost)} streams lost, such as {self.lost[:5]}": not self.lost,

@@ -110,12 +110,12 @@ def changes(golden: Golden) -> tuple[Counter[Leaf], Counter[Leaf], bool]:
 
 
 def reason(leaf: Leaf, reasons: dict[Leaf, str]) -> str:
-    """Return why a leaf was lost or is new; empty if nothing excuses it."""
+    """Say why a leaf was lost or is new; empty if nothing excuses it."""
     return reasons.get(leaf) or reasons.get((leaf[0], ANY), "")
 
 
 def faults(golden: Golden) -> list[str]:
-    """Return what a request lost, or gained, without a reason."""
+    """Say what a request lost, or gained, without a reason."""
     lost, new, ordered = changes(golden)
     wrong = [f"{golden.id} lost {leaf}" for leaf in lost if not reason(leaf, LOST)]
     wrong += [f"{golden.id} has the new {leaf}" for leaf in new if not reason(leaf, NEW)]

@@ -36,7 +36,7 @@ class Postgres:
 
     @property
     def is_running(self) -> bool:
-        """Return whether it was started and not stopped; frozen, it is running too."""
+        """Tell whether it was started and not stopped; frozen, it is running too."""
         return (self._data / "data" / "postmaster.pid").exists()
 
     def start(self) -> None:

@@ -138,7 +138,7 @@ def ran(found: Sequence[Result]) -> Iterator[str]:
 
 
 def told(result: Result) -> str:
-    """Return how it went; what fails has its reason."""
+    """Say how it went; what fails has its reason."""
     if result["passed"]:
         return "runs its tool" if result.get("calls", True) else "edits from plain text"
     return f"**fails**: {result.get('explanation') or '; '.join(result['faults'])}"

@@ -75,7 +75,7 @@ def breaches(root: Path, files: list[Path]) -> Iterator[str]:
 
 
 def function_summary(sources: list[Path]) -> str:
-    """Return how long our functions are."""
+    """Say how long our functions are."""
     lengths = [length for file in sources for _, _, length in function_lengths(file.read_text(encoding="utf-8"))]
     if len(lengths) < 2:
         return f"src: {len(sources)} files, {len(lengths)} functions"

@@ -45,7 +45,7 @@ class Rule:
 
     @property
     def must_be_proven(self) -> bool:
-        """Return whether it is an error to have no test."""
+        """Tell whether it is an error to have no test."""
         return self.section in PROVEN or self.id in PROVEN_TOO
 
 

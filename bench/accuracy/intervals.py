@@ -22,7 +22,7 @@ class Estimate:
 
     @property
     def is_clear(self) -> bool:
-        """Return whether a difference is surely not zero."""
+        """Tell whether a difference is surely not zero."""
         return self.low > 0 or self.high < 0
 
 

@@ -43,7 +43,7 @@ def asked(folder: Path) -> list[Line]:
 
 
 def faults(lines: Sequence[Line]) -> list[str]:
-    """Return what is wrong with it."""
+    """Say what is wrong with it."""
     right = {form: sum(line.right for line in lines if line.form == form) for form in (BARE, *OURS)}
     calls = sum(line.called for line in lines if line.form in OURS)
     checks = {

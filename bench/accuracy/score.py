@@ -70,13 +70,13 @@ def arguments_of(text: str) -> JsonObject | None:
 
 
 def is_valid(tools: Sequence[Tool], name: str, arguments: JsonObject | None) -> bool:
-    """Return whether there is such a tool, and its schema accepts the arguments."""
+    """Tell whether there is such a tool, and its schema accepts the arguments."""
     tool = next((tool for tool in tools if tool.name == name), None)
     return tool is not None and arguments is not None and compile_schema(tool.parameters).accepts(arguments)
 
 
 def is_right(wanted: Sequence[Wanted], calls: Sequence[tuple[str, JsonObject | None]]) -> bool:
-    """Return whether these are the wanted calls, in any order."""
+    """Tell whether these are the wanted calls, in any order."""
     if len(wanted) != len(calls):
         return False
     if not wanted:
@@ -86,7 +86,7 @@ def is_right(wanted: Sequence[Wanted], calls: Sequence[tuple[str, JsonObject | N
 
 
 def fulfils(want: Wanted, name: str, arguments: JsonObject | None) -> bool:
-    """Return whether a call is the wanted one."""
+    """Tell whether a call is the wanted one."""
     if name != want.name or arguments is None:
         return False
     if any(OPTIONAL not in accepted for key, accepted in want.accepted.items() if key not in arguments):
@@ -98,7 +98,7 @@ def fulfils(want: Wanted, name: str, arguments: JsonObject | None) -> bool:
 
 
 def fits(value: Json, accepted: Sequence[Json], kind: str) -> bool:
-    """Return whether a value is one of the accepted, and of the right type."""
+    """Tell whether a value is one of the accepted, and of the right type."""
     if kind == "float" and type(value) is int:
         value = float(value)
     example = next((type(one) for one in accepted if one != OPTIONAL), None)

@@ -40,7 +40,7 @@ class Figures:
 
     @property
     def crowded(self) -> bool:
-        """Return whether chunks came faster than they could be read one by one."""
+        """Tell whether chunks came faster than they could be read one by one."""
         return statistics.median(self.busy) + statistics.median(self.waited) > CROWDED
 
     def summary(self) -> dict[str, float]:

@@ -205,7 +205,7 @@ class Arena:
 
     @property
     def brief(self) -> bool:
-        """Return whether long attacks are made in few variants: the second user repeats what the first has shown."""
+        """Tell whether long attacks are made in few variants: the second user repeats what the first has shown."""
         return self.quick or (self.who == USER and not os.geteuid())
 
     def record(self, name: str, *effects: str) -> None:

@@ -42,7 +42,7 @@ class Result:
 
     @property
     def ok(self) -> bool:
-        """Return whether it went as it should: a row with an explanation must fail."""
+        """Say whether it went as it should: a row with an explanation must fail."""
         return bool(self.faults) == bool(self.case.row.fails)
 
 

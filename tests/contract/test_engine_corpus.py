@@ -71,7 +71,7 @@ IN_DELTAS = [id for id, case in TURNS.items() if case.deltas is not None]
 
 
 def answer(case: Case) -> list[Event]:
-    """Return what the model said: natively through the wire, or as text in pieces."""
+    """Say what the model said: natively through the wire, or as text in pieces."""
     if case.deltas is not None:
         decoder = wires.load("openai_chat").new_decoder(Request("m", (), case.tools, stream=True), counted_ids())
         return [*decoder.feed(b"".join(native_frames(case))), *decoder.finish()]

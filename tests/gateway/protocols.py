@@ -98,7 +98,7 @@ _GEMINI = {
 
 
 def error_faults(wire: str, status: int, body: Body) -> list[str]:
-    """Return what is wrong with an error's body; the SDKs find its words only where they belong."""
+    """Say what is wrong with an error's body; the SDKs find its words only where they belong."""
     match wire:
         case "ollama":
             wanted: Body = {"error": str}

@@ -221,7 +221,7 @@ def status_of(data: bytes) -> int:
 
 
 def soon(holds: Callable[[], bool], seconds: float = 1.0) -> bool:
-    """Return whether something comes true in time."""
+    """Tell whether something comes true in time."""
     end = time.monotonic() + seconds
     while not holds():
         if time.monotonic() > end:

@@ -56,7 +56,7 @@ def watched(gateway: Served, **headers: str) -> list[tuple[str, Watched]]:
 
 
 def says_nothing(wire: str, piece: bytes) -> bool:
-    """Return whether a piece is a keep-alive."""
+    """Tell whether a piece is a keep-alive."""
     if wire == "ollama":
         line: dict[str, Any] = json.loads(piece) if piece.count(b"\n") == 1 else {}
         return line.get("done") is False and line["message"] == {"role": "assistant", "content": ""}
@@ -74,7 +74,7 @@ def most(seen: Watched) -> float:
 
 
 def on_time(wire: str, seen: Watched) -> bool:
-    """Return whether they came one beat after the other; a busy machine may be late now and then."""
+    """Tell whether they came one beat after the other; a busy machine may be late now and then."""
     times = beats(wire, seen)
     return BEAT * 0.9 < median(later - earlier for earlier, later in pairwise(times)) < BEAT * 2
 

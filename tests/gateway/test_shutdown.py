@@ -54,7 +54,7 @@ def started(*options: str) -> Generator[tuple[subprocess.Popen[str], int]]:
 
 
 def refused(port: int) -> bool:
-    """Return whether nobody listens there any more."""
+    """Tell whether nobody listens there any more."""
     try:
         socket.create_connection(("127.0.0.1", port), 1).close()
     except ConnectionRefusedError:

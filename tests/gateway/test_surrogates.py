@@ -40,7 +40,7 @@ def asked_with(gateway: Served, wire: str, mode: str, stream: bool) -> Reply:
 
 
 def is_object(wire: str, mode: str, stream: bool) -> bool:
-    """Return whether the upstream writes arguments as an object, so that the half is in the answer's own JSON."""
+    """Tell whether the upstream writes arguments as an object, so that the half is in the answer's own JSON."""
     return mode == "native" and (wire in ("gemini", "ollama") or (wire == "anthropic" and not stream))
 
 

@@ -21,7 +21,7 @@ class Obj:
         return f"{self.where}.{key}"
 
     def has(self, key: str) -> bool:
-        """Return whether the key is there, and not null."""
+        """Tell whether the key is there, and not null."""
         return self.fields.get(key) is not None
 
     def value(self, key: str) -> object:

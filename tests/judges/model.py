@@ -58,7 +58,7 @@ def batches(request: Request, stamp: str) -> Batches:
 
 
 def faults_of(request: Request) -> Iterator[str]:
-    """Return what a client cannot have meant, so that the wire must have read it wrong."""
+    """Say what a client cannot have meant, so that the wire must have read it wrong."""
     if "get_weather" not in [tool.name for tool in request.tools]:
         yield f"the tool is not offered: {request.tools}"
     calls = {part.id: part for part in _parts(request) if isinstance(part, Call)}

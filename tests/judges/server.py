@@ -159,7 +159,7 @@ def pieces_of(wire: Wire, request: Request, stamp: Stamp, turn: Batches) -> Iter
 
 
 def grammar_faults(answer: Answer) -> Iterator[str]:
-    """Return what the vendor's grammar has against an answer."""
+    """Say what the vendor's grammar has against an answer."""
     if answer.status != HTTPStatus.OK or answer.request is None:
         return
     read = read_stream if answer.request.stream else read_whole
@@ -170,6 +170,6 @@ def grammar_faults(answer: Answer) -> Iterator[str]:
 
 
 def failure_of(error: BadRequest) -> Failure:
-    """Return what was wrong with a request."""
+    """Say what was wrong with a request."""
     field = error.field if isinstance(error, BadField) else ""
     return Failure(FailureKind.INVALID_REQUEST, str(error), HTTPStatus.BAD_REQUEST, field)

@@ -54,7 +54,7 @@ def is_gone(pid: int) -> bool:
 
 
 def faults(log: Path) -> dict[str, bool]:
-    """Return what holds."""
+    """Say what holds."""
     with upped(MODEL, log, "--context", "2048") as up:
         found = {"answers": is_answered(up)}
         [first] = up.children()

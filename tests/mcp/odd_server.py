@@ -32,7 +32,7 @@ def deep(levels: int) -> dict[str, Any]:
 
 
 def tools(behaviour: str, starts: int) -> list[dict[str, Any]]:
-    """Return what there is."""
+    """Say what there is."""
     plain = [tool("echo", "Says it again.", TEXT), tool("die"), tool("sleep"), tool("pid"), tool("fail")]
     remote = {"type": "object", "properties": {"n": {"$ref": sys.argv[3]}}} if len(sys.argv) > 3 else ANY
     changing = "Says it again." if starts < 2 else "Says it again, and to whom it may concern."

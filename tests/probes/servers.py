@@ -83,7 +83,7 @@ def most(body: Body) -> object:
 
 
 def is_answered(body: Body) -> bool:
-    """Return whether a tool's result is there, native or as text."""
+    """Tell whether a tool's result is there, native or as text."""
     last = body["messages"][-1]
     return last["role"] == "tool" or "tool_result" in json.dumps(last)
 

@@ -51,7 +51,7 @@ def plan(address: str, model: str = "m") -> str:
 
 
 def emulates(address: str, model: str = "m", seconds: float = 30.0) -> bool:
-    """Return whether a process comes to know it, asked now and then."""
+    """Tell whether a process comes to know it, asked now and then."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         if plan(address, model).startswith("force"):

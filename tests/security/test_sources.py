@@ -45,7 +45,7 @@ PARSER: Any = import_module("re._parser")
 
 
 def nested(tree: Any, *, inside: bool = False) -> bool:  # noqa: ANN401 -- the standard library's own tree has no types
-    """Return whether an endless repetition holds another one; what never gives back does not count."""
+    """Tell whether an endless repetition holds another one; what never gives back does not count."""
     for operation, value in tree:
         kind = str(operation)
         endless = kind in ("MAX_REPEAT", "MIN_REPEAT") and value[1] is PARSER.MAXREPEAT

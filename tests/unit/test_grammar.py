@@ -44,7 +44,7 @@ GOOD = [
 
 
 def expected(wire: str, sample: Sample) -> Seen:
-    """Return what a client sees of a sample; without its usage."""
+    """Say what a client sees of a sample; without its usage."""
     order = ["reasoning"] * bool(sample.reasoning) + ["text"] * bool(sample.text) + ["call"] * len(sample.calls)
     return Seen(
         text=sample.text,

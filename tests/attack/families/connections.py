@@ -57,7 +57,7 @@ def _hold(arena: Arena, gateway: Gateway, title: str, kind: str, addresses: tupl
 
 
 def _is_served(port: int, address: str) -> bool:
-    """Return whether a new client from an address of its own gets an answer in time."""
+    """Tell whether a new client from an address of its own gets an answer in time."""
     try:
         with socket.create_connection(("127.0.0.1", port), ANSWERS_S, (address, 0)) as connection:
             connection.sendall(head("/health", "GET", connection="close"))

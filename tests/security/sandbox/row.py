@@ -53,7 +53,7 @@ print("tried", flush=True)
 
 
 def got(scene: Scene, ran: Ran) -> str:
-    """Return whether the script got what it wanted."""
+    """Say whether the script got what it wanted."""
     del scene
     return "it got what it wanted" if "GOT" in ran.output else ""
 

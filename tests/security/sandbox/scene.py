@@ -212,7 +212,7 @@ class Scene:
         return Command(text, self.folder, seconds, LIMITS, journal=self.journal, budget=self.budget)
 
     def problems(self, ran: Ran) -> Iterator[str]:
-        """Return what happened outside that must never happen, whatever was tried."""
+        """Say what happened outside that must never happen, whatever was tried."""
         if self.token in ran.output:
             yield "the secret is in the output"
         if dict(self._state()) != self._before:

@@ -57,7 +57,7 @@ def _kind(part: TurnPart) -> str:
 
 
 def is_text(text: str, dialect: str = "hermes") -> bool:
-    """Return whether all of it is shown."""
+    """Tell whether all of it is shown."""
     return read(text, dialect).parts == (Text(text),)
 
 

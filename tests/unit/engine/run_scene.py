@@ -68,6 +68,6 @@ def tools(effect: RunEffect) -> tuple[Call, ...]:
 
 
 def result_texts(ending: Ending) -> list[str]:
-    """Return what the results of all rounds say, a line each."""
+    """Say what the results of all rounds say, a line each."""
     results = [result for each in ending.kept.rounds for result in each.results]
     return ["\n".join(piece.text for piece in result.content if isinstance(piece, Text)) for result in results]

@@ -38,7 +38,7 @@ USAGES = st.builds(Usage, st.integers(0), st.integers(0))
 
 
 def melts(one: TurnPart, other: TurnPart) -> bool:
-    """Return whether two neighbours are one part in every turn."""
+    """Tell whether two neighbours are one part in every turn."""
     if isinstance(one, Text) or isinstance(other, Text):
         return isinstance(one, Text) and isinstance(other, Text)
     if isinstance(one, Reasoning) and isinstance(other, Reasoning):

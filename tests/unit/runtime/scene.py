@@ -110,7 +110,7 @@ async def answered(opened: HttpUpstream, request: Request = STREAMED) -> list[Ev
 
 
 async def asked(say: Say, request: Request = STREAMED, clock: Clock | None = None, retries: int = RETRIES) -> Failure:
-    """Return how asking such a server fails."""
+    """Say how asking such a server fails."""
     async with Loopback(say) as server, upstream(server, clock=clock, retries=retries) as opened:
         last = (await answered(opened, request))[-1]
     assert isinstance(last, Failed)

@@ -53,7 +53,7 @@ def until(holds: Callable[[], bool]) -> None:
 
 
 def lives(pid: int) -> bool:
-    """Return whether a process is there; one that is dead and not buried is not."""
+    """Tell whether a process is there; one that is dead and not buried is not."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:

@@ -52,7 +52,7 @@ async def fetch(sender: HttpTransport, server: Loopback, body: bytes = b"{}", wa
 
 
 async def broken(say: Say, waits: Waits = WAITS) -> Broken:
-    """Return how asking such a server fails; the URL and the key are in no message (SAFE-6)."""
+    """Say how asking such a server fails; the URL and the key are in no message (SAFE-6)."""
     async with Loopback(say) as server, transport() as sender:
         with pytest.raises(Broken) as caught:
             await fetch(sender, server, waits=waits)

@@ -213,7 +213,7 @@ def test_a_python_dict_is_read(value: dict[str, Json]) -> None:
 
 
 def closers_of(text: str) -> str:
-    """Return what closes the containers that valid JSON, cut off outside a string, leaves open."""
+    """Say what closes the containers that valid JSON, cut off outside a string, leaves open."""
     stack, quoted, escaped = list[str](), False, False
     for char in text:
         if quoted:

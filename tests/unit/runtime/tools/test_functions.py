@@ -111,7 +111,7 @@ def test_the_schema_says_types_names_defaults_and_what_is_needed_run4() -> None:
 
 
 def weather(city: str, days: Annotated[int, "How far to look"] = 1, *, unit: Unit = Unit.C) -> str:
-    """Return what the weather
+    """Say what the weather
     will be.
 
     It asks nobody.
