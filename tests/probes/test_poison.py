@@ -15,7 +15,7 @@ from bench.vendor_answers import Answer
 from tests.gateway.scene import Served, config_of, key, serving, soon
 from tests.probes.redis_server import RedisServer, running
 from tests.probes.servers import Behaviour, Body, Dropper, Refusal, listening, native
-from tests.probes.test_gateway import DICE, SECONDS, ask, calls, gateway, known, plan, verdict
+from tests.probes.test_gateway import SECONDS, ask, calls, gateway, known, plan, verdict
 from tests.probes.test_shared import BOX, NONE
 from tests.unit.runtime.loopback import in_loop
 from toolspeak.config.shape import Server, Upstream
@@ -99,15 +99,16 @@ def test_without_probes_it_takes_several_turns_of_several_tenants_cap6() -> None
     with listening(turncoat) as url:
         config = config_of(Upstream("up", url, auth=Auth.NONE), server=Server(probe=Depth.OFF), keys=keys)
         with serving(config) as served:
-            assert [_as(served, "sk-first-key") for _ in range(6)] == ["native", *["force"] * 5], "one conversation"
+            assert [_as(served, "sk-first-key") for _ in range(6)] == ["native", *["force"] * 5], "for these tools"
             assert _as(served, "sk-first-key", "other") == "native"
             assert _as(served, "sk-first-key", "third") == "native"
             assert _as(served, "sk-second-key") == "native"
             assert _as(served, "sk-second-key", "other") == "force", "three turns of two tenants"
 
 
-def _as(served: Served, secret: str, words: str = "Roll.") -> str:
-    body = {"model": "m", "messages": [{"role": "user", "content": words}], "tools": [DICE]}
+def _as(served: Served, secret: str, tool: str = "roll_dice") -> str:
+    tools = [{"type": "function", "function": {"name": tool, "parameters": {"type": "object"}}}]
+    body = {"model": "m", "messages": [{"role": "user", "content": "Roll."}], "tools": tools}
     return plan(served.post("/v1/chat/completions", body, {"authorization": f"Bearer {secret}"})).split()[0]
 
 

@@ -5,10 +5,10 @@ hidden requests it took, and under the tenant that asked. Evidence that contradi
 whose result decides. Without a probe a verdict moves only when the evidence reaches the quorum: several turns of
 several tenants. A library has one owner, so there one turn is a quorum.
 
-What one request met is remembered for those like it. A constraint that was refused or ignored: for the tenant and its
-tools, whose schemas may be the reason. Tools that were refused: for the conversation, so that an agent pays for a
-refusal once. Here an echo counts too, since it can only come from the client that it is remembered for. (The prompt of
-Claude Code contains "does not support", as do the refusals of Ollama.)
+What one request met is remembered for those like it: tools or a constraint that were refused, for the tenant and its
+tools, whose schemas may be the reason. So an agent pays for a refusal once. A refusal that may be an echo is remembered
+for its conversation only: it can only come from the client that it is remembered for. (The prompt of Claude Code
+contains "does not support", as do the refusals of Ollama.)
 
 A plan is frozen while its request runs, and verdicts expire: servers are restarted with other settings. All times are
 monotonic, so that a change of the wall clock neither keeps nor ends a verdict.
@@ -180,7 +180,7 @@ class Learned:
         verdict, now = self.verdict(model), self._clock.monotonic()
         if facts.constraint is None and self._unconstrained.holds(origin.tools_key, model, now):
             facts = replace(facts, constraint=Constrain.OFF)
-        if self._refused.holds(origin.conversation_key, model, now):
+        if any(self._refused.holds(key, model, now) for key in (origin.tools_key, origin.conversation_key)):
             verdict = verdict.told(*_SUPPORT[_Sign.REFUSED], _Sign.REFUSED.value)
         return facts if verdict is NOTHING_MEASURED else measured(facts, verdict)
 
@@ -242,7 +242,7 @@ class Learned:
         if _met_no_constraint(outcome):
             self._unconstrained.put(origin.tools_key(model), now)
         if outcome.refused is FailureKind.TOOLS_UNSUPPORTED and origin.request is not None:
-            self._refused.put(origin.conversation_key(model), now)
+            self._refused.put(origin.conversation_key(model) if outcome.echoed else origin.tools_key(model), now)
         sign = _sign_of(outcome)
         if sign is not None and (is_real or not self.is_shared):
             self._count(model, sign, origin.tenant, now)
@@ -262,7 +262,7 @@ class Learned:
                 known.until = now + lifetime(known.verdict)
         elif (tools is Support.NONE) != (verdict.tools is Support.NONE):  # only this difference changes a plan
             measured_before = verdict.tools is not Support.UNKNOWN
-            # tools that were refused are not sent again in the same conversation: the first refusal must be enough
+            # tools that were refused are not sent again by the same client: the first refusal must be enough
             at_once = sign is _Sign.REFUSED or not measured_before
             enough = evidence.turns >= (needed if at_once else max(needed, self._quorum.turns))
             wanted = tools is Support.NONE or measured_before

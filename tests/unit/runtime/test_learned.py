@@ -240,7 +240,7 @@ def asked(words: str = "Roll.", tenant: str = "one", tool: Tool = DICE, user: st
 
 
 @pytest.mark.parametrize("echoed", [False, True])
-def test_tools_that_were_refused_are_remembered_for_their_conversation_only_cap6(echoed: bool) -> None:
+def test_tools_that_were_refused_are_remembered_for_requests_like_theirs_only_cap6(echoed: bool) -> None:
     clock = Stood()
     learned = Learned(clock, SHARED)
     learned.keep("m", Verdict(Support.NATIVE, 0.95), LONG)
@@ -252,8 +252,11 @@ def test_tools_that_were_refused_are_remembered_for_their_conversation_only_cap6
     second = Origin("one", replace(first.request, messages=(*first.request.messages, answer, *first.request.messages)))
     for origin in (first, second):
         assert learned.facts("m", UNKNOWN_MODEL, origin).tools is Support.NONE
-    for origin in (asked("Turn."), asked(tenant="other"), asked(tool=Tool("other")), asked(user="this has no tools")):
+    for origin in (asked(tenant="other"), asked(tool=Tool("other"))):
         assert learned.facts("m", UNKNOWN_MODEL, origin).tools is Support.NATIVE
+    for origin in (asked("Turn."), asked(user="this has no tools")):
+        known = learned.facts("m", UNKNOWN_MODEL, origin).tools
+        assert known is (Support.NATIVE if echoed else Support.NONE), "an echo counts for its conversation only"
     clock.now += SHORT
     assert learned.facts("m", UNKNOWN_MODEL, first).tools is Support.NATIVE
 
