@@ -29,6 +29,8 @@ from tests.security.sandbox.ordinary import NOBODY
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 HEALTH_P99_MS, GAP_MS, MEMORY_RATIO = 250.0, 500.0, 1.5
+QUICK_SLACK = 2.0
+"""For `--quick`, which CI runs on machines that are shared; the whole run holds the stated bounds."""
 LOG_PER_REQUEST, LOG_FLOOR = 1_000, 20_000
 """Bytes of the log: for each request, and for the start, the warm-up and warnings that come once."""
 STARTS_S, STOPS_S, QUIET_S = 30.0, 20.0, 0.1
@@ -107,6 +109,8 @@ class Gateway:
     """How many were sent; each may cost the log a line."""
     read: int = 0
     """How far the log was read."""
+    slack: float = 1.0
+    """How far the bounds on stalls are widened."""
     before_mb: float = 0.0
     """Its memory after the warm-up."""
     abandoned: bool = False
@@ -167,7 +171,7 @@ class Gateway:
         if self.process.poll() is not None:
             found.append(f"the gateway ended with status {self.process.returncode}")
         elif self.observer is not None:
-            found += stalls(self.observer.tell("mark"))
+            found += stalls(self.observer.tell("mark"), self.slack)
         return found
 
 
@@ -178,12 +182,12 @@ def log_faults(log: bytes, requests: int) -> list[str]:
     return [*found, "a traceback in the log"] if b"Traceback (most recent" in log else found
 
 
-def stalls(figures: dict[str, Any]) -> list[str]:
-    """Judge an observer's figures; what the observer was late itself is not the gateway's."""
+def stalls(figures: dict[str, Any], slack: float = 1.0) -> list[str]:
+    """Judge an observer's figures; what the observer was late itself is not the gateway's. `slack` widens bounds."""
     found: list[str] = []
-    if (p99 := figures["health_p99_ms"] - figures["own_lag_p99_ms"]) >= HEALTH_P99_MS:
+    if (p99 := figures["health_p99_ms"] - figures["own_lag_p99_ms"]) >= HEALTH_P99_MS * slack:
         found.append(f"/health p99 {p99:.0f} ms")
-    if (gap := figures["gap_max_ms"] - figures["own_lag_max_ms"]) >= GAP_MS:
+    if (gap := figures["gap_max_ms"] - figures["own_lag_max_ms"]) >= GAP_MS * slack:
         found.append(f"a gap of {gap:.0f} ms in another tenant's stream")
     return found
 
@@ -313,7 +317,7 @@ model = "good"
             if found := re.search(rb"listens on http://[^ ]*:(\d+)", log.read_bytes()):
                 port = int(found[1])
                 served = Served(port, None, None)  # pyright: ignore[reportArgumentType] # only its client is used
-                return Gateway(process, port, log, None, served)
+                return Gateway(process, port, log, None, served, slack=QUICK_SLACK if self.quick else 1.0)
             time.sleep(0.02)
         process.kill()
         process.wait()
@@ -338,7 +342,7 @@ model = "good"
         before, after = gateway.before_mb, settled_mb(gateway)
         figures |= {"rss_before_mb": round(before, 1), "rss_after_mb": round(after, 1)}
         self.figures.append(figures)
-        self.missed += stalls(figures)
+        self.missed += stalls(figures, QUICK_SLACK if self.quick else 1.0)
         if after > MEMORY_RATIO * before:
             self.missed.append(f"memory {before:.0f} MB before, {after:.0f} MB after")
         if gateway.process.poll() is not None:
