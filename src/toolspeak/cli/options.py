@@ -30,6 +30,11 @@ _OPTIONS: Final = (
     ("--release", "NAME", "When to send calls to the client: eager, checked or buffered."),
     ("--constraint", "NAME", "Constrained decoding for emulated calls: off, retry, text or json."),
 )
+_ADDRESS: Final = (("--host", "ADDRESS", "Address to listen on.  [default: 127.0.0.1]"),)
+_GUARDS: Final = (
+    ("--key", "KEY", "API key that clients must send; safer in the variable TOOLSPEAK_KEY."),
+    ("--probe", "DEPTH", "How to probe models: off, look, tokens or full."),
+)
 _PLACE: Final = ("--upstream", "--wire", "--preset")
 _WHERE: Final = (*_PLACE, "--model")
 _NO_PROFILES: Final = "Ignore the profiles that `toolspeak doctor` has saved."
@@ -48,6 +53,14 @@ def tool_options(command: F) -> F:
 def place_options(command: F) -> F:
     """Add only the options that choose the upstream."""
     return _with([option for option in _OPTIONS if option[0] in _PLACE], command)
+
+
+def gateway_options(command: F) -> F:
+    """Add the options of a command that starts the gateway: address, key, probes, configuration file and log."""
+    command = config_option(click.option("--quiet", is_flag=True, help="Log warnings and errors only.")(command))
+    command = _with(_GUARDS, command)
+    port = click.option("--port", type=int, metavar="N", help="Port to listen on; 0 picks a free one.  [default: 4141]")
+    return _with(_ADDRESS, port(command))
 
 
 def config_option(command: F) -> F:

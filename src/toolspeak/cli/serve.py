@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 import click
 
-from toolspeak.cli.options import config_option, configured, upstream_options
+from toolspeak.cli.options import configured, gateway_options, upstream_options
 from toolspeak.errors import BadConfig, RunsUnavailable
 
 if TYPE_CHECKING:
@@ -27,12 +27,7 @@ LOG_FORMAT: Final = "%(asctime)s %(levelname)s %(message)s"
 
 @click.command()
 @upstream_options
-@click.option("--host", metavar="ADDRESS", help="Address to listen on.  [default: 127.0.0.1]")
-@click.option("--port", type=int, metavar="N", help="Port to listen on; 0 picks a free one.  [default: 4141]")
-@click.option("--key", metavar="KEY", help="API key that clients must send; safer in the variable TOOLSPEAK_KEY.")
-@click.option("--probe", metavar="DEPTH", help="How to probe models: off, look, tokens or full.")
-@config_option
-@click.option("--quiet", is_flag=True, help="Log warnings and errors only.")
+@gateway_options
 def serve(*, file: Path | None, quiet: bool, **options: str | int | None) -> None:
     r"""Start the gateway: tool calling in five APIs on one port.
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from toolspeak.cli.options import config_option, configured, tool_options
+from toolspeak.cli.options import configured, gateway_options, tool_options
 from toolspeak.cli.terminal import visible
 from toolspeak.errors import ServerLost
 
@@ -37,12 +37,7 @@ _PRESET: Final = "llamacpp"
 @click.option("--context", type=click.IntRange(256), default=32_768, show_default=True, help="Context size in tokens.")
 @click.option("--threads", type=click.IntRange(0), default=0, help="CPU threads.  [default: chosen by llama-server]")
 @click.option("--llama-server", "binary", default="", metavar="PATH", help="The llama-server program to run.")
-@click.option("--host", metavar="ADDRESS", help="Address to listen on.  [default: 127.0.0.1]")
-@click.option("--port", type=int, metavar="N", help="Port to listen on; 0 picks a free one.  [default: 4141]")
-@click.option("--key", metavar="KEY", help="API key that clients must send; safer in the variable TOOLSPEAK_KEY.")
-@click.option("--probe", metavar="DEPTH", help="How to probe the model: off, look, tokens or full.")
-@config_option
-@click.option("--quiet", is_flag=True, help="Log warnings and errors only.")
+@gateway_options
 def up(  # noqa: PLR0913 - one for each option
     *,
     model: Path,
