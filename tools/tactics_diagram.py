@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from toolspeak.engine.tactics import TACTICS, End, Finding, Name, Next, Tactic, Teach
+from toolspeak.engine.tactics import TACTICS, End, Name, Next, Situation, Tactic, Teach
 
 PAGE = Path(__file__).parent.parent / "docs" / "turns.md"
 BEGIN, FINISH = "<!-- tactics: drawn by `just docs` -->\n", "<!-- end of tactics -->\n"
@@ -22,14 +22,14 @@ def node(name: str) -> str:
 
 
 def arrows(tactic: Tactic) -> list[str]:
-    """Return one arrow to each thing that can follow a tactic, with all findings that lead there."""
+    """Return one arrow to each thing that can follow a tactic, with all situations that lead there."""
     follows: dict[Next, list[str]] = {}
-    for finding in Finding:
-        if finding in tactic.after:
-            follows.setdefault(tactic.next(finding), []).append(finding.value)
+    for situation in Situation:
+        if situation in tactic.after:
+            follows.setdefault(tactic.next(situation), []).append(situation.value)
     return [
-        f"    {node(tactic.name)} --> {node(following)}: {', '.join(findings)}"
-        for following, findings in follows.items()
+        f"    {node(tactic.name)} --> {node(following)}: {', '.join(situations)}"
+        for following, situations in follows.items()
     ]
 
 

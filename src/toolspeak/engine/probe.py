@@ -22,6 +22,7 @@ from toolspeak.engine.effects import Ask, ProbeAnswer, ProbeEffect, ProbeProgram
 from toolspeak.engine.look import look_at
 from toolspeak.engine.plan import ANY_DIALECT
 from toolspeak.engine.probe_requests import CONTINUED, FEW, MANY, ROLL, ROLL_TWICE
+from toolspeak.engine.tactics import REFUSALS, Situation
 from toolspeak.engine.verdict import SURE, Depth, Finding, Layer, Verdict
 from toolspeak.facts.model import Support
 from toolspeak.ir.event import Usage
@@ -86,7 +87,7 @@ class _Answer:
     @property
     def refuses(self) -> bool:
         """Return whether tools were refused."""
-        return self.failure is not None and self.failure.kind.refuses_tools
+        return self.failure is not None and REFUSALS.get(self.failure.kind) is Situation.TOOLS_REFUSED
 
     @property
     def said(self) -> str:
@@ -270,7 +271,7 @@ def _read(answer: ProbeAnswer, tools: Sequence[Tool]) -> _Answer:
     native = sum(call.name in names for call in turn.calls)
     text = turn.text
     if turn.failure is not None:
-        text = turn.failure.salvage if turn.failure.kind.breaks_calls else ""
+        text = turn.failure.salvage if REFUSALS.get(turn.failure.kind) is Situation.PARSER_FAILED else ""
     leaked = len(load(ANY_DIALECT).read(text, tools).calls) if text and tools and not native else 0
     return _Answer(native, leaked, text, turn.usage, turn.failure)
 

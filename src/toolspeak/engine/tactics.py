@@ -1,7 +1,7 @@
 """The tactics of a turn: how each asks the upstream, and which one follows when it does not work out.
 
 A tactic is one way to get an answer. `TACTICS` is the whole table: `turn.py` has one loop that asks, judges the answer
-(`Finding`), and looks up here what comes next. The diagram in `docs/turn.md` is drawn from this table.
+(`Situation`), and looks up here what comes next. The diagram in `docs/turn.md` is drawn from this table.
 """
 
 from collections.abc import Mapping
@@ -50,7 +50,7 @@ class End(StrEnum):
     """With the answer in words that came first: asking for calls brought none."""
 
 
-class Finding(StrEnum):
+class Situation(StrEnum):
     """What an attempt came to."""
 
     USABLE = "usable"
@@ -83,19 +83,19 @@ class Teach(StrEnum):
 
 Next: TypeAlias = Name | End | Teach
 
-REFUSALS: Final[Mapping[FailureKind, Finding]] = {
-    FailureKind.TOOLS_UNSUPPORTED: Finding.TOOLS_REFUSED,
-    FailureKind.TOO_MANY_TOOLS: Finding.TOOLS_REFUSED,
-    FailureKind.ROLE_ORDER: Finding.HISTORY_REFUSED,
-    FailureKind.CONTENT_SHAPE: Finding.HISTORY_REFUSED,
-    FailureKind.HISTORY_PAIRING: Finding.HISTORY_REFUSED,
-    FailureKind.HISTORY_NEEDS_SIGNATURE: Finding.HISTORY_REFUSED,
-    FailureKind.TOOL_CALL_ID_FORMAT: Finding.HISTORY_REFUSED,
-    FailureKind.HISTORY_NEEDS_TOOLS: Finding.TOOLS_MISSING,
-    FailureKind.TOOL_CHOICE_UNSUPPORTED: Finding.CHOICE_REFUSED,
-    FailureKind.STREAMING_TOOLS_UNSUPPORTED: Finding.STREAM_REFUSED,
-    FailureKind.NATIVE_PARSER_FAILED: Finding.PARSER_FAILED,
-    FailureKind.MODEL_SCHEMA_ERROR: Finding.PARSER_FAILED,
+REFUSALS: Final[Mapping[FailureKind, Situation]] = {
+    FailureKind.TOOLS_UNSUPPORTED: Situation.TOOLS_REFUSED,
+    FailureKind.TOO_MANY_TOOLS: Situation.TOOLS_REFUSED,
+    FailureKind.ROLE_ORDER: Situation.HISTORY_REFUSED,
+    FailureKind.CONTENT_SHAPE: Situation.HISTORY_REFUSED,
+    FailureKind.HISTORY_PAIRING: Situation.HISTORY_REFUSED,
+    FailureKind.HISTORY_NEEDS_SIGNATURE: Situation.HISTORY_REFUSED,
+    FailureKind.TOOL_CALL_ID_FORMAT: Situation.HISTORY_REFUSED,
+    FailureKind.HISTORY_NEEDS_TOOLS: Situation.TOOLS_MISSING,
+    FailureKind.TOOL_CHOICE_UNSUPPORTED: Situation.CHOICE_REFUSED,
+    FailureKind.STREAMING_TOOLS_UNSUPPORTED: Situation.STREAM_REFUSED,
+    FailureKind.NATIVE_PARSER_FAILED: Situation.PARSER_FAILED,
+    FailureKind.MODEL_SCHEMA_ERROR: Situation.PARSER_FAILED,
 }
 """What an upstream's error says about the form of the request (WIRE-5). Every other error is FAILED."""
 
@@ -105,7 +105,7 @@ class Tactic:
     """One way to get an answer. What `after` does not name ends the turn: a failure with FAIL, the rest with FINISH."""
 
     name: Name
-    after: Mapping[Finding, Next] = field(default_factory=dict[Finding, Next])
+    after: Mapping[Situation, Next] = field(default_factory=dict[Situation, Next])
     retries: frozenset[Kind] = frozenset()
     """The troubles after which the model is asked again."""
     release: Release | None = None
@@ -123,40 +123,40 @@ class Tactic:
         """Whether the tools are taught in the prompt."""
         return self.name in (Name.INLINE, Name.DECISION)
 
-    def next(self, finding: Finding) -> Next:
-        """Return what follows a finding."""
-        return self.after.get(finding) or (End.FAIL if finding in _FAILURES else End.FINISH)
+    def next(self, situation: Situation) -> Next:
+        """Return what follows a situation."""
+        return self.after.get(situation) or (End.FAIL if situation in _FAILURES else End.FINISH)
 
 
-_FAILURES: Final = frozenset((Finding.FAILED, *REFUSALS.values()))
+_FAILURES: Final = frozenset((Situation.FAILED, *REFUSALS.values()))
 _ANY: Final = frozenset(Kind)
-_AFTER_NATIVE: Final[Mapping[Finding, Next]] = {
-    Finding.TROUBLE: Name.NATIVE,
-    Finding.SET_ASIDE: Name.WORDS,
-    Finding.TOOLS_REFUSED: Teach.EMULATED,
-    Finding.HISTORY_REFUSED: Teach.EMULATED,
-    Finding.TOOLS_MISSING: Name.WITH_TOOLS,
-    Finding.CHOICE_REFUSED: Name.WITHOUT_CHOICE,
-    Finding.STREAM_REFUSED: Name.WITHOUT_STREAM,
-    Finding.PARSER_FAILED: Name.SALVAGE,
+_AFTER_NATIVE: Final[Mapping[Situation, Next]] = {
+    Situation.TROUBLE: Name.NATIVE,
+    Situation.SET_ASIDE: Name.WORDS,
+    Situation.TOOLS_REFUSED: Teach.EMULATED,
+    Situation.HISTORY_REFUSED: Teach.EMULATED,
+    Situation.TOOLS_MISSING: Name.WITH_TOOLS,
+    Situation.CHOICE_REFUSED: Name.WITHOUT_CHOICE,
+    Situation.STREAM_REFUSED: Name.WITHOUT_STREAM,
+    Situation.PARSER_FAILED: Name.SALVAGE,
 }
-_AFTER_FIRST: Final[Mapping[Finding, Next]] = {
+_AFTER_FIRST: Final[Mapping[Situation, Next]] = {
     **_AFTER_NATIVE,
-    Finding.TROUBLE: Name.NATIVE_FIRST,
-    Finding.NO_CALLS: Teach.EMULATED,
+    Situation.TROUBLE: Name.NATIVE_FIRST,
+    Situation.NO_CALLS: Teach.EMULATED,
 }
-_AFTER_INLINE: Final[Mapping[Finding, Next]] = {
-    Finding.TROUBLE: Name.INLINE,
-    Finding.SET_ASIDE: Name.WORDS,
-    Finding.CONSTRAINT_REFUSED: Name.INLINE,
-    Finding.NOT_BETTER: End.FIRST,
+_AFTER_INLINE: Final[Mapping[Situation, Next]] = {
+    Situation.TROUBLE: Name.INLINE,
+    Situation.SET_ASIDE: Name.WORDS,
+    Situation.CONSTRAINT_REFUSED: Name.INLINE,
+    Situation.NOT_BETTER: End.FIRST,
 }
-_AFTER_DECISION: Final[Mapping[Finding, Next]] = {
-    Finding.TROUBLE: Name.DECISION,
-    Finding.SET_ASIDE: Name.WORDS,
-    Finding.NO_CALLS: Name.WORDS,
-    Finding.CONSTRAINT_REFUSED: Name.DECISION,
-    Finding.NOT_BETTER: End.FIRST,
+_AFTER_DECISION: Final[Mapping[Situation, Next]] = {
+    Situation.TROUBLE: Name.DECISION,
+    Situation.SET_ASIDE: Name.WORDS,
+    Situation.NO_CALLS: Name.WORDS,
+    Situation.CONSTRAINT_REFUSED: Name.DECISION,
+    Situation.NOT_BETTER: End.FIRST,
 }
 TACTICS: Final[Mapping[Name, Tactic]] = {
     tactic.name: tactic
@@ -169,7 +169,7 @@ TACTICS: Final[Mapping[Name, Tactic]] = {
         Tactic(Name.WITH_TOOLS),
         Tactic(Name.WITHOUT_CHOICE),
         Tactic(Name.WITHOUT_STREAM),
-        Tactic(Name.SALVAGE, {Finding.NO_CALLS: Teach.EMULATED}, release=Release.BUFFERED),
+        Tactic(Name.SALVAGE, {Situation.NO_CALLS: Teach.EMULATED}, release=Release.BUFFERED),
         Tactic(Name.INLINE, _AFTER_INLINE, _ANY, watches=True),
         # an empty decision says that no tool is needed, and is no trouble
         Tactic(Name.DECISION, _AFTER_DECISION, _ANY - {Kind.EMPTY, Kind.UNRELATED}, Release.BUFFERED),

@@ -27,7 +27,7 @@ from toolspeak.engine.plan import Plan, Release, has_calls
 from toolspeak.engine.prompt import Prompt, without_tools
 from toolspeak.engine.readers import ReaderFactory
 from toolspeak.engine.reading import AnswerReader
-from toolspeak.engine.tactics import REFUSALS, End, Finding, Name, Tactic, first_tactic, tactic_of
+from toolspeak.engine.tactics import REFUSALS, End, Name, Situation, Tactic, first_tactic, tactic_of
 from toolspeak.engine.told import UNFIT
 from toolspeak.engine.trouble import Kind, Trouble, asked_again, corrections, failure_of, must_call
 from toolspeak.ir.complaint import Complaint, Problem
@@ -106,8 +106,8 @@ class _Turn:
         tactic = attempt.tactic
         if answer.failure is None and not tactic.is_pass_through:
             answer = yield from self._confirm(answer)
-        finding, trouble = self._judge(attempt, answer)
-        following = tactic.next(finding)
+        situation, trouble = self._judge(attempt, answer)
+        following = tactic.next(situation)
         if following is End.FINISH:
             yield from self._finish(attempt, answer, trouble)
         elif following is End.FIRST:
@@ -122,44 +122,44 @@ class _Turn:
 
     # ---------------------------------------------------------------- what an attempt came to
 
-    def _judge(self, attempt: _Attempt, answer: Answer) -> tuple[Finding, Trouble | None]:
+    def _judge(self, attempt: _Attempt, answer: Answer) -> tuple[Situation, Trouble | None]:
         """Return what an attempt came to, and what is wrong with its answer."""
         tactic = attempt.tactic
         if tactic.is_taught and self._is_constraint_refused(attempt, answer):
-            return Finding.CONSTRAINT_REFUSED, None
+            return Situation.CONSTRAINT_REFUSED, None
         if tactic.is_taught and self._first and not answer.call_count:
-            return Finding.NOT_BETTER, None
+            return Situation.NOT_BETTER, None
         if answer.failure is not None:
             return self._judge_failure(attempt, answer.failure), None
         if tactic.is_pass_through:
-            return Finding.USABLE, None
+            return Situation.USABLE, None
         trouble = answer.trouble(self._request.choice, refused=self._out.refused)
         self._count(tactic, answer, trouble)
         if trouble is not None and self._is_set_aside(trouble):
-            return Finding.SET_ASIDE, trouble
+            return Situation.SET_ASIDE, trouble
         if trouble is not None and self._may_ask_again(tactic, answer, trouble):
-            return Finding.TROUBLE, trouble
-        if Finding.NO_CALLS in tactic.after and not answer.call_count and not self._needs_call_of(tactic, trouble):
-            return Finding.NO_CALLS, trouble
-        return (Finding.USABLE if trouble is None else Finding.NO_RETRY), trouble
+            return Situation.TROUBLE, trouble
+        if Situation.NO_CALLS in tactic.after and not answer.call_count and not self._needs_call_of(tactic, trouble):
+            return Situation.NO_CALLS, trouble
+        return (Situation.USABLE if trouble is None else Situation.NO_RETRY), trouble
 
     def _needs_call_of(self, tactic: Tactic, trouble: Trouble | None) -> bool:
         """Whether a decision without calls is an error: the tool choice asks for one."""
         return tactic.name is Name.DECISION and self._must_call and trouble is not None
 
-    def _judge_failure(self, attempt: _Attempt, failure: Failure) -> Finding:
+    def _judge_failure(self, attempt: _Attempt, failure: Failure) -> Situation:
         """Return what the upstream refuses, if there is another way around it (WIRE-5)."""
-        finding, sent = REFUSALS.get(failure.kind, Finding.FAILED), attempt.request
+        situation, sent = REFUSALS.get(failure.kind, Situation.FAILED), attempt.request
         if attempt.tactic.name not in (Name.NATIVE, Name.NATIVE_FIRST) or not self._out.is_empty:
-            return Finding.FAILED
+            return Situation.FAILED
         self._refusal = failure
         applies = {
-            Finding.TOOLS_MISSING: not sent.tools,
-            Finding.HISTORY_REFUSED: has_calls(sent),
-            Finding.CHOICE_REFUSED: sent.choice != AUTO,
-            Finding.STREAM_REFUSED: sent.stream,
+            Situation.TOOLS_MISSING: not sent.tools,
+            Situation.HISTORY_REFUSED: has_calls(sent),
+            Situation.CHOICE_REFUSED: sent.choice != AUTO,
+            Situation.STREAM_REFUSED: sent.stream,
         }
-        return finding if applies.get(finding, True) else Finding.FAILED
+        return situation if applies.get(situation, True) else Situation.FAILED
 
     def _is_constraint_refused(self, attempt: _Attempt, answer: Answer) -> bool:
         """Record what became of a constraint; return whether to ask again without it (CHK-8)."""

@@ -46,16 +46,6 @@ class FailureKind(StrEnum):
         """Whether the upstream does not accept the key, or what the key may do."""
         return self in (FailureKind.AUTH, FailureKind.PERMISSION)
 
-    @property
-    def refuses_tools(self) -> bool:
-        """Whether the upstream does not take the request's tools."""
-        return self in (FailureKind.TOOLS_UNSUPPORTED, FailureKind.TOO_MANY_TOOLS)
-
-    @property
-    def breaks_calls(self) -> bool:
-        """Whether the model wrote a call, and the upstream could not use it: `Failure.salvage` may have its text."""
-        return self in (FailureKind.NATIVE_PARSER_FAILED, FailureKind.MODEL_SCHEMA_ERROR)
-
 
 _TEMPORARY = frozenset((FailureKind.TRANSIENT, FailureKind.RATE_LIMITED, FailureKind.TIMEOUT, FailureKind.DISCONNECTED))
 
