@@ -22,7 +22,7 @@ _OFFERED: Final = Memo[tuple[Tool, ...]](8)
 def memory_key(request: Request, tenant: str = "") -> str:
     """Name the conversation by its tenant, its model and all up to the first thing that the user said."""
     digest = sha256(f"{len(tenant)}:{tenant}\0{request.model}".encode("utf-8", "replace"))
-    for message in opening(request.messages):
+    for message in _opening(request.messages):
         for part in message.parts:
             if isinstance(part, Text):
                 digest.update(f"\0{message.role}\0{len(part.text)}\0{part.text}".encode("utf-8", "replace"))
@@ -52,8 +52,7 @@ def inferred_tools(request: Request) -> tuple[Tool, ...]:
     return tuple(Tool(name, "", _schema(properties)) for name, properties in seen.items())
 
 
-def opening(messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    """Return all up to the first thing that the user said: later turns of the conversation begin with it too."""
+def _opening(messages: tuple[Message, ...]) -> tuple[Message, ...]:
     first = next((i for i, message in enumerate(messages) if message.role is Role.USER), len(messages))
     return messages[: first + 1]
 

@@ -23,7 +23,7 @@ from typing import Final
 
 import msgspec
 
-from toolspeak.engine.memory import opening
+from toolspeak.engine.memory import memory_key
 from toolspeak.engine.outcome import Kept, Outcome
 from toolspeak.engine.plan import Way
 from toolspeak.engine.verdict import LIKELY, NOTHING_MEASURED, SURE, Verdict, measured
@@ -72,10 +72,11 @@ class Origin:
         return _digest(model, self.tenant, [(tool.name, tool.parameters) for tool in tools])
 
     def conversation_key(self, model: str) -> str:
-        """Return what the requests of one conversation have in common: everything but its later messages."""
+        """Return what the requests of one conversation have in common: its opening, and everything but the messages."""
         request = self.request
-        head = request and replace(request, model=model, messages=opening(request.messages))
-        return _digest(model, self.tenant, head)
+        if request is None:
+            return _digest(model, self.tenant)
+        return _digest(model, memory_key(request, self.tenant), replace(request, messages=()))
 
 
 def _digest(*values: object) -> str:
@@ -155,8 +156,13 @@ class _Recent:
         self._until[key] = now + SHORT
 
     def holds(self, key: Callable[[str], str], model: str, now: float) -> bool:
-        """Return whether a request with this key met it lately; to make a key costs, so that is done only if needed."""
-        return bool(self._until) and now < self._until.get(key(model), -inf)
+        """Return whether a request with this key met it lately.
+
+        To make a key costs a hash of the request, so that none is made unless something was met lately.
+        """
+        while self._until and now >= next(iter(self._until.values())):  # the first to be put is the first to end
+            self._until.pop(next(iter(self._until)))
+        return bool(self._until) and key(model) in self._until
 
 
 class Learned:
@@ -169,6 +175,9 @@ class Learned:
         self._models: Final[dict[str, _Known]] = {}
         self._unconstrained: Final = _Recent()
         self._refused: Final = _Recent()
+        """By tools."""
+        self._refused_echo: Final = _Recent()
+        """By conversation."""
 
     @property
     def is_shared(self) -> bool:
@@ -180,7 +189,8 @@ class Learned:
         verdict, now = self.verdict(model), self._clock.monotonic()
         if facts.constraint is None and self._unconstrained.holds(origin.tools_key, model, now):
             facts = replace(facts, constraint=Constrain.OFF)
-        if any(self._refused.holds(key, model, now) for key in (origin.tools_key, origin.conversation_key)):
+        refused = self._refused.holds(origin.tools_key, model, now)
+        if refused or self._refused_echo.holds(origin.conversation_key, model, now):
             verdict = verdict.told(*_SUPPORT[_Sign.REFUSED], _Sign.REFUSED.value)
         return facts if verdict is NOTHING_MEASURED else measured(facts, verdict)
 
@@ -242,7 +252,10 @@ class Learned:
         if _met_no_constraint(outcome):
             self._unconstrained.put(origin.tools_key(model), now)
         if outcome.refused is FailureKind.TOOLS_UNSUPPORTED and origin.request is not None:
-            self._refused.put(origin.conversation_key(model) if outcome.echoed else origin.tools_key(model), now)
+            if outcome.echoed:
+                self._refused_echo.put(origin.conversation_key(model), now)
+            else:
+                self._refused.put(origin.tools_key(model), now)
         sign = _sign_of(outcome)
         if sign is not None and (is_real or not self.is_shared):
             self._count(model, sign, origin.tenant, now)
