@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from tools.house.tree import Tree
 
 _BEGIN = r'(?:^\s*(?:#+|-|\*|\d+\.|r?"""|>|\|)?\s*|[.:;(|!?]\s+|"""|\*\*)'
-"""The begin of a line, a list item, a docstring, a table cell or a sentence."""
+"""The start of a line, a list item, a docstring, a table cell or a sentence."""
 _JOINS = r"\b(?:and|but|or|for|of|to|by|if|than|tells|says|shows|with|because)\s+"
 
 PHRASES = {

@@ -112,7 +112,7 @@ class Echo:
         return frozenset(essence for text in self._untrusted for essence in _essences(text))
 
     def is_echo(self, raw: str) -> bool:
-        """Return whether the raw text of a call stands in untrusted text."""
+        """Return whether the raw text of a call occurs in untrusted text."""
         essences = [essence for essence in _essences(raw) if len(essence) >= LEAST_ECHO]
         return any(essence in text for essence in essences for text in self._texts)
 

@@ -36,7 +36,7 @@ class StopText:
         return held
 
     def _tail(self, window: str) -> int:
-        """Return how many characters at the end may be the begin of a sequence."""
+        """Return how many characters at the end may be the start of a stop sequence."""
         for size in range(min(self._hold, len(window)), 0, -1):
             if any(stop.startswith(window[-size:]) for stop in self._stops):
                 return size

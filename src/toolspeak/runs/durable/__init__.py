@@ -4,6 +4,6 @@ Belongs here: how steps are kept, which worker has which run, what becomes of a 
 (`runs/steps.py`), what a step does (`runs/work.py`), what a run is (`engine/agent.py`).
 Read first: `runs.py` (what can be asked), `keeper.py` (what is kept), then `worker.py` and `lease.py`.
 
-DBOS keeps the steps. It takes two seconds to load, so nothing imports this package unless somebody wants durable runs;
-what of it is not public stands in `dbos_internals.py`.
+DBOS stores the steps. It takes two seconds to load, so this package is imported only for durable runs. All use of
+DBOS beyond its public interface is in `dbos_internals.py`.
 """

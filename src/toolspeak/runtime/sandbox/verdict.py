@@ -20,7 +20,7 @@ _TRIES: Final = 5
 
 
 class Mask:
-    """An empty folder that stands in for one that a command must not make. Commands of one folder share it."""
+    """An empty folder, mounted in place of one that commands must not create. All commands of a work folder share it."""
 
     def __init__(self, folder: str, path: str, descriptor: int) -> None:
         """Take an open and locked folder."""
