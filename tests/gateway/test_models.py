@@ -215,14 +215,19 @@ def test_an_upstream_that_refuses_tools_is_asked_without_them_and_not_again_mode
     async def script(asked: Asked) -> None:
         await (refused if "tools" in asked.json else answering(CALL))(asked)
 
-    tenants = ("sk-first-key", "sk-second-key")
-    keys = tuple(key(secret, secret) for secret in tenants)
+    tenants = ("sk-first-key", "sk-second-key", "sk-third-key")
+    keys = tuple(key(secret, secret) for secret in (*tenants, "sk-fourth-key"))
     with serving(config_of(towards(one), keys=keys)) as gateway:
         for number, wire in enumerate(WIRES):
             one.answers(script)
             asked = question(wire, stream=True)
-            shown = {**asked.headers, "authorization": f"Bearer {tenants[number % 2]}"}
+            shown = {**asked.headers, "authorization": f"Bearer {tenants[min(number, 2)]}"}
             found = read_stream(wire, gateway.post(asked.path, asked.body, shown).body)
             assert [(call.name, call.arguments) for call in found.calls] == [("get_weather", {"city": "Oslo"})], wire
-            # Without probes it takes three turns of two tenants (CAP-6); one client could forge a single refusal.
-            assert len(one.asked) == (2 if number < 3 else 1), "what several tenants were refused is known"
+            # Each tenant is refused once: a client could forge a refusal, so it counts for its own tenant (CAP-6).
+            assert len(one.asked) == (2 if number < 3 else 1), "what this tenant was refused is known"
+        # Three turns of two tenants are enough without a probe: a tenant that was never refused is helped by them.
+        one.answers(script)
+        asked = question(WIRES[0], stream=True)
+        gateway.post(asked.path, asked.body, {**asked.headers, "authorization": "Bearer sk-fourth-key"})
+        assert len(one.asked) == 1, "what several tenants were refused is known"

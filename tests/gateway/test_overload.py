@@ -20,7 +20,7 @@ from toolspeak.gateway import overload
 from toolspeak.gateway.exchange import Refused
 from toolspeak.gateway.overload import Overload
 from toolspeak.runtime.clock import CLOCK
-from toolspeak.runtime.offload import GATED, THREADED, Offload, at_once
+from toolspeak.runtime.offload import GATED, HUGE, THREADED, Offload, at_once
 from toolspeak.wires.limits import RequestLimits
 
 
@@ -135,6 +135,26 @@ async def test_work_goes_where_its_size_says() -> None:
         await offload.for_size(THREADED + 1)(lambda: 1 / 0)
     assert offload.waiting == 0
     offload.close()
+
+
+@in_loop
+async def test_large_work_does_not_wait_behind_huge_work_which_goes_one_at_a_time() -> None:
+    offload, release, begun = Offload(), threading.Event(), list[int]()
+
+    def work() -> None:
+        begun.append(threading.get_ident())
+        release.wait(30)
+
+    huge = [asyncio.ensure_future(offload.for_size(HUGE + 1)(work)) for _ in range(2)]
+    try:
+        large = await asyncio.wait_for(offload.for_size(HUGE)(threading.get_ident), 30)
+        assert soon(lambda: len(begun) == 1)
+        assert large not in begun
+        assert not any(task.done() for task in huge)
+    finally:
+        release.set()
+        await asyncio.gather(*huge)
+        offload.close()
 
 
 @in_loop

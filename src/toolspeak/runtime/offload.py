@@ -6,10 +6,12 @@ request. The size of the body decides where they run:
     up to GATED bytes      at once
     up to THREADED bytes   on the event loop, one piece of work per pass: a burst of requests that arrive together
                            does not add up to one long pause for everybody's streams
-    above                  in a thread; the interpreter switches threads every few milliseconds
+    up to HUGE bytes       in a thread; the interpreter switches threads every few milliseconds
+    above                  in another thread, so that an agent's 200 KB do not wait behind somebody's 30 MB
 
 Threads share the interpreter lock, so one long call into C still stops the loop for as long as it lasts: that is why
-`wires/limits.py` bounds what a request contains. Many threads would only fight for the lock, so there are few.
+`wires/limits.py` bounds what a request contains. Two threads at huge bodies would stop it for two such calls, one after
+the other (four bodies of 28 MB at once: `/health` took 328 ms), and would be no faster: each kind has one thread.
 """
 
 import asyncio
@@ -21,7 +23,7 @@ from typing import Final, Protocol, TypeVar
 T = TypeVar("T")
 GATED: Final = 8 << 10
 THREADED: Final = 64 << 10
-THREADS: Final = 2
+HUGE: Final = 1 << 20
 SWITCH_INTERVAL: Final = 0.001
 """Seconds after which a thread must offer the interpreter lock: the event loop waits for it after every poll."""
 
@@ -37,10 +39,10 @@ class Run(Protocol):
 class Offload:
     """Decides where work runs. Nothing is started before it is needed."""
 
-    def __init__(self, threads: int = THREADS) -> None:
-        """Take how many threads there may be."""
-        self._threads: Final = threads
-        self._pool: ThreadPoolExecutor | None = None
+    def __init__(self) -> None:
+        """Prepare both threads; each is started by the first work that it gets."""
+        self._large: Final = ThreadPoolExecutor(1, "toolspeak-large-request")
+        self._huge: Final = ThreadPoolExecutor(1, "toolspeak-huge-request")
         self._gate: Final = asyncio.Lock()
         self.waiting = 0
         """Pieces of work that wait for a thread, or run in one."""
@@ -49,12 +51,14 @@ class Offload:
         """Return where the work on a body of this size runs."""
         if body_bytes <= GATED:
             return at_once
-        return self._in_turn if body_bytes <= THREADED else self._in_thread
+        if body_bytes <= THREADED:
+            return self._in_turn
+        return self._in_large if body_bytes <= HUGE else self._in_huge
 
     def close(self) -> None:
         """Let the threads end; what still runs is not waited for."""
-        if self._pool is not None:
-            self._pool.shutdown(wait=False, cancel_futures=True)
+        for pool in (self._large, self._huge):
+            pool.shutdown(wait=False, cancel_futures=True)
 
     async def _in_turn(self, work: Callable[[], T]) -> T:
         async with self._gate:
@@ -62,13 +66,17 @@ class Offload:
             await asyncio.sleep(0)  # whatever else is ready comes before the next piece
             return done
 
-    async def _in_thread(self, work: Callable[[], T]) -> T:
-        if self._pool is None:
-            sys.setswitchinterval(SWITCH_INTERVAL)
-            self._pool = ThreadPoolExecutor(self._threads, "toolspeak-large-request")
+    async def _in_large(self, work: Callable[[], T]) -> T:
+        return await self._in_thread(self._large, work)
+
+    async def _in_huge(self, work: Callable[[], T]) -> T:
+        return await self._in_thread(self._huge, work)
+
+    async def _in_thread(self, pool: ThreadPoolExecutor, work: Callable[[], T]) -> T:
+        sys.setswitchinterval(SWITCH_INTERVAL)
         self.waiting += 1
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._pool, work)
+            return await asyncio.get_running_loop().run_in_executor(pool, work)
         finally:
             self.waiting -= 1
 

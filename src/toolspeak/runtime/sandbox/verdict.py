@@ -20,7 +20,7 @@ _TRIES: Final = 5
 
 
 class Mask:
-    """An empty folder, mounted in place of one that commands must not create. All commands of a work folder share it."""
+    """An empty folder, mounted in place of one that commands must not create; all commands in a folder share it."""
 
     def __init__(self, folder: str, path: str, descriptor: int) -> None:
         """Take an open and locked folder."""
