@@ -152,6 +152,12 @@ def escapes(wire: str) -> tuple[str, bytes]:
     return path, body.replace(b'"@"', b'"' + b"\\u00e9" * (TEXT // 6) + b'"', 1)
 
 
+def accepted_escapes(wire: str) -> tuple[str, bytes]:
+    """As many escapes and characters as are accepted: the most expensive text that is answered."""
+    path, body = _write(wire, _message(wire, "user", "@"))
+    return path, body.replace(b'"@"', b'"' + b"\\u00e9" * 1_990_000 + b"word " * 1_270_000 + b'"', 1)
+
+
 def nesting(wire: str) -> tuple[str, bytes]:
     """Nest a schema: one that is nested 100,000 levels deep."""
     depth = 100_000
@@ -179,7 +185,7 @@ BODIES: dict[str, Callable[[str], tuple[str, bytes]]] = {
     each.__name__: each
     for each in (
         *(schemas, nested_schemas, small_tools, messages, pairs, parts, markers, backticks, fences, one_string),
-        *(escapes, nesting, brackets, numbers, keys),
+        *(escapes, accepted_escapes, nesting, brackets, numbers, keys),
     )
 }
 QUICK = ("schemas", "messages", "pairs", "markers", "backticks")

@@ -117,6 +117,7 @@ def _read_request_limits(table: Table) -> RequestLimits:
     return changed(
         RequestLimits(),
         json_values=table.integer("json_values", 1),
+        json_escapes=table.integer("json_escapes", 1),
         messages=table.integer("messages", 1),
         parts=table.integer("parts", 1),
         text_characters=table.integer("text_characters", 1),

@@ -90,6 +90,13 @@ def test_a_body_of_too_many_values_is_refused_before_it_is_parsed_safe7(wire: st
     assert TooLarge.status == 413
 
 
+def test_escapes_are_counted_and_plain_text_is_not_safe7() -> None:
+    limits = RequestLimits(json_escapes=40)
+    check_body(b'"' + b"\\u00e9" * 40 + b"e" * 500 + b'"', limits)
+    with pytest.raises(TooLarge, match="json_escapes"):
+        check_body(b'"' + b"\\u00e9" * 41 + b'"', limits)
+
+
 def test_commas_and_brackets_in_strings_cost_nothing_safe7() -> None:
     decoded(said("{[,,]}" * 150, '\\",[' * 50))
     decoded({**said("a"), "stop": ["," * 300, "[" * 300, '"' * 300, "\\" * 301]})
