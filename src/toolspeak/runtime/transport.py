@@ -15,9 +15,14 @@ import os
 import ssl
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, Protocol
 
 import aiohttp
+from aiohttp import StreamReader
+from aiohttp.client_proto import ResponseHandler
+from aiohttp.http import HttpProcessingError, RawResponseMessage
+from typing_extensions import override
 
 from toolspeak.ir.failure import Failure, FailureKind
 
@@ -25,6 +30,8 @@ Headers = Sequence[tuple[str, str]]
 _GATEWAY_TIMEOUT, _BAD_GATEWAY = 504, 502
 _LINGER = 1.0
 _LARGE = 1 << 20
+_MOST_INTERIM: Final = 16
+"""Interim responses (1xx) before the response: servers send one, `100 Continue` or `103 Early Hints`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +134,7 @@ class HttpTransport:
             raise RuntimeError("these connections belong to another event loop: make a new client in each one")
         self._loop = loop
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=60),
+            connector=_connector(loop),
             cookie_jar=aiohttp.DummyCookieJar(),
             skip_auto_headers=("user-agent", "content-type"),
             headers={"accept-encoding": "identity"},  # a compressed stream would come in lumps
@@ -135,6 +142,35 @@ class HttpTransport:
             auto_decompress=True,
         )
         return self._session
+
+
+class _InterimLimit(ResponseHandler):
+    """Closes a connection on which interim responses do not end.
+
+    aiohttp skips them in a loop that never yields to other tasks: an upstream that sends nothing else stopped all
+    streams of the gateway for two seconds.
+    """
+
+    _interim = 0
+
+    @override
+    async def read(self) -> tuple[RawResponseMessage, StreamReader]:
+        """Return the next response, interim ones included."""
+        message, payload = await super().read()
+        self._interim = self._interim + 1 if message.code // 100 == 1 else 0
+        if self._interim > _MOST_INTERIM:
+            raise HttpProcessingError(code=message.code, message="too many interim responses")
+        return message, payload
+
+
+def _connector(loop: asyncio.AbstractEventLoop) -> aiohttp.TCPConnector:
+    def connection() -> ResponseHandler:
+        return _InterimLimit(loop)
+
+    connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=60)
+    # aiohttp has no public way to choose the class of its connections; the tests fail if this name goes away
+    connector._factory = partial(connection)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+    return connector
 
 
 class _HttpReply:

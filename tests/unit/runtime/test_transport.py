@@ -512,14 +512,35 @@ async def reset_in_the_middle(_: Got, out: Out) -> None:
     out.reset()
 
 
+async def interim_without_end(_: Got, out: Out) -> None:
+    for _ in range(100_000):
+        await out.raw(b"HTTP/1.1 100 Continue\r\n\r\n" * 100)
+        if out.writer.is_closing():
+            break
+
+
 @pytest.mark.parametrize(
-    "say", [hangs_up, half_a_head, no_http, half_a_body, half_a_stream, bad_chunk, reset_in_the_middle]
+    "say",
+    [
+        *(hangs_up, half_a_head, no_http, half_a_body, half_a_stream, bad_chunk, reset_in_the_middle),
+        interim_without_end,
+    ],
 )
 @in_loop
 async def test_a_broken_answer_is_a_disconnect_p6(say: Say) -> None:
     error = await broken(say)
     assert (error.failure.kind, error.failure.status) == (FailureKind.DISCONNECTED, 502)
     assert error.connected
+
+
+@in_loop
+async def test_a_few_interim_responses_are_skipped_on_each_use_of_a_connection() -> None:
+    async def say(_: Got, out: Out) -> None:
+        await out.raw(b"HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n" * 16)
+        await out.whole(200, b"ok")
+
+    async with Loopback(say) as server, transport() as sender:
+        assert [await fetch(sender, server) for _ in range(3)] == [b"ok"] * 3
 
 
 # ---------------------------------------------------------------- safety

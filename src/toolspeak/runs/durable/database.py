@@ -12,7 +12,7 @@ import psycopg
 import sqlalchemy as sa
 from psycopg.abc import PQGen
 from sqlalchemy.event import listen
-from sqlalchemy.exc import InterfaceError, InternalError, OperationalError
+from sqlalchemy.exc import DatabaseError, InterfaceError, InternalError, OperationalError
 from sqlalchemy.exc import TimeoutError as NoConnectionFree
 from typing_extensions import override
 
@@ -98,13 +98,20 @@ class Database:
             yield
         except (*_FAILED, *raw) as error:
             raise self._translated(error, opening=opening) from None
+        except DatabaseError as error:
+            if not self._is_file or type(error) is not DatabaseError:  # its subclasses mean a wrong statement
+                raise
+            raise self._translated(error, opening=opening) from None  # "file is not a database"
 
     def _translated(self, error: Exception, *, opening: bool) -> BadConfig | RunsUnavailable:
         cause: BaseException = getattr(error, "orig", None) or error
         if self._is_file:
             problem = f"the file of runs {self.url.database} cannot be used: {first_line(cause)}"
             if opening:
-                return BadConfig(f"{problem}. Make room or make it writable, or set XDG_STATE_HOME or runs.database")
+                return BadConfig(
+                    f"{problem}. Make room, make it writable, or move a damaged file away; or set XDG_STATE_HOME or"
+                    " runs.database to another place"
+                )
             return RunsUnavailable(problem)
         reason = type(cause).__name__ if str(cause) == "" else first_line(cause)
         if opening and (code := getattr(cause, "sqlstate", None)) and str(code).startswith(_WRONG):

@@ -18,8 +18,6 @@ from toolspeak.runtime.sandbox.sandbox import Command, Ran, Start
 from toolspeak.runtime.sandbox.watch import Watch
 
 _CHUNK: Final = 1 << 16
-_PAUSE: Final = 0.1
-"""Seconds between two looks at what it uses."""
 _PATIENCE: Final = 5.0
 """Seconds for the kernel to clear away what was killed."""
 _GUARD_PATIENCE: Final = 30.0
@@ -146,7 +144,7 @@ class _Child:
         while True:
             if why := await self._watch.breach():
                 return self._stop(why)
-            await asyncio.sleep(_PAUSE)
+            await self._watch.pause()
 
     def _stop(self, why: str) -> None:
         self._killed = why

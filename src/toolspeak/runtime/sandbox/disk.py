@@ -143,6 +143,10 @@ class DiskMeter:
         now = CLOCK.monotonic()
         return now >= self._next if self._is_over(self._bound()) else now >= self._period
 
+    def is_over(self) -> bool:
+        """Return whether the disk has lost more than the command may take, and it is time to count."""
+        return self._is_over(self._bound()) and CLOCK.monotonic() >= self._next
+
     def breach(self) -> str:
         """Count, and say what is too much, if anything. It may take seconds: call it in a thread."""
         began, bound = CLOCK.monotonic(), self._bound()

@@ -16,6 +16,10 @@ from toolspeak.runtime.sandbox.processes import Family, read
 from toolspeak.runtime.sandbox.sandbox import Limits
 
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
+_LOOKS: Final = 0.1
+"""Seconds between two looks."""
+_GLANCES: Final = 5
+"""Glances at the free space between two looks: a command can write 2.5 GB in a second, into the page cache."""
 _SCARCE: Final = 10
 """Less than a tenth of the machine's memory left is scarce."""
 
@@ -38,6 +42,13 @@ class Watch:
         if not self._meter.is_suspicious(self._family):
             return ""
         return await asyncio.to_thread(self._meter.breach)
+
+    async def pause(self) -> None:
+        """Wait until the next look: a tenth of a second, or less if the disk loses more than the command may take."""
+        for _ in range(_GLANCES):
+            await asyncio.sleep(_LOOKS / _GLANCES)
+            if self._meter.is_over():
+                return
 
     def _takes_memory(self, pids: list[int]) -> bool:
         most, files = self._limits.memory, _memory_files(pids)
