@@ -69,11 +69,11 @@ def sandbox(name: str) -> Sandbox | str:
 
 
 async def hold(confine: Sandbox, attempts: Iterable[Attempt], at_once: int = AT_ONCE) -> list[Held]:
-    """Make attempts, a few at once."""
-    turn = asyncio.Semaphore(at_once)
+    """Make attempts, a few at once; those on the disk one by one: what one deletes would hide what another writes."""
+    turn, disk = asyncio.Semaphore(at_once), asyncio.Semaphore(1)
 
     async def one(attempt: Attempt) -> Held:
-        async with turn:
+        async with disk if attempt.area == "disk" else turn:
             return await _held(confine, attempt)
 
     async with asyncio.TaskGroup() as group:

@@ -45,10 +45,11 @@ DEEPEST: Final = 256
 """Folders within folders. Paths end at 4096 bytes, so a count must walk by descriptors, and it has that many."""
 _COARSE: Final = 2.0
 """Seconds that a file system's clock may be late."""
-_PERIOD: Final = 1.0
-"""Seconds after which files are counted although the free space looks well: others may have freed as much."""
-_SHARE: Final = 10
-"""Then counting takes at most a tenth of the time."""
+_PERIOD: Final = 0.1
+"""Seconds after which files are counted although the free space looks well: others may have freed as much. With a full
+second, a command wrote 320 MiB unseen while another one's files were deleted."""
+_SHARE: Final = 20
+"""Then counting takes at most a twentieth of the time."""
 _PAUSES: Final = 4
 """A suspicious command is counted again after so many times what the last count took."""
 _CHEAP: Final = 0.1
