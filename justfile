@@ -35,6 +35,7 @@ check:
     .venv/bin/python tools/dialect_table.py --check
     .venv/bin/python tools/facts_page.py --check
     .venv/bin/python tools/tactics_diagram.py --check
+    .venv/bin/python tools/api_reference.py --check
 
 # run the tests; arguments go to pytest
 test *args:
@@ -195,6 +196,7 @@ docs:
     .venv/bin/python tools/dialect_table.py
     .venv/bin/python tools/facts_page.py
     .venv/bin/python tools/tactics_diagram.py
+    .venv/bin/python tools/api_reference.py
 
 # build the wheel into dist
 build:
