@@ -81,7 +81,8 @@ def breaches(run: Run) -> Iterator[str]:
 def _requests(run: Run) -> Iterator[str]:
     yield from run.upstream.faults
     plan = run.scenario.plan
-    most = plan.retries + MORE_REQUESTS + FURTHER * plan.further + DOUBTED * plan.fits * (plan.retries + 1)
+    confirmations = DOUBTED * plan.confirm_tool_fit * (plan.retries + 1)
+    most = plan.retries + MORE_REQUESTS + FURTHER * plan.request_missing_calls + confirmations
     if len(run.attempts) > most:
         yield f"CHK-5: {len(run.attempts)} upstream requests, at most {most}"
     for attempt in run.attempts:
@@ -256,7 +257,8 @@ def _saved(run: Run) -> bool:
     if run.attempts[-1].salvage:
         return True
     plan, before = run.scenario.plan, [attempt.last for attempt in run.attempts[:-1]]
-    if (plan.fits or plan.further) and run.turn.calls and not all(isinstance(last, Failed) for last in before):
+    asks_more = plan.confirm_tool_fit or plan.request_missing_calls
+    if asks_more and run.turn.calls and not all(isinstance(last, Failed) for last in before):
         return True  # the last only asked about calls, or for more of them
     return plan.way is Way.FALLBACK and bool(before) and isinstance(before[0], Finished)
 
@@ -359,9 +361,9 @@ def _fits(schema: JsonObject, call: Call) -> bool:
 
 
 def _same(meant: Meant, call: Call, run: Run) -> bool:
-    """Tell whether a call is the one that was meant; `told` may have left something out of it (CHK-11)."""
+    """Tell whether a call is the one that was meant; `drop_unmentioned_arguments` may have shortened it (CHK-11)."""
     value, wanted = _value(call), meant.arguments
-    if run.scenario.plan.told and isinstance(value, dict):
+    if run.scenario.plan.drop_unmentioned_arguments and isinstance(value, dict):
         wanted = {name: wanted[name] for name in wanted if name in value}
     return meant.name == call.name and wanted == value
 

@@ -27,6 +27,13 @@ STOP: Final = "HALT"
 KEY: Final = "k3y5eed0f5im"
 GUARDED: Final = 0.2
 """The share of scenarios with guardrails."""
+GUARDRAILS: Final = (
+    "drop_unrelated_calls",
+    "drop_unmentioned_arguments",
+    "request_missing_calls",
+    "accept_untaught_calls",
+    "confirm_tool_fit",
+)
 
 
 @dataclass(frozen=True)
@@ -59,8 +66,7 @@ class Scenario:
     @property
     def guarded(self) -> bool:
         """Tell whether guardrails may set calls aside, change them, or ask for more."""
-        plan = self.plan
-        return plan.related or plan.told or plan.further or plan.intended or plan.fits
+        return any(getattr(self.plan, name) for name in GUARDRAILS)
 
     @property
     def checked(self) -> bool:
@@ -131,8 +137,7 @@ def _guarded(settings: Settings, dice: Random) -> Settings:
     """Switch guardrails on for some; by dice of their own, so that all else of a seed stays as it is."""
     if dice.random() > GUARDED:
         return settings
-    names = ("related", "told", "further", "intended", "fits")
-    return replace(settings, **{name: dice.random() < 0.6 for name in names})
+    return replace(settings, **{name: dice.random() < 0.6 for name in GUARDRAILS})
 
 
 def _facts(dice: Random) -> ModelFacts:

@@ -6,6 +6,7 @@ seed decision, …            what others describe (seeds.py)
 forge, forge respond        the peer, as a proxy before the same server (forge.py)
 hermes, fenced, decision …  ours: a dialect that the tools are taught in
 hermes few_shot retries=0   ours with switches: any field of `Settings`, true if it has no value
+hermes guardrails           ours with all five guardrails; `confirm_tool_fit=false` after it leaves one out
 default                     ours, when nobody has said anything
 auto                        ours with the profile that `toolspeak doctor` has kept
 """
@@ -46,6 +47,16 @@ DIALECTS = ("hermes", "fenced", "llama_json", "inline_json", "pythonic", "qwen_x
 SWITCHES = ("few_shot", "answer_tool", "few_shot answer_tool", "retries=0")
 NATIVE_SWITCHES = ("retries=0", "rescue=false")
 CONSTRAINTS = ("constraint=off", "constraint=text", "constraint=json") if hasattr(Settings, "constraint") else ()
+GUARDRAILS = dict.fromkeys(
+    (
+        "drop_unrelated_calls",
+        "drop_unmentioned_arguments",
+        "request_missing_calls",
+        "accept_untaught_calls",
+        "confirm_tool_fit",
+    ),
+    True,
+)
 SWITCHED = ("hermes", "fenced")
 FORMS = (
     "native",
@@ -125,6 +136,9 @@ def settings_said(name: str) -> dict[str, Any]:
     known = {field.name for field in fields(Settings)}
     for switch in switches:
         key, _, value = switch.partition("=")
+        if switch == "guardrails":
+            said |= GUARDRAILS
+            continue
         if key not in known:
             raise SystemExit(f"form {name!r}: {key!r} is none of {', '.join(sorted(known))}")
         said[key] = _value(value or "true")

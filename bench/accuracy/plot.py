@@ -7,7 +7,7 @@ from bench.accuracy.table import Row, kind_of
 
 COLOURS = {"native": "#8a8f98", "seed": "#d9822b", "forge": "#8f5fbf", "ours": "#3b7dd8", "auto": "#1f9d55"}
 NAMES = {"native": "bare server", "seed": "others' plain forms", "forge": "forge", "ours": "ours", "auto": "ours, auto"}
-LEFT, RIGHT, WIDTH, BAR, TOP, BOTTOM = 236, 64, 860, 22, 78, 50
+LEFT, RIGHT, WIDTH, BAR, TOP, BOTTOM = 336, 64, 960, 22, 78, 50
 STYLE = (
     "text{font-family:'Segoe UI',Helvetica,Arial,'DejaVu Sans',sans-serif;font-size:13px;fill:#24292f}"
     ".title{font-size:17px;font-weight:600}.small{font-size:11.5px;fill:#57606a}"

@@ -19,7 +19,7 @@ from bench.report import close
 TASKS, MAX_TOKENS = 3, 96
 MINUTES, LEAST_MINUTES = 5.0, 2.5
 """With the model's way here; a slow net leaves less for the tasks, but never too little."""
-BARE, OURS = "native", ("default", "hermes related told further intended fits")
+BARE, OURS = "native", ("default", "hermes guardrails")
 LEAST_TASKS = 2
 """That even a machine with much else to do must come to; a free one does them all."""
 

@@ -41,17 +41,23 @@ ROUNDS, MAX_TOKENS, LIMIT_S = 8, 400, 600.0
 READ, END = "read_file", "final_output"
 SAMPLING = Sampling(max_tokens=MAX_TOKENS, temperature=0.0, seed=1)
 KEPT = cache_folder() / "example-run.jsonl"
-CARE: JsonObject = {"related": True, "told": True, "further": True, "intended": True}
+CARE: JsonObject = {
+    "drop_unrelated_calls": True,
+    "drop_unmentioned_arguments": True,
+    "request_missing_calls": True,
+    "accept_untaught_calls": True,
+}
+"""Without `confirm_tool_fit`: the first step of an agent answers no question, and the model says no to it."""
 HERMES: JsonObject = {"mode": "force", "dialect": "hermes"}
 FENCED: JsonObject = {"mode": "force", "dialect": "fenced"}
 FORMS: dict[str, JsonObject] = {
     "default": {},
-    "default related told": {"related": True, "told": True},
+    "default two guardrails": {"drop_unrelated_calls": True, "drop_unmentioned_arguments": True},
     "hermes": HERMES,
-    "hermes related told further intended": {**HERMES, **CARE},
+    "hermes guardrails": {**HERMES, **CARE},
     "hermes constraint=text": {**HERMES, "constraint": "text"},
     "fenced": FENCED,
-    "fenced constraint=text related told further intended": {**FENCED, "constraint": "text", **CARE},
+    "fenced constraint=text guardrails": {**FENCED, "constraint": "text", **CARE},
 }
 BIG, SMALL = MODELS
 SHOWN = (

@@ -49,8 +49,14 @@ def emulated(name: str, dialect: str, more: Settings = NOTHING_SAID, *, quick: b
 
 
 _EXAMPLE = Settings(few_shot=True)
-_SOME_CARE: Final = Settings(related=True, told=True, fits=True)
-CARE: Final = Settings(related=True, told=True, further=True, intended=True, fits=True)
+_SOME_CARE: Final = Settings(drop_unrelated_calls=True, drop_unmentioned_arguments=True, confirm_tool_fit=True)
+CARE: Final = Settings(
+    drop_unrelated_calls=True,
+    drop_unmentioned_arguments=True,
+    request_missing_calls=True,
+    accept_untaught_calls=True,
+    confirm_tool_fit=True,
+)
 """The guardrails (CHK-10 to 14): a model that needs none pays for them, so each form is tried without, too."""
 NATIVE: Final = Form("native", Settings(Mode.OFF), Support.NATIVE, kept=NOTHING_SAID, quick=True)
 """The bare server, as every client sees it. It is always tried to the end: the verdict compares with it."""

@@ -119,7 +119,7 @@ def _beside(settings: Settings) -> list[str]:
         "an example": settings.few_shot,
         "an answer tool": settings.answer_tool,
         "a grammar": settings.constraint is Constrain.TEXT,
-        "guardrails": settings.related,
+        "guardrails": settings.drop_unrelated_calls,
     }
     return [word for word, on in has.items() if on]
 

@@ -76,16 +76,16 @@ class Settings:
     few_shot: bool | None = None
     answer_tool: bool | None = None
     constraint: Constrain | None = None
-    related: bool | None = None
-    """Set calls aside that have nothing to do with what was asked (CHK-10)."""
-    told: bool | None = None
-    """Leave out optional arguments that nobody told (CHK-11)."""
-    further: bool | None = None
-    """Ask on for the calls that are missing (CHK-12)."""
-    intended: bool | None = None
-    """Take or ask for calls that no dialect reads; the answer is held until its end (CHK-13)."""
-    fits: bool | None = None
-    """Ask the model whether the tools that it calls can do what was asked; held as well (CHK-14)."""
+    drop_unrelated_calls: bool | None = None
+    """Drop calls whose tool has nothing to do with the conversation (CHK-10)."""
+    drop_unmentioned_arguments: bool | None = None
+    """Drop optional arguments whose value the conversation does not mention (CHK-11)."""
+    request_missing_calls: bool | None = None
+    """Ask for the calls that a request for several things still needs (CHK-12)."""
+    accept_untaught_calls: bool | None = None
+    """Accept, or ask for, calls that no dialect reads; the answer is buffered (CHK-13)."""
+    confirm_tool_fit: bool | None = None
+    """Ask the model whether each tool that it calls can do the request; the answer is buffered (CHK-14)."""
     key: str | None = None
     """Of keyed markers (SAFE-4)."""
 
@@ -125,11 +125,11 @@ class Plan:
     constraint: Constrain = Constrain.OFF
     form: ConstraintForm = ConstraintForm.NONE
     """How the upstream is told."""
-    related: bool = False
-    told: bool = False
-    further: bool = False
-    intended: bool = False
-    fits: bool = False
+    drop_unrelated_calls: bool = False
+    drop_unmentioned_arguments: bool = False
+    request_missing_calls: bool = False
+    accept_untaught_calls: bool = False
+    confirm_tool_fit: bool = False
 
     @property
     def line(self) -> str:
@@ -144,13 +144,13 @@ def decide(request: Request, settings: Settings = NOTHING_SAID, facts: ModelFact
     constraint = _constraint(settings, facts)
     strategy = settings.strategy or (Strategy.DECISION if facts.decides else Strategy.INLINE)
     in_json = constraint is Constrain.JSON and strategy is Strategy.INLINE
-    fits = bool(settings.fits) and may_doubt(request)  # what nobody doubts must not be held
+    fits = bool(settings.confirm_tool_fit) and may_doubt(request)  # what nobody doubts must not be held
     return Plan(
         way,
         why,
         strategy,
         _dialect(strategy, constraint, settings, facts),
-        _release(request, settings, holds=bool(settings.intended) or fits),
+        _release(request, settings, holds=bool(settings.accept_untaught_calls) or fits),
         RETRIES if settings.retries is None else settings.retries,
         settings.rescue is not False,
         settings.mode in (None, Mode.AUTO) if settings.keep_system is None else settings.keep_system,
@@ -164,10 +164,10 @@ def decide(request: Request, settings: Settings = NOTHING_SAID, facts: ModelFact
         settings.dialect or facts.leaks_as or ANY_DIALECT,
         constraint,
         facts.quirks.constraint,
-        bool(settings.related),
-        bool(settings.told),
-        bool(settings.further),
-        bool(settings.intended),
+        bool(settings.drop_unrelated_calls),
+        bool(settings.drop_unmentioned_arguments),
+        bool(settings.request_missing_calls),
+        bool(settings.accept_untaught_calls),
         fits,
     )
 

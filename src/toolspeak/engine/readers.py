@@ -70,7 +70,7 @@ class ReaderFactory:
         """Return a reader for an answer to a prompt that teaches tools; `decides`: it asks for nothing but calls."""
         if decides:
             return self._emulated(prompt, self._decided)
-        return self._emulated(prompt, self._intended if self._plan.intended else None)
+        return self._emulated(prompt, self._intended if self._plan.accept_untaught_calls else None)
 
     def further(self, prompt: Prompt) -> AnswerReader:
         """Return a reader for the answer to a question for more calls: whatever looks like one is one (CHK-12)."""
@@ -145,7 +145,10 @@ class ReaderFactory:
 
     def _told(self, tools: ToolSet) -> Told | None:
         """Return what holds calls against what was said; a call that must come is taken as it is."""
-        related, told = self._plan.related and not must_call(self._request.choice), self._plan.told
+        related, told = (
+            self._plan.drop_unrelated_calls and not must_call(self._request.choice),
+            self._plan.drop_unmentioned_arguments,
+        )
         return Told(said_in(self._request), tools, related, told) if related or told else None
 
     def _native_tools(self) -> tuple[Tool, ...]:

@@ -169,7 +169,7 @@ class _Turn:
 
     def _is_set_aside(self, trouble: Trouble) -> bool:
         """Whether the question is to be answered in words, since a guardrail dropped the calls (CHK-10)."""
-        repeated = trouble.kind is Kind.REPEATED and self._plan.related
+        repeated = trouble.kind is Kind.REPEATED and self._plan.drop_unrelated_calls
         return (repeated or trouble.kind is Kind.UNRELATED) and not self._out.has_text
 
     def _may_ask_again(self, tactic: Tactic, answer: Answer, trouble: Trouble) -> bool:
@@ -305,7 +305,7 @@ class _Turn:
 
     def _confirm(self, answer: Answer) -> _Read:
         """Ask the model whether the tools that it calls can do what was asked; set aside what cannot (CHK-14)."""
-        if not self._plan.fits or self._must_call or not self._out.is_empty:
+        if not self._plan.confirm_tool_fit or self._must_call or not self._out.is_empty:
             return answer
         for tool in doubted(answer.calls, self._readers.tools):
             verdict = yield from self._read_hidden(judging(self._request, tool), self._readers.words())
@@ -319,7 +319,7 @@ class _Turn:
     def _ask_on(self, sent: Request, answer: Answer) -> _Read:
         """Ask for the calls that are missing; only the words of the request justify a further one (CHK-12)."""
         fresh, tools, asked = list(answer.calls), self._readers.tools, asked_last(self._request)
-        for _ in range(MOST if self._plan.further else 0):
+        for _ in range(MOST if self._plan.request_missing_calls else 0):
             left = left_over(asked, answer.calls, tools)
             if not left or len(answer.calls) >= self._readers.max_calls:
                 break

@@ -145,6 +145,15 @@ def test_the_picture_has_a_bar_for_each_form_and_the_best_on_top() -> None:
         ("decision", {"mode": Mode.FORCE, "strategy": Strategy.DECISION}),
         ("fenced rescue=false", {"rescue": False, "dialect": "fenced"}),
         ("default", {"mode": None, "dialect": None}),
+        (
+            "hermes guardrails confirm_tool_fit=false",
+            {
+                "dialect": "hermes",
+                "drop_unrelated_calls": True,
+                "accept_untaught_calls": True,
+                "confirm_tool_fit": False,
+            },
+        ),
     ],
 )
 def test_a_form_s_name_says_its_settings(name: str, said: dict[str, object]) -> None:

@@ -94,11 +94,11 @@ def test_the_example_of_the_page_says_all_of_it() -> None:
             False,
             False,
             Constrain.RETRY,
-            related=False,
-            told=False,
-            further=False,
-            intended=False,
-            fits=False,
+            drop_unrelated_calls=False,
+            drop_unmentioned_arguments=False,
+            request_missing_calls=False,
+            accept_untaught_calls=False,
+            confirm_tool_fit=False,
         ),
         upstreams=(
             Upstream(
@@ -250,16 +250,22 @@ keep_system = false
 few_shot = true
 answer_tool = true
 constraint = "json"
-related = true
-told = true
-further = true
-intended = true
-fits = true
+drop_unrelated_calls = true
+drop_unmentioned_arguments = true
+request_missing_calls = true
+accept_untaught_calls = true
+confirm_tool_fit = true
 """
     said = read(text).settings
     assert {field.name for field in fields(said) if getattr(said, field.name) is None} == {"key"}
     expected = (Mode.FORCE, True, Strategy.DECISION, "hermes", Release.EAGER, 0, False, False, True, True)
-    guardrails = Settings(related=True, told=True, further=True, intended=True, fits=True)
+    guardrails = Settings(
+        drop_unrelated_calls=True,
+        drop_unmentioned_arguments=True,
+        request_missing_calls=True,
+        accept_untaught_calls=True,
+        confirm_tool_fit=True,
+    )
     assert said == guardrails.over(Settings(*expected, constraint=Constrain.JSON))
 
 

@@ -78,10 +78,23 @@ def test_a_constraint_is_tried_only_where_the_server_has_a_form_for_it_chk8(
 
 def test_guardrails_are_tried_beside_the_same_form_without_chk10_chk14() -> None:
     plain, careful = planned("hermes"), planned("hermes+care")
-    guarded = replace(plain, related=True, told=True, further=True, intended=True, fits=True)
+    guarded = replace(
+        plain,
+        drop_unrelated_calls=True,
+        drop_unmentioned_arguments=True,
+        request_missing_calls=True,
+        accept_untaught_calls=True,
+        confirm_tool_fit=True,
+    )
     assert careful == replace(guarded, release=Release.BUFFERED)
     native = planned("native+care")
-    assert (native.way, native.related, native.told, native.fits, native.further) == (
+    assert (
+        native.way,
+        native.drop_unrelated_calls,
+        native.drop_unmentioned_arguments,
+        native.confirm_tool_fit,
+        native.request_missing_calls,
+    ) == (
         Way.NATIVE,
         True,
         True,

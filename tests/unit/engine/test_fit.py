@@ -34,7 +34,7 @@ from toolspeak.ir.request import Sampling
 from toolspeak.ir.tool import Tool
 from toolspeak.testing import called
 
-FITS = Settings(fits=True).over(FORCE)
+FITS = Settings(confirm_tool_fit=True).over(FORCE)
 WEATHER_OF_OSLO = [("get_weather", {"city": "Oslo"})]
 
 
@@ -43,7 +43,7 @@ def test_by_the_models_own_word_a_call_is_set_aside_chk14(settings: Settings) ->
     answer = called("get_weather", '{"city": "Oslo"}')
     if settings in (FORCE, DECISION):
         answer = written(OSLO, dialect="decision_json" if settings is DECISION else "fenced")
-    ran = run(Settings(fits=True).over(settings), answer, "No.", "Shakespeare did.")
+    ran = run(Settings(confirm_tool_fit=True).over(settings), answer, "No.", "Shakespeare did.")
     assert (ran.calls, ran.turn.text, ran.outcome.requests) == ([], "Shakespeare did.", 3)
     assert [(one.problem, one.name, one.detail) for one in ran.outcome.complaints] == [
         (Problem.UNRELATED, "get_weather", UNFIT)
@@ -53,7 +53,7 @@ def test_by_the_models_own_word_a_call_is_set_aside_chk14(settings: Settings) ->
 @pytest.mark.parametrize("settings", [FORCE, NATIVE])
 def test_what_is_answered_instead_is_not_empty_chk14_p6(settings: Settings) -> None:
     answer = written(OSLO) if settings is FORCE else called("get_weather", '{"city": "Oslo"}')
-    assert run(Settings(fits=True).over(settings), answer, "no", "\n\n").turn.failure is not None
+    assert run(Settings(confirm_tool_fit=True).over(settings), answer, "no", "\n\n").turn.failure is not None
 
 
 @pytest.mark.parametrize("word", ["yes", "Yes.", "", "Not only that", "I cannot say", "no doubt", "nothing else"])

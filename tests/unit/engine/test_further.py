@@ -8,7 +8,7 @@ from toolspeak.engine.plan import Settings
 from toolspeak.ir.message import Call
 from toolspeak.ir.tool import Tool
 
-FURTHER = Settings(further=True).over(FORCE)
+FURTHER = Settings(request_missing_calls=True).over(FORCE)
 BOTH = ask(user("What is the weather in Oslo and in Bergen?"))
 TWO = [("get_weather", {"city": "Oslo"}), ("get_weather", {"city": "Bergen"})]
 

@@ -14,8 +14,8 @@ from toolspeak.ir.complaint import Problem
 from toolspeak.ir.event import StopReason
 from toolspeak.ir.tool import ChoiceMode, ToolChoice
 
-INTENDED = Settings(intended=True).over(FORCE)
-CAREFUL = Settings(related=True, told=True).over(INTENDED)
+INTENDED = Settings(accept_untaught_calls=True).over(FORCE)
+CAREFUL = Settings(drop_unrelated_calls=True, drop_unmentioned_arguments=True).over(INTENDED)
 ONE = '{"name": "get_weather", "arguments": {"city": "Oslo"}}'
 TWO = '{"name": "get_weather", "arguments": {"city": "Bergen"}}'
 CUT = '{"name": "get_weather", "arguments": {"city": "Mo'

@@ -23,11 +23,11 @@ EVERYTHING = Settings(
     few_shot=True,
     answer_tool=True,
     constraint=Constrain.TEXT,
-    related=True,
-    told=True,
-    further=True,
-    intended=True,
-    fits=True,
+    drop_unrelated_calls=True,
+    drop_unmentioned_arguments=True,
+    request_missing_calls=True,
+    accept_untaught_calls=True,
+    confirm_tool_fit=True,
     key="k7Qz",
 )
 

@@ -26,8 +26,8 @@ from toolspeak.ir.tool import Tool
 from toolspeak.testing import called
 from toolspeak.toolset.toolset import ToolSet
 
-RELATED = Settings(related=True)
-TOLD = Settings(told=True)
+RELATED = Settings(drop_unrelated_calls=True)
+TOLD = Settings(drop_unmentioned_arguments=True)
 JOKE = ask(user("Tell me a joke about penguins in the zoo."))
 FIND = Tool(
     "find_books",
