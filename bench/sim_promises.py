@@ -16,8 +16,8 @@ from bench.sim_model import Meant
 from bench.sim_scenario import STOP, Scenario
 from bench.sim_tools import fits
 from bench.sim_upstream import Attempt, SimUpstream
-from toolspeak.engine.fit import MOST as DOUBTED
-from toolspeak.engine.further import MOST as FURTHER
+from toolspeak.engine.guardrails.guardrail import MOST_FOLLOW_UPS
+from toolspeak.engine.guardrails.tool_fit import MOST as MOST_CONFIRMATIONS
 from toolspeak.engine.outcome import EMULATED, Outcome
 from toolspeak.engine.plan import Release, Strategy, Way
 from toolspeak.ir.event import CallStarted, Failed, Finished, ReasoningDelta, StopReason, TextDelta, Usage
@@ -80,9 +80,9 @@ def breaches(run: Run) -> Iterator[str]:
 
 def _requests(run: Run) -> Iterator[str]:
     yield from run.upstream.faults
-    plan = run.scenario.plan
-    confirmations = DOUBTED * plan.confirm_tool_fit * (plan.retries + 1)
-    most = plan.retries + MORE_REQUESTS + FURTHER * plan.request_missing_calls + confirmations
+    plan, has = run.scenario.plan, run.scenario.has_guardrail
+    confirmations = MOST_CONFIRMATIONS * has("confirm_tool_fit") * (plan.retries + 1)
+    most = plan.retries + MORE_REQUESTS + MOST_FOLLOW_UPS * has("request_missing_calls") + confirmations
     if len(run.attempts) > most:
         yield f"CHK-5: {len(run.attempts)} upstream requests, at most {most}"
     for attempt in run.attempts:
@@ -257,7 +257,7 @@ def _saved(run: Run) -> bool:
     if run.attempts[-1].salvage:
         return True
     plan, before = run.scenario.plan, [attempt.last for attempt in run.attempts[:-1]]
-    asks_more = plan.confirm_tool_fit or plan.request_missing_calls
+    asks_more = any(map(run.scenario.has_guardrail, ("confirm_tool_fit", "request_missing_calls")))
     if asks_more and run.turn.calls and not all(isinstance(last, Failed) for last in before):
         return True  # the last only asked about calls, or for more of them
     return plan.way is Way.FALLBACK and bool(before) and isinstance(before[0], Finished)
@@ -363,7 +363,7 @@ def _fits(schema: JsonObject, call: Call) -> bool:
 def _same(meant: Meant, call: Call, run: Run) -> bool:
     """Tell whether a call is the one that was meant; `drop_unmentioned_arguments` may have shortened it (CHK-11)."""
     value, wanted = _value(call), meant.arguments
-    if run.scenario.plan.drop_unmentioned_arguments and isinstance(value, dict):
+    if run.scenario.has_guardrail("drop_unmentioned_arguments") and isinstance(value, dict):
         wanted = {name: wanted[name] for name in wanted if name in value}
     return meant.name == call.name and wanted == value
 

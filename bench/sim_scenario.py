@@ -8,6 +8,7 @@ from bench.matrix import WIRES
 from bench.sim_tools import POOL, UNMISTAKABLE, arguments, token
 from toolspeak import wires
 from toolspeak.dialects import Dialect, load, names
+from toolspeak.engine.guardrails.catalogue import GUARDRAILS
 from toolspeak.engine.memory import known_tools
 from toolspeak.engine.plan import DECISION_DIALECT, Mode, Plan, Release, Settings, Strategy, Way, decide
 from toolspeak.engine.prompt import dialect_of
@@ -27,13 +28,6 @@ STOP: Final = "HALT"
 KEY: Final = "k3y5eed0f5im"
 GUARDED: Final = 0.2
 """The share of scenarios with guardrails."""
-GUARDRAILS: Final = (
-    "drop_unrelated_calls",
-    "drop_unmentioned_arguments",
-    "request_missing_calls",
-    "accept_untaught_calls",
-    "confirm_tool_fit",
-)
 
 
 @dataclass(frozen=True)
@@ -66,7 +60,11 @@ class Scenario:
     @property
     def guarded(self) -> bool:
         """Tell whether guardrails may set calls aside, change them, or ask for more."""
-        return any(getattr(self.plan, name) for name in GUARDRAILS)
+        return bool(self.plan.guardrails)
+
+    def has_guardrail(self, name: str) -> bool:
+        """Tell whether a guardrail is on."""
+        return any(guardrail.name == name for guardrail in self.plan.guardrails)
 
     @property
     def checked(self) -> bool:

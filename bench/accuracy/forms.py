@@ -28,6 +28,7 @@ from bench.accuracy import seeds
 from bench.accuracy.speak import Ours, Speaker, Where
 from bench.gateway.install import VERSIONS
 from toolspeak import dialects
+from toolspeak.engine.guardrails.catalogue import GUARDRAILS
 from toolspeak.engine.plan import Settings
 from toolspeak.facts.model import Support
 
@@ -47,16 +48,6 @@ DIALECTS = ("hermes", "fenced", "llama_json", "inline_json", "pythonic", "qwen_x
 SWITCHES = ("few_shot", "answer_tool", "few_shot answer_tool", "retries=0")
 NATIVE_SWITCHES = ("retries=0", "rescue=false")
 CONSTRAINTS = ("constraint=off", "constraint=text", "constraint=json") if hasattr(Settings, "constraint") else ()
-GUARDRAILS = dict.fromkeys(
-    (
-        "drop_unrelated_calls",
-        "drop_unmentioned_arguments",
-        "request_missing_calls",
-        "accept_untaught_calls",
-        "confirm_tool_fit",
-    ),
-    True,
-)
 SWITCHED = ("hermes", "fenced")
 FORMS = (
     "native",
@@ -137,7 +128,7 @@ def settings_said(name: str) -> dict[str, Any]:
     for switch in switches:
         key, _, value = switch.partition("=")
         if switch == "guardrails":
-            said |= GUARDRAILS
+            said |= dict.fromkeys(GUARDRAILS, True)
             continue
         if key not in known:
             raise SystemExit(f"form {name!r}: {key!r} is none of {', '.join(sorted(known))}")

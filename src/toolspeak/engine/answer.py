@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from toolspeak.engine.guardrails.guardrail import AskModel
 from toolspeak.engine.trouble import Kind, Trouble, must_call
 from toolspeak.ir.complaint import Complaint, Problem
 from toolspeak.ir.event import CallRejected, StopReason, Usage
@@ -27,6 +28,8 @@ class Answer:
     """The calls that must not run, with the model's text."""
     set_aside: tuple[Complaint, ...] = ()
     """Calls that a guardrail dropped (CHK-10, CHK-13, CHK-14)."""
+    questions: tuple[AskModel, ...] = ()
+    """What guardrails want to ask the model before the calls leave, once for each tool."""
     said: str = ""
     """All text of the model, as it wrote it."""
     repeated_text: str = ""

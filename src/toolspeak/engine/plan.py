@@ -7,7 +7,8 @@
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 
-from toolspeak.engine.fit import may_doubt
+from toolspeak.engine.guardrails.catalogue import GUARDRAILS, guardrails_for
+from toolspeak.engine.guardrails.guardrail import Guardrail
 from toolspeak.facts.model import DEFAULT_DIALECT, UNKNOWN_MODEL, Constrain, ModelFacts, Support
 from toolspeak.ir.constraint import ConstraintForm
 from toolspeak.ir.message import Call
@@ -125,11 +126,8 @@ class Plan:
     constraint: Constrain = Constrain.OFF
     form: ConstraintForm = ConstraintForm.NONE
     """How the upstream is told."""
-    drop_unrelated_calls: bool = False
-    drop_unmentioned_arguments: bool = False
-    request_missing_calls: bool = False
-    accept_untaught_calls: bool = False
-    confirm_tool_fit: bool = False
+    guardrails: tuple[Guardrail, ...] = ()
+    """Those that were asked for and apply to the request, in the order in which they judge."""
 
     @property
     def line(self) -> str:
@@ -144,13 +142,13 @@ def decide(request: Request, settings: Settings = NOTHING_SAID, facts: ModelFact
     constraint = _constraint(settings, facts)
     strategy = settings.strategy or (Strategy.DECISION if facts.decides else Strategy.INLINE)
     in_json = constraint is Constrain.JSON and strategy is Strategy.INLINE
-    fits = bool(settings.confirm_tool_fit) and may_doubt(request)  # what nobody doubts must not be held
+    guardrails = guardrails_for(request, [name for name in GUARDRAILS if getattr(settings, name)])
     return Plan(
         way,
         why,
         strategy,
         _dialect(strategy, constraint, settings, facts),
-        _release(request, settings, holds=bool(settings.accept_untaught_calls) or fits),
+        _release(request, settings, buffers=any(guardrail.buffers for guardrail in guardrails)),
         RETRIES if settings.retries is None else settings.retries,
         settings.rescue is not False,
         settings.mode in (None, Mode.AUTO) if settings.keep_system is None else settings.keep_system,
@@ -164,11 +162,7 @@ def decide(request: Request, settings: Settings = NOTHING_SAID, facts: ModelFact
         settings.dialect or facts.leaks_as or ANY_DIALECT,
         constraint,
         facts.quirks.constraint,
-        bool(settings.drop_unrelated_calls),
-        bool(settings.drop_unmentioned_arguments),
-        bool(settings.request_missing_calls),
-        bool(settings.accept_untaught_calls),
-        fits,
+        guardrails,
     )
 
 
@@ -214,8 +208,8 @@ def _constraint(settings: Settings, facts: ModelFacts) -> Constrain:
     return settings.constraint or facts.constraint or Constrain.RETRY
 
 
-def _release(request: Request, settings: Settings, *, holds: bool) -> Release:
-    if holds or request.choice.mode in (ChoiceMode.REQUIRED, ChoiceMode.NAMED):
+def _release(request: Request, settings: Settings, *, buffers: bool) -> Release:
+    if buffers or request.choice.mode in (ChoiceMode.REQUIRED, ChoiceMode.NAMED):
         return Release.BUFFERED  # a text that leaves could not be taken back for the call that must come
     return settings.release or Release.CHECKED
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
 from itertools import count
 from typing import Final
 
@@ -12,16 +13,14 @@ from toolspeak.engine.compact import compacted
 from toolspeak.engine.constrain import Constraining
 from toolspeak.engine.decision import calls_in, decision_in
 from toolspeak.engine.guard import Echo, Guard
-from toolspeak.engine.loose import Loose, loose_calls
+from toolspeak.engine.guardrails.guardrail import NOTHING_RECOVERED, GuardedConversation, Recovered
+from toolspeak.engine.guardrails.untaught_calls import loose_calls_in
 from toolspeak.engine.memory import known_tools
 from toolspeak.engine.plan import Plan, Release
 from toolspeak.engine.prompt import Prompt, Taught, dialect_of, guarded_tools, untrusted_texts, writer_of
-from toolspeak.engine.reading import AnswerReader, ReaderParts, Recovered
+from toolspeak.engine.reading import AnswerReader, ReaderParts
 from toolspeak.engine.stops import StopText
-from toolspeak.engine.told import MADE_UP, Told, said_in
-from toolspeak.engine.trouble import AROUND, must_call
-from toolspeak.ir.complaint import Complaint, Problem
-from toolspeak.ir.event import CallRejected
+from toolspeak.engine.trouble import must_call
 from toolspeak.ir.request import Request
 from toolspeak.ir.tool import ChoiceMode, Tool
 from toolspeak.toolset.check import CallChecker
@@ -70,11 +69,11 @@ class ReaderFactory:
         """Return a reader for an answer to a prompt that teaches tools; `decides`: it asks for nothing but calls."""
         if decides:
             return self._emulated(prompt, self._decided)
-        return self._emulated(prompt, self._intended if self._plan.accept_untaught_calls else None)
+        return self._emulated(prompt, self._recovered if self._plan.guardrails else None)
 
-    def further(self, prompt: Prompt) -> AnswerReader:
+    def follow_up(self, prompt: Prompt) -> AnswerReader:
         """Return a reader for the answer to a question for more calls: whatever looks like one is one (CHK-12)."""
-        return self._emulated(prompt, lambda said, _: Recovered(self._loose(said).calls))
+        return self._emulated(prompt, lambda said, _: Recovered(loose_calls_in(said, self.conversation).calls))
 
     def _emulated(self, prompt: Prompt, recover: Callable[[str, str], Recovered] | None) -> AnswerReader:
         compiled = ToolSet.of((*self.tools, *self._answer_tool) if self._answer_tool else self.tools)
@@ -87,7 +86,8 @@ class ReaderFactory:
             self.max_calls,
             self._answer_tool[0].name if self._answer_tool else "",
             ids=self._ids,
-            told=self._told(compiled),
+            guardrails=self._plan.guardrails,
+            conversation=self._conversation_about(compiled),
             answered=self._answered,
             recover=recover,
         )
@@ -105,7 +105,8 @@ class ReaderFactory:
             self._echo,
             self.max_calls,
             streams_calls=release is Release.EAGER,
-            told=self._told(compiled),
+            guardrails=self._plan.guardrails,
+            conversation=self._conversation_about(compiled),
             answered=self._answered,
         )
         return AnswerReader(parts)
@@ -127,29 +128,21 @@ class ReaderFactory:
             return Recovered()
         return Recovered(tuple(calls_in(decision, self._ids)))
 
-    def _intended(self, said: str, _: str) -> Recovered:
-        """Find calls in a form that no prompt taught; with words around them, complain (CHK-13)."""
-        found, told = self._loose(said), self._told(ToolSet.of(self.tools))
-        made_up = [call for call in found.calls if told is not None and told.is_made_up(call.name, call.arguments)]
-        calls = tuple(call for call in found.calls if call not in made_up)
-        if found.calls and found.alone:
-            set_aside = tuple(Complaint(Problem.UNRELATED, call.name, MADE_UP) for call in made_up)
-            return Recovered(calls, set_aside, replaces_text=True)
-        around = (Complaint(Problem.PARSE_ERROR, call.name, AROUND) for call in calls)
-        return Recovered(rejected=tuple(map(CallRejected, around)))  # without their text, which is shown
+    def _recovered(self, said: str, _: str) -> Recovered:
+        """Return what the first guardrail that finds calls in an answer without any has found (CHK-13)."""
+        found = (guardrail.recover(said, self.conversation) for guardrail in self._plan.guardrails)
+        return next((one for one in found if one is not NOTHING_RECOVERED), NOTHING_RECOVERED)
 
-    def _loose(self, text: str) -> Loose:
-        """Find calls that the dialect's reader does not take for calls; an echo is none (SAFE-3)."""
-        found = loose_calls(text, {tool.name for tool in self.tools}, self._ids)
-        return Loose() if found.calls and self._echo.is_echo(text.strip()) else found
+    @cached_property
+    def conversation(self) -> GuardedConversation:
+        """What guardrails compare the turn's calls with."""
+        return self._guarded(ToolSet.of(self.tools))
 
-    def _told(self, tools: ToolSet) -> Told | None:
-        """Return what holds calls against what was said; a call that must come is taken as it is."""
-        related, told = (
-            self._plan.drop_unrelated_calls and not must_call(self._request.choice),
-            self._plan.drop_unmentioned_arguments,
-        )
-        return Told(said_in(self._request), tools, related, told) if related or told else None
+    def _conversation_about(self, tools: ToolSet) -> GuardedConversation | None:
+        return self._guarded(tools) if self._plan.guardrails else None
+
+    def _guarded(self, tools: ToolSet) -> GuardedConversation:
+        return GuardedConversation(self._request, tools, tuple(self.tools), self._echo, self._ids)
 
     def _native_tools(self) -> tuple[Tool, ...]:
         """Return what a native answer may call: deferred tools too, which its server may have shown by itself."""

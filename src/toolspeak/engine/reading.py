@@ -16,8 +16,8 @@ from toolspeak.engine.answer import Answer
 from toolspeak.engine.answer_tool import answer_text
 from toolspeak.engine.answered import NOTHING_ANSWERED, Answered
 from toolspeak.engine.guard import Echo
+from toolspeak.engine.guardrails.guardrail import AskModel, DropCall, GuardedConversation, Guardrail, Recovered
 from toolspeak.engine.stops import StopText
-from toolspeak.engine.told import Told
 from toolspeak.engine.trouble import MOST_CHARACTERS, TOO_LONG, size_of
 from toolspeak.ir.complaint import Complaint, Problem
 from toolspeak.ir.event import (
@@ -42,18 +42,6 @@ from toolspeak.toolset.check import CallChecker
 from toolspeak.toolset.toolset import ToolSet
 
 
-@dataclass(frozen=True, slots=True)
-class Recovered:
-    """Calls that were found in an answer without any, after its end."""
-
-    calls: tuple[Call, ...] = ()
-    """They are checked like native calls."""
-    set_aside: tuple[Complaint, ...] = ()
-    rejected: tuple[CallRejected, ...] = ()
-    replaces_text: bool = False
-    """The visible text is nothing but these calls."""
-
-
 @dataclass(frozen=True)
 class ReaderParts:
     """What an `AnswerReader` works with; made new for each answer."""
@@ -72,8 +60,10 @@ class ReaderParts:
     """New ids for native calls. An emulated answer has no native call; if one comes, its id may be used already."""
     streams_calls: bool = False
     """Native calls leave while they grow, if their name is right (CHK-7)."""
-    told: Told | None = None
-    """Compares calls with the conversation (CHK-10, CHK-11)."""
+    guardrails: tuple[Guardrail, ...] = ()
+    """They judge each call before it leaves (CHK-10, CHK-11, CHK-14)."""
+    conversation: GuardedConversation | None = None
+    """What they compare a call with; None if there are none."""
     answered: Answered = NOTHING_ANSWERED
     """The calls whose results came just now."""
     recover: Callable[[str, str], Recovered] | None = None
@@ -98,6 +88,7 @@ class AnswerReader:
         self._attempted: list[tuple[Call, Complaint | None]] = []
         self._rejected: list[CallRejected] = []
         self._set_aside: list[Complaint] = []
+        self._questions: dict[str, AskModel] = {}
         self._repeats: list[Call] = []
         self._streamed = 0
         self._has_text = self._left_open = self._is_only_calls = False
@@ -148,6 +139,7 @@ class AnswerReader:
             attempted=tuple(self._attempted),
             rejected=tuple(self._rejected),
             set_aside=tuple(self._set_aside),
+            questions=tuple(self._questions.values()),
             said="".join(self._said),
             repeated_text=next((call.raw for call in self._repeats if call.raw), ""),
             has_text=self._has_text,
@@ -302,15 +294,26 @@ class AnswerReader:
         return len(self._calls) + len(self._repeats) + self._streamed + open_calls < self._parts.max_calls
 
     def _deliver(self, call: Call) -> Iterator[Event]:
-        """Compare a call with the conversation if that is asked for, and let it leave."""
-        told = self._parts.told
-        if told is not None and told.is_unrelated(call.name):
-            self._set_aside.append(Complaint(Problem.UNRELATED, call.name))
+        """Let a call leave, unless a guardrail drops it."""
+        judged = self._judged(call)
+        if judged is None:
             return
-        if told is not None:
-            arguments, left_out = told.kept(call.name, call.arguments)
-            call = replace(call, arguments=arguments, fixes=(*call.fixes, *left_out)) if left_out else call
         repeats, self._repeats = self._repeats, []
-        for one in (*repeats, call):
+        for one in (*repeats, judged):
             self._calls.append(one)
             yield from events_of(one)
+
+    def _judged(self, call: Call) -> Call | None:
+        """Return the call as guardrails leave it; None if one drops it. Their questions are for the turn to ask."""
+        if self._parts.conversation is None:
+            return call
+        for guardrail in self._parts.guardrails:
+            judgement = guardrail.judge(call, self._parts.conversation)
+            if isinstance(judgement, DropCall):
+                self._set_aside.append(judgement.complaint)
+                return None
+            if isinstance(judgement, AskModel):
+                self._questions.setdefault(call.name, judgement)
+            else:
+                call = judgement.call
+        return call

@@ -18,8 +18,7 @@ from typing import TypeAlias
 from toolspeak.engine.answer import Answer
 from toolspeak.engine.constrain import Constraining
 from toolspeak.engine.effects import CLOSE, Effect, Emit, Open, Program, Pull, Reply, Step
-from toolspeak.engine.fit import doubted, judging, says_no
-from toolspeak.engine.further import MOST, asked_last, fitting, left_over, question
+from toolspeak.engine.guardrails.guardrail import MOST_FOLLOW_UPS, AskModel, Guardrail
 from toolspeak.engine.outbox import Outbox
 from toolspeak.engine.outcome import EMULATED, Kept, Outcome
 from toolspeak.engine.pass_through import PassThrough
@@ -28,11 +27,11 @@ from toolspeak.engine.prompt import Prompt, without_tools
 from toolspeak.engine.readers import ReaderFactory
 from toolspeak.engine.reading import AnswerReader
 from toolspeak.engine.tactics import REFUSALS, End, Name, Situation, Tactic, first_tactic, tactic_of
-from toolspeak.engine.told import UNFIT
 from toolspeak.engine.trouble import Kind, Trouble, asked_again, corrections, failure_of, must_call
-from toolspeak.ir.complaint import Complaint, Problem
+from toolspeak.ir.complaint import Complaint
 from toolspeak.ir.event import Event, Failed, Finished, StopReason, TextDelta, Usage
 from toolspeak.ir.failure import Failure
+from toolspeak.ir.message import Call
 from toolspeak.ir.request import Request
 from toolspeak.ir.tool import AUTO, ChoiceMode, Tool, ToolChoice
 from toolspeak.ir.turn import split
@@ -169,7 +168,7 @@ class _Turn:
 
     def _is_set_aside(self, trouble: Trouble) -> bool:
         """Whether the question is to be answered in words, since a guardrail dropped the calls (CHK-10)."""
-        repeated = trouble.kind is Kind.REPEATED and self._plan.drop_unrelated_calls
+        repeated = trouble.kind is Kind.REPEATED and any(one.drops_repeats for one in self._plan.guardrails)
         return (repeated or trouble.kind is Kind.UNRELATED) and not self._out.has_text
 
     def _may_ask_again(self, tactic: Tactic, answer: Answer, trouble: Trouble) -> bool:
@@ -304,28 +303,33 @@ class _Turn:
         return self._readers.native(attempt.release)
 
     def _confirm(self, answer: Answer) -> _Read:
-        """Ask the model whether the tools that it calls can do what was asked; set aside what cannot (CHK-14)."""
-        if not self._plan.confirm_tool_fit or self._must_call or not self._out.is_empty:
+        """Ask the model what guardrails want to know about its calls; drop those that it gives up itself (CHK-14)."""
+        if not self._out.is_empty:
             return answer
-        for tool in doubted(answer.calls, self._readers.tools):
-            verdict = yield from self._read_hidden(judging(self._request, tool), self._readers.words())
-            if says_no(verdict.said):
-                complaint = Complaint(Problem.UNRELATED, tool.name, UNFIT)
-                self._out.drop_calls({call.id for call in answer.calls if call.name == tool.name})
-                self._complaints.append(complaint)
-                answer = answer.without_tool(complaint)
+        for question in self._in_order_of_tools(answer.questions):
+            said = yield from self._read_hidden(question.request, self._readers.words())
+            if question.rejects(said.said):
+                name = question.complaint.name
+                self._out.drop_calls({call.id for call in answer.calls if call.name == name})
+                self._complaints.append(question.complaint)
+                answer = answer.without_tool(question.complaint)
         return answer
 
-    def _ask_on(self, sent: Request, answer: Answer) -> _Read:
-        """Ask for the calls that are missing; only the words of the request justify a further one (CHK-12)."""
-        fresh, tools, asked = list(answer.calls), self._readers.tools, asked_last(self._request)
-        for _ in range(MOST if self._plan.request_missing_calls else 0):
-            left = left_over(asked, answer.calls, tools)
-            if not left or len(answer.calls) >= self._readers.max_calls:
+    def _in_order_of_tools(self, questions: Iterable[AskModel]) -> list[AskModel]:
+        """Sort questions by the client's tools: in any order of the calls, the same requests are sent."""
+        names = [tool.name for tool in self._readers.tools]
+        return sorted(questions, key=lambda question: names.index(question.complaint.name or ""))
+
+    def _follow_up(self, guardrail: Guardrail, sent: Request, answer: Answer) -> _Read:
+        """Ask for the calls that a guardrail finds missing; it also says which further calls count (CHK-12)."""
+        fresh: Sequence[Call] = answer.calls
+        for _ in range(MOST_FOLLOW_UPS):
+            follow_up = guardrail.follow_up(answer.calls, self._readers.conversation)
+            if follow_up is None or len(answer.calls) >= self._readers.max_calls:
                 break
-            sent = self._prompt.corrected(sent, self._prompt.written(fresh), (question(asked, left),))
-            more = yield from self._read_hidden(sent, self._readers.further(self._prompt))
-            fresh = fitting(asked, answer.calls, more.calls, tools)
+            sent = self._prompt.corrected(sent, self._prompt.written(fresh), (follow_up.question,))
+            more = yield from self._read_hidden(sent, self._readers.follow_up(self._prompt))
+            fresh = follow_up.accepted(more.calls)
             if not fresh:
                 break
             answer = answer.with_calls(fresh)
@@ -341,7 +345,8 @@ class _Turn:
             yield from self._emit(self._out.send((Finished(answer.stop, self._usage, answer.stop_sequence),)))
             return
         if tactic.name is Name.INLINE:
-            answer = yield from self._ask_on(attempt.request, answer)
+            for guardrail in self._plan.guardrails:
+                answer = yield from self._follow_up(guardrail, attempt.request, answer)
         if answer.repeats and trouble is not None and trouble.kind is Kind.REPEATED:
             trouble = None  # it cannot be asked again, so the repeated call is taken as meant
         repeats, answer = answer.repeats, answer.with_repeats()

@@ -7,6 +7,7 @@ import pytest
 from toolspeak import dialects
 from toolspeak.doctor import forms
 from toolspeak.doctor.forms import FORMS, NATIVE, Form, candidates, named
+from toolspeak.engine.guardrails.catalogue import GUARDRAILS
 from toolspeak.engine.plan import Plan, Release, Way, decide
 from toolspeak.errors import BadRequest
 from toolspeak.facts.model import ModelFacts, Support
@@ -78,29 +79,16 @@ def test_a_constraint_is_tried_only_where_the_server_has_a_form_for_it_chk8(
 
 def test_guardrails_are_tried_beside_the_same_form_without_chk10_chk14() -> None:
     plain, careful = planned("hermes"), planned("hermes+care")
-    guarded = replace(
-        plain,
-        drop_unrelated_calls=True,
-        drop_unmentioned_arguments=True,
-        request_missing_calls=True,
-        accept_untaught_calls=True,
-        confirm_tool_fit=True,
-    )
-    assert careful == replace(guarded, release=Release.BUFFERED)
+    assert plain.guardrails == ()
+    assert careful == replace(plain, guardrails=careful.guardrails, release=Release.BUFFERED)
+    assert tuple(guardrail.name for guardrail in careful.guardrails) == GUARDRAILS
     native = planned("native+care")
-    assert (
-        native.way,
-        native.drop_unrelated_calls,
-        native.drop_unmentioned_arguments,
-        native.confirm_tool_fit,
-        native.request_missing_calls,
-    ) == (
-        Way.NATIVE,
-        True,
-        True,
-        True,
-        False,
-    )
+    assert native.way is Way.NATIVE
+    assert [guardrail.name for guardrail in native.guardrails] == [
+        "drop_unrelated_calls",
+        "drop_unmentioned_arguments",
+        "confirm_tool_fit",
+    ]
 
 
 def test_a_whole_trial_has_no_more_than_fifteen_forms() -> None:

@@ -5,11 +5,13 @@ import json
 import pytest
 
 from tests.unit.doctor.pupil import questions, solved, task_of
+from tests.unit.engine.guardrails.talk import conversation
 from toolspeak.doctor.suite import OPTIONAL, PARTS, SUITE, TOOLS
 from toolspeak.doctor.task import Kind, Step, Task, check, is_valid
-from toolspeak.engine.told import Told, said_in
+from toolspeak.engine.guardrails.guardrail import GuardedConversation, KeepCall
+from toolspeak.engine.guardrails.unmentioned_arguments import drop_unmentioned
+from toolspeak.engine.guardrails.unrelated_calls import is_unrelated
 from toolspeak.ir.message import Call, Text
-from toolspeak.ir.request import Request
 from toolspeak.ir.turn import Turn
 from toolspeak.toolset.toolset import compile_tools
 
@@ -58,22 +60,22 @@ def test_a_step_with_results_has_one_for_each_call() -> None:
     assert all(len(step.results) == len(step.calls) > 0 for step in steps)
 
 
-def told_in(task: Task) -> Told:
-    return Told(said_in(Request("m", task.messages)), compile_tools(task.tools), related=True, told=True)
+def talk(task: Task) -> GuardedConversation:
+    return conversation(*task.messages, tools=task.tools)
 
 
 def test_of_the_tasks_without_a_call_two_have_unrelated_tools_only_and_one_has_a_related_one_chk10() -> None:
     tasks = [task for task in SUITE if task.kind is Kind.NONE]
-    related = [any(not told_in(task).is_unrelated(tool.name) for tool in task.tools) for task in tasks]
+    related = [any(not is_unrelated(tool.name, talk(task)) for tool in task.tools) for task in tasks]
     assert sorted(related) == [False, False, True]
 
 
 @pytest.mark.parametrize("task", [task for task in SUITE if task.wants_calls], ids=lambda task: task.name)
 def test_a_guardrail_leaves_the_right_calls_as_they_are_chk10_chk11(task: Task) -> None:
-    told = told_in(task)
     for wanted in task.steps[0].calls:
-        assert not told.is_unrelated(wanted.name)
-        assert told.kept(wanted.name, solved(wanted)) == (solved(wanted), ())
+        call = Call("1", wanted.name, solved(wanted))
+        assert not is_unrelated(wanted.name, talk(task))
+        assert drop_unmentioned(call, talk(task)) == KeepCall(call)
 
 
 def test_no_task_tells_an_optional_argument_and_what_is_made_up_can_be_left_out_chk11() -> None:
@@ -86,5 +88,6 @@ def test_no_task_tells_an_optional_argument_and_what_is_made_up_can_be_left_out_
     )
     task = next(task for task in SUITE if task.name == "shelf")
     made_up = json.dumps({"title": "Dune", "author": "Frank Herbert"})
-    assert json.loads(told_in(task).kept("find_book", made_up)[0]) == {"title": "Dune"}
+    judged = drop_unmentioned(Call("1", "find_book", made_up), talk(task))
+    assert json.loads(judged.call.arguments) == {"title": "Dune"}
     assert check(task.steps[0], Turn((Call("1", "find_book", made_up),)), task.tools) == "has author as well"

@@ -3,12 +3,13 @@
 import pytest
 
 from tests.unit.engine.scene import BERGEN, FORCE, ONE, OSLO, WEATHER, ask, run, user, words_of, written
-from toolspeak.engine.further import MOST, fitting, left_over, question, uses
+from toolspeak.engine.guardrails.guardrail import MOST_FOLLOW_UPS
+from toolspeak.engine.guardrails.missing_calls import fitting_calls, left_over, question, uses
 from toolspeak.engine.plan import Settings
 from toolspeak.ir.message import Call
 from toolspeak.ir.tool import Tool
 
-FURTHER = Settings(request_missing_calls=True).over(FORCE)
+MISSING = Settings(request_missing_calls=True).over(FORCE)
 BOTH = ask(user("What is the weather in Oslo and in Bergen?"))
 TWO = [("get_weather", {"city": "Oslo"}), ("get_weather", {"city": "Bergen"})]
 
@@ -24,7 +25,7 @@ SONGS = "Play Taylor Swift and Maroon 5, for 20 and 15 minutes respectively."
 
 @pytest.mark.parametrize("dialect", ["fenced", "hermes", "llama_json"])
 def test_the_missing_call_is_asked_for_chk12(dialect: str) -> None:
-    settings = Settings(dialect=dialect).over(FURTHER)
+    settings = Settings(dialect=dialect).over(MISSING)
     ran = run(settings, written(OSLO, dialect=dialect), written(BERGEN, dialect=dialect), request=BOTH)
     assert (ran.calls, ran.outcome.requests) == (TWO, 2)
     assert "Bergen" in words_of(ran.sent[1].messages[-1])
@@ -32,16 +33,16 @@ def test_the_missing_call_is_asked_for_chk12(dialect: str) -> None:
 
 
 def test_nothing_is_asked_where_nothing_is_left_chk12() -> None:
-    assert run(FURTHER, written(OSLO)).outcome.requests == 1
-    assert run(FURTHER, written(OSLO, BERGEN), request=BOTH).outcome.requests == 1
-    assert run(FURTHER, "It is cold in Oslo and in Bergen.", request=BOTH).outcome.requests == 1
+    assert run(MISSING, written(OSLO)).outcome.requests == 1
+    assert run(MISSING, written(OSLO, BERGEN), request=BOTH).outcome.requests == 1
+    assert run(MISSING, "It is cold in Oslo and in Bergen.", request=BOTH).outcome.requests == 1
     assert run(FORCE, written(OSLO), request=BOTH).outcome.requests == 1
-    assert run(FURTHER, written(OSLO), request=ask(*BOTH.messages, choice=ONE)).outcome.requests == 1
+    assert run(MISSING, written(OSLO), request=ask(*BOTH.messages, choice=ONE)).outcome.requests == 1
 
 
 @pytest.mark.parametrize("answer", ["done", "", written(OSLO), written(Call("x", "get_weather", '{"city": "Rome"}'))])
 def test_only_a_call_that_uses_what_is_left_counts_chk12(answer: str) -> None:
-    ran = run(FURTHER, written(OSLO), answer, request=BOTH)
+    ran = run(MISSING, written(OSLO), answer, request=BOTH)
     assert (ran.calls, ran.turn.failure) == (TWO[:1], None)
 
 
@@ -49,7 +50,7 @@ def test_it_is_asked_on_so_often_and_no_more_chk12() -> None:
     names = ["Rome", "Riga", "Bonn", "Bern", "Oslo", "Wien", "Graz", "Lyon", "Nice", "Metz", "Genf"]
     asked = ask(user(f"What is the weather in {' and in '.join(names)}?"))
     calls = [written(Call(name, "get_weather", f'{{"city": "{name}"}}')) for name in names]
-    assert [call["city"] for _, call in run(FURTHER, *calls, request=asked).calls] == names[: MOST + 1]
+    assert [call["city"] for _, call in run(MISSING, *calls, request=asked).calls] == names[: MOST_FOLLOW_UPS + 1]
 
 
 @pytest.mark.parametrize(
@@ -77,8 +78,8 @@ def test_what_waits_for_a_result_is_not_missing_chk12() -> None:
 def test_in_steps_only_the_same_tool_is_missing_chk12() -> None:
     asked = "First play Taylor Swift for 20 minutes, then play Maroon 5 for 15."
     made, more = [play("Taylor Swift", 20)], [Call("s", "stop", '{"after": 15}'), play("Maroon 5", 15)]
-    assert fitting(asked, made, more, [PLAY, STOP]) == more[1:]
-    assert fitting(asked.removeprefix("First "), made, more, [PLAY, STOP]) == more
+    assert fitting_calls(asked, made, [PLAY, STOP], more) == more[1:]
+    assert fitting_calls(asked.removeprefix("First "), made, [PLAY, STOP], more) == more
 
 
 def test_neighbours_are_asked_for_together_chk12() -> None:

@@ -1,4 +1,4 @@
-"""Calls are held against what was said (CHK-10, CHK-11)."""
+"""Calls whose tool has nothing to do with the conversation are dropped (CHK-10)."""
 
 import pytest
 
@@ -17,41 +17,12 @@ from tests.unit.engine.scene import (
     written,
 )
 from toolspeak.engine.plan import Settings
-from toolspeak.engine.told import LEFT_OUT, Told
 from toolspeak.ir.complaint import Problem
-from toolspeak.ir.event import CallEnded
-from toolspeak.ir.message import Call
 from toolspeak.ir.request import Request
-from toolspeak.ir.tool import Tool
 from toolspeak.testing import called
-from toolspeak.toolset.toolset import ToolSet
 
 RELATED = Settings(drop_unrelated_calls=True)
-TOLD = Settings(drop_unmentioned_arguments=True)
 JOKE = ask(user("Tell me a joke about penguins in the zoo."))
-FIND = Tool(
-    "find_books",
-    "Find books by a writer.",
-    {
-        "type": "object",
-        "properties": {
-            "writer": {"type": "string"},
-            "genre": {"type": "string"},
-            "order": {"enum": ["new", "old"]},
-            "limit": {"type": "integer"},
-            "signed": {"type": "boolean"},
-            "years": {"type": "array", "items": {"type": "integer"}},
-        },
-        "required": ["writer"],
-    },
-)
-BOOKS = ask(user("Which books of Selma Lagerlöf came out in 1901 and 1902, in the order of three lists?"), tools=[FIND])
-
-
-def kept(arguments: str) -> str:
-    """Let a model call with these arguments."""
-    ran = run(TOLD.over(FORCE), written(Call("c", "find_books", arguments), tools=[FIND]), request=BOOKS)
-    return ran.turn.calls[0].arguments
 
 
 def test_a_call_that_has_nothing_to_do_with_the_question_is_set_aside_chk10() -> None:
@@ -105,35 +76,3 @@ def test_a_call_that_was_answered_just_now_is_answered_in_words_chk10() -> None:
 def test_text_that_was_shown_is_the_answer_chk10() -> None:
     ran = run(RELATED.over(FORCE), f"Penguins are birds.\n\n{written(OSLO)}", request=JOKE)
     assert (ran.calls, ran.turn.text.strip(), ran.outcome.requests) == ([], "Penguins are birds.", 1)
-
-
-def test_an_optional_argument_that_nobody_told_is_left_out_chk11() -> None:
-    assert kept('{"writer": "Selma Lagerlöf", "genre": "novel", "limit": 25}') == '{"writer":"Selma Lagerlöf"}'
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        '{"writer": "Nobody"}',
-        '{"writer": "Selma Lagerlöf", "order": "new"}',
-        '{"writer": "Selma Lagerlöf", "limit": 3}',
-        '{"writer": "Selma Lagerlöf", "signed": true}',
-        '{"writer": "Selma Lagerlöf", "years": [1901, 1907]}',
-        '{"writer": "Selma Lagerlöf", "genre": "lists of books"}',
-    ],
-)
-def test_what_is_needed_chosen_or_told_stays_chk11(arguments: str) -> None:
-    assert kept(arguments) == arguments
-
-
-def test_what_was_left_out_is_a_fix_chk11() -> None:
-    call = Call("c", "find_books", '{"writer": "Selma Lagerlöf", "genre": "novel"}')
-    ran = run(TOLD.over(FORCE), written(call, tools=[FIND]), request=BOOKS)
-    (ended,) = (event for event in ran.events if isinstance(event, CallEnded))
-    assert [(fix.what, fix.path) for fix in ended.fixes] == [(LEFT_OUT, "/genre")]
-
-
-def test_arguments_that_are_no_object_are_nobodys_to_judge_chk11() -> None:
-    told = Told("What is the time?", ToolSet.of([FIND]), told=True)
-    assert told.kept("find_books", "[1]") == ("[1]", ())
-    assert told.kept("find_books", "{") == ("{", ())

@@ -25,9 +25,8 @@ from tests.unit.engine.scene import (
     words_of,
     written,
 )
-from toolspeak.engine.fit import MOST, judging, may_doubt, says_no
+from toolspeak.engine.guardrails.tool_fit import MOST, UNFIT, fit_question, may_confirm, says_no
 from toolspeak.engine.plan import Release, Settings, decide
-from toolspeak.engine.told import UNFIT
 from toolspeak.ir.complaint import Problem
 from toolspeak.ir.message import Role
 from toolspeak.ir.request import Sampling
@@ -91,26 +90,26 @@ def test_what_must_be_called_is_not_doubted_chk14() -> None:
 
 
 def test_only_the_first_calls_on_short_words_are_doubted_chk14() -> None:
-    assert may_doubt(ask())
-    assert not may_doubt(ask(*HISTORY))
-    assert not may_doubt(ask(user("Look. " * 1000)))
+    assert may_confirm(ask())
+    assert not may_confirm(ask(*HISTORY))
+    assert not may_confirm(ask(user("Look. " * 1000)))
     assert run(FITS, written(BERGEN), request=ask(*HISTORY)).outcome.requests == 1
 
 
 def test_an_agent_with_its_tools_and_instructions_is_not_doubted_chk14() -> None:
     few = (*TOOLS, *(Tool(f"t{index}") for index in range(MOST - len(TOOLS))))
-    assert may_doubt(ask(tools=few))
-    assert not may_doubt(ask(tools=(*few, Tool("one_more"))))
-    assert not may_doubt(ask(system("You are an agent. " * 300), QUESTION))
+    assert may_confirm(ask(tools=few))
+    assert not may_confirm(ask(tools=(*few, Tool("one_more"))))
+    assert not may_confirm(ask(system("You are an agent. " * 300), QUESTION))
 
 
 def test_what_the_user_said_before_belongs_to_it_chk14() -> None:
-    asked = judging(ask(QUESTION, said("Cold."), user("And in Bergen?")), WEATHER)
+    asked = fit_question(ask(QUESTION, said("Cold."), user("And in Bergen?")), WEATHER)
     assert "Request: Weather in Oslo?\nAnd in Bergen?\nTool: " in words_of(asked.messages[-1])
 
 
 def test_a_long_description_is_cut_chk14() -> None:
-    asked = judging(ask(), replace(WEATHER, description="word " * 1000))
+    asked = fit_question(ask(), replace(WEATHER, description="word " * 1000))
     assert len(words_of(asked.messages[-1])) < 500
 
 

@@ -1,29 +1,39 @@
-"""Whether a tool can do what was asked: small models call whatever tool there is, and know better when they are asked.
+"""`confirm_tool_fit`: small models call whatever tool there is, and know better when they are asked (CHK-14).
 
     Request: When was the Eiffel Tower built?
     Tool: tower_height(name): Look up how high a tower is.        no
 
-Before the first calls on a request go out, the model is asked about each of their tools, in a short request of its own
-whose beginning is always the same. Only a clear "no" sets a call aside (CHK-14).
+Before the first calls on a request are delivered, the model is asked about each of their tools, in a short request of
+its own that always begins with the same bytes, so that prompt caches hit. Only a clear "no" drops the calls.
 
-That is for assistants with a few tools that answer questions. An agent's tools are steps on a way: to read a file is no
-answer to "fix the test", and the model says no to it. So nobody is asked where there are many tools or long words.
+That is for assistants with a few tools that answer questions. The tools of an agent are steps: reading a file is no
+answer to "fix the test", and the model says no to it. So it does not apply with many tools or in long conversations. On
+the benchmark it wins 19 points on irrelevance and loses 4 to 7 on each other set, 0.9 in sum.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from toolspeak.engine.further import asked_last
-from toolspeak.engine.told import said_in
+from toolspeak.engine.guardrails.guardrail import (
+    AskModel,
+    GuardedConversation,
+    Guardrail,
+    Judgement,
+    KeepCall,
+    conversation_text,
+    latest_words,
+)
+from toolspeak.engine.guardrails.mentions import LONGEST
+from toolspeak.ir.complaint import Complaint, Problem
 from toolspeak.ir.message import Call, Message, Role, Text
 from toolspeak.ir.request import Request, Sampling
 from toolspeak.ir.tool import AUTO, Tool
-from toolspeak.text.mentions import LONGEST
 
+UNFIT: Final = "the model says that it cannot do the request"
 MOST: Final = 4
-"""Tools that are offered; among more the model has a choice, and seldom takes one for want of a better."""
+"""Tools that are offered. With more of them the model has a choice, and seldom calls one for want of a better."""
 _JUDGE: Final = "You judge whether a tool can do what a request asks for. Answer with one word, yes or no."
 _EXAMPLES: Final = (
     ("Who wrote Hamlet?", "get_weather(city): Get the weather of a city.", "no"),
@@ -41,25 +51,31 @@ _EXAMPLES: Final = (
         "yes",
     ),
 )
-"""More of them say yes: without that the smallest models say no to half of what they could do."""
+"""Four of six say yes: with fewer, the smallest models say no to half of the requests that a tool could do."""
 _ROOM: Final = Sampling(max_tokens=16, temperature=0.0)
 _LONGEST_TOOL: Final = 400
 _NO = re.compile(r"(?i)\W*no\b(?! (?:doubt|problem))")
 
 
-def may_doubt(request: Request) -> bool:
-    """Return whether calls are to be asked about: the first ones on something that the user has just said."""
-    return len(request.tools) <= MOST and bool(asked_last(request)) and len(said_in(request)) <= LONGEST
+def may_confirm(request: Request) -> bool:
+    """Return whether the next calls are the first on something that the user has just said, with few tools."""
+    if len(request.tools) > MOST or not latest_words(request):
+        return False
+    return len(conversation_text(request)) <= LONGEST
 
 
-def doubted(calls: Iterable[Call], tools: Iterable[Tool]) -> tuple[Tool, ...]:
-    """Return the tools to ask about, each once."""
-    called = {call.name for call in calls}
-    return tuple(tool for tool in tools if tool.name in called)
+def _judge(call: Call, conversation: GuardedConversation) -> Judgement:
+    tool = next((tool for tool in conversation.offered if tool.name == call.name), None)
+    if tool is None or conversation.must_call:
+        return KeepCall(call)
+    return AskModel(fit_question(conversation.request, tool), says_no, Complaint(Problem.UNRELATED, tool.name, UNFIT))
 
 
-def judging(request: Request, tool: Tool) -> Request:
-    """Ask whether a tool can do what the user wants."""
+CONFIRM_TOOL_FIT: Final = Guardrail("confirm_tool_fit", applies=may_confirm, judge=_judge, buffers=True)
+
+
+def fit_question(request: Request, tool: Tool) -> Request:
+    """Return the request that asks the model whether a tool can do what the user wants."""
     asked = (Message(Role.USER, (Text(_case(_said(request), _line(tool))),)),)
     plain = replace(request, tools=(), choice=AUTO, output_schema=None, constraint=None, extra={})
     return replace(plain, messages=(*_taught(), *asked), sampling=replace(_ROOM, seed=request.sampling.seed))
@@ -88,6 +104,6 @@ def _line(tool: Tool) -> str:
 
 
 def _said(request: Request) -> str:
-    """Return all that the user has said: "and in Bergen?" means nothing alone."""
+    """Return all text of the user: "and in Bergen?" means nothing alone."""
     own = (part for message in request.messages if message.role is Role.USER for part in message.parts)
     return "\n".join(part.text for part in own if isinstance(part, Text))

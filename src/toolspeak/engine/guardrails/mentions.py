@@ -1,9 +1,9 @@
-"""What a short text mentions: numbers, names, quotations, and the words that carry its meaning.
+"""Finds the mentions of a short text: numbers, names, quotations, and the words that carry its meaning.
 
 >>> mentions('Play Maroon 5 for 20 minutes, then "Yellow"')
 ('Maroon', '5', '20', 'Yellow')
 
-Small words are known for English only: `is_english` tells whether the rest here means anything for a text.
+The lists of small words are English, so results are useful only for texts for which `is_english` is true.
 """
 
 import re
@@ -12,7 +12,7 @@ from math import isclose
 from typing import Final
 
 LONGEST: Final = 4000
-"""Characters that are looked at; a longer text is no request but a document."""
+"""Characters that are searched; a longer text is a document, not a request."""
 _SMALL_WORDS: Final = (
     "a about above after all also an and any are as ask at based be been before between both but by calculate can "
     "certain compute could default determine did do does during each example fetch find following for format from "
@@ -62,7 +62,7 @@ def meaning(text: str) -> frozenset[str]:
 
 
 def mentions(text: str) -> tuple[str, ...]:
-    """Return numbers, names and quotations as they are written, in their order; those of list items are none."""
+    """Return numbers, names and quotations as they are written, in their order, without the numbers of list items."""
     text = _ITEM.sub("", text[:LONGEST])
     found = [(match.start(), match[0]) for match in _NUMBER.finditer(text)] + _names(text)
     found += [(match.start(), match[1]) for match in _QUOTED.finditer(text)]
@@ -70,7 +70,7 @@ def mentions(text: str) -> tuple[str, ...]:
 
 
 def beside(text: str, word: str) -> Iterator[str]:
-    """Yield what follows a word in a list, such as Oslo in "Bergen and Oslo"."""
+    """Yield the word that follows another one in a list, such as Oslo after Bergen in "Bergen and Oslo"."""
     text = text[:LONGEST]
     at = text.lower().find(word.lower()) if word else -1
     following = _NEXT.match(text, at + len(word)) if at >= 0 else None
@@ -78,25 +78,27 @@ def beside(text: str, word: str) -> Iterator[str]:
         yield following[1]
 
 
-def is_told(mention: str, told: str) -> bool:
-    """Return whether a mention is in other words: a number however it is written, a name in full or by its letters."""
+def is_mentioned(mention: str, text: str) -> bool:
+    """Return whether a text has a mention: a number however it is written, a name in full or by its letters."""
     if _NUMBER.fullmatch(mention):
-        return is_number_told(_value(mention), told, _PERCENT)
-    return _bare(mention) in _bare(told) or any(_stands_for(short, mention) for short in _SHORT.findall(told[:LONGEST]))
+        return is_number_mentioned(_value(mention), text, _PERCENT)
+    return _bare(mention) in _bare(text) or any(
+        _abbreviates(short, mention) for short in _SHORT.findall(text[:LONGEST])
+    )
 
 
-def is_mostly_told(value: str, told: str) -> bool:
-    """Return whether a text, or most of its words, is in another."""
-    if not _bare(value) or _bare(value) in _bare(told):
+def is_mostly_mentioned(value: str, text: str) -> bool:
+    """Return whether a value, or most of its words, is in a text."""
+    if not _bare(value) or _bare(value) in _bare(text):
         return True
-    words, others = _stems(value), _stems(told)
+    words, others = _stems(value), _stems(text)
     return bool(words) and len(words & others) >= _MOST * len(words)
 
 
-def is_number_told(value: float, told: str, scales: Sequence[float] = _SCALES) -> bool:
+def is_number_mentioned(value: float, text: str, scales: Sequence[float] = _SCALES) -> bool:
     """Return whether a number is in a text: as digits or as a word, maybe in other units."""
-    others = {_value(digits) for digits in _DIGITS.findall(told[:LONGEST])}
-    others.update(_NUMBERS[word] for word in _TOKEN.findall(told[:LONGEST].lower()) if word in _NUMBERS)
+    others = {_value(digits) for digits in _DIGITS.findall(text[:LONGEST])}
+    others.update(_NUMBERS[word] for word in _TOKEN.findall(text[:LONGEST].lower()) if word in _NUMBERS)
     return any(isclose(abs(value), other * scale) for other in others for scale in scales)
 
 
@@ -116,7 +118,7 @@ def _names(text: str) -> list[tuple[int, str]]:
     return names
 
 
-def _stands_for(short: str, name: str) -> bool:
+def _abbreviates(short: str, name: str) -> bool:
     """Return whether capitals may be short for a name, as IL is for Illinois, PA for Pennsylvania, NY for New York."""
     words = name.upper().split()
     return short in ("".join(word[0] for word in words), words[0][: len(short)], words[0][0] + words[0][-1])
@@ -135,6 +137,6 @@ def _stems(text: str) -> frozenset[str]:
 
 
 def _stem(word: str) -> str:
-    """Return what a word has in common with its other forms; women are a woman's."""
+    """Return the beginning that a word shares with its other forms; "women" has the stem of "woman"."""
     word = f"{word[:-3]}man" if word.endswith("men") else word
     return word[:_STEM] if len(word) > _STEM else word.rstrip("s")

@@ -1,8 +1,16 @@
-"""What a text mentions, and whether something is told in it."""
+"""Finding the mentions of a text, and whether it has a number, a name or a value."""
 
 import pytest
 
-from toolspeak.text.mentions import beside, is_english, is_mostly_told, is_number_told, is_told, meaning, mentions
+from toolspeak.engine.guardrails.mentions import (
+    beside,
+    is_english,
+    is_mentioned,
+    is_mostly_mentioned,
+    is_number_mentioned,
+    meaning,
+    mentions,
+)
 
 
 @pytest.mark.parametrize(
@@ -37,36 +45,36 @@ def test_a_neighbour_in_a_list_follows_its_word() -> None:
 @pytest.mark.parametrize(
     ("value", "text"), [(0.1, "10%"), (12, "twelve"), (5000, "5 km"), (-3, "minus 3"), (2.5, "2.5")]
 )
-def test_a_number_is_told_however_it_is_written(value: float, text: str) -> None:
-    assert is_number_told(value, text)
+def test_a_number_is_mentioned_however_it_is_written(value: float, text: str) -> None:
+    assert is_number_mentioned(value, text)
 
 
-def test_a_number_is_not_told_by_a_part_of_a_word() -> None:
-    assert not is_number_told(1, "the phone of the stone")
-    assert not is_told("15", "115 1500")
+def test_a_number_is_not_mentioned_by_a_part_of_a_word() -> None:
+    assert not is_number_mentioned(1, "the phone of the stone")
+    assert not is_mentioned("15", "115 1500")
 
 
-def test_a_name_is_told_by_its_letters() -> None:
-    assert is_told("California", "San Francisco, CA")
-    assert is_told("Pennsylvania", "Erie, PA")
-    assert is_told("New York", "NY")
-    assert not is_told("Chicago", "San Francisco, CA")
-    assert not is_told("California", "cage")
+def test_a_name_is_mentioned_by_its_letters() -> None:
+    assert is_mentioned("California", "San Francisco, CA")
+    assert is_mentioned("Pennsylvania", "Erie, PA")
+    assert is_mentioned("New York", "NY")
+    assert not is_mentioned("Chicago", "San Francisco, CA")
+    assert not is_mentioned("California", "cage")
 
 
 def test_the_numbers_of_a_list_are_not_mentioned() -> None:
     assert mentions("1. What is 4?\n 2) And 13?\n3 more") == ("4", "13", "3")
 
 
-def test_a_text_is_told_if_most_of_its_words_are() -> None:
-    assert is_mostly_told("1915-03-17", "on March 17, 1915")
-    assert is_mostly_told("New York City", "in new york")
-    assert is_mostly_told("", "anything")
-    assert not is_mostly_told("physics", "What did Einstein do?")
+def test_a_text_is_mentioned_if_most_of_its_words_are() -> None:
+    assert is_mostly_mentioned("1915-03-17", "on March 17, 1915")
+    assert is_mostly_mentioned("New York City", "in new york")
+    assert is_mostly_mentioned("", "anything")
+    assert not is_mostly_mentioned("physics", "What did Einstein do?")
 
 
-def test_women_are_told_by_a_woman() -> None:
-    assert is_mostly_told("women", "the best woman in tennis")
+def test_women_are_mentioned_by_a_woman() -> None:
+    assert is_mostly_mentioned("women", "the best woman in tennis")
     assert meaning("women") == meaning("woman")
 
 

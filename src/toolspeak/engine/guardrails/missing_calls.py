@@ -1,54 +1,45 @@
-"""Calls that a request asks for and the model has not made: small models make the first one and stop.
+"""`request_missing_calls`: small models make the first call of a request for several things, and stop (CHK-12).
 
     Play Taylor Swift for 20 minutes and Maroon 5 for 15.
     play(artist="Taylor Swift", minutes=20)              left over: Maroon, 5, 15
 
-Where numbers, names or neighbours in a list are left over, the model is asked on, and told what is left. A further call
-counts only if it uses some of it: who must find more to do invents it.
+While numbers, names or neighbours in a list are in no call, the model is asked for more calls, with the clauses that
+are left over. A further call counts only if it uses some of them: a model that must find more to do invents it.
 """
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import Final
 
+from toolspeak.engine.guardrails.guardrail import FollowUp, GuardedConversation, Guardrail, latest_words
+from toolspeak.engine.guardrails.mentions import LONGEST, beside, is_mentioned, mentions
 from toolspeak.errors import BadJson
 from toolspeak.ir.json import Json
-from toolspeak.ir.message import Call, Role, Text
-from toolspeak.ir.request import Request
+from toolspeak.ir.message import Call
 from toolspeak.ir.tool import Tool
-from toolspeak.text.mentions import LONGEST, beside, is_told, mentions
 from toolspeak.text.strict import parse
 
-MOST: Final = 8
-"""Times that a turn is asked on."""
 _SEVERAL = re.compile(r"(?is)\b(?:and|then|both|each|also|respectively|as well|another)\b|[;&]|\?[^?]*\?")
 _STEPS = re.compile(r"(?is)(?:\A|[.!?]\s)first\b.*\bthen\b|\bafter that\b")
-"""Another tool may wait for the first one's result; the same again hardly does."""
+"""In steps, a call of another tool may need the first result; a second call of the same tool hardly does."""
 _CHAINED = re.compile(r"(?i)\b(?:with|to|by|from|of|on|using) (?:that|the|this) (?:result|answer|output)\b")
-"""One call waits for another's result: nothing is missing."""
+"""One call needs the result of another: nothing is missing yet."""
 _BETWEEN = re.compile(r"[,;.?!]\s+(?:(?:and|then|also)\s)?|\s(?:and|then|also)\s")
 
 
 def left_over(asked: str, calls: Sequence[Call], tools: Iterable[Tool]) -> tuple[str, ...]:
-    """Return what a request for several things mentions and no call has used."""
+    """Return the mentions in a request for several things that no call has used."""
     if len(asked) > LONGEST or not calls or not _SEVERAL.search(asked) or _CHAINED.search(asked):
         return ()
     values = [value for call in calls for value in _values(call)]
-    told = "\n".join((*values, *(f"{tool.name} {tool.description}" for tool in tools)))
+    used = "\n".join((*values, *(f"{tool.name} {tool.description}" for tool in tools)))
     neighbours = (word for value in values for word in beside(asked, value))
-    return tuple(dict.fromkeys(word for word in (*mentions(asked), *neighbours) if not is_told(word, told)))
+    return tuple(dict.fromkeys(word for word in (*mentions(asked), *neighbours) if not is_mentioned(word, used)))
 
 
-def asked_last(request: Request) -> str:
-    """Return the user's latest words; none if they have been answered with results since."""
-    last = request.messages[-1] if request.messages else None
-    if last is None or last.role is not Role.USER:
-        return ""
-    return "\n".join(part.text for part in last.parts if isinstance(part, Text))
-
-
-def fitting(asked: str, made: Sequence[Call], more: Iterable[Call], tools: Sequence[Tool]) -> list[Call]:
-    """Return those of more calls that use what those before them left over; in steps, of the same tools only."""
+def fitting_calls(asked: str, made: Sequence[Call], tools: Sequence[Tool], more: Iterable[Call]) -> list[Call]:
+    """Return those of more calls that use what the calls before them left over; in steps, of the same tools only."""
     fresh: list[Call] = []
     known = {call.name for call in made} if _STEPS.search(asked) else {tool.name for tool in tools}
     for call in more:
@@ -58,15 +49,25 @@ def fitting(asked: str, made: Sequence[Call], more: Iterable[Call], tools: Seque
 
 
 def uses(call: Call, left: Iterable[str]) -> bool:
-    """Return whether a call uses some of what was left over."""
-    told = "\n".join(_values(call))
-    return any(is_told(word, told) for word in left)
+    """Return whether a call uses some of the mentions that were left over."""
+    used = "\n".join(_values(call))
+    return any(is_mentioned(word, used) for word in left)
 
 
 def question(asked: str, left: Sequence[str]) -> str:
-    """Ask on, in the request's own words: a small model does not find the beans by their five liters."""
+    """Ask for more calls in the request's own words: a small model does not find the beans by their five liters."""
     rest = list(_clauses(asked, left)) or left
     return f"Noted. Write the further calls that the request needs, for: {'; '.join(rest)}. If none, write: done"
+
+
+def _follow_up(calls: Sequence[Call], conversation: GuardedConversation) -> FollowUp | None:
+    """Ask for the clauses of the user's latest message that no call has used."""
+    asked, tools = latest_words(conversation.request), conversation.offered
+    left = left_over(asked, calls, tools)
+    return FollowUp(question(asked, left), partial(fitting_calls, asked, calls, tools)) if left else None
+
+
+REQUEST_MISSING_CALLS: Final = Guardrail("request_missing_calls", follow_up=_follow_up)
 
 
 def _clauses(asked: str, left: Sequence[str]) -> Iterator[str]:

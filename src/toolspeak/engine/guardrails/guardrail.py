@@ -1,0 +1,160 @@
+"""The protocol between a turn and its guardrails.
+
+A turn asks each guardrail of its plan at three moments, and knows nothing else about it:
+
+    judge(call, conversation)        a complete call came     →  KeepCall, DropCall, or AskModel
+    recover(text, conversation)      an answer without calls  →  the calls that its text was meant to be
+    follow_up(calls, conversation)   an answer with calls     →  a question for the calls that are missing
+
+A new guardrail is a `Guardrail` in a module of its own, and a row in `catalogue.py`.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final, TypeAlias
+
+from toolspeak.engine.guard import Echo
+from toolspeak.engine.guardrails.mentions import LONGEST, is_english, meaning
+from toolspeak.engine.trouble import must_call
+from toolspeak.ir.complaint import Complaint
+from toolspeak.ir.event import CallRejected
+from toolspeak.ir.message import Call, Result, Role, Text
+from toolspeak.ir.request import Request
+from toolspeak.ir.tool import Tool
+from toolspeak.toolset.toolset import ToolSet
+
+
+@dataclass(frozen=True, slots=True)
+class KeepCall:
+    """Deliver the call, maybe changed; what was changed is among its fixes."""
+
+    call: Call
+
+
+@dataclass(frozen=True, slots=True)
+class DropCall:
+    """Deliver no such call. If no call is left, the model is asked to answer in words."""
+
+    complaint: Complaint
+
+
+@dataclass(frozen=True, slots=True)
+class AskModel:
+    """Deliver the call unless the model's answer to a question says otherwise.
+
+    The answer must be buffered until then (`Guardrail.buffers`). The model is asked about each tool once.
+    """
+
+    request: Request
+    rejects: Callable[[str], bool]
+    """Given the model's answer: whether to drop every call of this tool."""
+    complaint: Complaint
+    """Recorded with a drop; it names the tool."""
+
+
+Judgement: TypeAlias = KeepCall | DropCall | AskModel
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """Calls that were found in an answer without any, after its end."""
+
+    calls: tuple[Call, ...] = ()
+    """They are checked like native calls."""
+    set_aside: tuple[Complaint, ...] = ()
+    """About calls that were found and dropped."""
+    rejected: tuple[CallRejected, ...] = ()
+    """About text that may be a call: the model is asked to write it again."""
+    replaces_text: bool = False
+    """The visible text is nothing but these calls, so it is not shown."""
+
+
+NOTHING_RECOVERED: Final = Recovered()
+MOST_FOLLOW_UPS: Final = 8
+"""Questions for more calls in one turn, for each guardrail."""
+
+
+@dataclass(frozen=True, slots=True)
+class FollowUp:
+    """A question for more calls, and which of the calls in its answer count."""
+
+    question: str
+    accepted: Callable[[Iterable[Call]], list[Call]]
+
+
+@dataclass(frozen=True)
+class GuardedConversation:
+    """What guardrails may know of a turn. The texts in it are worked out when the first guardrail needs them."""
+
+    request: Request
+    """As the client sent it, without the contract that teaches tools."""
+    tools: ToolSet
+    """The tools that the present answer may call."""
+    offered: tuple[Tool, ...]
+    """The client's tools, without the answer tool."""
+    echo: Echo
+    ids: Iterator[str]
+    """New ids, for calls that a guardrail makes out of text."""
+
+    @cached_property
+    def text(self) -> str:
+        """All text of the conversation, of every role and of tool results."""
+        return conversation_text(self.request)
+
+    @cached_property
+    def is_comparable(self) -> bool:
+        """Whether calls can be compared with its words: a short text in English. Elsewhere every call is kept."""
+        return len(self.text) <= LONGEST and is_english(self.text)
+
+    @cached_property
+    def meaning(self) -> frozenset[str]:
+        """The stems of its words."""
+        return meaning(self.text)
+
+    @property
+    def must_call(self) -> bool:
+        """Whether `tool_choice` demands a call: then no guardrail may drop one."""
+        return must_call(self.request.choice)
+
+
+@dataclass(frozen=True, slots=True)
+class Guardrail:
+    """One heuristic: a record of the moments at which it has something to say. The defaults change nothing."""
+
+    name: str
+    """Its setting."""
+    applies: Callable[[Request], bool] = lambda _: True
+    """Whether it has anything to do in a turn for a request; asked once, when the plan is made."""
+    judge: Callable[[Call, GuardedConversation], Judgement] = lambda call, _: KeepCall(call)
+    """Judges a complete call that fits its schema, before it leaves."""
+    recover: Callable[[str, GuardedConversation], Recovered] = lambda _, __: NOTHING_RECOVERED
+    """Finds calls in all the text of an emulated answer in which the dialect's reader found none."""
+    follow_up: Callable[[Sequence[Call], GuardedConversation], FollowUp | None] = lambda _, __: None
+    """Returns a question for the calls that an emulated answer still needs; called again after each answer to it."""
+    buffers: bool = False
+    """Answers are buffered: it needs the whole text, or an answer of the model, before the first event may leave."""
+    drops_repeats: bool = False
+    """A call that was answered just now is answered in words, without asking the model whether it means it (CHK-9)."""
+
+
+def conversation_text(request: Request) -> str:
+    """Return all text of a conversation, of every role and of tool results."""
+    parts = (part for message in request.messages for part in message.parts)
+    return "\n".join(_texts(parts))
+
+
+def latest_words(request: Request) -> str:
+    """Return the text of the last message if it is the user's; empty if results or an answer came after it."""
+    last = request.messages[-1] if request.messages else None
+    if last is None or last.role is not Role.USER:
+        return ""
+    return "\n".join(part.text for part in last.parts if isinstance(part, Text))
+
+
+def _texts(parts: Iterable[object]) -> Iterator[str]:
+    for part in parts:
+        if isinstance(part, Text):
+            yield part.text
+        elif isinstance(part, Result):
+            yield from _texts(part.content)
