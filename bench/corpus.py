@@ -14,7 +14,7 @@ from bench.report import close, progress
 from bench.splits import at_random, by_bytes, by_characters, two_ways
 from toolspeak import wires
 from toolspeak.dialects import load, native_attempt
-from toolspeak.dialects._output import counted_ids
+from toolspeak.dialects.core.output import counted_ids
 from toolspeak.ir.event import ArgsDelta, CallEnded, CallStarted, Event, raw_of
 from toolspeak.ir.json import Json
 from toolspeak.ir.request import Request

@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 from bench.golden import samples
 from toolspeak.dialects import load
-from toolspeak.dialects._grammar import Grammar
+from toolspeak.dialects.core.grammar import MarkupGrammar
 
 Make: TypeAlias = Callable[[int], str]
 """Makes a text of about that length."""
@@ -106,7 +106,7 @@ def sample_of(name: str) -> str:
     return found[-1] if found else '<tool_call>\n{"name": "find_bus", "arguments": {"stop": "Oslo S"}}\n</tool_call>'
 
 
-def markup_of(grammar: Grammar) -> dict[str, list[str]]:
+def markup_of(grammar: MarkupGrammar) -> dict[str, list[str]]:
     """Collect a grammar's literals."""
     fences = [f"```{info}\n" for wrapper in grammar.wrappers if wrapper.fence for info in wrapper.openers]
     plain = [opener for wrapper in grammar.wrappers if not wrapper.fence for opener in wrapper.openers]

@@ -13,7 +13,7 @@ from random import Random
 from typing import Final
 
 from toolspeak.dialects import load, names
-from toolspeak.dialects._grammar import Grammar
+from toolspeak.dialects.core.grammar import MarkupGrammar
 from toolspeak.ir.json import Json, JsonObject
 from toolspeak.ir.message import Call
 from toolspeak.ir.tool import Tool
@@ -86,7 +86,7 @@ def pieces() -> tuple[tuple[str, ...], ...]:
     return BLANKS, WORDS, SYNTAX, JSON_LIKE, MARKUP, tuple(sorted(literals))
 
 
-def literals_of(grammar: Grammar) -> Iterator[str]:
+def literals_of(grammar: MarkupGrammar) -> Iterator[str]:
     """Yield every literal that a grammar looks for."""
     for wrapper in grammar.wrappers:
         yield from (*wrapper.openers, *wrapper.closers)

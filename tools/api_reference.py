@@ -28,7 +28,7 @@ GROUPS: Final = {
         "library.md",
     ),
     "Read a model's text": (
-        ("read", "dialects", "Dialect", "Reader", "ReadOptions", "Turn", "Event", "TextDelta", "fold", "unfold"),
+        ("read", "dialects", "Dialect", "TextReader", "ReadOptions", "Turn", "Event", "TextDelta", "fold", "unfold"),
         "reading.md",
     ),
     "Know a model": (("strategy_for",), "facts.md"),

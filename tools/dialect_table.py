@@ -1,4 +1,4 @@
-"""Writes docs/dialects.md from the dialects themselves; with `--check`, only tells whether it is fresh."""
+"""Writes docs/dialects.md from the dialects themselves; with `--check`, fails if the page is stale."""
 
 import sys
 from importlib import import_module
@@ -9,11 +9,14 @@ from toolspeak import dialects
 PAGE = Path(__file__).parent.parent / "docs" / "dialects.md"
 HEAD = """# Dialects
 
-A dialect is a text form of a tool call: one file under `src/toolspeak/dialects/`, whose name is the dialect's. *Writes*
-says whether toolspeak can also teach it: put the tools in a prompt, write calls and results as a model should see them.
+A dialect is a text form of a tool call. toolspeak reads all of these. *Writes* says whether it can also teach the
+dialect to a model: put the tools in a prompt, and write calls and results as the model should see them.
 
-Numbers such as D24 are those of the samples in `tests/golden/samples.jsonl`. This page is made by `just docs` from the
-files' first lines.
+A dialect that is written is a module of its own, `src/toolspeak/dialects/<name>.py`; the others are rows of
+`src/toolspeak/dialects/table.py`. To add one, see [your first dialect](first-dialect.md).
+
+Numbers such as D24 are those of the samples in `tests/golden/samples.jsonl`. `just docs` generates this page from the
+dialects.
 
 | dialect | writes | what it looks like |
 | --- | --- | --- |
@@ -28,8 +31,9 @@ From outside, the entry point group `toolspeak.dialects` adds more: each a `Dial
 
 def row(name: str) -> str:
     """Return the row of one dialect."""
-    summary = (import_module(f"toolspeak.dialects.{name}").__doc__ or "").split("\n", 1)[0]
-    writes = "yes" if dialects.load(name).writer is not None else ""
+    dialect = dialects.load(name)
+    summary = dialect.summary or (import_module(f"toolspeak.dialects.{name}").__doc__ or "").split("\n", 1)[0]
+    writes = "yes" if dialect.writer is not None else ""
     return f"| {name} | {writes} | {summary.replace('|', chr(92) + '|')} |\n"
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:  # what `_HOMES` says, in the words of type checkers; a test keeps both the same
     from toolspeak import dialects
     from toolspeak.client import Answer, AsyncClient, Client, tool_result
-    from toolspeak.dialects import Dialect, Reader, ReadOptions
+    from toolspeak.dialects import Dialect, ReadOptions, TextReader
     from toolspeak.engine.agent import Ending
     from toolspeak.engine.plan import Settings
     from toolspeak.errors import ToolspeakError, UpstreamFailed
@@ -40,7 +40,6 @@ __all__ = [
     "Image",
     "Message",
     "ReadOptions",
-    "Reader",
     "Reasoning",
     "Request",
     "Result",
@@ -49,6 +48,7 @@ __all__ = [
     "Settings",
     "Text",
     "TextDelta",
+    "TextReader",
     "Tool",
     "ToolChoice",
     "ToolspeakError",
@@ -66,7 +66,7 @@ __all__ = [
 _HOMES: Final = {
     "toolspeak": ("dialects",),
     "toolspeak.client": ("Answer", "AsyncClient", "Client", "tool_result"),
-    "toolspeak.dialects": ("Dialect", "ReadOptions", "Reader"),
+    "toolspeak.dialects": ("Dialect", "ReadOptions", "TextReader"),
     "toolspeak.engine.agent": ("Ending",),
     "toolspeak.engine.plan": ("Settings",),
     "toolspeak.errors": ("ToolspeakError", "UpstreamFailed"),

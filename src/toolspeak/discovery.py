@@ -1,12 +1,14 @@
-"""Things that are found by name: a module of their room, or an entry point of another package.
+"""Things that are found by name: a module of their package, a row of its table, or an entry point of another package.
 
-A module's name is the thing's public name; the module ends in a constant that is the thing. A room of several files
-may keep it in the file of that name (`WIRE` in `wire.py`), so that what its `__init__.py` says costs no more than that.
+A module's name is the thing's public name; the module ends in a constant that is the thing. A package of several files
+may keep it in the file of that name (`WIRE` in `wire.py`), so that importing its `__init__.py` costs no more than that.
+Small things may share one module, the table: a mapping from names to things (`DIALECTS` in `table.py`). The table is
+imported only to list all names, or for a name that no module has.
 """
 
 import sys
 import warnings
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module, metadata
@@ -30,6 +32,8 @@ class Shelf(Generic[Thing]):
     constant: str
     hidden: Collection[str] = ()
     """Modules that are not found by name."""
+    table: str = ""
+    """The module with the mapping of things that have no module of their own; none if empty."""
 
     @property
     def word(self) -> str:
@@ -39,7 +43,7 @@ class Shelf(Generic[Thing]):
     def names(self) -> tuple[str, ...]:
         """Return all names, ours first."""
         others = sorted(point.name for point in self._points())
-        return tuple(dict.fromkeys((*self._ours(), *(name for name in others if name not in self.hidden))))
+        return tuple(dict.fromkeys((*self._ours(), *(name for name in others if not self._is_hidden(name)))))
 
     def load(self, name: str) -> Thing:
         """Return the thing of that name."""
@@ -47,12 +51,14 @@ class Shelf(Generic[Thing]):
 
     def home(self, name: str) -> object:
         """Return the module of that name, or what its entry point names: a module, or the thing itself."""
-        if name.isidentifier() and not name.startswith("_") and name not in self.hidden:
+        if name.isidentifier() and not name.startswith("_") and not self._is_hidden(name):
             try:
                 return import_module(f"{self.package}.{name}")
             except ModuleNotFoundError as error:
                 if error.name != f"{self.package}.{name}":
                     raise
+            if name in (rows := self._rows()):
+                return rows[name]
         for point in self._points().select(name=name):
             return point.load()
         raise UnknownName(f"{self.word} {name!r} is not one of {', '.join(self.names())}")
@@ -78,8 +84,18 @@ class Shelf(Generic[Thing]):
 
     def _ours(self) -> tuple[str, ...]:
         path = import_module(self.package).__path__
-        found = sorted(module.name for module in iter_modules(path) if not module.name.startswith("_"))
-        return tuple(name for name in found if name not in self.hidden)
+        modules = (module.name for module in iter_modules(path) if not module.name.startswith("_"))
+        return tuple(sorted({*self._rows(), *(name for name in modules if not self._is_hidden(name))}))
+
+    def _is_hidden(self, name: str) -> bool:
+        return name in self.hidden or name == self.table
+
+    def _rows(self) -> Mapping[str, Thing]:
+        """Return the table's things by name: the mapping `DIALECTS` for the constant `DIALECT`."""
+        if not self.table:
+            return {}
+        rows: Mapping[str, Thing] = getattr(import_module(f"{self.package}.{self.table}"), f"{self.constant}S")
+        return rows
 
     def _thing(self, home: object, name: str) -> Thing:
         found = home if isinstance(home, self.kind) else getattr(home, self.constant, None)

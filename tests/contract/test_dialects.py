@@ -1,4 +1,4 @@
-"""What every dialect keeps, found by discovery: a new one is tried as soon as its file is there.
+"""What every dialect keeps, found by discovery: a new one is tried as soon as its file or row is there.
 
 Reading back random calls is in `test_roundtrip.py`; here are the contract in the prompt, results, and stop sequences.
 """
@@ -67,7 +67,7 @@ def read(calls: Iterable[Call]) -> list[tuple[str, Json]]:
 
 
 @pytest.mark.parametrize("name", names())
-def test_a_dialect_loads_under_its_file_s_name(name: str) -> None:
+def test_a_dialect_loads_under_its_own_name(name: str) -> None:
     dialect = load(name)
     assert isinstance(dialect, Dialect)
     assert dialect.name == name

@@ -1,6 +1,7 @@
-"""Dialects are found by name, ours by their file, others' by entry point."""
+"""Dialects are found by name: ours by their module or their row of the table, others' by entry point."""
 
 import importlib
+import subprocess
 import sys
 from pathlib import Path
 from pkgutil import iter_modules
@@ -9,14 +10,15 @@ import pytest
 
 import toolspeak
 from toolspeak import Tool, dialects
+from toolspeak.dialects import table
 from toolspeak.errors import UnknownName
 
 FOREIGN = """
 from toolspeak.dialects import Dialect
-from toolspeak.dialects._grammar import Grammar, Wrapper
-from toolspeak.dialects._json_form import JSON
+from toolspeak.dialects.core.grammar import MarkupGrammar, Wrapper
+from toolspeak.dialects.core.json_form import JSON
 
-DIALECT = Dialect("foreign", Grammar((Wrapper(("@@call",), ("@@end",), (JSON,)),)))
+DIALECT = Dialect("foreign", MarkupGrammar((Wrapper(("@@call",), ("@@end",), (JSON,)),)))
 """
 
 
@@ -37,9 +39,23 @@ def foreign(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return "foreign"
 
 
-def test_every_dialect_is_found_by_the_name_of_its_file() -> None:
+def test_every_dialect_is_found_by_the_name_of_its_module_or_row() -> None:
     for name in dialects.names():
         assert dialects.load(name).name == name
+
+
+def test_one_dialect_is_loaded_without_the_others() -> None:
+    """A row needs the table, but no module of a dialect that is written; a module needs neither."""
+    code = "import sys; from toolspeak import dialects; dialects.load({!r}); print(*sys.modules)"
+    for name, absent in (("hermes", ("table", "glm", "any")), ("phi", ("hermes", "glm", "any"))):
+        done = subprocess.run([sys.executable, "-c", code.format(name)], capture_output=True, text=True, check=True)
+        assert not {f"toolspeak.dialects.{other}" for other in absent} & set(done.stdout.split())
+
+
+def test_no_name_is_both_a_module_and_a_row() -> None:
+    """The module would hide the row."""
+    modules = {module.name for module in iter_modules(dialects.__path__)}
+    assert not modules & set(table.DIALECTS)
 
 
 def test_a_dialect_from_outside_is_read_like_ours(foreign: str) -> None:
@@ -54,7 +70,7 @@ def test_a_dialect_from_outside_must_be_one(foreign: str) -> None:
         dialects.load("broken")
 
 
-@pytest.mark.parametrize("name", ["nope", "_reader", "keyed", "a b", ""])
+@pytest.mark.parametrize("name", ["nope", "_reader", "core", "table", "keyed", "a b", ""])
 def test_an_unknown_dialect_is_named_with_those_that_are_known(name: str) -> None:
     with pytest.raises(UnknownName, match=r"is not one of .*hermes"):
         dialects.load(name)

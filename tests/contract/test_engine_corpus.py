@@ -16,7 +16,7 @@ from bench.golden import Case, failures
 from tests.contract.test_wire_corpus import CASES
 from tests.unit.engine.scene import OSLO, Ran, ask, roles, run, said, user, words, words_of, written
 from toolspeak import wires
-from toolspeak.dialects._output import counted_ids
+from toolspeak.dialects.core.output import counted_ids
 from toolspeak.engine.plan import Mode, Settings
 from toolspeak.engine.prompt import CONTINUE
 from toolspeak.engine.refusal import refuses_tools

@@ -17,7 +17,7 @@ from bench.golden import GOLDEN
 from bench.hostile import literals_of
 from bench.roundtrip import writing
 from toolspeak.dialects import Dialect, Writer, load, names
-from toolspeak.dialects._special_tokens import SPECIAL_TOKENS
+from toolspeak.dialects.core.special_tokens import SPECIAL_TOKENS
 from toolspeak.dialects.keyed import keyed
 from toolspeak.engine.guard import Echo, Guard
 from toolspeak.ir.message import Call, Result, Text

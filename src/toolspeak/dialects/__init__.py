@@ -1,35 +1,35 @@
-"""Text forms of a tool call: one file each, on seven shared grammars.
+"""Text forms of a tool call: those that toolspeak writes have a module each, the others are rows of `table.py`.
 
 Belongs here: how a model writes calls, and how we write them for it. Does not: vendor bodies, decisions, I/O.
-Read first: `hermes.py`, then `_reader.py` (the machine) and `_json_form.py` (a grammar).
+Read first: `hermes.py`, then `core/reader.py` (the state machine) and `core/json_form.py` (a form of call).
 
-A dialect's module name is its public name; from outside, the entry point group `toolspeak.dialects` adds more.
+The name of the module or the row is the dialect's public name; the entry point group `toolspeak.dialects` adds
+dialects of other packages.
 """
 
 from collections.abc import Iterator
 from functools import cache
 
-from toolspeak.dialects._dialect import Dialect, Writer
-from toolspeak.dialects._grammar import Grammar, Label, Reasoning, Where, Wrapper
-from toolspeak.dialects._json_form import JSON
-from toolspeak.dialects._native import native_attempt
-from toolspeak.dialects._options import ReadOptions
-from toolspeak.dialects._reader import Reader
-from toolspeak.dialects._shape import Shape
-from toolspeak.dialects._tagged import XML
+from toolspeak.dialects.core.dialect import Dialect
+from toolspeak.dialects.core.grammar import Label, MarkupGrammar, OpenerPosition, ReasoningMarks, Wrapper
+from toolspeak.dialects.core.json_form import JSON
+from toolspeak.dialects.core.native import native_attempt
+from toolspeak.dialects.core.reader import ReadOptions, TextReader
+from toolspeak.dialects.core.tag_form import XML
+from toolspeak.dialects.core.writer import Shape, Writer
 from toolspeak.discovery import Shelf
 
 __all__ = [
     "JSON",
     "XML",
     "Dialect",
-    "Grammar",
     "Label",
+    "MarkupGrammar",
+    "OpenerPosition",
     "ReadOptions",
-    "Reader",
-    "Reasoning",
+    "ReasoningMarks",
     "Shape",
-    "Where",
+    "TextReader",
     "Wrapper",
     "Writer",
     "installed",
@@ -38,7 +38,8 @@ __all__ = [
     "native_attempt",
 ]
 
-_SHELF = Shelf(__name__, Dialect, "DIALECT", hidden=("keyed",))  # that one is made for one conversation, by its key
+# `keyed` makes a dialect for one conversation, by its key: there is none to load by that name.
+_SHELF = Shelf(__name__, Dialect, "DIALECT", hidden=("core", "keyed"), table="table")
 
 
 def names() -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from functools import reduce
 from typing import Final
 
 from toolspeak.dialects import installed
-from toolspeak.dialects._dialect import Dialect
+from toolspeak.dialects.core.dialect import Dialect
 
 _NAME: Final = "any"
 # The order decides between dialects that share an opener. Case does not count, so `<TOOLCALL>` and `<toolcall>` are

@@ -6,16 +6,16 @@
 from dataclasses import replace
 from functools import partial
 
-from toolspeak.dialects._dialect import Dialect, Writer
-from toolspeak.dialects._grammar import RESULT_TAGS, Grammar, Where, Wrapper
-from toolspeak.dialects._json_form import JSON
-from toolspeak.dialects._shape import Shape
-from toolspeak.dialects._shared import RECOVERY
-from toolspeak.dialects._teach import JSON_EXAMPLE, Contract
-from toolspeak.dialects._write import JsonCalls, tagged_result
+from toolspeak.dialects.core.dialect import Dialect
+from toolspeak.dialects.core.grammar import RESULT_TAGS, MarkupGrammar, OpenerPosition, Wrapper
+from toolspeak.dialects.core.json_form import JSON
+from toolspeak.dialects.core.markup import RECOVERY
+from toolspeak.dialects.core.writer import JSON_EXAMPLE, Contract, JsonCalls, Shape, Writer, tagged_result
 
-_DECISION = Wrapper((), (), (JSON,), Where.LINE, sure=False, tail=True, no_calls_is_answer=True)
-_AT_ONCE = replace(_DECISION, where=Where.START)  # comes before the recovery of bare JSON, for which no call is text
+_DECISION = Wrapper((), (), (JSON,), OpenerPosition.LINE, sure=False, tail=True, no_calls_is_answer=True)
+_AT_ONCE = replace(
+    _DECISION, where=OpenerPosition.START
+)  # comes before the recovery of bare JSON, for which no call is text
 
 
 _SHAPE = Shape(separator=", ", around=('{"tools": [', "]}"))
@@ -36,5 +36,5 @@ _WRITER = Writer(
 )
 
 DIALECT = Dialect(
-    "decision_json", Grammar((_AT_ONCE, _DECISION), results=(*RESULT_TAGS, "<tool_result ")) | RECOVERY, _WRITER
+    "decision_json", MarkupGrammar((_AT_ONCE, _DECISION), results=(*RESULT_TAGS, "<tool_result ")) | RECOVERY, _WRITER
 )

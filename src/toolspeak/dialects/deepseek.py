@@ -10,12 +10,11 @@ import re
 from collections.abc import Sequence
 from itertools import product
 
-from toolspeak.dialects._dialect import Dialect, Writer
-from toolspeak.dialects._grammar import RESULT_TAGS, Grammar, Wrapper
-from toolspeak.dialects._named_json import Header, NamedJson
-from toolspeak.dialects._shared import RECOVERY
-from toolspeak.dialects._teach import Contract
-from toolspeak.dialects._write import arguments_text, between, result_text
+from toolspeak.dialects.core.dialect import Dialect
+from toolspeak.dialects.core.grammar import RESULT_TAGS, MarkupGrammar, Wrapper
+from toolspeak.dialects.core.markup import RECOVERY
+from toolspeak.dialects.core.named_json import Header, NamedJson
+from toolspeak.dialects.core.writer import Contract, Writer, arguments_line, between, result_as_text
 from toolspeak.ir.message import Call, Result
 from toolspeak.toolset.toolset import ToolSet
 
@@ -57,12 +56,12 @@ def _write_calls(calls: Sequence[Call], tools: ToolSet) -> str:
 def _write_call(call: Call) -> str:
     """Write the form of V3.1, or that of V3 where the name would not look like one."""
     if call.name[:1].isalnum() or call.name.startswith("_"):
-        return f"{call.name}<｜tool▁sep｜>{arguments_text(call)}"
-    return f"function<｜tool▁sep｜>{call.name}\n```json\n{arguments_text(call)}\n```"
+        return f"{call.name}<｜tool▁sep｜>{arguments_line(call)}"
+    return f"function<｜tool▁sep｜>{call.name}\n```json\n{arguments_line(call)}\n```"
 
 
 def _write_result(result: Result) -> str:
-    return between("<｜tool▁output▁begin｜>", result_text(result), "<｜tool▁output▁end｜>")
+    return between("<｜tool▁output▁begin｜>", result_as_text(result), "<｜tool▁output▁end｜>")
 
 
 _WRITER = Writer(
@@ -80,4 +79,4 @@ _WRITER = Writer(
     stop=("<｜tool▁output▁begin｜>",),
 )
 
-DIALECT = Dialect("deepseek", Grammar((_CALL,), results=_RESULTS) | RECOVERY, _WRITER, rescues=True)
+DIALECT = Dialect("deepseek", MarkupGrammar((_CALL,), results=_RESULTS) | RECOVERY, _WRITER, rescues=True)

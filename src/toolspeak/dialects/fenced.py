@@ -10,13 +10,11 @@ backticks inside it.
 
 import re
 
-from toolspeak.dialects._dialect import Dialect, Writer
-from toolspeak.dialects._grammar import Grammar, Wrapper
-from toolspeak.dialects._json_form import JSON
-from toolspeak.dialects._shape import Shape
-from toolspeak.dialects._shared import RECOVERY
-from toolspeak.dialects._teach import JSON_EXAMPLE, Contract
-from toolspeak.dialects._write import JsonCalls, result_text
+from toolspeak.dialects.core.dialect import Dialect
+from toolspeak.dialects.core.grammar import MarkupGrammar, Wrapper
+from toolspeak.dialects.core.json_form import JSON
+from toolspeak.dialects.core.markup import RECOVERY
+from toolspeak.dialects.core.writer import JSON_EXAMPLE, Contract, JsonCalls, Shape, Writer, result_as_text
 from toolspeak.ir.message import Result
 
 FENCE = Wrapper(("tool_call", "tool_calls", "json tool_call", "toolcall"), ("```",), (JSON,), fence=True)
@@ -24,7 +22,7 @@ _TICKS = re.compile(r"`{3,}")
 
 
 def _write_result(result: Result) -> str:
-    text = result_text(result)
+    text = result_as_text(result)
     fence = "`" * max([3, *(len(run) + 1 for run in _TICKS.findall(text))])
     return f"{fence}tool_result {result.name}".rstrip() + f"\n{text}\n{fence}"
 
@@ -42,4 +40,4 @@ _WRITER = Writer(
     shape=_SHAPE,
 )
 
-DIALECT = Dialect("fenced", Grammar((FENCE,), result_lines=("```tool_result",)) | RECOVERY, _WRITER, rescues=True)
+DIALECT = Dialect("fenced", MarkupGrammar((FENCE,), result_lines=("```tool_result",)) | RECOVERY, _WRITER, rescues=True)

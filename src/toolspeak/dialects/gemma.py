@@ -9,12 +9,11 @@ that needs quotes.
 import re
 from collections.abc import Sequence
 
-from toolspeak.dialects._dialect import Dialect, Writer
-from toolspeak.dialects._gemma_kv import KEY_VALUE
-from toolspeak.dialects._grammar import RESULT_TAGS, Grammar, Wrapper
-from toolspeak.dialects._shared import RECOVERY
-from toolspeak.dialects._teach import Contract
-from toolspeak.dialects._write import UNSEEN, apart, arguments_of, result_text
+from toolspeak.dialects.core.dialect import Dialect
+from toolspeak.dialects.core.grammar import RESULT_TAGS, MarkupGrammar, Wrapper
+from toolspeak.dialects.core.key_value_form import KEY_VALUE
+from toolspeak.dialects.core.markup import RECOVERY
+from toolspeak.dialects.core.writer import UNSEEN, Contract, Writer, arguments_of, break_markers, result_as_text
 from toolspeak.ir.json import Json
 from toolspeak.ir.message import Call, Result
 from toolspeak.text.strict import dump
@@ -46,7 +45,7 @@ def _key(key: str) -> str:
 
 def _write_result(result: Result) -> str:
     key = "error" if result.is_error else "value"
-    text = apart(result_text(result, error=""), _RESULT, _RESULT_END)
+    text = break_markers(result_as_text(result, error=""), _RESULT, _RESULT_END)
     return f"{_RESULT}response:{result.name}{{{key}:{_value(text)}}}{_RESULT_END}"
 
 
@@ -61,4 +60,4 @@ _WRITER = Writer(
     stop=(_RESULT,),
 )
 
-DIALECT = Dialect("gemma", Grammar((_CALL,), results=(*RESULT_TAGS, _RESULT)) | RECOVERY, _WRITER, rescues=True)
+DIALECT = Dialect("gemma", MarkupGrammar((_CALL,), results=(*RESULT_TAGS, _RESULT)) | RECOVERY, _WRITER, rescues=True)

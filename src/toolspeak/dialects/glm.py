@@ -7,12 +7,22 @@ Values are raw text. Where one would not be read back as it is, all arguments fo
 
 from collections.abc import Sequence
 
-from toolspeak.dialects._dialect import Dialect, Writer
-from toolspeak.dialects._grammar import RESULT_TAGS, Grammar
-from toolspeak.dialects._shared import RECOVERY, TOOL_CALL
-from toolspeak.dialects._teach import IN_TAGS, RAW_TEXTS, Contract
-from toolspeak.dialects._write import arguments_text, between, call_json, result_text
-from toolspeak.dialects._write_texts import CDATA, tags_in, texts_of
+from toolspeak.dialects.core.dialect import Dialect
+from toolspeak.dialects.core.grammar import RESULT_TAGS, MarkupGrammar
+from toolspeak.dialects.core.markup import RECOVERY, TOOL_CALL
+from toolspeak.dialects.core.writer import (
+    CDATA,
+    IN_TAGS,
+    RAW_TEXTS,
+    Contract,
+    Writer,
+    arguments_line,
+    between,
+    call_json,
+    result_as_text,
+    tags_in,
+    texts_of,
+)
 from toolspeak.ir.message import Call, Result
 from toolspeak.toolset.toolset import ToolSet
 
@@ -26,7 +36,7 @@ def _write_call(call: Call, tools: ToolSet) -> str:
         return call_json(call)
     texts = texts_of(call, tools, _is_data)
     if texts is None:
-        return call.name + arguments_text(call)
+        return call.name + arguments_line(call)
     pairs = (f"<arg_key>{key}</arg_key><arg_value>{text}</arg_value>" for key, text in texts)
     return call.name + "".join(pairs)
 
@@ -36,7 +46,7 @@ def _is_data(text: str) -> bool:
 
 
 def _write_result(result: Result) -> str:
-    return between("<tool_response>\n", result_text(result), "\n</tool_response>")
+    return between("<tool_response>\n", result_as_text(result), "\n</tool_response>")
 
 
 _WRITER = Writer(
@@ -55,5 +65,5 @@ _WRITER = Writer(
 )
 
 DIALECT = Dialect(
-    "glm", Grammar((TOOL_CALL,), results=(*RESULT_TAGS, "<|observation|>")) | RECOVERY, _WRITER, rescues=True
+    "glm", MarkupGrammar((TOOL_CALL,), results=(*RESULT_TAGS, "<|observation|>")) | RECOVERY, _WRITER, rescues=True
 )

@@ -7,17 +7,24 @@
 The result stands between `<tool_response>` and `</tool_response>`, as JSON with the tool's name.
 """
 
-from toolspeak.dialects._dialect import Dialect, Writer
-from toolspeak.dialects._grammar import Grammar
-from toolspeak.dialects._shape import Shape
-from toolspeak.dialects._shared import RECOVERY, TOOL_CALL
-from toolspeak.dialects._teach import IN_TAGS, JSON_EXAMPLE, Contract
-from toolspeak.dialects._write import JsonCalls, between_json, result_json
+from toolspeak.dialects.core.dialect import Dialect
+from toolspeak.dialects.core.grammar import MarkupGrammar
+from toolspeak.dialects.core.markup import RECOVERY, TOOL_CALL
+from toolspeak.dialects.core.writer import (
+    IN_TAGS,
+    JSON_EXAMPLE,
+    Contract,
+    JsonCalls,
+    Shape,
+    Writer,
+    between_json,
+    result_as_json,
+)
 from toolspeak.ir.message import Result
 
 
 def _write_result(result: Result) -> str:
-    return between_json("<tool_response>\n", result_json(result), "\n</tool_response>")
+    return between_json("<tool_response>\n", result_as_json(result), "\n</tool_response>")
 
 
 _SHAPE = Shape("<tool_call>\n", "\n</tool_call>", mark="<tool_call>")
@@ -34,4 +41,4 @@ _WRITER = Writer(
     shape=_SHAPE,
 )
 
-DIALECT = Dialect("hermes", Grammar((TOOL_CALL,)) | RECOVERY, _WRITER, rescues=True)
+DIALECT = Dialect("hermes", MarkupGrammar((TOOL_CALL,)) | RECOVERY, _WRITER, rescues=True)

@@ -6,17 +6,15 @@ I look it up.
 
 from functools import partial
 
-from toolspeak.dialects._dialect import Dialect, Writer
-from toolspeak.dialects._grammar import RESULT_TAGS, Grammar, Where, Wrapper
-from toolspeak.dialects._json_form import JSON
-from toolspeak.dialects._shape import Shape
-from toolspeak.dialects._shared import RECOVERY
-from toolspeak.dialects._teach import Contract
-from toolspeak.dialects._write import JsonCalls, tagged_result
+from toolspeak.dialects.core.dialect import Dialect
+from toolspeak.dialects.core.grammar import RESULT_TAGS, MarkupGrammar, OpenerPosition, Wrapper
+from toolspeak.dialects.core.json_form import JSON
+from toolspeak.dialects.core.markup import RECOVERY
+from toolspeak.dialects.core.writer import Contract, JsonCalls, Shape, Writer, tagged_result
 
-_LINE = Wrapper((), ("</tool_call>",), (JSON,), Where.LINE, sure=False, tail=True)
+_LINE = Wrapper((), ("</tool_call>",), (JSON,), OpenerPosition.LINE, sure=False, tail=True)
 
-_SHAPE = Shape(name="tool", arguments="args", mark='{"tool": ', where=Where.LINE)
+_SHAPE = Shape(name="tool", arguments="args", mark='{"tool": ', where=OpenerPosition.LINE)
 _WRITER = Writer(
     Contract(
         how="When you need to run a tool, write only the JSON of the call on a new line, as the last line:",
@@ -29,4 +27,4 @@ _WRITER = Writer(
     shape=_SHAPE,
 )
 
-DIALECT = Dialect("inline_json", Grammar((_LINE,), results=(*RESULT_TAGS, "<tool_output ")) | RECOVERY, _WRITER)
+DIALECT = Dialect("inline_json", MarkupGrammar((_LINE,), results=(*RESULT_TAGS, "<tool_output ")) | RECOVERY, _WRITER)

@@ -11,13 +11,21 @@ Values are raw text. Where one would not be read back as it is, the invoke holds
 
 from collections.abc import Sequence
 
-from toolspeak.dialects._dialect import Dialect, Writer
-from toolspeak.dialects._grammar import RESULT_TAGS, Grammar, Wrapper
-from toolspeak.dialects._shared import BARE_INVOKE, NAMESPACES, RECOVERY
-from toolspeak.dialects._tagged import XML
-from toolspeak.dialects._teach import RAW_TEXTS, Contract
-from toolspeak.dialects._write import arguments_text, between, result_text
-from toolspeak.dialects._write_texts import CDATA, has_no_roles, texts_of
+from toolspeak.dialects.core.dialect import Dialect
+from toolspeak.dialects.core.grammar import RESULT_TAGS, MarkupGrammar, Wrapper
+from toolspeak.dialects.core.markup import BARE_INVOKE, NAMESPACES, RECOVERY
+from toolspeak.dialects.core.tag_form import XML
+from toolspeak.dialects.core.writer import (
+    CDATA,
+    RAW_TEXTS,
+    Contract,
+    Writer,
+    arguments_line,
+    between,
+    has_no_roles,
+    result_as_text,
+    texts_of,
+)
 from toolspeak.ir.message import Call, Result
 from toolspeak.toolset.toolset import ToolSet
 
@@ -39,14 +47,14 @@ def _arguments(call: Call, tools: ToolSet) -> str:
 
     texts = texts_of(call, tools, is_data)
     if texts is None:
-        return f"{arguments_text(call)}\n"
+        return f"{arguments_line(call)}\n"
     return "".join(f'<parameter name="{key}">{text}</parameter>\n' for key, text in texts)
 
 
 def _write_result(result: Result) -> str:
     tag = "error" if result.is_error else "output"
     named = f"<name>{result.name}</name>\n" if result.name else ""
-    body = between(f"<{tag}>", result_text(result, error=""), f"</{tag}>")
+    body = between(f"<{tag}>", result_as_text(result, error=""), f"</{tag}>")
     return between("<function_results>", f"\n<result>\n{named}{body}\n</result>\n", "</function_results>")
 
 
@@ -65,5 +73,8 @@ _WRITER = Writer(
 )
 
 DIALECT = Dialect(
-    "invoke_xml", Grammar((CALLS, BARE_INVOKE), results=(*RESULT_TAGS, "<result>")) | RECOVERY, _WRITER, rescues=True
+    "invoke_xml",
+    MarkupGrammar((CALLS, BARE_INVOKE), results=(*RESULT_TAGS, "<result>")) | RECOVERY,
+    _WRITER,
+    rescues=True,
 )

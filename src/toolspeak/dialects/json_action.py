@@ -9,13 +9,11 @@ The result comes in a tag, because it often has fences itself.
 
 from functools import partial
 
-from toolspeak.dialects._dialect import Dialect, Writer
-from toolspeak.dialects._grammar import RESULT_TAGS, Grammar, Wrapper
-from toolspeak.dialects._json_form import JSON
-from toolspeak.dialects._shape import Shape
-from toolspeak.dialects._shared import RECOVERY
-from toolspeak.dialects._teach import Contract
-from toolspeak.dialects._write import JsonCalls, tagged_result
+from toolspeak.dialects.core.dialect import Dialect
+from toolspeak.dialects.core.grammar import RESULT_TAGS, MarkupGrammar, Wrapper
+from toolspeak.dialects.core.json_form import JSON
+from toolspeak.dialects.core.markup import RECOVERY
+from toolspeak.dialects.core.writer import Contract, JsonCalls, Shape, Writer, tagged_result
 
 FENCE = Wrapper(("json action",), ("```",), (JSON,), fence=True)
 
@@ -33,5 +31,5 @@ _WRITER = Writer(
 )
 
 DIALECT = Dialect(
-    "json_action", Grammar((FENCE,), results=(*RESULT_TAGS, "<tool_result ")) | RECOVERY, _WRITER, rescues=True
+    "json_action", MarkupGrammar((FENCE,), results=(*RESULT_TAGS, "<tool_result ")) | RECOVERY, _WRITER, rescues=True
 )

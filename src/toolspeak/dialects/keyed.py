@@ -10,12 +10,18 @@ The result stands between `<<KEY:result NAME>>` and `<<KEY:end>>`.
 
 from functools import partial
 
-from toolspeak.dialects._dialect import Dialect, Writer
-from toolspeak.dialects._grammar import RESULT_TAGS, Grammar, Wrapper
-from toolspeak.dialects._json_form import JSON
-from toolspeak.dialects._shape import Shape
-from toolspeak.dialects._teach import JSON_EXAMPLE, Contract
-from toolspeak.dialects._write import JsonCalls, apart, result_text
+from toolspeak.dialects.core.dialect import Dialect
+from toolspeak.dialects.core.grammar import RESULT_TAGS, MarkupGrammar, Wrapper
+from toolspeak.dialects.core.json_form import JSON
+from toolspeak.dialects.core.writer import (
+    JSON_EXAMPLE,
+    Contract,
+    JsonCalls,
+    Shape,
+    Writer,
+    break_markers,
+    result_as_text,
+)
 from toolspeak.errors import BadRequest
 from toolspeak.ir.message import Result
 
@@ -29,7 +35,7 @@ def keyed(key: str) -> Dialect:
         raise BadRequest(message)
     call = Wrapper((f"<<{key}:call>>",), (f"<<{key}:end>>",), (JSON,))
     results = (*RESULT_TAGS, f"<<{key}:result")
-    return Dialect("keyed", Grammar((call,), results=results, whole_fences=False), _writer(key))
+    return Dialect("keyed", MarkupGrammar((call,), results=results, whole_fences=False), _writer(key))
 
 
 def _writer(key: str) -> Writer:
@@ -47,4 +53,4 @@ def _writer(key: str) -> Writer:
 
 def _write_result(key: str, result: Result) -> str:
     named = f" {result.name}" if result.name else ""
-    return f"<<{key}:result{named}>>\n{apart(result_text(result), f'<<{key}:')}\n<<{key}:end>>"
+    return f"<<{key}:result{named}>>\n{break_markers(result_as_text(result), f'<<{key}:')}\n<<{key}:end>>"

@@ -10,12 +10,11 @@ it unchanged.
 import re
 from collections.abc import Sequence
 
-from toolspeak.dialects._dialect import Dialect, Writer
-from toolspeak.dialects._grammar import Grammar, Wrapper
-from toolspeak.dialects._named_json import Header, NamedJson
-from toolspeak.dialects._shared import RECOVERY
-from toolspeak.dialects._teach import Contract
-from toolspeak.dialects._write import arguments_text, result_text
+from toolspeak.dialects.core.dialect import Dialect
+from toolspeak.dialects.core.grammar import MarkupGrammar, Wrapper
+from toolspeak.dialects.core.markup import RECOVERY
+from toolspeak.dialects.core.named_json import Header, NamedJson
+from toolspeak.dialects.core.writer import Contract, Writer, arguments_line, result_as_text
 from toolspeak.ir.message import Call, Result
 from toolspeak.toolset.toolset import ToolSet
 
@@ -25,7 +24,7 @@ _COUNTER = re.compile(r"[:_]?\d{0,6}\Z")
 _ID = re.compile(r"functions\.(?P<name>[^\s<>{}]+):\d{1,6}")
 
 
-def name_in(id: str, tools: ToolSet) -> str | None:
+def tool_of_id(id: str, tools: ToolSet) -> str | None:
     """Return the tool that an id names; None if it is a bare counter."""
     if id.isdigit() or not id:
         return None
@@ -40,7 +39,7 @@ def name_in(id: str, tools: ToolSet) -> str | None:
 
 def _read_header(header: str, tools: ToolSet) -> Header | None:
     found = _HEADER.fullmatch(header)
-    return None if found is None else Header(name_in(found["id"], tools), found["id"])
+    return None if found is None else Header(tool_of_id(found["id"], tools), found["id"])
 
 
 _NAMED = NamedJson((_read_header,))
@@ -58,7 +57,7 @@ _LOST_BEGIN = Wrapper(
 def _write_calls(calls: Sequence[Call], tools: ToolSet) -> str:
     del tools
     inner = "".join(
-        f"<|tool_call_begin|>{_id(call, number)}<|tool_call_argument_begin|>{arguments_text(call)}<|tool_call_end|>"
+        f"<|tool_call_begin|>{_id(call, number)}<|tool_call_argument_begin|>{arguments_line(call)}<|tool_call_end|>"
         for number, call in enumerate(calls)
     )
     return f"<|tool_calls_section_begin|>{inner}<|tool_calls_section_end|>" if calls else ""
@@ -72,7 +71,7 @@ def _id(call: Call, number: int) -> str:
 def _write_result(result: Result) -> str:
     """Name the call by its id, if that is of this dialect; else only the tool is known."""
     answered = result.call_id if _ID.fullmatch(result.call_id) else f"functions.{result.name or result.call_id}"
-    return f"## Return of {answered}\n{result_text(result)}"
+    return f"## Return of {answered}\n{result_as_text(result)}"
 
 
 _WRITER = Writer(
@@ -93,5 +92,8 @@ _WRITER = Writer(
 )
 
 DIALECT = Dialect(
-    "kimi", Grammar((_CALL, _LOST_BEGIN), result_lines=("## Return of functions.",)) | RECOVERY, _WRITER, rescues=True
+    "kimi",
+    MarkupGrammar((_CALL, _LOST_BEGIN), result_lines=("## Return of functions.",)) | RECOVERY,
+    _WRITER,
+    rescues=True,
 )

@@ -5,22 +5,12 @@
 The result is JSON, as in Llama's `ipython` turns, between tags: those turns' own tokens are not ours to write.
 """
 
-from toolspeak.dialects._dialect import Dialect, Writer
-from toolspeak.dialects._grammar import RESULT_TAGS, Grammar, Where, Wrapper
-from toolspeak.dialects._json_form import JSON
-from toolspeak.dialects._pythonic import PYTHON_CALL, PYTHON_LIST
-from toolspeak.dialects._shape import Shape
-from toolspeak.dialects._shared import RECOVERY
-from toolspeak.dialects._teach import Contract
-from toolspeak.dialects._write import JsonCalls, ipython_result
+from toolspeak.dialects.core.dialect import Dialect
+from toolspeak.dialects.core.grammar import RESULT_TAGS, MarkupGrammar, OpenerPosition
+from toolspeak.dialects.core.markup import PYTHON_TAG, RECOVERY
+from toolspeak.dialects.core.writer import Contract, JsonCalls, Shape, Writer, ipython_result
 
-PYTHON_TAG = Wrapper(
-    ("<|python_tag|>", "<|python_start|>"),
-    ("<|python_end|>", "<|eom_id|>", "<|eot_id|>"),
-    (JSON, PYTHON_LIST, PYTHON_CALL),
-)
-
-_SHAPE = Shape(arguments="parameters", separator="; ", mark='{"name": ', where=Where.START)
+_SHAPE = Shape(arguments="parameters", separator="; ", mark='{"name": ', where=OpenerPosition.START)
 _WRITER = Writer(
     Contract(
         how="To call a tool, answer with one JSON object and nothing else, no text before or after it:",
@@ -34,5 +24,5 @@ _WRITER = Writer(
 )
 
 DIALECT = Dialect(
-    "llama_json", Grammar((PYTHON_TAG,), results=(*RESULT_TAGS, "<ipython>")) | RECOVERY, _WRITER, rescues=True
+    "llama_json", MarkupGrammar((PYTHON_TAG,), results=(*RESULT_TAGS, "<ipython>")) | RECOVERY, _WRITER, rescues=True
 )

@@ -8,13 +8,12 @@ Calls end the message. The result stands between `[TOOL_RESULTS]` and `[/TOOL_RE
 import re
 from collections.abc import Sequence
 
-from toolspeak.dialects._dialect import Dialect, Writer
-from toolspeak.dialects._grammar import RESULT_TAGS, Grammar, Wrapper
-from toolspeak.dialects._json_form import JSON
-from toolspeak.dialects._named_json import NamedJson, by_pattern
-from toolspeak.dialects._shared import RECOVERY
-from toolspeak.dialects._teach import Contract
-from toolspeak.dialects._write import arguments_text, between, call_json, result_text
+from toolspeak.dialects.core.dialect import Dialect
+from toolspeak.dialects.core.grammar import RESULT_TAGS, MarkupGrammar, Wrapper
+from toolspeak.dialects.core.json_form import JSON
+from toolspeak.dialects.core.markup import RECOVERY
+from toolspeak.dialects.core.named_json import NamedJson, by_pattern
+from toolspeak.dialects.core.writer import Contract, Writer, arguments_line, between, call_json, result_as_text
 from toolspeak.ir.message import Call, Result
 from toolspeak.toolset.toolset import ToolSet
 
@@ -32,11 +31,11 @@ def _write_calls(calls: Sequence[Call], tools: ToolSet) -> str:
 
 def _write_call(call: Call) -> str:
     """Write the name before the JSON, or into it where it would not be read as a name."""
-    return f"{call.name}[ARGS]{arguments_text(call)}" if _NAME.fullmatch(call.name) else f"[{call_json(call)}]"
+    return f"{call.name}[ARGS]{arguments_line(call)}" if _NAME.fullmatch(call.name) else f"[{call_json(call)}]"
 
 
 def _write_result(result: Result) -> str:
-    return between("[TOOL_RESULTS]", result_text(result), "[/TOOL_RESULTS]")
+    return between("[TOOL_RESULTS]", result_as_text(result), "[/TOOL_RESULTS]")
 
 
 _WRITER = Writer(
@@ -52,5 +51,5 @@ _WRITER = Writer(
 )
 
 DIALECT = Dialect(
-    "mistral", Grammar((CALLS,), results=(*RESULT_TAGS, "[TOOL_RESULTS]")) | RECOVERY, _WRITER, rescues=True
+    "mistral", MarkupGrammar((CALLS,), results=(*RESULT_TAGS, "[TOOL_RESULTS]")) | RECOVERY, _WRITER, rescues=True
 )

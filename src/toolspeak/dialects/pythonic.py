@@ -8,11 +8,10 @@ Arguments whose names Python does not allow go into `**{…}`; tools whose names
 import re
 from collections.abc import Sequence
 
-from toolspeak.dialects._dialect import Dialect, Writer
-from toolspeak.dialects._grammar import RESULT_TAGS, Grammar
-from toolspeak.dialects._shared import BARE_PYTHON, RECOVERY
-from toolspeak.dialects._teach import Contract
-from toolspeak.dialects._write import arguments_of, call_json, ipython_result
+from toolspeak.dialects.core.dialect import Dialect
+from toolspeak.dialects.core.grammar import RESULT_TAGS, MarkupGrammar
+from toolspeak.dialects.core.markup import BARE_PYTHON, RECOVERY
+from toolspeak.dialects.core.writer import Contract, Writer, arguments_of, call_json, ipython_result
 from toolspeak.ir.json import Json
 from toolspeak.ir.message import Call
 from toolspeak.text.strict import dump
@@ -56,5 +55,5 @@ _WRITER = Writer(
 )
 
 DIALECT = Dialect(
-    "pythonic", Grammar((BARE_PYTHON,), results=(*RESULT_TAGS, "<ipython>")) | RECOVERY, _WRITER, rescues=True
+    "pythonic", MarkupGrammar((BARE_PYTHON,), results=(*RESULT_TAGS, "<ipython>")) | RECOVERY, _WRITER, rescues=True
 )

@@ -13,13 +13,23 @@ Values are raw text. Where one would not be read back as it is, the function hol
 
 from collections.abc import Sequence
 
-from toolspeak.dialects._dialect import Dialect, Writer
-from toolspeak.dialects._grammar import Grammar
-from toolspeak.dialects._shape import Shape, Tags
-from toolspeak.dialects._shared import RECOVERY, TOOL_CALL
-from toolspeak.dialects._teach import IN_TAGS, RAW_TEXTS, Contract
-from toolspeak.dialects._write import arguments_text, between, call_json, result_text
-from toolspeak.dialects._write_texts import has_no_roles, texts_of
+from toolspeak.dialects.core.dialect import Dialect
+from toolspeak.dialects.core.grammar import MarkupGrammar
+from toolspeak.dialects.core.markup import RECOVERY, TOOL_CALL
+from toolspeak.dialects.core.writer import (
+    IN_TAGS,
+    RAW_TEXTS,
+    Contract,
+    Shape,
+    Tags,
+    Writer,
+    arguments_line,
+    between,
+    call_json,
+    has_no_roles,
+    result_as_text,
+    texts_of,
+)
 from toolspeak.ir.message import Call, Result
 from toolspeak.toolset.toolset import ToolSet
 
@@ -33,13 +43,13 @@ def _write_call(call: Call, tools: ToolSet) -> str:
         return call_json(call)
     texts = texts_of(call, tools, lambda text: has_no_roles(text, call, tools))
     if texts is None:
-        return f"<function={call.name}>\n{arguments_text(call)}\n</function>"
+        return f"<function={call.name}>\n{arguments_line(call)}\n</function>"
     parameters = "".join(f"<parameter={key}>\n{text}\n</parameter>\n" for key, text in texts)
     return f"<function={call.name}>\n{parameters}</function>"
 
 
 def _write_result(result: Result) -> str:
-    return between("<tool_response>\n", result_text(result), "\n</tool_response>")
+    return between("<tool_response>\n", result_as_text(result), "\n</tool_response>")
 
 
 _TAGS = Tags(("<function=", ">\n", "</function>"), ("<parameter=", ">\n", "\n</parameter>\n"))
@@ -59,4 +69,4 @@ _WRITER = Writer(
     shape=Shape("<tool_call>\n", "\n</tool_call>", mark="<tool_call>", tags=_TAGS),
 )
 
-DIALECT = Dialect("qwen_xml", Grammar((TOOL_CALL,)) | RECOVERY, _WRITER)
+DIALECT = Dialect("qwen_xml", MarkupGrammar((TOOL_CALL,)) | RECOVERY, _WRITER)

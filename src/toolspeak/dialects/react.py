@@ -7,26 +7,25 @@ Action Input: {"city": "Oslo"}
 
 from collections.abc import Sequence
 
-from toolspeak.dialects._dialect import Dialect, Writer
-from toolspeak.dialects._grammar import Grammar, Label, Reasoning, Where, Wrapper
-from toolspeak.dialects._lines import Labelled
-from toolspeak.dialects._shared import RECOVERY
-from toolspeak.dialects._teach import Contract
-from toolspeak.dialects._write import arguments_text, result_text
+from toolspeak.dialects.core.dialect import Dialect
+from toolspeak.dialects.core.grammar import Label, MarkupGrammar, OpenerPosition, ReasoningMarks, Wrapper
+from toolspeak.dialects.core.markup import RECOVERY
+from toolspeak.dialects.core.named_json import Labelled
+from toolspeak.dialects.core.writer import Contract, Writer, arguments_line, result_as_text
 from toolspeak.ir.message import Call, Result
 from toolspeak.toolset.toolset import ToolSet
 
-_ACTION = Wrapper(("Action:",), (), (Labelled("Action Input:"),), Where.LINE, single=True)
-_THOUGHT = Reasoning("Thought:", (), stops=("\nAction:", "\nFinal Answer:", "\nObservation:", "\nThought:"))
+_ACTION = Wrapper(("Action:",), (), (Labelled("Action Input:"),), OpenerPosition.LINE, single=True)
+_THOUGHT = ReasoningMarks("Thought:", (), stops=("\nAction:", "\nFinal Answer:", "\nObservation:", "\nThought:"))
 
 
 def _write_calls(calls: Sequence[Call], tools: ToolSet) -> str:
     del tools
-    return "\n".join(f"Action: {call.name}\nAction Input: {arguments_text(call)}" for call in calls)
+    return "\n".join(f"Action: {call.name}\nAction Input: {arguments_line(call)}" for call in calls)
 
 
 def _write_result(result: Result) -> str:
-    return f"Observation: {result_text(result)}"
+    return f"Observation: {result_as_text(result)}"
 
 
 _WRITER = Writer(
@@ -46,7 +45,7 @@ _WRITER = Writer(
 
 DIALECT = Dialect(
     "react",
-    Grammar((_ACTION,), result_lines=("Observation:",), reasoning=(_THOUGHT,), labels=(Label("Final Answer:"),))
+    MarkupGrammar((_ACTION,), result_lines=("Observation:",), reasoning=(_THOUGHT,), labels=(Label("Final Answer:"),))
     | RECOVERY,
     _WRITER,
 )

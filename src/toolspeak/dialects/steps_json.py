@@ -8,16 +8,14 @@ For upstreams that can be held to a schema. The thought comes first, because sma
 from dataclasses import replace
 from functools import partial
 
-from toolspeak.dialects._dialect import Dialect, Writer
-from toolspeak.dialects._grammar import RESULT_TAGS, Grammar, Where, Wrapper
-from toolspeak.dialects._json_form import JSON
-from toolspeak.dialects._shape import Shape
-from toolspeak.dialects._shared import RECOVERY
-from toolspeak.dialects._teach import JSON_EXAMPLE, Contract
-from toolspeak.dialects._write import JsonCalls, tagged_result
+from toolspeak.dialects.core.dialect import Dialect
+from toolspeak.dialects.core.grammar import RESULT_TAGS, MarkupGrammar, OpenerPosition, Wrapper
+from toolspeak.dialects.core.json_form import JSON
+from toolspeak.dialects.core.markup import RECOVERY
+from toolspeak.dialects.core.writer import JSON_EXAMPLE, Contract, JsonCalls, Shape, Writer, tagged_result
 
-_LINE = Wrapper((), (), (JSON,), Where.LINE, sure=False, tail=True, no_calls_is_answer=True)
-_AT_ONCE = replace(_LINE, where=Where.START)
+_LINE = Wrapper((), (), (JSON,), OpenerPosition.LINE, sure=False, tail=True, no_calls_is_answer=True)
+_AT_ONCE = replace(_LINE, where=OpenerPosition.START)
 
 _SHAPE = Shape(separator=", ", around=('{"calls": [', "]}"), thought="thought")
 _WRITER = Writer(
@@ -36,4 +34,6 @@ _WRITER = Writer(
     shape=_SHAPE,
 )
 
-DIALECT = Dialect("steps_json", Grammar((_AT_ONCE, _LINE), results=(*RESULT_TAGS, "<tool_result ")) | RECOVERY, _WRITER)
+DIALECT = Dialect(
+    "steps_json", MarkupGrammar((_AT_ONCE, _LINE), results=(*RESULT_TAGS, "<tool_result ")) | RECOVERY, _WRITER
+)

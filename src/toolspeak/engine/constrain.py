@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from toolspeak.dialects import Dialect, Shape, Where, load
+from toolspeak.dialects import Dialect, OpenerPosition, Shape, load
 from toolspeak.engine.answer import Answer
 from toolspeak.engine.outcome import Kept
 from toolspeak.engine.plan import DECISION_DIALECT, Plan
@@ -42,7 +42,7 @@ AS_JSON: Final = (
 )
 """What is said with a schema: it leaves no other form, whatever the contract shows."""
 _TAGS: Final = (ConstraintForm.VLLM, ConstraintForm.SGLANG)
-_BEFORE_MARK: Final = {Where.START: r"\A", Where.LINE: r"(?:\A|(?<=\n))", Where.ANYWHERE: ""}
+_BEFORE_MARK: Final = {OpenerPosition.START: r"\A", OpenerPosition.LINE: r"(?:\A|(?<=\n))", OpenerPosition.ANYWHERE: ""}
 _UNKNOWN: Final = (Problem.UNKNOWN_TOOL, Problem.AMBIGUOUS)
 
 

@@ -7,7 +7,7 @@ markers that somebody would obey are broken, so that they can still be read, and
 
 Which markers: those of the dialect in use (openers, closers, result frames, labels and fences at line starts, the tags
 that it writes), keyed ones, calls of all other dialects, the special tokens of chat templates. Everything else passes
-byte for byte. What is hidden, and when zero-width characters stay, is told in `dialects/_hidden.py`.
+byte for byte. `dialects/core/escapes.py` lists the hidden characters, and says when zero-width characters stay.
 
 A call without markers (bare JSON, Python) cannot be broken in a text that is full of JSON and Python. If a model only
 repeats one, it is recognised as an echo (SAFE-3).

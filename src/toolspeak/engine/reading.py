@@ -11,7 +11,7 @@ leaves.
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from toolspeak.dialects import Reader, native_attempt
+from toolspeak.dialects import TextReader, native_attempt
 from toolspeak.engine.answer import Answer
 from toolspeak.engine.answer_tool import answer_text
 from toolspeak.engine.answered import NOTHING_ANSWERED, Answered
@@ -46,7 +46,7 @@ from toolspeak.toolset.toolset import ToolSet
 class ReaderParts:
     """What an `AnswerReader` works with; made new for each answer."""
 
-    reader: Reader | None
+    reader: TextReader | None
     """Finds calls in text. None: text is not searched (MODE-8 switched off)."""
     tools: ToolSet
     checker: CallChecker

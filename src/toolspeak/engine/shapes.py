@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from toolspeak.dialects import Shape, Where
+from toolspeak.dialects import OpenerPosition, Shape
 from toolspeak.ir.constraint import ConstraintForm, TextGrammar, TextSchema, TextTags
 from toolspeak.ir.json import Json, JsonObject
 from toolspeak.text.gbnf import Rules, first_text, free_text, literal
@@ -62,9 +62,9 @@ def _answer(rules: Rules, shape: Shape, calls: Calls, whole: str, rest: str) -> 
     if shape.is_whole or calls.forced:
         return free_text(rules, END_OF_THOUGHT, f'"\\n"{{0,2}} {whole}', ends=False) if calls.thinks else whole
     then = rules.add(f"{literal(shape.opening.removeprefix(shape.mark))} {rest}")
-    if shape.where is Where.START:
+    if shape.where is OpenerPosition.START:
         return first_text(rules, shape.mark, then)
-    return free_text(rules, shape.mark, then, on_line=shape.where is Where.LINE)
+    return free_text(rules, shape.mark, then, on_line=shape.where is OpenerPosition.LINE)
 
 
 def _before(rules: Rules, shape: Shape) -> str:

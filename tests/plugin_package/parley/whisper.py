@@ -1,5 +1,5 @@
 """Whisper: `((psst {"name": …, "arguments": …} psst))`."""
 
-from toolspeak.dialects import JSON, Dialect, Grammar, Wrapper
+from toolspeak.dialects import JSON, Dialect, MarkupGrammar, Wrapper
 
-DIALECT = Dialect("whisper", Grammar((Wrapper(("((psst",), ("psst))",), (JSON,)),)), rescues=True)
+DIALECT = Dialect("whisper", MarkupGrammar((Wrapper(("((psst",), ("psst))",), (JSON,)),)), rescues=True)

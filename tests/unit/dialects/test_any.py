@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from toolspeak import dialects
-from toolspeak.dialects._grammar import Grammar
-from toolspeak.dialects._tables import Table, Tables
 from toolspeak.dialects.any import DIALECT, rescuers
+from toolspeak.dialects.core.grammar import MarkupGrammar
+from toolspeak.dialects.core.lookup import MarkerTable, MarkerTables
 
 WRITTEN_BY_HAND = (
     *("hermes", "jamba", "nemotron", "llama_json", "mistral", "dsml", "invoke_xml", "glm", "minimax", "pythonic"),
@@ -26,11 +26,11 @@ LOOK_LIKE_PROSE_OR_DATA = {
 }
 
 
-def joined(grammars: Iterable[Grammar]) -> Grammar:
+def joined(grammars: Iterable[MarkupGrammar]) -> MarkupGrammar:
     return reduce(lambda one, other: one | other, grammars)
 
 
-def parts() -> dict[str, Grammar]:
+def parts() -> dict[str, MarkupGrammar]:
     return {dialect.name: dialect.rescue for dialect in rescuers() if dialect.rescue is not None}
 
 
@@ -42,8 +42,8 @@ def test_the_dialects_that_rescue_are_these() -> None:
 def test_every_marker_does_what_it_did_in_the_order_written_by_hand() -> None:
     """The derived order is another one, but compiled there is no difference: which form is tried first stays."""
     by_hand, derived = joined(parts()[name] for name in WRITTEN_BY_HAND), DIALECT.grammar
-    old, new = vars(Tables(by_hand)), vars(Tables(derived))
-    tables = {name for name, value in old.items() if isinstance(value, Table)}
+    old, new = vars(MarkerTables(by_hand)), vars(MarkerTables(derived))
+    tables = {name for name, value in old.items() if isinstance(value, MarkerTable)}
     assert tables == {"start", "line", "anywhere"}
     for name in tables:
         assert new[name]._actions == old[name]._actions
@@ -68,9 +68,9 @@ def test_only_the_half_of_harmony_with_its_tokens_rescues() -> None:
 @pytest.fixture
 def foreign(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Path]:
     """Put a package on the path whose dialects are `foreign`, which rescues, and `silent`, which does not."""
-    source = "from toolspeak.dialects import JSON, Dialect, Grammar, Wrapper\n"
+    source = "from toolspeak.dialects import JSON, Dialect, MarkupGrammar, Wrapper\n"
     for name, literal, more in (("foreign", "@@", ", rescues=True"), ("silent", "%%", "")):
-        grammar = f'Grammar((Wrapper(("{literal}call",), ("{literal}end",), (JSON,)),))'
+        grammar = f'MarkupGrammar((Wrapper(("{literal}call",), ("{literal}end",), (JSON,)),))'
         (tmp_path / f"{name}_dialect.py").write_text(f'{source}DIALECT = Dialect("{name}", {grammar}{more})\n')
     info = tmp_path / "foreign-1.0.dist-info"
     info.mkdir()

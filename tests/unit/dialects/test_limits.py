@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 
 from toolspeak.dialects import ReadOptions, load, names
-from toolspeak.dialects._named_json import MAX_HEADER
-from toolspeak.dialects._wrapper import WrapperBlock
+from toolspeak.dialects.core.named_json import MAX_HEADER
+from toolspeak.dialects.core.wrapper import WrapperBlock
 from toolspeak.ir.complaint import Problem
 from toolspeak.ir.event import Event, Why, raw_of
 from toolspeak.ir.json import JsonObject

@@ -4,7 +4,7 @@ import pytest
 
 from tests.unit.engine.scene import NATIVE, TOOLS, run
 from toolspeak.dialects import load
-from toolspeak.dialects._delivery import MOST_TIMES
+from toolspeak.dialects.core.output import MOST_TIMES
 from toolspeak.ir.event import Discarded, StopReason, Why
 from toolspeak.ir.turn import fold
 

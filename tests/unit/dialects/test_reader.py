@@ -4,8 +4,7 @@ import pytest
 
 from bench.splits import at_random
 from toolspeak.dialects import ReadOptions, load
-from toolspeak.dialects._beginnings import Beginnings, Place
-from toolspeak.dialects._tables import Found
+from toolspeak.dialects.core.lookup import Beginnings, FoundMarker, LookupContext
 from toolspeak.ir.complaint import Problem
 from toolspeak.ir.event import CallRejected, Event, TextDelta, Why, raw_of
 from toolspeak.ir.json import JsonObject
@@ -365,7 +364,7 @@ def test_no_form_is_looked_up_on_a_blank_line_p8(monkeypatch: pytest.MonkeyPatch
     looked: list[int] = []
     at = Beginnings.at
 
-    def counted(self: Beginnings, text: str, pos: int, place: Place, *, final: bool) -> Found | None:
+    def counted(self: Beginnings, text: str, pos: int, place: LookupContext, *, final: bool) -> FoundMarker | None:
         looked.append(pos)
         return at(self, text, pos, place, final=final)
 

@@ -3,7 +3,7 @@
 import pytest
 
 from toolspeak.dialects import load, names
-from toolspeak.dialects._shared import ENDS_OF_TURN
+from toolspeak.dialects.core.markup import ENDS_OF_TURN
 from toolspeak.ir.tool import Tool
 
 NOW = '<tool_call>{"name": "now", "arguments": {}}</tool_call>'

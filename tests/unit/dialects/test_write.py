@@ -5,21 +5,23 @@ import json
 import pytest
 
 from toolspeak.dialects import load
-from toolspeak.dialects._shape import Shape
-from toolspeak.dialects._teach import tool_lines
-from toolspeak.dialects._write import (
+from toolspeak.dialects.core.writer import (
     JsonCalls,
-    apart,
+    Shape,
+    arguments_line,
     arguments_of,
-    arguments_text,
     between,
     between_json,
+    break_markers,
     call_json,
-    result_json,
-    result_text,
+    has_no_roles,
+    result_as_json,
+    result_as_text,
     tagged_result,
+    tags_in,
+    texts_of,
+    tool_lines,
 )
-from toolspeak.dialects._write_texts import has_no_roles, tags_in, texts_of
 from toolspeak.ir.json import JsonObject
 from toolspeak.ir.message import Call, Image, Result, Text
 from toolspeak.ir.tool import Tool
@@ -68,7 +70,7 @@ def result_in(dialect: str, result: Result) -> str:
 )
 def test_one_line_of_json_stays_as_it_is(text: str) -> None:
     """INL-8: the prompt's prefix does not change."""
-    assert arguments_text(call(text)) == text
+    assert arguments_line(call(text)) == text
 
 
 @pytest.mark.parametrize(
@@ -88,7 +90,7 @@ def test_one_line_of_json_stays_as_it_is(text: str) -> None:
     ],
 )
 def test_other_arguments_are_written_anew_and_no_surrogate_leaves(text: str, line: str) -> None:
-    assert arguments_text(call(text)) == line
+    assert arguments_line(call(text)) == line
     assert arguments_of(call(text)) == json.loads(line)
 
 
@@ -166,16 +168,16 @@ def test_tags_are_found_in_one_pass() -> None:
 
 def test_an_answer_is_text_with_marks_for_errors_and_images() -> None:
     parts = (Text("a"), Image("image/png", "AA=="), Image(url="https://example.org/x"), Text("b\ud800"))
-    assert result_text(Result("c", parts)) == "a\n[image/png omitted]\n[image omitted]\nb\ufffd"
-    assert result_text(Result("c", (Text("boom"),), is_error=True)) == "Error: boom"
-    assert result_json(Result("c", (Text("boom"),), "f", is_error=True)) == '{"name":"f","error":"boom"}'
-    assert result_json(Result("c", (Text("x"),)), "output") == '{"output":"x"}'
+    assert result_as_text(Result("c", parts)) == "a\n[image/png omitted]\n[image omitted]\nb\ufffd"
+    assert result_as_text(Result("c", (Text("boom"),), is_error=True)) == "Error: boom"
+    assert result_as_json(Result("c", (Text("boom"),), "f", is_error=True)) == '{"name":"f","error":"boom"}'
+    assert result_as_json(Result("c", (Text("x"),)), "output") == '{"output":"x"}'
 
 
 def test_a_frame_cannot_be_closed_from_inside() -> None:
     """SAFE-2."""
     assert between("<r>\n", "a</r><r>b", "\n</r>") == "<r>\na</\\r><\\r>b\n</r>"
-    assert apart("a</r><r>b", "<r>") == "a</r><\\r>b"
+    assert break_markers("a</r><r>b", "<r>") == "a</r><\\r>b"
     framed = between_json("<r>\n", json.dumps({"a": "x</r><r>"}), "\n</r>")
     assert framed == '<r>\n{"a": "x\\u003c/r>\\u003cr>"}\n</r>'
     assert json.loads(framed[4:-5]) == {"a": "x</r><r>"}

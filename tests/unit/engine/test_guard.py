@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from bench.hostile import pieces
 from bench.roundtrip import writing
 from toolspeak.dialects import load, names
-from toolspeak.dialects._special_tokens import SPECIAL_TOKENS
+from toolspeak.dialects.core.special_tokens import SPECIAL_TOKENS
 from toolspeak.dialects.keyed import keyed
 from toolspeak.engine.guard import Echo, Guard, choose_key
 from toolspeak.ir.json import JsonObject

@@ -1,0 +1,71 @@
+"""Markup that several dialects share, and the recoveries that every reader allows."""
+
+from dataclasses import replace
+from typing import Final
+
+from toolspeak.dialects.core.grammar import MarkupGrammar, OpenerPosition, Wrapper
+from toolspeak.dialects.core.json_form import JSON
+from toolspeak.dialects.core.named_json import BareNamedJson, NamedJson, by_pattern
+from toolspeak.dialects.core.python_form import PYTHON_CALL, PYTHON_LIST
+from toolspeak.dialects.core.tag_form import PAIRS, XML
+
+CLOSERS: Final = ("</tool_call>", "</function>", "</tool_calls>", "</function_calls>", "</invoke>", "[/TOOL_CALLS]")
+
+NAMESPACES: Final = ("", "antml:", "atem:", "minimax:")
+"""Prefixes under which invoke tags have been seen; models lose or swap them."""
+
+TOOL_CALL: Final = Wrapper(("<tool_call>",), ("</tool_call>",), (JSON, XML, PAIRS))
+"""`<tool_call>`: what is inside tells which of its dialects it is."""
+
+BARE_JSON: Final = Wrapper((), CLOSERS, (JSON,), OpenerPosition.START, sure=False, tail=True)
+"""The whole message is the call's JSON: its markers were special tokens and the server has dropped them."""
+
+CLOSED_JSON: Final = Wrapper((), ("</tool_call>",), (JSON,), OpenerPosition.LINE, sure=False, needs_closer=True)
+"""Only the opener is lost."""
+
+FUNCTION: Final = Wrapper(("<function=", "<function name="), ("</tool_call>",), (XML,), sure=False, keep_opener=True)
+"""`<function=f>` with no wrapper around it, as some dialects have it."""
+
+BARE_FUNCTION: Final = replace(FUNCTION, where=OpenerPosition.LINE)
+"""The same where the wrapper is lost."""
+
+BARE_INVOKE: Final = Wrapper(
+    tuple(f"<{prefix}invoke " for prefix in NAMESPACES),
+    (*(f"</{prefix}function_calls>" for prefix in NAMESPACES), "</minimax:tool_call>"),
+    (XML,),
+    OpenerPosition.LINE,
+    sure=False,
+    keep_opener=True,
+)
+BARE_NAMED: Final = Wrapper((), CLOSERS, (BareNamedJson(),), OpenerPosition.START, sure=False, tail=True)
+BARE_PYTHON: Final = Wrapper((), (), (PYTHON_LIST, PYTHON_CALL), OpenerPosition.START, sure=False, tail=True)
+
+PYTHON_TAG: Final = Wrapper(
+    ("<|python_tag|>", "<|python_start|>"),
+    ("<|python_end|>", "<|eom_id|>", "<|eot_id|>"),
+    (JSON, PYTHON_LIST, PYTHON_CALL),
+)
+"""Llama's own tokens, around JSON (Llama 3) or Python calls (Llama 4)."""
+
+ECHO: Final = Wrapper(
+    ("[Calling tool:", "[Tool call:"),
+    ("]",),
+    (NamedJson((by_pattern(r"\s*(?P<name>[\w.\-]{1,128})\s*\(?\s*"),)),),
+    OpenerPosition.LINE,
+    sure=False,
+    tail=True,
+)
+"""A transcript's way to show past calls, imitated."""
+
+ENDS_OF_TURN: Final = (
+    "<|im_end|>",
+    "<|eot_id|>",
+    "<|eom_id|>",
+    "<|endoftext|>",
+    "<|end_of_text|>",
+    "<end_of_turn>",
+    "</s>",
+)
+"""What chat templates end a turn with; servers let it through, and behind a call or at the end it is no text."""
+
+RECOVERY: Final = MarkupGrammar((BARE_JSON, CLOSED_JSON, BARE_FUNCTION, BARE_NAMED, ECHO), closers=ENDS_OF_TURN)
