@@ -46,13 +46,13 @@ class Guard:
 
     def text(self, text: str) -> str:
         """Neutralise plain text. What is neutralised already does not change again."""
-        text, places = self._marks.apart(text)
+        text, places = self._marks.break_in_text(text)
         self.count += places
         return text
 
     def json(self, text: str) -> str:
         """Neutralise a JSON text by escapes in its strings: it means exactly what it meant."""
-        text, places = self._marks.escaped(text)
+        text, places = self._marks.escape_in_json(text)
         self.count += places
         return text
 

@@ -129,7 +129,7 @@ class ForbiddenMarkers:
         """Break these too."""
         return replace(self, tags=self.tags.union(tags))
 
-    def break_markers(self, text: str) -> ChangedText:
+    def break_in_text(self, text: str) -> ChangedText:
         """Break every marker in a text, after what is hidden was taken out."""
         text, places = without_hidden(text)
         everywhere, at_lines = _everywhere()
@@ -139,7 +139,7 @@ class ForbiddenMarkers:
             places += more + also
         return ChangedText(text, places)
 
-    def escaped(self, json: str) -> ChangedText:
+    def escape_in_json(self, json: str) -> ChangedText:
         """Break every marker in the strings of a JSON text, by escapes."""
         json, places = hidden_escaped(json)
         for pattern in (_everywhere()[0], self._anywhere):
@@ -163,7 +163,7 @@ class ForbiddenMarkers:
 
 def escaped_json(json: str) -> str:
     """Break the markers of all dialects in the strings of a JSON text, their tags too."""
-    return _ALL.escaped(json).text
+    return _ALL.escape_in_json(json).text
 
 
 def broken(marker: str) -> str:
