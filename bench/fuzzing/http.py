@@ -16,8 +16,7 @@ from uvicorn.server import ServerState
 
 from bench.fuzzing.target import Broken, Target, pieces
 from toolspeak.config.shape import Limits
-from toolspeak.gateway.connection import HttpConnection
-from toolspeak.gateway.connections import Connections
+from toolspeak.gateway.connections import Connections, HttpConnection
 
 _HEADER: Final = 1
 _TURNS: Final = 4

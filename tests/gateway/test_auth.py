@@ -15,7 +15,7 @@ from tests.gateway.scene import UPSTREAM_KEY, Reply, Served, config_of, key, ser
 from tests.gateway.upstream import ScriptedUpstream, listening
 from toolspeak.config.shape import Key, Model
 from toolspeak.gateway import auth
-from toolspeak.gateway.auth import Keyring
+from toolspeak.gateway.access import Keyring
 
 OURS, THEIRS, NOBODYS = "sk-ours-1b9d", "sk-theirs-55e0", "sk-nobodys-0000"
 CARRIERS = ("authorization", "x-api-key", "x-goog-api-key", "api-key", "?key=")
@@ -157,7 +157,7 @@ def test_every_key_is_compared_and_in_constant_time_safe6(monkeypatch: pytest.Mo
     keys = [Key(f"t{number}", sha256(b"%d" % number).digest()) for number in range(5)]
     for shown in ("0", "4", "nobody"):
         compared.clear()
-        Keyring(keys)._fitting(shown)
+        Keyring(keys)._matching(shown)
         assert [one for one, _ in compared] == [key.digest for key in keys]
         assert {len(one) for pair in compared for one in pair} == {32}
 

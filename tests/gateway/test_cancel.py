@@ -12,7 +12,7 @@ from bench.vendor_answers import STREAMS, Answer
 from tests.gateway.protocols import WIRES, answering, question
 from tests.gateway.scene import Served, config_of, head, serving, soon, status_of, towards
 from tests.gateway.upstream import SSE, STREAM_TYPE, Asked, Script, ScriptedUpstream, hang, listening, refuse
-from toolspeak.gateway.connection import HttpConnection
+from toolspeak.gateway.connections import HttpConnection
 
 SOON = 1.0
 LONG = Answer("It is cold. " * 50)
@@ -168,7 +168,7 @@ def test_a_client_that_hangs_up_is_no_fault_of_ours(
     connection.close()
     assert soon(lambda: gateway.tasks == 0)
     lines = [(record.levelname, record.getMessage()) for record in caplog.records]
-    assert [line for level, line in lines if level == "INFO" and line.endswith("the client hung up")]
+    assert [line for level, line in lines if level == "INFO" and line.endswith("the client disconnected")]
     assert [line for level, line in lines if level != "INFO"] == []
 
 

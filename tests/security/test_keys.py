@@ -205,7 +205,7 @@ def test_a_traceback_of_a_refusal_shows_no_key_safe6() -> None:
     with listening() as upstream, serving(configured(upstream, "openai_chat")) as gateway:
         keyring = gateway.app._gateway.keyring
         with pytest.raises(Refused) as refused:
-            keyring.tenant(Shown())  # pyright: ignore[reportArgumentType] # the rest is not looked at
+            keyring.identify(Shown())  # pyright: ignore[reportArgumentType] # the rest is not looked at
         assert CANARY not in "".join(traceback.format_exception(refused.value))
 
 

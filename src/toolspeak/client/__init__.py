@@ -1,14 +1,12 @@
-"""The library's front door: ask a model with tools, in your own process.
+"""The library: requests with tools to a model, from your own process.
 
-Belongs here: what a caller of Python wants to write and to get. Does not: decisions, protocols, servers.
-Read first: `asynchronous.py`; `synchronous.py` is the same for those who do not await.
+Belongs here: what a caller of Python passes and gets. Does not: decisions, protocols, servers.
+Read first: `async_client.py`; `sync_client.py` is the same without `await`.
 """
 
-from toolspeak.client.answer import Answer, tool_result
-from toolspeak.client.asynchronous import AsyncClient
-from toolspeak.client.running import RunWishes
-from toolspeak.client.said import Wishes
-from toolspeak.client.streamed import AsyncStream
-from toolspeak.client.synchronous import Client, Stream
+from toolspeak.client.answer import Answer, AsyncStream, tool_result
+from toolspeak.client.async_client import AsyncClient
+from toolspeak.client.request import ChatOptions, RunOptions
+from toolspeak.client.sync_client import Client, Stream
 
-__all__ = ["Answer", "AsyncClient", "AsyncStream", "Client", "RunWishes", "Stream", "Wishes", "tool_result"]
+__all__ = ["Answer", "AsyncClient", "AsyncStream", "ChatOptions", "Client", "RunOptions", "Stream", "tool_result"]

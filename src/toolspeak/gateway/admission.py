@@ -1,4 +1,11 @@
-"""How many may ask at once, and how often. One process keeps its own count; the interface would fit a shared one."""
+"""Admission: how many requests may be answered at one time, of all clients and of one key, and how many a minute.
+
+The limits protect tenants from each other, so a refused request must cost nothing: it is refused before its body is
+read. The rate is a GCRA (a leaky bucket in one number): `_next[tenant]` is when the tenant's requests would be used up
+if they came evenly. A tenant may spend a whole minute's requests at once and then one at a time; no counter needs
+resetting, and a tenant costs one float. Each process counts for itself: with N processes a tenant gets N times its
+limits.
+"""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -10,29 +17,29 @@ from toolspeak.ir.failure import Failure, FailureKind
 from toolspeak.runtime.clock import Clock
 
 _MINUTE = 60.0
-_ROUNDING = 0.001  # sums of fractions are a little more or less than a minute
+_ROUNDING = 0.001  # sums of 60 / n differ from 60 in their last digits
 
 
 class Admission:
-    """Counts requests, of all and of each tenant."""
+    """Counts the requests being answered, and their rate."""
 
     def __init__(self, limits: Limits, clock: Clock) -> None:
-        """Start with nobody inside."""
+        """Start with no request inside."""
         self._limits: Final = limits
         self._clock: Final = clock
         self._inside = 0
         self._of_tenant: Final[dict[str, int]] = {}
         self._next: Final[dict[str, float]] = {}
-        """When each tenant's requests would be used up, if they came evenly (GCRA)."""
+        """Monotonic time at which each tenant's requests would be used up, if they came evenly."""
 
     @property
     def inside(self) -> int:
-        """Return how many requests are being answered."""
+        """The number of requests being answered."""
         return self._inside
 
     @contextmanager
     def enter(self, key: Key) -> Generator[None]:
-        """Be inside; raises `Refused` where there is no room."""
+        """Count one request while it is answered; raises `Refused` (429, with `Retry-After`) if there is no room."""
         self._check(key)
         self._inside += 1
         self._of_tenant[key.tenant] = self._of_tenant.get(key.tenant, 0) + 1
@@ -48,9 +55,9 @@ class Admission:
         if key.concurrent is not None and self._of_tenant.get(key.tenant, 0) >= key.concurrent:
             raise _busy(f"this key already has {key.concurrent} requests open", 1.0)
         if key.requests_per_minute is not None:
-            self._take_turn(key, key.requests_per_minute)
+            self._check_rate(key, key.requests_per_minute)
 
-    def _take_turn(self, key: Key, per_minute: int) -> None:
+    def _check_rate(self, key: Key, per_minute: int) -> None:
         now = self._clock.monotonic()
         spent = max(self._next.get(key.tenant, now), now) + _MINUTE / per_minute
         wait = spent - now - _MINUTE

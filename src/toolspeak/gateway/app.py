@@ -1,9 +1,21 @@
-"""The gateway: who asks, for what, and whatever goes wrong in the words of the client's own protocol."""
+"""The gateway: identifies the client, admits its request and dispatches it.
+
+Every failure leaves as an error of the client's own protocol.
+
+The order of the checks is a security decision:
+
+1. Host and Origin, before anything else, so that a page in a browser learns nothing.
+2. `/health` and `/`, which need neither a key nor room: a load balancer must not take a busy gateway for a dead one.
+3. The key, before anything is counted, so that clients without one cannot use up the limits of others.
+4. Admission (counts and rates), then overload (memory, loop delay). `GET /health/load` skips the second: an operator
+   reads it during an overload.
+5. The body, which is read only now: a refused client has cost a head, not 32 MB.
+"""
 
 import asyncio
 import logging
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 import msgspec
 
@@ -11,14 +23,10 @@ from toolspeak import wires
 from toolspeak.config.shape import Config, Key
 from toolspeak.engine.warm import warm
 from toolspeak.errors import BadField, BadRequest, TooLarge
-from toolspeak.gateway import routes, side, turns
+from toolspeak.gateway import aux_endpoints, routes, turns
+from toolspeak.gateway.access import ANONYMOUS, HostPolicy, Keyring
 from toolspeak.gateway.admission import Admission
-from toolspeak.gateway.auth import EVERYBODY, Keyring
-from toolspeak.gateway.exchange import Exchange, Gone, Headers, Refused, answer
-from toolspeak.gateway.hosts import Doors
-from toolspeak.gateway.journal import log_failure
-from toolspeak.gateway.marks import Marks, marks_of
-from toolspeak.gateway.offer import RunsOffer
+from toolspeak.gateway.exchange import Exchange, Gone, Headers, Refused, ResponseContext, answer, new_context
 from toolspeak.gateway.overload import Overload
 from toolspeak.gateway.request_reader import RequestReader
 from toolspeak.gateway.routes import Routes, Target
@@ -32,7 +40,41 @@ from toolspeak.wires import Operation
 _LOG: Final = logging.getLogger(__name__)
 _JSON = b"application/json"
 _WARM_AFTER = 0.2
-"""Seconds: who asks at once shall not have to share the processor with it."""
+"""Seconds after the start. A request that arrives at once does not have to share the processor with warming up."""
+
+
+class RunsApi(Protocol):
+    """Answers requests below /v1/runs: `gateway.runs.RunsEndpoints`, or `DisabledRuns`."""
+
+    async def open(self) -> None:
+        """Open what is needed to answer."""
+        ...
+
+    async def close(self) -> None:
+        """Close it."""
+        ...
+
+    async def answer(self, exchange: Exchange, target: Target, response: ResponseContext, key: Key) -> None:
+        """Answer one request; raises `Refused`."""
+        ...
+
+
+class DisabledRuns:
+    """Refuses every request below /v1/runs. It is here so that a gateway without runs does not load them."""
+
+    async def open(self) -> None:
+        """Open nothing."""
+
+    async def close(self) -> None:
+        """Close nothing."""
+
+    async def answer(self, exchange: Exchange, target: Target, response: ResponseContext, key: Key) -> None:
+        """Refuse (404)."""
+        del exchange, target, response, key
+        raise Refused(Failure(FailureKind.NOT_FOUND, _NO_RUNS, 404))
+
+
+_NO_RUNS: Final = "runs are not offered here: say enabled = true under [runs] in the configuration"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,16 +86,16 @@ class Gateway:
     directory: Directory
     transport: Transport
     keyring: Keyring
-    doors: Doors
+    hosts: HostPolicy
     admission: Admission
     overload: Overload
     reader: RequestReader
     prober: Prober
-    runs: RunsOffer
+    runs: RunsApi
     clock: Clock = CLOCK
 
     async def begin(self) -> None:
-        """Make the first request as quick as the others."""
+        """Start measuring, open the store of runs, and list models now instead of in the first request."""
         loop = asyncio.get_running_loop()
         loop.call_later(_WARM_AFTER, lambda: loop.run_in_executor(None, warm))
         self.overload.start()
@@ -61,7 +103,7 @@ class Gateway:
         await self.directory.listing()
 
     async def close(self) -> None:
-        """Close what is open upstream."""
+        """Stop measuring, and close runs, probes, threads and upstream connections."""
         self.overload.stop()
         await self.runs.close()
         await self.prober.close()
@@ -69,70 +111,70 @@ class Gateway:
         await self.transport.close()
 
     async def handle(self, exchange: Exchange) -> None:
-        """Answer an exchange, whatever happens."""
+        """Answer an exchange; nothing is raised."""
         target = self.routes.find(exchange)
-        marks = marks_of(self.routes.request_id_header(target), self.clock)
+        response = new_context(self.routes.request_id_header(target), self.clock)
         try:
-            await self._answer(exchange, target, marks)
+            await self._answer(exchange, target, response)
         except asyncio.CancelledError:
             failure = Failure(FailureKind.TRANSIENT, "the gateway shuts down", 503)
-            await self._fail(exchange, target, marks, failure)
+            await self._fail(exchange, target, response, failure)
         except Gone:
-            _LOG.info("trace=%s the client hung up", marks.trace)
+            _LOG.info("trace=%s the client disconnected", response.trace)
         except Refused as refused:
-            await self._fail(exchange, target, marks, refused.failure)
+            await self._fail(exchange, target, response, refused.failure)
         except BadRequest as error:
             field = error.field if isinstance(error, BadField) else ""
             kind = FailureKind.TOO_LARGE if isinstance(error, TooLarge) else FailureKind.INVALID_REQUEST
             failure = Failure(kind, str(error), error.status, field)
-            await self._fail(exchange, target, marks, failure)
+            await self._fail(exchange, target, response, failure)
         except Exception:  # noqa: BLE001 # a client is owed an answer, whatever broke
-            _LOG.exception("trace=%s a fault of the gateway", marks.trace)
-            message = f"the gateway has a fault; its log knows more under trace {marks.trace}"
-            await self._fail(exchange, target, marks, Failure(FailureKind.OTHER, message, 500))
+            _LOG.exception("trace=%s a fault of the gateway", response.trace)
+            message = f"the gateway has a fault; its log knows more under trace {response.trace}"
+            await self._fail(exchange, target, response, Failure(FailureKind.OTHER, message, 500))
 
-    async def _answer(self, exchange: Exchange, target: Target, marks: Marks) -> None:
-        origin = self.doors.check(exchange)
+    async def _answer(self, exchange: Exchange, target: Target, response: ResponseContext) -> None:
+        origin = self.hosts.check(exchange)
         if origin:
-            marks.allow(origin)
+            response.allow(origin)
         if exchange.method == "OPTIONS":
-            await answer(exchange, 204, b"text/plain", b"", (*marks.headers, *_PREFLIGHT))
+            await answer(exchange, 204, b"text/plain", b"", (*response.headers, *_PREFLIGHT))
             return
-        if target.what in routes.OPEN:  # also while there is no room: who is busy is not dead
-            await self._dispatch(exchange, target, marks, EVERYBODY)
+        if target.what in routes.OPEN:
+            await self._dispatch(exchange, target, response, ANONYMOUS)
             return
-        key = self.keyring.tenant(exchange)
+        key = self.keyring.identify(exchange)
         exchange.tenant = key.tenant
         with self.admission.enter(key):
             if target.what != routes.LOAD:
                 self.overload.check(self.admission.inside)
-            await self._dispatch(exchange, target, marks, key)
+            await self._dispatch(exchange, target, response, key)
 
-    async def _dispatch(self, exchange: Exchange, target: Target, marks: Marks, key: Key) -> None:
+    async def _dispatch(self, exchange: Exchange, target: Target, response: ResponseContext, key: Key) -> None:
         if target.what == Operation.TURN:
             turn = turns.Turns(self.directory, self.prober, self.reader, self.config.server.keep_alive, self.clock)
-            await turn.take(exchange, wires.load(target.wire), marks, key)
+            await turn.take(exchange, wires.load(target.wire), response, key)
             return
         if target.what == routes.LOAD:
             report = self.overload.report(self.admission.inside)
-            await answer(exchange, 200, _JSON, msgspec.json.encode(report), marks.headers)
+            await answer(exchange, 200, _JSON, msgspec.json.encode(report), response.headers)
             return
         if target.what == routes.RUNS:
-            await self.runs.answer(exchange, target, marks, key)
+            await self.runs.answer(exchange, target, response, key)
             return
-        body = await side.body_of(exchange, target, self.directory, self.reader, key)
+        body = await aux_endpoints.body_of(exchange, target, self.directory, self.reader, key)
         if isinstance(body, str):
-            await answer(exchange, 200, b"text/plain; charset=utf-8", body.encode(), marks.headers)
+            await answer(exchange, 200, b"text/plain; charset=utf-8", body.encode(), response.headers)
         else:
-            await answer(exchange, 200, _JSON, body, marks.headers)
+            await answer(exchange, 200, _JSON, body, response.headers)
 
-    async def _fail(self, exchange: Exchange, target: Target, marks: Marks, failure: Failure) -> None:
-        error = wires.load(target.wire).encode_failure(failure, marks.stamp)
-        log_failure(marks.trace, target, error.status, failure)
-        if marks.started:
-            await marks.end_stream(failure)
+    async def _fail(self, exchange: Exchange, target: Target, response: ResponseContext, failure: Failure) -> None:
+        error = wires.load(target.wire).encode_failure(failure, response.stamp)
+        _log_failure(response.trace, target, error.status, failure)
+        if response.started:
+            await response.end_stream(failure)
             return
-        headers: Headers = (*marks.headers, *_advice(failure, error.status))
+        headers: Headers = (*response.headers, *_advice(failure, error.status))
         await answer(exchange, error.status, _JSON, error.body, headers)
 
 
@@ -142,8 +184,13 @@ _PREFLIGHT: Final = (
 )
 
 
+def _log_failure(trace: str, target: Target, status: int, failure: Failure) -> None:
+    """Log the kind only: the upstream's message may quote a key or a prompt."""
+    _LOG.warning("trace=%s wire=%s what=%s status=%d kind=%s", trace, target.wire, target.what, status, failure.kind)
+
+
 def _advice(failure: Failure, status: int) -> Headers:
-    """Tell SDKs whether to try again: they would repeat every 5xx."""
+    """Return the headers that tell SDKs whether to retry; without them they retry every 5xx."""
     again = (b"x-should-retry", b"true" if failure.kind.is_temporary else b"false")
     if failure.retry_after is None:
         return (again,) if status >= 500 else ()  # noqa: PLR2004 # the server's side

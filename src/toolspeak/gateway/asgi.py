@@ -1,4 +1,4 @@
-"""The gateway as an ASGI application. Nothing else knows ASGI."""
+"""The gateway as an ASGI application. No other module depends on ASGI."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, MutableMapping
@@ -15,19 +15,20 @@ Message: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[Message]]
 Send: TypeAlias = Callable[[Message], Awaitable[None]]
 _NONE: Final[list[str]] = []
-_BODY_PATIENCE = 10  # a body may take this many times the longest pause within it
+_BODY_PATIENCE = 10
+"""Times `body_idle_seconds` that a whole body may take: one byte before each timeout would hold a slot for ever."""
 
 
 class Asgi:
-    """Run by any ASGI server; ours is in `server.py`."""
+    """Runs under any ASGI server; `server.py` has ours."""
 
     def __init__(self, gateway: Gateway, limits: Limits) -> None:
-        """Take what answers, and what may come in."""
+        """`limits` bound what is read from a client."""
         self._gateway: Final = gateway
         self._limits: Final = limits
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
-        """Take one connection's request, or the server's start and end."""
+        """Answer one HTTP request, or the server's start and end (`lifespan`); websockets are closed."""
         if scope["type"] == "http":
             exchange = _AsgiExchange(scope, receive, send, self._limits, self._gateway.overload)
             try:
@@ -61,7 +62,7 @@ class _AsgiExchange:
         self._held = 0
 
     def release(self) -> None:
-        """Forget the body: the exchange is over."""
+        """Give back the memory budget of the body: the exchange is over."""
         self._overload.release(self.tenant, self._held)
 
     @property
@@ -107,7 +108,11 @@ class _AsgiExchange:
         await self._send({"type": "http.response.body", "body": chunk, "more_body": not last})
 
     async def attended(self, work: Coroutine[object, object, T], beat: Beat) -> T:
-        """Work in a task of its own: a chunk then wakes only the work, and not all that stands above it."""
+        """Run the work in its own task, and watch the client in this one.
+
+        A chunk from the upstream then wakes only the work's own frames. When the work ends it cancels this task, which
+        waits for the client; `attending` tells that cancellation from one that comes from outside, such as a shutdown.
+        """
         here = asyncio.current_task()
         task = asyncio.get_running_loop().create_task(work)
         attending = True
@@ -116,15 +121,15 @@ class _AsgiExchange:
             await self._watch(beat)
         except asyncio.CancelledError:
             if not task.done() or here is None or here.uncancel():
-                raise  # somebody else has stopped us
+                raise  # cancelled from outside
             return task.result()
         finally:
-            attending = False  # from here on its end is waited for
+            attending = False  # the end of the work must no longer cancel this task
             await _stopped(task)
         raise Gone
 
     async def _watch(self, beat: Beat) -> None:
-        """Wait until the client hangs up; tell it now and then that we are here."""
+        """Return when the client disconnects; call `beat` whenever it is due."""
         while True:
             wait = await beat()
             try:
@@ -146,7 +151,7 @@ class _AsgiExchange:
         return piece
 
     def _check_length(self) -> None:
-        """Refuse what is too large before it has come."""
+        """Refuse a body by its headers if it is too large or encoded. No encoding is accepted, against gzip bombs."""
         length = next(iter(self.headers(b"content-length")), "0")
         if length.isdecimal() and int(length[:20]) > self._limits.body_bytes:
             raise self._too_large(length[:20])
@@ -161,7 +166,7 @@ class _AsgiExchange:
 
 
 async def _stopped(task: asyncio.Task[T]) -> None:
-    """Wait until it has closed what it had opened; what it says no longer matters."""
+    """Cancel a task, and wait until it has closed its upstream connection; its result no longer matters."""
     if not task.done():
         task.cancel()
         await asyncio.wait((task,))

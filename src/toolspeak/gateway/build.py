@@ -1,14 +1,12 @@
-"""A configuration becomes a gateway."""
+"""Builds a gateway from its configuration."""
 
 from toolspeak import wires
 from toolspeak.config.assemble import assemble, confirming_depths, depths, verdicts
 from toolspeak.config.shape import Config
+from toolspeak.gateway.access import HostPolicy, Keyring
 from toolspeak.gateway.admission import Admission
-from toolspeak.gateway.app import Gateway
+from toolspeak.gateway.app import DisabledRuns, Gateway, RunsApi
 from toolspeak.gateway.asgi import Asgi
-from toolspeak.gateway.auth import Keyring
-from toolspeak.gateway.hosts import Doors
-from toolspeak.gateway.offer import NoRuns, RunsOffer
 from toolspeak.gateway.overload import Overload
 from toolspeak.gateway.request_reader import RequestReader
 from toolspeak.gateway.routes import Routes
@@ -21,7 +19,7 @@ from toolspeak.runtime.transport import HttpTransport, Transport
 
 
 def build(config: Config, clock: Clock = CLOCK, transport: Transport | None = None) -> Asgi:
-    """Make the ASGI application; nothing is connected yet. It closes its transport."""
+    """Return the ASGI application; nothing is connected yet. It owns `transport` and closes it at its end."""
     transport = transport or HttpTransport()
     directory = assemble(config, transport, SHARED, clock)
     reader = RequestReader(config.limits.request, Offload())
@@ -31,7 +29,7 @@ def build(config: Config, clock: Clock = CLOCK, transport: Transport | None = No
         directory,
         transport,
         Keyring(config.keys),
-        Doors(config),
+        HostPolicy(config),
         Admission(config.limits, clock),
         Overload(config.limits, clock),
         reader,
@@ -42,9 +40,9 @@ def build(config: Config, clock: Clock = CLOCK, transport: Transport | None = No
     return Asgi(gateway, config.limits)
 
 
-def _runs(config: Config, directory: Directory, reader: RequestReader, clock: Clock) -> RunsOffer:
+def _runs(config: Config, directory: Directory, reader: RequestReader, clock: Clock) -> RunsApi:
     if not config.offer.enabled:
-        return NoRuns()
-    from toolspeak.gateway.runs import RunsDoor  # noqa: PLC0415 # only where they are offered
+        return DisabledRuns()
+    from toolspeak.gateway.runs import RunsEndpoints  # noqa: PLC0415 # runs take long to import
 
-    return RunsDoor(config, directory, reader, clock)
+    return RunsEndpoints(config, directory, reader, clock)

@@ -1,20 +1,47 @@
-"""How many connections clients may hold, in all and from one address.
+"""Client connections: uvicorn's HTTP/1.1 protocol with the limits that it lacks, and how many connections may be open.
 
-A connection costs a file descriptor, and so does the one to the upstream that its request opens. With the usual limit
-of 1,024 descriptors a few hundred idle keep-alive connections once locked out every new client. Now a new connection
-that finds no room takes the place of the connection that has been idle for longest; only when all of them are busy is
-it refused. A connection is idle until a whole request has arrived, so that half-sent bodies lock out nobody either.
+uvicorn bounds neither a request's head, nor how slowly it may arrive, nor how many requests wait in a pipeline.
+`HttpConnection` bounds all of them, and every byte that a client sends costs a bounded amount of work:
+
+- A head has a largest size (`limits.header_bytes`, status 431) and a deadline (`limits.header_seconds`).
+- CONNECT is refused. A request that asks for another protocol (`Upgrade`) is served over HTTP/1.1 as if it had not
+  asked, which RFC 9110 allows. Java's HTTP client asks for h2c in its first request.
+- A pipeline has a largest length, and a chunked body a smallest average chunk.
+- A client that violates the protocol costs one log line and its connection, never a traceback. 39 bytes of CONNECT once
+  recursed to Python's limit, blocked the event loop for half a second and logged 300 KB.
+
+`Connections` counts them, in all and by address. A connection costs a file descriptor, and so does the one to the
+upstream that its request opens. With the usual limit of 1,024 descriptors a few hundred idle keep-alive connections
+once locked out every new client. Now a new connection that finds no room takes the place of the connection that has
+been idle for longest; it is refused only if all of them are busy. A connection is idle until a whole request has
+arrived, so half-sent bodies lock out no other client either.
 """
 
+import asyncio
+import logging
 import sys
 from collections import Counter, OrderedDict
-from typing import Final, Protocol
+from typing import ClassVar, Final, Protocol, cast
+
+import httptools
+from typing_extensions import override
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from toolspeak.config.shape import Limits
 
 if sys.platform != "win32":
     import resource
 
+_LOG: Final = logging.getLogger(__name__)
+_TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+_NO_ROOM = b"HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\nretry-after: 1\r\ncontent-length: 0\r\n\r\n"
+_NOT_HTTP = "expected an HTTP/1.1 request for a path"
+_LINE, _BETWEEN = len("  HTTP/1.1\r\n\r\n"), len(": \r\n")
+_PIPELINED: Final = 32
+"""Requests that may wait for the one being answered. No client of these protocols pipelines."""
+_MANY_CHUNKS, _SMALL_CHUNK = 4096, 16
+"""A body of more chunks than this must have this many bytes in each, on average: a chunk of one byte costs as much
+work as one of 64 KiB."""
 _RESERVED: Final = 64
 """Descriptors kept free for listeners, the log, DNS, databases."""
 _PER_CLIENT: Final = 2
@@ -94,3 +121,184 @@ def _descriptors() -> int:
         return sys.maxsize
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return sys.maxsize if soft < 0 else max(1, (soft - _RESERVED) // _PER_CLIENT)
+
+
+class HttpConnection(HttpToolsProtocol):
+    """A connection of one client. The server sets `limits` and `connections_open` on a subclass."""
+
+    limits: ClassVar = Limits()
+    connections_open: ClassVar = Connections(Limits())
+    write_timeout: ClassVar = 300.0
+    """Seconds in which a client must accept some of its response."""
+    _head_timer: asyncio.TimerHandle | None = None
+    _rest_timer: asyncio.TimerHandle | None = None
+    _stall_timer: asyncio.TimerHandle | None = None
+    _unread = 0
+    """Bytes since the parser last reported something; llhttp buffers a header until it is complete."""
+    _head_large = False
+    _chunks = 0
+    _body_bytes = 0
+
+    @override
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(cast("asyncio.Transport", transport))
+        if self.connections_open.add(self, self._address()):
+            self._await_head()
+        else:
+            self._refuse(_NO_ROOM)
+
+    @override
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.connections_open.remove(self)
+        for timer in (self._head_timer, self._rest_timer, self._stall_timer):
+            if timer is not None:
+                timer.cancel()
+        super().connection_lost(exc)
+
+    def close_idle(self) -> None:
+        """Close a connection on which no whole request has arrived, to make room for another client."""
+        self.transport.abort()
+
+    @override
+    def data_received(self, data: bytes) -> None:
+        self._unset_keepalive_if_required()
+        if self.transport.is_closing():  # refused: what else has arrived is not read
+            return
+        self._unread += len(data)
+        try:
+            self._parse(data)
+        except httptools.HttpParserError as error:
+            self._protocol_error(error)
+        if self._unread > self.limits.header_bytes:
+            self._refuse(_TOO_LARGE)
+
+    def _parse(self, data: bytes) -> None:
+        """Feed the parser.
+
+        llhttp stops at a request that asks for an upgrade and takes the rest for the other protocol. Each such request
+        is fed once more, without its `Upgrade`, to a new parser; the rest follows. It is a loop and not a recursion,
+        and each pass consumes a whole request head: 3,000 pipelined upgrades must not grow the stack.
+        """
+        rest = memoryview(data)
+        while True:
+            try:
+                self.parser.feed_data(rest)
+            except httptools.HttpParserUpgrade as upgrade:
+                rest = rest[upgrade.args[0] :]
+                head = self._head_without_upgrade()
+                self.parser = httptools.HttpRequestParser(self)
+                self.parser.feed_data(head)
+            else:
+                return
+
+    def _head_without_upgrade(self) -> bytes:
+        lines = [b"%b %b HTTP/1.1" % (self.parser.get_method(), self.url)]
+        lines += [b"%b: %b" % header for header in self.headers if header[0] != b"upgrade"]
+        return b"\r\n".join((*lines, b"", b""))
+
+    @override
+    def on_message_begin(self) -> None:
+        if len(self.pipeline) >= _PIPELINED:
+            raise ValueError(f"more than {_PIPELINED} requests are pipelined")
+        super().on_message_begin()
+        self._chunks = self._body_bytes = 0
+        if self._head_timer is None:
+            self._await_head()
+
+    @override
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if self._head_timer is not None:  # a trailer is not a header: it could carry a key, or a host
+            super().on_header(name, value)
+
+    @override
+    def on_headers_complete(self) -> None:
+        self._unread = 0
+        self._head_large = self._head_bytes() > self.limits.header_bytes
+        if self._head_large:
+            raise ValueError("the head is too large")
+        if not self.url.startswith(b"/") or self.parser.get_method() == b"CONNECT":  # both are meant for proxies
+            raise ValueError("the target is not a path")
+        if not self.parser.should_upgrade():
+            self._head_complete()
+            super().on_headers_complete()
+
+    @override
+    def on_body(self, body: bytes) -> None:
+        self._unread = 0
+        self._chunks += 1
+        self._body_bytes += len(body)
+        if self._chunks > _MANY_CHUNKS and self._body_bytes < self._chunks * _SMALL_CHUNK:
+            raise ValueError("the body comes in too many small chunks")
+        super().on_body(body)
+
+    @override
+    def on_message_complete(self) -> None:
+        self._unread = 0
+        self._rest_complete()
+        if not self.parser.should_upgrade():
+            self.connections_open.busy(self)
+            super().on_message_complete()
+
+    @override
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self.cycle.response_complete:
+            self.connections_open.idle(self)
+            if self.cycle.more_body:  # refused before the whole body had arrived: the client may finish sending
+                self._rest_timer = self.loop.call_later(self.limits.header_seconds, self.transport.close)
+
+    @override
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._stall_timer = self.loop.call_later(self.write_timeout, self.transport.abort)
+
+    @override
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if self._stall_timer is not None:
+            self._stall_timer.cancel()
+
+    def _protocol_error(self, error: httptools.HttpParserError) -> None:
+        _LOG.info("client=%s sent a malformed HTTP request: %s", self._address(), _reason(error))
+        if self._head_large:
+            self._refuse(_TOO_LARGE)
+        elif self._may_answer():
+            self.send_400_response(_NOT_HTTP)
+        else:  # a response is under way: a second one inside it would be read as its content
+            self.transport.close()
+
+    def _may_answer(self) -> bool:
+        cycle = cast("RequestResponseCycle | None", self.cycle)  # uvicorn declares it without the None it starts with
+        return not self.pipeline and (cycle is None or cycle.response_complete or not cycle.response_started)
+
+    def _address(self) -> str:
+        return self.client[0] if self.client else ""
+
+    def _head_bytes(self) -> int:
+        line = len(self.parser.get_method()) + len(self.url) + _LINE
+        return line + sum(len(name) + len(value) + _BETWEEN for name, value in self.headers)
+
+    def _await_head(self) -> None:
+        self._head_timer = self.loop.call_later(self.limits.header_seconds, self.transport.close)
+
+    def _head_complete(self) -> None:
+        self.connections_open.idle(self)  # until its body is complete: half-sent bodies must not hold all connections
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+
+    def _rest_complete(self) -> None:
+        if self._rest_timer is not None:
+            self._rest_timer.cancel()
+            self._rest_timer = None
+
+    def _refuse(self, response: bytes) -> None:
+        if not self.transport.is_closing():
+            self.transport.write(response)
+            self.transport.close()
+
+
+def _reason(error: httptools.HttpParserError) -> str:
+    """Return what is wrong, in our own or llhttp's words: never bytes of the client."""
+    cause = error.__context__
+    return str(cause) if isinstance(cause, ValueError) else str(error)

@@ -1,32 +1,41 @@
-"""One request of a client, and its answer: what the gateway needs of whatever server runs it."""
+"""One request of a client and its response, independent of the server that runs the gateway.
+
+`Exchange` is the connection's side: it reads the request and writes the response. `ResponseContext` is the gateway's
+side: the trace id, the headers that every response carries, and whether the response has started.
+"""
 
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias, TypeVar
 
+from toolspeak.engine.plan import Plan
 from toolspeak.ir.failure import Failure, FailureKind
+from toolspeak.runtime.clock import Clock
+from toolspeak.wires import Stamp
 
 Headers: TypeAlias = Sequence[tuple[bytes, bytes]]
 Beat: TypeAlias = Callable[[], Awaitable[float]]
 """Called while the client waits; returns after how many seconds it wants to be called again."""
+EndStream: TypeAlias = Callable[[Failure], Awaitable[None]]
 T = TypeVar("T")
 _NO_CONTENT = 204
 
 
 class Refused(Exception):
-    """The gateway itself has to say no."""
+    """The gateway refuses the request; `failure` becomes an error of the client's protocol."""
 
     def __init__(self, failure: Failure) -> None:
-        """Keep what to say."""
+        """Keep the failure."""
         super().__init__(failure.message)
         self.failure = failure
 
 
 class Gone(Exception):
-    """The client has hung up."""
+    """The client has closed its connection."""
 
 
 class Exchange(Protocol):
-    """One request and its answer. `path` is as the client wrote it, escapes and all; headers have lower-case names."""
+    """One request and its response. `path` is as the client wrote it, escapes included; header names are lower case."""
 
     tenant: str
     """The tenant of the client's key, set once the key is checked; the memory of the body counts for this tenant."""
@@ -43,7 +52,7 @@ class Exchange(Protocol):
 
     @property
     def query(self) -> str:
-        """What stands behind the question mark."""
+        """The query string, without its question mark."""
         ...
 
     def headers(self, name: bytes) -> list[str]:
@@ -51,24 +60,24 @@ class Exchange(Protocol):
         ...
 
     async def body(self) -> bytes:
-        """Read the body; raises `Refused` over a limit, `Gone` without a client."""
+        """Read the body; raises `Refused` above a limit, `Gone` if the client closes the connection."""
         ...
 
     async def start(self, status: int, headers: Headers) -> None:
-        """Begin the answer."""
+        """Send status and headers."""
         ...
 
     async def write(self, chunk: bytes, *, last: bool = False) -> None:
-        """Send a piece of the answer; waits while the client is slow."""
+        """Send a piece of the body; waits while the client does not read."""
         ...
 
     async def attended(self, work: Coroutine[object, object, T], beat: Beat) -> T:
-        """Do the work while the client is there; raises `Gone` and cancels the work when it hangs up."""
+        """Run the work while the client is connected; cancels it and raises `Gone` when the client disconnects."""
         ...
 
 
 def header(exchange: Exchange, name: bytes) -> str:
-    """Return the only value of a header, or nothing; one that comes twice is refused."""
+    """Return the only value of a header, empty if it is absent; raises `Refused` (400) if it comes twice."""
     values = exchange.headers(name)
     if len(values) > 1:
         message = f"the header {name.decode()} comes {len(values)} times"
@@ -77,10 +86,57 @@ def header(exchange: Exchange, name: bytes) -> str:
 
 
 async def answer(exchange: Exchange, status: int, media_type: bytes, body: bytes, headers: Headers = ()) -> None:
-    """Send a whole answer."""
-    if status == _NO_CONTENT:  # which has neither type nor length
+    """Send a whole response."""
+    if status == _NO_CONTENT:  # it has neither type nor length
         await exchange.start(status, headers)
     else:
         length = (b"content-length", b"%d" % len(body))
         await exchange.start(status, ((b"content-type", media_type), length, *headers))
     await exchange.write(b"" if exchange.method == "HEAD" else body, last=True)
+
+
+# ---------------------------------------------------------------- the gateway's side
+
+
+async def _cut(failure: Failure) -> None:
+    """Write nothing: the connection closes before the end of its response."""
+    del failure
+
+
+@dataclass(slots=True)
+class ResponseContext:
+    """The trace id of one exchange, the headers of its response, and how to end a response that has started."""
+
+    stamp: Stamp
+    headers: list[tuple[bytes, bytes]] = field(default_factory=list[tuple[bytes, bytes]])
+    started: bool = False
+    """Status and headers are sent: a failure can no longer be an HTTP error."""
+    end_stream: EndStream = _cut
+    """Ends a started stream with its protocol's error. A protocol without one cuts the connection, which is all that
+    its client can notice."""
+
+    @property
+    def trace(self) -> str:
+        """Return the id of this exchange in the log."""
+        return self.stamp.id
+
+    def allow(self, origin: str) -> None:
+        """Let a page of this origin read the response."""
+        self.headers.append((b"access-control-allow-origin", origin.encode("latin-1")))
+        self.headers.append((b"access-control-expose-headers", b"*"))
+        self.headers.append((b"vary", b"origin"))
+
+    def plan(self, plan: Plan) -> None:
+        """Add the plan to the response headers."""
+        self.headers.append((b"x-toolspeak-plan", plan.line.encode("ascii", "replace")))
+
+    def warn(self, warning: str) -> None:
+        """Add a warning for the client to the response headers (MODE-9)."""
+        self.headers.append((b"x-toolspeak-warning", warning.encode("ascii", "replace")))
+
+
+def new_context(request_id_header: bytes, clock: Clock) -> ResponseContext:
+    """Make the context of a new exchange; its id is also in the header where the client's protocol expects one."""
+    stamp = Stamp(clock.fresh_id(), clock.seconds())
+    trace = stamp.id.encode()
+    return ResponseContext(stamp, [(b"x-toolspeak-trace", trace), (request_id_header, b"req_" + trace)])

@@ -1,15 +1,19 @@
-"""Refuses new work before the process is in trouble, in the sense of Envoy's overload manager.
+"""Overload: refuses new requests before the process runs out of memory or time, as Envoy's overload manager does.
 
 Three things are watched, and each has a stated bound:
 
     memory        `limits.memory_bytes` of resident memory. Above it new requests get 503 until it falls.
-    large bodies  `limits.buffered_bytes` of bodies held at one time, and half of that for one tenant. What is over it
-                  gets 503. The first 64 KiB of a body do not count, so that ordinary requests always have room.
+    large bodies  `limits.buffered_bytes` of bodies held at one time, and half of that for one tenant. A body that
+                  does not fit gets 503. The first 64 KiB of a body do not count, so that ordinary requests always have
+                  room.
     loop delay    `limits.loop_delay_seconds`: how late the event loop runs its timers. Above it, and with many
                   requests inside, new requests get 503. A single user is never refused for it: a laptop that wakes
                   up has a delay of hours.
 
-`report()` is what `GET /health/load` answers.
+A refused request is a 503 with `Retry-After`: SDKs retry it, and a load balancer sends it elsewhere. Without these
+bounds one body of 19 MB held up all clients for 23 seconds, and the memory that it had used was never returned.
+
+`GET /health/load` answers `report()`.
 """
 
 import asyncio
@@ -31,17 +35,17 @@ TICK: Final = 0.1
 """Seconds between two measurements."""
 _SAMPLES: Final = 600
 _BUSY: Final = 16
-"""Requests inside from which on a late event loop is overload, and not a pause of the machine."""
+"""From this many requests on, a late event loop is an overload and not a pause of the machine."""
 _RETRY_AFTER: Final = 2.0
 _MEMORY: Final = Path("/proc/self/statm")
 _MILLISECONDS: Final = 1000
 
 
 class Overload:
-    """Measures one process."""
+    """Measures one process and refuses requests by its measurements."""
 
     def __init__(self, limits: Limits, clock: Clock) -> None:
-        """Measure nothing yet."""
+        """Start no timer yet."""
         self._limits: Final = limits
         self._clock: Final = clock
         self._timer: asyncio.TimerHandle | None = None
@@ -55,12 +59,12 @@ class Overload:
         self._shed: Final[Counter[str]] = Counter()
 
     def start(self) -> None:
-        """Measure from now on; needs a running event loop."""
+        """Start measuring; needs a running event loop."""
         self._resident = resident_bytes()
         self._schedule()
 
     def stop(self) -> None:
-        """Measure no more."""
+        """Stop measuring."""
         if self._timer is not None:
             self._timer.cancel()
 
@@ -121,7 +125,7 @@ class Overload:
 
 
 def resident_bytes() -> int:
-    """Return the memory of this process; 0 where the system does not tell it cheaply, and no limit holds."""
+    """Return the resident memory of this process; 0, which disables the limit, on systems without /proc."""
     try:
         pages = int(_MEMORY.read_bytes().split()[1])
     except OSError:
@@ -130,7 +134,7 @@ def resident_bytes() -> int:
 
 
 def trim_memory() -> None:
-    """Give freed memory back to the system: glibc keeps what large requests used, and the process looks full."""
+    """Return freed memory to the system: glibc keeps what large requests used, and the process would look full."""
     if sys.platform == "linux":
         try:
             ctypes.CDLL(None).malloc_trim(0)

@@ -1,8 +1,8 @@
-"""Which operation of which wire a path means.
+"""Routes: which operation of which wire a method and a path mean.
 
-Every wire brings its endpoints, those of other packages too; here are only the gateway's own. Clients put versions
-before a path, some twice: `/v1/v1/messages` is `/messages`. What is in no table is not found; who may ask was decided
-before, and not by the path.
+Every wire brings its endpoints, wires of other packages too; only the gateway's own are here. Clients put versions
+before a path, some twice: `/v1/v1/messages` is `/messages`. A path that no table has is not found. Keys are checked
+without looking at the path, so no spelling of a path gets around them.
 """
 
 import re
@@ -21,7 +21,7 @@ _VERSIONS = re.compile(r"(?:/v1(?:beta|alpha)?(?=/))*")
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What is asked for, in which protocol; `name` is a model's name in the path, or what follows /runs/."""
+    """An operation of a wire; `name` is a model's name in the path, or the rest of the path after /runs/."""
 
     wire: str
     what: str
@@ -36,7 +36,7 @@ _OWN: Final = {
     ("GET", "/health/load"): Target(wires.DEFAULT, LOAD),
 }
 OPEN: Final = frozenset((Operation.HEALTH, Operation.HOME))
-"""What everybody may see."""
+"""Operations that need no key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class Routes:
     """The endpoints of all wires."""
 
     def __init__(self, apis: Mapping[str, HttpApi]) -> None:
-        """Take where each wire is served, in the order in which they claim a path that several have."""
+        """`apis` has the endpoints of each wire; of several wires with one path an earlier one wins."""
         self._apis: Final = apis
         self._exact: Final[dict[tuple[str, str], list[Target]]] = {key: [target] for key, target in _OWN.items()}
         self._templates: Final[list[_Template]] = []
@@ -71,7 +71,7 @@ class Routes:
                 self._add(wire, endpoint)
 
     def find(self, exchange: Exchange) -> Target:
-        """Return what is asked for; `what` is empty if there is no such thing."""
+        """Return the target of a request; its `what` is empty if there is none."""
         path = _without_versions(exchange.path)
         method = "GET" if exchange.method == "HEAD" else exchange.method
         exact = self._exact.get((method, path)) or self._exact.get((method, path.rstrip("/")))
@@ -83,7 +83,7 @@ class Routes:
         return self._choose(matching, exchange) if matching else Target(self._wire_of(exchange, path), "")
 
     def request_id_header(self, target: Target) -> bytes:
-        """Return the response header in which this client looks for the request's id."""
+        """Return the response header in which clients of this wire expect the request's id."""
         return self._apis[target.wire].request_id_header
 
     def _add(self, wire: str, endpoint: Endpoint) -> None:
@@ -104,7 +104,7 @@ class Routes:
         return next(recognized, None) or next(default, None) or targets[0]
 
     def _wire_of(self, exchange: Exchange, path: str) -> str:
-        """Return the wire in which a client that asks for nothing we have is told so."""
+        """Return the wire in which the 404 for an unknown path is written."""
         below = (wire for wire, api in self._apis.items() if api.prefix and path.startswith(api.prefix))
         recognized = (wire for wire, api in self._apis.items() if api.recognizes(exchange))
         return next(below, None) or next(recognized, None) or wires.DEFAULT
@@ -115,6 +115,6 @@ def _without_versions(path: str) -> str:
 
 
 def _under_runs(path: str) -> Target | None:
-    """Read the paths that are our own."""
+    """Return the target of a path below /runs."""
     room, _, rest = path.removeprefix("/").partition("/")
     return Target(wires.DEFAULT, RUNS, rest.rstrip("/")) if room == RUNS else None

@@ -1,14 +1,14 @@
-"""Runs over HTTP: started, watched, stopped, taken up again. A tenant sees its own only.
+"""Runs over HTTP: start, watch, cancel, resume, approve. A tenant sees only its own runs.
 
-POST /v1/runs                               begin one
+POST /v1/runs                               start one
 GET  /v1/runs                               list them
-GET  /v1/runs/ID                            one as it stands
-GET  /v1/runs/ID/events                     what happens, as server-sent events; `Last-Event-ID` or `?after=` rejoins
+GET  /v1/runs/ID                            one with its messages
+GET  /v1/runs/ID/events                     its events, as server-sent events; `Last-Event-ID` or `?after=` rejoins
 POST /v1/runs/ID/cancel, /v1/runs/ID/resume
-POST /v1/runs/ID/calls/CALL/approve         a person's word on a call
+POST /v1/runs/ID/calls/CALL/approve         a person's decision on a call
 
-With a database in `[runs]` the gateway only writes down and reads: workers do the work. Without one it works here.
-While the database is away, every one of these answers 503 within seconds, and the rest of the gateway goes on.
+With a database in `[runs]` the gateway only stores and reads runs: workers run them. Without one they run here.
+While the database is unreachable, every one of these answers 503 within seconds, and the rest of the gateway works.
 
 An ID is what the tenant calls its run. Each request looks it up among the tenant's own first, so another tenant's id
 and one that no run has take the same way to the same answer.
@@ -26,14 +26,13 @@ import msgspec
 
 from toolspeak.config.shape import Config, Key
 from toolspeak.errors import BadConfig, RunsUnavailable, ToolspeakError, TooManyRuns, UnknownRun
-from toolspeak.gateway.auth import permit
-from toolspeak.gateway.exchange import Exchange, Refused, answer
-from toolspeak.gateway.marks import Marks
+from toolspeak.gateway.access import permit
+from toolspeak.gateway.exchange import Exchange, Refused, ResponseContext, answer
 from toolspeak.gateway.request_reader import RequestReader
 from toolspeak.gateway.routes import Target
-from toolspeak.gateway.runs_asked import (
-    AskedRun,
-    AskedWord,
+from toolspeak.gateway.run_requests import (
+    ApprovalRequest,
+    RunRequest,
     after_in,
     limit_in,
     query_of,
@@ -52,9 +51,9 @@ from toolspeak.runtime.directory import Directory
 
 _JSON: Final = b"application/json"
 _BUSY: Final = 5.0
-"""Seconds after which a client should try again that has too many runs, or whose database is away."""
+"""`Retry-After` where the tenant has too many runs, or the database is unreachable."""
 PATIENCE: Final = 5.0
-"""Seconds that a request waits for a response of the database."""
+"""Seconds that a request waits for the database."""
 _AWAY: Final = "the database of runs does not respond: try again in some seconds; runs that were started are not lost"
 _LOG: Final = logging.getLogger(__name__)
 _ALIVE: Final = b": keep-alive\n\n"
@@ -62,19 +61,19 @@ _dump = msgspec.json.Encoder().encode
 
 
 @dataclass(frozen=True, slots=True)
-class _Visit:
-    """Who asks for what."""
+class _RunsContext:
+    """One request below /v1/runs, and the key of its client."""
 
     exchange: Exchange
-    marks: Marks
+    response: ResponseContext
     key: Key
 
     async def say(self, value: JsonObject, status: int = 200) -> None:
-        await answer(self.exchange, status, _JSON, _dump(value), self.marks.headers)
+        await answer(self.exchange, status, _JSON, _dump(value), self.response.headers)
 
 
-class RunsDoor:
-    """Answers what stands under /v1/runs."""
+class RunsEndpoints:
+    """Answers requests below /v1/runs."""
 
     def __init__(self, config: Config, directory: Directory, reader: RequestReader, clock: Clock) -> None:
         """Open nothing yet."""
@@ -87,36 +86,36 @@ class RunsDoor:
         self._is_away = False
 
     async def open(self) -> None:
-        """Open the store of runs. If its database is away, the gateway starts without it, and requests try again."""
+        """Open the store of runs. If its database is unreachable, the gateway starts, and each request tries again."""
         try:
             await self._opened()
         except RunsUnavailable as error:
             self._note_away(error)
 
     async def close(self) -> None:
-        """Let go of all runs; those of a database go on elsewhere."""
+        """Close the store. Runs of a database continue on their workers."""
         if self._opening is not None and not self._opening.done():
             self._opening.cancel()
             await asyncio.wait((self._opening,))
         await self._stack.aclose()
 
-    async def answer(self, exchange: Exchange, target: Target, marks: Marks, key: Key) -> None:
-        """Do what a path and its method mean."""
-        visit, method = _Visit(exchange, marks, key), "GET" if exchange.method == "HEAD" else exchange.method
+    async def answer(self, exchange: Exchange, target: Target, response: ResponseContext, key: Key) -> None:
+        """Answer one request; raises `Refused`."""
+        context, method = _RunsContext(exchange, response, key), "GET" if exchange.method == "HEAD" else exchange.method
         try:
             runs = await self._opened()
-            await self._answer(visit, runs, method, [unquote(each) for each in target.name.split("/")])
+            await self._answer(context, runs, method, [unquote(each) for each in target.name.split("/")])
         except UnknownRun as error:
             raise _missing(str(error)) from None
         except TooManyRuns as error:
             raise Refused(Failure(FailureKind.RATE_LIMITED, str(error), 429, retry_after=_BUSY)) from None
-        except (RunsUnavailable, BadConfig) as error:  # what came back may be another database than the one that went
+        except (RunsUnavailable, BadConfig) as error:  # after an outage another database may answer
             self._note_away(error)
             raise Refused(Failure(FailureKind.TRANSIENT, _AWAY, 503, retry_after=_BUSY)) from None
         self._note_back()
 
     async def _opened(self) -> Runs:
-        """Return the store of runs; open it if that has not succeeded yet. One attempt serves all who wait for it."""
+        """Return the store of runs; open it if that has not succeeded yet. One attempt serves all waiting requests."""
         opening = self._opening
         if opening is None or (opening.done() and opening.exception() is not None):
             self._opening = opening = asyncio.get_running_loop().create_task(self._open())
@@ -133,7 +132,7 @@ class RunsDoor:
         return runs
 
     def _note_away(self, error: ToolspeakError) -> None:
-        """Log that the database went away: once, and not for each request that finds it so."""
+        """Log that the database is unreachable: once, not for each request."""
         if not self._is_away:
             _LOG.warning("%s; requests for runs get 503 until it is back", error)
         self._is_away = True
@@ -143,91 +142,91 @@ class RunsDoor:
             _LOG.warning("the database of runs responds again")
         self._is_away = False
 
-    async def _answer(self, visit: _Visit, runs: Runs, method: str, path: list[str]) -> None:
+    async def _answer(self, context: _RunsContext, runs: Runs, method: str, path: list[str]) -> None:
         match (method, *path):
             case ("POST", ""):
-                await self._begin(visit, runs)
+                await self._begin(context, runs)
             case ("GET", ""):
-                await self._list(visit, runs)
+                await self._list(context, runs)
             case ("GET", name):
-                await self._show(visit, await _own(runs, name, visit.key))
+                await self._show(context, await _own(runs, name, context.key))
             case ("GET", name, "events"):
-                await self._events(visit, runs, await _own(runs, name, visit.key))
+                await self._events(context, runs, await _own(runs, name, context.key))
             case ("POST", name, "cancel"):
-                id = await runs.find(name, visit.key.tenant)
+                id = await runs.find(name, context.key.tenant)
                 await runs.cancel(id)
-                await visit.say(line_json(_as_named((await runs.show(id)).line)))
+                await context.say(line_json(_as_named((await runs.show(id)).line)))
             case ("POST", name, "resume"):
-                id = await self._resume(visit, runs, name)
-                await visit.say(line_json(_as_named((await runs.show(id)).line)))
+                id = await self._resume(context, runs, name)
+                await context.say(line_json(_as_named((await runs.show(id)).line)))
             case ("POST", name, "calls", call, "approve"):
-                await self._approve(visit, runs, name, call)
+                await self._approve(context, runs, name, call)
             case _:
-                raise _missing(f"there is nothing at {visit.exchange.method} {visit.exchange.path[:200]}")
+                raise _missing(f"there is nothing at {context.exchange.method} {context.exchange.path[:200]}")
 
-    async def _begin(self, visit: _Visit, runs: Runs) -> None:
-        asked, spec = await self._reader.read_json(
-            await visit.exchange.body(), lambda body: self._asked(body, visit.key.tenant)
+    async def _begin(self, context: _RunsContext, runs: Runs) -> None:
+        wanted, spec = await self._reader.read_json(
+            await context.exchange.body(), lambda body: self._read(body, context.key.tenant)
         )
         route = await (self._directory.exactly(spec.model) if spec.model else self._directory.find(""))
-        permit(visit.key, route)
+        permit(context.key, route)
         if route.model:  # the worker uses the model that was permitted here, whatever its upstreams list by then
             spec = msgspec.structs.replace(spec, model=route.identity)
-        id = await runs.start(spec, asked.id, self._config.offer.live)
-        await visit.say(view_json(_view_as_named(await runs.show(id))), 201)
+        id = await runs.start(spec, wanted.id, self._config.offer.live)
+        await context.say(view_json(_view_as_named(await runs.show(id))), 201)
 
-    def _asked(self, body: bytes, tenant: str) -> tuple[AskedRun, Spec]:
-        asked = read_body(body, AskedRun)
-        return asked, spec_of(asked, self._config.offer, tenant)
+    def _read(self, body: bytes, tenant: str) -> tuple[RunRequest, Spec]:
+        wanted = read_body(body, RunRequest)
+        return wanted, spec_of(wanted, self._config.offer, tenant)
 
-    async def _resume(self, visit: _Visit, runs: Runs, name: str) -> str:
+    async def _resume(self, context: _RunsContext, runs: Runs, name: str) -> str:
         """Resume a run by the rules of a start: this key may use its model now, and the tenant has room."""
-        view = await runs.show(await runs.find(name, visit.key.tenant))
+        view = await runs.show(await runs.find(name, context.key.tenant))
         model = view.spec.model
-        permit(visit.key, await (self._directory.exactly(model) if model else self._directory.find("")))
+        permit(context.key, await (self._directory.exactly(model) if model else self._directory.find("")))
         await runs.resume(view.line.id, self._config.offer.live)
         return view.line.id
 
-    async def _list(self, visit: _Visit, runs: Runs) -> None:
-        query = query_of(visit.exchange)
-        lines = await runs.list(limit_in(query), status_in(query), visit.key.tenant)
-        await visit.say({"object": "list", "data": [line_json(_as_named(line)) for line in lines]})
+    async def _list(self, context: _RunsContext, runs: Runs) -> None:
+        query = query_of(context.exchange)
+        lines = await runs.list(limit_in(query), status_in(query), context.key.tenant)
+        await context.say({"object": "list", "data": [line_json(_as_named(line)) for line in lines]})
 
-    async def _show(self, visit: _Visit, view: View) -> None:
-        form = query_of(visit.exchange).get("as")
-        await visit.say(view_json(_view_as_named(view)) if form is None else messages_json(view, form))
+    async def _show(self, context: _RunsContext, view: View) -> None:
+        form = query_of(context.exchange).get("as")
+        await context.say(view_json(_view_as_named(view)) if form is None else messages_json(view, form))
 
-    async def _approve(self, visit: _Visit, runs: Runs, name: str, call: str) -> None:
-        id = await runs.find(name, visit.key.tenant)
-        word = read_body(await visit.exchange.body(), AskedWord)
+    async def _approve(self, context: _RunsContext, runs: Runs, name: str, call: str) -> None:
+        id = await runs.find(name, context.key.tenant)
+        word = read_body(await context.exchange.body(), ApprovalRequest)
         await runs.approve(id, call, allowed=word.allowed, reason=word.reason)
-        await visit.say({"id": name, "call": call, "allowed": word.allowed})
+        await context.say({"id": name, "call": call, "allowed": word.allowed})
 
-    async def _events(self, visit: _Visit, runs: Runs, view: View) -> None:
-        events = runs.events(view.line.id, after_in(visit.exchange))
+    async def _events(self, context: _RunsContext, runs: Runs, view: View) -> None:
+        events = runs.events(view.line.id, after_in(context.exchange))
         first = await anext(events, None) if view.line.ended else None
-        if visit.exchange.method == "HEAD" or (view.line.ended and first is None):
-            await answer(visit.exchange, 204, b"", b"", visit.marks.headers)  # a browser then asks no more
+        if context.exchange.method == "HEAD" or (view.line.ended and first is None):
+            await answer(context.exchange, 204, b"", b"", context.response.headers)  # a browser then stops reconnecting
             return
-        stream = _Stream(visit, self._config.server.keep_alive, self._clock)
+        stream = _Stream(context, self._config.server.keep_alive, self._clock)
         await stream.start()
-        await visit.exchange.attended(stream.send(first, events), stream.beat)
-        await visit.exchange.write(b"", last=True)
+        await context.exchange.attended(stream.send(first, events), stream.beat)
+        await context.exchange.write(b"", last=True)
 
 
 class _Stream:
-    """Events on their way to a client."""
+    """Sends the events of a run to a client."""
 
-    def __init__(self, visit: _Visit, keep_alive: float, clock: Clock) -> None:
-        self._visit: Final = visit
+    def __init__(self, context: _RunsContext, keep_alive: float, clock: Clock) -> None:
+        self._context: Final = context
         self._keep_alive: Final = keep_alive
         self._now: Final = clock.monotonic
         self._last = self._now()
 
     async def start(self) -> None:
-        self._visit.marks.started = True
+        self._context.response.started = True
         head = ((b"content-type", b"text/event-stream"), (b"cache-control", b"no-cache"), (b"x-accel-buffering", b"no"))
-        await self._visit.exchange.start(200, (*head, *self._visit.marks.headers))
+        await self._context.exchange.start(200, (*head, *self._context.response.headers))
 
     async def send(self, first: Numbered | None, events: AsyncIterator[Numbered]) -> None:
         if first is not None:
@@ -244,7 +243,7 @@ class _Stream:
 
     async def _write(self, data: bytes) -> None:
         self._last = self._now()
-        await self._visit.exchange.write(data)
+        await self._context.exchange.write(data)
 
 
 def _frame(each: Numbered) -> bytes:
@@ -258,7 +257,7 @@ async def _own(runs: Runs, name: str, key: Key) -> View:
 
 
 def _as_named(line: Line) -> Line:
-    """Return a run as its tenant knows it: what is shown has the tenant's name for it in place of the id."""
+    """Return a run with the tenant's own name for it in place of the id."""
     return replace(line, id=line.name or line.id)
 
 

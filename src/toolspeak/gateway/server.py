@@ -1,4 +1,4 @@
-"""uvicorn, set up for long streams and many clients. `connection.py` has the limits that it lacks."""
+"""uvicorn, set up for long streams and many clients. `connections.py` has the limits that it lacks."""
 
 import ctypes
 import gc
@@ -12,8 +12,7 @@ from typing_extensions import override
 
 from toolspeak.config.shape import Config
 from toolspeak.gateway.asgi import Asgi
-from toolspeak.gateway.connection import HttpConnection
-from toolspeak.gateway.connections import Connections
+from toolspeak.gateway.connections import Connections, HttpConnection
 
 if sys.platform != "win32":
     import resource
@@ -29,12 +28,12 @@ def serve(app: Asgi, config: Config, ready: Callable[[str], None]) -> None:
     _allow_sockets()
     _calm_collector()
     _return_large_blocks()
-    with suppress(KeyboardInterrupt):  # uvicorn has ended in peace, and raises it again
+    with suppress(KeyboardInterrupt):  # uvicorn has shut down in order, and raises it again
         _Server(app, config, ready).run()
 
 
 def _calm_collector() -> None:
-    """Look for cycles less often: what a stream makes has none, and what is loaded by now stays."""
+    """Collect cycles less often: a stream creates none, and the modules loaded by now are never freed."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 50)
@@ -55,7 +54,7 @@ def _allow_sockets() -> None:
     """Raise the limit of open files: a stream has two sockets, and the usual 1,024 are soon used up."""
     if sys.platform != "win32":
         _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-        with suppress(ValueError, OSError):  # some systems promise more than they give
+        with suppress(ValueError, OSError):  # some systems report a hard limit that they do not grant
             resource.setrlimit(resource.RLIMIT_NOFILE, (min(most, _SOCKETS) if most > 0 else _SOCKETS, most))
 
 
@@ -70,7 +69,7 @@ class _Server(uvicorn.Server):
                 http=_connection_class(config),
                 loop="asyncio" if sys.platform == "win32" else "uvloop",
                 ws="none",
-                proxy_headers=False,  # any client can write X-Forwarded-For: only a key says whose request it is
+                proxy_headers=False,  # any client can write X-Forwarded-For; only a key identifies a client
                 lifespan="on",
                 log_config=None,
                 access_log=False,
@@ -93,6 +92,6 @@ class _Server(uvicorn.Server):
 
 
 def _connection_class(config: Config) -> type[HttpConnection]:
-    """Return the protocol class of one server: uvicorn makes the instances, and passes them nothing of ours."""
+    """Return the protocol class of one server: uvicorn creates the instances and passes them nothing of ours."""
     shared = {"limits": config.limits, "connections_open": Connections(config.limits)}
     return type("HttpConnection", (HttpConnection,), shared)

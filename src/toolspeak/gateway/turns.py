@@ -1,105 +1,128 @@
-"""Turns for clients: a request comes in on one wire, and its answer leaves on the same, streamed or whole."""
+"""Turns: reads a request on the client's wire, runs it, and writes the response on the same wire, streamed or whole.
+
+Each turn writes one log line.
+"""
 
 import asyncio
-from collections.abc import Sequence
+import logging
+from collections.abc import Coroutine, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Final
 
 from toolspeak.config.shape import Key
 from toolspeak.engine.outcome import EMULATED, Outcome
-from toolspeak.engine.plan import Way
-from toolspeak.gateway.asked import asked_settings
-from toolspeak.gateway.auth import permit
-from toolspeak.gateway.exchange import Exchange, Refused, answer
-from toolspeak.gateway.journal import log_turn
-from toolspeak.gateway.marks import Marks
-from toolspeak.gateway.places import without_places
-from toolspeak.gateway.request_reader import RequestReader
-from toolspeak.gateway.visit import Visit
+from toolspeak.engine.plan import Plan, Way
+from toolspeak.gateway.access import permit
+from toolspeak.gateway.exchange import Exchange, Refused, ResponseContext, answer
+from toolspeak.gateway.request_reader import RequestReader, drop_routing_fields, settings_in_headers
 from toolspeak.ir.event import CallStarted, Event, Failed, Finished, ReasoningDelta, TextDelta
 from toolspeak.ir.failure import Failure
+from toolspeak.ir.request import Request
 from toolspeak.runtime.clock import Clock
-from toolspeak.runtime.directory import Directory
+from toolspeak.runtime.directory import Directory, Emit, Route
+from toolspeak.runtime.offload import Run
 from toolspeak.runtime.prober import Prober
 from toolspeak.wires import Wire
 
+_LOG: Final = logging.getLogger(__name__)
+_LONGEST_NAME: Final = 80
 _NEVER = 86_400.0
 _LAST_WORDS = 1.0
-"""Seconds for the error that ends a stream."""
+"""Seconds for the error that ends a stream. A client that reads nothing must not hold up a shutdown."""
 _JSON = b"application/json"
 _SHOWN = (TextDelta, ReasoningDelta, CallStarted)
 
 
+@dataclass(frozen=True, slots=True)
+class TurnContext:
+    """One request for a turn with its route and its plan."""
+
+    exchange: Exchange
+    wire: Wire
+    response: ResponseContext
+    request: Request
+    route: Route
+    plan: Plan
+    prepare: Run
+    """Runs work whose time is proportional to the request's size, in a thread if it is large."""
+
+    def turn(self, emit: Emit, clock: Clock) -> Coroutine[object, object, Outcome]:
+        """Run the turn."""
+        return self.route.take(self.request, self.plan, emit, clock, self.prepare)
+
+
 class Turns:
-    """Takes turns."""
+    """Answers the requests for turns of all wires."""
 
     def __init__(
         self, directory: Directory, prober: Prober, reader: RequestReader, keep_alive: float, clock: Clock
     ) -> None:
-        """Take where models are found, what finds out about them, and after how much silence a client gets a sign."""
+        """`keep_alive` is after how many silent seconds a stream gets a keep-alive."""
         self._reader: Final = reader
         self._directory: Final = directory
         self._prober: Final = prober
         self._keep_alive: Final = keep_alive
         self._clock: Final = clock
 
-    async def take(self, exchange: Exchange, wire: Wire, marks: Marks, key: Key) -> None:
-        """Read the request, find its model, and answer."""
+    async def take(self, exchange: Exchange, wire: Wire, response: ResponseContext, key: Key) -> None:
+        """Read the request, find its model, and answer; raises `Refused`, `BadField`, `Gone`."""
         started = self._clock.monotonic()
         query = exchange.query
         path = f"{exchange.path}?{query}" if query else exchange.path
         body = await exchange.body()
         decoded, prepare = await self._reader.read(wire, body, path)
-        request = without_places(decoded)
+        request = drop_routing_fields(decoded)
         route = await self._directory.find(request.model)
         permit(key, route)
         route = route.of_tenant(key.tenant)
-        visit = Visit(exchange, wire, marks, request, route, route.plan(request, asked_settings(exchange)), prepare)
-        marks.plan(visit.plan)
+        plan = route.plan(request, settings_in_headers(exchange))
+        context = TurnContext(exchange, wire, response, request, route, plan, prepare)
+        response.plan(plan)
         with self._prober.serving(route):
-            outcome = await (self._stream(visit) if request.stream else self._whole(visit))
-        log_turn(visit, outcome, self._clock.monotonic() - started)
+            outcome = await (self._stream(context) if request.stream else self._whole(context))
+        _log_turn(context, outcome, self._clock.monotonic() - started)
         self._prober.consider(route, request)
 
-    async def _whole(self, visit: Visit) -> Outcome:
-        outcome = await visit.exchange.attended(visit.turn(_keep, self._clock), _never)
+    async def _whole(self, context: TurnContext) -> Outcome:
+        outcome = await context.exchange.attended(context.turn(_keep, self._clock), _never)
         turn = outcome.turn
         if turn.failure is not None:
             raise Refused(turn.failure)
-        marks = visit.marks
+        response = context.response
         for warning in outcome.warnings:
-            marks.warn(warning)
-        body = visit.wire.encode_turn(visit.request, marks.stamp, turn)
-        await answer(visit.exchange, 200, _JSON, body, marks.headers)
+            response.warn(warning)
+        body = context.wire.encode_turn(context.request, response.stamp, turn)
+        await answer(context.exchange, 200, _JSON, body, response.headers)
         return outcome
 
-    async def _stream(self, visit: Visit) -> Outcome:
-        if visit.plan.way is Way.FORCE:
-            visit.marks.warn(EMULATED)
-        stream = _Stream(visit, self._keep_alive, self._clock)
-        outcome = await visit.exchange.attended(visit.turn(stream.emit, self._clock), stream.beat)
+    async def _stream(self, context: TurnContext) -> Outcome:
+        if context.plan.way is Way.FORCE:
+            context.response.warn(EMULATED)
+        stream = _Stream(context, self._keep_alive, self._clock)
+        outcome = await context.exchange.attended(context.turn(stream.emit, self._clock), stream.beat)
         await stream.end()
         return outcome
 
 
 class _Stream:
-    """One streamed answer. Its head leaves with its first bytes: until then a failure is a plain HTTP error."""
+    """One streamed response. Its headers are sent with its first bytes, so that an earlier failure is an HTTP error."""
 
-    def __init__(self, visit: Visit, keep_alive: float, clock: Clock) -> None:
-        self._visit: Final = visit
-        self._marks: Final = visit.marks
-        self._encoder: Final = visit.wire.new_encoder(visit.request, visit.marks.stamp)
+    def __init__(self, context: TurnContext, keep_alive: float, clock: Clock) -> None:
+        self._context: Final = context
+        self._response: Final = context.response
+        self._encoder: Final = context.wire.new_encoder(context.request, context.response.stamp)
         self._encode: Final = self._encoder.encode
-        self._write: Final = visit.exchange.write
+        self._write: Final = context.exchange.write
         self._keep_alive: Final = keep_alive
         self._now: Final = clock.monotonic
         self._last: float = self._now()
-        """When something left."""
+        """When the client was last sent something."""
         self._ended = False
 
     async def emit(self, events: Sequence[Event]) -> None:
-        """Send what these events mean on the client's wire."""
-        if not self._marks.started:
+        """Write the events on the client's wire. A failure before the first of them raises `Refused` instead."""
+        if not self._response.started:
             last = events[-1]
             if isinstance(last, Failed) and not any(isinstance(event, _SHOWN) for event in events):
                 raise Refused(last.failure)
@@ -110,11 +133,11 @@ class _Stream:
             await self._write(data)
 
     async def beat(self) -> float:
-        """Tell a client that waits long that we are here; return when to look again."""
+        """Send a keep-alive after a long silence; return in how many seconds to check again."""
         silent = self._now() - self._last
         if silent < self._keep_alive:
             return self._keep_alive - silent
-        if not self._marks.started:
+        if not self._response.started:
             await self._start()
         self._last = self._now()
         if data := self._encoder.keep_alive():
@@ -122,13 +145,13 @@ class _Stream:
         return self._keep_alive
 
     async def end(self) -> None:
-        """Close the answer."""
+        """Send the end of the response."""
         await self._write(b"", last=True)
 
     async def fail(self, failure: Failure) -> None:
-        """End the stream with its protocol's error: a client must not take half an answer for a whole one.
+        """End the stream with its protocol's error: a client must not take half a response for a whole one.
 
-        The gateway may be shutting down, so a client that accepts nothing is not waited for.
+        At the shutdown deadline streams once ended without an error frame, and clients believed what they had.
         """
         data = b"" if self._ended else self._encode((Failed(failure),))
         with suppress(TimeoutError):
@@ -136,19 +159,45 @@ class _Stream:
                 await self._write(data, last=True)
 
     async def _start(self) -> None:
-        self._marks.started, self._marks.end_stream = True, self.fail
-        media_type = (b"content-type", self._visit.wire.stream_type(self._visit.request).encode())
-        await self._visit.exchange.start(200, (media_type, _UNCACHED, _UNBUFFERED, *self._marks.headers))
+        self._response.started, self._response.end_stream = True, self.fail
+        media_type = (b"content-type", self._context.wire.stream_type(self._context.request).encode())
+        await self._context.exchange.start(200, (media_type, _UNCACHED, _UNBUFFERED, *self._response.headers))
 
 
 _UNCACHED: Final = (b"cache-control", b"no-cache")
-_UNBUFFERED: Final = (b"x-accel-buffering", b"no")  # nginx would hold the stream back
+_UNBUFFERED: Final = (b"x-accel-buffering", b"no")  # nginx buffers a response until its end without it
 
 
 async def _keep(events: Sequence[Event]) -> None:
-    """Leave the events in the outcome."""
+    """Send nothing: the outcome has all events."""
 
 
 async def _never() -> float:
-    """Send nothing while the client waits for a whole answer."""
+    """Send no keep-alive while the client waits for a whole response."""
     return _NEVER
+
+
+def _log_turn(context: TurnContext, outcome: Outcome, seconds: float) -> None:
+    """Log what a turn came to: never a key, never a message's text; names that a client wrote are escaped."""
+    if not _LOG.isEnabledFor(logging.INFO):
+        return
+    _LOG.info(
+        "trace=%s wire=%s model=%s route=%s:%s plan=%r refused=%s requests=%d complaints=%d tokens=%d+%d seconds=%.3f",
+        context.response.trace,
+        context.wire.name,
+        _escaped(context.request.model),
+        context.route.place,
+        _escaped(context.route.model),
+        outcome.plan.line,
+        outcome.refused or "nothing",
+        outcome.requests,
+        len(outcome.complaints),
+        outcome.usage.input_tokens,
+        outcome.usage.output_tokens,
+        seconds,
+    )
+
+
+def _escaped(name: str) -> str:
+    """Return a name that a client wrote, in ASCII and without control characters: it cannot forge a log line."""
+    return ascii(name[:_LONGEST_NAME])[1:-1]

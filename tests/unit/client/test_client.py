@@ -167,7 +167,7 @@ def test_the_events_of_a_stream_come_once() -> None:
 def test_a_stream_that_nobody_reads_asks_nothing() -> None:
     with served() as server, Client(server.url) as client:
         stream = client.stream(ASKED)
-        with pytest.raises(RuntimeError, match="there is no answer: it comes with the last event"):
+        with pytest.raises(RuntimeError, match="there is no answer yet: read the stream to its end"):
             assert stream.answer
         stream.close()
         with pytest.raises(RuntimeError, match="the stream was closed before its end"):
@@ -263,7 +263,7 @@ def test_a_bad_question_raises_before_anybody_is_asked(ask: Callable[..., object
     with served() as server, Client(server.url) as client:
         with pytest.raises(BadField, match=r"messages\[0\]\.role"):
             ask(client, [{"role": "usr"}])
-        with pytest.raises(TypeError, match="'tool' is nothing that can be said with a question"):
+        with pytest.raises(TypeError, match="'tool' is not an option"):
             ask(client, ASKED, tool=[WEATHER])
     assert not server.got
 

@@ -141,7 +141,7 @@ def test_an_action_is_a_tool_too_run4() -> None:
         ([add, add], {}, "tools: two tools are called 'add'"),
         ([3], {}, "tools: 3 is neither a function nor an Action"),
         (["flies"], {"folder": "/"}, "tools: 'flies' is not one of files, shell, final_output"),
-        (["files"], {}, "folder: '.' is not a folder; our own tools need one"),
+        (["files"], {}, "folder: '.' is not a folder; built-in tools need one"),
         (["files"], {"folder": "/nobody/has/this"}, "is not a folder"),
         ([add], {"approval": "maybe"}, "approval: 'maybe' is not one of read-only, ask, auto, off"),
         ([add], {"rounds": -1}, "rounds: -1 is not a number from 0 on"),
@@ -157,7 +157,7 @@ def test_what_the_caller_got_wrong_is_said_before_a_model_is_asked(
 
 
 def test_a_wish_that_does_not_exist_is_said() -> None:
-    with pytest.raises(TypeError, match="'approvals' is nothing that can be said"):
+    with pytest.raises(TypeError, match="'approvals' is not an option"):
         worked("never", approvals="off")
 
 

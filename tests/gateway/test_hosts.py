@@ -12,8 +12,8 @@ from tests.gateway.protocols import WIRES, answering, error_faults, question
 from tests.gateway.scene import Served, config_of, head, key, serving, status_of, towards
 from tests.gateway.upstream import ScriptedUpstream, listening
 from toolspeak.config.shape import Config, Server
+from toolspeak.gateway.access import HostPolicy
 from toolspeak.gateway.exchange import Refused
-from toolspeak.gateway.hosts import Doors
 
 PAGE = "https://chat.example.com"
 NAMED = "tools.example.com"
@@ -284,7 +284,7 @@ class Asking:
 
 def lets_in(config: Config, **headers: str) -> bool:
     try:
-        Doors(config).check(Asking(**headers))  # pyright: ignore[reportArgumentType] # the rest is not looked at
+        HostPolicy(config).check(Asking(**headers))  # pyright: ignore[reportArgumentType] # the rest is not looked at
     except Refused:
         return False
     return True

@@ -1,4 +1,4 @@
-"""Where a client asks: at an upstream that is named, at those of the configuration, or at a server on this machine."""
+"""The models of a client: those of a named upstream, of the configuration, or of a server on this machine."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -17,7 +17,7 @@ from toolspeak.runtime.learned import Learned
 from toolspeak.runtime.transport import Waits
 
 _URL_MARKS = frozenset(":/.")
-"""No preset has one; a URL that lacks its scheme is told so."""
+"""Characters of a URL. No preset has one, so a URL without its scheme is reported as a bad URL, not as a bad preset."""
 _IN_PYTHON: Final = (
     ("say --upstream URL or --preset NAME", "name one"),
     ("say --preset ", "say "),
@@ -27,28 +27,28 @@ _IN_PYTHON: Final = (
     ("--preset: ", "upstream: "),
     ("--wire: ", "wire: "),
 )
-"""How the problems of options are called here."""
+"""Names of command-line options in messages, and what a caller of Python types instead."""
 
 
 class Models(Protocol):
-    """All models that can be asked for: a `Directory`, or less."""
+    """Finds models by name: a `Directory`, or a `SingleUpstream`."""
 
     async def find(self, name: str) -> Route:
-        """Return the model that a name means."""
+        """Return the model that a name is routed to."""
         ...
 
     async def exactly(self, name: str) -> Route:
-        """Return the model of that name and no other."""
+        """Return the model of exactly that name."""
         ...
 
     async def listing(self) -> Sequence[Listed]:
-        """Return all models that are known by name."""
+        """Return all models with known names."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Only:
-    """Whatever the model is called, this upstream answers."""
+class SingleUpstream:
+    """Sends every model name to one upstream."""
 
     upstream: AsyncUpstream
     name: str = "upstream"
@@ -56,7 +56,7 @@ class Only:
     overrides: Overrides = NO_OVERRIDES
 
     async def find(self, name: str) -> Route:
-        """Return the model that a name means."""
+        """Return the model that a name is routed to."""
         model = name.removeprefix(f"{self.name}:")
         facts = facts_of(model, providers=(self.name,), overrides=self.overrides)
         return Route(self.name, self.upstream, model, facts, learned=self.learned)
@@ -64,13 +64,13 @@ class Only:
     exactly = find
 
     async def listing(self) -> Sequence[Listed]:
-        """Return all models that are known by name: none."""
+        """Return nothing: the upstream is an object without a list."""
         return ()
 
 
 @dataclass(frozen=True, slots=True)
-class Where:
-    """What the caller said."""
+class ModelSource:
+    """The arguments of a client that choose its upstream."""
 
     upstream: str = ""
     wire: str = ""
@@ -79,8 +79,8 @@ class Where:
     waits: Waits | None = None
     capabilities: Overrides = NO_OVERRIDES
 
-    def configured(self) -> Config:
-        """Read the configuration; it may take a second to look for a local server. Raises `BadConfig`."""
+    def load_config(self) -> Config:
+        """Read the configuration, which may search for a local server for a second; raises `BadConfig`."""
         try:
             config = self._config()
         except BadConfig as error:
@@ -93,7 +93,7 @@ class Where:
     def _config(self) -> Config:
         if isinstance(self.config, Config):
             if self.upstream or self.wire or self.key:
-                raise BadConfig("config: it says the upstreams already; leave out upstream, wire and key, or config")
+                raise BadConfig("config: it has the upstreams already; leave out upstream, wire and key, or config")
             return self.config
         environ = current()
         is_url = not _URL_MARKS.isdisjoint(self.upstream)

@@ -1,7 +1,7 @@
-"""What a client asks of runs, read and held against what the configuration offers.
+"""Requests for runs: reads bodies and queries, and checks them against what `[runs]` offers.
 
-A run works on this machine, so nothing in a request widens what it may do: its folder, its tools and how much it may do
-without a person's word are those of `[runs]`, or less.
+A run executes commands on this machine, so nothing in a request widens what it may do: its folder, its tools and what
+it may do without approval are those of `[runs]`, or less.
 """
 
 from typing import Any, Final, TypeVar
@@ -22,14 +22,14 @@ from toolspeak.runtime.tools.approval import Approval
 from toolspeak.runtime.tools.toolbox import OUTPUT
 
 LIMIT, MOST = 50, 1000
-"""Runs of a list: unless a client says otherwise, and at most."""
+"""Length of a list of runs: by default, and at most."""
 _MOST_OUTPUT: Final = 1 << 16
 _MODES: Final = list(Approval)
 T = TypeVar("T")
 
 
-class AskedRun(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The body of a start: the fields of a spec, and an id for those who may have to ask twice."""
+class RunRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The body of a start: the fields of a spec, and an id that makes a repeated request harmless."""
 
     task: str
     id: str = ""
@@ -45,65 +45,65 @@ class AskedRun(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     sampling: dict[str, Any] = {}
 
 
-class AskedWord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The body of a word on a call."""
+class ApprovalRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The body of a decision on a call."""
 
     allowed: bool
     reason: str = ""
 
 
 def read_body(body: bytes, kind: type[T]) -> T:
-    """Read a body; what is wrong names its field."""
+    """Decode a body; raises `BadField` with the field that is wrong."""
     try:
         return msgspec.json.decode(body, type=kind)
     except msgspec.MsgspecError as error:
         raise misfit(error) from None
 
 
-def spec_of(asked: AskedRun, offer: Offer, tenant: str) -> Spec:
-    """Make the spec of a run, or say which field asks for more than is offered."""
-    if not asked.task.strip():
+def spec_of(wanted: RunRequest, offer: Offer, tenant: str) -> Spec:
+    """Make the spec of a run; raises `BadField` for a field that asks for more than is offered."""
+    if not wanted.task.strip():
         raise BadField("task", "it is empty: it says what to do")
-    said_as(Settings, asked.settings, "settings")
-    said_as(Sampling, asked.sampling, "sampling")
+    said_as(Settings, wanted.settings, "settings")
+    said_as(Sampling, wanted.sampling, "sampling")
     return Spec(
-        asked.task,
-        asked.model,
-        asked.system,
-        _tools(asked.tools, offer),
-        _folder(asked.folder, offer),
-        _approval(asked.approval, offer),
-        _within("rounds", offer.rounds if asked.rounds is None else asked.rounds, offer.rounds),
-        _within("output", asked.output, _MOST_OUTPUT),
-        _history(asked.history),
-        asked.settings,
-        asked.sampling,
+        wanted.task,
+        wanted.model,
+        wanted.system,
+        _tools(wanted.tools, offer),
+        _folder(wanted.folder, offer),
+        _approval(wanted.approval, offer),
+        _within("rounds", offer.rounds if wanted.rounds is None else wanted.rounds, offer.rounds),
+        _within("output", wanted.output, _MOST_OUTPUT),
+        _history(wanted.history),
+        wanted.settings,
+        wanted.sampling,
         tenant,
     )
 
 
-def _tools(asked: tuple[str, ...] | None, offer: Offer) -> tuple[str, ...]:
-    if asked is None:
+def _tools(wanted: tuple[str, ...] | None, offer: Offer) -> tuple[str, ...]:
+    if wanted is None:
         return tuple(name for name in Spec("").tools if name in offer.tools)
-    for name in asked:
+    for name in wanted:
         if name not in offer.tools:
             raise BadField("tools", f"{name[:80]!r} is not offered; those that are: {', '.join(offer.tools) or 'none'}")
-    return asked
+    return wanted
 
 
-def _folder(asked: str, offer: Offer) -> str:
-    """Take only a folder that is listed as it stands: what lies below one, a run could make a link of."""
-    if asked and asked not in offer.folders:
-        raise BadField("folder", f"{asked[:80]!r} is not offered; leave it out for one of the run's own")
-    return asked
+def _folder(wanted: str, offer: Offer) -> str:
+    """Accept only a folder that is listed exactly: below one, an earlier run may have made a symbolic link."""
+    if wanted and wanted not in offer.folders:
+        raise BadField("folder", f"{wanted[:80]!r} is not offered; leave it out for one of the run's own")
+    return wanted
 
 
-def _approval(asked: Approval | None, offer: Offer) -> Approval:
+def _approval(wanted: Approval | None, offer: Offer) -> Approval:
     most = _MODES.index(offer.approval)
-    wanted = min(_MODES.index(Approval.ASK), most) if asked is None else _MODES.index(asked)
-    if wanted > most:
-        raise BadField("approval", f"{asked!s} is not offered; the modes that are: {', '.join(_MODES[: most + 1])}")
-    return _MODES[wanted]
+    level = min(_MODES.index(Approval.ASK), most) if wanted is None else _MODES.index(wanted)
+    if level > most:
+        raise BadField("approval", f"{wanted!s} is not offered; the modes that are: {', '.join(_MODES[: most + 1])}")
+    return _MODES[level]
 
 
 def _within(field: str, value: int, most: int) -> int:
@@ -125,12 +125,12 @@ def _history(rows: tuple[JsonObject, ...]) -> tuple[JsonObject, ...]:
 
 
 def query_of(exchange: Exchange) -> dict[str, str]:
-    """Read what stands behind the question mark."""
+    """Return the query parameters."""
     return dict(parse_qsl(exchange.query))
 
 
 def limit_in(query: dict[str, str]) -> int:
-    """Return how many runs are asked for."""
+    """Return how many runs a list may have; raises `BadField`."""
     said = query.get("limit", str(LIMIT))
     if not said.isascii() or not said.isdecimal() or len(said) > len(str(MOST)):
         raise BadField("limit", f"{said[:40]!r} is not an integer from 1 to {MOST}")
@@ -138,7 +138,7 @@ def limit_in(query: dict[str, str]) -> int:
 
 
 def status_in(query: dict[str, str]) -> Status | None:
-    """Return how the runs stand that are asked for."""
+    """Return the status by which a list is filtered; raises `BadField`."""
     said = query.get("status")
     if said is not None and said not in list(Status):
         raise BadField("status", f"{said[:40]!r} is not one of {', '.join(Status)}")
@@ -146,7 +146,7 @@ def status_in(query: dict[str, str]) -> Status | None:
 
 
 def after_in(exchange: Exchange) -> int:
-    """Return the number behind which events are wanted: what a browser says when it comes back goes first."""
+    """Return the number after which events are wanted; the header of a browser that reconnects wins over the query."""
     name, said = "Last-Event-ID", header(exchange, b"last-event-id")
     if not said:
         name, said = "after", query_of(exchange).get("after", "-1")

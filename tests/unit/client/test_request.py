@@ -7,7 +7,16 @@ import pytest
 
 from tests.unit.runtime.scene import WEATHER
 from toolspeak.client.answer import tool_result
-from toolspeak.client.said import Offered, Said, Wishes, choice_of, messages_of, request_of, settings_of, tools_of
+from toolspeak.client.request import (
+    ChatOptions,
+    MessagesInput,
+    ToolsInput,
+    build_request,
+    read_choice,
+    read_messages,
+    read_tools,
+    settings_from_options,
+)
 from toolspeak.engine.plan import Mode, Settings
 from toolspeak.errors import BadField
 from toolspeak.ir.message import Call, Image, Message, Result, Role, Text
@@ -34,12 +43,12 @@ CHAT_TOOL = {
     "said",
     ["Hello", ["Hello"], HELLO, [HELLO], {"role": "user", "content": "Hello"}, [{"role": "user", "content": "Hello"}]],
 )
-def test_one_message_can_be_said_in_many_ways(said: Said) -> None:
-    assert messages_of(said) == (HELLO,)
+def test_one_message_can_be_said_in_many_ways(said: MessagesInput) -> None:
+    assert read_messages(said) == (HELLO,)
 
 
 def test_texts_messages_and_dicts_can_stand_in_one_conversation() -> None:
-    found = messages_of([{"role": "system", "content": "Be short."}, "Hello", CALLED, RESULT, HELLO, "Hello"])
+    found = read_messages([{"role": "system", "content": "Be short."}, "Hello", CALLED, RESULT, HELLO, "Hello"])
     assert [message.role for message in found] == ["system", "user", "assistant", "tool", "user", "user"]
     assert [(part.id, part.name, part.arguments) for part in found[2].parts if isinstance(part, Call)] == [
         ("call_1", "get_weather", '{"city":"Oslo"}')
@@ -47,7 +56,7 @@ def test_texts_messages_and_dicts_can_stand_in_one_conversation() -> None:
 
 
 def test_a_result_in_a_dict_may_answer_a_call_in_a_message() -> None:
-    found = messages_of([HELLO, Message(Role.ASSISTANT, (CALL,)), RESULT])
+    found = read_messages([HELLO, Message(Role.ASSISTANT, (CALL,)), RESULT])
     result = found[2].parts[0]
     assert isinstance(result, Result)
     assert (result.call_id, result.content) == ("call_1", (Text("cold"),))
@@ -56,7 +65,7 @@ def test_a_result_in_a_dict_may_answer_a_call_in_a_message() -> None:
 def test_images_come_in_the_form_of_openai() -> None:
     url = "data:image/png;base64,iVBORw0KGgo="
     content = [{"type": "text", "text": "What is it?"}, {"type": "image_url", "image_url": {"url": url}}]
-    parts = messages_of({"role": "user", "content": content})[0].parts
+    parts = read_messages({"role": "user", "content": content})[0].parts
     assert [type(part) for part in parts] == [Text, Image]
 
 
@@ -71,13 +80,18 @@ def test_images_come_in_the_form_of_openai() -> None:
     ],
 )
 def test_a_tool_can_be_a_dict_in_the_form_of_openai_anthropic_or_mcp(tool: Tool | Mapping[str, Any]) -> None:
-    found = tools_of([tool])[0]
+    found = read_tools([tool])[0]
     assert (found.name, found.description, found.parameters) == ("get_weather", "Weather now", WEATHER.parameters)
 
 
 def test_tools_keep_their_order() -> None:
     other = {"name": "b"}
-    assert [tool.name for tool in tools_of([CHAT_TOOL, Tool("a"), other, Tool("c")])] == ["get_weather", "a", "b", "c"]
+    assert [tool.name for tool in read_tools([CHAT_TOOL, Tool("a"), other, Tool("c")])] == [
+        "get_weather",
+        "a",
+        "b",
+        "c",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -92,16 +106,16 @@ def test_tools_keep_their_order() -> None:
     ],
 )
 def test_a_choice_is_a_word_or_the_name_of_a_tool(choice: str | ToolChoice, meant: ToolChoice) -> None:
-    assert choice_of(choice, [WEATHER]) == meant
+    assert read_choice(choice, [WEATHER]) == meant
 
 
 def test_a_tool_that_is_named_like_a_word_can_be_chosen_all_the_same() -> None:
     auto = Tool("auto")
-    assert choice_of("auto", [auto]) == AUTO
-    assert choice_of(ToolChoice(ChoiceMode.NAMED, "auto"), [auto]).name == "auto"
+    assert read_choice("auto", [auto]) == AUTO
+    assert read_choice(ToolChoice(ChoiceMode.NAMED, "auto"), [auto]).name == "auto"
 
 
-BAD: list[tuple[Any, Any, Wishes, str]] = [
+BAD: list[tuple[Any, Any, ChatOptions, str]] = [
     ([{"role": "usr", "content": "x"}], (), {}, "messages[0].role: expected system, developer, user,"),
     (["Hello", HELLO, {"role": "usr"}], (), {}, "messages[2].role: expected system,"),
     (["Hello", 3], (), {}, "messages[1]: expected an object, got a number (3)"),
@@ -114,24 +128,24 @@ BAD: list[tuple[Any, Any, Wishes, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("messages", "tools", "wishes", "message"), BAD)
+@pytest.mark.parametrize(("messages", "tools", "options", "message"), BAD)
 def test_what_cannot_be_understood_is_named_with_its_place(
-    messages: Said, tools: Offered, wishes: Wishes, message: str
+    messages: MessagesInput, tools: ToolsInput, options: ChatOptions, message: str
 ) -> None:
     with pytest.raises(BadField) as caught:
-        request_of(messages, tools, wishes)
+        build_request(messages, tools, options)
     assert message in str(caught.value)
     assert caught.value.field in str(caught.value)
 
 
 def test_a_misspelt_wish_is_an_error_that_names_all() -> None:
-    wishes: Any = {"temprature": 1}
+    options: Any = {"temprature": 1}
     with pytest.raises(TypeError, match=r"'temprature' is nothing that .* these are: model, choice, mode, max_tokens"):
-        request_of("Hello", (), wishes)
+        build_request("Hello", (), options)
 
 
 def test_wishes_become_the_request() -> None:
-    wishes: Wishes = {
+    options: ChatOptions = {
         "model": "m",
         "choice": "required",
         "max_tokens": 9,
@@ -140,25 +154,25 @@ def test_wishes_become_the_request() -> None:
         "sampling": Sampling(max_tokens=1, top_p=0.9),
         "output_schema": {"type": "object"},
     }
-    request = request_of("Hello", [WEATHER], wishes, stream=True)
+    request = build_request("Hello", [WEATHER], options, stream=True)
     assert request.sampling == Sampling(9, 0.5, 0.9, stop=("END",))
     assert (request.model, request.choice.mode, request.stream) == ("m", ChoiceMode.REQUIRED, True)
     assert request.output_schema == {"type": "object"}
-    assert request_of("Hello", (), {"stop": ["a", "b"]}).sampling.stop == ("a", "b")
-    assert request_of("Hello", (), {}).sampling == Sampling()
+    assert build_request("Hello", (), {"stop": ["a", "b"]}).sampling.stop == ("a", "b")
+    assert build_request("Hello", (), {}).sampling == Sampling()
 
 
 @pytest.mark.parametrize("mode", ["force", Mode.FORCE])
 def test_a_mode_is_a_word_and_the_settings_say_the_rest(mode: Mode | Literal["force"]) -> None:
-    wishes: Wishes = {"mode": mode, "settings": Settings(mode=Mode.OFF, dialect="hermes")}
-    assert settings_of(wishes) == Settings(mode=Mode.FORCE, dialect="hermes")
-    assert settings_of({}) == Settings()
+    options: ChatOptions = {"mode": mode, "settings": Settings(mode=Mode.OFF, dialect="hermes")}
+    assert settings_from_options(options) == Settings(mode=Mode.FORCE, dialect="hermes")
+    assert settings_from_options({}) == Settings()
 
 
 def test_an_unknown_mode_is_an_error_that_names_all() -> None:
-    wishes: Any = {"mode": "forced"}
+    options: Any = {"mode": "forced"}
     with pytest.raises(BadField, match="mode: 'forced' is not one of off, fallback, force, auto"):
-        settings_of(wishes)
+        settings_from_options(options)
 
 
 @pytest.mark.parametrize(

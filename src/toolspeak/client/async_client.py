@@ -1,4 +1,4 @@
-"""The client for those who await.
+"""The client with `await`.
 
 async with AsyncClient("http://127.0.0.1:8080/v1") as client:
     answer = await client.chat("Is it cold in Oslo?", tools=[weather])
@@ -13,11 +13,21 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self, Unpack
 
-from toolspeak.client.answer import Answer
-from toolspeak.client.running import Able, RunWishes, approval_of, plain_wishes, rounds_of, toolbox_of
-from toolspeak.client.said import Offered, Said, Wishes, request_of, settings_of
-from toolspeak.client.streamed import AsyncStream, answered
-from toolspeak.client.where import Models, Only, Where
+from toolspeak.client.answer import Answer, AsyncStream, answer_from
+from toolspeak.client.models import Models, ModelSource, SingleUpstream
+from toolspeak.client.request import (
+    ChatOptions,
+    MessagesInput,
+    RunnableTools,
+    RunOptions,
+    ToolsInput,
+    build_request,
+    build_toolbox,
+    chat_options,
+    read_approval,
+    read_rounds,
+    settings_from_options,
+)
 from toolspeak.config.assemble import assemble
 from toolspeak.config.shape import Config
 from toolspeak.engine.agent import Ending, Task
@@ -43,9 +53,9 @@ from toolspeak.runtime.upstream import HttpUpstream
 
 
 class AsyncClient:
-    """Asks models with tools, whether they have tool calling or not. It belongs to one event loop."""
+    """Sends requests with tools to models, whether they have tool calling or not. It belongs to one event loop."""
 
-    def __init__(  # noqa: PLR0913 # what can be said once for all questions
+    def __init__(  # noqa: PLR0913 # defaults of all requests
         self,
         upstream: str | AsyncUpstream = "",
         *,
@@ -60,65 +70,65 @@ class AsyncClient:
         """Take a base URL, the name of a preset, or nothing: then the user's configuration, or a local server.
 
         `model` is the default one, `key` the upstream's, `wire` its protocol, `config` a file or its content, and
-        `capabilities` what providers and models can do (`{"ollama:llama3.2*": "openai"}`). Connect nothing yet. An
+        `capabilities` what providers and models can do (`{"ollama:llama3.2*": "openai"}`). Nothing is connected yet. An
         upstream may also be an object, such as those of `toolspeak.testing`.
         """
         self._model: Final = model
         self._settings: Final = settings
         path = Path(config) if isinstance(config, str) else config
         said = capabilities if isinstance(capabilities, Overrides) else Overrides.of(capabilities)
-        self._where: Final = Where(upstream if isinstance(upstream, str) else "", wire, key, path, waits, said)
-        self._models: Models | None = None if isinstance(upstream, str) else Only(upstream, overrides=said)
+        self._source: Final = ModelSource(upstream if isinstance(upstream, str) else "", wire, key, path, waits, said)
+        self._models: Models | None = None if isinstance(upstream, str) else SingleUpstream(upstream, overrides=said)
         self._transport: Final = HttpTransport()
         self._opening: Final = asyncio.Lock()
         self._streams: Final[set[AsyncStream]] = set()
         self._supports: Final[dict[str, Support]] = {}
         self._closed = False
 
-    async def chat(self, messages: Said, tools: Offered = (), **wishes: Unpack[Wishes]) -> Answer:
-        """Take one turn; raises `UpstreamFailed` if there is no answer. The wishes are those of `Wishes`."""
-        request = request_of(messages, tools, wishes)
-        return answered(await self._taken(request, settings_of(wishes), _keep))
+    async def chat(self, messages: MessagesInput, tools: ToolsInput = (), **options: Unpack[ChatOptions]) -> Answer:
+        """Run one turn; raises `UpstreamFailed` if there is no answer. `options` are those of `ChatOptions`."""
+        request = build_request(messages, tools, options)
+        return answer_from(await self._taken(request, settings_from_options(options), _keep))
 
-    def stream(self, messages: Said, tools: Offered = (), **wishes: Unpack[Wishes]) -> AsyncStream:
-        """Take one turn and get its events as they come. The wishes are those of `Wishes`."""
-        request, settings = request_of(messages, tools, wishes, stream=True), settings_of(wishes)
+    def stream(self, messages: MessagesInput, tools: ToolsInput = (), **options: Unpack[ChatOptions]) -> AsyncStream:
+        """Run one turn and yield its events as they arrive. `options` are those of `ChatOptions`."""
+        request, settings = build_request(messages, tools, options, stream=True), settings_from_options(options)
         return AsyncStream(lambda emit: self._taken(request, settings, emit), self._streams)
 
-    async def plan(self, messages: Said, tools: Offered = (), **wishes: Unpack[Wishes]) -> Plan:
-        """Return what would be done, without doing it."""
-        request = request_of(messages, tools, wishes)
-        return (await self._route(request)).plan(request, settings_of(wishes).over(self._settings))
+    async def plan(self, messages: MessagesInput, tools: ToolsInput = (), **options: Unpack[ChatOptions]) -> Plan:
+        """Return how a turn would be run, without running it."""
+        request = build_request(messages, tools, options)
+        return (await self._route(request)).plan(request, settings_from_options(options).over(self._settings))
 
     async def run(
         self,
-        task: Said,
-        tools: Able = (),
+        task: MessagesInput,
+        tools: RunnableTools = (),
         watch: Watch = unwatched,
         ask: Ask | None = None,
-        **wishes: Unpack[RunWishes],
+        **options: Unpack[RunOptions],
     ) -> Ending:
-        """Work on a task until it is done: turns and tools, round by round. How it ended is in what comes back.
+        """Work on a task until it is done: turns and tools, round by round. Return how it ended.
 
-        `tools` are functions, Actions, or names of our own tools. `watch` is told what happens, `ask` whether a call
-        may run. The wishes are those of `RunWishes`.
+        `tools` are functions, Actions, or names of built-in tools. `watch` gets every event, `ask` decides whether a
+        call may run. `options` are those of `RunOptions`.
         """
-        toolbox = toolbox_of(tools, wishes)
-        plain = plain_wishes(wishes)
-        request = request_of(task, toolbox.tools, plain, stream=True)
-        approval = approval_of(wishes, somebody=ask is not None)
-        settings = settings_of(plain).over(self._settings)
-        begun = Task(request, rounds_of(wishes), toolbox.ending)
+        toolbox = build_toolbox(tools, options)
+        plain = chat_options(options)
+        request = build_request(task, toolbox.tools, plain, stream=True)
+        approval = read_approval(options, can_ask=ask is not None)
+        settings = settings_from_options(plain).over(self._settings)
+        begun = Task(request, read_rounds(options), toolbox.ending)
         route = await self._route(request)
         work = Work(CLOCK.fresh_id(), begun, route, toolbox, settings, approval, watch)
         return await run_inline(work, ask or refuse)
 
     async def models(self) -> list[str]:
-        """Return the names of all models that can be asked for."""
+        """Return the names of all models."""
         return [listed.name for listed in await (await self._opened()).listing()]
 
     async def probe(self, model: str = "", depth: Depth | str = Depth.FULL) -> Verdict:
-        """Find out what a model really does with tools, by asking it; the requests that follow are planned by it.
+        """Measure what a model really does with tools, by test requests; later requests are planned by the result.
 
         `look` costs nothing, `tokens` two requests of one token, `full` up to nine short ones.
         """
@@ -133,7 +143,7 @@ class AsyncClient:
         """Declare what an upstream (`groq`, a URL) or one of its models (`groq:llama-3.3`) does with tools.
 
         `support` is `native`, `none`, `leaks`, `unknown`, or a class: `openai`, `advanced`. A model's name alone will
-        do. What is said of a model is heard before what is said of its upstream.
+        do. An override of a model wins over one of its upstream.
         """
         known = {each.value: each for each in Support} | {each.value: each.support for each in Capability}
         if support not in known:
@@ -160,10 +170,10 @@ class AsyncClient:
         return await route.take(request, route.plan(request, settings.over(self._settings)), emit)
 
     async def _route(self, request: Request) -> Route:
-        """Find the model; a name that the caller said is meant, and no other model in its place."""
+        """Find the model. A name from the caller means exactly that model: it is not routed to the default."""
         models, name = await self._opened(), request.model or self._model
         route = await (models.exactly(name) if name else models.find(""))
-        places = (route.place, self._where.upstream)
+        places = (route.place, self._source.upstream)
         known = (*(f"{place}:{route.model}" for place in places), route.alias, route.model, *places)
         support = next((self._supports[name] for name in known if name in self._supports), None)
         if support is None:
@@ -176,15 +186,15 @@ class AsyncClient:
         return self._models or await self._assembled()
 
     async def _assembled(self) -> Models:
-        async with self._opening:  # many that begin at once read the configuration once
+        async with self._opening:  # concurrent first requests read the configuration once
             if self._models is None:
                 self._models = await asyncio.to_thread(self._read)
             return self._models
 
     def _read(self) -> Models:
-        """Read the configuration, and load what it needs."""
-        return assemble(self._where.configured(), self._transport)
+        """Read the configuration, and build the directory of its models."""
+        return assemble(self._source.load_config(), self._transport)
 
 
 async def _keep(events: Sequence[Event]) -> None:
-    """Leave the events in the outcome."""
+    """Send nothing: the outcome has all events."""

@@ -7,7 +7,7 @@ import pytest
 from tests.unit.client.scene import COLD, served
 from tests.unit.runtime.loopback import Got, Loopback, Out, in_loop
 from toolspeak import AsyncClient, Client
-from toolspeak.client.where import Where
+from toolspeak.client.models import ModelSource
 from toolspeak.config.shape import Config, Upstream
 from toolspeak.engine.plan import Way
 from toolspeak.errors import BadConfig
@@ -17,25 +17,25 @@ KEY = "canary-7f3a"
 
 
 def test_a_url_is_an_upstream_under_the_name_of_its_host() -> None:
-    only = Where("http://127.0.0.1:9999/v1").configured().upstreams[0]
+    only = ModelSource("http://127.0.0.1:9999/v1").load_config().upstreams[0]
     assert (only.name, only.url, only.wire) == ("127.0.0.1:9999", "http://127.0.0.1:9999/v1", "openai_chat")
 
 
 def test_a_preset_is_an_upstream_with_the_key_of_its_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GROQ_API_KEY", KEY)
-    only = Where("groq").configured().upstreams[0]
+    only = ModelSource("groq").load_config().upstreams[0]
     assert (only.name, only.url, only.key) == ("groq", "https://api.groq.com/openai/v1", KEY)
-    assert Where("groq", key="another-key").configured().upstreams[0].key == "another-key"
+    assert ModelSource("groq", key="another-key").load_config().upstreams[0].key == "another-key"
 
 
 def test_a_wire_can_be_said() -> None:
-    assert Where("http://127.0.0.1:9999", wire="ollama").configured().upstreams[0].wire == "ollama"
+    assert ModelSource("http://127.0.0.1:9999", wire="ollama").load_config().upstreams[0].wire == "ollama"
 
 
 def test_waits_are_for_all_upstreams() -> None:
     waits = Waits(connect=1.0, first_byte=2.0)
     config = Config(upstreams=(Upstream("a", "http://a/v1"), Upstream("b", "http://b/v1")))
-    assert [each.waits for each in Where(config=config, waits=waits).configured().upstreams] == [waits, waits]
+    assert [each.waits for each in ModelSource(config=config, waits=waits).load_config().upstreams] == [waits, waits]
 
 
 def test_the_key_goes_to_the_upstream_and_shows_nowhere_safe6() -> None:
@@ -48,19 +48,22 @@ def test_the_key_goes_to_the_upstream_and_shows_nowhere_safe6() -> None:
 @pytest.mark.parametrize(
     ("where", "message"),
     [
-        (Where("gorq"), "upstream: 'gorq' is not one of anthropic, .* did you mean 'groq'?"),
-        (Where("127.0.0.1:8080/v1"), "upstream: '127.0.0.1:8080/v1' is not a URL such as http://"),
-        (Where("ftp://box/v1"), "upstream: 'ftp://box/v1' is not a URL such as http://"),
-        (Where("compatible"), "upstream: 'compatible' has no URL of its own; say the URL"),
-        (Where("http://box/v1", wire="opnai"), "wire: 'opnai' is not one of .* did you mean 'openai_chat'"),
-        (Where("http://box/v1", key="two\nlines"), "key: is not a string of visible ASCII characters"),
-        (Where("groq", config=Config()), "config: it says the upstreams already; leave out upstream, wire and key"),
-        (Where(config=Path("/nowhere/toolspeak.toml")), "toolspeak.toml"),
+        (ModelSource("gorq"), "upstream: 'gorq' is not one of anthropic, .* did you mean 'groq'?"),
+        (ModelSource("127.0.0.1:8080/v1"), "upstream: '127.0.0.1:8080/v1' is not a URL such as http://"),
+        (ModelSource("ftp://box/v1"), "upstream: 'ftp://box/v1' is not a URL such as http://"),
+        (ModelSource("compatible"), "upstream: 'compatible' has no URL of its own; say the URL"),
+        (ModelSource("http://box/v1", wire="opnai"), "wire: 'opnai' is not one of .* did you mean 'openai_chat'"),
+        (ModelSource("http://box/v1", key="two\nlines"), "key: is not a string of visible ASCII characters"),
+        (
+            ModelSource("groq", config=Config()),
+            "config: it has the upstreams already; leave out upstream, wire and key",
+        ),
+        (ModelSource(config=Path("/nowhere/toolspeak.toml")), "toolspeak.toml"),
     ],
 )
-def test_what_is_wrong_is_said_in_the_words_of_python(where: Where, message: str) -> None:
+def test_what_is_wrong_is_said_in_the_words_of_python(where: ModelSource, message: str) -> None:
     with pytest.raises(BadConfig, match=message) as caught:
-        where.configured()
+        where.load_config()
     assert "--" not in str(caught.value)
 
 

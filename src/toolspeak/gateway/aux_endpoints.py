@@ -1,4 +1,4 @@
-"""What clients ask for beside turns: which models there are, how long a prompt is, whether anybody is here."""
+"""Endpoints besides turns: health, the list of models, one model, and the number of tokens of a prompt."""
 
 from typing import Final
 from urllib.parse import unquote
@@ -8,29 +8,33 @@ import msgspec
 from toolspeak import wires
 from toolspeak.config.shape import Key
 from toolspeak.errors import BadField
-from toolspeak.gateway.auth import is_permitted, permit
+from toolspeak.gateway.access import is_permitted, permit
 from toolspeak.gateway.exchange import Exchange, Refused
 from toolspeak.gateway.request_reader import RequestReader
 from toolspeak.gateway.routes import Target
-from toolspeak.gateway.tokens import estimate
 from toolspeak.ir.failure import Failure, FailureKind
 from toolspeak.ir.json import JsonObject
+from toolspeak.ir.message import Call, Image, Message, Reasoning, Result, Text
+from toolspeak.ir.request import Request
+from toolspeak.ir.tool import Tool
 from toolspeak.runtime.directory import Directory, Route
+from toolspeak.text.strict import dump
 from toolspeak.wires import ModelEntry, Operation
 
 _HOME = "toolspeak is running\n"
 _CONTEXT: Final = 131_072
-"""Tokens that a model is said to take if that is not known."""
-_dump = msgspec.json.Encoder().encode
+"""The context length of a model if it is not known: clients compact their history by it."""
+_BYTES_PER_TOKEN, _TOKENS_PER_MESSAGE, _TOKENS_PER_IMAGE = 4, 4, 800
+_encode = msgspec.json.Encoder().encode
 
 
 async def body_of(
     exchange: Exchange, target: Target, directory: Directory, reader: RequestReader, key: Key
 ) -> bytes | str:
-    """Answer; bytes are JSON, a string is text."""
+    """Return the body of the response: bytes are JSON, a string is plain text. Raises `Refused`, `BadField`."""
     if target.what == Operation.HOME:
         return _HOME
-    return _dump(await _value(exchange, target, directory, reader, key))
+    return _encode(await _value(exchange, target, directory, reader, key))
 
 
 async def _value(
@@ -57,14 +61,14 @@ async def _entries(directory: Directory, key: Key) -> list[ModelEntry]:
 
 
 def _entry(name: str, route: Route) -> ModelEntry:
-    """Describe a model, with what is known about its tools (OBS-4)."""
+    """Describe a model, including what is known about its tools (OBS-4)."""
     mode, known = route.settings.mode, route.known
     tools: JsonObject = {"mode": mode.value if mode else "auto", "upstream_tools": known.tools.value}
     return ModelEntry(name, route.place, known.context_tokens or _CONTEXT, tools)
 
 
 async def _model(exchange: Exchange, target: Target, directory: Directory, key: Key) -> JsonObject:
-    """Tell about one model; a name that would be answered by another model has that model's facts."""
+    """Describe one model. A name that is routed to another model gets that model's facts."""
     name = unquote(target.name) if target.name else _shown_name(await exchange.body())
     route = await directory.find(name)
     permit(key, route)
@@ -78,12 +82,12 @@ class _Show(msgspec.Struct):
 
 def _shown_name(body: bytes) -> str:
     try:
-        asked = msgspec.json.decode(body, type=_Show)
+        shown = msgspec.json.decode(body, type=_Show)
     except msgspec.MsgspecError as error:
         raise BadField("model", str(error)) from None
-    if not (asked.model or asked.name):
+    if not (shown.model or shown.name):
         raise BadField("model", "it is missing: it names the model to show")
-    return asked.model or asked.name
+    return shown.model or shown.name
 
 
 async def _count(
@@ -93,8 +97,51 @@ async def _count(
     body = wire.unwrap_count(await exchange.body())
     request, prepare = await reader.read(wire, body, exchange.path)
     permit(key, await directory.find(request.model))
-    return wire.encode_count(await prepare(lambda: estimate(request)))
+    return wire.encode_count(await prepare(lambda: estimate_tokens(request)))
 
 
 def _missing(message: str) -> Refused:
     return Refused(Failure(FailureKind.NOT_FOUND, message, 404))
+
+
+# ---------------------------------------------------------------- tokens
+
+
+def estimate_tokens(request: Request) -> int:
+    """Estimate the tokens of a request: four bytes of UTF-8 each, and a constant for each message and image.
+
+    No tokenizer fits every model, and clients ask only to know when to compact their history.
+    """
+    size = sum(_message_bytes(message) for message in request.messages)
+    size += sum(_tool_bytes(tool) for tool in request.offered())
+    images = sum(_images(message) for message in request.messages)
+    overhead = _TOKENS_PER_MESSAGE * len(request.messages) + _TOKENS_PER_IMAGE * images
+    return max(1, size // _BYTES_PER_TOKEN + overhead)
+
+
+def _message_bytes(message: Message) -> int:
+    size = 0
+    for part in message.parts:
+        match part:
+            case Text(text) | Reasoning(text):
+                size += _bytes(text)
+            case Call():
+                size += _bytes(part.name) + _bytes(part.arguments)
+            case Result():
+                size += sum(_bytes(piece.text) for piece in part.content if isinstance(piece, Text))
+            case _:
+                pass
+    return size
+
+
+def _images(message: Message) -> int:
+    inner = [piece for part in message.parts if isinstance(part, Result) for piece in part.content]
+    return sum(isinstance(part, Image) for part in (*message.parts, *inner))
+
+
+def _tool_bytes(tool: Tool) -> int:
+    return _bytes(tool.name) + _bytes(tool.description) + len(dump(tool.parameters))
+
+
+def _bytes(text: str) -> int:
+    return len(text.encode("utf-8", "replace"))

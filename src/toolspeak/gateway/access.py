@@ -1,0 +1,139 @@
+"""Which requests may enter: by their Host, their Origin and their key; and which models a key may use.
+
+Three attackers are meant.
+
+- A page in a browser. A gateway on loopback usually has no key, and every page that a person opens can send requests to
+  it. A page of another origin is refused by its `Origin`. A page whose own name resolves to 127.0.0.1 (DNS rebinding)
+  is of the same origin for the browser, so the `Host` must be one of the gateway's names too.
+- A client without a key, or with several. Every protocol has its own place for a key, and an attacker tries all of
+  them: one function reads all places, whatever the path is, so no path or header gets around it.
+- A client with a key for one model that names another. A permission is matched against the identity of the route that
+  the name leads to, never against the name that the client wrote: a key for the alias `fast` once permitted
+  `other:fast` as well, which reached another upstream with the operator's key.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
+from hashlib import sha256
+from hmac import compare_digest
+from typing import Final
+from urllib.parse import parse_qsl
+
+from toolspeak.config.shape import Config, Key
+from toolspeak.gateway.exchange import Exchange, Refused, header
+from toolspeak.ir.failure import Failure, FailureKind
+from toolspeak.runtime.directory import Route
+from toolspeak.text.visible import visible
+
+LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
+ANONYMOUS: Final = Key("", b"")
+"""The key of every client where none is needed."""
+_HOST = re.compile(r"([A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(:[0-9]{1,5})?")
+_SCHEMES: Final = ("http://", "https://")
+_SHOWN: Final = 100
+_KEY_HEADERS: Final = (b"x-api-key", b"x-goog-api-key", b"api-key")
+_BEARER: Final = "bearer "
+
+
+# ---------------------------------------------------------------- hosts and origins
+
+
+class HostPolicy:
+    """Checks the Host and the Origin of requests. The gateway's own address is always accepted."""
+
+    def __init__(self, config: Config) -> None:
+        """Read `server.host`, `server.hosts` and `server.origins`."""
+        server = config.server
+        own = f"[{server.host}]" if ":" in server.host else server.host
+        self._hosts: Final = frozenset(name.lower() for name in (*LOOPBACK, own, *server.hosts))
+        self._origins: Final = frozenset(origin.lower().rstrip("/") for origin in server.origins)
+        # A public address may have many names that the operator has not listed, and rebinding gains nothing there: a
+        # page in a browser has no key to send. So with keys and without `server.hosts` every Host is accepted.
+        self._any_host: Final = bool(config.keys) and own not in LOOPBACK and not server.hosts
+
+    def check(self, exchange: Exchange) -> str:
+        """Return the origin that the response must allow, empty if the request has none.
+
+        Raises `Refused`: 400 for a malformed Host, 403 for a Host or an Origin that is not accepted.
+        """
+        host = _HOST.fullmatch(header(exchange, b"host"))
+        if host is None:
+            raise _denied("the Host header is missing or is no host", 400)
+        if not self._any_host and host[1].lower() not in self._hosts:
+            raise _denied("this Host is not served here; server.hosts can name it", 403)
+        origin = header(exchange, b"origin")
+        if origin and not self._allows(origin.lower(), host[2] or ""):
+            page = visible(origin[:_SHOWN])
+            raise _denied(f"pages of {page} may not send requests to this gateway; server.origins can name it", 403)
+        return origin
+
+    def _allows(self, origin: str, port: str) -> bool:
+        """Return whether pages of an origin may send requests: the gateway's own, and those in `server.origins`.
+
+        An own origin has one of the gateway's names and the port that the request was sent to. Every other port of this
+        machine is a stranger: any program that a person runs there, such as a development server with a page of an
+        untrusted package, could otherwise read answers and spend the upstreams' keys.
+        """
+        if origin in self._origins:
+            return True
+        host = next((_HOST.fullmatch(origin[len(scheme) :]) for scheme in _SCHEMES if origin.startswith(scheme)), None)
+        return host is not None and host[1] in self._hosts and (host[2] or "") == port
+
+
+def _denied(message: str, status: int) -> Refused:
+    return Refused(Failure(FailureKind.PERMISSION, message, status))
+
+
+# ---------------------------------------------------------------- keys
+
+
+class Keyring:
+    """The keys that clients may send. Without any, no client needs one."""
+
+    def __init__(self, keys: Sequence[Key]) -> None:
+        """Take the keys' digests."""
+        self._keys: Final = tuple(keys)
+
+    def identify(self, exchange: Exchange) -> Key:
+        """Return the client's key; raises `Refused` (401).
+
+        The message is always the same: why a key is refused helps only an attacker. A request with the keys of two
+        tenants is refused too, because it is not clear whose limits and permissions apply.
+        """
+        if not self._keys:
+            return ANONYMOUS
+        found = {key.digest: key for sent in sent_keys(exchange) for key in self._matching(sent)}
+        if len(found) != 1:
+            raise Refused(Failure(FailureKind.AUTH, "a valid key is needed", 401))
+        return next(iter(found.values()))
+
+    def _matching(self, sent: str) -> list[Key]:
+        """Compare with every key, each in constant time, so that the time tells nothing about how much of it is right.
+
+        Digests are compared, not keys: the configuration need not hold the key, and all have one length.
+        """
+        digest = sha256(sent.encode("utf-8", "replace")).digest()
+        return [key for key in self._keys if compare_digest(key.digest, digest)]
+
+
+def sent_keys(exchange: Exchange) -> Iterator[str]:
+    """Yield every key that a client sends, wherever its protocol carries it."""
+    for value in exchange.headers(b"authorization"):
+        if value[: len(_BEARER)].lower() == _BEARER:
+            yield value[len(_BEARER) :].strip()
+    for name in _KEY_HEADERS:
+        yield from exchange.headers(name)
+    if "key=" in exchange.query:  # Google's REST clients send `?key=`
+        yield from (value for name, value in parse_qsl(exchange.query) if name == "key")
+
+
+def is_permitted(key: Key, route: Route) -> bool:
+    """Return whether a key may use a route, by the route's one identity: its alias, else `upstream:model`."""
+    return not key.models or any(fnmatchcase(route.identity, pattern) for pattern in key.models)
+
+
+def permit(key: Key, route: Route) -> None:
+    """Raise `Refused` (403) for a model that this key may not use."""
+    if not is_permitted(key, route):
+        raise Refused(Failure(FailureKind.PERMISSION, "this key may not use that model", 403, "model"))
