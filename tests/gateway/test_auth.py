@@ -14,7 +14,7 @@ from tests.gateway.protocols import WIRES, Endpoint, answering, error_faults, qu
 from tests.gateway.scene import UPSTREAM_KEY, Reply, Served, config_of, key, serving, towards
 from tests.gateway.upstream import ScriptedUpstream, listening
 from toolspeak.config.shape import Key, Model
-from toolspeak.gateway import auth
+from toolspeak.gateway import access
 from toolspeak.gateway.access import Keyring
 
 OURS, THEIRS, NOBODYS = "sk-ours-1b9d", "sk-theirs-55e0", "sk-nobodys-0000"
@@ -152,8 +152,8 @@ def test_every_key_is_compared_and_in_constant_time_safe6(monkeypatch: pytest.Mo
         compared.append((one, other))
         return hmac.compare_digest(one, other)
 
-    assert auth.compare_digest is hmac.compare_digest
-    monkeypatch.setattr(auth, "compare_digest", counting)
+    assert access.compare_digest is hmac.compare_digest
+    monkeypatch.setattr(access, "compare_digest", counting)
     keys = [Key(f"t{number}", sha256(b"%d" % number).digest()) for number in range(5)]
     for shown in ("0", "4", "nobody"):
         compared.clear()

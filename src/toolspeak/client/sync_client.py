@@ -251,7 +251,7 @@ class _Running:
         self.thread.start()
 
     def _serve(self) -> None:
-        """Run the loop, then close it. `asyncio.Runner` starts a thread at its end, which an exiting process forbids."""
+        """Run the loop, then close it. `asyncio.Runner` starts a thread at its end, which an exiting process cannot."""
         try:
             self.loop.run_until_complete(self._live())
             self.loop.run_until_complete(self.loop.shutdown_asyncgens())

@@ -103,7 +103,7 @@ async def test_when_the_context_of_a_stream_ends_the_upstream_is_closed_already(
         async with client.stream(ASKED) as stream:
             assert await anext(aiter(stream))
         assert script.closed == 1
-        with pytest.raises(RuntimeError, match="not to who left before"):
+        with pytest.raises(RuntimeError, match="read the stream to its end"):
             assert stream.answer
 
 

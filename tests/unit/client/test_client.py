@@ -199,7 +199,7 @@ def leave_by_error(client: Client) -> None:
 def leave_by_with(client: Client) -> None:
     with client.stream(ASKED) as stream:
         next(iter(stream))
-    with pytest.raises(RuntimeError, match="not to who left before"):
+    with pytest.raises(RuntimeError, match="read the stream to its end"):
         assert stream.answer
 
 

@@ -42,7 +42,7 @@ def test_the_key_goes_to_the_upstream_and_shows_nowhere_safe6() -> None:
     with served(COLD) as server, Client(server.url, key=KEY) as client:
         client.chat("Hello")
         assert {got.headers["authorization"] for got in server.got} == {f"Bearer {KEY}"}
-        assert KEY not in repr((client, vars(client), client._client._where))
+        assert KEY not in repr((client, vars(client), client._client._source))
 
 
 @pytest.mark.parametrize(

@@ -140,7 +140,8 @@ def test_what_cannot_be_understood_is_named_with_its_place(
 
 def test_a_misspelt_wish_is_an_error_that_names_all() -> None:
     options: Any = {"temprature": 1}
-    with pytest.raises(TypeError, match=r"'temprature' is nothing that .* these are: model, choice, mode, max_tokens"):
+    message = r"'temprature' is not an option; the options are: model, choice, mode, max_tokens"
+    with pytest.raises(TypeError, match=message):
         build_request("Hello", (), options)
 
 
