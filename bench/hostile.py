@@ -14,10 +14,9 @@ from typing import Final
 
 from toolspeak.dialects import load, names
 from toolspeak.dialects.core.grammar import MarkupGrammar
-from toolspeak.ir.json import Json, JsonObject
+from toolspeak.ir.json import Json, JsonObject, as_list, as_object
 from toolspeak.ir.message import Call
 from toolspeak.ir.tool import Tool
-from toolspeak.text._places import as_list, as_object
 from toolspeak.toolset.toolset import ToolSet
 
 NAMES: Final = (

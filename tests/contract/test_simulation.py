@@ -27,7 +27,7 @@ from toolspeak.ir.request import Request
 from toolspeak.ir.tool import Tool
 from toolspeak.runtime.drive import drive_sync
 from toolspeak.toolset.toolset import Fitted, ToolSet
-from toolspeak.wires._answer import Answer
+from toolspeak.wires.shared.answer_decoder import AnswerState
 
 SEEDS = 400
 PARTS = 4
@@ -105,7 +105,7 @@ def no_echo(_: Echo, raw: str) -> bool:
     return not raw
 
 
-def ends_well(answer: Answer, _: Failure, events: list[Event]) -> None:
+def ends_well(answer: AnswerState, _: Failure, events: list[Event]) -> None:
     answer.end(events)
 
 
@@ -183,7 +183,7 @@ FAULTY = {
     "P2": ("bench.simulate.take_turn", changed(other_argument)),
     "P3": ("bench.simulate.take_turn", changed(shorter_argument)),
     "P5": ("toolspeak.engine.guard.Echo.is_echo", no_echo),
-    "P6: the answer broke": ("toolspeak.wires._answer.Answer.fail", ends_well),
+    "P6: the answer broke": ("toolspeak.wires.shared.answer_decoder.AnswerState.fail", ends_well),
     "P6: the ends": ("bench.simulate.take_turn", changed(ended_twice)),
     "P6: an empty success": ("toolspeak.engine.answer.Answer.trouble", no_trouble),
     "P7": ("toolspeak.engine.outbox.Outbox.take", held),

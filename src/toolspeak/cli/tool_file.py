@@ -13,9 +13,9 @@ from toolspeak.errors import BadRequest, ToolspeakError
 from toolspeak.ir.json import Json, JsonObject
 from toolspeak.ir.tool import Tool
 from toolspeak.text.strict import dump, parse
-from toolspeak.wires.anthropic.incoming_tools import read_tools as read_anthropic
-from toolspeak.wires.gemini.incoming import read_tools as read_gemini
-from toolspeak.wires.openai_chat.incoming import read_tools as read_openai
+from toolspeak.wires.anthropic.request_reader import read_tools as read_anthropic
+from toolspeak.wires.gemini.request_reader import read_tools as read_gemini
+from toolspeak.wires.openai_chat.request_reader import read_tools as read_openai
 
 _SHOWN: Final = 80
 """Characters of a wrong value in a message."""

@@ -7,7 +7,7 @@ from toolspeak.ir.json import JsonObject
 from toolspeak.ir.message import Call, Message, Role, Text
 from toolspeak.ir.round import Compact
 from toolspeak.runs.runs import Line, Numbered, View
-from toolspeak.wires.rounds import listed
+from toolspeak.wires.message_export import export_messages
 
 
 def line_json(line: Line) -> JsonObject:
@@ -39,7 +39,7 @@ def view_json(view: View) -> JsonObject:
 def messages_json(view: View, form: str) -> JsonObject:
     """Write a run's messages out, as a vendor has them (RUN-2): what was asked, the rounds, the text."""
     asked = Compact(Message(Role.USER, (Text(view.spec.task),)))
-    return {"messages": [*listed((asked, view.kept), form)]}
+    return {"messages": [*export_messages((asked, view.kept), form)]}
 
 
 def event_json(each: Numbered) -> JsonObject:

@@ -20,7 +20,7 @@ from toolspeak.runtime.clock import CLOCK, Clock
 from toolspeak.runtime.offload import THREADED, Run, at_once
 from toolspeak.runtime.redaction import Redactor
 from toolspeak.runtime.transport import WAITS, Broken, Headers, Reply, Transport, Waits
-from toolspeak.wires import Outgoing, Wire, rests_on_echo
+from toolspeak.wires import EncodedRequest, Wire, rests_on_echo
 
 RETRIES = 2
 _FIRST_PAUSE, _LONGEST_PAUSE, _LONGEST_ASKED = 0.5, 8.0, 20.0
@@ -145,7 +145,7 @@ class HttpUpstream:
         finally:
             reply.close()
         if reply.status >= _FIRST_ERROR:
-            raise Broken(self._failure(reply, answer, Outgoing(path, body)))
+            raise Broken(self._failure(reply, answer, EncodedRequest(path, body)))
         return answer
 
     async def _decoded(self, request: Request, body: bytes) -> list[Event]:
@@ -155,7 +155,7 @@ class HttpUpstream:
             return self.wire.decode_turn(request, ids, body)
         return await asyncio.to_thread(self.wire.decode_turn, request, ids, body)
 
-    async def _turn(self, reply: Reply, request: Request, outgoing: Outgoing) -> list[Event]:
+    async def _turn(self, reply: Reply, request: Request, outgoing: EncodedRequest) -> list[Event]:
         """Read an answer that comes in one piece."""
         try:
             body = await _whole(reply)
@@ -165,7 +165,7 @@ class HttpUpstream:
         finally:
             reply.close()
 
-    async def _opened(self, outgoing: Outgoing, waits: Waits) -> Reply | Failure:
+    async def _opened(self, outgoing: EncodedRequest, waits: Waits) -> Reply | Failure:
         for tried in count():
             opened = await self._tried(outgoing, waits)
             if not isinstance(opened, _Refused):
@@ -176,7 +176,7 @@ class HttpUpstream:
             await self._clock.sleep(pause)
         raise AssertionError  # count() has no end
 
-    async def _tried(self, outgoing: Outgoing, waits: Waits) -> "Reply | _Refused":
+    async def _tried(self, outgoing: EncodedRequest, waits: Waits) -> "Reply | _Refused":
         try:
             reply = await self._transport.send("POST", self._base + outgoing.path, self._headers, outgoing.body, waits)
             if reply.status < _FIRST_ERROR and _media_type(reply) != _PAGE:
@@ -190,7 +190,7 @@ class HttpUpstream:
             reply.close()
         return _Refused(failure, again=failure.kind in _PASSES)
 
-    def _failure(self, reply: Reply, body: bytes, outgoing: Outgoing) -> Failure:
+    def _failure(self, reply: Reply, body: bytes, outgoing: EncodedRequest) -> Failure:
         if reply.status < _FIRST_REFUSAL:
             is_page = reply.status < _FIRST_ERROR
             what = "a web page" if is_page else f"a redirect ({reply.status}), which is not followed"
@@ -202,7 +202,7 @@ class HttpUpstream:
             failure = replace(failure, retry_after=_seconds(reply.headers.get("retry-after", "")))
         return self._judged(failure, outgoing)
 
-    def _checked(self, events: list[Event], outgoing: Outgoing) -> list[Event]:
+    def _checked(self, events: list[Event], outgoing: EncodedRequest) -> list[Event]:
         """Return the events; a failure at their end has no secrets, and says whether it is an echo."""
         match events[-1]:
             case Failed(failure, usage):
@@ -210,7 +210,7 @@ class HttpUpstream:
             case _:
                 return events
 
-    def _judged(self, failure: Failure, outgoing: Outgoing) -> Failure:
+    def _judged(self, failure: Failure, outgoing: EncodedRequest) -> Failure:
         """Remove secrets (SAFE-6), and note whether the request itself supplied the words that matter (CAP-6)."""
         echoed = rests_on_echo(failure, outgoing.path, outgoing.body)
         return self._redactor.clean_failure(replace(failure, echoed=True) if echoed else failure)

@@ -13,8 +13,8 @@ from typing import Final, TypeAlias
 import jsonschema_rs
 
 from toolspeak.errors import BadJson
-from toolspeak.ir.json import Json, JsonObject
-from toolspeak.text._places import MAX_DEPTH, Places, Steps, as_list, as_object, pointer_to, type_of
+from toolspeak.ir.json import Json, JsonObject, as_list, as_object
+from toolspeak.text._places import MAX_DEPTH, Places, Steps, pointer_to, type_of
 from toolspeak.text.strict import dump
 
 MOST_PROBLEMS: Final = 8

@@ -13,9 +13,9 @@ from typing import Final
 import jsonschema_rs
 
 from toolspeak.errors import BadSchema
-from toolspeak.ir.json import Json, JsonObject
+from toolspeak.ir.json import Json, JsonObject, as_list, as_object
 from toolspeak.text._explain import PATTERN_OPTIONS, shown
-from toolspeak.text._places import TYPES, as_list, as_object, look_up
+from toolspeak.text._places import TYPES, look_up
 
 _MOST_NOTES = 32
 _LONGEST_PATTERN = 1024

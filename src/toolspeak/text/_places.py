@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from toolspeak.ir.json import Json, JsonObject
+from toolspeak.ir.json import Json, JsonObject, as_list, as_object
 
 MAX_DEPTH: Final = 64
 TYPES: Final = frozenset({"null", "boolean", "integer", "number", "string", "array", "object"})
@@ -31,16 +31,6 @@ _NAMES: Final[Mapping[type, str]] = {
 def type_of(value: Json) -> str:
     """Name the JSON type of a value; every float is a number, also a whole one."""
     return _NAMES.get(type(value)) or next(name for kind, name in _NAMES.items() if isinstance(value, kind))
-
-
-def as_list(value: Json) -> list[Json]:
-    """Give the list, or an empty one for anything else."""
-    return value if isinstance(value, list) else []
-
-
-def as_object(value: Json) -> JsonObject:
-    """Give the object, or an empty one for anything else."""
-    return value if isinstance(value, dict) else {}
 
 
 def pointer_to(path: str, key: str | int) -> str:

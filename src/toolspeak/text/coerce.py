@@ -13,9 +13,9 @@ from typing import Final
 
 from toolspeak.errors import BadJson
 from toolspeak.ir.fix import Fix
-from toolspeak.ir.json import Json, JsonObject
+from toolspeak.ir.json import Json, JsonObject, as_list, as_object
 from toolspeak.text._explain import Explainer
-from toolspeak.text._places import MAX_DEPTH, Places, Steps, as_list, as_object, levels, pointer_to, type_of
+from toolspeak.text._places import MAX_DEPTH, Places, Steps, levels, pointer_to, type_of
 from toolspeak.text._scalars import readings
 from toolspeak.text.repair import repair
 from toolspeak.text.strict import parse

@@ -11,8 +11,8 @@ than those that the schema names. Everything is bounded; beyond a bound a value 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from toolspeak.ir.json import Json, JsonObject
-from toolspeak.text._places import TYPES, Places, as_list, as_object, look_up, type_of
+from toolspeak.ir.json import Json, JsonObject, as_list, as_object
+from toolspeak.text._places import TYPES, Places, look_up, type_of
 from toolspeak.text.gbnf import NOTHING, Rules, free_text, literal
 from toolspeak.text.strict import dump
 

@@ -1,25 +1,42 @@
-"""Vendor bodies to ir and back: one room each, all with the same doors.
+"""Vendor formats to ir and back: one package per wire, all with the same modules.
 
 Belongs here: how a vendor writes requests, answers, streams and errors. Does not: text forms of calls, decisions, I/O.
-Read first: `_wire.py` (what every wire gives), then `openai_chat/`.
+Read first: `shared/interface.py` (what every wire provides), then `openai_chat/`.
 
-A wire's module name is its public name; from outside, the entry point group `toolspeak.wires` adds more. A room's
-`__init__.py` has its `API`, which the gateway needs at its start; `wire.py` has the `WIRE`, loaded with all its codecs
-when it is first used.
+    __init__.py        `API`: endpoints, and how the gateway recognizes a client; loaded at start
+    wire.py            `WIRE`: the functions below as one record; loaded with all codecs on first use
+    request_reader.py  a client's request  ->  `Request`
+    request_writer.py  `Request`           ->  the upstream's request
+    answer_reader.py   an upstream's bytes ->  events
+    answer_writer.py   events              ->  bytes for the client; errors too
+
+A wire's module name is its public name. Other packages add wires through the entry point group `toolspeak.wires`.
 """
 
 from functools import cache
 from typing import Final
 
 from toolspeak.discovery import Shelf
-from toolspeak.wires._api import MODEL_FIELD, Endpoint, HttpApi, Operation, RequestHead
-from toolspeak.wires._echo import rests_on_echo
-from toolspeak.wires._models import ModelEntry
-from toolspeak.wires._wire import ErrorBody, EventDecoder, EventEncoder, Outgoing, Stamp, Wire
+from toolspeak.wires.shared.failure_echo import rests_on_echo
+from toolspeak.wires.shared.interface import (
+    MODEL_FIELD,
+    EncodedRequest,
+    Endpoint,
+    ErrorBody,
+    EventDecoder,
+    EventEncoder,
+    HttpApi,
+    Operation,
+    RequestHead,
+    Stamp,
+    Wire,
+)
+from toolspeak.wires.shared.model_list import ModelEntry
 
 __all__ = [
     "DEFAULT",
     "MODEL_FIELD",
+    "EncodedRequest",
     "Endpoint",
     "ErrorBody",
     "EventDecoder",
@@ -27,7 +44,6 @@ __all__ = [
     "HttpApi",
     "ModelEntry",
     "Operation",
-    "Outgoing",
     "RequestHead",
     "Stamp",
     "Wire",
@@ -40,7 +56,7 @@ __all__ = [
 DEFAULT: Final = "openai_chat"
 """The wire of a client that shows no sign of another one."""
 
-_SHELF = Shelf(__name__, Wire, "WIRE", hidden=("limits", "rounds"))
+_SHELF = Shelf(__name__, Wire, "WIRE", hidden=("limits", "message_export", "shared"))
 
 
 def names() -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from toolspeak.ir.message import Call, Message, Reasoning, Result, Text
 from toolspeak.ir.request import Request
 from toolspeak.text.strict import dump
 from toolspeak.toolset.toolset import MOST_TOOLS
-from toolspeak.wires._wire import Wire
+from toolspeak.wires.shared.interface import Wire
 
 _STRING: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
 """A JSON string; one without an end is matched to the end of the body, so that no byte is looked at twice."""

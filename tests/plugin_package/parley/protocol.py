@@ -22,7 +22,7 @@ from toolspeak.ir.quirks import Quirks
 from toolspeak.ir.request import Request
 from toolspeak.ir.tool import Tool
 from toolspeak.ir.turn import Turn, unfold
-from toolspeak.wires import Endpoint, ErrorBody, HttpApi, ModelEntry, Operation, Outgoing, Stamp, Wire
+from toolspeak.wires import EncodedRequest, Endpoint, ErrorBody, HttpApi, ModelEntry, Operation, Stamp, Wire
 
 _CUT: Final = Failure(FailureKind.DISCONNECTED, "the answer has no end", 502)
 
@@ -109,12 +109,12 @@ def encode_count(tokens: int) -> JsonObject:
 # ---------------------------------------------------------------- as the client
 
 
-def encode_request(request: Request, quirks: Quirks) -> Outgoing:
+def encode_request(request: Request, quirks: Quirks) -> EncodedRequest:
     del quirks
     lines = [line for message in request.messages for line in _lines(message)]
     tools = [{"name": tool.name, "schema": tool.parameters} for tool in request.tools]
     body = {"model": request.model, "lines": lines, "tools": tools, "stream": request.stream}
-    return Outgoing("parley/talk", json.dumps(body).encode())
+    return EncodedRequest("parley/talk", json.dumps(body).encode())
 
 
 def _lines(message: Message) -> Iterator[JsonObject]:

@@ -14,7 +14,7 @@ from toolspeak.ir.message import Call, Message, Reasoning, Result, Role, Text
 from toolspeak.ir.round import expand
 from toolspeak.ir.tool import ChoiceMode
 from toolspeak.ir.turn import Turn, TurnPart
-from toolspeak.wires.rounds import FORMS, listed
+from toolspeak.wires.message_export import FORMS, export_messages
 
 RUNS: Final = 3000
 PLACES = ("", '{"at": "door"}', '{ "at":"door" }', "{}", '{"at": "tree"}', "{broken")
@@ -109,7 +109,7 @@ def test_every_run_ends_and_all_its_calls_are_answered_run1_run2_run7(seed: int)
         check(task, effects, ending)
         ends[ending.status] += 1
         if number % 50 == 0:
-            assert all(listed([ending.kept], form) or not ending.kept.rounds for form in FORMS)
+            assert all(export_messages([ending.kept], form) or not ending.kept.rounds for form in FORMS)
     assert set(ends) == {Status.DONE, Status.SUMMED_UP, Status.CANCELLED, Status.FAILED}
 
 

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from tests.timing import quickest
 from toolspeak.ir.failure import Failure, FailureKind
-from toolspeak.wires._failure_shapes import LONGEST_BODY
-from toolspeak.wires._failures import read_failure, status_of
+from toolspeak.wires.shared.failures import LONGEST_BODY, read_failure, status_of
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "failures.jsonl"
 

@@ -14,7 +14,7 @@ from toolspeak.ir.quirks import QUIRKS
 from toolspeak.ir.request import Request, Sampling
 from toolspeak.ir.tool import ChoiceMode, Tool, ToolChoice
 from toolspeak.ir.vendor import Vendor
-from toolspeak.wires import Outgoing, load
+from toolspeak.wires import EncodedRequest, load
 
 WIRE = load("gemini")
 Body = dict[str, Any]
@@ -32,7 +32,7 @@ def decode(path_: str = PATH, **body: object) -> Request:
     return WIRE.decode_request(json.dumps(body).encode(), path_)
 
 
-def send(request: Request) -> Outgoing:
+def send(request: Request) -> EncodedRequest:
     return WIRE.encode_request(request, QUIRKS)
 
 

@@ -34,7 +34,7 @@ from toolspeak.ir.tool import Tool
 from toolspeak.ir.turn import fold
 from toolspeak.text.lines import FrameLimits
 from toolspeak.wires import Stamp, load
-from toolspeak.wires.gemini.decoder import MOST_CALLS
+from toolspeak.wires.gemini.answer_reader import MOST_CALLS
 
 WIRE = load("gemini")
 Body = dict[str, Any]

@@ -16,7 +16,7 @@ from toolspeak.ir.quirks import QUIRKS, IdForm, Quirks
 from toolspeak.ir.request import Request
 from toolspeak.ir.vendor import Vendor
 from toolspeak.wires import load
-from toolspeak.wires._history import NO_RESULT, add_result, linked, paired
+from toolspeak.wires.shared.history import NO_RESULT, add_result, link_history, pair_history
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "failures.jsonl"
 WIRE = load("openai_chat")
@@ -113,7 +113,7 @@ def test_a_call_that_nobody_answered_gets_an_error_in_its_place_id_004() -> None
     assert first == {"role": "tool", "tool_call_id": "a", "content": NO_RESULT}
     assert second == {"role": "tool", "tool_call_id": "b", "content": "x"}
     assert said == {"role": "user", "content": "go on"}
-    (results,) = [message.parts for message in paired(read(golden()["id-004"]["messages"]).messages)[1:2]]
+    (results,) = [message.parts for message in pair_history(read(golden()["id-004"]["messages"]).messages)[1:2]]
     assert [part.is_error for part in results if isinstance(part, Result)] == [True, False]
 
 
@@ -129,7 +129,7 @@ def test_results_come_in_the_order_of_their_calls_and_in_one_message_id_006() ->
     asked, *answered = sent(messages)
     assert [one["id"] for one in asked["tool_calls"]] == ["a", "b"]
     assert [(message["tool_call_id"], message["content"]) for message in answered] == [("a", "1"), ("b", "2")]
-    _, results = paired(read(messages).messages)
+    _, results = pair_history(read(messages).messages)
     assert [part.call_id for part in results.parts if isinstance(part, Result)] == ["a", "b"]
 
 
@@ -189,17 +189,17 @@ def test_results_that_stand_behind_each_other_are_one_message() -> None:
 
 def test_a_history_that_is_linked_comes_back_as_it_was() -> None:
     history = (user("u"), assistant(Text("t"), call("a")), tool(result("a")), assistant(Text("done")))
-    assert linked(history) == history
-    assert all(new is old for new, old in zip(linked(history), history, strict=True))
+    assert link_history(history) == history
+    assert all(new is old for new, old in zip(link_history(history), history, strict=True))
 
 
 def test_a_result_learns_the_name_of_its_call() -> None:
-    _, answered = linked([assistant(call("a", "g")), tool(result("a", name=""))])
+    _, answered = link_history([assistant(call("a", "g")), tool(result("a", name=""))])
     assert answered.parts == (result("a", name="g"),)
 
 
 def test_calls_without_ids_get_one_each() -> None:
-    (asked,) = linked([assistant(call(""), call(""), call(""))])
+    (asked,) = link_history([assistant(call(""), call(""), call(""))])
     ids = [part.id for part in asked.parts if isinstance(part, Call)]
     assert all(ids)
     assert len(set(ids)) == 3
@@ -208,11 +208,11 @@ def test_calls_without_ids_get_one_each() -> None:
 def test_results_without_ids_are_paired_by_the_tools_name_and_else_by_position() -> None:
     history = [assistant(call("a", "f"), call("b", "g"), call("c", "f")), tool(result("", "1", "g"))]
     history += [tool(result("", "2", "f")), tool(result("", "3", "unknown"))]
-    assert answers(paired(history)) == {"b": "1", "a": "2", "c": "3"}
+    assert answers(pair_history(history)) == {"b": "1", "a": "2", "c": "3"}
 
 
 def test_an_id_that_comes_again_in_a_later_round_is_another_call() -> None:
-    history = paired([assistant(call("a")), tool(result("a", "1")), assistant(call("a")), tool(result("a", "2"))])
+    history = pair_history([assistant(call("a")), tool(result("a", "1")), assistant(call("a")), tool(result("a", "2"))])
     ids = [part.id for message in history for part in message.parts if isinstance(part, Call)]
     assert ids[0] == "a"
     assert ids[1] != "a"
@@ -220,13 +220,15 @@ def test_an_id_that_comes_again_in_a_later_round_is_another_call() -> None:
 
 
 def test_an_id_that_comes_twice_in_one_message_is_answered_in_turn() -> None:
-    history = paired([assistant(call("a", "f"), call("a", "g")), tool(result("a", "1", ""), result("a", "2", ""))])
+    history = pair_history(
+        [assistant(call("a", "f"), call("a", "g")), tool(result("a", "1", ""), result("a", "2", ""))]
+    )
     assert list(answers(history).values()) == ["1", "2"]
     assert [part.name for part in history[1].parts if isinstance(part, Result)] == ["f", "g"]
 
 
 def test_an_id_that_was_made_up_is_never_one_that_the_client_used_before() -> None:
-    (asked,) = linked([assistant(call("call_1"), call(""), call("call_3"), call(""))])
+    (asked,) = link_history([assistant(call("call_1"), call(""), call("call_3"), call(""))])
     ids = [part.id for part in asked.parts if isinstance(part, Call)]
     assert len(set(ids)) == 4
     assert (ids[0], ids[2]) == ("call_1", "call_3")
@@ -235,11 +237,11 @@ def test_an_id_that_was_made_up_is_never_one_that_the_client_used_before() -> No
 def test_an_old_call_without_an_id_is_not_answered_in_a_later_round() -> None:
     history = [assistant(call("", "f"), call("", "g")), tool(result("", "1", "g"))]
     history += [assistant(call("", "f")), tool(result("", "2", "f"))]
-    assert list(answers(paired(history)).values()) == [NO_RESULT, "1", "2"]
+    assert list(answers(pair_history(history)).values()) == [NO_RESULT, "1", "2"]
 
 
 def test_a_call_without_an_id_is_answered_by_a_result_that_has_one() -> None:
-    history = paired([assistant(call("", "f"), call("", "g")), tool(result("y", "1", "g"), result("z", "2", ""))])
+    history = pair_history([assistant(call("", "f"), call("", "g")), tool(result("y", "1", "g"), result("z", "2", ""))])
     assert list(answers(history).values()) == ["2", "1"]
 
 
@@ -248,64 +250,70 @@ def test_a_call_without_an_id_is_answered_by_a_result_that_has_one() -> None:
 
 def test_a_result_that_comes_late_is_moved_behind_its_call() -> None:
     history = [assistant(call("a")), user("u"), assistant(Text("t")), user("v"), tool(result("a"))]
-    assert paired(history) == (assistant(call("a")), tool(result("a")), user("u"), assistant(Text("t")), user("v"))
+    assert pair_history(history) == (
+        assistant(call("a")),
+        tool(result("a")),
+        user("u"),
+        assistant(Text("t")),
+        user("v"),
+    )
 
 
 def test_calls_in_messages_of_their_own_are_melted_into_one() -> None:
     history = [assistant(call("a")), assistant(call("b")), tool(result("b")), tool(result("a"))]
-    assert paired(history) == (assistant(call("a"), call("b")), tool(result("a"), result("b")))
+    assert pair_history(history) == (assistant(call("a"), call("b")), tool(result("a"), result("b")))
 
 
 def test_what_stands_before_a_call_in_its_own_message_stays_there() -> None:
     thought = Reasoning("t", "signature")
     history = [assistant(thought, call("a")), assistant(Text("Now.")), tool(result("a"))]
-    assert paired(history)[0] == assistant(Text("Now."), thought, call("a"))
+    assert pair_history(history)[0] == assistant(Text("Now."), thought, call("a"))
 
 
 def test_a_message_of_user_and_results_keeps_what_the_user_said() -> None:
     said = Message(Role.USER, (result("a"), Text("and now?")))
-    assert paired([assistant(call("a")), said]) == (assistant(call("a")), tool(result("a")), user("and now?"))
+    assert pair_history([assistant(call("a")), said]) == (assistant(call("a")), tool(result("a")), user("and now?"))
 
 
 def test_a_result_of_no_call_becomes_text_of_the_user() -> None:
     picture = Result("z", (Text("1"), Image("image/png", "AA=="), Text("2")), "g")
     text = Text("[result of g z]\n1\n2")
-    assert paired([tool(picture)]) == (Message(Role.USER, (text, Image("image/png", "AA=="))),)
-    assert paired([tool(Result("", (Text("1"),)))]) == (user("[result of a call ]\n1"),)
+    assert pair_history([tool(picture)]) == (Message(Role.USER, (text, Image("image/png", "AA=="))),)
+    assert pair_history([tool(Result("", (Text("1"),)))]) == (user("[result of a call ]\n1"),)
 
 
 def test_the_latest_call_of_an_id_gets_the_result() -> None:
     history = [assistant(call("a")), user("stop"), assistant(call("a")), tool(result("a", "1"))]
-    assert list(answers(paired(history)).values()) == [NO_RESULT, "1"]
+    assert list(answers(pair_history(history)).values()) == [NO_RESULT, "1"]
 
 
 def test_a_result_that_comes_before_its_call_answers_nothing() -> None:
     history = [tool(result("a", "old")), assistant(call("a")), tool(result("a", "new"))]
-    ordered = paired(history)
+    ordered = pair_history(history)
     assert answers(ordered) == {"a": "new"}
     assert ordered[0] == user("[result of f a]\nold")
 
 
 def test_a_call_without_id_gets_none_that_a_result_has() -> None:
     history = [tool(result("call_0", "old")), assistant(call(""))]
-    assert list(answers(paired(history)).values()) == [NO_RESULT]
+    assert list(answers(pair_history(history)).values()) == [NO_RESULT]
 
 
 def test_a_result_without_id_belongs_to_a_call_without_id() -> None:
     history = [assistant(call("a"), call("")), tool(result("", "1"), result("a", "2"))]
-    assert list(answers(paired(history)).values()) == ["2", "1"]
+    assert list(answers(pair_history(history)).values()) == ["2", "1"]
 
 
 def test_messages_that_come_to_stand_behind_each_other_are_one() -> None:
     history = [assistant(call("a")), user("u"), assistant(Text("t")), tool(result("a")), assistant(call("b"))]
-    once = paired(history)
-    assert paired(once) == once
+    once = pair_history(history)
+    assert pair_history(once) == once
     assert [message.role for message in once] == [Role.ASSISTANT, Role.TOOL, Role.USER, Role.ASSISTANT, Role.TOOL]
 
 
 def test_a_second_result_of_a_call_becomes_text_of_the_user_p1() -> None:
     asked = assistant(call("a"))
-    assert paired([asked, tool(result("a", "1"), result("a", "2"))]) == (
+    assert pair_history([asked, tool(result("a", "1"), result("a", "2"))]) == (
         asked,
         tool(result("a", "1")),
         user("[result of f a]\n2"),
@@ -315,12 +323,12 @@ def test_a_second_result_of_a_call_becomes_text_of_the_user_p1() -> None:
 def test_messages_keep_their_vendors_fields() -> None:
     vendor = Vendor("w", {"name": "x"})
     messages = (Message(Role.USER, (Text("u"),), vendor), Message(Role.ASSISTANT, (call("a"),), vendor))
-    assert paired(messages)[:2] == messages
+    assert pair_history(messages)[:2] == messages
 
 
 def test_an_empty_history_stays_empty() -> None:
-    assert paired([]) == ()
-    assert paired([assistant(), tool()]) == (assistant(), tool())
+    assert pair_history([]) == ()
+    assert pair_history([assistant(), tool()]) == (assistant(), tool())
 
 
 # Properties
@@ -382,7 +390,7 @@ def all_words(messages: History | tuple[Message, ...]) -> str:
 
 @given(histories() | rounds())
 def test_each_call_is_answered_once_right_behind_it(history: History) -> None:
-    messages = paired(history)
+    messages = pair_history(history)
     before: list[str] = []
     for message in messages:
         results = [part.call_id for part in message.parts if isinstance(part, Result)]
@@ -394,7 +402,7 @@ def test_each_call_is_answered_once_right_behind_it(history: History) -> None:
 
 @given(histories() | rounds())
 def test_each_call_of_a_history_has_an_id_of_its_own(history: History) -> None:
-    for messages in (linked(history), paired(history)):
+    for messages in (link_history(history), pair_history(history)):
         ids = [part.id for message in messages for part in message.parts if isinstance(part, Call)]
         assert all(ids)
         assert len(set(ids)) == len(ids)
@@ -403,25 +411,27 @@ def test_each_call_of_a_history_has_an_id_of_its_own(history: History) -> None:
 @given(histories() | rounds())
 def test_calls_stay_in_their_order_with_their_names(history: History) -> None:
     before = [part.name for message in history for part in message.parts if isinstance(part, Call)]
-    assert [part.name for message in paired(history) for part in message.parts if isinstance(part, Call)] == before
+    assert [
+        part.name for message in pair_history(history) for part in message.parts if isinstance(part, Call)
+    ] == before
 
 
 @given(histories() | rounds())
 def test_no_word_is_lost_and_none_comes_twice_p1(history: History) -> None:
-    after = all_words(paired(history))
+    after = all_words(pair_history(history))
     for word in filter(None, all_words(history).replace(">", ">\n").splitlines()):
         assert after.count(word) == 1
 
 
 @given(rounds())
 def test_a_history_in_order_stays_as_it_is(history: History) -> None:
-    once = paired(history)
-    assert paired(once) == once
+    once = pair_history(history)
+    assert pair_history(once) == once
 
 
 @given(rounds())
 def test_of_several_messages_with_calls_none_follow_each_other(history: History) -> None:
-    for is_assistant, group in groupby(paired(history), lambda message: message.role is Role.ASSISTANT):
+    for is_assistant, group in groupby(pair_history(history), lambda message: message.role is Role.ASSISTANT):
         run = list(group)
         calls = [part for message in run for part in message.parts if isinstance(part, Call)]
         assert not is_assistant or not calls or len(run) == 1
@@ -467,4 +477,4 @@ def one_long_run_with_results_of_no_call(size: int) -> History:
     ],
 )
 def test_twice_the_messages_cost_about_twice_the_time_p8(make: Callable[[int], History]) -> None:
-    assert growth(paired, make(10_000), make(20_000)) < BAR
+    assert growth(pair_history, make(10_000), make(20_000)) < BAR

@@ -23,7 +23,7 @@ from toolspeak.ir.quirks import QUIRKS, Quirks
 from toolspeak.ir.request import Request, Sampling
 from toolspeak.ir.tool import Tool
 from toolspeak.ir.vendor import Vendor
-from toolspeak.wires import Outgoing
+from toolspeak.wires import EncodedRequest
 
 WIRE = wires.load("ollama")
 Body = dict[str, Any]
@@ -44,7 +44,7 @@ def decode_messages(*messages: Body) -> tuple[Message, ...]:
     return decode(messages=list(messages)).messages
 
 
-def send(request: Request, quirks: Quirks = QUIRKS) -> Outgoing:
+def send(request: Request, quirks: Quirks = QUIRKS) -> EncodedRequest:
     return WIRE.encode_request(request, quirks)
 
 

@@ -8,8 +8,8 @@ from toolspeak.ir.json import JsonObject
 from toolspeak.ir.tool import Grammar, Tool, ToolKind
 from toolspeak.text.schema import compile_schema
 from toolspeak.toolset.memo import LARGEST, MOST
-from toolspeak.wires._body import dump_text
-from toolspeak.wires._tools import Toolbox, cached, free_form_parameters, unique
+from toolspeak.wires.shared.json_body import dump_text
+from toolspeak.wires.shared.tools import ToolIndex, cache_tools, free_form_parameters, unique_tools
 
 ToolsAndHosted = tuple[tuple[Tool, ...], tuple[JsonObject, ...]]
 
@@ -22,7 +22,7 @@ def counted() -> tuple[Callable[[bytes], ToolsAndHosted], list[bytes]]:
         seen.append(raw)
         return (Tool(str(len(raw))),), ()
 
-    return cached(read), seen
+    return cache_tools(read), seen
 
 
 def test_the_same_bytes_are_read_once() -> None:
@@ -55,12 +55,12 @@ def test_what_cannot_be_read_is_not_remembered() -> None:
 
     for _ in range(2):
         with pytest.raises(ValueError, match="x"):
-            cached(read)(b"x")
+            cache_tools(read)(b"x")
 
 
 def test_of_two_tools_of_one_name_the_last_stays_in_the_place_of_the_first() -> None:
-    assert unique([Tool("a", "1"), Tool("b"), Tool("a", "2")]) == (Tool("a", "2"), Tool("b"))
-    assert unique([]) == ()
+    assert unique_tools([Tool("a", "1"), Tool("b"), Tool("a", "2")]) == (Tool("a", "2"), Tool("b"))
+    assert unique_tools([]) == ()
 
 
 @pytest.mark.parametrize("grammar", [None, Grammar("lark", 'start: "a"')])
@@ -77,7 +77,7 @@ def test_a_model_is_told_the_grammar() -> None:
     assert r"matches this lark grammar:\nstart: a" in said
 
 
-BOX = Toolbox([Tool("f"), Tool("patch", kind=ToolKind.CUSTOM), Tool("ns__g", namespace="ns", local_name="g")])
+BOX = ToolIndex([Tool("f"), Tool("patch", kind=ToolKind.CUSTOM), Tool("ns__g", namespace="ns", local_name="g")])
 
 
 def test_a_tool_has_a_kind_and_one_that_nobody_knows_is_a_function() -> None:

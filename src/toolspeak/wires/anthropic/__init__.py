@@ -1,9 +1,10 @@
-"""Anthropic Messages: `POST /v1/messages`.
+"""Anthropic Messages: `POST /v1/messages`."""
 
-Read first: `incoming.py` and `encoder.py` (we are the server), `outgoing.py` and `decoder.py` (we are the client).
-"""
+from typing import Final
 
-from toolspeak.wires._api import Endpoint, HttpApi, Operation
+from toolspeak.wires.shared.interface import Endpoint, HttpApi, Operation
+
+NAME: Final = "anthropic"
 
 API = HttpApi(
     endpoints=(

@@ -10,12 +10,11 @@ from collections.abc import Iterable
 from functools import cache
 from typing import Final
 
-from toolspeak.ir.json import Json, JsonObject
+from toolspeak.ir.json import Json, JsonObject, as_list, as_object, object_at
 from toolspeak.ir.tool import Tool
 from toolspeak.ir.vendor import Vendor
-from toolspeak.wires._loose import inner, listed, mapped
-from toolspeak.wires._vendor import own
-from toolspeak.wires.anthropic.words import NAME
+from toolspeak.wires.anthropic import NAME
+from toolspeak.wires.shared.request_parts import own_fields
 
 TOOLSET: Final = "toolset_name"
 
@@ -126,7 +125,7 @@ def toolset(kind: str, body: JsonObject) -> tuple[Tool, ...] | None:
     return None
 
 
-def built_in(kind: str, body: JsonObject) -> Tool | None:
+def client_tool(kind: str, body: JsonObject) -> Tool | None:
     """Return the tool that a client's type of tool stands for; None if the client does not run it."""
     prefix = next((prefix for prefix in _DEFAULT_NAMES if kind.startswith(prefix)), None)
     if prefix is None:
@@ -151,7 +150,7 @@ def member_name(family: str, name: str) -> str:
 
 def members_of(tools: Iterable[Tool]) -> dict[str, tuple[str, str]]:
     """Map the tools of families to the family and the name that the client knows."""
-    return {tool.name: (tool.namespace, tool.local_name) for tool in tools if TOOLSET in own(tool.vendor, NAME)}
+    return {tool.name: (tool.namespace, tool.local_name) for tool in tools if TOOLSET in own_fields(tool.vendor, NAME)}
 
 
 def _member(family: str, name: str, description: str, parameters: str) -> Tool:
@@ -166,7 +165,7 @@ def _member(family: str, name: str, description: str, parameters: str) -> Tool:
 
 
 def _is_enabled(configs: Json, name: str) -> bool:
-    return inner(mapped(configs), name).get("enabled") is not False
+    return object_at(as_object(configs), name).get("enabled") is not False
 
 
 def _implied(prefix: str, kind: str, body: JsonObject) -> tuple[str, JsonObject]:
@@ -198,8 +197,8 @@ def _commands(key: str, commands: tuple[str, ...], keys: str) -> JsonObject:
     schema = _schema(keys)
     return {
         **schema,
-        "properties": {key: {"type": "string", "enum": list(commands)}, **inner(schema, "properties")},
-        "required": [key, *listed(schema["required"])],
+        "properties": {key: {"type": "string", "enum": list(commands)}, **object_at(schema, "properties")},
+        "required": [key, *as_list(schema["required"])],
     }
 
 

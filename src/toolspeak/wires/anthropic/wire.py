@@ -1,15 +1,36 @@
-"""Anthropic Messages as a record of functions."""
+"""Anthropic Messages as a record of functions, with its list of models."""
 
-from toolspeak.wires._failures import read_failure
-from toolspeak.wires._wire import Wire
-from toolspeak.wires.anthropic import API
-from toolspeak.wires.anthropic.decoder import decode_turn, new_decoder
-from toolspeak.wires.anthropic.encoder import MessagesEncoder, encode_turn
-from toolspeak.wires.anthropic.errors import encode_failure
-from toolspeak.wires.anthropic.incoming import decode_request
-from toolspeak.wires.anthropic.models import encode_model, encode_models
-from toolspeak.wires.anthropic.outgoing import encode_request
-from toolspeak.wires.anthropic.words import NAME
+from collections.abc import Sequence
+
+from toolspeak.ir.json import JsonObject
+from toolspeak.wires.anthropic import API, NAME
+from toolspeak.wires.anthropic.answer_reader import decode_turn, new_decoder
+from toolspeak.wires.anthropic.answer_writer import MessagesEncoder, encode_failure, encode_turn
+from toolspeak.wires.anthropic.request_reader import decode_request
+from toolspeak.wires.anthropic.request_writer import encode_request
+from toolspeak.wires.shared.failures import read_failure
+from toolspeak.wires.shared.interface import Wire
+from toolspeak.wires.shared.model_list import MOST_OUTPUT, SINCE_TEXT, ModelEntry
+
+
+def encode_model(entry: ModelEntry) -> JsonObject:
+    """Describe one model."""
+    return {
+        "type": "model",
+        "id": entry.name,
+        "display_name": entry.name,
+        "created_at": SINCE_TEXT,
+        "max_input_tokens": entry.context_tokens,
+        "max_tokens": MOST_OUTPUT,
+        "toolspeak": entry.tools,
+    }
+
+
+def encode_models(entries: Sequence[ModelEntry]) -> JsonObject:
+    """List models; all of them fit one page."""
+    first, last = (entries[0].name, entries[-1].name) if entries else (None, None)
+    return {"data": [encode_model(entry) for entry in entries], "has_more": False, "first_id": first, "last_id": last}
+
 
 WIRE = Wire(
     name=NAME,

@@ -1,10 +1,10 @@
-"""Gemini: `POST /v1beta/models/{model}:generateContent` and `:streamGenerateContent`.
+"""Gemini: `POST /v1beta/models/{model}:generateContent` and `:streamGenerateContent`."""
 
-Read first: `incoming.py`, `history.py` and `encoder.py` (we are the server), `outgoing.py`, `contents.py` and
-`decoder.py` (we are the client).
-"""
+from typing import Final
 
-from toolspeak.wires._api import Endpoint, HttpApi, Operation, RequestHead
+from toolspeak.wires.shared.interface import Endpoint, HttpApi, Operation, RequestHead
+
+NAME: Final = "gemini"
 
 
 def _recognizes(head: RequestHead) -> bool:

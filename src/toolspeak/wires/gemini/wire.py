@@ -1,15 +1,53 @@
-"""Gemini as a record of functions."""
+"""Gemini as a record of functions, with its list of models and its token count."""
 
-from toolspeak.wires._failures import read_failure
-from toolspeak.wires._wire import Wire
-from toolspeak.wires.gemini import API
-from toolspeak.wires.gemini.decoder import decode_turn, new_decoder
-from toolspeak.wires.gemini.encoder import GeminiEncoder, encode_turn, stream_type
-from toolspeak.wires.gemini.errors import encode_failure
-from toolspeak.wires.gemini.incoming import decode_request
-from toolspeak.wires.gemini.models import encode_count, encode_model, encode_models, unwrap_count
-from toolspeak.wires.gemini.outgoing import encode_request
-from toolspeak.wires.gemini.words import NAME
+from collections.abc import Sequence
+
+import msgspec
+
+from toolspeak.ir.json import JsonObject
+from toolspeak.wires.gemini import API, NAME
+from toolspeak.wires.gemini.answer_reader import decode_turn, new_decoder
+from toolspeak.wires.gemini.answer_writer import GeminiEncoder, encode_failure, encode_turn, stream_type
+from toolspeak.wires.gemini.request_reader import decode_request
+from toolspeak.wires.gemini.request_writer import encode_request
+from toolspeak.wires.shared.failures import read_failure
+from toolspeak.wires.shared.interface import Wire
+from toolspeak.wires.shared.model_list import MOST_OUTPUT, ModelEntry
+
+
+def encode_model(entry: ModelEntry) -> JsonObject:
+    """Describe one model."""
+    return {
+        "name": f"models/{entry.name}",
+        "displayName": entry.name,
+        "inputTokenLimit": entry.context_tokens,
+        "outputTokenLimit": MOST_OUTPUT,
+        "supportedGenerationMethods": ["generateContent", "countTokens"],
+    }
+
+
+def encode_models(entries: Sequence[ModelEntry]) -> JsonObject:
+    """List models."""
+    return {"models": [encode_model(entry) for entry in entries]}
+
+
+class _Counted(msgspec.Struct):
+    generateContentRequest: msgspec.Raw = msgspec.Raw()  # noqa: N815 # the vendor's name
+
+
+def unwrap_count(body: bytes) -> bytes:
+    """Return the request that is counted: some clients wrap it."""
+    try:
+        inner = msgspec.json.decode(body, type=_Counted).generateContentRequest
+    except msgspec.MsgspecError:
+        return body
+    return bytes(inner) or body
+
+
+def encode_count(tokens: int) -> JsonObject:
+    """Tell the tokens of a request."""
+    return {"totalTokens": tokens}
+
 
 WIRE = Wire(
     name=NAME,

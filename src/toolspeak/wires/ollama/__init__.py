@@ -1,11 +1,10 @@
-"""Ollama: `POST /api/chat`, one JSON object per line.
-
-Read first: `incoming.py` and `encoder.py` (we are the server), `outgoing.py` and `decoder.py` (we are the client).
-"""
+"""Ollama: `POST /api/chat`, one JSON object per line."""
 
 from typing import Final
 
-from toolspeak.wires._api import Endpoint, HttpApi, Operation
+from toolspeak.wires.shared.interface import Endpoint, HttpApi, Operation
+
+NAME: Final = "ollama"
 
 VERSION: Final = "0.20.0"
 """Clients of Ollama ask for a least version before they send tools."""

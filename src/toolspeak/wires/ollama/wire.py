@@ -1,15 +1,68 @@
-"""Ollama as a record of functions."""
+"""Ollama as a record of functions, with its list of models."""
 
-from toolspeak.wires._failures import read_failure
-from toolspeak.wires._wire import Wire
-from toolspeak.wires.ollama import API
-from toolspeak.wires.ollama.decoder import decode_turn, new_decoder
-from toolspeak.wires.ollama.encoder import OllamaEncoder, encode_turn, stream_type
-from toolspeak.wires.ollama.errors import encode_failure
-from toolspeak.wires.ollama.incoming import decode_request
-from toolspeak.wires.ollama.models import encode_model, encode_models
-from toolspeak.wires.ollama.outgoing import encode_request
-from toolspeak.wires.ollama.words import NAME
+from collections.abc import Sequence
+from typing import Final
+
+from toolspeak.ir.json import Json, JsonObject
+from toolspeak.wires.ollama import API, NAME
+from toolspeak.wires.ollama.answer_reader import decode_turn, new_decoder
+from toolspeak.wires.ollama.answer_writer import OllamaEncoder, encode_failure, encode_turn, stream_type
+from toolspeak.wires.ollama.request_reader import decode_request
+from toolspeak.wires.ollama.request_writer import encode_request
+from toolspeak.wires.shared.failures import read_failure
+from toolspeak.wires.shared.interface import Wire
+from toolspeak.wires.shared.model_list import SINCE_TEXT, ModelEntry
+
+_ARCHITECTURE: Final = "toolspeak"
+
+
+def encode_models(entries: Sequence[ModelEntry]) -> JsonObject:
+    """List models."""
+    return {"models": [_listed(entry) for entry in entries]}
+
+
+def encode_model(entry: ModelEntry) -> JsonObject:
+    """Describe one model, which has other fields here than in the list."""
+    info: JsonObject = {"general.architecture": _ARCHITECTURE, f"{_ARCHITECTURE}.context_length": entry.context_tokens}
+    return {
+        "details": _details(),
+        "model_info": info,
+        "capabilities": _capabilities(),
+        "template": "",
+        "parameters": "",
+        "modified_at": SINCE_TEXT,
+        "toolspeak": entry.tools,
+    }
+
+
+def _listed(entry: ModelEntry) -> JsonObject:
+    return {
+        "name": entry.name,
+        "model": entry.name,
+        "modified_at": SINCE_TEXT,
+        "size": 0,
+        "digest": "0" * 64,
+        "details": _details(),
+        "capabilities": _capabilities(),
+    }
+
+
+def _details() -> JsonObject:
+    families: list[Json] = [_ARCHITECTURE]
+    return {
+        "parent_model": "",
+        "format": "gguf",
+        "family": _ARCHITECTURE,
+        "families": families,
+        "parameter_size": "",
+        "quantization_level": "",
+    }
+
+
+def _capabilities() -> list[Json]:
+    """Say `tools`: that every model has them is what the gateway is for."""
+    return ["completion", "tools"]
+
 
 WIRE = Wire(
     name=NAME,

@@ -1,9 +1,10 @@
-"""OpenAI Chat Completions: `POST /v1/chat/completions`, the wire that most servers imitate.
+"""OpenAI Chat Completions: `POST /v1/chat/completions`, the wire that most servers imitate."""
 
-Read first: `incoming.py` and `encoder.py` (we are the server), `outgoing.py` and `decoder.py` (we are the client).
-"""
+from typing import Final
 
-from toolspeak.wires._api import Endpoint, HttpApi, Operation
+from toolspeak.wires.shared.interface import Endpoint, HttpApi, Operation
+
+NAME: Final = "openai_chat"
 
 API = HttpApi(
     endpoints=(

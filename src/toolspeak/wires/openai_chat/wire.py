@@ -1,14 +1,12 @@
 """OpenAI Chat Completions as a record of functions."""
 
-from toolspeak.wires._failures import read_failure
-from toolspeak.wires._wire import Wire
-from toolspeak.wires.openai_chat import API
-from toolspeak.wires.openai_chat.decoder import decode_turn, new_decoder
-from toolspeak.wires.openai_chat.encoder import ChatEncoder, encode_turn
-from toolspeak.wires.openai_chat.errors import encode_failure
-from toolspeak.wires.openai_chat.incoming import decode_request
-from toolspeak.wires.openai_chat.outgoing import encode_request
-from toolspeak.wires.openai_chat.words import NAME
+from toolspeak.wires.openai_chat import API, NAME
+from toolspeak.wires.openai_chat.answer_reader import decode_turn, new_decoder
+from toolspeak.wires.openai_chat.answer_writer import ChatEncoder, encode_failure, encode_turn
+from toolspeak.wires.openai_chat.request_reader import decode_request
+from toolspeak.wires.openai_chat.request_writer import encode_request
+from toolspeak.wires.shared.failures import read_failure
+from toolspeak.wires.shared.interface import Wire
 
 WIRE = Wire(
     name=NAME,

@@ -1,10 +1,10 @@
-"""OpenAI Responses: `POST /v1/responses`, the wire of Codex and of the vendor's newer clients.
+"""OpenAI Responses: `POST /v1/responses`, the wire of Codex and of OpenAI's newer clients."""
 
-Read first: `incoming.py` with `read_items.py`, and `encoder.py` with `blocks.py` (we are the server); then
-`outgoing.py` with `write_items.py`, and `decoder.py` with `growing.py` (we are the client).
-"""
+from typing import Final
 
-from toolspeak.wires._api import Endpoint, HttpApi, Operation
+from toolspeak.wires.shared.interface import Endpoint, HttpApi, Operation
+
+NAME: Final = "openai_responses"
 
 API = HttpApi(
     endpoints=(

@@ -1,34 +1,142 @@
-"""Tools: functions, custom tools, namespaces of both, the client's own search; both ways.
+"""Tools of a request, both ways: their names in namespaces, their bodies, and the tool choice.
 
-What only the vendor's servers can run (web_search, mcp, a search on the server) is hosted: it stays as it is.
+{"type": "namespace", "name": "agents", "tools": [{"name": "close"}]}   ->  agents__close
 """
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from hashlib import sha256
+from typing import Final
 
-from toolspeak.ir.json import Json, JsonObject
+from toolspeak.ir.json import Json, JsonObject, as_list, as_object
 from toolspeak.ir.request import Request
-from toolspeak.ir.tool import Grammar, Tool, ToolKind
+from toolspeak.ir.tool import AUTO, ChoiceMode, Grammar, Tool, ToolChoice, ToolKind
 from toolspeak.ir.vendor import Vendor
-from toolspeak.wires._body import parse
-from toolspeak.wires._fields import Fields
-from toolspeak.wires._loose import listed
-from toolspeak.wires._tools import cached, free_form_parameters
-from toolspeak.wires._vendor import own
-from toolspeak.wires.openai_responses.names import UpstreamNames
-from toolspeak.wires.openai_responses.words import ITEM, NAME, NAMESPACE, SEARCH_TOOL
+from toolspeak.wires.openai_responses import NAME
+from toolspeak.wires.openai_responses.items import ITEM, NAMESPACE, SEARCH_TOOL
+from toolspeak.wires.shared.calls import USABLE
+from toolspeak.wires.shared.json_body import Fields, parse_body
+from toolspeak.wires.shared.request_parts import own_fields
+from toolspeak.wires.shared.tools import ToolIndex, ToolNames, cache_tools, free_form_parameters
+
+LONGEST_NAME: Final = 64
+
+
+# ---------------------------------------------------------------- names
+#
+# A model knows a tool of a namespace by one flat name, which depends on the two names alone, unless another tool has it
+# already. A call goes back to the client under both names: Codex rejects `close`, `agents.close` and `agents__close`.
+
+_DIGITS = 8
+
+
+class FlatNames:
+    """Gives the tools of a client's request, and those that its history has called, their flat names."""
+
+    def __init__(self, tools: Iterable[Tool]) -> None:
+        """Take all tools; those without a namespace keep the name that they have."""
+        known = tuple(tools)
+        self._plain: Final = {tool.name for tool in known if not tool.namespace and tool.kind is not ToolKind.SEARCH}
+        self._taken: Final = set(self._plain)
+        self._flat: Final[dict[tuple[str, str], str]] = {}
+        self._by_local: Final[dict[str, list[str]]] = {}
+        self.search: Final = self._new("", SEARCH_TOOL)
+        for tool in known:
+            if tool.namespace:
+                self.of(tool.namespace, tool.local_name)
+
+    def of(self, namespace: str, name: str) -> str:
+        """Return the flat name of a tool that the client knows by these two."""
+        if not namespace:
+            return name
+        if (known := self._flat.get((namespace, name))) is not None:
+            return known
+        if namespace == name and name in self._plain:  # so the vendor calls a deferred tool that has no namespace
+            return name
+        flat = self._flat[namespace, name] = self._new(namespace, name)
+        self._by_local.setdefault(name, []).append(flat)
+        return flat
+
+    def find(self, name: str) -> str:
+        """Return the flat name of the only tool of this name, in whatever namespace; else the name as it is."""
+        inside = self._by_local.get(name, [])
+        return inside[0] if name not in self._plain and len(inside) == 1 else name
+
+    def is_flat(self, name: str) -> bool:
+        """Return whether this is the flat name of a tool that has a namespace."""
+        return name in self._taken and name not in self._plain
+
+    def named(self, tools: Iterable[Tool]) -> Iterator[Tool]:
+        """Give each tool its flat name."""
+        for tool in tools:
+            name = self.of(tool.namespace, tool.local_name) if tool.namespace else tool.name
+            name = self.search if tool.kind is ToolKind.SEARCH else name
+            yield tool if name == tool.name else replace(tool, name=name)
+
+    def _new(self, namespace: str, name: str) -> str:
+        flat, tries = _joined(namespace, name), 0
+        while not USABLE.fullmatch(flat) or flat in self._taken:
+            flat, tries = _hashed(namespace, name, tries), tries + 1
+        self._taken.add(flat)
+        return flat
+
+
+def _joined(namespace: str, name: str) -> str:
+    return f"{namespace}__{name}" if namespace else name
+
+
+def _hashed(namespace: str, name: str, tries: int) -> str:
+    digits = sha256(f"{tries}:{namespace}\0{name}".encode("utf-8", "replace")).hexdigest()[:_DIGITS]
+    legal = "".join(char if USABLE.fullmatch(char) else "_" for char in _joined(namespace, name)[:LONGEST_NAME])
+    return f"{legal[: LONGEST_NAME - _DIGITS - 1]}_{digits}"
+
+
+class UpstreamNames:
+    """Maps the names of a request to those of its upstream, and back.
+
+    The clients of this wire name their tools themselves, and are the only ones that have namespaces.
+    """
+
+    def __init__(self, request: Request) -> None:
+        """Take the request that is sent."""
+        same_wire = NAME in request.extra
+        searches = (tool.name for tool in request.tools if tool.kind is ToolKind.SEARCH)
+        self.search: Final = next(searches, SEARCH_TOOL)
+        """The name of the client's own search."""
+        spaced = [tool for tool in request.tools if tool.namespace and same_wire]
+        self._inside: Final = {tool.name: (tool.namespace, tool.local_name) for tool in spaced}
+        self._flat: Final = {both: name for name, both in self._inside.items()}
+        self._aliases: Final = None if same_wire else ToolNames((tool.name for tool in request.tools), LONGEST_NAME)
+
+    def out(self, name: str) -> tuple[str, str]:
+        """Return the namespace (maybe empty) and the name for the upstream."""
+        return self._inside.get(name) or ("", self._aliases.out(name) if self._aliases is not None else name)
+
+    def back(self, namespace: str, name: str) -> str:
+        """Return the name as the request has it."""
+        if (flat := self._flat.get((namespace, name))) is not None:
+            return flat
+        if namespace not in ("", name):
+            return _joined(namespace, name)
+        return self._aliases.back(name) if self._aliases is not None else name
+
+
+# ---------------------------------------------------------------- reading
+#
+# Functions, custom tools, namespaces of both, and the client's own search. Tools that only OpenAI's servers can run
+# (web_search, mcp, a search on the server) are hosted: they are kept as they are.
 
 _DEFERRED = "defer_loading"
 _CLIENT = "client"
 
 
-@cached
+@cache_tools
 def read_tools(raw: bytes) -> tuple[tuple[Tool, ...], tuple[JsonObject, ...]]:
     """Read the bytes of `tools`."""
-    return tools_in(Fields({"tools": parse(raw)}))
+    return read_tool_list(Fields({"tools": parse_body(raw)}))
 
 
-def tools_in(fields: Fields) -> tuple[tuple[Tool, ...], tuple[JsonObject, ...]]:
+def read_tool_list(fields: Fields) -> tuple[tuple[Tool, ...], tuple[JsonObject, ...]]:
     """Take the `tools` of a request or of an item."""
     tools: list[Tool] = []
     hosted: list[JsonObject] = []
@@ -50,7 +158,7 @@ def known_as(tool: Tool) -> tuple[str, str]:
     return tool.namespace, tool.local_name or tool.name
 
 
-def merged(declared: Iterable[Tool], found: Iterable[Tool]) -> tuple[Tool, ...]:
+def merge_tools(declared: Iterable[Tool], found: Iterable[Tool]) -> tuple[Tool, ...]:
     """Join the tools that the request declares now and those of its items: each once, the later word holds."""
     first = {known_as(tool): tool for tool in declared}
     return tuple({**first, **{known_as(tool): tool for tool in found}, **first}.values())
@@ -61,7 +169,7 @@ def offered_at_once(tools: tuple[Tool, ...]) -> tuple[Tool, ...]:
     if any(tool.kind is ToolKind.SEARCH for tool in tools):
         return tools
     return tuple(
-        replace(tool, deferred=False) if tool.deferred and ITEM not in own(tool.vendor, NAME) else tool
+        replace(tool, deferred=False) if tool.deferred and ITEM not in own_fields(tool.vendor, NAME) else tool
         for tool in tools
     )
 
@@ -137,7 +245,7 @@ def _read_namespace(fields: Fields, tools: list[Tool], hosted: list[JsonObject])
             tools.append(replace(read, name=f"{space}__{local}", namespace=space, local_name=local, vendor=vendor))
 
 
-# ---------------------------------------------------------------- out
+# ---------------------------------------------------------------- writing
 
 
 def write_tools(request: Request, names: UpstreamNames) -> list[Json]:
@@ -149,7 +257,7 @@ def write_tools(request: Request, names: UpstreamNames) -> list[Json]:
             _add_inside(written, {"name": tool.namespace, **_head(tool)}, body)
         else:
             written.append(body)
-    return [*written, *listed(request.extra.get(NAME, {}).get("tools"))]
+    return [*written, *as_list(request.extra.get(NAME, {}).get("tools"))]
 
 
 def add_tool(written: list[Json], space: JsonObject | None, body: Json) -> None:
@@ -170,13 +278,13 @@ def _offered(request: Request) -> Iterator[Tool]:
         yield from (tool for tool in request.tools if tool.name in shown and (not allowed or tool.name in allowed))
         return
     for tool in request.tools:
-        said = own(tool.vendor, NAME)
+        said = own_fields(tool.vendor, NAME)
         if ITEM not in said and (tool.name in shown or said.get(_DEFERRED)):
             yield tool
 
 
 def _head(tool: Tool) -> JsonObject:
-    head = own(tool.vendor, NAME).get(NAMESPACE)
+    head = own_fields(tool.vendor, NAME).get(NAMESPACE)
     return head if isinstance(head, dict) else {"description": ""}
 
 
@@ -194,7 +302,9 @@ def _without_tools(body: JsonObject) -> JsonObject:
 
 
 def _body(tool: Tool, names: UpstreamNames, *, is_own: bool) -> JsonObject:
-    said = {key: value for key, value in own(tool.vendor, NAME).items() if key not in (NAMESPACE, ITEM, "strict")}
+    said = {
+        key: value for key, value in own_fields(tool.vendor, NAME).items() if key not in (NAMESPACE, ITEM, "strict")
+    }
     words: JsonObject = {"description": tool.description} if tool.description else {}
     if is_own and tool.kind is ToolKind.SEARCH:
         return {"type": SEARCH_TOOL, "execution": _CLIENT, **words, "parameters": tool.parameters, **said}
@@ -202,7 +312,7 @@ def _body(tool: Tool, names: UpstreamNames, *, is_own: bool) -> JsonObject:
     if is_own and tool.kind is ToolKind.CUSTOM:
         return {"type": "custom", **named, "format": _format(tool.grammar), **said}
     strict: JsonObject = {"strict": tool.strict}
-    if not tool.strict and "strict" in own(tool.vendor, NAME):
+    if not tool.strict and "strict" in own_fields(tool.vendor, NAME):
         strict = {}
     return {"type": "function", **named, "parameters": tool.parameters, **strict, **said}
 
@@ -211,3 +321,95 @@ def _format(grammar: Grammar | None) -> JsonObject:
     if grammar is None:
         return {"type": "text"}
     return {"type": "grammar", "syntax": grammar.syntax, "definition": grammar.definition}
+
+
+# ---------------------------------------------------------------- tool choice
+
+_KEY = "tool_choice"
+_ALLOWED = "allowed_tools"
+_MODES: Final = {"auto": ChoiceMode.AUTO, "none": ChoiceMode.NONE, "required": ChoiceMode.REQUIRED}
+_OURS: Final = ("function", "custom", SEARCH_TOOL)
+
+
+def read_choice(fields: Fields, names: FlatNames) -> ToolChoice:
+    """Take the choice; one of a hosted tool stays with the vendor's fields."""
+    parallel = fields.flag("parallel_tool_calls") is not False
+    value = fields.take(_KEY)
+    if value is None:
+        return AUTO if parallel else ToolChoice(parallel=False)
+    if not isinstance(value, str):
+        return _choice_object(Fields(value, fields, _KEY), fields, names, parallel=parallel)
+    if value not in _MODES:
+        raise fields.bad(_KEY, "auto, none, required or an object", value)
+    return ToolChoice(_MODES[value], parallel=parallel)
+
+
+def _choice_object(choice: Fields, request: Fields, names: FlatNames, *, parallel: bool) -> ToolChoice:
+    kind = choice.text("type") or "function"
+    if kind == _ALLOWED:
+        return _allowed(choice, request, names, parallel=parallel)
+    if kind in _OURS:
+        return ToolChoice(ChoiceMode.NAMED, _name(choice, kind, names), parallel=parallel)
+    request.left[_KEY] = {"type": kind, **choice.left}
+    return ToolChoice(parallel=parallel)
+
+
+def _allowed(choice: Fields, request: Fields, names: FlatNames, *, parallel: bool) -> ToolChoice:
+    said = choice.text("mode") or "auto"
+    hosted: list[Json] = []
+    allowed: list[str] = []
+    for tool in choice.each("tools"):
+        kind = tool.text("type") or "function"
+        if kind in _OURS:
+            allowed.append(_name(tool, kind, names))
+        else:
+            hosted.append({"type": kind, **tool.left})
+    if hosted:
+        request.left[_KEY] = {"type": _ALLOWED, "mode": said, "tools": hosted}
+    # Where the hosted ones do not exist, there is nothing that may be called.
+    mode = _MODES.get(said, ChoiceMode.AUTO) if allowed or not hosted else ChoiceMode.NONE
+    return ToolChoice(mode, parallel=parallel, allowed=tuple(allowed))
+
+
+def _name(fields: Fields, kind: str, names: FlatNames) -> str:
+    if kind == SEARCH_TOOL:
+        return names.search
+    namespace, name = fields.text(NAMESPACE), fields.need_text("name")
+    return names.of(namespace, name) if namespace else names.find(name)
+
+
+def write_choice(request: Request, names: UpstreamNames) -> JsonObject:
+    """Write the choice; what the vendor takes for granted is not said."""
+    choice = request.choice
+    body: JsonObject = {} if choice.parallel else {"parallel_tool_calls": False}
+    said = choice_body(request, names)
+    return body if said == "auto" else {_KEY: said, **body}
+
+
+def choice_body(request: Request, names: UpstreamNames) -> Json:
+    """Write the choice alone."""
+    choice, same_wire = request.choice, NAME in request.extra
+    tools = ToolIndex(request.tools if same_wire else ())
+    hosted = request.extra.get(NAME, {}).get(_KEY)
+    if choice.allowed and same_wire:
+        allowed: list[Json] = [_reference(name, tools, names) for name in choice.allowed]
+        allowed += as_list(as_object(hosted).get("tools"))
+        return {"type": _ALLOWED, "mode": choice.mode.value, "tools": allowed}
+    if choice.mode is ChoiceMode.NAMED:
+        return _reference(choice.name, tools, names)
+    if isinstance(hosted, dict) and choice.mode is _mode_of(hosted):
+        return hosted
+    return choice.mode.value
+
+
+def _mode_of(hosted: JsonObject) -> ChoiceMode:
+    """Return the mode that a choice of hosted tools was read as."""
+    return ChoiceMode.NONE if hosted.get("type") == _ALLOWED else ChoiceMode.AUTO
+
+
+def _reference(name: str, tools: ToolIndex, names: UpstreamNames) -> JsonObject:
+    kind = tools.kind(name)
+    if kind is ToolKind.SEARCH:
+        return {"type": SEARCH_TOOL}
+    namespace, local = names.out(name)
+    return {"type": kind.value, "name": local, **({NAMESPACE: namespace} if namespace else {})}

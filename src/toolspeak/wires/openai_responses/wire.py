@@ -1,15 +1,20 @@
 """OpenAI Responses as a record of functions."""
 
-from toolspeak.wires._failures import read_failure
-from toolspeak.wires._wire import Wire
-from toolspeak.wires.openai_responses import API
-from toolspeak.wires.openai_responses.decoder import decode_turn, new_decoder
-from toolspeak.wires.openai_responses.encoder import ResponsesEncoder, encode_turn
-from toolspeak.wires.openai_responses.errors import encode_failure
-from toolspeak.wires.openai_responses.incoming import decode_request
-from toolspeak.wires.openai_responses.outgoing import encode_request
-from toolspeak.wires.openai_responses.response import encode_count
-from toolspeak.wires.openai_responses.words import NAME
+from toolspeak.ir.json import JsonObject
+from toolspeak.wires.openai_chat.answer_writer import encode_failure
+from toolspeak.wires.openai_responses import API, NAME
+from toolspeak.wires.openai_responses.answer_reader import decode_turn, new_decoder
+from toolspeak.wires.openai_responses.answer_writer import ResponsesEncoder, encode_turn
+from toolspeak.wires.openai_responses.request_reader import decode_request
+from toolspeak.wires.openai_responses.request_writer import encode_request
+from toolspeak.wires.shared.failures import read_failure
+from toolspeak.wires.shared.interface import Wire
+
+
+def encode_count(tokens: int) -> JsonObject:
+    """Tell the tokens of a request."""
+    return {"object": "response.input_tokens", "input_tokens": tokens}
+
 
 WIRE = Wire(
     name=NAME,
