@@ -6,7 +6,7 @@ This package has options, help texts and output for terminals; everything that a
 The module of a command is imported only when that command is used, and it imports servers, engine and readers inside
 its functions, so that `--help` and shell completion stay fast. In a folder, `__init__.py` has the command and its
 options; its siblings do the work. The other modules here are shared: `terminal` (colours, widths, symbols), `options`,
-`json_output`, `tool_file` and `failure_hints`.
+`output` (JSON, hints) and `tool_file`.
 """
 
 # click is used by overriding, and `typing.override` is not there before Python 3.12:

@@ -87,7 +87,7 @@ def _with(options: Sequence[tuple[str, str, str]], command: F) -> F:
     return command
 
 
-def configured(file: "Path | None", options: Mapping[str, Any]) -> "Config":
+def load_config(file: "Path | None", options: Mapping[str, Any]) -> "Config":
     """Load the configuration from file, environment and options, and print its warnings.
 
     If none of them names an upstream, model servers on this machine are looked for.

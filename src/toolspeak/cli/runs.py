@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from toolspeak.cli.options import config_option, configured, json_option, upstream_options
+from toolspeak.cli.options import config_option, json_option, load_config, upstream_options
 from toolspeak.cli.terminal import Paint, color_option
 
 if TYPE_CHECKING:  # `--help` must not load the engine
@@ -50,7 +50,7 @@ def runs(ctx: click.Context, *, file: Path | None, limit: int, status: str | Non
         return
 
     async def echo_list(opened: "Opened") -> None:
-        from toolspeak.cli.json_output import safe_json  # noqa: PLC0415
+        from toolspeak.cli.output import safe_json  # noqa: PLC0415
         from toolspeak.cli.run.history import list_lines  # noqa: PLC0415
         from toolspeak.engine.agent import Status  # noqa: PLC0415
         from toolspeak.runs.shown import line_json  # noqa: PLC0415
@@ -106,7 +106,7 @@ def resume(*, id: str, file: Path | None, expand: bool, **options: str | bool | 
 
     asks = sys.stdin.isatty() and sys.stderr.isatty()
     display = session.Display(Paint.here(sys.stderr), expand=expand, asks=asks)
-    click.get_current_context().exit(asyncio.run(session.resume(configured(file, options), id, display)))
+    click.get_current_context().exit(asyncio.run(session.resume(load_config(file, options), id, display)))
 
 
 @runs.command()
@@ -142,7 +142,7 @@ def _with_runs(file: Path | None, do: "Callable[[Opened], Awaitable[None]]") -> 
 
 
 def _json_text(view: "View", form: str | None) -> str:
-    from toolspeak.cli.json_output import safe_json  # noqa: PLC0415
+    from toolspeak.cli.output import safe_json  # noqa: PLC0415
     from toolspeak.runs.shown import messages_json, view_json  # noqa: PLC0415
 
     return safe_json(messages_json(view, form) if form else view_json(view))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 import click
 
-from toolspeak.cli.options import configured, gateway_options, upstream_options
+from toolspeak.cli.options import gateway_options, load_config, upstream_options
 from toolspeak.errors import BadConfig, RunsUnavailable
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def serve(*, file: Path | None, quiet: bool, **options: str | int | None) -> Non
       toolspeak serve --preset groq --model llama-3.3-70b-versatile
       ANTHROPIC_BASE_URL=http://127.0.0.1:4141 ANTHROPIC_AUTH_TOKEN=x claude
     """
-    run_gateway(configured(file, options), quiet=quiet)
+    run_gateway(load_config(file, options), quiet=quiet)
 
 
 def run_gateway(config: "Config", *, quiet: bool, transport: "Transport | None" = None) -> None:

@@ -5,9 +5,6 @@ Text from models, upstreams and users can contain control characters, bidirectio
 only, unless `--color` says otherwise; NO_COLOR turns them off.
 """
 
-# click is used by overriding, and `typing.override` is not there before Python 3.12:
-# pyright: reportImplicitOverride=false
-
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -24,15 +21,15 @@ __all__ = [
     "UNLIMITED",
     "ColorOption",
     "Paint",
-    "below",
     "color_option",
-    "counted",
-    "cut",
-    "dotted",
+    "count_noun",
+    "duration_text",
+    "indent_below",
+    "join_dotted",
+    "shorten",
     "sign",
-    "took",
     "visible",
-    "wrapped",
+    "wrap_columns",
 ]
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any] | click.Command)
@@ -100,7 +97,7 @@ class Paint:
 # ---------------------------------------------------------------- fitting text into columns
 
 
-def wrapped(line: str, width: int) -> Iterator[str]:
+def wrap_columns(line: str, width: int) -> Iterator[str]:
     """Split a line into rows of at most `width` columns; 0 leaves it whole."""
     if not width or (line.isascii() and len(line) <= width):
         yield line
@@ -120,32 +117,32 @@ def _cells(char: str) -> int:
     return 0 if combining(char) else 1 + (east_asian_width(char) in _WIDE)
 
 
-def cut(line: str, width: int) -> str:
+def shorten(line: str, width: int) -> str:
     """Shorten a line to at most `width` columns, with an ellipsis; 0 leaves it whole."""
-    if next(wrapped(line, width)) == line:
+    if next(wrap_columns(line, width)) == line:
         return line
     more = sign("…", "...")
-    return next(wrapped(line, max(width - len(more), 1))) + more
+    return next(wrap_columns(line, max(width - len(more), 1))) + more
 
 
-def below(lines: Iterable[str], paint: Paint, color: str = "", *, dim: bool = False) -> Iterator[str]:
+def indent_below(lines: Iterable[str], paint: Paint, color: str = "", *, dim: bool = False) -> Iterator[str]:
     """Indent lines that belong to the line above them, wrapped to the width."""
     room = paint.width and max(paint.width - len(INDENT), 1)
     for line in lines:
-        for row in wrapped(line.expandtabs(2), room):
+        for row in wrap_columns(line.expandtabs(2), room):
             yield INDENT + paint.ink(row, color, dim=dim)
 
 
 # ---------------------------------------------------------------- words and symbols
 
 
-def counted(number: int, what: str) -> str:
+def count_noun(number: int, what: str) -> str:
     """Write a number with its noun: `1 fix`, `2 fixes`, `no calls`."""
     plural = f"{what}es" if what.endswith("x") else f"{what}s"
     return f"{number or 'no'} {what if number == 1 else plural}"
 
 
-def took(seconds: float) -> str:
+def duration_text(seconds: float) -> str:
     """Write a duration: `3.2 s`, `2 min 5 s`."""
     if seconds < _MINUTE:
         return f"{seconds:.1f} s"
@@ -153,7 +150,7 @@ def took(seconds: float) -> str:
     return f"{minutes} min {rest} s"
 
 
-def dotted(*words: str) -> str:
+def join_dotted(*words: str) -> str:
     """Join words into one status line: `done · 3 rounds · 1.2 s`."""
     return f" {sign('·', '|')} ".join(words)
 

@@ -22,7 +22,7 @@ _SHOWN: Final = 80
 _ACCEPTED: Final = "write an array of tools, an object with `tools`, or an array of names"
 
 
-def tools_in(body: bytes, where: str) -> tuple[Tool, ...]:
+def read_tool_file(body: bytes, where: str) -> tuple[Tool, ...]:
     """Parse a file; raises `BadRequest`, with `where` (the name of the file) in the message."""
     try:
         return _tools(parse(body.decode("utf-8-sig", "replace")))
@@ -30,7 +30,7 @@ def tools_in(body: bytes, where: str) -> tuple[Tool, ...]:
         raise BadRequest(f"{where}: {error}") from None
 
 
-def tools_named(names: Iterable[str]) -> tuple[Tool, ...]:
+def tools_by_name(names: Iterable[str]) -> tuple[Tool, ...]:
     """Return tools that accept any arguments, one for each distinct name."""
     return tuple(Tool(name) for name in dict.fromkeys(names))
 
@@ -42,7 +42,7 @@ def _tools(value: Json) -> tuple[Tool, ...]:
         raise BadRequest(f"the file contains no tools; {_ACCEPTED}")
     names = [item for item in value if isinstance(item, str)]
     if len(names) == len(value):
-        return tools_named(names)
+        return tools_by_name(names)
     items = [_without_mcp(item) for item in value if isinstance(item, dict)]
     if len(items) < len(value):
         wrong = next(item for item in value if not isinstance(item, dict))

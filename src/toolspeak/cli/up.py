@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from toolspeak.cli.options import configured, gateway_options, tool_options
+from toolspeak.cli.options import gateway_options, load_config, tool_options
 from toolspeak.cli.terminal import visible
 from toolspeak.errors import ServerLost
 
@@ -90,7 +90,7 @@ def run_model(model: LocalModel, file: Path | None, options: Mapping[str, Any], 
     found = model_file(model.path)
     program = find_program(model.binary, current().get("PATH", ""), model.further)
     port = _free_port(options.get("port"))
-    config = configured(file, {**options, "upstream": f"http://{HOST}:{port}/v1", "preset": _PRESET})
+    config = load_config(file, {**options, "upstream": f"http://{HOST}:{port}/v1", "preset": _PRESET})
     check_config(config)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     command = program.command(found, Wish(port, model.context, model.threads, model.further))

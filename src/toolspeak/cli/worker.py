@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from toolspeak.cli.options import config_option, configured, upstream_options
+from toolspeak.cli.options import config_option, load_config, upstream_options
 
 if TYPE_CHECKING:
     import asyncio
@@ -51,7 +51,7 @@ def worker(*, file: Path | None, grace: float, quiet: bool, **options: str | boo
     import asyncio  # noqa: PLC0415
     import logging  # noqa: PLC0415
 
-    config = configured(file, options)
+    config = load_config(file, options)
     logging.basicConfig(level=logging.WARNING if quiet else logging.INFO, format=_FORMAT)
     status = asyncio.run(_work(config, grace))
     exit_with_threads(status)

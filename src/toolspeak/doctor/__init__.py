@@ -1,7 +1,8 @@
-"""Which form of tool calling a model does best with: a small suite, a trial, a profile (CAP-5).
+"""Finds the form of tool calling that suits a model: a small suite of tasks, a tournament of forms, a profile (CAP-5).
 
-Belongs here: what is asked, how answers are marked, which form goes on. Does not: how it looks in a terminal.
-Read first: `task.py` (what a task is), then `trial.py` (how a winner is found).
+Belongs here: tasks, how answers are judged, which form wins. Does not: how it looks in a terminal.
+Read first: `task.py` (what a task is), then `tournament.py` (how a winner is found).
 
-`task`, `suite`, `forms`, `trial` and `verdict` do no I/O; `look` asks the server, `examine` the model.
+`task`, `suite`, `call_forms`, `tournament` and `report` do no I/O; `server_facts` asks the server, `examination` the
+model.
 """

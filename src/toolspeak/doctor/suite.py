@@ -1,13 +1,13 @@
 """The twenty-four tasks: three of each kind, in three parts that each have one of every kind.
 
 They are short, for models that read fifty tokens a second, and none of them is from a benchmark: a profile that was
-chosen by a benchmark's own tasks would say nothing about it. Two of the three that want no call have nothing to do with
-any tool; the third speaks of what a tool is for, and asks for something else.
+chosen by a benchmark's own tasks would say nothing about that benchmark. Three tasks need no call: two have nothing to
+do with any tool; the third mentions the subject of a tool, and asks for something else.
 """
 
 from typing import Final
 
-from toolspeak.doctor.task import AnyOf, Kind, Step, Task, Wanted
+from toolspeak.doctor.task import AnyOf, DoctorTask, ExpectedCall, TaskKind, TaskStep
 from toolspeak.ir.json import Json, JsonObject
 from toolspeak.ir.message import Call, Message, Result, Role, Text
 from toolspeak.ir.tool import Tool
@@ -17,7 +17,7 @@ _WHOLE: Final[JsonObject] = {"type": "integer"}
 _NUMBER: Final[JsonObject] = {"type": "number"}
 _TRUTH: Final[JsonObject] = {"type": "boolean"}
 OPTIONAL: Final = frozenset(("author", "date", "due", "minutes", "phone"))
-"""Arguments that no task tells: who fills them in has made them up."""
+"""Arguments that no task mentions: a model that fills them in has invented the value."""
 
 
 def _object(**properties: JsonObject) -> JsonObject:
@@ -60,47 +60,51 @@ def _answered(question: str, call: Call, result: str, *, failed: bool = False) -
     return (*_asked(question), Message(Role.ASSISTANT, (call,)), Message(Role.TOOL, (back,)))
 
 
-def _calls(*wanted: Wanted) -> tuple[Step, ...]:
-    return (Step(wanted),)
+def _calls(*wanted: ExpectedCall) -> tuple[TaskStep, ...]:
+    return (TaskStep(wanted),)
 
 
-def _words(*says: str) -> tuple[Step, ...]:
-    return (Step(says=says),)
+def _words(*says: str) -> tuple[TaskStep, ...]:
+    return (TaskStep(says=says),)
 
 
 _FIRST: Final = (
-    Task(
+    DoctorTask(
         "ferry",
-        Kind.ONE,
+        TaskKind.ONE,
         (FERRIES,),
         _asked("When do ferries leave from Moss?"),
-        _calls(Wanted("ferry_times", {"harbour": "Moss"})),
+        _calls(ExpectedCall("ferry_times", {"harbour": "Moss"})),
     ),
-    Task(
+    DoctorTask(
         "shelf",
-        Kind.PICK,
+        TaskKind.PICK,
         (FERRIES, SHELF, BELL),
         _asked("On which shelf is the book Dune?"),
-        _calls(Wanted("find_book", {"title": "Dune"})),
+        _calls(ExpectedCall("find_book", {"title": "Dune"})),
     ),
-    Task(
+    DoctorTask(
         "table",
-        Kind.TYPES,
+        TaskKind.TYPES,
         (TABLE,),
         _asked("Book a table for 6 people on saturday, outside."),
-        _calls(Wanted("book_table", {"people": 6, "day": "saturday", "outside": True})),
+        _calls(ExpectedCall("book_table", {"people": 6, "day": "saturday", "outside": True})),
     ),
-    Task(
+    DoctorTask(
         "quotes",
-        Kind.TEXT,
+        TaskKind.TEXT,
         (NOTE,),
         _asked('Post this note, word for word: The "old" boat is sold'),
-        _calls(Wanted("post_note", {"text": AnyOf(('The "old" boat is sold', 'The "old" boat is sold.'))}, exact=True)),
+        _calls(
+            ExpectedCall(
+                "post_note", {"text": AnyOf(('The "old" boat is sold', 'The "old" boat is sold.'))}, exact=True
+            )
+        ),
     ),
-    Task("hello", Kind.NONE, (SHELF, BELL), _asked("Good morning! How are you today?"), _words()),
-    Task(
+    DoctorTask("hello", TaskKind.NONE, (SHELF, BELL), _asked("Good morning! How are you today?"), _words()),
+    DoctorTask(
         "departure",
-        Kind.RESULT,
+        TaskKind.RESULT,
         (FERRIES,),
         _answered(
             "When does the next ferry leave from Moss?",
@@ -109,54 +113,54 @@ _FIRST: Final = (
         ),
         _words("14:35"),
     ),
-    Task(
+    DoctorTask(
         "harbours",
-        Kind.TWO,
+        TaskKind.TWO,
         (FERRIES,),
         _asked("When do ferries leave from Moss, and when from Horten? Look up both."),
-        _calls(Wanted("ferry_times", {"harbour": "Moss"}), Wanted("ferry_times", {"harbour": "Horten"})),
+        _calls(ExpectedCall("ferry_times", {"harbour": "Moss"}), ExpectedCall("ferry_times", {"harbour": "Horten"})),
     ),
-    Task(
+    DoctorTask(
         "tell",
-        Kind.STEPS,
+        TaskKind.STEPS,
         (SHELF, LEND),
         _asked("Find the shelf of the book Emma and tell me where it is."),
-        (Step((Wanted("find_book", {"title": "Emma"}),), results=("shelf C4",)), Step(says=("C4",))),
+        (TaskStep((ExpectedCall("find_book", {"title": "Emma"}),), results=("shelf C4",)), TaskStep(says=("C4",))),
     ),
 )
 _SECOND: Final = (
-    Task(
+    DoctorTask(
         "lend",
-        Kind.ONE,
+        TaskKind.ONE,
         (LEND,),
         _asked("Lend the book Heidi to Amara."),
-        _calls(Wanted("lend_book", {"title": "Heidi", "member": "Amara"})),
+        _calls(ExpectedCall("lend_book", {"title": "Heidi", "member": "Amara"})),
     ),
-    Task(
+    DoctorTask(
         "garden",
-        Kind.PICK,
+        TaskKind.PICK,
         (BELL, LEND, WATER, NOTE, GATE),
         _asked("Water the roses with 3 liters."),
-        _calls(Wanted("water_bed", {"bed": AnyOf(("roses", "rose")), "liters": 3})),
+        _calls(ExpectedCall("water_bed", {"bed": AnyOf(("roses", "rose")), "liters": 3})),
     ),
-    Task(
+    DoctorTask(
         "paint",
-        Kind.TYPES,
+        TaskKind.TYPES,
         (PAINT,),
         _asked("Mix 2.5 liters of paint from red, white and blue."),
-        _calls(Wanted("mix_paint", {"colors": ["red", "white", "blue"], "liters": 2.5})),
+        _calls(ExpectedCall("mix_paint", {"colors": ["red", "white", "blue"], "liters": 2.5})),
     ),
-    Task(
+    DoctorTask(
         "lines",
-        Kind.TEXT,
+        TaskKind.TEXT,
         (NOTE,),
         _asked("Post a note that has these two lines:\nBread\nMilk"),
-        _calls(Wanted("post_note", {"text": AnyOf(("Bread\nMilk", "Bread\nMilk\n"))}, exact=True)),
+        _calls(ExpectedCall("post_note", {"text": AnyOf(("Bread\nMilk", "Bread\nMilk\n"))}, exact=True)),
     ),
-    Task("sum", Kind.NONE, (FERRIES, LEND, PAINT), _asked("What is two plus three?"), _words()),
-    Task(
+    DoctorTask("sum", TaskKind.NONE, (FERRIES, LEND, PAINT), _asked("What is two plus three?"), _words()),
+    DoctorTask(
         "copies",
-        Kind.RESULT,
+        TaskKind.RESULT,
         (SHELF,),
         _answered(
             "How many copies of Emma are there?",
@@ -165,51 +169,61 @@ _SECOND: Final = (
         ),
         _words("9", "nine"),
     ),
-    Task(
+    DoctorTask(
         "bell_and_book",
-        Kind.TWO,
+        TaskKind.TWO,
         (BELL, SHELF),
         _asked("Do two things: ring the bell 2 times, and find the shelf of the book Emma."),
-        _calls(Wanted("ring_bell", {"times": 2}), Wanted("find_book", {"title": "Emma"})),
+        _calls(ExpectedCall("ring_bell", {"times": 2}), ExpectedCall("find_book", {"title": "Emma"})),
     ),
-    Task(
+    DoctorTask(
         "member",
-        Kind.STEPS,
+        TaskKind.STEPS,
         (MEMBER, LEND),
         _asked("First find the number of the member Amara. Then lend the book Heidi to that number."),
         (
-            Step((Wanted("find_member", {"name": "Amara"}),), results=("number M71",)),
-            Step((Wanted("lend_book", {"title": "Heidi", "member": "M71"}),)),
+            TaskStep((ExpectedCall("find_member", {"name": "Amara"}),), results=("number M71",)),
+            TaskStep((ExpectedCall("lend_book", {"title": "Heidi", "member": "M71"}),)),
         ),
     ),
 )
 _THIRD: Final = (
-    Task("bell", Kind.ONE, (BELL,), _asked("Ring the bell four times."), _calls(Wanted("ring_bell", {"times": 4}))),
-    Task(
+    DoctorTask(
+        "bell",
+        TaskKind.ONE,
+        (BELL,),
+        _asked("Ring the bell four times."),
+        _calls(ExpectedCall("ring_bell", {"times": 4})),
+    ),
+    DoctorTask(
         "gate",
-        Kind.PICK,
+        TaskKind.PICK,
         TOOLS,
         _asked("Open the gate of the north yard."),
-        _calls(Wanted("open_gate", {"yard": AnyOf(("north", "north yard", "the north yard"))})),
+        _calls(ExpectedCall("open_gate", {"yard": AnyOf(("north", "north yard", "the north yard"))})),
     ),
-    Task(
+    DoctorTask(
         "parcel",
-        Kind.TYPES,
+        TaskKind.TYPES,
         (PARCEL, NOTE),
         _asked("Send a fragile parcel of 4 kg to the city Bergen, street Elm 9."),
-        _calls(Wanted("send_parcel", {"weight_kg": 4, "fragile": True, "to": {"street": "Elm 9", "city": "Bergen"}})),
+        _calls(
+            ExpectedCall("send_parcel", {"weight_kg": 4, "fragile": True, "to": {"street": "Elm 9", "city": "Bergen"}})
+        ),
     ),
-    Task(
+    DoctorTask(
         "code",
-        Kind.TEXT,
+        TaskKind.TEXT,
         (FILE, NOTE),
         _asked('Save the file plan.txt with this content, word for word: if x < 3 and name == "Ada": stop'),
-        _calls(Wanted("save_file", {"path": "plan.txt", "content": 'if x < 3 and name == "Ada": stop'}, exact=True)),
+        _calls(
+            ExpectedCall("save_file", {"path": "plan.txt", "content": 'if x < 3 and name == "Ada": stop'}, exact=True)
+        ),
     ),
-    Task("boat", Kind.NONE, TOOLS, _asked("Is a ferry a kind of boat?"), _words()),
-    Task(
+    DoctorTask("boat", TaskKind.NONE, TOOLS, _asked("Is a ferry a kind of boat?"), _words()),
+    DoctorTask(
         "lent",
-        Kind.RESULT,
+        TaskKind.RESULT,
         (LEND,),
         _answered(
             "Lend the book Dune to Amara.",
@@ -219,16 +233,19 @@ _THIRD: Final = (
         ),
         _words("Friday"),
     ),
-    Task(
+    DoctorTask(
         "beds",
-        Kind.TWO,
+        TaskKind.TWO,
         (WATER, GATE),
         _asked("Water the roses with 3 liters and the beans with 5 liters."),
-        _calls(Wanted("water_bed", {"bed": "roses", "liters": 3}), Wanted("water_bed", {"bed": "beans", "liters": 5})),
+        _calls(
+            ExpectedCall("water_bed", {"bed": "roses", "liters": 3}),
+            ExpectedCall("water_bed", {"bed": "beans", "liters": 5}),
+        ),
     ),
-    Task(
+    DoctorTask(
         "and_horten",
-        Kind.STEPS,
+        TaskKind.STEPS,
         (FERRIES, BELL),
         (
             *_answered(
@@ -239,7 +256,7 @@ _THIRD: Final = (
             Message(Role.ASSISTANT, (Text("The next ferry from Moss leaves at 14:35."),)),
             *_asked("And from Horten?"),
         ),
-        _calls(Wanted("ferry_times", {"harbour": "Horten"})),
+        _calls(ExpectedCall("ferry_times", {"harbour": "Horten"})),
     ),
 )
 PARTS: Final = (_FIRST, _SECOND, _THIRD)

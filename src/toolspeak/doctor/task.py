@@ -1,4 +1,4 @@
-"""A task of the suite, and how an answer to it is marked."""
+"""A task of the suite, and how an answer to it is judged."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,30 +19,30 @@ _LOOKS_LIKE_A_CALL: Final = ("{", "[{", "```json", "```tool", "<tool", "<functio
 _LONGEST: Final = 60
 
 
-class Kind(StrEnum):
-    """What a task is about; all kinds weigh the same."""
+class TaskKind(StrEnum):
+    """What a task tests; all kinds weigh the same in the score."""
 
     ONE = "one"
-    """One tool, which fits."""
+    """One tool is offered, and it fits."""
     PICK = "pick"
-    """Several tools, of which one fits."""
+    """Several tools are offered, one of them fits."""
     TWO = "two"
-    """Two calls at once."""
+    """Two calls in one answer."""
     NONE = "none"
-    """Nothing that a tool could do: words are wanted."""
+    """No tool fits: the answer must be text."""
     RESULT = "result"
-    """The result is there: words are wanted that say it."""
+    """The history has the result: the answer must be text that repeats it."""
     TYPES = "types"
-    """Numbers, truths, lists, choices, objects in objects."""
+    """Numbers, booleans, arrays, enums, nested objects."""
     TEXT = "text"
-    """Text that must arrive letter by letter."""
+    """Text that must arrive unchanged."""
     STEPS = "steps"
     """More than one turn."""
 
 
 @dataclass(frozen=True, slots=True)
 class AnyOf:
-    """An argument that may be one of several."""
+    """An argument that may have one of several values."""
 
     values: tuple[Json, ...]
 
@@ -51,8 +51,8 @@ Accepted: TypeAlias = Json | AnyOf
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """A call. With `exact`, texts count letter by letter; else small and capital letters are the same."""
+class ExpectedCall:
+    """A call that is expected. With `exact`, strings are compared exactly; otherwise without case."""
 
     name: str
     arguments: Mapping[str, Accepted] = field(default_factory=dict[str, Accepted])
@@ -60,51 +60,51 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """One answer: all of these calls, or words that say one of `says`; then what the tools return."""
+class TaskStep:
+    """One expected answer: all of `calls`, or text with one of `says`; `results` is what the tools then return."""
 
-    calls: tuple[Wanted, ...] = ()
+    calls: tuple[ExpectedCall, ...] = ()
     says: tuple[str, ...] = ()
     results: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
-    """A conversation up to the model's turn, and what is right."""
+class DoctorTask:
+    """A conversation up to the model's turn, and the answers that are right."""
 
     name: str
-    kind: Kind
+    kind: TaskKind
     tools: tuple[Tool, ...]
     messages: tuple[Message, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[TaskStep, ...]
 
     @property
     def wants_calls(self) -> bool:
-        """Return whether the first answer must be a call."""
+        """Whether the first answer must be a call."""
         return bool(self.steps[0].calls)
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
-    """What an answer was worth, and what it cost."""
+class TaskResult:
+    """Whether an answer was right, and what it cost."""
 
     right: bool
     problem: str = ""
-    """Why it is not right, in a few words."""
+    """Why it is wrong, in a few words; empty if it is right."""
     spurious: bool = False
-    """It calls where no tool fits."""
+    """It calls a tool where none fits."""
     valid: bool = True
-    """All calls fit the schemas of their tools."""
+    """All calls match the schemas of their tools."""
     failed: bool = False
-    """There was no answer at all."""
+    """The upstream gave no answer."""
     requests: int = 0
     tokens: int = 0
-    """Read and written."""
+    """Input and output."""
     seconds: float = 0.0
 
 
-def check(step: Step, turn: Turn, tools: Sequence[Tool]) -> str:
-    """Return what is wrong with an answer; nothing if it is right."""
+def check_answer(step: TaskStep, turn: Turn, tools: Sequence[Tool]) -> str:
+    """Return what is wrong with an answer; empty if it is right."""
     if step.calls:
         return _check_calls(step.calls, turn)
     if turn.calls:
@@ -118,7 +118,7 @@ def check(step: Step, turn: Turn, tools: Sequence[Tool]) -> str:
 
 
 def is_valid(call: Call, tools: Sequence[Tool]) -> bool:
-    """Return whether a call fits its tool's schema."""
+    """Whether a call matches its tool's schema."""
     tool = next((tool for tool in tools if tool.name == call.name), None)
     try:
         return tool is not None and compile_schema(tool.parameters).accepts(parse(call.arguments))
@@ -126,7 +126,7 @@ def is_valid(call: Call, tools: Sequence[Tool]) -> bool:
         return False
 
 
-def _check_calls(wanted: Sequence[Wanted], turn: Turn) -> str:
+def _check_calls(wanted: Sequence[ExpectedCall], turn: Turn) -> str:
     calls = list(turn.calls)
     if not calls:
         return "calls nothing" if turn.text.strip() else "says nothing"
@@ -138,13 +138,13 @@ def _check_calls(wanted: Sequence[Wanted], turn: Turn) -> str:
     return f"calls {calls[0].name} as well" if calls else ""
 
 
-def _nearest(wanted: Wanted, calls: Sequence[Call]) -> str:
+def _nearest(wanted: ExpectedCall, calls: Sequence[Call]) -> str:
     same = next((call for call in calls if call.name == wanted.name), None)
     return f"calls {calls[0].name}" if same is None else _differs(wanted, same)
 
 
-def _differs(wanted: Wanted, call: Call) -> str:
-    """Say in which argument a call is not the one that is wanted."""
+def _differs(wanted: ExpectedCall, call: Call) -> str:
+    """Return the first difference between a call and the expected one; empty if there is none."""
     try:
         given = parse(call.arguments)
     except BadJson:

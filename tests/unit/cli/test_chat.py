@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.unit.cli.scripted import Refuses, Says, Scripted, called, text, thought
 from toolspeak.cli import main
-from toolspeak.cli.chat.answer import Screen, call_lines, rejected_lines
+from toolspeak.cli.chat.conversation import AnswerScreen, call_lines, rejected_lines
 from toolspeak.cli.terminal import Paint, visible
 from toolspeak.ir.complaint import Complaint, Problem
 from toolspeak.ir.event import CallRejected, TextDelta
@@ -201,7 +201,7 @@ def test_chunk_borders_do_not_change_what_is_seen(pieces: list[str]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         shown = io.StringIO()
         patch.setattr("sys.stdout", shown)
-        screen = Screen(Paint(), expand=False)
+        screen = AnswerScreen(Paint(), expand=False)
         for piece in pieces:
             screen.feed(TextDelta(piece))
         screen.finish()

@@ -13,13 +13,13 @@ from tests.unit.cli.test_serve import asked, served
 from tests.unit.doctor.pupil import Pupil
 from toolspeak import Client, Tool
 from toolspeak.cli import main
-from toolspeak.cli.doctor.report import table
+from toolspeak.cli.doctor.diagnosis import table
 from toolspeak.cli.terminal import Paint
-from toolspeak.doctor.forms import FORMS
+from toolspeak.doctor.call_forms import FORMS
+from toolspeak.doctor.report import DoctorReport
 from toolspeak.doctor.suite import FERRIES, SUITE
-from toolspeak.doctor.task import Mark
-from toolspeak.doctor.trial import Tally
-from toolspeak.doctor.verdict import Report
+from toolspeak.doctor.task import TaskResult
+from toolspeak.doctor.tournament import Tally
 from toolspeak.runtime.sandbox.find import Found, Tried
 
 NOBODY = "http://127.0.0.1:9/v1"
@@ -289,8 +289,8 @@ def test_the_whole_table_fits_in_80_columns() -> None:
     tallies = [Tally(form) for form in FORMS]
     for tally in tallies:
         for task in SUITE:
-            tally.add(task, Mark(right=True, requests=2, tokens=1234))
-    lines = [*table(Report("m", "", tuple(tallies)), Paint())]
+            tally.add(task, TaskResult(right=True, requests=2, tokens=1234))
+    lines = [*table(DoctorReport("m", "", tuple(tallies)), Paint())]
     assert max(map(len, lines)) < 80
     assert len(lines) == len(FORMS) + 1
 

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from bench.golden import BY_SAMPLE
 from toolspeak import Tool
 from toolspeak.cli.explain import LARGEST, explain
-from toolspeak.cli.explain.explanation import Explanation, Kind, explained
-from toolspeak.cli.explain.report import as_json_text, as_lines
-from toolspeak.cli.json_output import indented
+from toolspeak.cli.explain.explanation import Explanation, SpanKind, as_json_text, as_lines, explain_text
+from toolspeak.cli.output import indented
 from toolspeak.cli.terminal import Paint
 from toolspeak.errors import BadRequest, ToolspeakError
 
@@ -94,7 +93,7 @@ def test_with_colours_the_only_escapes_are_ours() -> None:
 
 
 def test_a_line_wraps_inside_its_margin_on_a_terminal() -> None:
-    found = explained("0123456789" * 5, (), "any")
+    found = explain_text("0123456789" * 5, (), "any")
     rows = [line for line in as_lines(found, Paint(width=35)) if "|" in line]
     assert rows == [
         "      [text] | 01234567890123456789",
@@ -193,14 +192,14 @@ def test_bytes_that_are_no_text_are_kept_p1() -> None:
 
 @pytest.mark.parametrize("row", SAMPLES, ids=lambda row: str(row["dialect"]))
 def test_without_options_every_sample_is_understood_or_its_dialect_is_named(row: dict[str, Any]) -> None:
-    found = explained(row["text"], (), "any", chunk=3)
+    found = explain_text(row["text"], (), "any", chunk=3)
     wanted = [call["name"] for call in row["calls"]]
     if row["dialect"] == NO_NAME:
         assert [complaint.name for complaint in found.complaints] == [None]
     elif [call.name for call in found.calls] != wanted:
         own = next(name for key, name in BY_SAMPLE.items() if row["dialect"].startswith(key))
         assert own in found.better
-        found = explained(row["text"], (), own)
+        found = explain_text(row["text"], (), own)
         assert [call.name for call in found.calls] == wanted
     assert found.sound
 
@@ -208,7 +207,7 @@ def test_without_options_every_sample_is_understood_or_its_dialect_is_named(row:
 @pytest.mark.parametrize("row", SAMPLES, ids=lambda row: str(row["dialect"]))
 def test_with_tools_the_calls_are_those_of_the_sample(row: dict[str, Any]) -> None:
     own = next((name for key, name in BY_SAMPLE.items() if row["dialect"].startswith(key)), "any")
-    found = explained(row["text"], TOOLS, own, chunk=2)
+    found = explain_text(row["text"], TOOLS, own, chunk=2)
     assert found.sound
     assert [{"name": call["name"], "arguments": call["arguments"]} for call in object_of(found)["calls"]] == [
         {"name": call["name"], "arguments": call["arguments"]} for call in row["calls"]
@@ -245,7 +244,7 @@ def test_what_is_available_is_not_said_where_nobody_knows() -> None:
     ],
 )
 def test_no_call_is_guessed_where_an_answer_is_as_likely_p5(text: str) -> None:
-    assert explained(text, (), "any").calls == ()
+    assert explain_text(text, (), "any").calls == ()
 
 
 def test_another_dialect_is_suggested_where_this_one_finds_nothing() -> None:
@@ -329,7 +328,7 @@ def test_chunks_are_checked_against_the_whole() -> None:
 
 
 def test_what_a_reader_must_never_do_would_be_told() -> None:
-    sound = explained(EVERYTHING, TOOLS, "any", 5)
+    sound = explain_text(EVERYTHING, TOOLS, "any", 5)
     lost = Explanation(EVERYTHING + "!", "any", sound.tools, guessed=False, turn=sound.turn)
     assert not lost.sound
     assert lost.summary.endswith("BYTES LOST (a bug in toolspeak: please report it)")
@@ -347,8 +346,8 @@ def test_a_text_over_the_limit_is_refused_p7() -> None:
 
 def test_every_place_of_a_character_has_a_label_p1() -> None:
     calls = '<tool_call>{"name": "f", "arguments": {}}</tool_call>' * 130
-    kinds = {span.kind for span in explained(EVERYTHING, TOOLS, "any").spans}
-    assert kinds | {span.kind for span in explained(calls, (), "any").spans} == set(Kind)
+    kinds = {span.kind for span in explain_text(EVERYTHING, TOOLS, "any").spans}
+    assert kinds | {span.kind for span in explain_text(calls, (), "any").spans} == set(SpanKind)
 
 
 PIECES = st.sampled_from(
@@ -365,7 +364,7 @@ PIECES = st.sampled_from(
     st.lists(PIECES, max_size=12).map("".join), st.integers(1, 9), st.sampled_from(["any", "hermes", "react", "cline"])
 )
 def test_whatever_comes_is_explained_without_loss_p1(text: str, chunk: int, dialect: str) -> None:
-    found = explained(text, (), dialect, chunk)
+    found = explain_text(text, (), dialect, chunk)
     assert found.sound
     assert "".join(span["text"] for span in object_of(found)["spans"]) == text
     assert all(char.isprintable() for line in as_lines(found, Paint()) for char in line)

@@ -11,7 +11,7 @@ import pytest
 from tests.unit.cli.scripted import Refuses, Scripted
 from tests.unit.cli.terminal import terminal
 from toolspeak.cli import main
-from toolspeak.cli.models.catalogue import in_words
+from toolspeak.cli.models.catalogue import plan_text
 from toolspeak.config import local
 from toolspeak.engine.plan import Plan, Strategy, Way
 from toolspeak.facts.model import Support
@@ -104,7 +104,7 @@ def test_options_change_what_is_done(
     ],
 )
 def test_a_plan_in_words(plan: Plan, tools: Support, words: str) -> None:
-    assert in_words(plan, tools) == words
+    assert plan_text(plan, tools) == words
 
 
 def test_a_default_that_is_not_listed_is_shown_all_the_same(

@@ -14,7 +14,7 @@ from toolspeak.cli import main
 from toolspeak.cli.run import session
 from toolspeak.cli.run.screen import PlainScreen, ShownCall, Transcript, round_lines
 from toolspeak.cli.run.session import choose_screen
-from toolspeak.cli.terminal import Paint, took
+from toolspeak.cli.terminal import Paint, duration_text
 from toolspeak.engine.agent import Status
 from toolspeak.runs import opened
 from toolspeak.runs.watch import CallBegan, CallEnded, RunEnded, RunEvent, TurnBegan, TurnEnded, Wrote
@@ -250,7 +250,7 @@ def test_a_long_round_fits_on_its_line() -> None:
     ("seconds", "words"), [(0.04, "0.0 s"), (59.9, "59.9 s"), (60, "1 min 0 s"), (3599.6, "60 min 0 s")]
 )
 def test_times_as_people_say_them(seconds: float, words: str) -> None:
-    assert took(seconds) == words
+    assert duration_text(seconds) == words
 
 
 class _Terminal(io.StringIO):

@@ -9,7 +9,7 @@ import pytest
 
 from tests.unit.cli.scripted import Scripted, called, text
 from tests.unit.cli.terminal import CTRL_C, CTRL_D, Terminal, terminal
-from toolspeak.cli.run.approval import typed_line
+from toolspeak.cli.run.session import typed_line
 
 WRITE = ("write_file", '{"path": "b.txt", "content": "Hi \\u001b[2J"}')
 STUBBORN = """

@@ -6,7 +6,7 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolspeak.cli.terminal import Paint, color_option, visible, wrapped
+from toolspeak.cli.terminal import Paint, color_option, visible, wrap_columns
 
 
 @pytest.mark.parametrize(
@@ -33,15 +33,15 @@ def test_nothing_that_moves_the_cursor_gets_through(text: str) -> None:
 
 @given(st.text(st.characters(exclude_categories=("C", "Z"))), st.integers(4, 40))
 def test_wrapping_only_cuts(line: str, width: int) -> None:
-    pieces = list(wrapped(line, width))
+    pieces = list(wrap_columns(line, width))
     assert "".join(pieces) == line
     assert all(pieces) or pieces == [""]
     assert all(len(piece) <= width for piece in pieces if piece.isascii())
 
 
 def test_wide_characters_take_two_cells() -> None:
-    assert list(wrapped("東京の駅ab", 6)) == ["東京の", "駅ab"]
-    assert list(wrapped("e\u0301" * 4, 4)) == ["e\u0301" * 4]
+    assert list(wrap_columns("東京の駅ab", 6)) == ["東京の", "駅ab"]
+    assert list(wrap_columns("e\u0301" * 4, 4)) == ["e\u0301" * 4]
 
 
 @click.command()

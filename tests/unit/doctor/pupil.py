@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from toolspeak.doctor.suite import SUITE
-from toolspeak.doctor.task import AnyOf, Step, Task, Wanted
+from toolspeak.doctor.task import AnyOf, DoctorTask, ExpectedCall, TaskStep
 from toolspeak.ir.json import Json
 from toolspeak.ir.message import Role, Text
 
@@ -53,18 +53,18 @@ def first(value: Json | AnyOf) -> Json:
     return value.values[0] if isinstance(value, AnyOf) else value
 
 
-def task_of(texts: Sequence[str]) -> Task | None:
+def task_of(texts: Sequence[str]) -> DoctorTask | None:
     """Find the task that a conversation is: all that its user says is there."""
     found = [task for task in SUITE if all(any(said in text for text in texts) for said in questions(task))]
     return max(found, key=lambda task: sum(map(len, questions(task))), default=None)
 
 
-def questions(task: Task) -> list[str]:
+def questions(task: DoctorTask) -> list[str]:
     users = (message for message in task.messages if message.role is Role.USER)
     return [part.text for message in users for part in message.parts if isinstance(part, Text)]
 
 
-def step_of(task: Task, texts: Sequence[str]) -> Step:
+def step_of(task: DoctorTask, texts: Sequence[str]) -> TaskStep:
     """Find where a task is: behind each step whose results are there."""
     at = 0
     while task.steps[at].results and any(task.steps[at].results[0] in text for text in texts):
@@ -72,5 +72,5 @@ def step_of(task: Task, texts: Sequence[str]) -> Step:
     return task.steps[at]
 
 
-def solved(wanted: Wanted) -> str:
+def solved(wanted: ExpectedCall) -> str:
     return json.dumps({key: first(value) for key, value in wanted.arguments.items()})

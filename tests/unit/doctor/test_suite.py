@@ -7,7 +7,7 @@ import pytest
 from tests.unit.doctor.pupil import questions, solved, task_of
 from tests.unit.engine.guardrails.talk import conversation
 from toolspeak.doctor.suite import OPTIONAL, PARTS, SUITE, TOOLS
-from toolspeak.doctor.task import Kind, Step, Task, check, is_valid
+from toolspeak.doctor.task import DoctorTask, TaskKind, TaskStep, check_answer, is_valid
 from toolspeak.engine.guardrails.guardrail import GuardedConversation, KeepCall
 from toolspeak.engine.guardrails.unmentioned_arguments import drop_unmentioned
 from toolspeak.engine.guardrails.unrelated_calls import is_unrelated
@@ -20,12 +20,12 @@ LONGEST = 120
 
 def test_there_are_24_tasks_three_of_each_kind_cap5() -> None:
     assert len(SUITE) == len({task.name for task in SUITE}) == 24
-    assert {kind: sum(task.kind is kind for task in SUITE) for kind in Kind} == dict.fromkeys(Kind, 3)
+    assert {kind: sum(task.kind is kind for task in SUITE) for kind in TaskKind} == dict.fromkeys(TaskKind, 3)
 
 
 def test_each_part_has_every_kind_once_and_begins_with_plain_calls() -> None:
     for part in PARTS:
-        assert sorted(task.kind for task in part) == sorted(Kind)
+        assert sorted(task.kind for task in part) == sorted(TaskKind)
         assert all(task.wants_calls for task in part[:4]), "a form without a right call is given up after these"
 
 
@@ -35,43 +35,43 @@ def test_some_tasks_have_many_tools() -> None:
 
 
 @pytest.mark.parametrize("task", SUITE, ids=lambda task: task.name)
-def test_a_task_can_be_solved(task: Task) -> None:
+def test_a_task_can_be_solved(task: DoctorTask) -> None:
     """What is wanted fits the schemas, and is marked as right."""
     compile_tools(task.tools)
     for step in task.steps:
         calls = tuple(Call(str(at), one.name, solved(one)) for at, one in enumerate(step.calls))
         assert all(is_valid(call, task.tools) for call in calls)
         words = (Text(f"Well: {step.says[0]}." if step.says else "Certainly."),)
-        assert check(step, Turn(calls or words), task.tools) == ""
+        assert check_answer(step, Turn(calls or words), task.tools) == ""
 
 
 @pytest.mark.parametrize("task", SUITE, ids=lambda task: task.name)
-def test_a_task_is_short_and_is_not_solved_by_the_other_thing(task: Task) -> None:
+def test_a_task_is_short_and_is_not_solved_by_the_other_thing(task: DoctorTask) -> None:
     assert task_of(questions(task)) is task, "no task looks like another"
     assert sum(map(len, questions(task))) < LONGEST
     step = task.steps[0]
     other = (Text("Certainly."),) if step.calls else (Call("1", task.tools[0].name, "{}"),)
-    assert check(step, Turn(other), task.tools) != ""
+    assert check_answer(step, Turn(other), task.tools) != ""
 
 
 def test_a_step_with_results_has_one_for_each_call() -> None:
-    steps: list[Step] = [step for task in SUITE for step in task.steps[:-1]]
+    steps: list[TaskStep] = [step for task in SUITE for step in task.steps[:-1]]
     assert steps
     assert all(len(step.results) == len(step.calls) > 0 for step in steps)
 
 
-def talk(task: Task) -> GuardedConversation:
+def talk(task: DoctorTask) -> GuardedConversation:
     return conversation(*task.messages, tools=task.tools)
 
 
 def test_of_the_tasks_without_a_call_two_have_unrelated_tools_only_and_one_has_a_related_one_chk10() -> None:
-    tasks = [task for task in SUITE if task.kind is Kind.NONE]
+    tasks = [task for task in SUITE if task.kind is TaskKind.NONE]
     related = [any(not is_unrelated(tool.name, talk(task)) for tool in task.tools) for task in tasks]
     assert sorted(related) == [False, False, True]
 
 
 @pytest.mark.parametrize("task", [task for task in SUITE if task.wants_calls], ids=lambda task: task.name)
-def test_a_guardrail_leaves_the_right_calls_as_they_are_chk10_chk11(task: Task) -> None:
+def test_a_guardrail_leaves_the_right_calls_as_they_are_chk10_chk11(task: DoctorTask) -> None:
     for wanted in task.steps[0].calls:
         call = Call("1", wanted.name, solved(wanted))
         assert not is_unrelated(wanted.name, talk(task))
@@ -90,4 +90,4 @@ def test_no_task_tells_an_optional_argument_and_what_is_made_up_can_be_left_out_
     made_up = json.dumps({"title": "Dune", "author": "Frank Herbert"})
     judged = drop_unmentioned(Call("1", "find_book", made_up), talk(task))
     assert json.loads(judged.call.arguments) == {"title": "Dune"}
-    assert check(task.steps[0], Turn((Call("1", "find_book", made_up),)), task.tools) == "has author as well"
+    assert check_answer(task.steps[0], Turn((Call("1", "find_book", made_up),)), task.tools) == "has author as well"

@@ -3,14 +3,14 @@
 import pytest
 
 from toolspeak.doctor.suite import FERRIES, SHELF, TABLE
-from toolspeak.doctor.task import AnyOf, Step, Wanted, check, is_valid
+from toolspeak.doctor.task import AnyOf, ExpectedCall, TaskStep, check_answer, is_valid
 from toolspeak.ir.event import StopReason
 from toolspeak.ir.message import Call, Text
 from toolspeak.ir.turn import Turn
 
 TOOLS = (FERRIES, SHELF, TABLE)
-MOSS = Wanted("ferry_times", {"harbour": "Moss"})
-DUNE = Wanted("find_book", {"title": "Dune"})
+MOSS = ExpectedCall("ferry_times", {"harbour": "Moss"})
+DUNE = ExpectedCall("find_book", {"title": "Dune"})
 
 
 def called(*calls: tuple[str, str]) -> Turn:
@@ -37,16 +37,16 @@ def said(text: str) -> Turn:
     ],
 )
 def test_a_call_is_right_if_all_of_it_is(turn: Turn, problem: str) -> None:
-    assert check(Step((MOSS,)), turn, TOOLS) == problem
+    assert check_answer(TaskStep((MOSS,)), turn, TOOLS) == problem
 
 
 def test_two_calls_may_come_in_any_order() -> None:
-    step = Step((MOSS, DUNE))
+    step = TaskStep((MOSS, DUNE))
     both = called(("find_book", '{"title": "Dune"}'), ("ferry_times", '{"harbour": "Moss"}'))
-    assert check(step, both, TOOLS) == ""
-    assert check(step, called(("find_book", '{"title": "Dune"}')), TOOLS) == "makes only 1 call"
+    assert check_answer(step, both, TOOLS) == ""
+    assert check_answer(step, called(("find_book", '{"title": "Dune"}')), TOOLS) == "makes only 1 call"
     twice = called(("ferry_times", '{"harbour": "Moss"}'), ("ferry_times", '{"harbour": "Moss"}'))
-    assert check(step, twice, TOOLS) == "calls ferry_times"
+    assert check_answer(step, twice, TOOLS) == "calls ferry_times"
 
 
 @pytest.mark.parametrize(
@@ -59,22 +59,22 @@ def test_two_calls_may_come_in_any_order() -> None:
     ],
 )
 def test_numbers_and_truths_count_by_their_type(arguments: str, right: bool) -> None:
-    wanted = Wanted("book_table", {"people": 6, "day": "saturday", "outside": True})
-    assert (check(Step((wanted,)), called(("book_table", arguments)), TOOLS) == "") is right
+    wanted = ExpectedCall("book_table", {"people": 6, "day": "saturday", "outside": True})
+    assert (check_answer(TaskStep((wanted,)), called(("book_table", arguments)), TOOLS) == "") is right
 
 
 @pytest.mark.parametrize(("given", "right"), [("a\\nb", True), ("a\\nb\\n", True), ("A\\nb", False), ("a b", False)])
 def test_exact_texts_count_letter_by_letter(given: str, right: bool) -> None:
-    wanted = Wanted("find_book", {"title": AnyOf(("a\nb", "a\nb\n"))}, exact=True)
-    assert (check(Step((wanted,)), called(("find_book", f'{{"title": "{given}"}}')), TOOLS) == "") is right
+    wanted = ExpectedCall("find_book", {"title": AnyOf(("a\nb", "a\nb\n"))}, exact=True)
+    assert (check_answer(TaskStep((wanted,)), called(("find_book", f'{{"title": "{given}"}}')), TOOLS) == "") is right
 
 
 def test_lists_and_objects_are_compared_within() -> None:
-    wanted = Wanted("x", {"colors": ["red", "blue"], "to": {"city": "Bergen"}})
+    wanted = ExpectedCall("x", {"colors": ["red", "blue"], "to": {"city": "Bergen"}})
     right = called(("x", '{"colors": ["Red", "blue"], "to": {"city": "bergen"}}'))
-    assert check(Step((wanted,)), right, TOOLS) == ""
+    assert check_answer(TaskStep((wanted,)), right, TOOLS) == ""
     for wrong in ('{"colors": ["red"], "to": {"city": "Bergen"}}', '{"colors": ["red", "blue"], "to": {"town": "x"}}'):
-        assert check(Step((wanted,)), called(("x", wrong)), TOOLS) != ""
+        assert check_answer(TaskStep((wanted,)), called(("x", wrong)), TOOLS) != ""
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_lists_and_objects_are_compared_within() -> None:
     ],
 )
 def test_words_are_right_if_they_are_words(turn: Turn, problem: str) -> None:
-    assert check(Step(says=("14:35",)), turn, TOOLS) == problem
+    assert check_answer(TaskStep(says=("14:35",)), turn, TOOLS) == problem
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typing import IO
 
 import click
 
-from toolspeak.cli.options import TOOLS_HELP, config_option, configured, json_option, read_prompt, upstream_options
+from toolspeak.cli.options import TOOLS_HELP, config_option, json_option, load_config, read_prompt, upstream_options
 from toolspeak.cli.terminal import Paint, color_option
 
 
@@ -52,11 +52,11 @@ def chat(  # noqa: PLR0913 - one for each option
     if asked is None and as_json:
         raise click.UsageError("--json needs a PROMPT. Pass it as an argument, or pipe it in.")
     # The client is loaded only here, so that `--help` stays fast.
-    from toolspeak.cli.chat.conversation import Chat, connected  # noqa: PLC0415
-    from toolspeak.cli.tool_file import tools_in  # noqa: PLC0415
+    from toolspeak.cli.chat.conversation import Chat, open_connection  # noqa: PLC0415
+    from toolspeak.cli.tool_file import read_tool_file  # noqa: PLC0415
 
-    given = tools_in(tools.read(), tools.name) if tools is not None else ()
-    with connected(configured(file, options)) as connection:
+    given = read_tool_file(tools.read(), tools.name) if tools is not None else ()
+    with open_connection(load_config(file, options)) as connection:
         talk = Chat(connection, given, system, Paint.here(), expand)
         if asked is None:
             talk.converse()

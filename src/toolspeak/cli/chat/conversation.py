@@ -1,32 +1,261 @@
-"""One question, or a conversation. Answers are shown as they arrive; the user types the results of tools."""
+"""One question, or a conversation. Answers are shown as they arrive; the user types the results of tools.
+
+    The user asks for the weather.        reasoning, dim
+    ▸ get_weather(city="Oslo")  1 fix
+    native checked · 1 request · 21 tokens in, 13 out · 0.8 s
+
+The model's text goes to standard output; reasoning and the status line go to standard error. A line break is printed
+only when more text follows, so that an answer has no empty lines around it. With --json the answer is one object.
+"""
 
 import asyncio
 import io
 import sys
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Final
+from typing import Final, assert_never
 
 import click
 
-from toolspeak.cli.chat.answer import Screen, answer_object, last_lines
-from toolspeak.cli.failure_hints import hinted
-from toolspeak.cli.json_output import safe_json
-from toolspeak.cli.terminal import Paint, counted, dotted, sign, visible
+from toolspeak.cli.output import complaint_objects, fix_objects, indented, keyword_arguments, safe_json, with_hint
+from toolspeak.cli.terminal import (
+    INDENT,
+    UNLIMITED,
+    Paint,
+    count_noun,
+    indent_below,
+    join_dotted,
+    shorten,
+    sign,
+    visible,
+)
 from toolspeak.client import Answer, AsyncClient, tool_result
 from toolspeak.config.assemble import assemble
 from toolspeak.config.shape import Config
-from toolspeak.errors import UpstreamFailed
-from toolspeak.ir.event import Event
+from toolspeak.engine.outcome import EMULATED
+from toolspeak.engine.plan import Way
+from toolspeak.errors import BadJson, UpstreamFailed
+from toolspeak.ir.event import (
+    ArgsDelta,
+    CallEnded,
+    CallRejected,
+    CallStarted,
+    Discarded,
+    Event,
+    Failed,
+    Finished,
+    ReasoningDelta,
+    StopReason,
+    TextDelta,
+    Usage,
+)
+from toolspeak.ir.json import Json, JsonObject
 from toolspeak.ir.message import Call, Message, Role, Text
 from toolspeak.ir.tool import Tool
-from toolspeak.ir.turn import Fold
+from toolspeak.ir.turn import Fold, fold
 from toolspeak.runtime.clock import CLOCK
 from toolspeak.runtime.directory import Route
 from toolspeak.runtime.transport import HttpTransport
+from toolspeak.text.strict import parse
+
+_CUTS: Final = {
+    StopReason.LENGTH: "cut off: the answer reached the token limit",
+    StopReason.FILTER: "cut off by a content filter of the upstream",
+}
+
+
+# ---------------------------------------------------------------- an answer while it arrives
+
+
+class AnswerScreen:
+    """Prints the events of one turn."""
+
+    def __init__(self, paint: Paint, *, expand: bool) -> None:
+        """Start; on a terminal, show an ellipsis until the first event."""
+        self._paint: Final = paint
+        self._expand: Final = expand
+        self._text: Final = _TextBlock(paint)
+        self._reasoning: Final = _TextBlock(paint, is_reasoning=True)
+        self._open: Final[dict[str, list[Event]]] = {}
+        self._waiting = bool(paint.width) and sys.stderr.isatty()
+        if self._waiting:
+            click.echo(paint.ink(sign("…", "."), dim=True), err=True, nl=False)
+
+    def feed(self, event: Event) -> None:
+        """Print one more event."""
+        match event:
+            case TextDelta(text):
+                self._write(self._text, text)
+            case ReasoningDelta(text):
+                self._write(self._reasoning, text)
+            case CallStarted(id):
+                self._open[id] = [event]
+            case ArgsDelta(id):
+                self._open[id].append(event)
+            case CallEnded(id):
+                whole = fold((*self._open.pop(id), event)).calls[0]
+                self._lines(call_lines(whole, self._paint, expand=self._expand))
+            case CallRejected():
+                self._lines(rejected_lines(event, self._paint, expand=self._expand))
+            case Discarded() | Finished() | Failed():
+                pass
+            case _:
+                assert_never(event)
+
+    def finish(self) -> None:
+        """End the open line, if there is one."""
+        self._clear_ellipsis()
+        self._reasoning.end()
+        self._text.end()
+
+    def _write(self, block: "_TextBlock", text: str) -> None:
+        other = self._text if block is self._reasoning else self._reasoning
+        if text.strip("\n"):
+            self._clear_ellipsis()
+            other.end()
+        block.write(text)
+
+    def _lines(self, lines: Iterator[str]) -> None:
+        self.finish()
+        for line in lines:
+            click.echo(line)
+
+    def _clear_ellipsis(self) -> None:
+        # A carriage return and a blank work on every terminal, also on those without escape sequences.
+        if self._waiting:
+            self._waiting = False
+            click.echo("\r \r", err=True, nl=False)
+
+
+class _TextBlock:
+    """A stretch of text on one of the two streams."""
+
+    def __init__(self, paint: Paint, *, is_reasoning: bool = False) -> None:
+        self._paint: Final = paint
+        self._is_reasoning: Final = is_reasoning
+        self._begun = False
+        self._held = ""
+        """Line breaks that are printed once more text follows."""
+
+    def write(self, text: str) -> None:
+        shown = visible(self._held + text)
+        kept = shown.rstrip("\n")
+        self._held = shown[len(kept) :] if self._begun or kept else ""
+        if kept:
+            self._echo(kept if self._begun else self._first(kept.lstrip("\n")))
+            self._begun = True
+
+    def end(self) -> None:
+        if self._begun:  # an empty line separates reasoning from the text
+            click.echo("\n" if self._is_reasoning else "", err=self._is_reasoning)
+        self._begun, self._held = False, ""
+
+    def _first(self, text: str) -> str:
+        """Label reasoning if it cannot be dim."""
+        return f"[reasoning] {text}" if self._is_reasoning and not self._paint.on else text
+
+    def _echo(self, text: str) -> None:
+        click.echo(self._paint.ink(text, dim=self._is_reasoning), err=self._is_reasoning, nl=False)
+
+
+# ---------------------------------------------------------------- calls of an answer
+
+
+def call_lines(call: Call, paint: Paint, *, expand: bool) -> Iterator[str]:
+    """Write a valid call on one line; expanded, also its full arguments, its repairs and its raw text."""
+    name, arguments = visible(call.name), keyword_arguments(call.arguments)
+    fixed = count_noun(len(call.fixes), "fix") if call.fixes else ""
+    mark = sign("▸", ">")
+    room = max(paint.width - len(f"{mark} {name}()  {fixed}"), 1) if paint.width else 0
+    head = f"{paint.ink(mark, 'green')} {paint.ink(name, bold=True)}({shorten(arguments, room)})"
+    yield f"{head}  {paint.ink(fixed, 'yellow')}".rstrip(" ")
+    if expand:
+        yield from indent_below(indented(visible(call.arguments), (paint.width or UNLIMITED) - len(INDENT)), paint)
+        yield from indent_below(
+            (f"fixed: {fix.what.replace('_', ' ')} {fix.path}" for fix in call.fixes), paint, "yellow"
+        )
+        yield from _raw(call.raw, paint)
+
+
+def rejected_lines(event: CallRejected, paint: Paint, *, expand: bool) -> Iterator[str]:
+    """Write a rejected call and the kind of problem; expanded, also the details and its raw text."""
+    complaint = event.complaint
+    mark, name = sign("✗", "x"), visible(complaint.name or "a call").replace("\n", " ")
+    why = str(complaint.problem).replace("_", " ")
+    yield f"{paint.ink(mark, 'red')} {paint.ink(name, bold=True)}  {paint.ink(why, 'red')}"
+    if expand:
+        yield from indent_below(filter(None, [visible(complaint.detail)]), paint)
+        yield from _raw(event.raw, paint)
+
+
+def _raw(raw: str, paint: Paint) -> Iterator[str]:
+    return indent_below(filter(None, visible(raw).strip("\n").split("\n")), paint, dim=True)
+
+
+# ---------------------------------------------------------------- a complete answer
+
+
+def last_lines(answer: Answer, seconds: float, paint: Paint, *, expand: bool) -> Iterator[str]:
+    """Write the status line, after a warning if the answer was cut off; expanded, also the reason for the plan."""
+    stop = answer.turn.stop
+    if stop is not None and stop in _CUTS:
+        yield paint.ink(_CUTS[stop], "yellow")
+    plan, _, why = answer.plan.line.partition(": ")
+    emulated = EMULATED in answer.warnings and answer.plan.way is not Way.FORCE
+    words = [f"{plan}, then emulated" if emulated else plan, count_noun(answer.requests, "request")]
+    if answer.complaints:
+        words.append(count_noun(len(answer.complaints), "complaint"))
+    words += [*_tokens(answer.usage), f"{seconds:.1f} s"]
+    for line in (join_dotted(*words), *([why] if expand else [])):
+        yield paint.ink(line, dim=True) if paint.on else f"[{line}]"
+
+
+def _tokens(usage: Usage) -> Iterator[str]:
+    """Write the token counts, if the upstream reports them."""
+    if usage.input_tokens or usage.output_tokens:
+        yield f"{count_noun(usage.input_tokens, 'token')} in, {usage.output_tokens} out"
+
+
+def answer_object(answer: Answer, seconds: float) -> JsonObject:
+    """Return the answer as an object for programs."""
+    turn, usage = answer.turn, answer.usage
+    return {
+        "text": turn.text,
+        "reasoning": turn.reasoning,
+        "calls": [_call_object(call) for call in answer.calls],
+        "complaints": complaint_objects(answer.complaints),
+        "stop": str(turn.stop) if turn.stop else None,
+        "plan": answer.plan.line,
+        "warnings": [*answer.warnings],
+        "requests": answer.requests,
+        "input_tokens": usage.input_tokens,
+        "output_tokens": usage.output_tokens,
+        "seconds": round(seconds, 3),
+    }
+
+
+def _call_object(call: Call) -> JsonObject:
+    return {
+        "id": call.id,
+        "name": call.name,
+        "arguments": _value(call.arguments),
+        "fixes": fix_objects(call.fixes),
+        "raw": call.raw,
+    }
+
+
+def _value(arguments: str) -> Json:
+    """Parse arguments. With mode off they are unchecked: invalid JSON stays a string."""
+    try:
+        return parse(arguments)
+    except BadJson:
+        return arguments
+
+
+# ---------------------------------------------------------------- the conversation
 
 _CANCELLED: Final = "cancelled"
 _EXIT: Final = "Ctrl-D exits"
@@ -36,7 +265,7 @@ _INVISIBLE, _VISIBLE = "\001", "\002"
 
 
 @contextmanager
-def connected(config: Config) -> "Generator[Connection, None, None]":
+def open_connection(config: Config) -> "Generator[Connection, None, None]":
     """Open a connection, and close it at the end of the block."""
     with asyncio.Runner() as runner:
         connection = Connection(runner, config)
@@ -67,14 +296,14 @@ class Connection:
         try:
             return self._runner.run(self._client.chat(messages, tools))
         except UpstreamFailed as error:
-            raise hinted(error) from None
+            raise with_hint(error) from None
 
     def stream(self, messages: Sequence[Message], tools: Sequence[Tool], take: Callable[[Event], None]) -> Answer:
         """Take one turn; `take` gets each event as it arrives."""
         try:
             return self._runner.run(self._streamed(messages, tools, take))
         except UpstreamFailed as error:
-            raise hinted(error) from None
+            raise with_hint(error) from None
 
     def close(self) -> None:
         """Close all connections to upstreams."""
@@ -133,7 +362,7 @@ class Chat:
         Raises `UpstreamFailed` with a hint in its message.
         """
         started = CLOCK.monotonic()
-        screen = Screen(self.paint, expand=self.expand)
+        screen = AnswerScreen(self.paint, expand=self.expand)
 
         def take(event: Event) -> None:
             seen.feed((event,))
@@ -150,8 +379,8 @@ class Chat:
     def _greeting(self) -> str:
         route = self.connection.default()
         model = f"{route.model} on {route.place}" if route.model else route.place
-        tools = [counted(len(self.tools), "tool")] if self.tools else []
-        return dotted(visible(model), *tools, _EXIT)
+        tools = [count_noun(len(self.tools), "tool")] if self.tools else []
+        return join_dotted(visible(model), *tools, _EXIT)
 
 
 class Conversation:

@@ -10,7 +10,7 @@ from typing import Final
 
 import click
 
-from toolspeak.cli.options import config_option, configured, json_option, place_options
+from toolspeak.cli.options import config_option, json_option, load_config, place_options
 from toolspeak.cli.terminal import Paint, color_option
 
 NOT_HELPED: Final = 1
@@ -59,12 +59,11 @@ def doctor(  # noqa: PLR0913 - one for each option
     # The suite is loaded only here, so that `--help` stays fast.
     import asyncio  # noqa: PLC0415
 
-    from toolspeak.cli.doctor.examination import DoctorOptions, diagnose  # noqa: PLC0415
-    from toolspeak.cli.doctor.report import echo_diagnosis  # noqa: PLC0415
+    from toolspeak.cli.doctor.diagnosis import DoctorOptions, diagnose, echo_diagnosis  # noqa: PLC0415
 
     names = tuple(name.strip() for name in forms.split(",")) if forms is not None else ()
     wanted = DoctorOptions(model or "", names, quick=quick, save=not no_save)
-    found = asyncio.run(diagnose(configured(file, options), wanted, Paint.here(), quiet=as_json))
+    found = asyncio.run(diagnose(load_config(file, options), wanted, Paint.here(), quiet=as_json))
     echo_diagnosis(found, Paint.here(), as_json=as_json)
     click.get_current_context().exit(0 if found.report.helped else NOT_HELPED)
 
@@ -73,7 +72,7 @@ def _show_sandbox(*, as_json: bool) -> int:
     """Print which sandboxes work; return the exit status."""
     import asyncio  # noqa: PLC0415
 
-    from toolspeak.cli.doctor.report import echo_sandbox  # noqa: PLC0415
+    from toolspeak.cli.doctor.diagnosis import echo_sandbox  # noqa: PLC0415
     from toolspeak.config.environment import current, journal_folder  # noqa: PLC0415
     from toolspeak.runtime.sandbox.find import find_sandbox  # noqa: PLC0415
     from toolspeak.runtime.sandbox.journal import recover  # noqa: PLC0415

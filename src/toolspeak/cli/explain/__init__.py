@@ -55,12 +55,11 @@ def explain(  # noqa: PLR0913 - one for each option
       toolspeak explain answer.txt --tools request.json --json
     """
     # The readers are loaded only here, so that `--help` stays fast.
-    from toolspeak.cli.explain.explanation import explained  # noqa: PLC0415
-    from toolspeak.cli.explain.report import as_json_text, as_lines  # noqa: PLC0415
-    from toolspeak.cli.tool_file import tools_in, tools_named  # noqa: PLC0415
+    from toolspeak.cli.explain.explanation import as_json_text, as_lines, explain_text  # noqa: PLC0415
+    from toolspeak.cli.tool_file import read_tool_file, tools_by_name  # noqa: PLC0415
 
-    given = tools_in(tools.read(), tools.name) if tools is not None else ()
-    found = explained(_text(file), (*given, *tools_named(names)), dialect, chunk)
+    given = read_tool_file(tools.read(), tools.name) if tools is not None else ()
+    found = explain_text(_text(file), (*given, *tools_by_name(names)), dialect, chunk)
     click.echo(as_json_text(found) if as_json else "\n".join(as_lines(found, Paint.here())))
     ctx.exit(0 if found.sound else BUG)
 

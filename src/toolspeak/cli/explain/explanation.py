@@ -1,12 +1,14 @@
-"""How a text is read: labelled spans, calls and complaints. The data that `toolspeak explain` prints.
+"""Reads a text as labelled spans, calls and complaints, and prints them for people and for programs.
+
+      text | Checking.
+    call 1 | <tool_call>
+           | {"name": "find_bus", "arguments": {"stop": "Oslo S"}}
+    debris | </tool_call>
 
 For a text that comes without tool definitions, the tools are guessed. A reader accepts a call only if its name is that
 of a tool, so `AnyTools` accepts every name that a tool could have: each name that a reader looks up becomes a tool with
 free arguments. The output says that it is a guess.
 """
-
-# `ToolSet` is used by overriding, and `typing.override` is not there before Python 3.12:
-# pyright: reportImplicitOverride=false
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,14 +17,17 @@ from enum import StrEnum
 from itertools import islice
 from typing import Final, assert_never
 
-from toolspeak.cli.terminal import counted
+from toolspeak.cli.output import complaint_objects, fix_objects, indented, safe_json
+from toolspeak.cli.terminal import Paint, count_noun, visible, wrap_columns
 from toolspeak.dialects import Dialect, load, names
-from toolspeak.ir.complaint import Complaint
+from toolspeak.ir.complaint import Complaint, Problem
 from toolspeak.ir.event import CallRejected, Discarded, Event, Why
-from toolspeak.ir.json import JsonObject
+from toolspeak.ir.fix import Fix
+from toolspeak.ir.json import Json, JsonObject
 from toolspeak.ir.message import Call, Reasoning, Text
 from toolspeak.ir.tool import Tool
 from toolspeak.ir.turn import Turn, TurnPart, fold
+from toolspeak.text.strict import parse
 from toolspeak.toolset.names import UNKNOWN, Match
 from toolspeak.toolset.toolset import MOST_TOOLS, ToolSet, compile_tools
 
@@ -37,7 +42,7 @@ _MOST_ELEMENTS: Final = 64
 _UNUSED: Final = Tool("a.tool.that.no.text.calls")
 
 
-class Kind(StrEnum):
+class SpanKind(StrEnum):
     """What a character of model output can be. Each character is exactly one of these (P1)."""
 
     TEXT = "text"
@@ -49,7 +54,7 @@ class Kind(StrEnum):
     LIMIT = "limit"
 
 
-_DISCARDED: Final = {Why.DEBRIS: Kind.DEBRIS, Why.FORGED: Kind.FORGED, Why.LIMIT: Kind.LIMIT}
+_DISCARDED: Final = {Why.DEBRIS: SpanKind.DEBRIS, Why.FORGED: SpanKind.FORGED, Why.LIMIT: SpanKind.LIMIT}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +64,7 @@ class Span:
     If several calls share one stretch, the first has its text and the others are empty.
     """
 
-    kind: Kind
+    kind: SpanKind
     text: str
     start: int
     number: int = 0
@@ -103,12 +108,12 @@ class Explanation:
     def spans(self) -> tuple[Span, ...]:
         """The spans in order; each character of the text is in one of them."""
         spans: list[Span] = []
-        counts = dict.fromkeys(Kind, 0)
+        counts = dict.fromkeys(SpanKind, 0)
         start: int = 0
         for part in self.turn.parts:
             kind, text = _labelled(part)
             counts[kind] += 1
-            spans.append(Span(kind, text, start, counts[kind] if kind in (Kind.CALL, Kind.INVALID) else 0))
+            spans.append(Span(kind, text, start, counts[kind] if kind in (SpanKind.CALL, SpanKind.INVALID) else 0))
             start += len(text)
         return tuple(spans)
 
@@ -116,32 +121,36 @@ class Explanation:
     def summary(self) -> str:
         """The counts and checks on one line."""
         fixes = sum(len(call.fixes) for call in self.calls)
-        counts = [counted(len(self.calls), "call"), counted(fixes, "fix"), counted(len(self.complaints), "complaint")]
+        counts = [
+            count_noun(len(self.calls), "call"),
+            count_noun(fixes, "fix"),
+            count_noun(len(self.complaints), "complaint"),
+        ]
         checks = ["no byte lost" if self.lossless else "BYTES LOST (a bug in toolspeak: please report it)"]
         if self.chunk is not None:
-            size = counted(self.chunk, "character")
+            size = count_noun(self.chunk, "character")
             how = "the same" if self.same_in_chunks else "DIFFERENT (a bug in toolspeak: please report it)"
             checks.append(f"{how} in chunks of {size}")
         return f"{', '.join(counts)}; {', '.join(checks)}"
 
 
-def _labelled(part: TurnPart) -> tuple[Kind, str]:
+def _labelled(part: TurnPart) -> tuple[SpanKind, str]:
     match part:
         case Text(text):
-            return Kind.TEXT, text
+            return SpanKind.TEXT, text
         case Reasoning(text):
-            return Kind.REASONING, text
+            return SpanKind.REASONING, text
         case Call():
-            return Kind.CALL, part.raw
+            return SpanKind.CALL, part.raw
         case CallRejected():
-            return Kind.INVALID, part.raw
+            return SpanKind.INVALID, part.raw
         case Discarded(why, raw):
             return _DISCARDED[why], raw
         case _:
             assert_never(part)
 
 
-def explained(text: str, tools: Sequence[Tool], dialect: str, chunk: int | None = None) -> Explanation:
+def explain_text(text: str, tools: Sequence[Tool], dialect: str, chunk: int | None = None) -> Explanation:
     """Read a text with a dialect. Without tools, their names are guessed from the text."""
     reading = load(dialect)
     known = ToolSet.of(tools) if tools else guessed_tools(text, reading)
@@ -237,3 +246,194 @@ def guessed_tools(text: str, dialect: Dialect) -> AnyTools:
 def _is_key(name: str, text: str) -> bool:
     """Whether the text has `{"weather": {…}}`, which is an answer in JSON as likely as a call."""
     return re.search(rf'"{re.escape(name)}"\s{{0,9}}:', text) is not None
+
+
+# ---------------------------------------------------------------- for people
+
+_COLORS: Final = {
+    SpanKind.TEXT: "",
+    SpanKind.REASONING: "cyan",
+    SpanKind.CALL: "green",
+    SpanKind.INVALID: "red",
+    SpanKind.DEBRIS: "bright_black",
+    SpanKind.FORGED: "magenta",
+    SpanKind.LIMIT: "yellow",
+}
+_MEANINGS: Final = {
+    SpanKind.TEXT: "the answer",
+    SpanKind.REASONING: "the model's reasoning",
+    SpanKind.CALL: "a valid call",
+    SpanKind.INVALID: "a rejected call",
+    SpanKind.DEBRIS: "leftover markup, dropped",
+    SpanKind.FORGED: "a tool result that the model invented, dropped",
+    SpanKind.LIMIT: "beyond a limit, dropped",
+}
+_PROBLEMS: Final = {
+    Problem.PARSE_ERROR: "cannot be parsed",
+    Problem.TRUNCATED: "is cut off",
+    Problem.UNKNOWN_TOOL: "is not one of the tools",
+    Problem.AMBIGUOUS: "matches more than one tool",
+    Problem.SCHEMA_ERROR: "has arguments that do not match its schema",
+    Problem.WRONG_TOOL: "is not allowed by the tool choice",
+    Problem.DISCONNECTED: "was interrupted: the connection closed",
+}
+_AVAILABLE: Final = "available tools:"
+_MARGIN: Final = 12
+_SHORT: Final = 84
+_TAB: Final = 4
+_BLANKS: Final = str.maketrans({" ": "·", "\n": "↵", "\t": "→"})
+
+
+def as_lines(found: Explanation, paint: Paint) -> Iterator[str]:
+    """Return the lines to print, with an empty line between the parts."""
+    view = _View(paint)
+    for part in (_margin, _legend, _results):
+        if lines := list(part(found, view)):
+            yield from (*lines, "")
+    yield from view.notes(found)
+    yield paint.ink(found.summary, "" if found.sound else "red", bold=True)
+
+
+def _margin(found: Explanation, view: "_View") -> Iterator[str]:
+    before = "\n"
+    for span in found.spans:
+        yield from view.span(span, mid_line=not before.endswith("\n"))
+        before = span.text or before
+
+
+def _legend(found: Explanation, view: "_View") -> Iterator[str]:
+    kinds = {span.kind for span in found.spans}
+    return view.legend(kind for kind in SpanKind if kind in kinds)
+
+
+def _results(found: Explanation, view: "_View") -> Iterator[str]:
+    for number, call in enumerate(found.calls, start=1):
+        yield from view.call(number, call)
+    for number, complaint in enumerate(found.complaints, start=1):
+        yield from view.complaint(number, complaint, guessed=found.guessed)
+
+
+class _View:
+    """Formats the parts for a width, with colours or without."""
+
+    def __init__(self, paint: Paint) -> None:
+        self._paint = paint
+        self._room = max(paint.width - _MARGIN - 3, 0)
+        self._bar = paint.ink("│", dim=True) if paint.on else "|"
+
+    def span(self, span: Span, *, mid_line: bool) -> Iterator[str]:
+        """Write a span beside its label, without the line break that only ends the line above."""
+        text = span.text.removeprefix("\n") if mid_line and span.text.strip() else span.text
+        label, color = self._label(span.kind, span.number), _COLORS[span.kind]
+        for line in self._rows(text):
+            yield f"{label} {self._bar} {self._paint.ink(line, color)}".rstrip(" ")
+            label = " " * _MARGIN
+
+    def legend(self, kinds: Iterable[SpanKind]) -> Iterator[str]:
+        """Explain the labels that occur."""
+        line, length = "", 0
+        for kind in kinds:
+            word, meaning = str(kind), _MEANINGS[kind]
+            if length + len(f"{word}: {meaning}") > (self._room or _SHORT):
+                yield self._beside("", line)
+                line, length = "", 0
+            line += f"{self._paint.ink(word, _COLORS[kind])}{self._paint.ink(f': {meaning}', dim=True)}   "
+            length += len(f"{word}: {meaning}   ")
+        if line:
+            yield self._beside("", line)
+
+    def call(self, number: int, call: Call) -> Iterator[str]:
+        """Write a call: name, arguments, fixes."""
+        name = visible(call.name)
+        head, *more = indented(visible(call.arguments), (self._room or _SHORT) - len(name) - 1)
+        yield self._beside(self._label(SpanKind.CALL, number), f"{self._paint.ink(name, bold=True)} {head}")
+        yield from self._below(more)
+        yield from self._below((f"fixed: {_fixed(fix)}" for fix in call.fixes), "yellow")
+
+    def complaint(self, number: int, complaint: Complaint, *, guessed: bool) -> Iterator[str]:
+        """Write why a call was rejected, and what is accepted unless that would be a guess."""
+        name = "a call without a name" if complaint.name is None else visible(complaint.name).replace("\n", "↵")
+        head = f"{self._paint.ink(name, bold=True)} {_PROBLEMS[complaint.problem]}"
+        yield self._beside(self._label(SpanKind.INVALID, number), head)
+        said = complaint.detail.split("; ")
+        yield from self._below(line for line in said if not (guessed and line.startswith(_AVAILABLE)))
+
+    def notes(self, found: Explanation) -> Iterator[str]:
+        """Return which tools were guessed, and which dialects find more."""
+        if found.guessed and found.complaints and not found.tools:
+            yield from self._note("The tools are unknown. Pass --tools FILE or --tool NAME.")
+        if found.guessed and found.tools:
+            yield from self._note(f"Guessed tools: {', '.join(found.tools)}. Pass --tools FILE to check the arguments.")
+        if found.better:
+            options = " or ".join(f"--dialect {name}" for name in found.better[:3])
+            yield from self._note(f"This dialect finds no calls. Try {options}.")
+
+    def _note(self, text: str) -> Iterator[str]:
+        return (self._paint.ink(line, dim=True) for line in wrap_columns(visible(text), self._paint.width))
+
+    def _label(self, kind: SpanKind, number: int = 0) -> str:
+        words = f"{kind} {number}" if number else str(kind)
+        words = words if self._paint.on else f"[{words}]"
+        return self._paint.ink(words.rjust(_MARGIN), _COLORS[kind], bold=True)
+
+    def _beside(self, label: str, text: str) -> str:
+        return f"{label or ' ' * _MARGIN}   {text}".rstrip(" ")
+
+    def _below(self, lines: Iterable[str], color: str = "") -> Iterator[str]:
+        for line in lines:
+            for row in self._rows(line) if line else ():
+                yield self._beside("", self._paint.ink(row, color))
+
+    def _rows(self, text: str) -> Iterator[str]:
+        """Split a text into rows that fit. Text of only blanks is shown with symbols, because it would be invisible."""
+        if not text:
+            yield self._paint.ink("(in the text above)", dim=True)
+        elif not text.strip(" \n\t"):
+            yield from wrap_columns(text.translate(_BLANKS), self._room)
+        else:
+            lines = visible(text).removesuffix("\n").split("\n")
+            for line in lines:
+                yield from wrap_columns(line.expandtabs(_TAB) if self._room else line, self._room)
+
+
+def _fixed(fix: Fix) -> str:
+    what = fix.what.replace("_", " ")
+    return f"{what} at {fix.path}" if fix.path else what
+
+
+# ---------------------------------------------------------------- for programs
+
+
+def as_json_text(found: Explanation) -> str:
+    """Return the explanation as one JSON object, safe to print."""
+    return safe_json(
+        {
+            "summary": found.summary,
+            "dialect": found.dialect,
+            "tools": [*found.tools],
+            "tools_guessed": found.guessed,
+            "lossless": found.lossless,
+            "same_in_chunks": found.same_in_chunks if found.chunk is not None else None,
+            "better_dialects": [*found.better],
+            "spans": _span_objects(found),
+            "calls": [
+                {"name": call.name, "arguments": parse(call.arguments), "fixes": fix_objects(call.fixes)}
+                for call in found.calls
+            ],
+            "complaints": complaint_objects(found.complaints),
+        }
+    )
+
+
+def _span_objects(found: Explanation) -> list[Json]:
+    """List the spans; `index` is the position in `calls` or `complaints`."""
+    return [
+        {
+            "kind": str(span.kind),
+            "start": span.start,
+            "end": span.start + len(span.text),
+            "text": span.text,
+            **({"index": span.number - 1} if span.kind in (SpanKind.CALL, SpanKind.INVALID) else {}),
+        }
+        for span in found.spans
+    ]

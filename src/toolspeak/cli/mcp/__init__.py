@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from toolspeak.cli.options import config_option, configured, json_option, upstream_options
+from toolspeak.cli.options import config_option, json_option, load_config, upstream_options
 from toolspeak.cli.terminal import Paint, color_option
 
 _APPROVE = "Allow runs to use these tools as they are now; on a terminal, you are asked to confirm."
@@ -81,11 +81,11 @@ def serve(
     from toolspeak.config.mcp import sdk_needed  # noqa: PLC0415
 
     sdk_needed()
-    from toolspeak.cli.mcp.server import TOOLS, RunPolicy, run  # noqa: PLC0415
+    from toolspeak.cli.mcp.server import TOOLS, RunPolicy, serve_runs  # noqa: PLC0415
     from toolspeak.runtime.tools.approval import Approval  # noqa: PLC0415
 
     wanted = tuple(each.strip() for each in names.split(",")) if names else TOOLS
-    run(configured(file, options), RunPolicy((root or Path()).resolve(), Approval(approval), wanted))
+    serve_runs(load_config(file, options), RunPolicy((root or Path()).resolve(), Approval(approval), wanted))
 
 
 for _command in mcp.commands.values():

@@ -44,7 +44,7 @@ class RunPolicy:
         return Spec(task, model, tools=self.tools, folder=str(wanted), approval=self.approval)
 
 
-def run(config: Config, policy: RunPolicy) -> None:
+def serve_runs(config: Config, policy: RunPolicy) -> None:
     """Serve until standard input ends."""
     asyncio.run(_serve(config, policy))
 
@@ -57,14 +57,14 @@ async def _serve(config: Config, policy: RunPolicy) -> None:
 def server_of(runs: Runs, policy: RunPolicy) -> MCPServer:
     """Build the server for these runs."""
     server: MCPServer = MCPServer("toolspeak", instructions=_ABOUT, version=version("toolspeak"), log_level="ERROR")
-    tools = RunTools(runs, policy)
+    tools = McpRunTools(runs, policy)
     server.add_tool(tools.run_agent)
     server.add_tool(tools.run_status)
     server.add_tool(tools.run_cancel)
     return server
 
 
-class RunTools:
+class McpRunTools:
     """The tools of the server. Errors are returned as `ToolError`, which the model of the client can read."""
 
     def __init__(self, runs: Runs, policy: RunPolicy) -> None:

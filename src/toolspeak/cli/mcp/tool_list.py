@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import click
 
-from toolspeak.cli.json_output import safe_json
-from toolspeak.cli.terminal import Paint, counted, cut, visible
+from toolspeak.cli.output import safe_json
+from toolspeak.cli.terminal import Paint, count_noun, shorten, visible
 from toolspeak.config.mcp import sdk_needed, server_named
 from toolspeak.config.shape import Config
 from toolspeak.errors import BadSchema, McpFailed
@@ -81,10 +81,10 @@ def _approve(approved: Approved, found: ServerTools) -> None:
     if not fresh:
         click.echo("There are no new tools to approve.", err=True)
         return
-    if sys.stdin.isatty() and not click.confirm(f"Approve {counted(len(fresh), 'tool')}?", err=True):
+    if sys.stdin.isatty() and not click.confirm(f"Approve {count_noun(len(fresh), 'tool')}?", err=True):
         raise click.Abort
     approved.keep(found.server, fresh)
-    click.echo(f"Approved {counted(len(fresh), 'tool')} of {found.server.name}.", err=True)
+    click.echo(f"Approved {count_noun(len(fresh), 'tool')} of {found.server.name}.", err=True)
 
 
 async def _list_all(servers: Sequence[McpServer], approved: Approved) -> list[ServerTools]:
@@ -133,7 +133,7 @@ def _tool_text(tool: ListedTool, width: int, paint: Paint, *, whole: bool) -> st
         return f"{tool.name}  {tool.effect}\n      " + told.replace("\n", "\n      ")
     first = visible(" ".join(tool.definition.description.split()))
     line = f"{tool.name:{width}}  {tool.effect:7}  {first}"
-    return cut(line, max(paint.width - 12, 20) if paint.width else 0)
+    return shorten(line, max(paint.width - 12, 20) if paint.width else 0)
 
 
 def _as_object(found: Sequence[ServerTools]) -> JsonObject:

@@ -12,7 +12,7 @@ from typing import Final
 
 import click
 
-from toolspeak.cli.options import config_option, configured, json_option, upstream_options
+from toolspeak.cli.options import config_option, json_option, load_config, upstream_options
 from toolspeak.cli.terminal import Paint, color_option
 
 NONE_ANSWERS: Final = 1
@@ -40,12 +40,12 @@ def models(*, file: Path | None, why: bool, as_json: bool, **options: str | bool
     # The upstreams are loaded only here, so that `--help` stays fast.
     import asyncio  # noqa: PLC0415
 
-    from toolspeak.cli.json_output import safe_json  # noqa: PLC0415
-    from toolspeak.cli.models.catalogue import Table, as_object, catalogue  # noqa: PLC0415
+    from toolspeak.cli.models.catalogue import CatalogueTable, catalogue, catalogue_object  # noqa: PLC0415
+    from toolspeak.cli.output import safe_json  # noqa: PLC0415
 
-    found = asyncio.run(catalogue(configured(file, options)))
+    found = asyncio.run(catalogue(load_config(file, options)))
     if as_json:
-        click.echo(safe_json(as_object(found)))
+        click.echo(safe_json(catalogue_object(found)))
     else:
-        Table(found, Paint.here(), why=why).echo()
+        CatalogueTable(found, Paint.here(), why=why).echo()
     click.get_current_context().exit(0 if any(each.answered for each in found) else NONE_ANSWERS)

@@ -12,8 +12,8 @@ from typing import Final
 
 import click
 
-from toolspeak.cli.failure_hints import hint_for
-from toolspeak.cli.terminal import Paint, cut, sign, visible
+from toolspeak.cli.output import hint_for
+from toolspeak.cli.terminal import Paint, shorten, sign, visible
 from toolspeak.config.assemble import assemble
 from toolspeak.config.shape import Config, Upstream
 from toolspeak.engine.plan import Plan, Strategy, Way
@@ -43,7 +43,7 @@ _DEFAULT: Final = "* is the default: it answers requests for models that no upst
 
 
 @dataclass(frozen=True, slots=True)
-class ModelEntry:
+class CatalogueEntry:
     """A model: its name for clients, its name at the upstream, the support for tools, and the plan for them."""
 
     name: str
@@ -66,7 +66,7 @@ class UpstreamModels:
     """An upstream and its models. If it lists none, `note` says why and `hint` what to do."""
 
     upstream: Upstream
-    entries: tuple[ModelEntry, ...]
+    entries: tuple[CatalogueEntry, ...]
     answered: bool = True
     note: str = ""
     hint: str = ""
@@ -109,9 +109,9 @@ async def _without_list(found: UpstreamModels, directory: Directory) -> Upstream
     return replace(found, note="lists no models")
 
 
-def _entry(name: str, route: Route, default: Route) -> ModelEntry:
+def _entry(name: str, route: Route, default: Route) -> CatalogueEntry:
     known, families, kept = route.known, families_of(route.model), route.measured.profile
-    return ModelEntry(
+    return CatalogueEntry(
         name,
         route.model,
         known.tools,
@@ -127,7 +127,7 @@ def _entry(name: str, route: Route, default: Route) -> ModelEntry:
 # ---------------------------------------------------------------- for people
 
 
-class Table:
+class CatalogueTable:
     """The catalogue as text; the columns have the same widths for all upstreams."""
 
     def __init__(self, found: Sequence[UpstreamModels], paint: Paint, *, why: bool = False) -> None:
@@ -179,20 +179,20 @@ class Table:
     def _row(self, cells: tuple[str, str, str], color: str = "") -> str:
         names, tools = self._widths
         known = self._paint.ink(cells[1], color) + " " * (tools - len(cells[1]))
-        return f"{cut(cells[0], names):{names}}{_GAP}{known}{_GAP}{cells[2]}"
+        return f"{shorten(cells[0], names):{names}}{_GAP}{known}{_GAP}{cells[2]}"
 
 
-def _cells(entry: ModelEntry) -> tuple[str, str, str]:
+def _cells(entry: CatalogueEntry) -> tuple[str, str, str]:
     name = visible(entry.name)
     if entry.model != entry.name:
         name = f"{name} {sign('→', '->')} {visible(entry.model)}"
     if not entry.listed:
         name += " (not listed)"
     measured = f", measured: {visible(entry.profile)}" if entry.profile else ""
-    return name, str(entry.tools), in_words(entry.plan, entry.tools) + measured
+    return name, str(entry.tools), plan_text(entry.plan, entry.tools) + measured
 
 
-def in_words(plan: Plan, tools: Support) -> str:
+def plan_text(plan: Plan, tools: Support) -> str:
     """Describe what happens to a request that has tools."""
     how = plan.strategy if plan.strategy is Strategy.DECISION else plan.dialect
     emulated = f"emulated ({how})"
@@ -214,7 +214,7 @@ def in_words(plan: Plan, tools: Support) -> str:
 # ---------------------------------------------------------------- for programs
 
 
-def as_object(found: Iterable[UpstreamModels]) -> JsonObject:
+def catalogue_object(found: Iterable[UpstreamModels]) -> JsonObject:
     """Return the catalogue as an object for programs."""
     return {"upstreams": [_upstream_object(each) for each in found]}
 
@@ -230,7 +230,7 @@ def _upstream_object(found: UpstreamModels) -> JsonObject:
     }
 
 
-def _entry_object(entry: ModelEntry) -> JsonObject:
+def _entry_object(entry: CatalogueEntry) -> JsonObject:
     return {
         "name": entry.name,
         "model": entry.model,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from toolspeak.cli.options import config_option, configured, json_option, read_prompt, upstream_options
+from toolspeak.cli.options import config_option, json_option, load_config, read_prompt, upstream_options
 from toolspeak.cli.terminal import Paint, color_option
 
 if TYPE_CHECKING:  # `--help` must not load the engine
@@ -95,7 +95,7 @@ def run(  # noqa: PLR0913 - one for each option
     # The engine is loaded only here, so that `--help` stays fast.
     import asyncio  # noqa: PLC0415
 
-    from toolspeak.cli.run.session import Display, start  # noqa: PLC0415
+    from toolspeak.cli.run.session import Display, start_run  # noqa: PLC0415
 
     sampling = {"max_tokens": max_tokens, "temperature": temperature}
     asks = sys.stdin.isatty() and sys.stderr.isatty()
@@ -110,7 +110,7 @@ def run(  # noqa: PLR0913 - one for each option
         sampling={name: value for name, value in sampling.items() if value is not None},
     )
     display = Display(Paint.here(sys.stderr), expand=expand, as_json=as_json, as_events=as_events, asks=asks)
-    click.get_current_context().exit(asyncio.run(start(configured(file, options), spec, display)))
+    click.get_current_context().exit(asyncio.run(start_run(load_config(file, options), spec, display)))
 
 
 def _spec(options: dict[str, Any], **fields: Any) -> "Spec":  # noqa: ANN401 - the fields of a spec

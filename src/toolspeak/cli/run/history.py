@@ -9,7 +9,17 @@ from contextlib import suppress
 from typing import Final
 
 from toolspeak.cli.run.screen import ShownCall, call_text, round_lines
-from toolspeak.cli.terminal import UNLIMITED, Paint, below, counted, cut, dotted, sign, took, visible
+from toolspeak.cli.terminal import (
+    UNLIMITED,
+    Paint,
+    count_noun,
+    duration_text,
+    indent_below,
+    join_dotted,
+    shorten,
+    sign,
+    visible,
+)
 from toolspeak.engine.agent import Status
 from toolspeak.errors import BadRequest, UnknownRun
 from toolspeak.ir.message import Text, result_text
@@ -78,10 +88,10 @@ def list_lines(lines: Sequence[Line], now: float, paint: Paint) -> Iterator[str]
     size = _id_size([short_id(line.id, _LONG) for line in lines])
     for line in lines:
         status = paint.ink(f"{status_text(line.status):{_STATUS}}", _COLORS[line.status])
-        rounds, ago = f"{counted(line.rounds, 'round'):{_ROUNDS}}", f"{_ago(line, now):{_AGO}}"
+        rounds, ago = f"{count_noun(line.rounds, 'round'):{_ROUNDS}}", f"{_ago(line, now):{_AGO}}"
         room = (paint.width or UNLIMITED) - size - _STATUS - _ROUNDS - _AGO - 4 * len(_GAP)
         task = visible(line.task).replace("\n", " ").replace("\t", " ")
-        yield _GAP.join((f"{short_id(line.id, size):{size}}", status, rounds, ago, cut(task, max(room, _LEAST))))
+        yield _GAP.join((f"{short_id(line.id, size):{size}}", status, rounds, ago, shorten(task, max(room, _LEAST))))
 
 
 def _id_size(ids: Sequence[str]) -> int:
@@ -108,9 +118,11 @@ def view_lines(view: View, times: Times, paint: Paint, *, expand: bool) -> Itera
             yield from visible(each.text).strip("\n").split("\n")
         yield from round_lines(_shown_calls(number, each, times), paint, expand=expand)
     for call in view.asked:
-        text = cut(call_text(call.name, call.arguments), (paint.width or UNLIMITED) - 2)
+        text = shorten(call_text(call.name, call.arguments), (paint.width or UNLIMITED) - 2)
         yield f"{ink(sign('▸', '>'), 'yellow')} {text}"
-        yield from below([f"waits for your approval: toolspeak runs resume {short_id(line.id)}"], paint, dim=True)
+        yield from indent_below(
+            [f"waits for your approval: toolspeak runs resume {short_id(line.id)}"], paint, dim=True
+        )
     text = "".join(part.text for part in view.kept.message.parts if isinstance(part, Text)).strip("\n")
     if text:
         yield visible(text)
@@ -119,10 +131,10 @@ def view_lines(view: View, times: Times, paint: Paint, *, expand: bool) -> Itera
 
 def _ending(view: View, paint: Paint) -> Iterator[str]:
     line = view.line
-    words = [status_text(line.status), counted(line.rounds, "round"), visible(line.model)]
+    words = [status_text(line.status), count_noun(line.rounds, "round"), visible(line.model)]
     if line.ended:
-        words.append(took(line.ended - line.began))
-    yield paint.ink(dotted(*filter(None, [*words, f"run {line.id}"])), dim=True)
+        words.append(duration_text(line.ended - line.began))
+    yield paint.ink(join_dotted(*filter(None, [*words, f"run {line.id}"])), dim=True)
     if view.reason:
         yield paint.ink(visible(view.reason), _COLORS[line.status] or "yellow")
 

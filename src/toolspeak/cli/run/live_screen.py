@@ -17,7 +17,7 @@ from rich.spinner import Spinner
 from rich.text import Text
 
 from toolspeak.cli.run.screen import Transcript
-from toolspeak.cli.terminal import Paint, cut, sign, visible, wrapped
+from toolspeak.cli.terminal import Paint, shorten, sign, visible, wrap_columns
 from toolspeak.runs.watch import RunEvent
 from toolspeak.runtime.clock import CLOCK, Clock
 
@@ -88,13 +88,13 @@ class LiveScreen:
         """Return the moving part as it is now."""
         width, transcript = self._console.width, self._transcript
         dim = "dim" if self._paint.on else ""
-        rows = [row for line in _tail(transcript.writing) for row in wrapped(line.expandtabs(2), width)]
+        rows = [row for line in _tail(transcript.writing) for row in wrap_columns(line.expandtabs(2), width)]
         written = [
             Text(row, dim if transcript.is_reasoning else "") for row in rows[-max(self._console.height // 2, 1) :]
         ]
         seconds = self._clock.monotonic() - self._since
         rest = f"  {seconds:.0f} s {sign('·', '|')} round {min(transcript.round + 1, self._rounds)} of {self._rounds}"
-        self._spinner.text = Text.assemble(cut(self._doing, max(width - len(rest) - 3, 1)), (rest, dim))
+        self._spinner.text = Text.assemble(shorten(self._doing, max(width - len(rest) - 3, 1)), (rest, dim))
         return Group(*written, self._spinner)
 
 

@@ -12,8 +12,18 @@ from typing import Final, Protocol, assert_never
 
 import click
 
-from toolspeak.cli.json_output import arguments_text, indented
-from toolspeak.cli.terminal import INDENT, UNLIMITED, Paint, below, cut, sign, took, visible, wrapped
+from toolspeak.cli.output import indented, keyword_arguments
+from toolspeak.cli.terminal import (
+    INDENT,
+    UNLIMITED,
+    Paint,
+    duration_text,
+    indent_below,
+    shorten,
+    sign,
+    visible,
+    wrap_columns,
+)
 from toolspeak.runs.watch import CallAsked, CallBegan, CallEnded, RunEnded, RunEvent, TurnBegan, TurnEnded, Wrote
 
 _LONGEST: Final = 4096
@@ -41,24 +51,24 @@ def round_lines(calls: Sequence[ShownCall], paint: Paint, *, expand: bool) -> It
         return
     for call in calls:
         yield _line([call], paint)
-        yield from below(indented(visible(call.arguments), (paint.width or UNLIMITED) - len(INDENT)), paint)
-        yield from below(visible(call.text).split("\n"), paint, "red" if call.is_error else "", dim=True)
+        yield from indent_below(indented(visible(call.arguments), (paint.width or UNLIMITED) - len(INDENT)), paint)
+        yield from indent_below(visible(call.text).split("\n"), paint, "red" if call.is_error else "", dim=True)
 
 
 def call_text(name: str, arguments: str) -> str:
     """Write a call on one line: `read_file(path="a.txt")`."""
     short = arguments if len(arguments) <= _LONGEST else arguments[:_LONGEST]
-    return f"{visible(name)}({arguments_text(short)})".replace("\n", " ").replace("\t", " ")
+    return f"{visible(name)}({keyword_arguments(short)})".replace("\n", " ").replace("\t", " ")
 
 
 def _line(calls: Sequence[ShownCall], paint: Paint) -> str:
     failed = any(call.is_error for call in calls)
     mark = sign("✗", "x") if failed else sign("✓", "+")
     times = [call.seconds for call in calls if call.seconds is not None]
-    time = f"  {took(sum(times))}" if times else ""
+    time = f"  {duration_text(sum(times))}" if times else ""
     text = ", ".join(call_text(call.name, call.arguments) for call in calls)
     room = max((paint.width or UNLIMITED) - len(mark) - 1 - len(time), 1)
-    return f"{paint.ink(mark, 'red' if failed else 'green')} {cut(text, room)}{paint.ink(time, dim=True)}"
+    return f"{paint.ink(mark, 'red' if failed else 'green')} {shorten(text, room)}{paint.ink(time, dim=True)}"
 
 
 # ---------------------------------------------------------------- events as lines
@@ -130,7 +140,7 @@ class Transcript:
 
     def _text_lines(self, text: str) -> Iterator[str]:
         for line in visible(text).strip("\n").split("\n") if text.strip() else ():
-            yield from wrapped(line.expandtabs(2), self._paint.width)
+            yield from wrap_columns(line.expandtabs(2), self._paint.width)
 
 
 # ---------------------------------------------------------------- screens

@@ -1,24 +1,42 @@
-"""Start or resume a run, follow it to its end (events, approvals, Ctrl-C), and print the result."""
+"""Starts or resumes a run, follows it to its end (events, approvals, Ctrl-C), and prints the result.
+
+A call that needs approval is shown in full, with invisible characters as escapes:
+
+    ▸ shell
+        {"command": "rm -r build"}
+    allow it? y yes · n no, because … · a always shell · q stop the run >
+"""
 
 import asyncio
 import json
 import os
 import signal
 import sys
-from collections.abc import Callable, Generator, Iterator
+import threading
+from collections.abc import Awaitable, Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from enum import StrEnum
 from importlib.util import find_spec
 from types import FrameType
-from typing import Final
+from typing import Final, TypeAlias
 
 import click
 
-from toolspeak.cli.json_output import safe_json
-from toolspeak.cli.run.approval import Asker, Choice, Decision, typed_line
+from toolspeak.cli.output import indented, safe_json
 from toolspeak.cli.run.history import find_run, short_id, status_text
 from toolspeak.cli.run.screen import PlainScreen, RunScreen
-from toolspeak.cli.terminal import Paint, counted, dotted, took, visible
+from toolspeak.cli.terminal import (
+    INDENT,
+    UNLIMITED,
+    Paint,
+    count_noun,
+    duration_text,
+    indent_below,
+    join_dotted,
+    sign,
+    visible,
+)
 from toolspeak.config.shape import Config
 from toolspeak.engine.agent import Status
 from toolspeak.errors import BadRequest
@@ -27,6 +45,117 @@ from toolspeak.runs.runs import Numbered, Runs, View
 from toolspeak.runs.shown import event_json, view_json
 from toolspeak.runs.spec import Spec
 from toolspeak.runs.watch import CallAsked, RunEnded
+
+# ---------------------------------------------------------------- approval
+
+if sys.platform != "win32":
+    import termios
+
+_LONGEST_LINE: Final = 4096
+ReadLine: TypeAlias = Callable[[], Awaitable[str | None]]
+"""Waits for a line; None means Ctrl-D."""
+
+
+class Choice(StrEnum):
+    """The answers that a user can give."""
+
+    YES = "y"
+    NO = "n"
+    ALWAYS = "a"
+    QUIT = "q"
+
+
+_WORDS: Final = {
+    "y": Choice.YES,
+    "yes": Choice.YES,
+    "n": Choice.NO,
+    "no": Choice.NO,
+    "a": Choice.ALWAYS,
+    "q": Choice.QUIT,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The choice of the user, and the reason for a no."""
+
+    choice: Choice
+    reason: str = ""
+
+
+class Asker:
+    """Asks the user on standard error, and remembers which tools are always allowed."""
+
+    def __init__(self, paint: Paint, read: ReadLine) -> None:
+        """Read answers with `read`."""
+        self._paint: Final = paint
+        self._read: Final = read
+        self._always: Final[set[str]] = set()
+
+    def always_allows(self, call: CallAsked) -> bool:
+        """Whether the user has allowed all calls of this tool."""
+        return call.name in self._always
+
+    async def ask(self, call: CallAsked) -> Decision:
+        """Show a call, and ask until the answer is valid."""
+        for line in self._call_lines(call):
+            click.echo(line, err=True)
+        while True:
+            click.echo(self._question(call), err=True, nl=False)
+            decision = _parse(await self._read())
+            if decision is not None:
+                if decision.choice is Choice.ALWAYS:
+                    self._always.add(call.name)
+                return decision
+
+    def _call_lines(self, call: CallAsked) -> list[str]:
+        mark, name = self._paint.ink(sign("▸", ">"), "yellow"), self._paint.ink(visible(call.name), bold=True)
+        arguments = indented(visible(call.arguments), (self._paint.width or UNLIMITED) - len(INDENT))
+        return [f"{mark} {name}", *indent_below(arguments, self._paint)]
+
+    def _question(self, call: CallAsked) -> str:
+        name = visible(call.name).replace("\n", " ")
+        asked = join_dotted("allow it? y yes", "n no, because …", f"a always {name}", "q stop the run")
+        return f"{self._paint.ink(asked, 'yellow')} {sign('›', '>')} "  # noqa: RUF001 - a sign for people
+
+
+def _parse(line: str | None) -> Decision | None:
+    """Parse an answer. None means that it is not valid and the question is repeated: a typo must not allow a call."""
+    if line is None:
+        return Decision(Choice.QUIT)
+    word, _, rest = line.strip().partition(" ")
+    found = _WORDS.get(word.lower())
+    if found is None or (rest and found is not Choice.NO):
+        return None
+    return Decision(found, rest.strip())
+
+
+async def typed_line() -> str | None:
+    """Wait for a line that is typed from now on; None means Ctrl-D.
+
+    Keys that were pressed before the question are discarded: they are no answer to it. A daemon thread reads the line,
+    because `read` on a terminal cannot be cancelled; the process can exit while the thread still waits.
+    """
+    loop = asyncio.get_running_loop()
+    line: asyncio.Future[str | None] = loop.create_future()
+    stdin = sys.stdin.fileno()
+
+    def hand_over(read: bytes) -> None:
+        if not line.done():
+            line.set_result(read.decode("utf-8", "replace") if read else None)
+
+    def read() -> None:
+        got = os.read(stdin, _LONGEST_LINE)
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(hand_over, got)
+
+    if sys.platform != "win32" and os.isatty(stdin):
+        termios.tcflush(stdin, termios.TCIFLUSH)
+    threading.Thread(target=read, daemon=True).start()
+    return await line
+
+
+# ---------------------------------------------------------------- the run
 
 INTERRUPTED: Final = 130
 EXIT_STATUSES: Final = {Status.DONE: 0, Status.SUMMED_UP: 1, Status.FAILED: 1, Status.CANCELLED: INTERRUPTED}
@@ -46,13 +175,13 @@ class Display:
     """Whether a user can be asked for approval."""
 
 
-async def start(config: Config, spec: Spec, display: Display) -> int:
+async def start_run(config: Config, spec: Spec, display: Display) -> int:
     """Start a run and follow it; return the exit status."""
     async with opened_runs(config) as opened:
         return await _followed(opened, await opened.runs.start(spec), -1, display)
 
 
-async def resume(config: Config, prefix: str, display: Display) -> int:
+async def resume_run(config: Config, prefix: str, display: Display) -> int:
     """Resume a run that was stopped, or follow one that is running; return the exit status."""
     async with opened_runs(config) as opened:
         runs = opened.runs
@@ -102,7 +231,7 @@ def _ignore_event(each: Numbered) -> None:
 
 def _head(view: View) -> str:
     where = [visible(view.spec.folder)] if view.spec.folder else []
-    return dotted(f"run {short_id(view.line.id)}", *where, f"approval {view.spec.approval}")
+    return join_dotted(f"run {short_id(view.line.id)}", *where, f"approval {view.spec.approval}")
 
 
 def _last_lines(view: View, ended: RunEnded, display: Display, opened: Opened) -> Iterator[str]:
@@ -113,7 +242,9 @@ def _last_lines(view: View, ended: RunEnded, display: Display, opened: Opened) -
         failed = ended.status is Status.FAILED
         yield ink(f"{status}: {visible(ended.reason)}", "red" if failed else "yellow")
     elif not display.as_events:
-        yield ink(dotted(status, counted(line.rounds, "round"), took(line.ended - line.began)), dim=True)
+        yield ink(
+            join_dotted(status, count_noun(line.rounds, "round"), duration_text(line.ended - line.began)), dim=True
+        )
     if ended.status in (Status.CANCELLED, Status.FAILED):
         resumes = f"to continue: toolspeak runs resume {short_id(line.id)}"
         yield ink(resumes if opened.lasts else NOT_STORED, dim=True)

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from toolspeak import dialects
-from toolspeak.doctor import forms
-from toolspeak.doctor.forms import FORMS, NATIVE, Form, candidates, named
+from toolspeak.doctor import call_forms as forms
+from toolspeak.doctor.call_forms import FORMS, NATIVE, CallForm, candidates, forms_by_name
 from toolspeak.engine.guardrails.catalogue import GUARDRAILS
 from toolspeak.engine.plan import Plan, Release, Way, decide
 from toolspeak.errors import BadRequest
@@ -98,7 +98,7 @@ def test_a_whole_trial_has_no_more_than_fifteen_forms() -> None:
 
 def test_two_forms_that_come_to_the_same_are_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """As where a setting asks for what the upstream does not have."""
-    twin = Form("twin", FORMS[3].settings)
+    twin = CallForm("twin", FORMS[3].settings)
     monkeypatch.setattr(forms, "FORMS", (*FORMS, twin))
     assert twin not in candidates(ModelFacts())
     assert [form for form in candidates(ModelFacts()) if form not in FORMS] == []
@@ -109,9 +109,9 @@ def test_quick_has_few() -> None:
 
 
 def test_forms_can_be_named() -> None:
-    assert [form.name for form in named(("fenced", "native", "fenced"), ())] == ["fenced", "native"]
+    assert [form.name for form in forms_by_name(("fenced", "native", "fenced"), ())] == ["fenced", "native"]
     with pytest.raises(BadRequest, match="--forms: 'hermse' is not one of native, native\\+rescue, native\\+care"):
-        named(("hermse",), ())
+        forms_by_name(("hermse",), ())
 
 
 def test_forms_in_the_familys_own_dialect_are_marked() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing_extensions import override
 
 from toolspeak import wires
-from toolspeak.doctor.look import Finding, look
+from toolspeak.doctor.server_facts import ServerFact, gather_facts
 from toolspeak.engine.verdict import NOTHING_MEASURED
 from toolspeak.facts.model import ModelFacts, Support
 from toolspeak.facts.profile import Profile
@@ -25,20 +25,20 @@ UPSTREAM = AsyncScriptedUpstream(ScriptedUpstream())
 
 
 def test_of_an_unknown_model_nothing_is_known() -> None:
-    looked = asyncio.run(look(Route("box", UPSTREAM, "m")))
-    assert looked.findings == (Finding("tools", "nothing is known"),)
+    looked = asyncio.run(gather_facts(Route("box", UPSTREAM, "m")))
+    assert looked.findings == (ServerFact("tools", "nothing is known"),)
 
 
 def test_what_is_known_is_said_and_the_old_profile_too(tmp_path: Path) -> None:
     profiles = Profiles(tmp_path, "http://h/v1")
     profiles.keep(Profile("m", "http://h/v1", "hermes", date="2026-11-15"))
     facts = ModelFacts(Support.LEAKS, "hermes", context_tokens=4096)
-    looked = asyncio.run(look(Route("box", UPSTREAM, "m", facts, profiles=profiles)))
+    looked = asyncio.run(gather_facts(Route("box", UPSTREAM, "m", facts, profiles=profiles)))
     assert looked.findings == (
-        Finding("tools", "the server has tool calling, and returns some calls as text"),
-        Finding("dialect", "hermes"),
-        Finding("context", "4096 tokens"),
-        Finding("profile", "hermes, measured 2026-11-15", "will be replaced"),
+        ServerFact("tools", "the server has tool calling, and returns some calls as text"),
+        ServerFact("dialect", "hermes"),
+        ServerFact("context", "4096 tokens"),
+        ServerFact("profile", "hermes, measured 2026-11-15", "will be replaced"),
     )
     assert looked.facts is facts
 
@@ -67,7 +67,7 @@ class Box(HttpUpstream):
 def test_what_the_server_tells_is_shown_and_counts_for_the_forms_cap5() -> None:
     box = Box()
     route = Route("box", box, "m")
-    looked = asyncio.run(look(route))
+    looked = asyncio.run(gather_facts(route))
     assert box.asked == 2, "calls are what the tasks ask for"
     assert [(found.about, found.source) for found in looked.findings] == [
         *(("tools", ""), ("probe", "metadata"), ("probe", "tokens"), ("server", ""), ("form", ""), ("context", ""))

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 import pytest
 
 from tests.unit.doctor.pupil import Pupil
-from toolspeak.doctor.examine import ROOM, ROOM_TO_THINK, Tried, examine
-from toolspeak.doctor.forms import FORMS, Form, candidates
+from toolspeak.doctor.call_forms import FORMS, CallForm, candidates
+from toolspeak.doctor.examination import ROOM, ROOM_TO_THINK, TaskProgress, examine
+from toolspeak.doctor.report import DoctorReport
 from toolspeak.doctor.suite import PARTS
-from toolspeak.doctor.verdict import Report
 from toolspeak.errors import UpstreamFailed
 from toolspeak.facts.model import ModelFacts
 from toolspeak.ir.event import Event, Failed, Finished, ReasoningDelta, StopReason, TextDelta, Usage
@@ -59,8 +59,8 @@ def texts(request: Request) -> list[str]:
 
 
 def examined(
-    school: School, *, quick: bool = False, forms: tuple[Form, ...] = (), news: list[Tried] | None = None
-) -> Report:
+    school: School, *, quick: bool = False, forms: tuple[CallForm, ...] = (), news: list[TaskProgress] | None = None
+) -> DoctorReport:
     chosen = forms or candidates(ModelFacts())
     told = news if news is not None else []
     route = Route("box", school, "small")
@@ -122,7 +122,7 @@ def test_a_model_that_thinks_gets_room_for_it() -> None:
 
 
 def test_every_task_is_told_before_and_after() -> None:
-    news = list[Tried]()
+    news = list[TaskProgress]()
     examined(School(Pupil("native")), quick=True, forms=NATIVE_ONLY, news=news)
     assert [one.mark is None for one in news] == [True, False] * 8
     assert news[-1].step.left == 0

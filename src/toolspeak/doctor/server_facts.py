@@ -1,6 +1,7 @@
-"""What is known of a model before the first task: shown first, so that a person sees what the rest is about.
+"""What is known about a model before the first task; the command prints it first.
 
-The server is looked at, and asked two questions of one token (CAP-3): calls are what the tasks ask for.
+The server is inspected, and asked two questions of one token each (CAP-3). Calls are not probed here: the tasks ask for
+them.
 """
 
 from collections.abc import Iterator
@@ -24,8 +25,8 @@ _SUPPORT = {
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """One thing that is known: what it is about, what it says, where it is from."""
+class ServerFact:
+    """One fact: its subject, its value, its source."""
 
     about: str
     says: str
@@ -33,36 +34,36 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
-    """All that is known; the facts choose the forms that are tried, the fingerprint is kept with the profile."""
+class ServerFacts:
+    """All facts. `facts` decides which forms are tried; `fingerprint` of the server is saved with the profile."""
 
-    findings: tuple[Finding, ...]
+    findings: tuple[ServerFact, ...]
     facts: ModelFacts
     fingerprint: str = ""
 
 
-async def look(route: Route) -> Looked:
-    """Return what the directory knows of a model, and what its server tells."""
+async def gather_facts(route: Route) -> ServerFacts:
+    """Return what the directory knows about a model, and what a probe of its server finds."""
     verdict = NOTHING_MEASURED
     if isinstance(route.upstream, HttpUpstream):
         fresh = replace(route, learned=Learned())
         verdict = await Prober({}, Memory()).probe(fresh, route.upstream, Depth.TOKENS)
     facts = measured(route.facts, verdict)
-    return Looked(tuple(_findings(route, facts, verdict)), facts, verdict.fingerprint)
+    return ServerFacts(tuple(_facts(route, facts, verdict)), facts, verdict.fingerprint)
 
 
-def _findings(route: Route, facts: ModelFacts, verdict: Verdict) -> Iterator[Finding]:
+def _facts(route: Route, facts: ModelFacts, verdict: Verdict) -> Iterator[ServerFact]:
     kept = route.profiles.of(route.model).profile
-    yield Finding("tools", _SUPPORT[facts.tools])
+    yield ServerFact("tools", _SUPPORT[facts.tools])
     for found in verdict.evidence:
-        yield Finding("probe", found.reason, found.layer)
+        yield ServerFact("probe", found.reason, found.layer)
     if verdict.server:
-        yield Finding("server", verdict.server)
+        yield ServerFact("server", verdict.server)
     if facts.quirks.constraint is not ConstraintForm.NONE:
-        yield Finding("form", f"constraints as {facts.quirks.constraint}")
+        yield ServerFact("form", f"constraints as {facts.quirks.constraint}")
     if facts.dialect:
-        yield Finding("dialect", facts.dialect)
+        yield ServerFact("dialect", facts.dialect)
     if facts.context_tokens:
-        yield Finding("context", f"{facts.context_tokens} tokens")
+        yield ServerFact("context", f"{facts.context_tokens} tokens")
     if kept is not None:
-        yield Finding("profile", f"{kept.form}, measured {kept.date}", "will be replaced")
+        yield ServerFact("profile", f"{kept.form}, measured {kept.date}", "will be replaced")

@@ -5,11 +5,11 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from toolspeak.doctor.forms import FORMS
+from toolspeak.doctor.call_forms import FORMS
+from toolspeak.doctor.report import DoctorReport
 from toolspeak.doctor.suite import SUITE
-from toolspeak.doctor.task import Mark
-from toolspeak.doctor.trial import Tally, ranked
-from toolspeak.doctor.verdict import Report
+from toolspeak.doctor.task import TaskResult
+from toolspeak.doctor.tournament import Tally, rank_tallies
 from toolspeak.facts.model import ModelFacts, Support
 from toolspeak.facts.profile import Profile, Score
 from toolspeak.runtime.profiles import settings_from
@@ -21,7 +21,7 @@ def tally(name: str, right: int, *, failed: bool = False, asked: int = 24) -> Ta
     """Return a form whose first tasks are right."""
     found = Tally(BY_NAME[name])
     for at, task in enumerate(SUITE[:asked]):
-        found.add(task, Mark(right=at < right, failed=failed))
+        found.add(task, TaskResult(right=at < right, failed=failed))
     return found
 
 
@@ -29,12 +29,12 @@ def silent(name: str) -> Tally:
     """Right only where no call is wanted."""
     found = Tally(BY_NAME[name])
     for task in SUITE:
-        found.add(task, Mark(right=not task.wants_calls))
+        found.add(task, TaskResult(right=not task.wants_calls))
     return found
 
 
-def report(*tallies: Tally) -> Report:
-    return Report("small", "http://127.0.0.1:8080/v1", ranked(tallies))
+def report(*tallies: Tally) -> DoctorReport:
+    return DoctorReport("small", "http://127.0.0.1:8080/v1", rank_tallies(tallies))
 
 
 @pytest.mark.parametrize(

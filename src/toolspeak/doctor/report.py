@@ -1,17 +1,17 @@
-"""What a trial came to, in words that a person understands."""
+"""The result of an examination: the winner, a verdict in a few sentences, and the profile to save."""
 
 from dataclasses import dataclass
 from typing import Final
 
-from toolspeak.doctor.forms import NATIVE
-from toolspeak.doctor.trial import Tally
+from toolspeak.doctor.call_forms import NATIVE
+from toolspeak.doctor.tournament import Tally
 from toolspeak.engine.plan import Settings, Strategy
 from toolspeak.facts.model import UNKNOWN_MODEL, Constrain, ModelFacts, Support
 from toolspeak.facts.profile import Profile, Score
 from toolspeak.runtime.profiles import settings_said
 
 ENOUGH: Final = 0.4
-"""The least score with which a model can be used with tools: never to call gives a quarter."""
+"""The lowest score with which a model is usable with tools. A model that never calls scores a quarter."""
 GOOD: Final = 0.75
 _HELP: Final = (
     "Take a larger model, or one that was trained to follow instructions; check that its server uses the model's own "
@@ -20,39 +20,39 @@ _HELP: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
-    """A trial of one model: all forms that were tried, the winner first."""
+class DoctorReport:
+    """All forms that were tried with one model, the winner first."""
 
     model: str
     endpoint: str
     tallies: tuple[Tally, ...]
     seconds: float = 0.0
     facts: ModelFacts = UNKNOWN_MODEL
-    """What was known of it before."""
+    """Known before the first task."""
 
     @property
     def winner(self) -> Tally:
-        """Return the form that did best."""
+        """The form that did best."""
         return self.tallies[0]
 
     @property
     def bare(self) -> Tally | None:
-        """Return how the server did alone, if that was tried."""
+        """The result of the bare server, if it was tried."""
         return next((tally for tally in self.tallies if tally.form is NATIVE), None)
 
     @property
     def helped(self) -> bool:
-        """Return whether the model can be used with tools."""
+        """Whether the model is usable with tools."""
         return self.winner.score >= ENOUGH and self.winner.called > 0
 
     @property
     def worth_keeping(self) -> bool:
-        """Return whether there is a winner at all."""
+        """Whether any form made a right call."""
         return self.winner.called > 0
 
     @property
     def verdict(self) -> str:
-        """Say it in a few sentences."""
+        """The verdict for people, in a few sentences."""
         won, name = self.winner, self.model or "the model"
         right = f"{won.right} of {won.asked} tasks right"
         if not self.worth_keeping:
@@ -62,7 +62,7 @@ class Report:
         return f"{name}: {self._server()}{self._does()}: {right}{self._compared()}."
 
     def profile(self, date: str, version: str, fingerprint: str = "") -> Profile:
-        """Return what is kept."""
+        """Return the profile to save."""
         form, scores = self.winner.form, {tally.form.name: _score(tally) for tally in self.tallies}
         return Profile(
             self.model,
@@ -79,7 +79,7 @@ class Report:
         )
 
     def _server(self) -> str:
-        """Return what the server does with tools, where its own way does not win."""
+        """Describe what the bare server does with tools, if another form wins."""
         bare = self.bare
         if bare is None:
             return "its server has no tools. " if self.facts.tools is Support.NONE else ""
@@ -114,7 +114,7 @@ class Report:
 
 
 def _beside(settings: Settings) -> list[str]:
-    """Return what a form has beside its dialect."""
+    """Return the extras of a form besides its dialect."""
     has = {
         "an example": settings.few_shot,
         "an answer tool": settings.answer_tool,
@@ -129,5 +129,5 @@ def _score(tally: Tally) -> Score:
 
 
 def _called_by(tally: Tally, most: int) -> int:
-    """Count right calls among the first tasks, so that forms which got more of them can be compared."""
+    """Count the right calls among the first `most` tasks, to compare forms that got different numbers of tasks."""
     return sum(tally.marks[task.name].right for task in tally.tasks[:most] if task.wants_calls)

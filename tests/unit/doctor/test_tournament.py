@@ -5,20 +5,22 @@ from dataclasses import replace
 
 import pytest
 
-from toolspeak.doctor.forms import FORMS, NATIVE, Form
+from toolspeak.doctor.call_forms import FORMS, NATIVE, CallForm
 from toolspeak.doctor.suite import PARTS, SUITE
-from toolspeak.doctor.task import Kind, Mark, Task
-from toolspeak.doctor.trial import HOPELESS, Tally, Try, best_half, crowned, hold_trial, ranked
+from toolspeak.doctor.task import DoctorTask, TaskKind, TaskResult
+from toolspeak.doctor.tournament import HOPELESS, NextTask, Tally, best_half, rank_tallies, run_tournament, winner_first
 
 BY_NAME = {form.name: form for form in FORMS}
-RIGHT, WRONG = Mark(right=True, requests=1, tokens=100), Mark(right=False, requests=1, tokens=100)
-SPURIOUS = Mark(right=False, spurious=True, requests=1, tokens=100)
+RIGHT, WRONG = TaskResult(right=True, requests=1, tokens=100), TaskResult(right=False, requests=1, tokens=100)
+SPURIOUS = TaskResult(right=False, spurious=True, requests=1, tokens=100)
 
 
 def held(
-    forms: Sequence[Form], marks: Callable[[Form, Task], Mark], parts: Sequence[Sequence[Task]] = PARTS
-) -> tuple[tuple[Tally, ...], list[Try]]:
-    trial, steps = hold_trial(forms, parts), list[Try]()
+    forms: Sequence[CallForm],
+    marks: Callable[[CallForm, DoctorTask], TaskResult],
+    parts: Sequence[Sequence[DoctorTask]] = PARTS,
+) -> tuple[tuple[Tally, ...], list[NextTask]]:
+    trial, steps = run_tournament(forms, parts), list[NextTask]()
     step = next(trial)
     while True:
         steps.append(step)
@@ -28,17 +30,17 @@ def held(
             return stop.value, steps
 
 
-def all_right(form: Form, task: Task) -> Mark:
+def all_right(form: CallForm, task: DoctorTask) -> TaskResult:
     del form, task
     return RIGHT
 
 
-def all_wrong(form: Form, task: Task) -> Mark:
+def all_wrong(form: CallForm, task: DoctorTask) -> TaskResult:
     del form, task
     return WRONG
 
 
-def tally(name: str, *marks: Mark) -> Tally:
+def tally(name: str, *marks: TaskResult) -> Tally:
     found = Tally(BY_NAME[name])
     for task, mark in zip(SUITE, marks, strict=False):
         found.add(task, mark)
@@ -47,7 +49,7 @@ def tally(name: str, *marks: Mark) -> Tally:
 
 def test_the_best_form_wins_and_has_all_tasks_cap5() -> None:
     tallies, _ = held(
-        FORMS, lambda form, task: RIGHT if form.name == "fenced+example" or task.kind is Kind.NONE else WRONG
+        FORMS, lambda form, task: RIGHT if form.name == "fenced+example" or task.kind is TaskKind.NONE else WRONG
     )
     assert (tallies[0].form.name, tallies[0].right, tallies[0].asked) == ("fenced+example", 24, 24)
 
@@ -55,7 +57,7 @@ def test_the_best_form_wins_and_has_all_tasks_cap5() -> None:
 def test_the_better_half_goes_on_and_the_bare_server_always_does() -> None:
     """Forms are as good as they stand high in the list, but for the bare server, which is the worst."""
     order = {form.name: at for at, form in enumerate(FORMS)}
-    kinds = list(Kind)
+    kinds = list(TaskKind)
     tallies, _ = held(
         FORMS,
         lambda form, task: (
@@ -95,8 +97,8 @@ def test_what_is_left_is_known_before_and_falls_to_nothing() -> None:
 
 def test_all_kinds_weigh_the_same() -> None:
     found = Tally(BY_NAME["hermes"])
-    ones = [task for task in SUITE if task.kind is Kind.ONE]
-    two = next(task for task in SUITE if task.kind is Kind.TWO)
+    ones = [task for task in SUITE if task.kind is TaskKind.ONE]
+    two = next(task for task in SUITE if task.kind is TaskKind.TWO)
     for task in ones:
         found.add(task, RIGHT)
     found.add(two, WRONG)
@@ -104,7 +106,7 @@ def test_all_kinds_weigh_the_same() -> None:
 
 
 def test_a_call_where_no_tool_fits_does_harm() -> None:
-    task = next(task for task in SUITE if task.kind is Kind.NONE)
+    task = next(task for task in SUITE if task.kind is TaskKind.NONE)
     good, silent, harmful = (Tally(BY_NAME["hermes"]) for _ in range(3))
     for found, mark in ((good, RIGHT), (silent, WRONG), (harmful, SPURIOUS)):
         found.add(SUITE[0], RIGHT)
@@ -118,27 +120,30 @@ def test_a_call_where_no_tool_fits_does_harm() -> None:
     [
         (tally("hermes", RIGHT), tally("fenced", WRONG)),
         (tally("native", RIGHT), tally("hermes", RIGHT)),
-        (tally("native+rescue", RIGHT), tally("hermes", Mark(right=True, tokens=1))),
+        (tally("native+rescue", RIGHT), tally("hermes", TaskResult(right=True, tokens=1))),
         (
-            tally("fenced", Mark(right=True, requests=1, tokens=900)),
-            tally("hermes", Mark(right=True, requests=2, tokens=100)),
+            tally("fenced", TaskResult(right=True, requests=1, tokens=900)),
+            tally("hermes", TaskResult(right=True, requests=2, tokens=100)),
         ),
         (
-            tally("fenced", Mark(right=True, requests=1, tokens=100)),
-            tally("hermes", Mark(right=True, requests=1, tokens=200)),
+            tally("fenced", TaskResult(right=True, requests=1, tokens=100)),
+            tally("hermes", TaskResult(right=True, requests=1, tokens=200)),
         ),
-        (tally("fenced", RIGHT, Mark(right=False, tokens=900)), tally("hermes", RIGHT, Mark(right=False, valid=False))),
+        (
+            tally("fenced", RIGHT, TaskResult(right=False, tokens=900)),
+            tally("hermes", RIGHT, TaskResult(right=False, valid=False)),
+        ),
         (tally("fenced", WRONG, WRONG), tally("hermes", RIGHT)),
     ],
     ids=["score", "native first", "rescue is native", "fewer requests", "fewer tokens", "valid", "more tasks"],
 )
 def test_ties_go_to_the_simpler_form(one: Tally, other: Tally) -> None:
-    assert ranked([other, one])[0] is one
-    assert ranked([one, other])[0] is one
+    assert rank_tallies([other, one])[0] is one
+    assert rank_tallies([one, other])[0] is one
 
 
 def test_equals_stay_in_the_order_of_the_list() -> None:
-    assert [found.form.name for found in ranked([tally("fenced", RIGHT), tally("hermes", RIGHT)])] == [
+    assert [found.form.name for found in rank_tallies([tally("fenced", RIGHT), tally("hermes", RIGHT)])] == [
         "fenced",
         "hermes",
     ]
@@ -155,11 +160,11 @@ def test_one_task_behind_the_familys_own_dialect_wins_cap5(wrong: int, winner: s
     best, own = tally("fenced", *[RIGHT] * 24), Tally(replace(BY_NAME["hermes"], own=True))
     for at, task in enumerate(SUITE):
         own.add(task, WRONG if at < wrong else RIGHT)
-    assert crowned([best, own])[0].form.name == winner
-    assert len(crowned([best, own])) == 2
+    assert winner_first([best, own])[0].form.name == winner
+    assert len(winner_first([best, own])) == 2
 
 
 def test_the_bare_server_gives_way_to_nobody_cap5() -> None:
     own = Tally(replace(BY_NAME["hermes"], own=True))
     own.add(SUITE[0], RIGHT)
-    assert crowned([tally("native", RIGHT), own])[0].form is NATIVE
+    assert winner_first([tally("native", RIGHT), own])[0].form is NATIVE

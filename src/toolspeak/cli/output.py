@@ -1,4 +1,4 @@
-"""JSON in the output of commands: objects for programs (`--json`), and arguments laid out for people."""
+"""Output of commands: JSON for programs (`--json`), arguments laid out for people, hints for failures."""
 
 import json
 import re
@@ -7,8 +7,9 @@ from itertools import accumulate
 from typing import Final
 
 from toolspeak.cli.terminal import visible
-from toolspeak.errors import BadJson
+from toolspeak.errors import BadJson, UpstreamFailed
 from toolspeak.ir.complaint import Complaint
+from toolspeak.ir.failure import FailureKind
 from toolspeak.ir.fix import Fix
 from toolspeak.ir.json import Json, JsonObject
 from toolspeak.text.strict import dump, parse
@@ -47,7 +48,7 @@ def complaint_objects(complaints: Iterable[Complaint]) -> list[Json]:
 # ---------------------------------------------------------------- for people
 
 
-def arguments_text(arguments: str) -> str:
+def keyword_arguments(arguments: str) -> str:
     """Write a JSON object as keyword arguments, `city="Oslo", days=3`; any other text stays as it is, on one line."""
     try:
         value = parse(arguments)
@@ -97,3 +98,35 @@ def _ends(tokens: list[str]) -> dict[int, int]:
         elif token in _CLOSERS:
             ends[opened.pop()] = index
     return ends
+
+
+# ---------------------------------------------------------------- hints
+#
+# For each kind of failure of an upstream, the next thing that a user can try.
+
+_EMULATE: Final = "pass --mode force to emulate tools"
+_HINTS: Final[dict[str, str]] = {
+    FailureKind.DISCONNECTED: "is the server running, and is its URL right?",
+    FailureKind.TIMEOUT: "the server may still be loading the model; try again",
+    FailureKind.TRANSIENT: "try again in a moment",
+    FailureKind.RATE_LIMITED: "wait a little, or use another model",
+    FailureKind.AUTH: "set the preset's variable, TOOLSPEAK_UPSTREAM_KEY, or `key_env` in the configuration",
+    FailureKind.PERMISSION: "use another key or another --model",
+    FailureKind.NOT_FOUND: "`toolspeak models` lists the models; the URL must end before the API path, as in …/v1",
+    FailureKind.CONTEXT_LENGTH: "start a new conversation, or use a model with a longer context",
+    FailureKind.TOOLS_UNSUPPORTED: _EMULATE,
+    FailureKind.STREAMING_TOOLS_UNSUPPORTED: _EMULATE,
+    FailureKind.TOOL_CHOICE_UNSUPPORTED: _EMULATE,
+    FailureKind.NATIVE_PARSER_FAILED: _EMULATE,
+}
+
+
+def hint_for(kind: str) -> str:
+    """Return the hint for a kind of failure; empty if there is none."""
+    return _HINTS.get(kind, "")
+
+
+def with_hint(error: UpstreamFailed) -> UpstreamFailed:
+    """Return the same failure with the hint in its message."""
+    hint = hint_for(error.kind)
+    return UpstreamFailed(f"{error} ({hint})" if hint else str(error), error.kind, error.upstream_status)

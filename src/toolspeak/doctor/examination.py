@@ -1,14 +1,14 @@
-"""Ask a model the tasks of the suite, in one form after the other."""
+"""Asks a model the tasks of the suite, in one form after the other."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from toolspeak.doctor.forms import Form
+from toolspeak.doctor.call_forms import CallForm
+from toolspeak.doctor.report import DoctorReport
 from toolspeak.doctor.suite import PARTS
-from toolspeak.doctor.task import Kind, Mark, Step, Task, check, is_valid
-from toolspeak.doctor.trial import Tally, Try, hold_trial
-from toolspeak.doctor.verdict import Report
+from toolspeak.doctor.task import DoctorTask, TaskKind, TaskResult, TaskStep, check_answer, is_valid
+from toolspeak.doctor.tournament import NextTask, Tally, run_tournament
 from toolspeak.engine.outcome import EMULATED, Outcome
 from toolspeak.engine.plan import Settings
 from toolspeak.errors import UpstreamFailed
@@ -23,7 +23,7 @@ from toolspeak.runtime.learned import Learned
 from toolspeak.runtime.profiles import NO_PROFILES
 
 ROOM: Final = 160
-"""Tokens of an answer: enough for two calls, and a model that rambles is not waited for."""
+"""Token limit of an answer: enough for two calls, and a model that rambles is cut off."""
 ROOM_TO_THINK: Final = 2048
 _HELLO: Final = (Message(Role.USER, (Text("Say hello."),)),)
 _GIVES_UP: Final = frozenset(
@@ -35,51 +35,51 @@ _GIVES_UP: Final = frozenset(
         FailureKind.RATE_LIMITED,
     )
 )
-"""Nothing that another form could change."""
+"""Failures that no other form would change: the examination ends."""
 _PASSES: Final = frozenset((FailureKind.TRANSIENT, FailureKind.TIMEOUT))
-_REFUSED: Final = Mark(right=False, problem="the upstream refuses tools", failed=True)
-"""Then the turn is emulated, which is another form."""
+_REFUSED: Final = TaskResult(right=False, problem="the upstream refuses tools", failed=True)
+"""The result of a native form whose turn was emulated: that would measure another form."""
 _PATIENCE: Final = 3
-"""Failures in a row that may pass, after which it is given up."""
+"""Temporary failures in a row after which the examination ends."""
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
-    """News: what was asked, and with what mark; None while it is asked."""
+class TaskProgress:
+    """A task and its result; None while the model is answering."""
 
-    step: Try
-    mark: Mark | None = None
+    step: NextTask
+    mark: TaskResult | None = None
 
 
-Tell = Callable[[Tried], None]
+ReportProgress = Callable[[TaskProgress], None]
 
 
 async def examine(
     route: Route,
-    forms: Sequence[Form],
-    parts: Sequence[Sequence[Task]] = PARTS,
-    tell: Tell = lambda _: None,
+    forms: Sequence[CallForm],
+    parts: Sequence[Sequence[DoctorTask]] = PARTS,
+    tell: ReportProgress = lambda _: None,
     clock: Clock = CLOCK,
-) -> Report:
-    """Hold the trial with a model; raises `UpstreamFailed` if it cannot be reached."""
+) -> DoctorReport:
+    """Find the best form for a model. Raises `UpstreamFailed` if the upstream is unreachable or keeps failing."""
     started = clock.monotonic()
-    asking = _Asking(route, clock)
+    asking = _Examiner(route, clock)
     await asking.greet()
-    trial = hold_trial(forms, parts)
+    trial = run_tournament(forms, parts)
     step = next(trial)
     while True:
-        tell(Tried(step))
+        tell(TaskProgress(step))
         mark = await asking.mark(step.form, step.task)
-        tell(Tried(step, mark))
+        tell(TaskProgress(step, mark))
         try:
             step = trial.send(mark)
         except StopIteration as stop:
             tallies: tuple[Tally, ...] = stop.value
-            return Report(route.model, route.profiles.endpoint, tallies, clock.monotonic() - started, route.facts)
+            return DoctorReport(route.model, route.profiles.endpoint, tallies, clock.monotonic() - started, route.facts)
 
 
-class _Asking:
-    """Asks one model; what it was measured or learned to be does not count here."""
+class _Examiner:
+    """Asks one model. Earlier measurements and learned refusals are ignored: they would decide the form."""
 
     def __init__(self, route: Route, clock: Clock) -> None:
         self._route: Final = route
@@ -88,24 +88,24 @@ class _Asking:
         self._failures = 0
 
     async def greet(self) -> None:
-        """Ask without tools, so that whatever fails later is about them; see whether it thinks before it speaks."""
+        """Ask without tools, so that later failures are about tools; raise the token limit for a model that reasons."""
         turn = (await self._take(self._route, Request("", _HELLO), Settings())).turn
         if turn.failure is not None:
             raise _given_up(turn.failure)
         if turn.stop is StopReason.LENGTH and turn.reasoning:
             self._room = ROOM_TO_THINK
 
-    async def mark(self, form: Form, task: Task) -> Mark:
-        """Ask a task, step by step as long as they are right."""
+    async def mark(self, form: CallForm, task: DoctorTask) -> TaskResult:
+        """Ask a task, step by step until an answer is wrong."""
         started, tried = self._clock.monotonic(), _in_form(self._route, form)
-        messages, mark = task.messages, Mark(right=True)
+        messages, mark = task.messages, TaskResult(right=True)
         requests, usage = 0, Usage()
         for step in task.steps:
             outcome = await self._take(tried, Request("", messages, task.tools), form.settings)
             requests, usage = requests + outcome.requests, usage.plus(outcome.usage)
             turn = outcome.turn
             self._count(turn.failure)
-            mark = _REFUSED if form.is_native and EMULATED in outcome.warnings else _marked(task, step, turn)
+            mark = _REFUSED if form.is_native and EMULATED in outcome.warnings else _result_of(task, step, turn)
             if not mark.right:
                 break
             messages = (*messages, *_replied(turn, step))
@@ -118,29 +118,29 @@ class _Asking:
         return await route.take(request, route.plan(request, settings), _keep, self._clock)
 
     def _count(self, failure: Failure | None) -> None:
-        """Give up where going on makes no sense."""
+        """Raise if further tasks would fail the same way."""
         passes = failure is not None and failure.kind in _PASSES
         self._failures = self._failures + 1 if passes else 0
         if failure is not None and (failure.kind in _GIVES_UP or self._failures >= _PATIENCE):
             raise _given_up(failure)
 
 
-def _in_form(route: Route, form: Form) -> Route:
-    """Return the route as it is while a form is tried."""
+def _in_form(route: Route, form: CallForm) -> Route:
+    """Return the route for the trial of a form: its tool support, nothing learned, no profile."""
     facts = route.facts if form.tools is None else replace(route.facts, tools=form.tools)
     return replace(route, facts=facts, learned=Learned(), profiles=NO_PROFILES)
 
 
-def _marked(task: Task, step: Step, turn: Turn) -> Mark:
+def _result_of(task: DoctorTask, step: TaskStep, turn: Turn) -> TaskResult:
     if turn.failure is not None:
-        return Mark(right=False, problem=turn.failure.message, failed=True)
-    problem = check(step, turn, task.tools)
-    spurious = task.kind is Kind.NONE and bool(problem) and (bool(turn.calls) or bool(turn.text.strip()))
-    return Mark(not problem, problem, spurious, all(is_valid(call, task.tools) for call in turn.calls))
+        return TaskResult(right=False, problem=turn.failure.message, failed=True)
+    problem = check_answer(step, turn, task.tools)
+    spurious = task.kind is TaskKind.NONE and bool(problem) and (bool(turn.calls) or bool(turn.text.strip()))
+    return TaskResult(not problem, problem, spurious, all(is_valid(call, task.tools) for call in turn.calls))
 
 
-def _replied(turn: Turn, step: Step) -> tuple[Message, ...]:
-    """Return the answer and the results of its calls, as the next step finds them."""
+def _replied(turn: Turn, step: TaskStep) -> tuple[Message, ...]:
+    """Return the answer and the results of its calls, for the next step."""
     said = tuple(part for part in turn.parts if isinstance(part, Text | Reasoning | Call))
     results = zip(turn.calls, step.results, strict=False)
     backs = (Message(Role.TOOL, (Result(call.id, (Text(text),), call.name),)) for call, text in results)
@@ -152,4 +152,4 @@ def _given_up(failure: Failure) -> UpstreamFailed:
 
 
 async def _keep(events: Sequence[Event]) -> None:
-    """Leave the events in the outcome."""
+    """Ignore the events: the outcome has the whole turn."""
