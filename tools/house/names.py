@@ -36,6 +36,7 @@ ALLOWED = (
     Allowed("names_of", "toolspeak.wires", _WIRES),
     Allowed("read_choice", "toolspeak.wires", _WIRES),
     Allowed("read_tools", "toolspeak.wires", _WIRES),
+    Allowed("stream_type", "toolspeak.wires", _WIRES),
     Allowed("usage_body", "toolspeak.wires", _WIRES),
     Allowed("usage_of", "toolspeak.wires", _WIRES),
     Allowed("MessageWriter", "toolspeak.wires", _WIRES),
