@@ -106,7 +106,7 @@ def resume(*, id: str, file: Path | None, expand: bool, **options: str | bool | 
 
     asks = sys.stdin.isatty() and sys.stderr.isatty()
     display = session.Display(Paint.here(sys.stderr), expand=expand, asks=asks)
-    click.get_current_context().exit(asyncio.run(session.resume(load_config(file, options), id, display)))
+    click.get_current_context().exit(asyncio.run(session.resume_run(load_config(file, options), id, display)))
 
 
 @runs.command()
