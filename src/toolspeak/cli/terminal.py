@@ -5,6 +5,9 @@ Text from models, upstreams and users can contain control characters, bidirectio
 only, unless `--color` says otherwise; NO_COLOR turns them off.
 """
 
+# click is used by overriding, and `typing.override` is not there before Python 3.12:
+# pyright: reportImplicitOverride=false
+
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator

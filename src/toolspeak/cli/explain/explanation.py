@@ -10,6 +10,9 @@ of a tool, so `AnyTools` accepts every name that a tool could have: each name th
 free arguments. The output says that it is a guess.
 """
 
+# `ToolSet` is used by overriding, and `typing.override` is not there before Python 3.12:
+# pyright: reportImplicitOverride=false
+
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
