@@ -10,7 +10,13 @@ from tools.mutants.mutations import KINDS, Mutation, enclosing_function, mutatio
 PACKAGE = "src/toolspeak"
 SAFETY = "safety"
 ROOMS = {
-    SAFETY: ("engine/guard.py", "runtime/sandbox", "agent/sandbox", "gateway/access.py", "wires/shared/failure_echo.py"),
+    SAFETY: (
+        "engine/guard.py",
+        "runtime/sandbox",
+        "agent/sandbox",
+        "gateway/access.py",
+        "wires/shared/failure_echo.py",
+    ),
     "engine": ("engine",),
     "dialects": ("dialects",),
     "toolset": ("toolset",),
