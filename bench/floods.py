@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import TypeAlias
 
-from bench.golden import samples
+from testkit.golden import samples
 from toolspeak.dialects import load
 from toolspeak.dialects.core.grammar import MarkupGrammar
 

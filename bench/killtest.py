@@ -34,9 +34,9 @@ from pathlib import Path
 import msgspec
 import sqlalchemy as sa
 
-from bench.killtest_worker import MODEL, ROUNDS, TOOLS, Mark, Order, work
-from bench.report import close
-from tests.postgres import postgres
+from testkit.killtest_worker import MODEL, ROUNDS, TOOLS, Mark, Order, work
+from testkit.postgres import postgres
+from testkit.report import close
 from toolspeak.engine.agent import Status
 from toolspeak.ir.message import Result, Text, part_text
 from toolspeak.runs.durable import dbos_internals
@@ -48,7 +48,7 @@ from toolspeak.runtime.tools.approval import Approval
 
 RESULTS = Path(__file__).parent / "results" / "killtest.json"
 PROCESSES = multiprocessing.get_context("forkserver")
-PROCESSES.set_forkserver_preload(["bench.killtest_worker"])
+PROCESSES.set_forkserver_preload(["testkit.killtest_worker"])
 
 
 @dataclass(frozen=True)

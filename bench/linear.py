@@ -19,8 +19,8 @@ from itertools import pairwise
 from typing import TypeAlias
 
 from bench.floods import FLOODS, FRAME_FLOODS, JSON_FLOODS, PROSE, Make, by_grammar, families_of, fill, markup_of
-from bench.golden import samples
-from bench.report import close, progress
+from testkit.golden import samples
+from testkit.report import close, progress
 from toolspeak.dialects import ReadOptions, load, names
 from toolspeak.errors import ToolspeakError
 from toolspeak.ir.event import ArgsDelta, CallEnded, CallStarted, Discarded, Event, ReasoningDelta, TextDelta, Why

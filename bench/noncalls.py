@@ -1,8 +1,6 @@
 """`just noncalls`: 100,000 texts that only look like calls, and no reader sees a call in them (P5, P1).
 
-What the texts are, and which texts are not among them, stands in `noncall_texts`. Each one is read by the readers of
-the dialects whose markup it shows, by three others, and by `any`. The readers of dialects must find nothing at all; of
-the one for whatever comes, which takes every dialect's markup at once, the rate is told.
+Dialect readers must find nothing at all; for `any`, which accepts every dialect's markup at once, the rate is printed.
 
     python -m bench.noncalls [--texts N] [--dialect NAME] [--show N]
 """
@@ -10,75 +8,15 @@ the one for whatever comes, which takes every dialect's markup at once, the rate
 import argparse
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from random import Random
-from typing import Final, NamedTuple
+from typing import Final
 
-from bench.noncall_texts import SEED, NonCall, noncall, noncalls
-from bench.noncall_tools import tool_set
-from bench.report import close, progress
-from toolspeak.dialects import load, names
-from toolspeak.ir.event import CallRejected, CallStarted, Event, raw_of
+from testkit.noncalls.reading import ANY, READERS, Counts, calls_in, events_of, readers_of, run, telling
+from testkit.noncalls.texts import noncall
+from testkit.report import close
+from toolspeak.dialects import names
+from toolspeak.ir.event import CallRejected
 
 TEXTS: Final = 100_000
-OTHERS: Final = 3
-SHOWN: Final = 20
-STEP: Final = 500
-ANY: Final = "any"
-READERS: Final = tuple(name for name in names() if name != ANY)
-
-
-class Case(NamedTuple):
-    """A call that was seen where none is."""
-
-    dialect: str
-    called: tuple[str, ...]
-    text: NonCall
-
-    def line(self) -> str:
-        """Say it on one line."""
-        text = self.text.text
-        short = text if len(text) <= 240 else f"{text[:120]} … {text[-120:]}"
-        return f"#{self.text.number} {self.text.kind} by {self.dialect}: {', '.join(self.called)} in {short!r}"
-
-
-@dataclass
-class Counts:
-    """What all reads came to."""
-
-    reads: int = 0
-    lost: int = 0
-    cases: list[Case] = field(default_factory=list[Case])
-    any_cases: list[Case] = field(default_factory=list[Case])
-
-
-def readers_of(text: NonCall) -> tuple[str, ...]:
-    """Return the names of the readers that a text is given to."""
-    others = Random(f"{SEED}/readers/{text.number}").sample(READERS, OTHERS) if text.strangers else ()
-    return tuple(dict.fromkeys((*text.dialects, *others, ANY)))
-
-
-def events_of(dialect: str, text: str) -> list[Event]:
-    """Read a text with the default reader of a dialect."""
-    reader = load(dialect).reader(tool_set())
-    return [*reader.feed(text), *reader.finish()]
-
-
-def calls_in(events: list[Event]) -> list[str]:
-    """Return the names of the tools that would be called."""
-    return [event.name for event in events if isinstance(event, CallStarted)]
-
-
-def check(text: NonCall, readers: tuple[str, ...], counts: Counts) -> None:
-    """Read one text with these readers."""
-    for dialect in readers:
-        events = events_of(dialect, text.text)
-        counts.reads += 1
-        counts.lost += "".join(map(raw_of, events)) != text.text
-        called = calls_in(events)
-        if called:
-            cases = counts.any_cases if dialect == ANY else counts.cases
-            cases.append(Case(dialect, tuple(called), text))
 
 
 def show(number: int) -> None:
@@ -99,28 +37,6 @@ def summary(counts: Counts) -> Iterator[str]:
         kinds.setdefault(case.text.kind, Counter())[case.dialect] += 1
     for kind, dialects in sorted(kinds.items()):
         yield f"{kind}: {', '.join(f'{dialect} {count}' for dialect, count in dialects.most_common())}"
-
-
-def telling(cases: list[Case]) -> list[Case]:
-    """Choose some cases: short ones, of as many kinds as there are."""
-    seen: Counter[str] = Counter()
-    ranked: list[tuple[int, int, Case]] = []
-    for case in sorted(cases, key=lambda case: len(case.text.text)):
-        seen[case.text.kind] += 1
-        ranked.append((seen[case.text.kind], len(ranked), case))
-    return [case for _, _, case in sorted(ranked)[:SHOWN]]
-
-
-def run(count: int, dialect: str | None = None) -> Counts:
-    """Read the first `count` texts; with a dialect, only by its reader."""
-    counts = Counts()
-    for text in noncalls(count):
-        readers = readers_of(text) if dialect is None else (dialect,)
-        if dialect is None or text.strangers or dialect in text.dialects:
-            check(text, readers, counts)
-        if (text.number + 1) % STEP == 0 or text.number + 1 == count:
-            progress(text.number + 1, count, "texts")
-    return counts
 
 
 def main() -> None:

@@ -19,9 +19,9 @@ from pathlib import Path
 from bench.accuracy.forms import form_of
 from bench.accuracy.run import build_of
 from bench.accuracy.speak import WAITS
-from bench.report import close, progress
-from tests.live.models import DEFAULT, MODELS
-from tests.live.server import LlamaServer
+from testkit.llama_models import DEFAULT, MODELS
+from testkit.llama_server import LlamaServer
+from testkit.report import close, progress
 from toolspeak import wires
 from toolspeak.engine.plan import Settings
 from toolspeak.ir.json import JsonObject

@@ -19,9 +19,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import cast
 
-from bench.killtest_worker import MODEL, TOOLS, Order, prepare
-from bench.report import close
-from tests.postgres import postgres
+from testkit.killtest_worker import MODEL, TOOLS, Order, prepare
+from testkit.postgres import postgres
+from testkit.report import close
 from toolspeak.runs.durable.keeper import DbosKeeper
 from toolspeak.runs.durable.runs import DurableRuns, open_runs
 from toolspeak.runs.inline import run_inline

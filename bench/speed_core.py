@@ -14,7 +14,7 @@ import time
 from functools import cache
 from pathlib import Path
 
-from bench.report import close, progress
+from testkit.report import close, progress
 from toolspeak.dialects import load
 from toolspeak.ir.json import Json, JsonObject
 from toolspeak.ir.tool import Tool

@@ -11,10 +11,10 @@ from collections.abc import Callable, Generator, Iterator
 from itertools import count
 from pathlib import Path
 
-from bench.matrix import STAMP
-from bench.report import close
 from bench.speed_wires import bare, frames, measure, with_msgspec
-from bench.vendor_requests import WRITE, Ask
+from testkit.matrix import STAMP
+from testkit.report import close
+from testkit.vendor_requests import WRITE, Ask
 from toolspeak import wires
 from toolspeak.engine.plan import Mode, Plan, Settings, decide
 from toolspeak.engine.readers import emulated_ids

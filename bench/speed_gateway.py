@@ -27,14 +27,14 @@ from importlib.metadata import version
 from itertools import product
 from pathlib import Path
 
-from bench.gateway import meter
 from bench.gateway.install import VERSIONS, folder, install
 from bench.gateway.profile import import_lines, lines, memory_lines, stacks
 from bench.gateway.rounds import Figures, Table, interleaved
 from bench.gateway.subjects import BASE, LOAD_CORE, SUBJECTS, Running, Subject, of_wire, running
 from bench.gateway.targets import Beside, Target, targets
 from bench.gateway.workloads import CHUNK, PEERS, Workload, pair, quick, workloads
-from bench.report import close
+from testkit import meter
+from testkit.report import close
 
 RESULTS = Path(__file__).parent / "results" / "speed-gateway.json"
 PROFILES = RESULTS.with_name("speed-gateway-profile.txt")

@@ -18,10 +18,10 @@ from pathlib import Path
 import msgspec
 import orjson
 
-from bench.matrix import STAMP, WIRES
-from bench.report import close, progress
-from bench.vendor_answers import STREAMS, Answer
-from bench.vendor_requests import WRITE, Ask
+from testkit.matrix import STAMP, WIRES
+from testkit.report import close, progress
+from testkit.vendor_answers import STREAMS, Answer
+from testkit.vendor_requests import WRITE, Ask
 from toolspeak import wires
 
 AIM = 3.0

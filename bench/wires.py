@@ -3,8 +3,8 @@
 import time
 from collections import Counter
 
-from bench import matrix, wire_mutations, wire_requests
-from bench.report import close, progress
+from testkit import matrix, wire_mutations, wire_requests
+from testkit.report import close, progress
 
 MUTATIONS = 20_000
 SEED = 20261115

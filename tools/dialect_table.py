@@ -15,7 +15,7 @@ dialect to a model: put the tools in a prompt, and write calls and results as th
 A dialect that is written is a module of its own, `src/toolspeak/dialects/<name>.py`; the others are rows of
 `src/toolspeak/dialects/table.py`. To add one, see [your first dialect](first-dialect.md).
 
-Numbers such as D24 are those of the samples in `tests/golden/samples.jsonl`. `just docs` generates this page from the
+Numbers such as D24 are those of the samples in `testkit/golden/samples.jsonl`. `just docs` generates this page from the
 dialects.
 
 | dialect | writes | what it looks like |

@@ -2,7 +2,8 @@
 
 - no file is named after nothing in particular (utils, helpers, ...): a module is named after its concept;
 - no file names a path of somebody's machine or an address to download from; requirements/ holds versions and hashes;
-- no lock file: requirements/*.txt are the pins.
+- no lock file: requirements/*.txt are the pins;
+- tests and benches do not import each other: they share `testkit`, which imports neither.
 """
 
 import ast
@@ -15,6 +16,14 @@ from pathlib import Path
 
 EMPTY_NAMES = {"base", "common", "helper", "helpers", "manager", "managers", "util", "utils"}
 LOCK_FILES = {"Pipfile.lock", "package-lock.json", "pnpm-lock.yaml", "poetry.lock", "uv.lock", "yarn.lock"}
+
+FORBIDDEN_IMPORTS = {
+    "src": {"bench", "testkit", "tests", "tools"},
+    "testkit": {"bench", "tests", "tools"},
+    "tests": {"bench"},
+    "bench": {"tests", "tools"},
+}
+"""Top folders, and the packages of this repository that no file below them may import."""
 
 # Written in pieces, so that this file does not break its own rules.
 FOREIGN_TEXT = {
@@ -54,6 +63,18 @@ def name_breaches(name: str) -> Iterator[str]:
                 yield f"{name}: {part!r} says nothing; name the concept"
 
 
+def import_breaches(name: str, source: str) -> Iterator[str]:
+    """Check which packages of this repository a Python file imports."""
+    forbidden = FORBIDDEN_IMPORTS.get(name.partition("/")[0], set())
+    for node in ast.walk(ast.parse(source)):
+        modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        if isinstance(node, ast.ImportFrom) and node.module:
+            modules = [node.module]
+        for module in modules:
+            if module.partition(".")[0] in forbidden:
+                yield f"{name}:{getattr(node, 'lineno', 1)}: imports {module}; tests and benches share testkit"
+
+
 def text_breaches(name: str, text: str) -> Iterator[str]:
     """Check what a file says, line by line."""
     for number, line in enumerate(text.splitlines(), start=1):
@@ -72,6 +93,8 @@ def breaches(root: Path, files: list[Path]) -> Iterator[str]:
         except UnicodeDecodeError:
             continue
         yield from text_breaches(name, text)
+        if file.suffix == ".py":
+            yield from import_breaches(name, text)
 
 
 def function_summary(sources: list[Path]) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bench.report import close
+from testkit.report import close
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "behaviour.md"

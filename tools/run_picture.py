@@ -10,8 +10,8 @@ from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console
 from rich.text import Text
 
-from tests.unit.cli.scripted import Says, Scripted, called, scripted, text
-from tests.unit.cli.terminal import terminal
+from testkit.scripted_model import Says, Scripted, called, scripted, text
+from testkit.terminal import terminal
 
 PICTURE = Path(__file__).resolve().parent.parent / "docs" / "run.svg"
 TASK = "Why does the sum of the cart come out wrong? Fix it."

@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tests.live.models import cache_folder
+from testkit.llama_models import cache_folder
 from toolspeak.ir.json import Json, JsonObject
 from toolspeak.ir.message import Message, Role, Text
 from toolspeak.ir.tool import Tool

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from tests.live.models import cache_folder
+from testkit.llama_models import cache_folder
 
 FOLDER = cache_folder() / "accuracy"
 LINES = FOLDER / "lines.jsonl"

@@ -14,7 +14,7 @@ from bench.accuracy import kept
 from bench.accuracy.data import SETS
 from bench.accuracy.kept import Line
 from bench.accuracy.run import measured, options_of, served
-from bench.report import close
+from testkit.report import close
 
 TASKS, MAX_TOKENS = 3, 96
 MINUTES, LEAST_MINUTES = 5.0, 2.5

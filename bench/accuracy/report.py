@@ -20,8 +20,8 @@ from bench.accuracy.plot import plot
 from bench.accuracy.score import Delivered, score
 from bench.accuracy.table import MULTI_TURN, Lift, Lines, Row, lifts, margins, newest, rows
 from bench.gateway.install import VERSIONS
-from bench.report import close
-from tests.live.models import MODELS
+from testkit.llama_models import MODELS
+from testkit.report import close
 
 RESULTS = Path(__file__).parents[1] / "results"
 COLUMNS = (*data.SETS, "average", MULTI_TURN)

@@ -31,8 +31,8 @@ from bench.accuracy.relay import Relay
 from bench.accuracy.score import Score, score
 from bench.accuracy.speak import Speaker, Where
 from bench.accuracy.talks import TALKS, Played, Talk, play
-from tests.live.models import DEFAULT, MODELS
-from tests.live.server import LlamaServer
+from testkit.llama_models import DEFAULT, MODELS
+from testkit.llama_server import LlamaServer
 from toolspeak.ir.request import Sampling
 from toolspeak.runtime.transport import HttpTransport
 

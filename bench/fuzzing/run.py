@@ -18,10 +18,10 @@ import zlib
 from pathlib import Path
 from typing import Any, Final
 
-from bench.fuzzing import corpus
-from bench.fuzzing.target import STALL_S, STRETCHED, Target, allowed
-from bench.fuzzing.targets import NAMES, load
-from bench.report import close
+from testkit.fuzzing import corpus
+from testkit.fuzzing.target import STALL_S, STRETCHED, Target, allowed
+from testkit.fuzzing.targets import NAMES, load
+from testkit.report import close
 
 ROOT: Final = Path(__file__).parents[2]
 PYTHON: Final = ROOT / ".venv-fuzz" / "bin" / "python"

@@ -12,8 +12,8 @@ from pathlib import Path
 import atheris
 
 with atheris.instrument_imports(include=["toolspeak", "uvicorn.protocols"]):
-    from bench.fuzzing.target import Broken, Target, allowed
-    from bench.fuzzing.targets import load
+    from testkit.fuzzing.target import Broken, Target, allowed
+    from testkit.fuzzing.targets import load
 
 STRETCH_EVERY = 512
 """One input in so many is also stretched to 100 KB and timed."""

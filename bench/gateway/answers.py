@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from functools import cache
 
-from bench.vendor_answers import STREAMS, WHOLES, Answer
+from testkit.vendor_answers import STREAMS, WHOLES, Answer
 
 CHUNKS = 200
 TOKENS = 16

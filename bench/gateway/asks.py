@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from bench.gateway.answers import TOOL
-from bench.vendor_requests import WRITE, Ask
+from testkit.vendor_requests import WRITE, Ask
 
 Body = dict[str, Any]
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from bench.gateway.install import folder, install
-from bench.gateway.meter import resident_mb
 from bench.gateway.rounds import once
 from bench.gateway.subjects import LOAD_CORE, SUBJECTS, Running, pinned, running
 from bench.gateway.workloads import Workload
+from testkit.meter import resident_mb
 
 SECONDS = 8
 RATE = 400

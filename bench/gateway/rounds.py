@@ -6,10 +6,11 @@ from dataclasses import dataclass, field
 
 import uvloop
 
-from bench.gateway import load, meter
+from bench.gateway import load
 from bench.gateway.subjects import Running
 from bench.gateway.workloads import Workload
-from bench.report import progress
+from testkit import meter
+from testkit.report import progress
 
 SETTLE_S = 0.1
 """What is left to do after the last byte (logs, callbacks) is part of the cost."""

@@ -19,12 +19,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bench.gateway.meter import resident_mb
+from testkit.meter import resident_mb
+from testkit.protocols import question
+from testkit.scripted_upstream import ScriptedUpstream
 from tests.attack import observer as observing
 from tests.attack.target import USER, Target
-from tests.gateway.protocols import question
 from tests.gateway.scene import Reply, Served
-from tests.gateway.upstream import ScriptedUpstream
 from tests.security.sandbox.ordinary import NOBODY
 
 REPOSITORY = Path(__file__).resolve().parents[2]

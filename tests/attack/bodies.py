@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from tests.gateway.protocols import question
+from testkit.protocols import question
 
 Body = dict[str, Any]
 MIB = 1 << 20

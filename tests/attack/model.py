@@ -1,8 +1,8 @@
 """Scripted models for the attacks."""
 
-from bench.vendor_answers import Answer
-from tests.gateway.protocols import answering
-from tests.gateway.upstream import Asked, Script
+from testkit.protocols import answering
+from testkit.scripted_upstream import Asked, Script
+from testkit.vendor_answers import Answer
 
 
 def speaks(answer: Answer) -> Script:

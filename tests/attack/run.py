@@ -26,8 +26,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from bench.gateway.meter import urgent
-from bench.report import close
+from testkit.meter import urgent
+from testkit.report import close
 from tests.attack.arena import Arena, Observer, attack_folder
 from tests.attack.target import ROOT, USER, Target, find_target
 

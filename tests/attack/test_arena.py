@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
+from testkit.protocols import WIRES
 from tests.attack.arena import LOG_FLOOR, log_faults, stalls
 from tests.attack.bodies import BODIES, LIMIT
 from tests.attack.observer import ASK_S, Interval
-from tests.gateway.protocols import WIRES
 
 CALM: dict[str, Any] = {"health_p99_ms": 3.0, "own_lag_p99_ms": 1.0, "gap_max_ms": 55.0, "own_lag_max_ms": 5.0}
 

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from bench.report import close
+from testkit.report import close
 from tests.clients.drive import Result, inside, write
 from tests.clients.install import ROOT, install
 from tests.clients.rows import SETTINGS, Case, brief, cases, copy_scripts

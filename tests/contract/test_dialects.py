@@ -10,9 +10,9 @@ from random import Random
 
 import pytest
 
-from bench.golden import cases
-from bench.hostile import tool_set
-from bench.roundtrip import writing
+from testkit.golden import cases
+from testkit.hostile import tool_set
+from testkit.roundtrip import writing
 from toolspeak.dialects import Dialect, Writer, load, names
 from toolspeak.ir.event import Discarded, Why
 from toolspeak.ir.json import Json

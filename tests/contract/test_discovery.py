@@ -1,42 +1,27 @@
 """Dialects are found by name: ours by their module or their row of the table, others' by entry point."""
 
-import importlib
 import subprocess
 import sys
+from collections.abc import Generator
 from pathlib import Path
 from pkgutil import iter_modules
 
 import pytest
 
 import toolspeak
+from testkit.foreign_dialects import dialect_source, install
 from toolspeak import Tool, dialects
 from toolspeak.dialects import table
 from toolspeak.errors import UnknownName
 
-FOREIGN = """
-from toolspeak.dialects import Dialect
-from toolspeak.dialects.core.grammar import MarkupGrammar, Wrapper
-from toolspeak.dialects.core.json_form import JSON
-
-DIALECT = Dialect("foreign", MarkupGrammar((Wrapper(("@@call",), ("@@end",), (JSON,)),)))
-"""
-
 
 @pytest.fixture
-def foreign(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    (tmp_path / "foreign_dialect.py").write_text(FOREIGN)
-    (tmp_path / "broken_dialect.py").write_text("DIALECT = 'not one'\n")
-    info = tmp_path / "foreign-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: foreign\nVersion: 1.0\n")
-    entries = "foreign = foreign_dialect\nbroken = broken_dialect\n"
-    (info / "entry_points.txt").write_text(f"[toolspeak.dialects]\n{entries}")
-    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
-    for name in ("foreign_dialect", "broken_dialect"):  # another test may have imported its own of that name
-        monkeypatch.delitem(sys.modules, name, raising=False)
-    importlib.invalidate_caches()
+def foreign(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[str]:
+    """Install the dialect `foreign`, and `broken`, which is none."""
+    modules = {"foreign_dialect": dialect_source("foreign", "@@"), "broken_dialect": "DIALECT = 'not one'\n"}
+    install(tmp_path, monkeypatch, modules, {"foreign": "foreign_dialect", "broken": "broken_dialect"})
+    yield "foreign"
     dialects.load.cache_clear()
-    return "foreign"
 
 
 def test_every_dialect_is_found_by_the_name_of_its_module_or_row() -> None:

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from bench.corpus import native_frames
-from bench.golden import Case, failures
+from testkit.corpus import native_frames
+from testkit.golden import Case, failures
 from tests.contract.test_wire_corpus import CASES
 from tests.unit.engine.scene import OSLO, Ran, ask, roles, run, said, user, words, words_of, written
 from toolspeak import wires

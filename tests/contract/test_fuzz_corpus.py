@@ -2,8 +2,8 @@
 
 import pytest
 
-from bench.fuzzing.corpus import FOLDER, kept
-from bench.fuzzing.targets import NAMES, load
+from testkit.fuzzing.corpus import FOLDER, kept
+from testkit.fuzzing.targets import NAMES, load
 
 MOST_BYTES = 2_000_000
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from bench import matrix, wire_mutations, wire_requests
-from bench.matrix import Cell
+from testkit import matrix, wire_mutations, wire_requests
+from testkit.matrix import Cell
 from toolspeak import wires
 from toolspeak.ir.event import ArgsDelta, Event, TextDelta
 from toolspeak.ir.request import Request

@@ -1,6 +1,6 @@
 """Every dialect that writes reads back what it has written, whatever the values are (INL-3, P1).
 
-Hypothesis drives the generator of `bench/hostile.py`, so a failure is shrunk; `just roundtrip` tries far more.
+Hypothesis drives the generator of `testkit/hostile.py`, so a failure is shrunk; `just roundtrip` tries far more.
 """
 
 from random import Random
@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bench.roundtrip import example_for, failures, text_of, writing
+from testkit.roundtrip import example_for, failures, text_of, writing
 from toolspeak.dialects import load
 
 EXAMPLES = 5_000 if settings.get_current_profile_name() == "ci" else settings().max_examples

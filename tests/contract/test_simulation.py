@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from bench import simulate as simulation
-from bench.sim_bytes import FAULTS
-from bench.sim_upstream import SimUpstream
-from bench.simulate import Result, checked, simulate
+from testkit.simulation import trial as simulation
+from testkit.simulation.bytes import FAULTS
+from testkit.simulation.trial import Result, checked, simulate
+from testkit.simulation.upstream import SimUpstream
 from toolspeak.engine import turn
 from toolspeak.engine.effects import Emit, Program, Pull
 from toolspeak.engine.guard import Echo
@@ -50,7 +50,7 @@ def test_the_seeds_reach_every_kind_of_answer_and_fault() -> None:
 
 
 def test_the_same_seed_gives_the_same_bytes_in_another_process() -> None:
-    code = "from bench.simulate import simulate; print([simulate(seed).digest.hex() for seed in range(40)])"
+    code = "from testkit.simulation.trial import simulate; print([simulate(seed).digest.hex() for seed in range(40)])"
     command = [sys.executable, "-c", code]
     said = subprocess.run(command, check=True, capture_output=True, text=True, cwd=Path(__file__).parents[2]).stdout
     assert said.strip() == str([simulate(seed).digest.hex() for seed in range(40)])
@@ -179,18 +179,18 @@ def ended_twice(event: Event) -> list[Event]:
 
 
 FAULTY = {
-    "P1: the text": ("bench.simulate.take_turn", changed(longer)),
-    "P2": ("bench.simulate.take_turn", changed(other_argument)),
-    "P3": ("bench.simulate.take_turn", changed(shorter_argument)),
+    "P1: the text": ("testkit.simulation.trial.take_turn", changed(longer)),
+    "P2": ("testkit.simulation.trial.take_turn", changed(other_argument)),
+    "P3": ("testkit.simulation.trial.take_turn", changed(shorter_argument)),
     "P5": ("toolspeak.engine.guard.Echo.is_echo", no_echo),
     "P6: the answer broke": ("toolspeak.wires.shared.answer_decoder.AnswerState.fail", ends_well),
-    "P6: the ends": ("bench.simulate.take_turn", changed(ended_twice)),
+    "P6: the ends": ("testkit.simulation.trial.take_turn", changed(ended_twice)),
     "P6: an empty success": ("toolspeak.engine.answer.Answer.trouble", no_trouble),
     "P7": ("toolspeak.engine.outbox.Outbox.take", held),
     "CHK-1: a call is required": ("toolspeak.engine.answer.Answer.trouble", no_trouble),
     "CHK-3": ("toolspeak.toolset.toolset.ToolSet.fit", fits_all),
     "MODE-9: usage": ("toolspeak.ir.event.Usage.plus", last_usage),
-    "ids": ("bench.simulate.emulated_ids", one_id),
+    "ids": ("testkit.simulation.trial.emulated_ids", one_id),
     "the client's stop sequence": ("toolspeak.engine.stops.StopText.feed", stops_nothing),
     "the client went away, and the upstream": ("toolspeak.runtime.drive._closed", not_closed),
     "an answer of the upstream was left open": ("toolspeak.runtime.drive._reopened", left_open),

@@ -3,12 +3,12 @@
 import json
 from collections.abc import Iterator
 from itertools import count
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.grammar import read_stream
+from testkit.golden import GOLDEN
+from testkit.grammar import read_stream
 from toolspeak import wires
 from toolspeak.ir.event import Event, Failed
 from toolspeak.ir.failure import FailureKind
@@ -22,8 +22,7 @@ from toolspeak.wires import Stamp
 Case = dict[str, Any]
 
 CASES: dict[str, Case] = {
-    case["id"]: case
-    for case in map(json.loads, (Path(__file__).parents[1] / "golden" / "failures.jsonl").read_text().splitlines())
+    case["id"]: case for case in map(json.loads, (GOLDEN / "failures.jsonl").read_text().splitlines())
 }
 STAMP = Stamp("abc", 1)
 CLASSIFIED = [id for id, case in CASES.items() if case["dialect_hint"] == "http_error"]

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from testkit.grammar import read_stream, read_whole
 from tests.contract.wire_turns import CAN, REQUESTS, TOOLS, TURNS, said, streamed
-from tests.grammar import read_stream, read_whole
 from toolspeak import wires
 from toolspeak.errors import UnknownName
 from toolspeak.ir.complaint import Complaint, Problem

@@ -15,7 +15,7 @@ from typing import Any
 
 from typing_extensions import override
 
-from tests.gateway.upstream import ScriptedUpstream
+from testkit.scripted_upstream import ScriptedUpstream
 from toolspeak.config.shape import Config, Key, Server, Upstream
 from toolspeak.engine.verdict import Depth
 from toolspeak.gateway.asgi import Asgi

@@ -9,10 +9,10 @@ from urllib.parse import quote
 
 import pytest
 
-from bench.vendor_answers import Answer
-from tests.gateway.protocols import WIRES, Endpoint, answering, error_faults, question, sides
+from testkit.protocols import WIRES, Endpoint, answering, error_faults, question, sides
+from testkit.scripted_upstream import ScriptedUpstream, listening
+from testkit.vendor_answers import Answer
 from tests.gateway.scene import UPSTREAM_KEY, Reply, Served, config_of, key, serving, towards
-from tests.gateway.upstream import ScriptedUpstream, listening
 from toolspeak.config.shape import Key, Model
 from toolspeak.gateway import access
 from toolspeak.gateway.access import Keyring

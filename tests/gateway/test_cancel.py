@@ -4,30 +4,17 @@ import asyncio
 import json
 import socket
 import time
-from collections.abc import Generator
 
 import pytest
 
-from bench.vendor_answers import STREAMS, Answer
-from tests.gateway.protocols import WIRES, answering, question
+from testkit.protocols import WIRES, answering, question
+from testkit.scripted_upstream import SSE, STREAM_TYPE, Asked, Script, ScriptedUpstream, hang, listening, refuse
+from testkit.vendor_answers import STREAMS, Answer
 from tests.gateway.scene import Served, config_of, head, serving, soon, status_of, towards
-from tests.gateway.upstream import SSE, STREAM_TYPE, Asked, Script, ScriptedUpstream, hang, listening, refuse
 from toolspeak.gateway.connections import HttpConnection
 
 SOON = 1.0
 LONG = Answer("It is cold. " * 50)
-
-
-@pytest.fixture(scope="module")
-def upstream() -> Generator[ScriptedUpstream]:
-    with listening() as upstream:
-        yield upstream
-
-
-@pytest.fixture(scope="module")
-def gateway(upstream: ScriptedUpstream) -> Generator[Served]:
-    with serving(config_of(towards(upstream))) as served:
-        yield served
 
 
 def started(gateway: Served, wire: str = "openai_chat", *, stream: bool) -> socket.socket:

@@ -6,10 +6,10 @@ from collections.abc import Generator
 
 import pytest
 
-from bench.vendor_answers import Answer
-from tests.gateway.protocols import answering, question
+from testkit.protocols import answering, question
+from testkit.scripted_upstream import ScriptedUpstream, hang, listening
+from testkit.vendor_answers import Answer
 from tests.gateway.scene import Served, config_of, head, read_all, read_reply, serving, soon, status_of, towards
-from tests.gateway.upstream import ScriptedUpstream, hang, listening
 from toolspeak.config.shape import Limits
 from toolspeak.gateway.connections import Connections
 

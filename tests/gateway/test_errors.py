@@ -9,22 +9,16 @@ from typing import Any
 
 import pytest
 
-from bench.vendor_answers import STREAMS, WHOLES, Answer
-from tests.gateway.protocols import WIRES, answering, error_faults, message_of, question
+from testkit.grammar import read_stream, read_whole
+from testkit.protocols import WIRES, answering, error_faults, message_of, question
+from testkit.scripted_upstream import SSE, Asked, Script, ScriptedUpstream, hang, listening, refuse, say
+from testkit.vendor_answers import STREAMS, WHOLES, Answer
 from tests.gateway.scene import Reply, Served, config_of, serving, towards
-from tests.gateway.upstream import SSE, Asked, Script, ScriptedUpstream, hang, listening, refuse, say
-from tests.grammar import read_stream, read_whole
 from toolspeak.runtime.transport import Waits
 
 COLD = Answer("It is cold.")
 CHAT = STREAMS["openai_chat"](COLD).encode()
 WHOLE = json.dumps(WHOLES["openai_chat"](COLD)).encode()
-
-
-@pytest.fixture(scope="module")
-def upstream() -> Generator[ScriptedUpstream]:
-    with listening() as upstream:
-        yield upstream
 
 
 @pytest.fixture(scope="module")

@@ -7,23 +7,15 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from bench.vendor_answers import Answer
-from tests.gateway.protocols import WIRES, answering, error_faults, question
+from testkit.protocols import WIRES, error_faults, question
+from testkit.scripted_upstream import ScriptedUpstream
 from tests.gateway.scene import Served, config_of, head, key, serving, status_of, towards
-from tests.gateway.upstream import ScriptedUpstream, listening
 from toolspeak.config.shape import Config, Server
 from toolspeak.gateway.access import HostPolicy
 from toolspeak.gateway.exchange import Refused
 
 PAGE = "https://chat.example.com"
 NAMED = "tools.example.com"
-
-
-@pytest.fixture(scope="module")
-def upstream() -> Generator[ScriptedUpstream]:
-    with listening() as upstream:
-        upstream.answers(answering(Answer("It is cold.")))
-        yield upstream
 
 
 @pytest.fixture(scope="module")

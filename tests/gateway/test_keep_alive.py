@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from bench.vendor_answers import STREAMS, WHOLES, Answer
-from tests.gateway.protocols import WIRES, question
+from testkit.grammar import read_stream, read_whole
+from testkit.protocols import WIRES, question
+from testkit.scripted_upstream import SSE, Asked, Script, ScriptedUpstream
+from testkit.vendor_answers import STREAMS, WHOLES, Answer
 from tests.gateway.scene import Served, Watched, config_of, serving, towards
-from tests.gateway.upstream import SSE, Asked, Script, ScriptedUpstream, listening
-from tests.grammar import read_stream, read_whole
 from toolspeak.config.shape import Server
 
 BEAT = 0.1
@@ -27,12 +27,6 @@ SAYS = {
 """What says nothing before the first event, and after it; Ollama's is an empty line of its own form."""
 COLD = Answer("It is cold.")
 CALL = '```tool_call\n{"name": "get_weather", "arguments": {"city": "Oslo"}}\n```'
-
-
-@pytest.fixture(scope="module")
-def upstream() -> Generator[ScriptedUpstream]:
-    with listening() as upstream:
-        yield upstream
 
 
 @pytest.fixture(scope="module")

@@ -8,8 +8,9 @@ from collections.abc import Generator
 
 import pytest
 
-from bench.vendor_answers import Answer
-from tests.gateway.protocols import WIRES, answering, error_faults, question
+from testkit.protocols import WIRES, answering, error_faults, question
+from testkit.scripted_upstream import Asked, ScriptedUpstream, hang, listening
+from testkit.vendor_answers import Answer
 from tests.gateway.scene import (
     Served,
     config_of,
@@ -22,7 +23,6 @@ from tests.gateway.scene import (
     status_of,
     towards,
 )
-from tests.gateway.upstream import Asked, ScriptedUpstream, hang, listening
 from toolspeak.config.shape import Limits
 
 HEAD, BODY = 2048, 4096
@@ -30,13 +30,6 @@ HEAD_S, IDLE_S = 0.4, 0.15
 LIMITS = Limits(body_bytes=BODY, header_bytes=HEAD, header_seconds=HEAD_S, body_idle_seconds=IDLE_S)
 LATE = 1.5
 """Seconds that a busy machine may add."""
-
-
-@pytest.fixture(scope="module")
-def upstream() -> Generator[ScriptedUpstream]:
-    with listening() as upstream:
-        upstream.answers(answering(Answer("It is cold.")))
-        yield upstream
 
 
 @pytest.fixture(scope="module")

@@ -4,11 +4,11 @@ from collections.abc import Generator
 
 import pytest
 
-from bench.vendor_answers import Answer
-from tests.gateway.protocols import WIRES, answering, error_faults, message_of, question
+from testkit.grammar import read_stream, read_whole
+from testkit.protocols import WIRES, answering, error_faults, message_of, question
+from testkit.scripted_upstream import Asked, ScriptedUpstream, listening, refuse
+from testkit.vendor_answers import Answer
 from tests.gateway.scene import Reply, Served, config_of, key, serving, towards
-from tests.gateway.upstream import Asked, ScriptedUpstream, listening, refuse
-from tests.grammar import read_stream, read_whole
 from toolspeak.config.shape import Config, Model
 from toolspeak.engine.plan import Mode, Settings
 

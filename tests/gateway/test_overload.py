@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from bench.vendor_answers import Answer
-from tests.gateway.protocols import WIRES, answering, error_faults, question
+from testkit.loopback import in_loop
+from testkit.protocols import WIRES, answering, error_faults, question
+from testkit.scripted_upstream import ScriptedUpstream, hang
+from testkit.vendor_answers import Answer
 from tests.gateway.scene import Served, config_of, head, key, serving, soon, towards
-from tests.gateway.upstream import ScriptedUpstream, hang, listening
-from tests.unit.runtime.loopback import in_loop
 from toolspeak.config.shape import Key, Limits, Model
 from toolspeak.engine.plan import Mode, Settings
 from toolspeak.gateway import overload
@@ -22,13 +22,6 @@ from toolspeak.gateway.overload import Overload
 from toolspeak.runtime.clock import CLOCK
 from toolspeak.runtime.offload import GATED, HUGE, THREADED, Offload, at_once
 from toolspeak.wires.limits import RequestLimits
-
-
-@pytest.fixture(scope="module")
-def upstream() -> Generator[ScriptedUpstream]:
-    with listening() as upstream:
-        upstream.answers(answering(Answer("It is cold.")))
-        yield upstream
 
 
 @pytest.fixture(scope="module")

@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
-from bench.vendor_answers import Answer
-from tests.gateway.protocols import answering, question
+from testkit.protocols import answering, question
+from testkit.scripted_upstream import ScriptedUpstream, listening
+from testkit.vendor_answers import Answer
 from tests.gateway.scene import Reply
 from tests.gateway.served_process import ServedProcess, served_process
-from tests.gateway.upstream import ScriptedUpstream, listening
 from tools.snippets import python_lines
 
 PACKAGE = Path(__file__).parent.parent / "plugin_package"

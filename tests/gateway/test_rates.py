@@ -5,10 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typing_extensions import override
 
-from bench.vendor_answers import Answer
-from tests.gateway.protocols import WIRES, answering, error_faults, question
+from testkit.protocols import WIRES, answering, error_faults, question
+from testkit.scripted_upstream import listening
+from testkit.vendor_answers import Answer
 from tests.gateway.scene import config_of, key, serving, towards
-from tests.gateway.upstream import listening
 from toolspeak.config.shape import Key, Limits
 from toolspeak.gateway.admission import Admission
 from toolspeak.gateway.exchange import Refused

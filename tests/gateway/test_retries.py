@@ -6,21 +6,15 @@ from collections.abc import Generator
 
 import pytest
 
-from bench.vendor_answers import STREAMS, Answer
-from tests.gateway.protocols import WIRES, answering, question
+from testkit.grammar import read_stream
+from testkit.protocols import WIRES, answering, question
+from testkit.scripted_upstream import Asked, Script, ScriptedUpstream, refuse
+from testkit.vendor_answers import STREAMS, Answer
 from tests.gateway.scene import Served, config_of, serving, towards
-from tests.gateway.upstream import Asked, Script, ScriptedUpstream, listening, refuse
-from tests.grammar import read_stream
 from toolspeak.runtime import upstream as runtime
 
 COLD = Answer("It is cold.")
 PAUSE = 0.1
-
-
-@pytest.fixture(scope="module")
-def upstream() -> Generator[ScriptedUpstream]:
-    with listening() as upstream:
-        yield upstream
 
 
 @pytest.fixture(scope="module")

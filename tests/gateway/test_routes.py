@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from bench.vendor_answers import Answer
-from tests.gateway.protocols import WIRES, answering, error_faults, question
+from testkit.grammar import read_stream, read_whole
+from testkit.protocols import WIRES, answering, error_faults, question
+from testkit.scripted_upstream import ScriptedUpstream, listening
+from testkit.vendor_answers import Answer
 from tests.gateway.scene import Served, config_of, serving, soon, towards
-from tests.gateway.upstream import ScriptedUpstream, listening
-from tests.grammar import read_stream, read_whole
 from toolspeak.config.shape import Model
 from toolspeak.engine.plan import Mode, Settings
 from toolspeak.facts.model import ModelFacts, Support

@@ -5,10 +5,10 @@ from collections.abc import Generator
 
 import pytest
 
-from bench.vendor_answers import Answer
-from tests.gateway.protocols import WIRES, answering, question
+from testkit.protocols import WIRES, answering, question
+from testkit.scripted_upstream import Asked, ScriptedUpstream, listening
+from testkit.vendor_answers import Answer
 from tests.gateway.scene import UPSTREAM_KEY, Served, config_of, serving, towards
-from tests.gateway.upstream import Asked, ScriptedUpstream, listening
 
 STOLEN = "sk-of-the-client-93c1"
 WORDS = (

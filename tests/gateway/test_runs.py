@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from bench.vendor_answers import STREAMS, Answer
+from testkit.scripted_upstream import SSE, Asked, Script, ScriptedUpstream, say
+from testkit.vendor_answers import STREAMS, Answer
 from tests.gateway.scene import Reply, Served, config_of, key, serving, soon, towards
-from tests.gateway.upstream import SSE, Asked, Script, ScriptedUpstream, listening, say
 from toolspeak.config.shape import Durable, Offer, Server
 from toolspeak.runtime.tools.approval import Approval
 
@@ -38,12 +38,6 @@ def slowly(answer: Answer, pause: float) -> Script:
         await asked.end()
 
     return script
-
-
-@pytest.fixture(scope="module")
-def upstream() -> Generator[ScriptedUpstream]:
-    with listening() as upstream:
-        yield upstream
 
 
 @pytest.fixture(scope="module")

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from bench.vendor_answers import Answer
+from testkit.postgres import postgres
+from testkit.scripted_upstream import ScriptedUpstream, listening
+from testkit.vendor_answers import Answer
 from tests.gateway.scene import Served, config_of, key, serving, soon, towards
 from tests.gateway.test_runs import ANNA, LOOK, WRITE, begin, get, says, until, watched
-from tests.gateway.upstream import ScriptedUpstream, listening
-from tests.postgres import postgres
 from toolspeak.config.shape import Durable, Offer, Server
 
 LEASE_S = 2.0

@@ -7,9 +7,9 @@ from typing import TypeAlias
 
 import pytest
 
+from testkit.postgres import postgres
 from tests.gateway.scene import Reply
 from tests.gateway.served_process import ServedProcess, served_process
-from tests.postgres import postgres
 
 LIVE, AT_ONCE = 20, 60
 pytestmark = pytest.mark.timeout(300)

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from testkit.postgres import Postgres, controlled_postgres
 from tests.gateway.scene import Reply, soon
 from tests.gateway.served_process import ServedProcess, served_process
 from tests.gateway.test_runs_limits import ANNA, CONFIG
-from tests.postgres import Postgres, controlled_postgres
 
 BOUND_S = 9.0
 """The gateway waits 5 s for its database; the rest is for a machine that has other work."""

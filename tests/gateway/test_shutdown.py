@@ -15,11 +15,11 @@ from contextlib import contextmanager
 
 import pytest
 
-from bench.vendor_answers import STREAMS, Answer
-from tests.gateway.protocols import WIRES, error_faults, question
+from testkit.grammar import read_stream
+from testkit.protocols import WIRES, error_faults, question
+from testkit.scripted_upstream import Asked, hang, listening
+from testkit.vendor_answers import STREAMS, Answer
 from tests.gateway.scene import Served, config_of, head, key, read_all, read_reply, serving, soon, status_of, towards
-from tests.gateway.upstream import Asked, hang, listening
-from tests.grammar import read_stream
 from toolspeak.config import check_public
 from toolspeak.config.shape import Config, Server
 from toolspeak.errors import BadConfig

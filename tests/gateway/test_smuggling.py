@@ -7,22 +7,15 @@ from collections.abc import Generator
 
 import pytest
 
-from bench.vendor_answers import STREAMS, Answer
-from tests.gateway.protocols import answering, question
+from testkit.protocols import answering, question
+from testkit.scripted_upstream import Asked, ScriptedUpstream, hang
+from testkit.vendor_answers import STREAMS, Answer
 from tests.gateway.scene import Served, config_of, head, read_all, read_reply, serving, status_of, towards
-from tests.gateway.upstream import Asked, ScriptedUpstream, hang, listening
 from toolspeak.config.shape import Limits
 
 HIDDEN = b"GET /v1/models HTTP/1.1\r\nhost: localhost\r\n\r\n"
 """A request inside the body of another: nobody may answer it."""
 BODY = json.dumps(question("openai_chat").body).encode()
-
-
-@pytest.fixture(scope="module")
-def upstream() -> Generator[ScriptedUpstream]:
-    with listening() as upstream:
-        upstream.answers(answering(Answer("It is cold.")))
-        yield upstream
 
 
 @pytest.fixture(scope="module")

@@ -1,34 +1,18 @@
 """Every client wire over every upstream wire, through the real gateway: a call, streamed and whole (WIRE-2, WIRE-3)."""
 
-from collections.abc import Generator
-
 import pytest
 
-from bench.matrix import BERGEN, OSLO, SIGNATURE, STOPS, TEXT, THOUGHT
-from bench.vendor_answers import Answer
-from bench.vendor_requests import QUESTION, SCHEMA, SYSTEM, UNDERSTAND
-from tests.gateway.protocols import WIRES, answering, question
-from tests.gateway.scene import Reply, Served, base_of, config_of, serving, towards
-from tests.gateway.upstream import ScriptedUpstream, listening
-from tests.grammar import Seen, read_stream, read_whole
+from testkit.grammar import Seen, read_stream, read_whole
+from testkit.matrix import BERGEN, OSLO, SIGNATURE, STOPS, TEXT, THOUGHT
+from testkit.protocols import WIRES, answering, question
+from testkit.scripted_upstream import ScriptedUpstream
+from testkit.vendor_answers import Answer
+from testkit.vendor_requests import QUESTION, SCHEMA, SYSTEM, UNDERSTAND
+from tests.gateway.scene import Reply, Served, base_of
 
 CALL = Answer(calls=(OSLO,))
 ALL = Answer(TEXT, THOUGHT, SIGNATURE, calls=(OSLO, BERGEN))
 WRITTEN = 'I look.\n\n```tool_call\n{"name": "get_weather", "arguments": {"city": "Bergen"}}\n```\n'
-
-
-@pytest.fixture(scope="module")
-def upstream() -> Generator[ScriptedUpstream]:
-    with listening() as upstream:
-        yield upstream
-
-
-@pytest.fixture(scope="module", params=WIRES)
-def over(request: pytest.FixtureRequest, upstream: ScriptedUpstream) -> Generator[tuple[str, Served]]:
-    """Run a gateway over an upstream of each wire."""
-    wire: str = request.param
-    with serving(config_of(towards(upstream, wire))) as served:
-        yield wire, served
 
 
 def seen(gateway: Served, client: str, stream: bool, **headers: str) -> tuple[Reply, Seen]:

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from bench.stream_ends import LEAVES, STEADY, WAITS, Book, Heard, Load
-from bench.streams import KEEP_ALIVE_S, LATE_S, Outcome, judge, measure
+from testkit.stream_ends import LEAVES, STEADY, WAITS, Book, Heard, Load
+from testkit.streams import KEEP_ALIVE_S, LATE_S, Outcome, judge, measure
 
 SMALL = Load(streams=50, chunks=40, pace_s=0.02, waiting=5, leaving=5, silence_s=KEEP_ALIVE_S + LATE_S + 0.5)
 

@@ -4,34 +4,18 @@ No JSON text that every client reads can carry `"\ud800"`, so it cannot be deliv
 arrived as U+FFFD, a character that the model had not written: in a file name or a command that is another name.
 """
 
-from collections.abc import Generator
-
 import pytest
 
-from bench.vendor_answers import Answer
-from tests.gateway.protocols import WIRES, answering, message_of, question
-from tests.gateway.scene import Reply, Served, config_of, serving, towards
-from tests.gateway.upstream import ScriptedUpstream, listening
-from tests.grammar import read_stream, read_whole
+from testkit.grammar import read_stream, read_whole
+from testkit.protocols import answering, message_of, question
+from testkit.scripted_upstream import ScriptedUpstream
+from testkit.vendor_answers import Answer
+from tests.gateway.scene import Reply, Served
 
 HALF = Answer(calls=(("call_a", "get_weather", {"city": "Os\ud800lo"}),))
 GOOD = Answer(calls=(("call_b", "get_weather", {"city": "Oslo"}),))
 WRITTEN = '```tool_call\n{"name": "get_weather", "arguments": {"city": "%s"}}\n```\n'
 WRITTEN_HALF, WRITTEN_GOOD = Answer(WRITTEN % "Os\\ud800lo"), Answer(WRITTEN % "Oslo")
-
-
-@pytest.fixture(scope="module")
-def upstream() -> Generator[ScriptedUpstream]:
-    with listening() as upstream:
-        yield upstream
-
-
-@pytest.fixture(scope="module", params=WIRES)
-def over(request: pytest.FixtureRequest, upstream: ScriptedUpstream) -> Generator[tuple[str, Served]]:
-    """Run a gateway over an upstream of each wire, for a client of the same wire."""
-    wire: str = request.param
-    with serving(config_of(towards(upstream, wire))) as served:
-        yield wire, served
 
 
 def asked_with(gateway: Served, wire: str, mode: str, stream: bool) -> Reply:

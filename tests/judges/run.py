@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.report import close
+from testkit.report import close
 from tests.judges.clients import command_of, scripts
 from tests.judges.server import Answer, JudgedServer, grammar_faults
 

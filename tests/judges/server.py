@@ -18,7 +18,7 @@ from typing import cast
 
 from typing_extensions import override
 
-from tests.grammar import GrammarError, read_stream, read_whole
+from testkit.grammar import GrammarError, read_stream, read_whole
 from tests.judges.model import Batches, batches, faults_of
 from toolspeak import wires
 from toolspeak.errors import BadField, BadRequest

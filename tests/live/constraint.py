@@ -3,7 +3,7 @@
     just constraint                 both models, writes bench/results/constraint.json
     just constraint --no-keep       writes nothing
 
-First every grammar: those of all tools in `tests/golden/requests.jsonl`, and of schemas with one odd feature each. A
+First every grammar: those of all tools in `testkit/golden/requests.jsonl`, and of schemas with one odd feature each. A
 server that cannot read a grammar may go on without one and say nothing, so that each is proven by what it forces. Then
 answers at a high temperature, which make small models stumble: without a constraint, and with one. It fails if a
 grammar is not taken, if a constrained call is bad, or if the constraint is reported as ignored.
@@ -19,9 +19,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from bench.report import close, progress
+from testkit.llama_server import PIN, LlamaServer
+from testkit.report import close, progress
+from testkit.wire_requests import REQUESTS
 from tests.live.schemas import ODD
-from tests.live.server import PIN, LlamaServer
 from toolspeak import Client
 from toolspeak.dialects import load
 from toolspeak.engine.plan import Mode, Settings
@@ -38,7 +39,6 @@ from toolspeak.wires import load as load_wire
 
 ROOT = Path(__file__).parent.parent.parent
 RESULT = ROOT / "bench" / "results" / "constraint.json"
-REQUESTS = ROOT / "tests" / "golden" / "requests.jsonl"
 SEEDS = (1, 2)
 WARM = 1.2
 FORMS = (("hermes", True), ("fenced", False))

@@ -19,9 +19,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from bench.report import close
+from testkit.llama_models import cache_folder
+from testkit.report import close
 from tests.live.example_page import Line, kept, page
-from tests.live.models import cache_folder
 from tests.live.upped import ROOT, upped
 from toolspeak.config import Config, Options, with_options
 from toolspeak.config.assemble import assemble

@@ -3,7 +3,7 @@
     just live                                the SDKs of OpenAI and Anthropic, whole and streamed, side by side
     just live --ways                         also with every way to call: which ones does this model master?
     just live --agent pi --agent goose       also a real file task
-    just live --model qwen2.5-coder-1.5b     another model of `tests/live/models.py`
+    just live --model qwen2.5-coder-1.5b     another model of `testkit/llama_models.py`
     just live --keep                         writes bench/results/live.json, and live.md with what agents did
 
 It fails if an SDK gets no call through toolspeak, or no answer after it has sent the result.
@@ -16,13 +16,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bench.report import close
+from testkit.llama_models import DEFAULT, MODELS
+from testkit.llama_server import LlamaServer
+from testkit.report import close
 from tests.live.agent import Attempt, attempt, transcript
 from tests.live.agents import AGENTS
 from tests.live.gateway import gateway
-from tests.live.models import DEFAULT, MODELS
 from tests.live.recorder import Exchange, Recorder
-from tests.live.server import LlamaServer
 from tests.live.talk import Talk, side_by_side, talk
 
 RESULTS = Path(__file__).parent.parent.parent / "bench" / "results"

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import pytest
 from typing_extensions import override
 
-from tests.live import models
+from testkit import llama_models as models
 from tests.live.recorder import Recorder
 from tests.live.run import keep_transcripts
 from tests.live.talk import Talk, side_by_side

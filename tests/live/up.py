@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from bench.report import close
+from testkit.report import close
 from tests.live.upped import STOP_S, Upped, upped
 
 MODEL = "smollm2-135m"

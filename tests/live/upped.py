@@ -1,6 +1,6 @@
 """`toolspeak up` with a real model, as a person would start it.
 
-Its server is the package, in the virtual environment of `tests.live.server`; `TOOLSPEAK_LLAMA_SERVER` names a
+Its server is the package, in the virtual environment of `testkit.llama_server`; `TOOLSPEAK_LLAMA_SERVER` names a
 `llama-server` to run instead.
 """
 
@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.live.models import path_of
-from tests.live.server import BINARY, free_cores, python
+from testkit.llama_models import path_of
+from testkit.llama_server import BINARY, free_cores, python
 from toolspeak.runtime.llama.tether import tied
 
 READY_S = 180.0

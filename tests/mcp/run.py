@@ -15,7 +15,7 @@ from collections.abc import Callable, Coroutine, Generator, Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.report import close
+from testkit.report import close
 from tests.mcp.install import install, program, servers
 from tests.mcp.scene import PATH, Person, said, work_on
 from toolspeak.engine.agent import Ending, Status

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from testkit.loopback import Got, Loopback, Out
 from tests.mcp.scene import Person, called, odd, offered, said, toolbox, within, work_on
-from tests.unit.runtime.loopback import Got, Loopback, Out
 from toolspeak.errors import McpFailed
 from toolspeak.ir.message import Result
 from toolspeak.runtime.tools.action import Effect

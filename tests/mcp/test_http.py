@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from testkit.loopback import Got, Loopback, Out
 from tests.mcp.scene import Person, called, said
-from tests.unit.runtime.loopback import Got, Loopback, Out
 from toolspeak.errors import McpFailed
 from toolspeak.runtime.tools.mcp.actions import opened
 from toolspeak.runtime.tools.mcp.approved import Approved

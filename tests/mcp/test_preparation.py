@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from testkit.scripted_model import called, scripted, text
 from tests.mcp.scene import ODD, Person
-from tests.unit.cli.scripted import called, scripted, text
 from toolspeak.config.assemble import assemble
 from toolspeak.config.file import parse
 from toolspeak.config.shape import Config

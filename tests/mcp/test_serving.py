@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from mcp import Client, types
 
+from testkit.scripted_model import called as native
+from testkit.scripted_model import scripted, text
 from tests.contract.runs_scene import Hangs, Model, World, call
 from tests.mcp.scene import Person
-from tests.unit.cli.scripted import called as native
-from tests.unit.cli.scripted import scripted, text
 from toolspeak.cli.mcp.server import RunPolicy, server_of
 from toolspeak.ir.message import Call, part_text
 from toolspeak.runs.memory import MemoryRuns

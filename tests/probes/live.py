@@ -16,8 +16,8 @@ from typing import Any
 
 import msgspec
 
-from bench.report import close
-from tests.live.server import PIN, LlamaServer
+from testkit.llama_server import PIN, LlamaServer
+from testkit.report import close
 from toolspeak import wires
 from toolspeak.engine.probe import probe
 from toolspeak.engine.verdict import Verdict

@@ -15,7 +15,7 @@ from typing import Any
 
 from typing_extensions import override
 
-from bench.vendor_answers import STREAMS, WHOLES, Answer
+from testkit.vendor_answers import STREAMS, WHOLES, Answer
 from toolspeak.engine.probe_requests import ROLL_TWICE
 from toolspeak.ir.message import Text
 

@@ -2,8 +2,8 @@
 
 import pytest
 
+from testkit.loopback import in_loop
 from tests.probes.servers import Dropper, Ollama, listening
-from tests.unit.runtime.loopback import in_loop
 from toolspeak import AsyncClient, Client
 from toolspeak.engine.plan import Way
 from toolspeak.engine.verdict import Depth

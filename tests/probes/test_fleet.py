@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.probes.redis_server import running
+from testkit.redis_server import running
 from tests.probes.servers import Dropper, listening
 from tests.probes.test_gateway import DICE
 

@@ -11,13 +11,13 @@ import msgspec
 import pytest
 from typing_extensions import override
 
-from bench.vendor_answers import Answer
+from testkit.loopback import in_loop
+from testkit.redis_server import RedisServer, running
+from testkit.vendor_answers import Answer
 from tests.gateway.scene import Served, config_of, key, serving, soon
-from tests.probes.redis_server import RedisServer, running
 from tests.probes.servers import Behaviour, Body, Dropper, Refusal, listening, native
 from tests.probes.test_gateway import SECONDS, ask, calls, gateway, known, plan, verdict
 from tests.probes.test_shared import BOX, NONE
-from tests.unit.runtime.loopback import in_loop
 from toolspeak.config.shape import Server, Upstream
 from toolspeak.engine.verdict import Depth
 from toolspeak.facts.model import Support

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.probes.redis_server import RedisServer, running
-from tests.unit.runtime.loopback import in_loop
+from testkit.loopback import in_loop
+from testkit.redis_server import RedisServer, running
 from tests.unit.runtime.test_learned import Stood
 from toolspeak.engine.verdict import Depth, Finding, Layer, Verdict
 from toolspeak.errors import BadConfig

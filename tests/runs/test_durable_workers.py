@@ -15,8 +15,8 @@ import msgspec
 import pytest
 import sqlalchemy as sa
 
-from bench.killtest_worker import MODEL, ROUNDS, TOOLS, Mark, Order, work
-from tests.postgres import postgres
+from testkit.killtest_worker import MODEL, ROUNDS, TOOLS, Mark, Order, work
+from testkit.postgres import postgres
 from tests.runs.durable_scene import to_the_end
 from toolspeak.engine.agent import Status
 from toolspeak.ir.message import part_text
@@ -31,7 +31,7 @@ from toolspeak.runtime.tools.approval import Approval
 
 LEASE = 8.0
 PROCESSES = multiprocessing.get_context("forkserver")
-PROCESSES.set_forkserver_preload(["bench.killtest_worker"])
+PROCESSES.set_forkserver_preload(["testkit.killtest_worker"])
 pytestmark = pytest.mark.timeout(300)
 
 

@@ -13,7 +13,7 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
 
-from tests.postgres import postgres
+from testkit.postgres import postgres
 from tests.runs.durable_scene import Scene, calls, installed, spec, to_the_end
 from toolspeak.config.shape import Config, Durable
 from toolspeak.engine.agent import Status

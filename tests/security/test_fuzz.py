@@ -2,7 +2,7 @@
 
 import pytest
 
-from bench.fuzz import fragments, one, texts
+from testkit.damage import fragments, one, texts
 
 ALL_TEXTS, PIECES = texts(), fragments()
 

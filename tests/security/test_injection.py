@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from bench.golden import GOLDEN
-from bench.hostile import literals_of
-from bench.roundtrip import writing
+from testkit.golden import GOLDEN
+from testkit.hostile import literals_of
+from testkit.roundtrip import writing
 from toolspeak.dialects import Dialect, Writer, load, names
 from toolspeak.dialects.core.special_tokens import SPECIAL_TOKENS
 from toolspeak.dialects.keyed import keyed

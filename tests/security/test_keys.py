@@ -12,10 +12,10 @@ from contextlib import contextmanager
 import pytest
 from typing_extensions import override
 
-from bench.vendor_answers import STREAMS, Answer
-from tests.gateway.protocols import WIRES, Endpoint, answering, question, sides
+from testkit.protocols import WIRES, Endpoint, answering, question, sides
+from testkit.scripted_upstream import SSE, STREAM_TYPE, Asked, Script, ScriptedUpstream, listening, refuse, say
+from testkit.vendor_answers import STREAMS, Answer
 from tests.gateway.scene import Reply, Served, config_of, head, key, serving, towards
-from tests.gateway.upstream import SSE, STREAM_TYPE, Asked, Script, ScriptedUpstream, listening, refuse, say
 from toolspeak.config.shape import Config
 from toolspeak.gateway.exchange import Refused
 

@@ -4,9 +4,9 @@ from collections import Counter
 
 import pytest
 
-from bench.noncall_renderings import RENDERINGS, Rendering
-from bench.noncall_texts import FAMILIES, noncall, noncalls
-from bench.noncalls import ANY, READERS, Counts, calls_in, events_of, readers_of, run, telling
+from testkit.noncalls.reading import ANY, READERS, Counts, calls_in, events_of, readers_of, run, telling
+from testkit.noncalls.renderings import RENDERINGS, Rendering
+from testkit.noncalls.texts import FAMILIES, noncall, noncalls
 
 TEXTS = 2_000
 FORMS = [pytest.param(row, dialect, id=f"{dialect}-{row.opener}") for row in RENDERINGS for dialect in row.dialects]

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from tests.grammar import WIRES, GrammarError, Seen, read_stream, read_whole, samples, spoiled, spoiled_streams
-from tests.grammar.samples import SAMPLES, USAGE, Sample
-from tests.grammar.spoiled import Mutation, both, cut, edit, recount
+from testkit.grammar import WIRES, GrammarError, Seen, read_stream, read_whole, samples, spoiled, spoiled_streams
+from testkit.grammar.samples import SAMPLES, USAGE, Sample
+from testkit.grammar.spoiled import Mutation, both, cut, edit, recount
 
 STREAMS: dict[str, Callable[[Sample], bytes]] = {
     "openai_chat": samples.chat_stream,

@@ -17,7 +17,7 @@ from queue import SimpleQueue
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from bench.report import close
+from testkit.report import close
 from tools.mutants.nearest import TestMap, read_tests
 from tools.mutants.targets import SAFETY, Mutant, choose
 from tools.mutants.trial import Baselines, Copy, Tried, Verdict

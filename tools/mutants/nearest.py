@@ -2,7 +2,7 @@
 
 Near is, in this order: a test file with the module's name (`test_guard.py` for `guard.py`, `_guard.py` or the
 folder `guard`), one in the folder of the module's package, and then the one that needs the fewest imports to get
-there. Imports of `tests` and `bench` count as well, so a test that uses a shared scene is as near as the scene
+there. Imports of `tests` and `testkit` count as well, so a test that uses a shared scene is as near as the scene
 allows. A test file that does not lead to the module comes only if it has its name: it may start the module in a
 process of its own.
 """
@@ -49,7 +49,7 @@ def read_tests(root: Path) -> TestMap:
     modules = {
         **read_modules(root, "src"),
         **read_modules(root, "tests", "tests"),
-        **read_modules(root, "bench", "bench"),
+        **read_modules(root, "testkit", "testkit"),
     }
     graph = import_graph(modules)
     for package in DISCOVERED:

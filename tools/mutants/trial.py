@@ -106,17 +106,8 @@ class Copy:
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(file, target)
         self._python = _make_environment(self._folder)
-        compiles = [
-            self._python,
-            "-m",
-            "compileall",
-            "-q",
-            "--invalidation-mode",
-            "checked-hash",
-            "src",
-            "tests",
-            "bench",
-        ]
+        folders = [name for name in ("src", "testkit", "tests", "bench") if (self._folder / name).is_dir()]
+        compiles = [self._python, "-m", "compileall", "-q", "--invalidation-mode", "checked-hash", *folders]
         subprocess.run(compiles, cwd=self._folder, check=True, stdout=subprocess.DEVNULL)
 
     def try_out(self, mutant: Mutant, near: Sequence[str]) -> Tried:

@@ -2,10 +2,10 @@
 
 import http.client
 
-from bench.vendor_answers import Answer
+from testkit.protocols import WIRES, answering, question
+from testkit.scripted_upstream import ScriptedUpstream, listening
+from testkit.vendor_answers import Answer
 from tests.attack.arena import ATTACKER, Arena, Gateway
-from tests.gateway.protocols import WIRES, answering, question
-from tests.gateway.upstream import ScriptedUpstream, listening
 
 HELD_BEFORE = True
 GETS = (

@@ -5,10 +5,10 @@ import threading
 import time
 from pathlib import Path
 
+from testkit.protocols import WIRES, question, sides
+from testkit.scripted_upstream import listening
 from tests.attack.arena import VICTIM, Arena, Gateway, bearer
 from tests.attack.model import COLD
-from tests.gateway.protocols import WIRES, question, sides
-from tests.gateway.upstream import listening
 
 HELD_BEFORE = True
 JUMPS = {

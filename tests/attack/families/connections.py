@@ -4,11 +4,11 @@ import socket
 import time
 from contextlib import suppress
 
-from bench.vendor_answers import Answer
+from testkit.protocols import WIRES, answering
+from testkit.scripted_upstream import listening
+from testkit.vendor_answers import Answer
 from tests.attack.arena import ATTACKER, Arena, Gateway
-from tests.gateway.protocols import WIRES, answering
 from tests.gateway.scene import head
-from tests.gateway.upstream import listening
 
 HELD_BEFORE = False
 FILES, COUNT = 1_024, 1_300

@@ -1,9 +1,9 @@
 """Pages in a browser: an origin that the configuration does not name gets no answer that it may read."""
 
-from bench.vendor_answers import Answer
+from testkit.protocols import WIRES, answering, question
+from testkit.scripted_upstream import listening
+from testkit.vendor_answers import Answer
 from tests.attack.arena import Arena, bearer
-from tests.gateway.protocols import WIRES, answering, question
-from tests.gateway.upstream import listening
 
 HELD_BEFORE = False
 FOREIGN = (

@@ -3,12 +3,12 @@
 import json
 from itertools import islice
 
-from bench.vendor_answers import Answer
-from bench.vendor_requests import RESULT, WRITE, Ask
+from testkit.grammar import read_whole
+from testkit.protocols import WIRES, answering
+from testkit.scripted_upstream import Asked, listening
+from testkit.vendor_answers import Answer
+from testkit.vendor_requests import RESULT, WRITE, Ask
 from tests.attack.arena import Arena, Stage, bearer
-from tests.gateway.protocols import WIRES, answering
-from tests.gateway.upstream import Asked, listening
-from tests.grammar import read_whole
 from tests.security.test_injection import SPOKEN, spoken, writer_of
 from toolspeak.ir.message import Call
 from toolspeak.ir.tool import Tool

@@ -3,11 +3,11 @@
 import json
 import time
 
-from bench.vendor_answers import WHOLES, Answer
+from testkit.protocols import WIRES, question
+from testkit.scripted_upstream import Asked, Script, ScriptedUpstream, listening
+from testkit.vendor_answers import WHOLES, Answer
 from tests.attack.arena import ATTACKER, VICTIM, Arena, Stage, bearer
 from tests.attack.model import COLD, speaks
-from tests.gateway.protocols import WIRES, question
-from tests.gateway.upstream import Asked, Script, ScriptedUpstream, listening
 
 HELD_BEFORE = False
 PHRASES = (

@@ -9,11 +9,11 @@ import threading
 import time
 from collections.abc import AsyncIterator
 
+from testkit.protocols import WIRES, question
+from testkit.scripted_upstream import JSON, SSE, Asked, Script, listening
 from tests.attack.arena import Arena, Gateway, bearer
 from tests.attack.model import COLD
-from tests.gateway.protocols import WIRES, question
 from tests.gateway.scene import base_of
-from tests.gateway.upstream import JSON, SSE, Asked, Script, listening
 
 HELD_BEFORE = False
 MIB = 1 << 20

@@ -8,11 +8,11 @@ import threading
 import time
 from pathlib import Path
 
-from bench.gateway.meter import resident_mb
-from bench.vendor_answers import Answer
+from testkit.meter import resident_mb
+from testkit.scripted_upstream import Asked, listening
+from testkit.vendor_answers import Answer
 from tests.attack.arena import Arena, Gateway, Stage, bearer
 from tests.attack.model import COLD, speaks
-from tests.gateway.upstream import Asked, listening
 
 HELD_BEFORE = False
 SECRET, ENVIRONMENT = "canary-home-41ce", "canary-environment-8d02"

@@ -10,11 +10,11 @@ import time
 from collections import deque
 from dataclasses import dataclass
 
-from bench.vendor_answers import Answer
+from testkit.protocols import WIRES, answering
+from testkit.scripted_upstream import listening
+from testkit.vendor_answers import Answer
 from tests.attack.arena import MEMORY_RATIO, Arena, Gateway, bearer, settled_mb
 from tests.attack.bodies import BODIES, LIMIT, QUICK
-from tests.gateway.protocols import WIRES, answering
-from tests.gateway.upstream import listening
 
 HELD_BEFORE = False
 PATIENCE_S, WINDOW_S = 5.0, 1.0

@@ -4,10 +4,10 @@ import json
 from dataclasses import replace
 from urllib.parse import quote
 
-from bench.vendor_answers import Answer
+from testkit.protocols import WIRES, Endpoint, answering, question, sides
+from testkit.scripted_upstream import ScriptedUpstream, listening
+from testkit.vendor_answers import Answer
 from tests.attack.arena import LIMITED, Arena, Gateway, Stage, bearer
-from tests.gateway.protocols import WIRES, Endpoint, answering, question, sides
-from tests.gateway.upstream import ScriptedUpstream, listening
 
 HELD_BEFORE = False
 NAMES = (

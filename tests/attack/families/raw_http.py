@@ -5,12 +5,12 @@ import socket
 import time
 from contextlib import suppress
 
-from bench.vendor_answers import Answer
+from testkit.protocols import WIRES, answering, question
+from testkit.scripted_upstream import ScriptedUpstream, listening
+from testkit.vendor_answers import Answer
 from tests.attack.arena import ATTACKER, Arena, Gateway
-from tests.gateway.protocols import WIRES, answering, question
 from tests.gateway.scene import head
 from tests.gateway.test_smuggling import AMBIGUOUS
-from tests.gateway.upstream import ScriptedUpstream, listening
 
 HELD_BEFORE = True
 HEAD_S, BODY_S, SLACK_S = 2.0, 2.0, 3.0

@@ -3,9 +3,9 @@
 import base64
 import json
 
+from testkit.protocols import WIRES, question
+from testkit.scripted_upstream import SSE, Asked, Script, listening
 from tests.attack.arena import ATTACKER, Arena, Stage, bearer
-from tests.gateway.protocols import WIRES, question
-from tests.gateway.upstream import SSE, Asked, Script, listening
 
 HELD_BEFORE = False
 CANARY, KEY = "canary-9f27e61b84", "sk-upstream-7f3a"

@@ -5,12 +5,12 @@ import socket
 import time
 from pathlib import Path
 
-from bench.vendor_answers import Answer
+from testkit.protocols import WIRES, question
+from testkit.redis_server import running
+from testkit.scripted_upstream import ScriptedUpstream, listening
+from testkit.vendor_answers import Answer
 from tests.attack.arena import VICTIM, Arena, Gateway, bearer
 from tests.attack.model import speaks
-from tests.gateway.protocols import WIRES, question
-from tests.gateway.upstream import ScriptedUpstream, listening
-from tests.probes.redis_server import running
 
 HELD_BEFORE = True
 MIB = 1 << 20

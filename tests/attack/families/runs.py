@@ -11,12 +11,12 @@ from itertools import repeat
 from pathlib import Path
 from uuid import uuid4
 
+from testkit.postgres import postgres
+from testkit.scripted_upstream import Asked, hang, listening
 from tests.attack.arena import ATTACKER, VICTIM, Arena, Gateway, bearer
 from tests.attack.model import COLD
 from tests.attack.proxy import Proxy
 from tests.gateway.scene import Reply
-from tests.gateway.upstream import Asked, hang, listening
-from tests.postgres import postgres
 
 HELD_BEFORE = False
 LIVE, POSTS = 20, 60

@@ -8,11 +8,11 @@ import subprocess
 import threading
 import time
 
-from bench.vendor_answers import STREAMS, Answer
+from testkit.grammar import GrammarError, read_stream
+from testkit.protocols import WIRES, question
+from testkit.scripted_upstream import SSE, Asked, listening
+from testkit.vendor_answers import STREAMS, Answer
 from tests.attack.arena import Arena, bearer
-from tests.gateway.protocols import WIRES, question
-from tests.gateway.upstream import SSE, Asked, listening
-from tests.grammar import GrammarError, read_stream
 
 HELD_BEFORE = False
 EACH, PATIENCE_S = 4, 10.0

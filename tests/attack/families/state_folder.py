@@ -6,10 +6,10 @@ import subprocess
 from collections.abc import Generator
 from pathlib import Path
 
+from testkit.scripted_upstream import listening
 from tests.attack.arena import Arena
 from tests.attack.model import COLD
 from tests.attack.target import USER
-from tests.gateway.upstream import listening
 
 HELD_BEFORE = False
 PATIENCE_S = 15.0

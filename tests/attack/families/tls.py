@@ -8,10 +8,10 @@ import threading
 import time
 from pathlib import Path
 
+from testkit.protocols import WIRES, question
+from testkit.scripted_upstream import listening
 from tests.attack.arena import Arena, Gateway, bearer
 from tests.attack.model import COLD
-from tests.gateway.protocols import WIRES, question
-from tests.gateway.upstream import listening
 
 HELD_BEFORE = True
 CLIENT_HELLO = bytes.fromhex(

@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 from typing import TypedDict
 
-from bench.report import close
+from testkit.report import close
 from tests.security.sandbox.attempts import AREAS, ATTEMPTS
 from tests.security.sandbox.ordinary import as_nobody
 from tests.security.sandbox.row import Attempt

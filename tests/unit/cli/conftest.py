@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.cli.scripted import Scripted, scripted
+from testkit.scripted_model import Scripted, scripted
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.unit.cli.scripted import Refuses, Says, Scripted, called, text, thought
+from testkit.scripted_model import Refuses, Says, Scripted, called, text, thought
 from toolspeak.cli import main
 from toolspeak.cli.chat.conversation import AnswerScreen, call_lines, rejected_lines
 from toolspeak.cli.terminal import Paint, visible

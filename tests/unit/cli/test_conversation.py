@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.cli.scripted import Refuses, Scripted, called, text, thought
-from tests.unit.cli.terminal import CTRL_C, CTRL_D, Terminal, terminal
+from testkit.scripted_model import Refuses, Scripted, called, text, thought
+from testkit.terminal import CTRL_C, CTRL_D, Terminal, terminal
 
 OSLO = ("get_weather", '{"city": "Oslo", "days": 3}')
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.unit.cli.scripted import Answer, Refuses, Scripted, called, text
-from tests.unit.cli.terminal import CTRL_C, terminal
+from testkit.scripted_model import Answer, Refuses, Scripted, called, text
+from testkit.terminal import CTRL_C, terminal
 from tests.unit.cli.test_serve import asked, served
 from tests.unit.doctor.pupil import Pupil
 from toolspeak import Client, Tool

@@ -9,7 +9,7 @@ from click.testing import CliRunner, Result
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench.golden import BY_SAMPLE
+from testkit.golden import BY_SAMPLE, GOLDEN
 from toolspeak import Tool
 from toolspeak.cli.explain import LARGEST, explain
 from toolspeak.cli.explain.explanation import Explanation, SpanKind, as_json_text, as_lines, explain_text
@@ -17,7 +17,6 @@ from toolspeak.cli.output import indented
 from toolspeak.cli.terminal import Paint
 from toolspeak.errors import BadRequest, ToolspeakError
 
-GOLDEN = Path(__file__).parents[2] / "golden"
 TOOLS_ROW, *SAMPLES = [json.loads(line) for line in (GOLDEN / "samples.jsonl").read_text("utf-8").splitlines()]
 TOOLS = [Tool(**tool) for tool in TOOLS_ROW["tools"]]
 NO_NAME = "BAD-M16-kimi-counter"

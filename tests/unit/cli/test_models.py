@@ -8,8 +8,8 @@ from unittest.mock import Mock
 
 import pytest
 
-from tests.unit.cli.scripted import Refuses, Scripted
-from tests.unit.cli.terminal import terminal
+from testkit.scripted_model import Refuses, Scripted
+from testkit.terminal import terminal
 from toolspeak.cli import main
 from toolspeak.cli.models.catalogue import plan_text
 from toolspeak.config import local

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from typing_extensions import override
 
-from tests.unit.cli.scripted import Refuses, Says, Scripted, called, text
+from testkit.scripted_model import Refuses, Says, Scripted, called, text
 from toolspeak.cli import main
 from toolspeak.cli.run import session
 from toolspeak.cli.run.screen import PlainScreen, ShownCall, Transcript, round_lines

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.cli.scripted import Scripted, called, text
-from tests.unit.cli.terminal import CTRL_C, CTRL_D, Terminal, terminal
+from testkit.scripted_model import Scripted, called, text
+from testkit.terminal import CTRL_C, CTRL_D, Terminal, terminal
 from toolspeak.cli.run.session import typed_line
 
 WRITE = ("write_file", '{"path": "b.txt", "content": "Hi \\u001b[2J"}')

@@ -14,7 +14,7 @@ from urllib.request import ProxyHandler, Request, build_opener
 
 import pytest
 
-from tests.unit.cli.scripted import Scripted, text
+from testkit.scripted_model import Scripted, text
 from toolspeak.cli import main
 from toolspeak.config import local
 

@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
-from bench.vendor_answers import Answer
-from tests.unit.runtime.loopback import SOON, STEP, Got, Loopback, Out, Say
+from testkit.loopback import SOON, STEP, Got, Loopback, Out, Say
+from testkit.vendor_answers import Answer
 from tests.unit.runtime.scene import CHAT, say_stream, whole_of
 
 CALL = 'I will look.\n```tool_call\n{"name": "get_weather", "arguments": {"city": "Oslo"}}\n```'
@@ -16,7 +16,7 @@ WRONG = CALL.replace("city", "town")
 COLD = "It is cold."
 NO_TOOLS = b'{"error": {"message": "this model does not support tools"}}'
 USAGE = (11, 7)
-"""Tokens of one request, as `bench.vendor_answers` writes them."""
+"""Tokens of one request, as `testkit.vendor_answers` writes them."""
 
 
 def scripted(*answers: str | Answer | Say, refuses: bool = True) -> Say:

@@ -6,8 +6,8 @@ from collections.abc import AsyncGenerator
 
 import pytest
 
+from testkit.loopback import Loopback, in_loop, until
 from tests.unit.client.scene import CALL, COLD, bodies, endless, scripted, silent
-from tests.unit.runtime.loopback import Loopback, in_loop, until
 from tests.unit.runtime.scene import WEATHER
 from toolspeak import AsyncClient, Settings, TextDelta, UpstreamFailed, tool_result
 from toolspeak.engine.plan import Way

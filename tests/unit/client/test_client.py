@@ -5,9 +5,9 @@ from collections.abc import Callable
 
 import pytest
 
-from bench.vendor_answers import Answer as Vendor
+from testkit.loopback import Got, Loopback, Out
+from testkit.vendor_answers import Answer as Vendor
 from tests.unit.client.scene import CALL, COLD, USAGE, WRONG, bodies, endless, served, soon
-from tests.unit.runtime.loopback import Got, Loopback, Out
 from tests.unit.runtime.scene import WEATHER
 from toolspeak import Client, Sampling, Settings, TextDelta, UpstreamFailed, tool_result
 from toolspeak.client import Answer

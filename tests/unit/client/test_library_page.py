@@ -5,9 +5,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from bench.vendor_answers import Answer
+from testkit.loopback import Got, Out
+from testkit.vendor_answers import Answer
 from tests.unit.client.scene import CALL, COLD, served
-from tests.unit.runtime.loopback import Got, Out
 from tests.unit.runtime.scene import say_stream, whole_of
 from tools.snippets import python_lines
 

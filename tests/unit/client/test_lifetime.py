@@ -13,8 +13,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from testkit.loopback import SOON
 from tests.unit.client.scene import COLD, bodies, endless, served, silent, soon
-from tests.unit.runtime.loopback import SOON
 from toolspeak import Client, TextDelta
 from toolspeak.testing import AsyncScriptedUpstream, ScriptedUpstream
 

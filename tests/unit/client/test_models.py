@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from testkit.loopback import Got, Loopback, Out, in_loop
 from tests.unit.client.scene import COLD, served
-from tests.unit.runtime.loopback import Got, Loopback, Out, in_loop
 from toolspeak import AsyncClient, Client
 from toolspeak.client.models import ModelSource
 from toolspeak.config.shape import Config, Upstream

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.runtime.loopback import in_loop
+from testkit.loopback import in_loop
 from toolspeak import Action, AsyncClient, Client, Ending, Tool, UpstreamFailed, tool
 from toolspeak.errors import BadField
 from toolspeak.ir.failure import FailureKind

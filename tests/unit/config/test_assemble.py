@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.unit.runtime.loopback import in_loop
+from testkit.loopback import in_loop
 from toolspeak.config.assemble import assemble
 from toolspeak.config.file import parse
 from toolspeak.facts.model import ModelFacts, Source, Support

@@ -1,13 +1,12 @@
 """The dialect `any` is derived from what each dialect says of itself."""
 
-import importlib
-import sys
 from collections.abc import Generator, Iterable
 from functools import reduce
 from pathlib import Path
 
 import pytest
 
+from testkit.foreign_dialects import dialect_source, install
 from toolspeak import dialects
 from toolspeak.dialects.any import DIALECT, rescuers
 from toolspeak.dialects.core.grammar import MarkupGrammar
@@ -68,21 +67,12 @@ def test_only_the_half_of_harmony_with_its_tokens_rescues() -> None:
 @pytest.fixture
 def foreign(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Path]:
     """Put a package on the path whose dialects are `foreign`, which rescues, and `silent`, which does not."""
-    source = "from toolspeak.dialects import JSON, Dialect, MarkupGrammar, Wrapper\n"
-    for name, literal, more in (("foreign", "@@", ", rescues=True"), ("silent", "%%", "")):
-        grammar = f'MarkupGrammar((Wrapper(("{literal}call",), ("{literal}end",), (JSON,)),))'
-        (tmp_path / f"{name}_dialect.py").write_text(f'{source}DIALECT = Dialect("{name}", {grammar}{more})\n')
-    info = tmp_path / "foreign-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: foreign\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text(
-        "[toolspeak.dialects]\nforeign = foreign_dialect\nsilent = silent_dialect\nhermes = silent_dialect\n"
-    )
-    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
-    for name in ("foreign_dialect", "silent_dialect"):  # another test may have imported its own of that name
-        monkeypatch.delitem(sys.modules, name, raising=False)
-    importlib.invalidate_caches()
-    dialects.load.cache_clear()
+    modules = {
+        "foreign_dialect": dialect_source("foreign", "@@", ", rescues=True"),
+        "silent_dialect": dialect_source("silent", "%%"),
+    }
+    entries = {"foreign": "foreign_dialect", "silent": "silent_dialect", "hermes": "silent_dialect"}
+    install(tmp_path, monkeypatch, modules, entries)
     yield tmp_path
     dialects.load.cache_clear()
 

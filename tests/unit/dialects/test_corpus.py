@@ -2,9 +2,9 @@
 
 import pytest
 
-from bench.corpus import differences, events_of, ungrounded
-from bench.golden import Case, cases
-from bench.splits import at_random, by_characters
+from testkit.corpus import differences, events_of, ungrounded
+from testkit.golden import Case, cases
+from testkit.splits import at_random, by_characters
 from toolspeak.ir.event import raw_of
 from toolspeak.ir.turn import fold
 

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from bench.golden import GOLDEN
+from testkit.golden import GOLDEN
 from tools.snippets import python_lines
 from toolspeak import Tool
 from toolspeak.dialects import JSON, MarkupGrammar, Wrapper, table

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bench.hostile import tool_set
-from bench.roundtrip import example_for, failures, text_of
+from testkit.hostile import tool_set
+from testkit.roundtrip import example_for, failures, text_of
 from toolspeak.dialects import Writer, load
 from toolspeak.dialects.keyed import keyed
 from toolspeak.errors import BadRequest

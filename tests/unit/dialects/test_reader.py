@@ -2,7 +2,7 @@
 
 import pytest
 
-from bench.splits import at_random
+from testkit.splits import at_random
 from toolspeak.dialects import ReadOptions, load
 from toolspeak.dialects.core.lookup import Beginnings, FoundMarker, LookupContext
 from toolspeak.ir.complaint import Problem

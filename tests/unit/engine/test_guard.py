@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench.hostile import pieces
-from bench.roundtrip import writing
+from testkit.hostile import pieces
+from testkit.roundtrip import writing
 from toolspeak.dialects import load, names
 from toolspeak.dialects.core.special_tokens import SPECIAL_TOKENS
 from toolspeak.dialects.keyed import keyed

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from bench.roundtrip import writing
+from testkit.roundtrip import writing
 from tests.unit.engine.scene import (
     ASK,
     BERGEN,

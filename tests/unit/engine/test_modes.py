@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from bench.roundtrip import writing
+from testkit.roundtrip import writing
 from tests.unit.engine.scene import (
     ASK,
     DECISION,

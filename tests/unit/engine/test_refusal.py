@@ -5,18 +5,18 @@ The HELD_OUT samples were written before the words of the recogniser and never u
 """
 
 import statistics
-from pathlib import Path
 
 import jiter
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.timing import BAR, growth, quickest
+from testkit.golden import GOLDEN
+from testkit.timing import BAR, growth, quickest
 from toolspeak.engine.refusal import HELD_CHARS, RefusalWatch, refuses_tools
 from toolspeak.ir.json import JsonObject
 
-CORPUS = Path(__file__).parents[2] / "golden" / "failures.jsonl"
+CORPUS = GOLDEN / "failures.jsonl"
 
 HELD_OUT_REFUSALS = """
 I'm just a text-based assistant, so I have no way to look inside your project folder.

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.roundtrip import writing
-from bench.splits import pieces_at
+from testkit.roundtrip import writing
+from testkit.splits import pieces_at
 from tests.unit.engine.scene import (
     ASK,
     BERGEN,

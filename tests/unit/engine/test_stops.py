@@ -6,8 +6,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from bench.roundtrip import writing
-from bench.splits import pieces_at
+from testkit.roundtrip import writing
+from testkit.splits import pieces_at
 from tests.unit.engine.scene import DECISION, FORCE, LONG, NATIVE, ask, leaving, program, run, texts, writer, written
 from tests.unit.engine.test_release import behind
 from toolspeak.engine.effects import Emit

@@ -4,8 +4,8 @@ from dataclasses import fields
 
 import pytest
 
-from bench.golden import Case, samples
-from bench.golden import cases as cases_of_the_corpus
+from testkit.golden import Case, samples
+from testkit.golden import cases as cases_of_the_corpus
 from toolspeak import dialects
 from toolspeak.facts._family import Family
 from toolspeak.facts.families import FAMILIES, families_of, family_facts

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from typing_extensions import override
 
-from tests.unit.runtime.loopback import in_loop
+from testkit.loopback import in_loop
 from tests.unit.runtime.tools.scene import call, text_of
 from toolspeak.config.shape import Config, Durable
 from toolspeak.errors import BadField

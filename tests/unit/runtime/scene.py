@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from typing_extensions import override
 
-from bench.vendor_answers import STREAMS, WHOLES, Answer
-from tests.unit.runtime.loopback import Loopback, Out, Say
+from testkit.loopback import Loopback, Out, Say
+from testkit.vendor_answers import STREAMS, WHOLES, Answer
 from toolspeak import wires
 from toolspeak.ir.event import Event, Failed, Finished
 from toolspeak.ir.failure import Failure

@@ -1,6 +1,6 @@
 """Verdicts in process: by endpoint, model and fingerprint, for a while, and one probe at a time (CAP-4)."""
 
-from tests.unit.runtime.loopback import in_loop
+from testkit.loopback import in_loop
 from tests.unit.runtime.test_learned import Stood
 from toolspeak.engine.verdict import Verdict
 from toolspeak.facts.model import Support

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from tests.unit.runtime.loopback import Got, Loopback, Out, Say, in_loop, until
+from testkit.loopback import Got, Loopback, Out, Say, in_loop, until
 from tests.unit.runtime.scene import CHAT, COLD, REQUEST, Paced, upstream, whole_of
 from toolspeak.engine.plan import Mode, Settings, Way
 from toolspeak.engine.verdict import Verdict

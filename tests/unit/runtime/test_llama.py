@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.runtime.loopback import in_loop
+from testkit.loopback import in_loop
 from toolspeak.errors import BadConfig
 from toolspeak.ir.failure import FailureKind
 from toolspeak.runtime.clock import CLOCK

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 from typing_extensions import override
 
-from tests.unit.runtime.loopback import in_loop
+from testkit.loopback import in_loop
 from tests.unit.runtime.test_learned import REFUSED, Stood, turn
 from toolspeak import wires
 from toolspeak.engine.plan import NOTHING_SAID, Mode, Settings

@@ -13,7 +13,7 @@ import pytest
 import uvloop
 from aiohttp.client_reqrep import ConnectionKey
 
-from tests.unit.runtime.loopback import Got, Loopback, Out, Say, in_loop, until
+from testkit.loopback import Got, Loopback, Out, Say, in_loop, until
 from toolspeak.ir.failure import FailureKind
 from toolspeak.runtime.transport import WAITS, Broken, HttpTransport, Reply, Waits, _broken
 

@@ -6,8 +6,8 @@ import json
 import pytest
 from typing_extensions import override
 
-from bench.vendor_answers import Answer
-from tests.unit.runtime.loopback import Got, Loopback, Out, Say, in_loop, until
+from testkit.loopback import Got, Loopback, Out, Say, in_loop, until
+from testkit.vendor_answers import Answer
 from tests.unit.runtime.scene import (
     CALL,
     CHAT,

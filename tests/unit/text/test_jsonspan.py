@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.splits import pieces_at
+from testkit.splits import pieces_at
 from toolspeak.ir.json import Json
 from toolspeak.text.jsonspan import MAX_BLANKS, MAX_DEPTH, JsonSpan, Status
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.timing import BAR, growth
+from testkit.timing import BAR, growth
 from toolspeak.errors import BadFrame, BadRequest
 from toolspeak.text.lines import FrameLimits
 from toolspeak.text.ndjson import NDJSON_LIMITS, NdjsonDecoder, ndjson_line

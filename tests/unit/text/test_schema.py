@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.timing import BAR, growth
+from testkit.timing import BAR, growth
 from toolspeak.errors import BadSchema
 from toolspeak.ir.json import Json, JsonObject
 from toolspeak.text.schema import LIMITS, SchemaLimits, SchemaProblem, Validator, compile_schema

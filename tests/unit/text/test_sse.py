@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.timing import BAR, growth
+from testkit.timing import BAR, growth
 from toolspeak.errors import BadFrame, BadRequest
 from toolspeak.text.lines import FrameLimits, Lines
 from toolspeak.text.sse import SSE_LIMITS, SseDecoder, SseFrame, sse_comment, sse_event

@@ -137,7 +137,6 @@ def test_the_nearest_tests_come_by_name_then_by_imports(tmp_path: Path) -> None:
         "tests/test_direct.py": "import toolspeak.engine._gate",
         "tests/cli/test_gate.py": "",
         "tests/test_other.py": "",
-        "bench/__init__.py": "",
     }
     write_files(tmp_path, files)
     tests = read_tests(tmp_path)
@@ -168,7 +167,6 @@ def small_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "tests/conftest.py": "",
         "tests/test_small.py": TEST,
         "tests/test_broken.py": "def test_broken() -> None:\n    assert False\n",
-        "bench/__init__.py": "",
         "pyproject.toml": '[tool.pytest.ini_options]\naddopts = ["--import-mode=importlib"]\n',
     }
     write_files(root, files)

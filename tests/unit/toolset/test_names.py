@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.timing import quickest
+from testkit.timing import quickest
 from toolspeak.ir.complaint import Problem
 from toolspeak.ir.fix import Fix
 from toolspeak.toolset.names import LONGEST_NAME, Match, NameIndex, find

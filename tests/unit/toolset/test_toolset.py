@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.timing import BAR, growth
+from testkit.timing import BAR, growth
 from toolspeak.errors import BadRequest, BadSchema, UnknownName
 from toolspeak.ir.complaint import Problem
 from toolspeak.ir.fix import Fix

@@ -1,13 +1,13 @@
 """The Anthropic wire: requests, both ways."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from testkit.wire_requests import REQUESTS
 from tests.unit.wires.anthropic_scene import (
     CACHE,
     CHAT,
@@ -36,8 +36,7 @@ from toolspeak.ir.quirks import QUIRKS
 from toolspeak.ir.request import Sampling
 from toolspeak.ir.tool import ChoiceMode, Tool, ToolChoice, ToolKind
 
-GOLDEN = Path(__file__).parents[2] / "golden" / "requests.jsonl"
-ROWS = [row for line in GOLDEN.read_text().splitlines() if (row := json.loads(line))["wire"] == "anthropic"]
+ROWS = [row for line in REQUESTS.read_text().splitlines() if (row := json.loads(line))["wire"] == "anthropic"]
 
 
 def meaning(body: Body) -> Body:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.grammar import GrammarError, Seen, read_stream, read_whole
+from testkit.grammar import GrammarError, Seen, read_stream, read_whole
 from toolspeak import wires
 from toolspeak.ir.complaint import Complaint, Problem
 from toolspeak.ir.event import (

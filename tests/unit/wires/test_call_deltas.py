@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from tests.timing import BAR, growth
+from testkit.timing import BAR, growth
 from toolspeak.errors import BadFrame
 from toolspeak.ir.complaint import Complaint, Problem
 from toolspeak.ir.event import ArgsDelta, CallEnded, CallRejected, CallStarted, Discarded, Event, Why

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.timing import BAR, growth
+from testkit.timing import BAR, growth
 from toolspeak.ir.message import Call, Message, Part, Result, Role, Text
 from toolspeak.ir.quirks import IdForm
 from toolspeak.ir.request import Request

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.timing import BAR, growth
+from testkit.timing import BAR, growth
 from toolspeak.ir.complaint import Complaint, Problem
 from toolspeak.ir.event import (
     ArgsDelta,

@@ -1,22 +1,22 @@
 """What an upstream's error means (WIRE-5): shapes, wordings and their traps, what is salvaged, linear time (P8)."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tests.timing import quickest
+from testkit.golden import GOLDEN
+from testkit.timing import quickest
 from toolspeak.ir.failure import Failure, FailureKind
 from toolspeak.wires.shared.failures import LONGEST_BODY, read_failure, status_of
 
-GOLDEN = Path(__file__).parents[2] / "golden" / "failures.jsonl"
+FAILURES = GOLDEN / "failures.jsonl"
 
 
 def golden() -> list[dict[str, Any]]:
-    cases = [json.loads(line) for line in GOLDEN.read_text(encoding="utf-8").splitlines()]
+    cases = [json.loads(line) for line in FAILURES.read_text(encoding="utf-8").splitlines()]
     return [case for case in cases if case["dialect_hint"] == "http_error" and "classify" in case["expect"]]
 
 

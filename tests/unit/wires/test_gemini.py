@@ -3,11 +3,11 @@
 import json
 from collections.abc import Iterator
 from copy import deepcopy
-from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
+from testkit.wire_requests import REQUESTS
 from toolspeak.errors import BadField
 from toolspeak.ir.message import Call, Message, Role
 from toolspeak.ir.quirks import QUIRKS
@@ -18,11 +18,7 @@ from toolspeak.wires import EncodedRequest, load
 
 WIRE = load("gemini")
 Body = dict[str, Any]
-GOLDEN: list[Body] = [
-    row
-    for row in map(json.loads, (Path(__file__).parents[2] / "golden/requests.jsonl").read_text().splitlines())
-    if row["wire"] == "gemini"
-]
+GOLDEN: list[Body] = [row for row in map(json.loads, REQUESTS.read_text().splitlines()) if row["wire"] == "gemini"]
 PATH = "/v1beta/models/m:generateContent"
 PNG = {"mimeType": "image/png", "data": "iVBORw0KGgoAAA"}
 NO_PARAMETERS: Body = {"type": "object", "properties": {}}

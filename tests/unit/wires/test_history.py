@@ -3,14 +3,14 @@
 import json
 from collections.abc import Callable
 from itertools import groupby
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.timing import BAR, growth
+from testkit.golden import GOLDEN
+from testkit.timing import BAR, growth
 from toolspeak.ir.message import Call, Image, Message, Part, Reasoning, Result, Role, Text
 from toolspeak.ir.quirks import QUIRKS, IdForm, Quirks
 from toolspeak.ir.request import Request
@@ -18,7 +18,7 @@ from toolspeak.ir.vendor import Vendor
 from toolspeak.wires import load
 from toolspeak.wires.shared.history import NO_RESULT, add_result, link_history, pair_history
 
-GOLDEN = Path(__file__).parents[2] / "golden" / "failures.jsonl"
+FAILURES = GOLDEN / "failures.jsonl"
 WIRE = load("openai_chat")
 PIXEL = "data:image/png;base64,iVBORw0KGgo="
 
@@ -63,7 +63,7 @@ def words_of(part: Part) -> list[str]:
 
 
 def golden() -> dict[str, Body]:
-    cases = [json.loads(line) for line in GOLDEN.read_text(encoding="utf-8").splitlines()]
+    cases = [json.loads(line) for line in FAILURES.read_text(encoding="utf-8").splitlines()]
     return {case["id"][:6]: case for case in cases}
 
 

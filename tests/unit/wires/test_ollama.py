@@ -2,11 +2,11 @@
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
+from testkit.wire_requests import REQUESTS
 from toolspeak import wires
 from toolspeak.errors import BadField
 from toolspeak.ir.message import (
@@ -27,11 +27,7 @@ from toolspeak.wires import EncodedRequest
 
 WIRE = wires.load("ollama")
 Body = dict[str, Any]
-GOLDEN = [
-    row
-    for row in map(json.loads, (Path(__file__).parents[2] / "golden/requests.jsonl").read_text().splitlines())
-    if row["wire"] == "ollama"
-]
+GOLDEN = [row for row in map(json.loads, REQUESTS.read_text().splitlines()) if row["wire"] == "ollama"]
 PNG = "iVBORw0KGgoAAA"
 SCHEMA: Body = {"type": "object", "properties": {"city": {"type": ["string", "null"]}}, "required": ["city"]}
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.grammar import Seen, SeenCall, read_stream, read_whole
+from testkit.grammar import Seen, SeenCall, read_stream, read_whole
 from toolspeak import wires
 from toolspeak.ir.complaint import Complaint, Problem
 from toolspeak.ir.event import (

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.grammar import read_stream, read_whole
+from testkit.grammar import read_stream, read_whole
 from toolspeak.errors import BadField
 from toolspeak.ir.event import (
     ArgsDelta,

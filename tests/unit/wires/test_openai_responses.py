@@ -1,11 +1,11 @@
 """Requests of the Responses wire: what clients send becomes ours, and goes out again meaning the same."""
 
 import json
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
 
+from testkit.wire_requests import REQUESTS
 from toolspeak.errors import BadField
 from toolspeak.ir.json import JsonObject
 from toolspeak.ir.message import Call, Message, Result, Role, ToolReference
@@ -19,11 +19,7 @@ Body: TypeAlias = dict[str, Any]
 NAME = "openai_responses"
 WIRE = load(NAME)
 CHAT = load("openai_chat")
-ROWS: list[Body] = [
-    row
-    for row in map(json.loads, (Path(__file__).parents[2] / "golden/requests.jsonl").read_text().splitlines())
-    if row["wire"] == NAME
-]
+ROWS: list[Body] = [row for row in map(json.loads, REQUESTS.read_text().splitlines()) if row["wire"] == NAME]
 WEATHER: Body = {"type": "function", "name": "weather", "parameters": {"type": "object", "properties": {}}}
 CLOSE: Body = {"type": "function", "name": "close", "description": "Close it.", "strict": False}
 SPACE: Body = {"type": "namespace", "name": "agents", "description": "All agents.", "tools": [CLOSE]}

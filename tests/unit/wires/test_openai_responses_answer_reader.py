@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from tests.grammar.samples import SAMPLES, responses_stream, responses_whole
+from testkit.grammar.samples import SAMPLES, responses_stream, responses_whole
 from toolspeak.ir.complaint import Complaint, Problem
 from toolspeak.ir.event import (
     ArgsDelta,

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from tests.grammar import Seen, SeenCall, read_stream, read_whole
+from testkit.grammar import Seen, SeenCall, read_stream, read_whole
 from toolspeak.ir.complaint import Complaint, Problem
 from toolspeak.ir.event import (
     ArgsDelta,

@@ -4,7 +4,7 @@ from itertools import count
 
 import pytest
 
-from tests.timing import BAR, growth
+from testkit.timing import BAR, growth
 from tests.unit.engine.scene import BERGEN, FORCE, OSLO, ask, run, user, words_of, written
 from toolspeak.engine.guardrails.untaught_calls import MADE_UP, LooseCalls, loose_calls
 from toolspeak.engine.plan import Settings

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal, TypedDict
 import msgspec
 import pytest
 
-from tests.unit.runtime.loopback import in_loop
+from testkit.loopback import in_loop
 from tests.unit.runtime.tools.scene import call, called, error_of, text_of, told
 from toolspeak import tool
 from toolspeak.errors import BadField

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typing_extensions import override
 
-from tests.unit.runtime.loopback import in_loop
+from testkit.loopback import in_loop
 from tests.unit.runtime.tools.scene import call, called, error_of, plain, text_of, told
 from toolspeak import tool
 from toolspeak.errors import BadField, BadRequest, BadSchema

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.unit.runtime.loopback import in_loop
+from testkit.loopback import in_loop
 from tests.unit.runtime.tools.scene import called, plain, text_of
 from toolspeak.errors import BadField
 from toolspeak.runtime.tools.action import Action, Effect

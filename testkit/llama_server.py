@@ -1,0 +1,203 @@
+"""llama.cpp's own HTTP server with a real model, as a child process on loopback.
+
+    with LlamaServer("qwen2.5-coder-0.5b") as server:
+        server.url          http://127.0.0.1:PORT; the OpenAI wire is below /v1
+
+    python -m testkit.llama_server [NAME] [--port 8080]       until it is interrupted
+
+It comes from a wheel, in a virtual environment of its own in the cache folder, and ends with the process that started
+it. One slot, unless more are asked for: a second request waits for the first. `TOOLSPEAK_LLAMA_SERVER` names a
+`llama-server` to run instead: one that was compiled for this machine may be several times as fast.
+"""
+
+import argparse
+import http.client
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import urlsplit
+
+from testkit.llama_models import DEFAULT, MODELS, cache_folder, path_of
+
+PIN = "xllamacpp==2026.10.11549"
+BINARY = "TOOLSPEAK_LLAMA_SERVER"
+START_S = 120
+STOP_S = 10
+CONTEXT_TOKENS = 32_768
+"""What the models were trained with; agents send long prompts."""
+
+CHILD = """
+import sys, xllamacpp
+path, alias, port, context, slots, threads, remembers = sys.argv[1:]
+params = xllamacpp.CommonParams()
+params.model.path, params.model_alias = path, {alias}
+params.hostnames, params.port = ["127.0.0.1"], int(port)
+params.n_ctx, params.n_parallel, params.use_jinja = int(context) * int(slots), int(slots), True
+params.cpuparams.n_threads = params.cpuparams_batch.n_threads = int(threads)
+params.cache_prompt = remembers == "True"
+params.sampling.temp, params.sampling.seed = 0, 1  # for agents, which leave it to the server
+server = xllamacpp.Server(params)
+print(server.listening_address, flush=True)
+sys.stdin.read()  # it ends when the parent does
+"""
+RUN = """url=$1; shift; "$@" >&2 & echo "$url"; cat >/dev/null; kill $!; wait $!"""
+"""It ends when the parent does, as the other."""
+
+
+class LlamaServer:
+    """A model behind an HTTP server, from `with` to its end."""
+
+    def __init__(  # noqa: PLR0913 # what a server can be told
+        self,
+        model: str = DEFAULT,
+        *,
+        port: int = 0,
+        slots: int = 1,
+        context: int = CONTEXT_TOKENS,
+        remembers: bool = True,
+        log: Path | None = None,
+    ) -> None:
+        """Take any free port unless one is named; each slot has a context of so many tokens.
+
+        A server that remembers the last prompt is quick with a longer one, but says the same twice only by chance: the
+        sums are then done in other pieces, and near ties fall the other way.
+        """
+        self.model = model
+        self._port, self._slots, self._context, self._remembers = port, slots, context, remembers
+        self._log = log or cache_folder() / f"{model}.log"
+        self._process: subprocess.Popen[str] | None = None
+        self.url = ""
+
+    def __enter__(self) -> Self:
+        binary = os.environ.get(BINARY)
+        with self._log.open("w") as log:
+            self._process = subprocess.Popen(
+                self._binary(binary) if binary else self._wheel(),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                process_group=0,  # an interrupt is for us: the server ends when we are done with it
+            )
+        try:
+            self.url = self._address(self._process)
+            self._wait()
+        except BaseException:
+            self._stop()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stop()
+
+    def get(self, path: str) -> tuple[int, Any]:
+        """Ask for a page of the server's own."""
+        split = urlsplit(self.url)
+        connection = http.client.HTTPConnection(split.hostname or "", split.port, timeout=START_S)
+        try:
+            connection.request("GET", path)
+            response = connection.getresponse()
+            return response.status, json.loads(response.read() or b"null")
+        finally:
+            connection.close()
+
+    def _wheel(self) -> list[str]:
+        counts = (self._port, self._context, self._slots, free_cores(), self._remembers)
+        return [python(), "-c", CHILD, str(path_of(self.model)), self.model, *map(str, counts)]
+
+    def _binary(self, program: str) -> list[str]:
+        port = str(self._port or free_port())
+        options = {
+            "--model": str(path_of(self.model)),
+            "--alias": self.model,
+            "--host": "127.0.0.1",
+            "--port": port,
+            "--ctx-size": str(self._context * self._slots),
+            "--parallel": str(self._slots),
+            "--threads": str(free_cores()),
+            "--temp": "0",
+            "--seed": "1",
+        }
+        flags = ["--jinja"] if self._remembers else ["--jinja", "--no-cache-prompt"]
+        words = [word for option in options.items() for word in option]
+        return ["sh", "-c", RUN, "sh", f"http://127.0.0.1:{port}", program, *words, *flags]
+
+    def _address(self, process: subprocess.Popen[str]) -> str:
+        line = process.stdout.readline().strip() if process.stdout else ""
+        if not line:
+            raise RuntimeError(f"the server did not start; it said: {self._log.read_text()[-1000:]}")
+        return line
+
+    def _wait(self) -> None:
+        until = time.monotonic() + START_S
+        while time.monotonic() < until:
+            try:
+                if self.get("/health")[0] == http.client.OK:
+                    return
+            except OSError:
+                pass
+            time.sleep(0.1)
+        raise RuntimeError(f"the server was not ready after {START_S} s; see {self._log}")
+
+    def _stop(self) -> None:
+        if self._process is None:
+            return
+        try:
+            self._process.communicate(timeout=STOP_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.communicate()
+        self._process = None
+
+
+def free_port() -> int:
+    """Return a port that nobody uses."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def free_cores() -> int:
+    """Return how many threads are wise: one that must wait for its core makes all the others wait at every step."""
+    return max(1, (os.cpu_count() or 1) - round(os.getloadavg()[0]))
+
+
+def python() -> str:
+    """Return the Python that has the server, made if it is not there."""
+    folder = cache_folder() / PIN.replace("==", "-")
+    found = folder / "bin" / "python"
+    done = folder / "complete"
+    if not done.exists():
+        subprocess.run([sys.executable, "-m", "venv", "--clear", str(folder)], check=True)
+        install = [str(found), "-m", "pip", "install", "--quiet", "--only-binary=:all:", PIN]
+        told = subprocess.run(install, check=False, capture_output=True, text=True)
+        if told.returncode:
+            raise SystemExit(f"{PIN} could not be installed: {told.stderr.strip()[-500:]}")
+        done.touch()
+    return str(found)
+
+
+def main() -> None:
+    """Serve until interrupted."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("model", nargs="?", default=DEFAULT, choices=MODELS)
+    parser.add_argument("--port", type=int, default=8080)
+    options = parser.parse_args()
+    with LlamaServer(options.model, port=options.port) as server:
+        print(f"{server.model} listens on {server.url}", flush=True)
+        try:
+            time.sleep(1e9)
+        except KeyboardInterrupt:
+            print("stopped")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Texts that only look like calls, and a reading of them by every reader (P5)."""

@@ -1,0 +1,46 @@
+"""What a family makes: a text, what kind of text it is, and whose markup it shows."""
+
+from random import Random
+from typing import NamedTuple
+
+from testkit.noncalls.renderings import Rendering, pick
+from testkit.noncalls.tools import Args, example
+
+
+class Draft(NamedTuple):
+    """A text without a call. `strangers` says whether it is one for every reader, or only for those it shows."""
+
+    kind: str
+    text: str
+    dialects: tuple[str, ...] = ()
+    strangers: bool = True
+
+
+class Shown(NamedTuple):
+    """A call that is written down in some dialect, not yet quoted."""
+
+    name: str
+    args: Args
+    row: Rendering
+    text: str
+
+    @property
+    def opener(self) -> str:
+        """Return how it begins."""
+        return self.row.opener.replace("{}", self.name)
+
+    @property
+    def dialects(self) -> tuple[str, ...]:
+        """Return the dialects that write it so."""
+        return self.row.dialects
+
+
+def shown(dice: Random, *, fences: bool = True) -> Shown:
+    """Write down a call; without `fences`, in a form that has no backticks."""
+    return written(dice, pick(dice, fences=fences))
+
+
+def written(dice: Random, row: Rendering) -> Shown:
+    """Write down a call in this form."""
+    name, args = example(dice)
+    return Shown(name, args, row, row.write(name, args))
