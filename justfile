@@ -36,6 +36,7 @@ check:
     .venv/bin/python tools/facts_page.py --check
     .venv/bin/python tools/tactics_diagram.py --check
     .venv/bin/python tools/api_reference.py --check
+    .venv/bin/python -m tools.rooms_picture --check
 
 # run the tests; arguments go to pytest
 test *args:
@@ -197,6 +198,7 @@ docs:
     .venv/bin/python tools/facts_page.py
     .venv/bin/python tools/tactics_diagram.py
     .venv/bin/python tools/api_reference.py
+    .venv/bin/python -m tools.rooms_picture
 
 # build the wheel into dist
 build:

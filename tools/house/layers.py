@@ -11,6 +11,7 @@ from typing import Any
 
 from tools.house.tree import Tree
 
+PACKAGE = "toolspeak"
 _SEPARATOR = re.compile(r"\s*[|:]\s*")
 
 
@@ -23,6 +24,14 @@ def _contracts(tree: Tree) -> Iterator[dict[str, Any]]:
     linter: dict[str, Any] = tree.settings.get("tool", {}).get("importlinter", {})
     contracts: list[dict[str, Any]] = linter.get("contracts", [])
     return (contract for contract in contracts if contract["type"] == "layers")
+
+
+def rooms(tree: Tree) -> list[list[str]]:
+    """Return the rooms of the package by layer, the highest first; a room that is not there is left out."""
+    (contract,) = (found for found in _contracts(tree) if found.get("containers") == [PACKAGE])
+    layers = [[name.strip("() ") for name in _SEPARATOR.split(layer)] for layer in contract["layers"]]
+    there = [[room for room in layer if f"{PACKAGE}.{room}" in tree.modules] for layer in layers]
+    return [layer for layer in there if layer]
 
 
 def _arrows_of(tree: Tree, contract: dict[str, Any]) -> Iterator[tuple[str, str]]:
