@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Any, ParamSpec, Self, TypeAlias
 
 P = ParamSpec("P")
-SOON, STEP = 5.0, 0.002
+SOON, STEP = 30.0, 0.002
 """Seconds after which something that must happen will not."""
 
 

@@ -37,8 +37,3 @@ def cost(run: Callable[[Input], object], what: Input) -> float:
     finally:
         gc.enable()
     return time.process_time() - started
-
-
-def quickest(run: Callable[[], object], tries: int = 5) -> float:
-    """Return the best processor time of several tries."""
-    return min(cost(lambda _: run(), None) for _ in range(tries))

@@ -28,7 +28,7 @@ from toolspeak.config.shape import Limits
 HEAD, BODY = 2048, 4096
 HEAD_S, IDLE_S = 0.4, 0.15
 LIMITS = Limits(body_bytes=BODY, header_bytes=HEAD, header_seconds=HEAD_S, body_idle_seconds=IDLE_S)
-LATE = 1.5
+LATE = 5.0
 """Seconds that a busy machine may add."""
 
 

@@ -86,7 +86,7 @@ def test_what_lasts_is_not_tried_again(
     began = time.monotonic()
     assert gateway.post(asked.path, asked.body).status >= 400
     assert len(upstream.asked) == 1
-    assert time.monotonic() - began < 1.0
+    assert time.monotonic() - began < 30, "the shortest pause that is asked for is a minute"
 
 
 def test_a_short_pause_that_is_asked_for_is_kept(gateway: Served, upstream: ScriptedUpstream) -> None:

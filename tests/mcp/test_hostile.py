@@ -32,7 +32,7 @@ def test_a_pattern_that_backtracks_costs_nothing_run4(tmp_path: Path) -> None:
         return await called(box, "word"), time.perf_counter() - began
 
     result, seconds = within(odd("backtracks"), tmp_path, use)
-    assert seconds < 1.0
+    assert seconds < 20, "with backtracking it would be years"
     assert result.is_error
     assert "is not what it declares" in said(result)
     assert "a" * 30 in said(result)

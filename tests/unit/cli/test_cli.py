@@ -10,8 +10,10 @@ import pytest
 
 from toolspeak.cli import COMMANDS, main, toolspeak
 
-CPU_BAR_S = 0.3
-TRIES = 5
+BAR = 2.5
+"""How many times the start of Python with click, which every command needs, help may cost. It is 1.5; the packages of
+`HEAVY` would make it more than 3."""
+TRIES = 8
 HEAVY = ("aiohttp", "asyncio", "jiter", "jsonschema_rs", "msgspec", "uvicorn", "toolspeak.dialects", "toolspeak.wires")
 
 
@@ -20,9 +22,9 @@ def run(*args: str, text: str = "", python: tuple[str, ...] = ("-m", "toolspeak"
     return subprocess.run(command, input=text, capture_output=True, text=True, encoding="utf-8", check=False)
 
 
-def cpu_s(*args: str) -> float:
+def cpu_s(*args: str, python: tuple[str, ...] = ("-m", "toolspeak")) -> float:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    assert run(*args).returncode == 0
+    assert run(*args, python=python).returncode == 0
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
@@ -35,13 +37,14 @@ def status_of(*args: str) -> object:
 
 @pytest.mark.parametrize("args", [("--help",), ("--version",), *((name, "--help") for name in COMMANDS)])
 def test_help_comes_at_once(args: tuple[str, ...]) -> None:
-    """Other work on the machine only ever adds time: the best of some tries counts."""
-    best = float("inf")
+    """Other work on the machine only ever adds time: the best of some tries counts, taken in turns."""
+    bare = best = float("inf")
     for _ in range(TRIES):
+        bare = min(bare, cpu_s(python=("-c", "import click")))
         best = min(best, cpu_s(*args))
-        if best < CPU_BAR_S:
+        if best < BAR * bare:
             break
-    assert best < CPU_BAR_S
+    assert best < BAR * bare
 
 
 @pytest.mark.parametrize("args", [["--help"], *([name, "--help"] for name in COMMANDS)])

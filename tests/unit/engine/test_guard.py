@@ -1,7 +1,6 @@
 """The seam for untrusted text: what it breaks, what it lets pass, and what it tells an echo from (SAFE-2 to SAFE-4)."""
 
 import json
-import time
 from random import Random
 
 import pytest
@@ -10,6 +9,7 @@ from hypothesis import strategies as st
 
 from testkit.hostile import pieces
 from testkit.roundtrip import writing
+from testkit.timing import BAR, growth
 from toolspeak.dialects import load, names
 from toolspeak.dialects.core.special_tokens import SPECIAL_TOKENS
 from toolspeak.dialects.keyed import keyed
@@ -276,15 +276,12 @@ def _seen(text: str) -> str:
 )
 def test_twice_the_text_takes_about_twice_the_time_p8(guard: Guard, flood: str) -> None:
     text = flood * (20_000 // len(flood))
-    short, long = (min(_cost(guard, text * times) for _ in range(5)) for times in (1, 2))
-    assert long < 3.5 * short + 0.005
 
+    def write(text: str) -> None:
+        guard.text(text)
+        guard.json(text)
 
-def _cost(guard: Guard, text: str) -> float:
-    start = time.process_time()
-    guard.text(text)
-    guard.json(text)
-    return time.process_time() - start
+    assert growth(write, text, text * 2) < BAR
 
 
 # echoes

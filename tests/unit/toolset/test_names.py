@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from testkit.timing import quickest
+from testkit.timing import BAR, growth
 from toolspeak.ir.complaint import Problem
 from toolspeak.ir.fix import Fix
 from toolspeak.toolset.names import LONGEST_NAME, Match, NameIndex, find
@@ -156,4 +156,4 @@ def test_every_name_finds_itself(names: list[str]) -> None:
 def test_a_hostile_name_costs_nothing_p8(name: str) -> None:
     index = NameIndex(["shell", "mcp__fs__read_file"])
     assert find(name, index).tool is None
-    assert quickest(lambda: find(name, index)) < 0.01
+    assert growth(lambda written: find(written, index), name[: len(name) // 2], name) < BAR
