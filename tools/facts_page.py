@@ -8,9 +8,8 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from toolspeak.facts._family import Family
+from toolspeak.facts import families as facts
 from toolspeak.facts.capability import PROVIDERS, Capability
-from toolspeak.facts.families import FAMILIES
 from toolspeak.facts.model import DEFAULT_DIALECT
 
 PAGE = Path(__file__).parent.parent / "docs" / "facts.md"
@@ -32,7 +31,7 @@ def providers() -> str:
 
 def families() -> str:
     """Write the families."""
-    rows = [(each.name, f"`{each.examples[0]}`", _says(each), _sentence(each.why)) for each in FAMILIES]
+    rows = [(each.name, f"`{each.examples[0]}`", _says(each), _sentence(each.why)) for each in facts.families()]
     return table(("family", "such as", "what it says", "why"), *rows)
 
 
@@ -41,7 +40,7 @@ def _sentence(why: str) -> str:
     return TAG.sub(r"`\1`", f"{why[0].upper()}{why[1:]}.")
 
 
-def _says(family: Family) -> str:
+def _says(family: facts.Family) -> str:
     said = [f"writes {family.trained}"] if family.trained else []
     if family.trained or family.taught:
         said.append(f"is taught {family.taught or DEFAULT_DIALECT}")

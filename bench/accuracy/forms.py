@@ -146,7 +146,7 @@ def _value(text: str) -> object:
 @cache
 def code_version() -> str:
     """Return what changes with the code that speaks and reads."""
-    files = [file for room in ROOMS for file in sorted((SOURCE / room).rglob("*.py"))]
+    files = [file for room in ROOMS for file in sorted((SOURCE / room).rglob("*")) if file.suffix in (".py", ".json")]
     return _digest(*files)
 
 

@@ -1,26 +1,39 @@
-"""Tells whether the model says that it has no tools, although some were offered (CHK-6).
+"""Detects answers in which the model says that it has no tools, although some were offered (CHK-6).
 
-    I'm sorry, but I don't have access to your file system.       a refusal: it may be asked again
-    I can't help with writing malware.                            none: what it will not do
+    I'm sorry, but I don't have access to your file system.       a refusal: the model may be asked again
+    I can't help with writing malware.                            none: a thing that it will not do
     None of the available tools can change your password.         none: an honest limit
-    The file could not be read: permission denied.                none: what a tool said
+    The file could not be read: permission denied.                none: the report of a tool
 
-Only the first characters count, and only sentences that start like a refusal: `RefusalWatch` lets other answers go
-after a word or two. What it holds is bounded, and how the text is cut does not matter. A doubt counts as no refusal: to
-ask again in vain is worse than to show one.
+Chat models were trained on conversations without tools, and repeat this sentence even if the prompt teaches tools.
+Asking again helps, but not after the refusal has been streamed to the client: it would contradict the call that comes
+then. So text is held while it may be a refusal. To keep that short, only the first characters count, and only
+sentences that start like a refusal: `RefusalWatch` releases other answers after a word or two. The verdict does not
+depend on how the text is cut into chunks. A doubt counts as no refusal: asking again in vain costs a request and may
+lose a right answer, while a refusal that is shown costs nothing more.
+
+The phrases are in `data/refusals.json`, one object for each language (`RefusalWords`). In a phrase, `(a|b|)` means
+each of its alternatives, `{world}` the list of that name in `parts`, and `_` a blank. In languages with spaces a phrase
+starts where a word starts and may end inside a word, so stems work. Case and accents do not matter, hyphens are blanks,
+typographic apostrophes are straight.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from pkgutil import get_data
+from typing import TypeAlias
 from unicodedata import combining, normalize
 
-from toolspeak.engine._refusal_words import JOINS, Words, languages
+import msgspec
+
 from toolspeak.text.scan import END, Trie, trie_of
 
 HELD_CHARS = 300
-"""How much of an answer is looked at, and held back at most."""
+"""Characters of an answer that are judged, and that are held back at most."""
+_JOINS = frozenset({"or", "nor", "o", "ou", "oder", "noch", "ni", "или", "ни", "lub", "ani", "of", "veya", "أو", "या"})
+"""Words that continue a list after a comma."""
 
 _LEAD = " \n,.;:!?…—–、·'¿¡"
 _ENDS = " \n.!?"
@@ -39,8 +52,46 @@ _AS = {
 _VIRAMA = 9  # the one combining class that tells words apart
 _TERMS = str.maketrans({"(": "(?:", "_": " "})
 
-Term = re.Pattern[str]
-Claim = tuple[Term, ...]
+Term: TypeAlias = re.Pattern[str]
+Claim: TypeAlias = tuple[Term, ...]
+Phrases: TypeAlias = tuple[str, ...]
+"""Alternatives."""
+Terms: TypeAlias = tuple[Phrases, ...]
+"""All of them must be in the text, in any order."""
+
+
+class RefusalWords(msgspec.Struct, frozen=True, eq=False, forbid_unknown_fields=True):
+    """The phrases of refusals in one language.
+
+    A sentence may be a refusal if it starts with an opener, after any number of softeners. It is one if a claim is in
+    one of its clauses, or an `across` (a claim or a request) anywhere in it. A bare claim ("I have no tools") does not
+    count beside a purpose ("tools for sending mail"): that is an honest limit. A veto says: no refusal, whatever else.
+    """
+
+    name: str
+    softeners: Phrases
+    openers: Phrases
+    claims: tuple[Terms, ...]
+    bare_claims: tuple[Terms, ...]
+    purposes: Phrases
+    across: tuple[Terms, ...]
+    vetoes: Phrases
+    parts: dict[str, Phrases] = {}
+    """Lists that phrases name, as `{name}`; a list may name those before it."""
+    has_spaces: bool = True
+
+    def alternatives(self, phrases: Phrases) -> str:
+        """Join phrases to one that means any of them, with all lists written out."""
+        known: dict[str, str] = {}
+        for name, part in self.parts.items():
+            known[name] = "|".join(part).format_map(known)
+        return "|".join(phrases).format_map(known)
+
+
+@cache
+def languages() -> tuple[RefusalWords, ...]:
+    """Load the phrases of all languages."""
+    return msgspec.json.decode(get_data("toolspeak.engine", "data/refusals.json") or b"", type=tuple[RefusalWords, ...])
 
 
 def refuses_tools(text: str) -> bool:
@@ -152,10 +203,10 @@ class _Opening:
 
     def __init__(self) -> None:
         self._soft: dict[str, bool] = {}  # whether a blank or a mark must follow
-        self._open: dict[str, tuple[Words, ...]] = {}
+        self._open: dict[str, tuple[RefusalWords, ...]] = {}
         for words in languages():
-            self._soft.update(dict.fromkeys(_expanded(words.softeners), words.spaced))
-            for literal in _expanded(words.openers):
+            self._soft.update(dict.fromkeys(_expanded(words.alternatives(words.softeners)), words.has_spaces))
+            for literal in _expanded(words.alternatives(words.openers)):
                 self._open[literal] = (*self._open.get(literal, ()), words)
         # Not `Markers`: its one pattern for thousands of literals takes half a second to compile.
         self._trie = trie_of((*self._soft, *self._open))
@@ -224,17 +275,19 @@ class _Grammar:
 
 
 @cache
-def _grammar(words: Words) -> _Grammar:
-    def claim(text: str) -> Claim:
-        return tuple(_term(term, spaced=words.spaced) for term in text.split(" & "))
+def _grammar(words: RefusalWords) -> _Grammar:
+    """Compile the phrases of one language, when the first sentence opens in it."""
+
+    def claim(terms: Terms) -> Claim:
+        return tuple(_term(words.alternatives(term), spaced=words.has_spaces) for term in terms)
 
     return _Grammar(
-        spaced=words.spaced,
+        spaced=words.has_spaces,
         full=tuple(map(claim, words.claims)),
-        bare=tuple(map(claim, words.bare)),
-        purposes=tuple(term for text in words.purposes for term in claim(text)),
+        bare=tuple(map(claim, words.bare_claims)),
+        purposes=claim((words.purposes,)),
         across=tuple(map(claim, words.across)),
-        veto=tuple(term for text in words.vetoes for term in claim(text)),
+        veto=claim((words.vetoes,)),
     )
 
 
@@ -261,17 +314,16 @@ def _clauses(sentence: str, *, spaced: bool) -> list[str]:
     clauses: list[str] = []
     for piece in _BREAKS.split(sentence.rstrip(_ENDS)):
         words = piece.split()
-        if clauses and spaced and words and (len(words) == 1 or words[0] in JOINS):
+        if clauses and spaced and words and (len(words) == 1 or words[0] in _JOINS):
             clauses[-1] += f"{' '.join(words)} "
         else:
             clauses.append(f" {' '.join(words)} ")
     return clauses
 
 
-def _expanded(texts: Iterable[str]) -> Iterator[str]:
+def _expanded(text: str) -> list[str]:
     """Write out the alternatives: `a (b|c)|d` is `a b`, `a c` and `d`."""
-    for text in texts:
-        yield from _parsed(_fold(text).replace("_", " "))
+    return _parsed(_fold(text).replace("_", " "))
 
 
 def _parsed(text: str) -> list[str]:

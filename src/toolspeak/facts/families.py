@@ -1,47 +1,135 @@
-"""Model families by their names: which form of calls they have learned, which ids they want.
+"""Model families, recognised by name: which form of calls they have learned, which ids they want.
 
 >>> family_facts("Qwen/Qwen3-Coder-30B-A3B-Instruct-GGUF").dialect
 'qwen_xml'
+>>> plain_name("hf.co/bartowski/Meta-Llama-3.1-8B-Instruct-GGUF:Q4_K_M")
+'llama-3.1-8b-instruct-gguf-q-4-k-m'
 
-Several rows may speak of one model; the one with the longer pattern is more special, and heard first. A name that
-nobody knows has no facts. `starts_in_reasoning` is in no row: whether an answer begins in its reasoning is the server's
-doing as much as the template's, and where the server sets the reasoning apart the whole answer would be taken for it.
+The same model has another name on every server, so names are compared in a plain form. The rows are in
+`data/families.json`. Several rows may match one model; a longer pattern is more special and overrides a shorter one. An
+unknown name has no facts.
+
+Two kinds of families differ in how they are taught. Those whose calls are plain text (Hermes, Qwen, Llama) are taught
+the form that they have learned. Those whose calls are control tokens (Mistral, Kimi, DeepSeek) cannot be asked for
+their own form in a prompt, because servers do not show control tokens: they are taught the default dialect, and calls
+that leak in their own form are read by `any`.
+
+No row sets `starts_in_reasoning`. Whether an answer begins in its reasoning depends on the server as much as on the
+template; if the server separates the reasoning itself, the whole answer would be taken for reasoning.
 """
 
+import re
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from functools import lru_cache, reduce
+from functools import cache, lru_cache, reduce
+from pkgutil import get_data
 from typing import Final
 
-from toolspeak.facts._families_text import TEXT_FAMILIES
-from toolspeak.facts._families_tokens import TOKEN_FAMILIES
-from toolspeak.facts._family import Family
-from toolspeak.facts.model import UNKNOWN_MODEL, ModelFacts
-from toolspeak.facts.names import plain, plain_name
+import msgspec
 
-FAMILIES: Final = (*TEXT_FAMILIES, *TOKEN_FAMILIES)
+from toolspeak.facts.model import QUIRKS_IDS, UNKNOWN_MODEL, ModelFacts
+from toolspeak.ir.quirks import IdForm, Quirks
+
 _MOST: Final = 4096
-_PATTERNS: Final = sorted(
-    ((plain(pattern), family) for family in FAMILIES for pattern in family.patterns), key=lambda row: len(row[0])
+LONGEST: Final = 256
+"""Characters of a name that are compared: a client may send anything."""
+_PUBLISHERS: Final = (
+    *("ai21", "alibaba", "amazon", "anthropic", "arcee-ai", "cohere", "coherelabs", "cohereforai", "deepseek-ai"),
+    *("google", "ibm-granite", "ibm", "liquidai", "lgai-exaone", "meta-llama", "meta", "meetkai", "microsoft"),
+    *("minimaxai", "mistralai", "moonshotai", "moonshot", "nousresearch", "nvidia", "openai", "qwen", "thudm"),
+    *("unsloth", "upstage", "us", "eu", "apac", "global", "zai-org", "zai"),
 )
-"""The general ones first."""
+"""Prefixes of a name without a slash: `Meta-Llama-3.1`, `google_gemma-3`, `us.meta.llama3-1`."""
+_PUBLISHER: Final = re.compile(rf"(?:{'|'.join(_PUBLISHERS)})[._-](?=[a-z])")
+_SEPARATORS: Final = re.compile(r"[\s_:@-]+")
+_LETTER_DIGIT: Final = re.compile(r"(?<=[a-z])(?=\d)")
+_VERSION: Final = re.compile(r"(?<![\d.])(\d)-(\d)(?=-|$)")
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """Models that were trained alike. None means that the row does not say it; a more general row may."""
+
+    name: str
+    patterns: tuple[str, ...]
+    """How its names begin, up to a hyphen or a dot; `*`, `?` and `[12]` as in file names."""
+    examples: tuple[str, ...]
+    why: str
+    """One line: how this is known."""
+    trained: str | None = None
+    """The dialect that its own template asks for."""
+    taught: str | None = None
+    """The dialect that it is taught where calls are emulated; the default one if only `trained` is set."""
+    leaks_as: str | None = None
+    calls_in_reasoning: bool | None = None
+    context_tokens: int | None = None
+    ids: IdForm | None = None
+
+    @property
+    def facts(self) -> ModelFacts:
+        """Return the facts that the row states, and nothing else."""
+        knows_dialect = self.trained is not None or self.taught is not None
+        said = {
+            "dialect": knows_dialect,
+            "leaks_as": self.leaks_as is not None,
+            "calls_in_reasoning": self.calls_in_reasoning is not None,
+            QUIRKS_IDS: self.ids is not None,
+        }
+        return ModelFacts(
+            dialect=self.taught or "",
+            leaks_as=self.leaks_as or "",
+            calls_in_reasoning=bool(self.calls_in_reasoning),
+            context_tokens=self.context_tokens,
+            quirks=Quirks(ids=self.ids or IdForm.ANY),
+            said=frozenset(name for name, is_said in said.items() if is_said),
+        )
+
+
+@cache
+def families() -> tuple[Family, ...]:
+    """Load all rows."""
+    return msgspec.json.decode(get_data("toolspeak.facts", "data/families.json") or b"", type=tuple[Family, ...])
 
 
 def families_of(model: str) -> tuple[Family, ...]:
-    """Return the rows that speak of a model, the most special one last."""
+    """Return the rows that match a model, the most special one last."""
     return _matching(plain_name(model))
 
 
 def family_facts(model: str) -> ModelFacts:
-    """Return what is known of a model by its name alone."""
+    """Return the facts that follow from a model's name alone."""
     return _merged(plain_name(model))
+
+
+@cache
+def _patterns() -> list[tuple[str, Family]]:
+    """Return all patterns, the general ones first."""
+    rows = ((plain(pattern), family) for family in families() for pattern in family.patterns)
+    return sorted(rows, key=lambda row: len(row[0]))
 
 
 @lru_cache(_MOST)
 def _matching(name: str) -> tuple[Family, ...]:
-    matching = (family for pattern, family in _PATTERNS if fnmatchcase(f"{name}-", f"{pattern}[-.]*"))
+    matching = (family for pattern, family in _patterns() if fnmatchcase(f"{name}-", f"{pattern}[-.]*"))
     return tuple(dict.fromkeys(matching))
 
 
 @lru_cache(_MOST)
 def _merged(name: str) -> ModelFacts:
     return reduce(lambda known, family: family.facts.over(known), _matching(name), UNKNOWN_MODEL)
+
+
+def plain_name(model: str) -> str:
+    """Return the name without place, publisher and ending, in lower case, its parts set apart by hyphens."""
+    name = model[-LONGEST:].lower().replace("\\", "/").rstrip("/").rpartition("/")[2].removesuffix(".gguf")
+    while found := _PUBLISHER.match(name):
+        rest = name[found.end() :]
+        if found[0].startswith("qwen") and not rest.startswith("qw"):
+            break
+        name = rest
+    return _VERSION.sub(r"\1.\2", plain(name))
+
+
+def plain(name: str) -> str:
+    """Set the parts of a name apart: `qwen2.5_coder` becomes `qwen-2.5-coder`."""
+    return _LETTER_DIGIT.sub("-", _SEPARATORS.sub("-", name.lower())).strip("-")

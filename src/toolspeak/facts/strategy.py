@@ -1,17 +1,40 @@
-"""How tools reach a model of which only the name is known: `provider:model` (CAP-2).
+"""Facts about a model by its name, and how tools reach a model of which only the name is known (CAP-2).
 
 >>> strategy_for("openai:gpt-4").native
 True
 >>> strategy_for("ollama:llama3.2:latest").why
 'ollama is not known to have tools for every model: calls are written as text (pythonic)'
+
+Sources of facts, from the weakest to the strongest:
+
+    the row of its family  <  preset and configuration of its upstream  <  an override of the user
+
+Measurements come later (`ModelFacts.with_tools`): they override tables, and are overridden by the user.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from toolspeak.facts.capability import NO_OVERRIDES, PROVIDERS, Capability, Overrides
 from toolspeak.facts.families import family_facts
-from toolspeak.facts.model import DEFAULT_DIALECT
+from toolspeak.facts.model import DEFAULT_DIALECT, UNKNOWN_MODEL, ModelFacts, Source
+
+
+def facts_of(
+    model: str,
+    said: ModelFacts = UNKNOWN_MODEL,
+    providers: Iterable[str] = (),
+    overrides: Overrides = NO_OVERRIDES,
+) -> ModelFacts:
+    """Merge the facts about a model; `said` is about its upstream, `providers` are the names that this one has.
+
+    The table of providers is not used here. It answers where only a model's name is known (`strategy_for`). About an
+    upstream that can be asked, it would claim for all models what is true of some. So nothing is known of its tools:
+    they are sent, and a refusal or a probe tells (CAP-3).
+    """
+    facts = said.over(family_facts(model))
+    override = overrides.find(providers, model) if overrides.rows else None
+    return facts if override is None else facts.with_tools(override.capability.support, Source.SAID)
 
 
 @dataclass(frozen=True, slots=True)

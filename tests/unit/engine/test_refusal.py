@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from testkit.golden import GOLDEN
 from testkit.timing import BAR, growth
-from toolspeak.engine.refusal import HELD_CHARS, RefusalWatch, refuses_tools
+from toolspeak.engine.refusal import HELD_CHARS, RefusalWatch, RefusalWords, languages, refuses_tools
 from toolspeak.ir.json import JsonObject
 
 CORPUS = GOLDEN / "failures.jsonl"
@@ -992,3 +992,33 @@ def test_a_megabyte_in_single_characters_is_linear_chk6() -> None:
 
     whole = "I have no tools, so " * 50_000
     assert growth(feed, whole[:500_000], whole) <= BAR
+
+
+def phrases_of(words: RefusalWords) -> list[str]:
+    """List all phrases of a language."""
+    lists = (words.softeners, words.openers, words.purposes, words.vetoes, *words.parts.values())
+    claims = (*words.claims, *words.bare_claims, *words.across)
+    return [phrase for one in (*lists, *(term for claim in claims for term in claim)) for phrase in one]
+
+
+@pytest.mark.parametrize("words", languages(), ids=lambda words: words.name)
+def test_the_phrases_of_a_language_are_well_formed_chk6(words: RefusalWords) -> None:
+    """An empty phrase or term would match every text, and a blank too many none."""
+    assert all((words.softeners, words.openers, words.claims, words.bare_claims, words.purposes, words.vetoes))
+    assert all(claim and all(claim) for claim in (*words.claims, *words.bare_claims, *words.across))
+    for phrase in phrases_of(words):
+        assert phrase
+        assert "  " not in phrase
+        assert phrase.count("(") == phrase.count(")")
+        written = words.alternatives((phrase,))  # raises KeyError for an unknown list
+        assert not set(written) & set("{}&[]*+?\\^$")
+
+
+def test_every_language_is_there_once_chk6() -> None:
+    names = [words.name for words in languages()]
+    assert len(set(names)) == len(names) == 15
+
+
+def test_the_disk_belongs_to_the_world_chk6() -> None:
+    """Two blanks before the word kept its phrase from ever matching."""
+    assert refuses_tools("I'm sorry, but I don't have access to your disk.")

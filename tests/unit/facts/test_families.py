@@ -1,18 +1,22 @@
 """The table of families: every row is about its own models only, and says nothing that would make a turn worse."""
 
+import json
 from dataclasses import fields
+from pathlib import Path
 
 import pytest
 
+import toolspeak
 from testkit.golden import Case, samples
 from testkit.golden import cases as cases_of_the_corpus
 from toolspeak import dialects
-from toolspeak.facts._family import Family
-from toolspeak.facts.families import FAMILIES, families_of, family_facts
+from toolspeak.facts.families import Family, families, families_of, family_facts
 from toolspeak.facts.model import UNKNOWN_MODEL, ModelFacts, Support
 from toolspeak.ir.quirks import IdForm
 from toolspeak.text.strict import parse
 
+FAMILIES = families()
+DATA = Path(toolspeak.__file__).parent / "facts" / "data" / "families.json"
 NAMES = [family.name for family in FAMILIES]
 EXAMPLES = [(family, example) for family in FAMILIES for example in family.examples]
 SPECIAL = {
@@ -54,6 +58,16 @@ def test_a_row_says_something_in_one_line_and_why(family: Family) -> None:
     assert "\n" not in family.why
     assert family.facts != UNKNOWN_MODEL
     assert family.examples
+
+
+def test_the_file_has_only_fields_of_a_row_and_no_empty_ones() -> None:
+    """A misspelled field would be ignored, and its fact lost."""
+    rows = json.loads(DATA.read_text())
+    known = {field.name for field in fields(Family)}
+    assert [row["name"] for row in rows] == NAMES
+    for row in rows:
+        assert row.keys() <= known
+        assert all(value not in ("", [], None) for value in row.values())
 
 
 def test_no_two_rows_have_one_name_or_one_pattern() -> None:

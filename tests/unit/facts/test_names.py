@@ -2,7 +2,7 @@
 
 import pytest
 
-from toolspeak.facts.names import LONGEST, plain_name
+from toolspeak.facts.families import LONGEST, plain_name
 
 LLAMA = [
     "llama3.1:8b",
