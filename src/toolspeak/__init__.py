@@ -84,7 +84,7 @@ _HOMES: Final = {
 
 def read(text: str, tools: "Sequence[Tool]", dialect: str = "any", options: "ReadOptions | None" = None) -> "Turn":
     """Read a model's whole text; `any` reads whatever comes, a model's own dialect reads it best."""
-    from toolspeak.dialects import ReadOptions, load  # noqa: PLC0415 - not before somebody reads
+    from toolspeak.dialects import ReadOptions, load  # noqa: PLC0415 - loaded on first use
 
     return load(dialect).read(text, tools, options or ReadOptions())
 

@@ -2,7 +2,7 @@
 
     ToolspeakError
     ├── BadRequest        the caller's request cannot be understood or is over a limit
-    │   └── BadField      one field of a body is not what its protocol says
+    │   └── BadField      a field of a body has the wrong type or value
     │       └── TooLarge  a body, or one field of it, is larger than the gateway accepts
     ├── BadSchema         a tool's JSON Schema cannot be used
     ├── BadJson           a text is not JSON, and cannot be repaired without guessing
@@ -10,21 +10,21 @@
     ├── BadConfig         a configuration cannot be used
     ├── UnknownName       no dialect (or wire, or upstream) has that name
     │   └── UnknownRun    no run has that id
-    ├── TooManyRuns       a tenant has as many live runs as it may have
+    ├── TooManyRuns       a tenant has reached its limit of live runs
     ├── RunsUnavailable   the database of runs does not respond
-    ├── NoSandbox         nothing on this machine can confine a shell
-    ├── ServerLost        a model server that we started did not start, or died too often
-    ├── McpFailed         another server's tools cannot be had, or not be used
-    └── UpstreamFailed    the upstream gave no answer, or broke it off
+    ├── NoSandbox         no sandbox on this machine can isolate a shell
+    ├── ServerLost        a model server that toolspeak runs did not start, or died too often
+    ├── McpFailed         an MCP server cannot be reached, or its tools cannot be used
+    └── UpstreamFailed    the upstream gave no answer, or interrupted it
 
-The core returns complaints as values; these are for callers' mistakes and for bytes that are no protocol.
+The core returns complaints as values; exceptions are for callers' mistakes and for bytes that violate a protocol.
 """
 
 from typing import ClassVar
 
 
 class ToolspeakError(Exception):
-    """What every error of ours has: the HTTP status it means, and whether trying again can help."""
+    """The base of all errors: the HTTP status that it means, and whether a retry can help."""
 
     status: ClassVar[int] = 500
     retryable: ClassVar[bool] = False
@@ -40,7 +40,7 @@ class BadField(BadRequest):
     """A field of a body has the wrong type or value; `field` is its path, such as `messages[0].content`."""
 
     def __init__(self, field: str, problem: str) -> None:
-        """Say where, what stands there, and what is accepted."""
+        """Name the field; `problem` has the value and what would be accepted."""
         super().__init__(f"{field}: {problem}" if field else problem)
         self.field = field
 
@@ -56,7 +56,7 @@ class BadSchema(BadRequest):
 
 
 class BadJson(ToolspeakError):
-    """Not JSON, and no repair without guessing. `position` is a character index into the text."""
+    """A text is not JSON, and cannot be repaired without guessing. `position` is a character index into the text."""
 
     status = 400
 
@@ -74,10 +74,10 @@ class BadFrame(ToolspeakError):
 
 
 class BadConfig(ToolspeakError):
-    """A configuration cannot be used. `problems` are all that were found, a line each; none shows a key."""
+    """A configuration cannot be used. `problems` has one line for each problem; none contains an API key."""
 
     def __init__(self, *problems: str) -> None:
-        """Say all of them at once."""
+        """Join all problems, one per line."""
         super().__init__("\n".join(problems))
         self.problems = problems
 

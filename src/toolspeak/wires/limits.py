@@ -24,7 +24,7 @@ _STRING: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL
 
 @dataclass(frozen=True, slots=True)
 class RequestLimits:
-    """What one request may contain."""
+    """Limits on the contents of one request."""
 
     json_values: int = 250_000
     """Members and elements of the whole body."""

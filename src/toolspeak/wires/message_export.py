@@ -1,4 +1,4 @@
-"""Kept messages, written out as three vendors have them, in the order in which everything was said (RUN-2).
+"""Stored messages in the formats of three vendors, in the order in which everything was said (RUN-2).
 
                        openai                   anthropic                gemini
 text before calls      assistant, content       assistant, content       model, text
@@ -6,8 +6,8 @@ the calls              assistant, tool_calls    assistant, tool_use      model, 
 their results          tool, a message each     user, tool_result        function, functionResponse
 the final text         assistant, content       assistant, content       model, text
 
-It is for whoever takes a conversation elsewhere. Requests of our own are not written here: each wire melts and mends
-in them what its vendor refuses.
+Use it to move a conversation to another program. Requests to upstreams are not written here: each wire also merges and
+repairs what its vendor rejects.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -31,17 +31,18 @@ from toolspeak.wires.shared.json_body import dump_body, parse_body
 _Write: TypeAlias = Callable[[Message], Iterable[Json]]
 _NOTHING_ASKED: Final = Request("", ())
 _FROM_ANTHROPIC: Final = replace(_NOTHING_ASKED, extra={"anthropic": {}})
-"""As if it had come on that wire, so that it has a role for what the system says."""
+"""As if it had come on that wire, which then has a role for system messages."""
 
 
 def export_messages(kept: Iterable[Compact], form: str) -> list[JsonObject]:
-    """Write kept messages in a vendor's form: openai (which is Ollama's too), anthropic or gemini."""
+    """Write stored messages in the format of `openai` (also Ollama's), `anthropic` or `gemini`. Raises `BadField`."""
     if form not in FORMS:
         raise BadField("form", f"{form!r} is not one of {', '.join(FORMS)}")
     if form == "gemini":
         kept = (replace(each, rounds=tuple(map(_signed, each.rounds))) for each in kept)
     rows = [row for message in link_history(expand(kept)) for row in FORMS[form](message)]
-    return [as_object(parse_body(dump_body(row))) for row in rows]  # arguments are bytes until now, on some wires
+    # Some wires embed arguments as raw bytes, which become values only when the row is written and parsed.
+    return [as_object(parse_body(dump_body(row))) for row in rows]
 
 
 def _openai(message: Message) -> Iterator[Json]:
@@ -62,7 +63,7 @@ def _gemini(message: Message) -> Iterator[Json]:
 
 
 def _signed(each: Round) -> Round:
-    """Part a thought from the signature behind it: that one belongs to the call, and stands on it."""
+    """Separate reasoning from its signature, which belongs to the call after it."""
     match each.before:
         case (*said, Reasoning(text, signature, vendor)) if text and signature:
             return replace(each, before=(*said, Reasoning(text, "", vendor), Reasoning("", signature)))
@@ -72,4 +73,4 @@ def _signed(each: Round) -> Round:
 
 FORMS: Final[Mapping[str, _Write]] = {"openai": _openai, "anthropic": _anthropic, "gemini": _gemini}
 _GEMINI_ROLES: Final = {Role.SYSTEM: "system", Role.USER: "user", Role.ASSISTANT: "model", Role.TOOL: "function"}
-"""A system's words are no content there, but the request's `systemInstruction`: who sends the list moves them."""
+"""In a Gemini request, system messages belong into `systemInstruction`: move them there before you send the list."""

@@ -46,7 +46,7 @@ _UNUSED: Final = Tool("a.tool.that.no.text.calls")
 
 
 class SpanKind(StrEnum):
-    """What a character of model output can be. Each character is exactly one of these (P1)."""
+    """The kinds of spans in a model's output. Each character is in exactly one (P1)."""
 
     TEXT = "text"
     REASONING = "reasoning"

@@ -88,7 +88,7 @@ class Transcript:
         self.round = 0
         self.doing = "starting"
         self.writing = ""
-        """What the model has written in this turn."""
+        """Text of the model in this turn."""
         self.is_reasoning: bool = False
         """Whether `writing` is reasoning."""
 

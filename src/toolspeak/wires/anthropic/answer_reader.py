@@ -42,7 +42,7 @@ from toolspeak.wires.shared.tools import ToolNames
 # A `tool_use` block stops even where the token limit cut it. So a call ends with its block only if its arguments are
 # complete; where that cannot be seen (none came, or all came at once), it ends when something else follows (P3).
 
-_CALL_SIZE = 1024  # what a call without arguments counts for: a bound for their number, too
+_CALL_SIZE = 1024  # added for each call, so that the limit on size also limits the number of calls
 _NO_ARGUMENTS = frozenset({"", "{}", "null"})
 
 
@@ -51,26 +51,26 @@ class _CallState:
     id: str
     name: str
     preset: str = ""
-    """The arguments that stood in the block's start."""
+    """The arguments in the block's start event; most servers send an empty object there."""
     said: list[str] = field(default_factory=list[str])
 
 
 class CallBlocks:
-    """Takes the blocks of one answer as they start, grow and stop."""
+    """Turns the `tool_use` blocks of one answer into call events."""
 
     def __init__(self, names: ToolNames, ids: FreshIds) -> None:
-        """Take the tools' names and the ids of the conversation."""
+        """Map names back with `names`, and ids with `ids`."""
         self._names = names
         self._ids = ids
         self._open: dict[int | None, _CallState] = {}
         self._stopped: _CallState | None = None
-        """A call whose block has stopped, but which may have been cut."""
+        """A call whose block has stopped, but which the token limit may have cut."""
         self._size = 0
         self.any = False
-        """Whether a call has ended well."""
+        """Whether a call was delivered."""
 
     def start(self, index: int | None, name: str, native_id: str, preset: str) -> Iterable[Event]:
-        """Begin a call."""
+        """Start a call."""
         self._count(_CALL_SIZE + len(preset))
         yield from self.stop(index)
         yield from self.pause()
@@ -79,7 +79,7 @@ class CallBlocks:
         yield CallStarted(call.id, call.name, native_id)
 
     def grow(self, index: int | None, piece: str) -> Iterable[Event]:
-        """Take more of the arguments; those of blocks that are no calls of ours are nobody's."""
+        """Add to the arguments; pieces for a block that is not a client's call are ignored."""
         call = self._open.get(index)
         if call is not None and piece:
             self._count(len(piece))
@@ -87,7 +87,7 @@ class CallBlocks:
             yield ArgsDelta(call.id, piece)
 
     def stop(self, index: int | None) -> Iterable[Event]:
-        """Take the end of a block."""
+        """End a block."""
         call = self._open.pop(index, None)
         if call is None:
             return
@@ -98,13 +98,13 @@ class CallBlocks:
             self._stopped = call
 
     def pause(self) -> Iterable[Event]:
-        """Something else follows: what has stopped before it was not cut by the end of the answer."""
+        """Settle the stopped call: something follows it, so the end of the answer did not cut it."""
         call, self._stopped = self._stopped, None
         if call is not None:
             yield from self._settle(call, None)
 
     def finish(self, problem: Problem | None) -> Iterable[Event]:
-        """End or reject the calls that are left; a `problem` may have cut them."""
+        """End or reject the remaining calls; a `problem` may have cut them."""
         left = [*self._open.values(), *([self._stopped] if self._stopped else [])]
         self._open, self._stopped = {}, None
         for call in left:
@@ -136,14 +136,14 @@ class CallBlocks:
 
 
 def _is_cut(text: str) -> bool:
-    """Return whether more could have made JSON of a text that is none."""
+    """Whether the text is the beginning of JSON, so that more of it could have completed it."""
     span = JsonSpan()
     span.feed(text.lstrip())
     return span.status is Status.OPEN
 
 
 class _Delta(msgspec.Struct, gc=False):
-    """Servers put anything anywhere: types are looked at later."""
+    """Fields have any type, because servers that imitate this wire send anything; types are checked on use."""
 
     type: Any = None
     text: Any = None
@@ -194,7 +194,7 @@ _WHOLE = msgspec.json.Decoder(_Whole).decode
 _TYPE = msgspec.json.Decoder(_Type).decode
 _TEXT = msgspec.json.Decoder(str).decode
 _NAMED = frozenset({"content_block_start", "content_block_delta", "message_delta"})
-"""The events that must have the shape that we know."""
+"""Events that carry the answer: one of another shape is an error, not ignored."""
 
 
 class _Reader:
@@ -206,7 +206,7 @@ class _Reader:
         self.answer = AnswerState(self._calls, usage_of)
 
     def whole(self, body: bytes, events: list[Event]) -> None:
-        """Read an answer that came in one piece."""
+        """Read a whole answer."""
         answer = _WHOLE(body)
         if answer.content is None or answer.error is not None:
             self.answer.fail(read_failure(200, body), events)
@@ -236,7 +236,7 @@ class _Reader:
             self._event(event, frame, events)
 
     def _odd(self, frame: SseFrame, error: Exception, events: list[Event]) -> None:
-        """Take a frame whose shape is not known: an error, or an event that may be passed over."""
+        """Handle a frame of unknown shape: an error, or an event that can be ignored."""
         try:
             known = _TYPE(frame.data)
         except UNREADABLE:
@@ -267,7 +267,7 @@ class _Reader:
             self._message_stop(events)
 
     def _block_start(self, index: int | None, block: _Block, events: list[Event]) -> None:
-        """Take the start of a block, which in a whole answer is all of it."""
+        """Start a block; in a whole answer this is the whole block."""
         self._began = True
         if block.type == "tool_use" and isinstance(block.name, str) and block.name:
             events += self._calls.start(index, _name(block), as_string(block.id), _arguments(block))
@@ -307,12 +307,12 @@ class _Reader:
 
 
 def new_decoder(request: Request, ids: Iterator[str]) -> AnswerDecoder[SseFrame]:
-    """Take the request as it was sent, and ids for calls that come without a usable one."""
+    """Return a decoder for the answer to `request`; `ids` are for calls that come without a usable one."""
     return AnswerDecoder(SseDecoder(), _Reader(request, ids))
 
 
 def decode_turn(request: Request, ids: Iterator[str], body: bytes) -> list[Event]:
-    """Read an answer that came in one piece."""
+    """Read a whole answer."""
     return new_decoder(request, ids).whole(body)
 
 
@@ -330,7 +330,7 @@ def _name(block: _Block) -> str:
 
 
 def _arguments(block: _Block) -> str:
-    """Return the arguments of a whole block to the byte; some servers have them as text already."""
+    """Return the arguments of a whole block, byte for byte; some servers send them as a string of JSON."""
     raw = bytes(block.input)
     return _TEXT(raw) if raw.startswith(b'"') else raw.decode()
 
@@ -348,7 +348,7 @@ _COUNTS: Final = ("input_tokens", "output_tokens", "cache_read_input_tokens", "c
 
 
 def usage_of(value: Json) -> Usage:
-    """Read token counts. This vendor's `input_tokens` leave out what a cache read or wrote; ours do not."""
+    """Read token counts. This vendor's `input_tokens` exclude cached tokens; ours include them."""
     counts = as_object(value)
     read, written = count(counts, "cache_read_input_tokens"), count(counts, "cache_creation_input_tokens")
     thought = count(object_at(counts, "output_tokens_details"), "thinking_tokens")
@@ -356,7 +356,7 @@ def usage_of(value: Json) -> Usage:
 
 
 def merge_counts(known: Json, value: Json) -> Json:
-    """Add the counts of a later event: they are totals, and those that it leaves out or has as zero stay."""
+    """Merge the counts of a later event: they are cumulative, and missing or zero ones keep the earlier value."""
     if not isinstance(value, dict):
         return known
     told: JsonObject = {key: value[key] for key in _COUNTS if count(value, key)}

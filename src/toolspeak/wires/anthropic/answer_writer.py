@@ -65,7 +65,7 @@ _DELTA: Final = b'event: content_block_delta\ndata: {"type":"content_block_delta
 
 
 def frame(event: str, body: JsonObject) -> bytes:
-    """Write one event; clients skip those without the line that names it."""
+    """Write one event, with its `event:` line: the vendor's SDKs skip events without one."""
     return b"event: %b\ndata: %b\n\n" % (event.encode(), dump_body({"type": event, **body}))
 
 
@@ -75,12 +75,12 @@ def block_start(index: int, block: bytes) -> bytes:
 
 
 def delta_head(index: int, kind: str) -> bytes:
-    """Write what stands before the text of each delta of a block; behind it comes `TAIL`."""
+    """Return the bytes before the text of each delta of a block; `TAIL` follows the text."""
     return _DELTA % (index, DELTAS[kind])
 
 
 def message_body(request: Request, stamp: Stamp) -> JsonObject:
-    """Write a message that has no content yet."""
+    """Write a message without content. Its id is unique: Claude Code merges answers that share one, and loops."""
     return {
         "id": f"msg_{stamp.id}",
         "type": "message",
@@ -94,7 +94,7 @@ def message_body(request: Request, stamp: Stamp) -> JsonObject:
 
 
 def tool_use(id: str, name: str, members: dict[str, tuple[str, str]], arguments: Json) -> JsonObject:
-    """Write a call; one of a family's tools goes by the name that the client knows."""
+    """Write a call; a tool of a toolset gets the name that the client knows."""
     family, member = members.get(name, ("", name))
     body: JsonObject = {"type": TOOL_USE, "id": id, "name": member, "input": arguments}
     return {**body, TOOLSET: family} if family else body
@@ -105,7 +105,7 @@ BROKEN_OFF: Final = Failure(FailureKind.OTHER, "a tool call of the answer was br
 
 @dataclass(slots=True, eq=False)
 class _Call:
-    """The call that is open; its block begins with the first of its arguments."""
+    """The open call; its block starts with the first piece of arguments."""
 
     id: str
     name: str
@@ -114,10 +114,13 @@ class _Call:
 
 
 class MessagesEncoder:
-    """Writes one streamed answer. Text is the hot path: it is set between two pieces of bytes that never change."""
+    """Writes one streamed answer.
+
+    Text is the hot path: a chunk is one quoted string between two byte strings that are made once per answer.
+    """
 
     def __init__(self, request: Request, stamp: Stamp) -> None:
-        """Take the client's request and the marks of this answer."""
+        """Start an answer to `request`."""
         self._request, self._stamp = request, stamp
         self._members = members_of(request.tools)
         self._started = self._over = self._called = False
@@ -142,7 +145,7 @@ class MessagesEncoder:
         return b"".join(out)
 
     def keep_alive(self) -> bytes:
-        """Return a ping or, while the answer has not begun, a comment: no event may come before the first."""
+        """Return a ping; before the answer has started a comment, because no event may precede `message_start`."""
         if self._over:
             return b""
         return PING if self._started else COMMENT
@@ -188,7 +191,7 @@ class MessagesEncoder:
         out += (self._delta, quote(text), TAIL)
 
     def _sign(self, signature: str, out: list[bytes]) -> None:
-        """Write the signature, which ends its block; a sealed thought is a block of its own."""
+        """Write the signature, which ends its block; redacted reasoning is a block of its own."""
         if not signature:
             return
         if data := redacted_data(signature):
@@ -216,7 +219,7 @@ class MessagesEncoder:
     # ------------------------------------------------------------ calls
 
     def _arguments(self, call: _Call, json: str, out: list[bytes]) -> None:
-        """Write more of the arguments; those that are no object can only be told when they are whole."""
+        """Write more of the arguments. If they are not an object, they are written once they are complete."""
         call.pieces.append(json)
         if call.is_object is None and (text := json.lstrip()):
             call.is_object = text.startswith("{")
@@ -247,7 +250,10 @@ class MessagesEncoder:
         self._over = True
 
     def _give_up(self, stop: StopReason, out: list[bytes]) -> bool:
-        """Close the calls that never ended, and let out the rest; False if one could be taken for whole (P3)."""
+        """Close calls that never ended, and write the waiting events.
+
+        Returns False after an error, which is sent if the client could take a broken call for a complete one (P3).
+        """
         call, self._call = self._call, None
         if call is not None and self._kind == TOOL_USE and (stop not in CUTS or is_json("".join(call.pieces))):
             self._failed(BROKEN_OFF, out)
@@ -286,7 +292,7 @@ def _block(part: TurnPart, members: dict[str, tuple[str, str]]) -> JsonObject | 
 
 
 def stop_body(stop: StopReason | None, stop_sequence: str, *, calls: bool) -> JsonObject:
-    """Return why it ended: with calls it is never a plain end, and without any it is never `tool_use`."""
+    """Write the stop reason: `tool_use` exactly if there are calls, unless the answer was cut."""
     if stop in CUTS:
         return {"stop_reason": "max_tokens" if stop is StopReason.LENGTH else "refusal", "stop_sequence": None}
     if calls:
@@ -297,7 +303,7 @@ def stop_body(stop: StopReason | None, stop_sequence: str, *, calls: bool) -> Js
 
 
 def usage_body(usage: Usage) -> JsonObject:
-    """Write token counts."""
+    """Write token counts. They are also in the last event: langchain-anthropic reads the input tokens there."""
     cached = usage.cache_read_tokens + usage.cache_write_tokens
     body: JsonObject = {
         "input_tokens": max(usage.input_tokens - cached, 0),
@@ -327,22 +333,22 @@ _OVERLOADED: Final = 529
 
 
 def encode_failure(failure: Failure, stamp: Stamp) -> ErrorBody:
-    """Write an error that comes instead of an answer."""
+    """Write an error that is sent instead of an answer."""
     return ErrorBody(_status(failure), dump_body(error_body(failure, stamp)))
 
 
 def error_body(failure: Failure, stamp: Stamp) -> JsonObject:
-    """Write the error, which also stands inside a stream."""
+    """Write the body of an error, also for an error inside a stream."""
     status = _status(failure)
     default = "api_error" if status >= _SERVER_ERRORS else "invalid_request_error"
     error: JsonObject = {"type": _TYPES.get(status, default), "message": failure.message or failure.kind.value}
     if failure.field == THREAD and status < _SERVER_ERRORS:
-        # By this code the vendor's SDKs know that they have to send the whole conversation, and do so.
+        # With this code, the vendor's SDKs send the whole conversation again, without `thread`.
         error["details"] = {"error_code": "thread_unsupported_request", "unsupported": []}
     return {"type": "error", "error": error, "request_id": f"req_{stamp.id}"}
 
 
 def _status(failure: Failure) -> int:
-    """Return the HTTP status; this vendor has one of its own for an overloaded server."""
+    """Return the HTTP status; this vendor uses 529 for an overloaded server."""
     status = http_status(failure)
     return _OVERLOADED if status == _UNAVAILABLE and failure.kind is FailureKind.TRANSIENT else status

@@ -1,9 +1,9 @@
-"""The vendor's tools that the client runs, and whose schema goes without saying.
+"""The vendor's tools that run in the client, and whose schema the vendor implies.
 
-    {"type": "bash_20250124", "name": "bash"}      one tool; other models must be told its parameters
-    {"type": "computer_toolset_20260801"}          a family of tools; its calls have `toolset_name` beside their name
+    {"type": "bash_20250124", "name": "bash"}      one tool; other models need its parameters
+    {"type": "computer_toolset_20260801"}          a toolset; its calls have `toolset_name` beside their name
 
-Parameters are written `name`, `name:type`, or with a `?` where they may be missing. The texts are ours.
+Parameters are written `name` or `name:type`, with a `?` if they are optional. The descriptions are ours.
 """
 
 from collections.abc import Iterable
@@ -116,7 +116,7 @@ _DEFAULT_NAMES: Final = {
 
 
 def toolset(kind: str, body: JsonObject) -> tuple[Tool, ...] | None:
-    """Return the tools of a family; None if this is no family that the client runs."""
+    """Return the tools of a toolset; None if the type is not a toolset that the client runs."""
     for prefix, (family, members) in _TOOLSETS.items():
         if kind.startswith(prefix):
             return tuple(
@@ -126,7 +126,7 @@ def toolset(kind: str, body: JsonObject) -> tuple[Tool, ...] | None:
 
 
 def client_tool(kind: str, body: JsonObject) -> Tool | None:
-    """Return the tool that a client's type of tool stands for; None if the client does not run it."""
+    """Return the tool that a client's type of tool means; None if the client does not run it."""
     prefix = next((prefix for prefix in _DEFAULT_NAMES if kind.startswith(prefix)), None)
     if prefix is None:
         return None
@@ -144,12 +144,12 @@ def client_tool(kind: str, body: JsonObject) -> Tool | None:
 
 
 def member_name(family: str, name: str) -> str:
-    """Return the name by which a model knows a tool of a family."""
+    """Return the name by which a model knows a tool of a toolset."""
     return f"{family}_{name}"
 
 
 def members_of(tools: Iterable[Tool]) -> dict[str, tuple[str, str]]:
-    """Map the tools of families to the family and the name that the client knows."""
+    """Map tools of toolsets to their toolset and the name that the client knows."""
     return {tool.name: (tool.namespace, tool.local_name) for tool in tools if TOOLSET in own_fields(tool.vendor, NAME)}
 
 
@@ -193,7 +193,7 @@ def _computer(kind: str, body: JsonObject) -> tuple[str, JsonObject]:
 
 
 def _commands(key: str, commands: tuple[str, ...], keys: str) -> JsonObject:
-    """Return a schema whose first parameter says what to do."""
+    """Return a schema whose first parameter selects the command."""
     schema = _schema(keys)
     return {
         **schema,
@@ -204,7 +204,7 @@ def _commands(key: str, commands: tuple[str, ...], keys: str) -> JsonObject:
 
 @cache
 def _schema(keys: str) -> JsonObject:
-    """Read parameters as they are written here."""
+    """Build a schema from parameters in the notation of this module."""
     properties: JsonObject = {}
     required: list[Json] = []
     for key in keys.split():

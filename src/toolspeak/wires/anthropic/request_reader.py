@@ -38,12 +38,12 @@ _ROLES: Final = {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.
 
 
 def decode_request(body: bytes, path: str) -> Request:
-    """Read a request's body."""
+    """Read a request. Raises `BadField`, which names the field."""
     del path
     value, raw_tools = parse_request(body)
     fields = Fields(value)
     if fields.take(THREAD) is not None:
-        raise BadField(THREAD, "conversations are not kept here: send the whole of it in messages, without thread")
+        raise BadField(THREAD, "toolspeak stores no conversations: send all messages, without thread")
     tools, hosted = read_tools(raw_tools)
     effort, output_schema = _output(fields)
     return Request(
@@ -70,10 +70,10 @@ def _sampling(fields: Fields, effort: str | None) -> Sampling:
 
 
 def _output(fields: Fields) -> tuple[str | None, JsonObject | None]:
-    """Take how much to think, and the schema of the answer, which older clients send as `output_format`."""
+    """Take the effort and the schema of the answer, which older clients send as `output_format`."""
     older = _schema(fields, "output_format")
     if older is not None:
-        fields.left.setdefault("output_format", {})  # so that it goes out under the name by which it came
+        fields.left.setdefault("output_format", {})  # written back under the name under which it came
     config = fields.fields("output_config")
     if config is None:
         return None, older
@@ -83,7 +83,7 @@ def _output(fields: Fields) -> tuple[str | None, JsonObject | None]:
 
 
 def _schema(fields: Fields, key: str) -> JsonObject | None:
-    """Take a JSON schema; a format of another kind stays where it is."""
+    """Take a JSON schema; a format of another kind is left in place."""
     inside = fields.fields(key)
     if inside is None:
         return None
@@ -108,7 +108,9 @@ def _messages(fields: Fields) -> tuple[Message, ...]:
             raise BadField(message.where("role"), "expected user, assistant or system")
         parts = _parts(message, role, called)
         if role is Role.SYSTEM and all(before.role is Role.SYSTEM for before in messages):
-            message.left["role"] = role.value  # else it would go out as the `system` of the request
+            # Claude Code sends system messages inside `messages`. Without this mark, one at the beginning would be
+            # written back as the `system` field of the request.
+            message.left["role"] = role.value
         messages += (
             _split(parts, message.vendor(NAME))
             if role is Role.USER
@@ -123,7 +125,7 @@ def _system(fields: Fields) -> list[Message]:
 
 
 def _split(parts: list[Part], vendor: Vendor | None) -> list[Message]:
-    """Give results messages of their own, in the order in which everything came."""
+    """Put results into messages of their own, in the order in which everything came."""
     messages = [
         Message(Role.TOOL if results else Role.USER, tuple(group))
         for results, group in groupby(parts, lambda part: isinstance(part, Result))
@@ -168,7 +170,7 @@ def _opaque(fields: Fields, kind: str) -> Opaque:
 
 
 def _image(fields: Fields) -> Image | Opaque:
-    """Read an image; one that lies with the vendor as a file is nothing to others."""
+    """Read an image; one that refers to a file of the vendor stays opaque, because other upstreams cannot fetch it."""
     inside = fields.left.get("source")
     kind = inside.get("type") if isinstance(inside, dict) else None
     if kind not in ("base64", "url"):
@@ -232,6 +234,8 @@ def read_tools(raw: bytes) -> tuple[tuple[Tool, ...], tuple[JsonObject, ...]]:
     hosted: list[JsonObject] = []
     for fields in Fields({"tools": parse_body(raw)}).each("tools"):
         kind = fields.text("type") or "custom"
+        # Tools without a schema are the vendor's. bash, text_editor, memory and computer run in the client, and their
+        # schema is implied, so that other models must be given ours. All others run on the vendor's servers.
         if kind == "custom" or "input_schema" in fields.left:
             tools.append(_custom(fields, kind))
             continue
@@ -239,14 +243,14 @@ def read_tools(raw: bytes) -> tuple[tuple[Tool, ...], tuple[JsonObject, ...]]:
         family = toolset(kind, body)
         if family is None and (tool := client_tool(kind, body)) is not None:
             tools.append(tool)
-        else:  # a family stands here too: on the same wire its body is written back, and not its tools
+        else:  # also a toolset: on the same wire its body is written back instead of its tools
             hosted.append(body)
             tools += family or ()
     return unique_tools(tools), tuple(hosted)
 
 
 def _custom(fields: Fields, kind: str) -> Tool:
-    """Read a tool of the client's own; a type that we do not know is kept beside its schema."""
+    """Read a tool of the client's own; an unknown type is kept with its schema."""
     if kind != "custom":
         fields.left["type"] = kind
     return Tool(

@@ -50,7 +50,7 @@ from toolspeak.wires.shared.tools import ToolNames
 PATH: Final = "messages"
 LONGEST_NAME: Final = 128
 MAX_TOKENS: Final = 8192
-"""What is written where the client left it open: the field is required, and every model of this vendor allows it."""
+"""The default, because the field is required; every model of this vendor accepts it."""
 WARMEST: Final = 1.0
 
 _CHOICES: Final = {
@@ -60,11 +60,11 @@ _CHOICES: Final = {
     ChoiceMode.NONE: "none",
 }
 _EFFORTS: Final = {"none": None, "minimal": "low"}
-"""Words of other vendors."""
+"""Efforts of other vendors; None has no equivalent."""
 
 
 def encode_request(request: Request, quirks: Quirks) -> EncodedRequest:
-    """Write a request's body."""
+    """Write a request, and name what this wire cannot express."""
     request, unsaid = constraint_as_schema(request)
     names, extra = names_of(request), dict(request.extra.get(NAME, {}))
     writer = MessageWriter(request, names)
@@ -84,7 +84,7 @@ def encode_request(request: Request, quirks: Quirks) -> EncodedRequest:
 
 
 def names_of(request: Request) -> ToolNames:
-    """Return the names of the tools as this wire allows them."""
+    """Return the map between the tools' names and the names that this wire allows."""
     return ToolNames((tool.name for tool in request.tools), LONGEST_NAME)
 
 
@@ -107,12 +107,12 @@ def _sampling(request: Request) -> JsonObject:
 
 
 def _stops(request: Request) -> tuple[str, ...]:
-    """Return the stop texts; the vendor refuses blank ones."""
+    """Return the stop sequences without blank ones, which the vendor rejects."""
     return tuple(stop for stop in request.sampling.stop if _is_ours(request) or stop.strip())
 
 
 def _dropped(request: Request) -> Iterator[str]:
-    """Name the wishes that this wire cannot tell, or not in full."""
+    """Name the settings that this wire cannot express, or only in part."""
     sampling = request.sampling
     for name in ("frequency_penalty", "presence_penalty", "seed"):
         if getattr(sampling, name) is not None:
@@ -130,7 +130,7 @@ def _dropped(request: Request) -> Iterator[str]:
 
 
 def _output(request: Request, extra: JsonObject) -> JsonObject:
-    """Write how much to think and the schema of the answer, each where the client had it."""
+    """Write the effort and the schema of the answer, each in the field in which the client sent it."""
     config, older = extra.pop("output_config", None), extra.pop("output_format", None)
     body = {**as_object(config)}
     effort = request.sampling.effort
@@ -155,7 +155,7 @@ def _format(said: Json, request: Request) -> JsonObject:
 
 
 def _tools(request: Request, names: ToolNames, extra: JsonObject) -> JsonObject:
-    """Write the tools; the vendor itself hides the deferred ones, if they are its client's."""
+    """Write the tools; for clients of this wire also deferred ones, which the vendor hides from the model."""
     hosted, said = extra.pop("tools", None), extra.pop("tool_choice", None)
     allowed = request.choice.allowed
     offered = request.tools if _is_ours(request) else request.offered()
@@ -172,7 +172,7 @@ def _tools(request: Request, names: ToolNames, extra: JsonObject) -> JsonObject:
 
 def _tool(tool: Tool, request: Request, names: ToolNames) -> JsonObject:
     said = own_fields(tool.vendor, NAME)
-    if "name" in said:  # one of the vendor's: its whole body is there
+    if "name" in said:  # a built-in tool of the vendor: its whole body is kept
         return said
     body: JsonObject = {"name": names.out(tool.name)}
     if tool.description:
@@ -201,21 +201,21 @@ def _choice(request: Request, names: ToolNames, said: Json) -> JsonObject:
 # ---------------------------------------------------------------- messages
 
 NOTHING: Final = "."
-"""What a user is made to say where somebody has to say something."""
+"""The text of a user message that the wire requires and the conversation lacks."""
 SILENT_ERROR: Final = "The tool failed and said nothing."
 UNSIGNED: Final = "reasoning without a signature"
 
 
 @dataclass(slots=True)
 class _Turn:
-    """One message, as it grows."""
+    """A message under construction."""
 
     role: str
     blocks: list[JsonObject]
     fields: JsonObject
 
     def body(self) -> JsonObject:
-        """Write it, results first."""
+        """Write the message, results first: the vendor rejects any other order."""
         blocks = sorted(self.blocks, key=lambda block: block.get("type") != "tool_result")
         return {"role": self.role, "content": _short(blocks), **self.fields}
 
@@ -231,10 +231,10 @@ class MessageWriter:
             frozenset(tool.name for tool in request.tools if tool.deferred) if self._ours else frozenset[str]()
         )
         self.dropped: Final[set[str]] = set()
-        """What could not be written."""
+        """Names of parts that this wire cannot express."""
 
     def write(self, messages: tuple[Message, ...]) -> tuple[JsonObject, list[Json]]:
-        """Write a history that is paired: the request's `system`, and its messages."""
+        """Write a history in which each call has its result: the request's `system`, and its messages."""
         leading = tuple(takewhile(_is_system_field, messages))
         system = [block for message in leading for block in self._blocks(message.parts)]
         turns = self._turns(messages[len(leading) :])
@@ -243,7 +243,7 @@ class MessageWriter:
         return {"system": _short(system)} if system else {}, [turn.body() for turn in turns]
 
     def alone(self, message: Message) -> list[JsonObject]:
-        """Write a message by itself, beside none that it could be one with; none, if nothing of it can be said."""
+        """Write one message on its own, without merging; an empty list if nothing of it can be written."""
         turn = self._turn(message)
         return [turn.body()] if turn.blocks else []
 
@@ -288,7 +288,7 @@ class MessageWriter:
                 return _content(part)
 
     def _reasoning(self, part: Reasoning) -> JsonObject | None:
-        """Write a thought; the vendor refuses those that it has not signed."""
+        """Write reasoning; the vendor rejects reasoning that it has not signed."""
         if data := redacted_data(part.signature):
             return {"type": REDACTED, "data": data, **own_fields(part.vendor, NAME)}
         if part.signature:
@@ -330,11 +330,11 @@ class MessageWriter:
                 "tool_name": self._names.out(piece.name),
                 **own_fields(piece.vendor, NAME),
             }
-        return _text(part_text(piece))  # the vendor refuses references to tools that are not deferred
+        return _text(part_text(piece))  # the vendor rejects references to tools that are not deferred
 
 
 def _is_system_field(message: Message) -> bool:
-    """Return whether a message belongs to the request's `system`, if only such ones come before it."""
+    """Whether a message belongs to the request's `system`, if only such messages come before it."""
     return message.role is Role.SYSTEM and "role" not in own_fields(message.vendor, NAME)
 
 
@@ -365,12 +365,12 @@ def _text(text: str) -> JsonObject:
 
 
 def _short(blocks: list[JsonObject]) -> Json:
-    """Write content: one string, where it is no more than that."""
+    """Write content; a single plain text is written as a string."""
     if len(blocks) == 1 and blocks[0].keys() == {"type", "text"} and blocks[0]["type"] == "text":
         return blocks[0]["text"]
     return [*blocks] if blocks else ""
 
 
 def _object(arguments: str) -> Json:
-    """Return arguments as the object that they are the text of: to the byte, and without reading them once more."""
+    """Return arguments as a JSON object to embed, byte for byte, without parsing them again."""
     return cast("Json", msgspec.Raw(object_text(arguments).encode()))

@@ -59,9 +59,9 @@ BAD_ANSWER: Final = "MALFORMED_RESPONSE"
 NO_REASON: Final = "FINISH_REASON_UNSPECIFIED"
 
 MOST_CALLS: Final = 8192
-"""Calls in one response."""
+"""The limit of calls in one response."""
 _QUOTES_CALL: Final = "Malformed function call: "
-_DONE: Final = "[DONE]"  # no word of this wire, but of servers that speak several
+_DONE: Final = "[DONE]"  # not part of this wire, but servers that speak several wires send it
 
 
 class _Call(msgspec.Struct, rename="camel", gc=False):
@@ -110,12 +110,12 @@ class _Calls:
         self.any = False
 
     def take(self, call: _Call) -> Iterable[Event]:
-        """Tell one call."""
+        """Return the events of one call."""
         self._count += 1
         if self._count > MOST_CALLS:
             raise BadFrame(f"more than {MOST_CALLS} calls in one response")
         if call.partial_args or call.will_continue:
-            raise BadFrame("a call comes in pieces, which nobody asked for")
+            raise BadFrame("the upstream sends a call in pieces, which was not requested")
         arguments = _arguments(bytes(call.args))
         if not isinstance(call.name, str) or not call.name:
             return (CallRejected(Complaint(Problem.PARSE_ERROR, None, "the call has no name"), arguments),)
@@ -125,7 +125,7 @@ class _Calls:
         return CallStarted(id, self._names.back(call.name), native), ArgsDelta(id, arguments), CallEnded(id)
 
     def finish(self, problem: Problem | None) -> Iterable[Event]:
-        """End nothing: no call is ever open."""
+        """Return nothing: calls come whole, so none is open."""
         del problem
         return ()
 
@@ -138,7 +138,7 @@ class _Reader:
         self.answer = AnswerState(self._calls, usage_of)
 
     def whole(self, body: bytes, events: list[Event]) -> None:
-        """Read an answer that came in one piece, or a stream that came as one array."""
+        """Read a whole answer, or a stream that came as one array."""
         for chunk in chunks_of(body):
             if not self.answer.over:
                 self.frame(chunk, events)
@@ -189,12 +189,12 @@ class _Reader:
 
 
 def new_decoder(request: Request, ids: Iterator[str]) -> AnswerDecoder[SseFrame | bytes]:
-    """Take the request as it was sent, and ids for calls that come without a usable one."""
+    """Return a decoder for the answer to `request`; `ids` are for calls that come without a usable one."""
     return AnswerDecoder(GeminiFrames(), _Reader(request, ids))
 
 
 def decode_turn(request: Request, ids: Iterator[str], body: bytes) -> list[Event]:
-    """Read an answer that came in one piece."""
+    """Read a whole answer."""
     return new_decoder(request, ids).whole(body)
 
 
@@ -203,7 +203,7 @@ def _blocked(feedback: Json) -> bool:
 
 
 def _broken(reason: str, message: Json) -> Failure:
-    """Tell of an answer that the server itself took for broken; it may quote what the model wrote."""
+    """Return the failure for an answer that the server declared broken; it may quote the model's text."""
     said = message if isinstance(message, str) and message else f"the upstream ended its answer with {reason}"
     if reason == BAD_ANSWER:
         return Failure(FailureKind.OTHER, said, 502)
@@ -212,7 +212,7 @@ def _broken(reason: str, message: Json) -> Failure:
 
 
 def _arguments(args: bytes) -> str:
-    """Return the arguments as they came; servers that imitate this wire send them as a string."""
+    """Return the arguments byte for byte; servers that imitate this wire send a string of JSON."""
     if args in (b"", b"null"):
         return "{}"
     if args.startswith(b'"'):
@@ -237,7 +237,7 @@ def chunks_of(body: bytes) -> list[bytes]:
 
 
 class GeminiFrames:
-    """Cuts one answer into frames; one that comes whole, or as an array, is kept until its end."""
+    """Splits one answer into frames; a whole answer or an array is buffered until its end."""
 
     def __init__(self) -> None:
         """Start at the first byte."""
@@ -264,7 +264,7 @@ class GeminiFrames:
 
 
 def usage_of(value: Json) -> Usage:
-    """Read token counts; what is no number counts as none."""
+    """Read token counts; anything that is not a number counts as 0."""
     counts = as_object(value)
     thoughts = count(counts, "thoughtsTokenCount")
     return Usage(

@@ -47,7 +47,7 @@ _SPACES: Final = bytes.maketrans(b"\r\n", b"  ")
 
 
 def stream_type(request: Request) -> str:
-    """Return the media type: without `alt=sse` in the path, clients get one JSON array."""
+    """Return the media type: without `alt=sse` in the path, clients expect one JSON array."""
     return "application/json" if _as_array(request) else EVENT_STREAM
 
 
@@ -56,10 +56,13 @@ def _as_array(request: Request) -> bool:
 
 
 class GeminiEncoder:
-    """Writes one streamed answer. Text is the hot path: it is set between two pieces of bytes that never change."""
+    """Writes one streamed answer.
+
+    Text is the hot path: a chunk is one quoted string between two byte strings that are made once per answer.
+    """
 
     def __init__(self, request: Request, stamp: Stamp) -> None:
-        """Take the client's request and the marks of this answer."""
+        """Start an answer to `request`."""
         self._array = _as_array(request)
         self._lead, self._behind = (b"[", b"") if self._array else (b"data: ", b"\n\n")
         self._marks = _marks(request, stamp)
@@ -83,7 +86,7 @@ class GeminiEncoder:
         return b"".join(out)
 
     def keep_alive(self) -> bytes:
-        """Return an empty line: a comment would break clients of this wire."""
+        """Return an empty line: google-genai and Gemini CLI fail on a comment."""
         return KEEP_ALIVE
 
     def _chunk(self, pieces: Iterable[bytes], out: list[bytes]) -> None:
@@ -116,11 +119,11 @@ def encode_turn(request: Request, stamp: Stamp, turn: Turn) -> bytes:
 
 
 class _Parts:
-    """Makes parts of events: a call waits for its end, and a signature for the call that it may belong to."""
+    """Turns events into parts: a call waits for its end, and a signature for the call that it may belong to."""
 
     def __init__(self) -> None:
         self.plain = True
-        """So far there was nothing that a text would have to wait for."""
+        """No call or signature so far, so text need not wait."""
         self._sequence = CallSequencer()
         self._calls: dict[str, _Growing] = {}
         self._signature = ""
@@ -162,7 +165,7 @@ class _Parts:
             self.plain, self._signature = False, signature
 
     def _put_down(self, out: list[bytes]) -> None:
-        """Write a signature that no call has taken: on an empty text, as Google's servers do."""
+        """Write a signature that belongs to no call, with an empty text, as Google's servers do."""
         if self._signature:
             out.append(b'{"text":"","thoughtSignature":%b}' % quote(wrap_signature(self._signature)))
             self._signature = ""
@@ -187,7 +190,10 @@ class _Growing:
 
 
 def _ending(stop: StopReason, usage: Usage) -> bytes:
-    """Write what stands between the parts and the marks of the last chunk."""
+    """Write the members after the parts in the last chunk.
+
+    opencode repeats the request forever if no chunk has a finish reason.
+    """
     reason, counts = quote(FINISH_REASONS[stop]), dump_body(usage_body(usage))
     return b']},"finishReason":%b,"index":0}],"usageMetadata":%b' % (reason, counts)
 
@@ -197,7 +203,7 @@ def _marks(request: Request, stamp: Stamp) -> bytes:
 
 
 def usage_body(usage: Usage) -> JsonObject:
-    """Write token counts; thoughts are not counted among the candidates' tokens."""
+    """Write token counts; this wire counts reasoning apart from the candidates' tokens."""
     thoughts = min(usage.reasoning_tokens, usage.output_tokens)
     body: JsonObject = {
         "promptTokenCount": usage.input_tokens,
@@ -231,13 +237,13 @@ SERVER_ERRORS: Final = 500
 
 
 def encode_failure(failure: Failure, stamp: Stamp) -> ErrorBody:
-    """Write an error that comes instead of an answer."""
+    """Write an error that is sent instead of an answer."""
     del stamp
     return ErrorBody(http_status(failure), dump_body(error_body(failure)))
 
 
 def error_body(failure: Failure) -> JsonObject:
-    """Write the error, which also stands inside a stream."""
+    """Write the body of an error, also for an error inside a stream."""
     code = http_status(failure)
     default = "INTERNAL" if code >= SERVER_ERRORS else "INVALID_ARGUMENT"
     message = failure.message or failure.kind.value

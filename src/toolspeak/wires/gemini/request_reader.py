@@ -40,7 +40,7 @@ _NO_LEVEL: Final = "thinking_level_unspecified"
 
 
 def decode_request(body: bytes, path: str) -> Request:
-    """Read a request's body, and its path, which says the model and whether to stream."""
+    """Read a request. Its path has the model and whether to stream. Raises `BadField`, which names the field."""
     value, raw_tools = parse_request(body)
     fields = camel(Fields(value))
     address = read_path(path)
@@ -110,7 +110,7 @@ def _output_schema(config: Fields) -> JsonObject | None:
 
 @cache_tools
 def read_tools(raw: bytes) -> tuple[tuple[Tool, ...], tuple[JsonObject, ...]]:
-    """Read the bytes of `tools`: a list, or one object that stands alone."""
+    """Read the bytes of `tools`: an array, or a single object, which goose sends."""
     tools: list[Tool] = []
     hosted: list[JsonObject] = []
     for fields in camel_each(Fields({"tools": parse_body(raw)}), "tools"):
@@ -167,14 +167,14 @@ def _system(fields: Fields) -> tuple[Message, ...]:
     inside = camel(
         Fields({"parts": [{"text": value}]} if isinstance(value, str) else value, fields, "systemInstruction")
     )
-    if "text" in inside.left and "parts" not in inside.left:  # one part, without the content around it
+    if "text" in inside.left and "parts" not in inside.left:  # a bare part, without the content around it
         inside = Fields({"parts": inside.left}, fields, "systemInstruction")
     return (Message(Role.SYSTEM, tuple(read_parts(inside)), inside.vendor(NAME)),)
 
 
 _ROLES: Final = {"": Role.USER, "user": Role.USER, "function": Role.USER, "model": Role.ASSISTANT}
 _ANSWERS: Final = ("output", "error", "content", "result", "return_value")
-"""Where clients put what a tool said."""
+"""Keys under which clients send the text of a result."""
 
 
 def read_contents(fields: Fields) -> Iterator[Message]:
@@ -185,8 +185,8 @@ def read_contents(fields: Fields) -> Iterator[Message]:
             raise BadField(content.where("role"), "expected user or model")
         parts = list(read_parts(content))
         vendor = content.vendor(NAME)
-        for who, group in groupby(parts, partial(_speaker, role)):
-            yield Message(who, tuple(group), vendor)
+        for speaker, group in groupby(parts, partial(_speaker, role)):
+            yield Message(speaker, tuple(group), vendor)
             vendor = None
 
 
@@ -218,7 +218,7 @@ def _signature(fields: Fields) -> str:
 
 
 def _text(fields: Fields) -> Text | Reasoning:
-    """Read text or a thought; a signature without text stands alone, one beside text goes along with it."""
+    """Read text or reasoning; a signature without text becomes a part of its own."""
     text, thought, signature = fields.text("text") or "", fields.flag("thought"), _signature(fields)
     if thought or (signature and not text):
         return Reasoning(text, signature, fields.vendor(NAME))
@@ -228,7 +228,7 @@ def _text(fields: Fields) -> Text | Reasoning:
 
 
 def _call(fields: Fields, inside: Fields) -> Iterator[Part]:
-    """Read a call, and before it the signature that belongs to it."""
+    """Read a call, preceded by its signature."""
     if signature := _signature(fields):
         yield Reasoning("", signature)
     id, name, args = inside.text("id") or "", inside.need_text("name"), inside.json_object("args")
@@ -236,7 +236,7 @@ def _call(fields: Fields, inside: Fields) -> Iterator[Part]:
 
 
 def _result(fields: Fields, inside: Fields) -> Result:
-    """Read a result, and remember the very object in which it came."""
+    """Read a result, and keep the object in which it came, to write it back unchanged."""
     id, name, response = inside.text("id") or "", inside.text("name") or "", inside.json_object("response") or {}
     content: list[ResultPart] = [*_answer(response), *map(_media, camel_each(inside, "parts"))]
     vendor = _vendor(fields, "functionResponse", {**inside.left, "response": response})
@@ -244,7 +244,7 @@ def _result(fields: Fields, inside: Fields) -> Result:
 
 
 def _answer(response: JsonObject) -> list[Text]:
-    """Find the text of a result; one that has more to it is the text of the whole object."""
+    """Return the text of a result; an object with more fields than the text is returned as JSON."""
     said = [key for key in response if key != "name" or "content" not in response]
     value = response[said[0]] if len(said) == 1 and said[0] in _ANSWERS else None
     if isinstance(value, str):
@@ -253,7 +253,7 @@ def _answer(response: JsonObject) -> list[Text]:
 
 
 def _media(fields: Fields) -> Image | Opaque:
-    """Read an image; what else there may be in a part, only this wire can say."""
+    """Read an image; any other part stays opaque."""
     body = dict(fields.left)
     inside = camel_at(fields, "inlineData")
     if inside is None:
@@ -266,7 +266,7 @@ def _media(fields: Fields) -> Image | Opaque:
 
 
 def _vendor(fields: Fields, key: str, inside: JsonObject) -> Vendor | None:
-    """Keep what is left of a part and of the object in it."""
+    """Keep the remaining fields of a part and of the object in it."""
     left: JsonObject = {**fields.left, key: inside} if inside else fields.left
     return Vendor(NAME, left) if left else None
 
@@ -275,20 +275,24 @@ _WORD_START = re.compile(r"(?<=[a-z0-9])_([a-z0-9])")
 
 
 def camel(fields: Fields) -> Fields:
-    """Spell the keys of one object as we do: every field has two names, `functionCall` and `function_call`."""
+    """Rename the keys of one object to camel case.
+
+    Google accepts both `functionCall` and `function_call`, and so do clients: litellm sends snake case. Keys inside
+    arguments, results and schemas are the user's own, and are never renamed.
+    """
     if any("_" in key for key in fields.left):
         fields.left = {_WORD_START.sub(_upper, key): value for key, value in fields.left.items()}
     return fields
 
 
 def camel_at(fields: Fields, key: str) -> Fields | None:
-    """Take an object to take fields out of, by either of their names."""
+    """Take an object as `Fields`, with its keys in camel case."""
     inside = fields.fields(key)
     return None if inside is None else camel(inside)
 
 
 def camel_each(fields: Fields, key: str) -> list[Fields]:
-    """Take an array of objects; one object that stands alone is an array of one, as Google's own examples have it."""
+    """Take an array of objects; a single object counts as an array of one, as in Google's own examples."""
     if isinstance(fields.left.get(key), dict):
         return [inside] if (inside := camel_at(fields, key)) is not None else []
     return [camel(each) for each in fields.each(key)]
@@ -303,21 +307,21 @@ def _upper(found: re.Match[str]) -> str:
 # A `thoughtSignature` is base64, and google-genai rejects a whole answer in which one is not. So signatures of other
 # vendors go out wrapped in base64, and are unwrapped when they come back.
 
-_MARK: Final = "dG9vbHNwZWFr"  # "toolspeak": nine bytes, so that what follows stays base64
+_MARK: Final = "dG9vbHNwZWFr"  # "toolspeak" in base64: nine bytes, so that the rest stays aligned
 _GROUP: Final = 4
 _BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}|[A-Za-z0-9_-]+={0,2}")
 _STANDARD = str.maketrans("-_", "+/")
 
 
 def wrap_signature(signature: str) -> str:
-    """Return a signature that every client takes."""
+    """Return a signature that every client accepts: base64 as it is, anything else wrapped."""
     if _BASE64.fullmatch(signature) and len(signature.rstrip("=")) % _GROUP != 1:
         return signature
     return _MARK + b64encode(signature.encode("utf-8", "replace")).decode()
 
 
 def unwrap_signature(signature: str) -> str:
-    """Return a signature as its vendor gave it; clients may have changed between the two alphabets of base64."""
+    """Return a signature as its vendor wrote it; clients may have changed it to the other base64 alphabet."""
     if not signature.startswith(_MARK):
         return signature
     inner = signature.removeprefix(_MARK).rstrip("=").translate(_STANDARD)
@@ -342,7 +346,7 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9._~-]")
 
 @dataclass(frozen=True, slots=True)
 class RequestPath:
-    """What a path says. `sse` tells how a stream is framed."""
+    """The contents of a path. `sse` is the framing of a stream: server-sent events, or one JSON array."""
 
     model: str = ""
     stream: bool = False
@@ -370,7 +374,7 @@ def read_path(path: str) -> RequestPath:
 
 
 def write_path(model: str, *, stream: bool) -> str:
-    """Write the path of a request, behind the base URL."""
+    """Write the path of a request, relative to the base URL."""
     prefix = TUNED if model.startswith(TUNED) else MODELS
     method = f"{STREAM}?{SSE}" if stream else WHOLE
     return f"{prefix}{_quoted(model.removeprefix(prefix))}:{method}"

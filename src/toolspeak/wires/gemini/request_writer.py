@@ -31,10 +31,10 @@ from toolspeak.wires.shared.request_parts import constraint_as_schema, foreign_f
 from toolspeak.wires.shared.tools import ToolNames
 
 LONGEST_NAME: Final = 64
-"""Newer models take 128 characters; all take these."""
+"""Newer models accept 128 characters; all accept 64."""
 
 NO_SIGNATURE: Final = "skip_thought_signature_validator"
-"""What Google's servers accept on a call that another model made."""
+"""The signature for a call of another model: Gemini 3 rejects calls without one, and accepts this."""
 
 _MODES: Final = {ChoiceMode.REQUIRED: "ANY", ChoiceMode.NAMED: "ANY", ChoiceMode.NONE: "NONE"}
 _LEVELS: Final = {"xhigh": "HIGH", "max": "HIGH"}
@@ -42,11 +42,11 @@ _NO_THINKING: Final = "none"
 
 
 def encode_request(request: Request, quirks: Quirks) -> EncodedRequest:
-    """Write a request's path and body."""
+    """Write a request, and name what this wire cannot express."""
     request, unsaid = constraint_as_schema(request)
     names = names_of(request)
     extra = dict(request.extra.get(NAME, {}))
-    extra.pop("alt", None)  # how the client wants its stream; ours comes as server-sent events
+    extra.pop("alt", None)  # the client's own stream format; upstreams are always asked for server-sent events
     messages = with_ids(pair_history(request.messages), quirks.ids)
     writing = Contents(messages, names, same_wire=NAME in request.extra, nested=quirks.image_results)
     body: JsonObject = {
@@ -61,7 +61,7 @@ def encode_request(request: Request, quirks: Quirks) -> EncodedRequest:
 
 
 def names_of(request: Request) -> ToolNames:
-    """Return the names of the tools as this wire allows them."""
+    """Return the map between the tools' names and the names that this wire allows."""
     return ToolNames((tool.name for tool in request.tools), LONGEST_NAME, letter_first=True)
 
 
@@ -117,7 +117,7 @@ def _tool(tool: Tool, names: ToolNames) -> JsonObject:
 
 
 def _calling(request: Request, names: ToolNames, kept: JsonObject, *, same_wire: bool) -> JsonObject:
-    """Write the choice. Arguments in pieces are never asked for: they have a form that nobody reads here."""
+    """Write the tool choice. Arguments are never requested in pieces: only Vertex streams them, in another format."""
     choice = request.choice
     body = {key: value for key, value in kept.items() if key not in ("mode", "streamFunctionCallArguments")}
     if choice.mode is not ChoiceMode.AUTO:
@@ -136,10 +136,10 @@ IMAGE_FOLLOWS: Final = "[image: it follows behind the results]"
 
 
 class Contents:
-    """Writes the messages of one request, whose calls and results are paired."""
+    """Writes the messages of one request, in which each call has its result."""
 
     def __init__(self, messages: Sequence[Message], names: ToolNames, *, same_wire: bool, nested: bool) -> None:
-        """Take the messages; `nested` puts images that a tool gave inside its result, where they came from there."""
+        """Write `messages`; `nested` puts images of a result inside it instead of after it."""
         self._messages = messages
         self._names = names
         self._same_wire = same_wire
@@ -147,13 +147,13 @@ class Contents:
         self._called = {call.id: call.name for call in history_calls(messages)}
 
     def system(self) -> JsonObject:
-        """Write what the system says, all of it in one."""
+        """Write all system messages as one instruction."""
         said = [message for message in self._messages if message.role is Role.SYSTEM]
         parts: list[Json] = [part for message in said for part in self._plain(message)]
         return {"systemInstruction": {"parts": parts, **own_fields(said[0].vendor, NAME)}} if parts else {}
 
     def contents(self) -> list[Json]:
-        """Write what the user, the model and the tools say."""
+        """Write the messages of user, model and tools."""
         spoken = [one for one in self._messages if one.role is not Role.SYSTEM and any(map(self._writes, one.parts))]
         contents: list[Json] = []
         for model, group in groupby(spoken, lambda message: message.role is Role.ASSISTANT):
@@ -163,7 +163,7 @@ class Contents:
         return contents
 
     def _user(self, message: Message) -> Iterator[Json]:
-        """Write a user's or the tools' message, behind the results the images that do not stand in them."""
+        """Write a message of the user or of tools; images that are not nested follow the results."""
         yield from self._plain(message)
         for part in message.parts:
             if isinstance(part, Result) and not self._nested:
@@ -175,14 +175,14 @@ class Contents:
                 yield self._part(part)
 
     def _model(self, message: Message) -> Iterator[Json]:
-        """Write a model's message: a signature goes to the call right behind it, and to the first one in any case."""
+        """Write a model's message: a signature belongs to the call after it; the first call always gets one."""
         signature, called = "", False
-        for part, behind in zip(message.parts, (*message.parts[1:], None), strict=False):
+        for part, after in zip(message.parts, (*message.parts[1:], None), strict=False):
             if isinstance(part, Call):
                 missing = "" if called or self._same_wire else NO_SIGNATURE
                 yield self._call(part, signature or missing)
                 signature, called = "", True
-            elif isinstance(part, Reasoning) and isinstance(behind, Call) and not (self._same_wire and part.text):
+            elif isinstance(part, Reasoning) and isinstance(after, Call) and not (self._same_wire and part.text):
                 signature = part.signature
                 if part.text:
                     yield {"text": part.text, "thought": True, **own_fields(part.vendor, NAME)}
@@ -190,7 +190,7 @@ class Contents:
                 yield self._part(part)
 
     def _writes(self, part: Part) -> bool:
-        """Return whether a part is written: Google's servers refuse empty ones, but take their own back."""
+        """Whether a part is written: Google's servers reject empty parts, but accept their own."""
         if self._same_wire or not isinstance(part, Text | Reasoning):
             return True
         return bool(part.text or (isinstance(part, Reasoning) and part.signature))
@@ -218,7 +218,7 @@ class Contents:
         return {**body, "thoughtSignature": signature} if signature else body
 
     def _result(self, result: Result) -> JsonObject:
-        """Write a result: in the very object in which it came, if that came from this wire."""
+        """Write a result, in the object in which it came if it came on this wire."""
         said = own_fields(result.vendor, NAME)
         name = self._called.get(result.call_id) or result.name
         media = self._media_in(result)
@@ -234,7 +234,7 @@ class Contents:
         return {**said, "functionResponse": function}
 
     def _media_in(self, result: Result) -> list[Image | Opaque]:
-        """List what stands in a result beside its text."""
+        """Return the media of a result that are written inside it."""
         pieces = [piece for piece in result.content if isinstance(piece, Image | Opaque)]
         return [piece for piece in pieces if (self._nested if isinstance(piece, Image) else is_own(piece, NAME))]
 
@@ -244,7 +244,7 @@ def _words(piece: ResultPart) -> str:
 
 
 def _thought(part: Reasoning) -> JsonObject:
-    """Write a thought; a signature of nothing stands on an empty text, as Google's servers send it."""
+    """Write reasoning; a signature without text is written with an empty text, as Google's servers do."""
     body: JsonObject = {"text": part.text, "thought": True} if part.text or not part.signature else {"text": ""}
     if part.signature:
         body["thoughtSignature"] = part.signature

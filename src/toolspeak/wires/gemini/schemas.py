@@ -19,7 +19,7 @@ _NO_TYPE: Final = "type_unspecified"
 
 
 def json_schema(schema: JsonObject) -> JsonObject:
-    """Change a schema in place, however deep it is, and return it."""
+    """Change a schema in place, at any depth, and return it."""
     waiting = [schema]
     while waiting:
         one = waiting.pop()

@@ -36,7 +36,7 @@ class _Counted(msgspec.Struct):
 
 
 def unwrap_count(body: bytes) -> bytes:
-    """Return the request that is counted: some clients wrap it."""
+    """Return the request to count: some clients wrap it in `generateContentRequest`."""
     try:
         inner = msgspec.json.decode(body, type=_Counted).generateContentRequest
     except msgspec.MsgspecError:
@@ -45,7 +45,7 @@ def unwrap_count(body: bytes) -> bytes:
 
 
 def encode_count(tokens: int) -> JsonObject:
-    """Tell the tokens of a request."""
+    """Write the answer to a token count."""
     return {"totalTokens": tokens}
 
 

@@ -7,7 +7,7 @@ from toolspeak.wires.shared.interface import Endpoint, HttpApi, Operation
 NAME: Final = "ollama"
 
 VERSION: Final = "0.20.0"
-"""Clients of Ollama ask for a least version before they send tools."""
+"""Clients check the version before they send tools; Codex needs 0.13.4 or newer."""
 
 API = HttpApi(
     endpoints=(

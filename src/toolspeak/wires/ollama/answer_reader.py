@@ -75,7 +75,7 @@ class _Reader:
         self.answer = AnswerState(self._calls, usage_of)
 
     def whole(self, body: bytes, events: list[Event]) -> None:
-        """Read an answer that came in one piece."""
+        """Read a whole answer."""
         self.frame(from_utf8(body.removeprefix(BOM)), events)
 
     def frame(self, text: str, events: list[Event]) -> None:
@@ -115,7 +115,7 @@ class _Reader:
         events += self._calls.pause()
 
     def _id(self, id: Json, name: str) -> str:
-        """Return the id, unless a call of another tool has it: there are servers that give all the same."""
+        """Return the id, unless a call of another tool has it: some servers give all calls the same id."""
         if not id or not isinstance(id, str):
             return ""
         return id if self._named.setdefault(id, name) == name else ""
@@ -128,17 +128,17 @@ class _Reader:
 
 
 def new_decoder(request: Request, ids: Iterator[str]) -> AnswerDecoder[str]:
-    """Take the request as it was sent, and ids for calls that come without a usable one."""
+    """Return a decoder for the answer to `request`; `ids` are for calls that come without a usable one."""
     return AnswerDecoder(NdjsonDecoder(), _Reader(request, ids))
 
 
 def decode_turn(request: Request, ids: Iterator[str], body: bytes) -> list[Event]:
-    """Read an answer that came in one piece."""
+    """Read a whole answer."""
     return new_decoder(request, ids).whole(body)
 
 
 def _entries(calls: msgspec.Raw) -> list[msgspec.Raw]:
-    """Return the entries of `tool_calls`; what is no array is the only one."""
+    """Return the entries of `tool_calls`; a value that is not an array counts as one entry."""
     if bytes(calls) == b"null":
         return []
     try:
@@ -158,6 +158,6 @@ def _rejected(entry: msgspec.Raw, why: str) -> CallRejected:
 
 
 def usage_of(value: Json) -> Usage:
-    """Read token counts; what is no number counts as none."""
+    """Read token counts; anything that is not a number counts as 0."""
     counts = as_object(value)
     return Usage(count(counts, "prompt_eval_count"), count(counts, "eval_count"))

@@ -36,19 +36,22 @@ def stream_type(request: Request) -> str:
 
 
 class OllamaEncoder:
-    """Writes one streamed answer. Text is the hot path: it is set between two pieces of bytes that never change."""
+    """Writes one streamed answer.
+
+    Text is the hot path: a chunk is one quoted string between two byte strings that are made once per answer.
+    """
 
     def __init__(self, request: Request, stamp: Stamp) -> None:
-        """Take the client's request and the marks of this answer."""
+        """Start an answer to `request`."""
         self._text = _head(request, stamp)
         self._empty = self._text + b'""'
         self._thought = self._empty + b',"thinking":'
         self._called = self._empty + b',"tool_calls":['
         self._sequence = CallSequencer()
-        self._only_text = True  # so far, so that text need not be put in sequence
+        self._only_text = True  # no call so far: text need not pass the sequencer
         self._name = ""
         self._arguments: list[str] = []
-        """Of the one call that is open: calls are sent whole."""
+        """Arguments of the open call: calls are sent whole."""
         self._sent = 0
 
     def encode(self, events: Iterable[Event]) -> bytes:
@@ -63,7 +66,7 @@ class OllamaEncoder:
         return b"".join(out)
 
     def keep_alive(self) -> bytes:
-        """Return a line that says nothing: a blank one would break clients."""
+        """Return a line with an empty text: a blank line breaks ollama-python."""
         return self._empty + _GOES_ON
 
     def _other(self, event: Event, out: list[bytes]) -> None:
@@ -123,12 +126,12 @@ def _end(stop: StopReason | None, usage: Usage) -> bytes:
 
 
 def done_reason(stop: StopReason | None) -> str:
-    """Return why it ended; calls are a plain stop here."""
+    """Return the reason for the end; calls are a plain stop here."""
     return "length" if stop is StopReason.LENGTH else "stop"
 
 
 def usage_body(usage: Usage) -> JsonObject:
-    """Write token counts, and the durations that nobody has measured."""
+    """Write token counts. The durations are required and not measured, so they are 0."""
     return {
         "total_duration": 0,
         "load_duration": 0,
@@ -145,7 +148,7 @@ def usage_body(usage: Usage) -> JsonObject:
 # in March, which makes the leap day its last day, and 400 such years (an era) always have the same number of days.
 
 _DAY, _HOUR, _MINUTE = 86_400, 3_600, 60
-_BEFORE_1970 = 719_468  # days from the first of March of the year 0
+_BEFORE_1970 = 719_468  # days since the first of March of the year 0
 _ERA = 146_097
 _CENTURY = 36_524
 _FOUR_YEARS = 1_460
@@ -155,7 +158,7 @@ _MARCH = 3
 
 
 def rfc3339(seconds: int) -> str:
-    """Write the seconds since 1970 as a date and a time of UTC."""
+    """Write seconds since 1970 as a date and time in UTC: `2026-01-02T03:04:05Z`."""
     days, rest = divmod(seconds, _DAY)
     year, month, day = _date(days)
     hour, rest = divmod(rest, _HOUR)
@@ -177,11 +180,11 @@ def _date(days: int) -> tuple[int, int, int]:
 
 
 def encode_failure(failure: Failure, stamp: Stamp) -> ErrorBody:
-    """Write an error that comes instead of an answer."""
+    """Write an error that is sent instead of an answer."""
     del stamp
     return ErrorBody(http_status(failure), dump_body(error_body(failure)))
 
 
 def error_body(failure: Failure) -> JsonObject:
-    """Write the error, which also stands inside a stream; clients overlook one without words."""
+    """Write the body of an error, also for an error inside a stream; clients ignore one with an empty text."""
     return {"error": failure.message or failure.kind.value}

@@ -21,7 +21,7 @@ from toolspeak.wires.shared.tools import cache_tools, unique_tools
 _ROLES: Final = {
     "system": Role.SYSTEM,
     "developer": Role.SYSTEM,
-    "control": Role.SYSTEM,  # by which Granite's template is told to think
+    "control": Role.SYSTEM,  # turns reasoning on in Granite's template
     "user": Role.USER,
     "assistant": Role.ASSISTANT,
 }
@@ -31,7 +31,7 @@ _MAGIC: Final = {"iVBOR": "image/png", "/9j/": "image/jpeg", "R0lGOD": "image/gi
 
 
 def decode_request(body: bytes, path: str) -> Request:
-    """Read a request's body."""
+    """Read a request. Raises `BadField`, which names the field."""
     del path
     value, raw_tools = parse_request(body)
     fields = Fields(value)
@@ -65,7 +65,7 @@ def _sampling(fields: Fields) -> Sampling:
 
 
 def _positive(options: Fields, key: str) -> int | None:
-    """Take a number; zero and less mean here what they mean nowhere else (no limit, all of the context)."""
+    """Take a positive number. Others keep their meaning in Ollama (no limit, the whole context), so they are left."""
     value = options.integer(key)
     if value is None or value > 0:
         return value
@@ -74,7 +74,7 @@ def _positive(options: Fields, key: str) -> int | None:
 
 
 def _effort(fields: Fields) -> str | None:
-    """Take how much to think; `true`, to think as much as the model likes, has no word of ours."""
+    """Take the effort. `true` (as much as the model likes) has no equivalent, and stays with the vendor's fields."""
     value = fields.left.get("think")
     if value is True:
         return None
@@ -98,7 +98,7 @@ def _output_schema(fields: Fields) -> JsonObject | None:
 
 
 def _vendor(outer: Fields, inner: Fields) -> Vendor | None:
-    """Keep what is left of an entry and of the `function` in it."""
+    """Keep the remaining fields of an entry and of the `function` in it."""
     if inner is not outer:
         outer.put_back("function", inner)
     return outer.vendor(NAME)
@@ -126,7 +126,7 @@ def _function(outer: Fields, fields: Fields) -> Tool:
         name=fields.need_text("name"),
         description=fields.text("description") or "",
         parameters=fields.json_object("parameters") or {"type": "object", "properties": {}},
-        strict=fields.left.get("strict") is True,  # no field of this wire, so it stays among those that are left
+        strict=fields.left.get("strict") is True,  # not a field of this wire, so it also stays with the vendor's fields
         vendor=_vendor(outer, fields),
     )
 
@@ -165,7 +165,7 @@ def _reasoning(fields: Fields) -> list[Reasoning]:
 
 
 def _content(fields: Fields) -> list[Text | Image | Opaque]:
-    """Read the text, which some clients write as parts or as an object, and the images behind it."""
+    """Read the text, which some clients send as parts or as an object, then the images."""
     images = [_image(image) for image in fields.texts("images")]
     value = fields.left.get("content")
     if isinstance(value, list):
@@ -190,7 +190,7 @@ def _part(fields: Fields) -> Text | Image | Opaque:
 
 
 def _image(text: str) -> Image:
-    """Read base64, which does not say of what: its first characters do."""
+    """Read an image. Its base64 has no media type; the first characters tell it."""
     if text.startswith(_URLS):
         return image_from_url(text)
     known = (media_type for magic, media_type in _MAGIC.items() if text.startswith(magic))
@@ -235,7 +235,7 @@ def pair_results(messages: Sequence[Message]) -> tuple[Message, ...]:
 
 
 def _lost_ids(before: Sequence[Message], after: Sequence[Message], known: set[str]) -> dict[str, str]:
-    """Return the ids that only results have, by those that their calls were given; no id may come twice."""
+    """Map the ids that calls were given to the ids that only their results have; no id is used twice."""
     taken = {call.id for call in history_calls(after)}
     lost: dict[str, str] = {}
     for came, answers in zip(_results(before), _results(after), strict=True):
@@ -273,12 +273,12 @@ _ESCAPE = re.compile(r"\\(?:u(003[ce]|0026|0085|2028|2029)|.)", re.DOTALL)
 
 
 def object_bytes(arguments: str) -> bytes:
-    """Write the arguments as they came; line ends can only stand between their tokens, where a space is the same."""
+    """Write the arguments on one line; line breaks occur only between JSON tokens, where a space means the same."""
     return one_line(object_text(arguments).replace("\n", " ").replace("\r", " ").encode())
 
 
 def unescaped(text: str) -> str:
-    """Read JSON text without the escapes that nobody needs."""
+    """Undo Ollama's escapes of `<`, `>`, `&` and line separators."""
     return _ESCAPE.sub(_character, text) if "\\u" in text else text
 
 

@@ -32,14 +32,14 @@ from toolspeak.wires.shared.request_parts import constraint_as_schema, foreign_f
 from toolspeak.wires.shared.tools import ToolNames
 
 LONGEST_NAME: Final = 128
-"""Ollama itself names no limit; no tool that we have seen is longer."""
+"""Ollama documents no limit; no tool of a real client was longer."""
 
 PATH: Final = "api/chat"
 _EFFORTS: Final = ("low", "medium", "high")
 
 
 def encode_request(request: Request, quirks: Quirks) -> EncodedRequest:
-    """Write a request's body."""
+    """Write a request, and name what this wire cannot express."""
     request, unsaid = constraint_as_schema(request)
     names = names_of(request)
     extra = dict(request.extra.get(NAME, {}))
@@ -58,7 +58,7 @@ def encode_request(request: Request, quirks: Quirks) -> EncodedRequest:
 
 
 def names_of(request: Request) -> ToolNames:
-    """Return the names of the tools as this wire allows them."""
+    """Return the map between the tools' names and the names that this wire allows."""
     return ToolNames((tool.name for tool in request.tools), LONGEST_NAME)
 
 
@@ -91,7 +91,7 @@ def _think(request: Request, own_word: Json) -> JsonObject:
 
 
 def _has_word(request: Request) -> bool:
-    """Return whether the effort can be said; on the same wire it is the client's own word."""
+    """Whether this wire can express the effort; on the same wire it is the client's own value."""
     effort = request.sampling.effort
     return effort in (None, "none", *_EFFORTS) or NAME in request.extra
 
@@ -149,7 +149,7 @@ class _Messages:
         self._quirks = quirks
 
     def write(self, messages: Iterable[Message]) -> Iterator[Json]:
-        """Write a history that is paired."""
+        """Write a history in which each call has its result."""
         for message in messages:
             if message.role is Role.TOOL:
                 yield from (self._result(part) for part in message.parts if isinstance(part, Result))
@@ -186,7 +186,7 @@ class _Messages:
 
 
 def _content(parts: Iterable[ResultPart], glue: str) -> JsonObject:
-    """Write texts as one string, and images beside it; one that is only a URL becomes a word about it."""
+    """Write texts as one string, with images beside it; an image that is only a URL becomes a text that says so."""
     images: list[Json] = []
     said: list[ResultPart] = []
     for part in parts:
@@ -199,7 +199,7 @@ def _content(parts: Iterable[ResultPart], glue: str) -> JsonObject:
 
 
 def _said(parts: list[ResultPart], glue: str) -> Json:
-    """Write one string, unless a client of this wire has put more than text into a part."""
+    """Write one string, unless a part has fields of this wire."""
     if any(own_fields(part.vendor, NAME) for part in parts):
         return [_part(part) for part in parts]
     return glue.join(filter(None, map(part_text, parts)))

@@ -22,7 +22,7 @@ def encode_models(entries: Sequence[ModelEntry]) -> JsonObject:
 
 
 def encode_model(entry: ModelEntry) -> JsonObject:
-    """Describe one model, which has other fields here than in the list."""
+    """Describe one model; its fields differ from those of the list."""
     info: JsonObject = {"general.architecture": _ARCHITECTURE, f"{_ARCHITECTURE}.context_length": entry.context_tokens}
     return {
         "details": _details(),
@@ -60,7 +60,7 @@ def _details() -> JsonObject:
 
 
 def _capabilities() -> list[Json]:
-    """Say `tools`: that every model has them is what the gateway is for."""
+    """Return the capabilities. `tools` is always among them: llm-ollama refuses to send tools without it."""
     return ["completion", "tools"]
 
 

@@ -28,7 +28,7 @@ STOPS: Final = {
 
 
 class _Delta(msgspec.Struct, gc=False):
-    """Of a chunk or, as `message`, of a whole answer. Servers put anything anywhere: types are looked at later."""
+    """Of a chunk or, as `message`, of a whole answer. Fields have any type; types are checked on use."""
 
     content: Any = None
     reasoning_content: Any = None
@@ -77,7 +77,7 @@ class _Reader:
             self.answer.usage = chunk.usage
 
     def whole(self, body: bytes, events: list[Event]) -> None:
-        """Read an answer that came in one piece."""
+        """Read a whole answer."""
         self.frame(body, events)
         self.answer.end(events)
 
@@ -111,22 +111,22 @@ class _Reader:
             events += filter(None, map(_part, content))
 
     def _finished(self, reason: str) -> None:
-        if self.answer.stop is not StopReason.CALLS:  # of two reasons the calls win
+        if self.answer.stop is not StopReason.CALLS:  # some servers send `stop` after `tool_calls`: the calls win
             self.answer.stop = STOPS.get(reason, StopReason.END)
 
 
 def new_decoder(request: Request, ids: Iterator[str]) -> AnswerDecoder[SseFrame]:
-    """Take the request as it was sent, and ids for calls that come without a usable one."""
+    """Return a decoder for the answer to `request`; `ids` are for calls that come without a usable one."""
     return AnswerDecoder(SseDecoder(), _Reader(request, ids))
 
 
 def decode_turn(request: Request, ids: Iterator[str], body: bytes) -> list[Event]:
-    """Read an answer that came in one piece."""
+    """Read a whole answer."""
     return new_decoder(request, ids).whole(body)
 
 
 def _part(part: Json) -> Event | None:
-    """Read a part of a content that is a list: Mistral's servers send such ones."""
+    """Read a part of content that is a list, which Mistral's servers send."""
     if not isinstance(part, dict):
         return None
     text, thinking = part.get("text"), part.get("thinking")
@@ -138,5 +138,5 @@ def _part(part: Json) -> Event | None:
 
 
 def usage_of(value: Json) -> Usage:
-    """Read token counts; what is no number counts as none."""
+    """Read token counts; anything that is not a number counts as 0."""
     return read_counts(value, "prompt", "completion")

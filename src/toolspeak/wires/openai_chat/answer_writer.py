@@ -44,10 +44,13 @@ DONE = b"data: [DONE]\n\n"
 
 
 class ChatEncoder:
-    """Writes one streamed answer. Text is the hot path: it is set between two pieces of bytes that never change."""
+    """Writes one streamed answer.
+
+    Text is the hot path: a chunk is one quoted string between two byte strings that are made once per answer.
+    """
 
     def __init__(self, request: Request, stamp: Stamp) -> None:
-        """Take the client's request and the marks of this answer."""
+        """Start an answer to `request`."""
         self._tools = ToolIndex(request.tools)
         self._usage_asked = _usage_asked(request)
         nothing = b',"usage":null' if self._usage_asked else b""
@@ -57,11 +60,11 @@ class ChatEncoder:
         self._tail = b',"logprobs":null,"finish_reason":null}]' + nothing + b"}\n\n"
         self._text_tail = b"}" + self._tail
         self._started = False
-        self._only_text = False  # so far, so that text need not be put in sequence
+        self._only_text = False  # no call so far: text need not pass the sequencer
         self._sequence = CallSequencer()
         self._index: dict[str, int] = {}
         self._held: dict[str, list[str]] = {}
-        """The arguments of custom tools' calls: free text cannot be taken out of them before they are whole."""
+        """Arguments of custom tools' calls: their free text can be extracted only once they are complete."""
 
     def encode(self, events: Iterable[Event]) -> bytes:
         """Return the bytes for these events."""
@@ -78,7 +81,7 @@ class ChatEncoder:
         return b"".join(out)
 
     def keep_alive(self) -> bytes:
-        """Return a comment: every client of this wire skips it."""
+        """Return a comment: every client of this wire skips it. A `ping` event breaks openai-js and Vercel's SDK."""
         return KEEP_ALIVE
 
     def _other(self, event: Event, out: list[bytes]) -> None:
@@ -122,6 +125,7 @@ class ChatEncoder:
             self._held[event.id] = []
             call |= {"type": "custom", "custom": {"name": event.name, "input": ""}}
         else:
+            # Id, type and name are sent once: a later empty name overwrote the real one in some clients.
             call |= {"type": "function", "function": {"name": event.name, "arguments": ""}}
         out += (self._delta, dump_body({"tool_calls": [call]}), self._tail)
 
@@ -182,7 +186,7 @@ def _usage_asked(request: Request) -> bool:
 
 
 def finish_reason(stop: StopReason | None, *, calls: bool) -> str:
-    """Return why it ended; with calls it is never `stop`."""
+    """Return the reason for the end; with calls it is never `stop`."""
     return FINISH_REASONS[StopReason.CALLS if calls and stop in (StopReason.END, None) else stop or StopReason.END]
 
 
@@ -210,13 +214,13 @@ SERVER_ERRORS: Final = 500
 
 
 def encode_failure(failure: Failure, stamp: Stamp) -> ErrorBody:
-    """Write an error that comes instead of an answer."""
+    """Write an error that is sent instead of an answer."""
     del stamp
     return ErrorBody(http_status(failure), dump_body(error_body(failure)))
 
 
 def error_body(failure: Failure) -> JsonObject:
-    """Write the error, which also stands inside a stream."""
+    """Write the body of an error, also for an error inside a stream."""
     status = http_status(failure)
     default = "server_error" if status >= SERVER_ERRORS else "invalid_request_error"
     return {

@@ -20,13 +20,13 @@ _MODES: Final = {"auto": ChoiceMode.AUTO, "none": ChoiceMode.NONE, "required": C
 
 
 def decode_request(body: bytes, path: str) -> Request:
-    """Read a request's body."""
+    """Read a request. Raises `BadField`, which names the field."""
     del path
     value, raw_tools = parse_request(body)
     fields = Fields(value)
     tools, hosted = read_tools(raw_tools)
     if (several := fields.integer("n")) is not None and several != 1:
-        raise BadField("n", f"expected 1, got {several}: one answer per request")
+        raise BadField("n", f"expected 1, got {several}: toolspeak returns one answer per request")
     return Request(
         model=fields.text("model") or "",
         messages=link_history(_messages(fields)),
@@ -53,7 +53,7 @@ def _sampling(fields: Fields) -> Sampling:
         effort=fields.text("reasoning_effort"),
     )
     if modern is not None:
-        fields.left["max_completion_tokens"] = modern  # so that it goes out under the name by which it came
+        fields.left["max_completion_tokens"] = modern  # written back under the name under which it came
     return sampling
 
 
@@ -191,7 +191,7 @@ def _content(fields: Fields) -> list[Text | Image | Opaque]:
     if value is None or isinstance(value, str):
         fields.left.pop("content", None)
         return [Text(value)] if value else []
-    if isinstance(value, dict):  # some clients put a tool's result there as it is
+    if isinstance(value, dict):  # some clients send a tool's result as an object instead of a string
         fields.left.pop("content")
         return [Text(dump_text(value))]
     return [_part(part) for part in fields.each("content")]

@@ -24,7 +24,7 @@ IMAGE_FOLLOWS: Final = "[image: it follows in the next message]"
 
 
 def encode_request(request: Request, quirks: Quirks) -> EncodedRequest:
-    """Write a request's body."""
+    """Write a request, and name what this wire cannot express."""
     names = names_of(request)
     extra = dict(request.extra.get(NAME, {}))
     messages = with_ids(pair_history(request.messages), quirks.ids)
@@ -43,7 +43,7 @@ def encode_request(request: Request, quirks: Quirks) -> EncodedRequest:
 
 
 def names_of(request: Request) -> ToolNames:
-    """Return the names of the tools as this wire allows them."""
+    """Return the map between the tools' names and the names that this wire allows."""
     return ToolNames((tool.name for tool in request.tools), LONGEST_NAME)
 
 
@@ -146,12 +146,12 @@ class MessageWriter:
     """Writes the messages of one request."""
 
     def __init__(self, names: ToolNames, quirks: Quirks) -> None:
-        """Take the names of the tools, and what the upstream demands."""
+        """Write names with `names`, in the form that `quirks` demands."""
         self._names = names
         self._quirks = quirks
 
     def write(self, messages: Iterable[Message]) -> Iterator[Json]:
-        """Write a history that is paired."""
+        """Write a history in which each call has its result."""
         for message in messages:
             if message.role is Role.TOOL:
                 yield from self._results(message.parts)
@@ -191,7 +191,7 @@ class MessageWriter:
         return {"id": call.id, "type": "function", **said, "function": {**function, **object_at(said, "function")}}
 
     def _results(self, parts: Iterable[Part]) -> Iterator[Json]:
-        """Write results, and behind all of them the images that a result cannot hold here."""
+        """Write results, then a user message with their images: OpenAI accepts only text in results."""
         images: list[Part] = []
         for result in parts:
             if isinstance(result, Result):
@@ -214,14 +214,14 @@ class MessageWriter:
 
 
 def _said(parts: list[Text | Opaque]) -> Json:
-    """Write what an assistant said: one string, unless a part has more to it than its text."""
+    """Write the assistant's content: one string, unless a part has fields besides its text."""
     if any(part.vendor is not None and part.vendor.wire == NAME for part in parts):
         return [_part(part) for part in parts]
     return "".join(part.text for part in parts if isinstance(part, Text))
 
 
 def _content(parts: Iterable[Part]) -> Json:
-    """Write what a user or the system said: one string, where it is no more than that."""
+    """Write the content of a user or system message; a single plain text is written as a string."""
     written = list(parts)
     if len(written) == 1 and isinstance(written[0], Text) and not own_fields(written[0].vendor, NAME):
         return written[0].text
@@ -249,12 +249,12 @@ def _part(part: Part) -> JsonObject:
 # OpenAI has no field for a grammar, and each server that imitates its wire has added its own (CHK-8).
 
 _STRICT: Final = (ConstraintForm.STRICT, ConstraintForm.VLLM, ConstraintForm.SGLANG)
-"""Those that take `strict`, and keep to it."""
+"""Servers that accept `strict` and enforce it."""
 _TAGS: Final = (ConstraintForm.VLLM, ConstraintForm.SGLANG)
 
 
 def write_constraint(request: Request, form: ConstraintForm) -> tuple[JsonObject, tuple[str, ...]]:
-    """Write it; the second value says what this upstream has no word for. It never stands beside tools."""
+    """Write the constraint; the second value names it if it is dropped: no form for it, or a request with tools."""
     constraint = request.constraint
     if constraint is None:
         return {}, ()

@@ -40,7 +40,7 @@ from toolspeak.wires.shared.json_body import quote
 # Servers leave events out: some send only whole items, some only the response at the end, some no `added`. So each item
 # is read from whatever comes first, and a repetition only fills in what was missing.
 
-_ITEM_SIZE = 1024  # what an item counts for, whatever is in it: a bound for their number
+_ITEM_SIZE = 1024  # added for each item, so that the limit on size also limits the number of items
 _STRING = msgspec.json.Decoder(str).decode
 _FREE_HEAD = f'{{"{FREE_FORM}":"'
 _FREE_TAIL = '"}'
@@ -49,7 +49,7 @@ _CALLS: Final = (FUNCTION_CALL, CUSTOM_CALL, SEARCH_CALL)
 
 
 class ItemBody(msgspec.Struct, gc=False):
-    """An item as the upstream writes it. Servers put anything anywhere: types are looked at later."""
+    """An item as the upstream writes it. Fields have any type; types are checked on use."""
 
     type: Any = None
     id: Any = None
@@ -57,7 +57,7 @@ class ItemBody(msgspec.Struct, gc=False):
     name: Any = None
     namespace: Any = None
     arguments: msgspec.Raw = msgspec.Raw()
-    """Text, or for a search an object: its text is kept to the byte."""
+    """A string, or for a search an object, whose JSON is kept byte for byte."""
     input: Any = None
     content: Any = None
     summary: Any = None
@@ -68,7 +68,7 @@ class ItemBody(msgspec.Struct, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class ItemPosition:
-    """Where an event belongs: the item's id and its index, of which either may be missing or wrong."""
+    """The item of an event: its id and its index. Servers leave either out, or send a wrong one."""
 
     id: Json = None
     index: Json = None
@@ -79,9 +79,9 @@ class _Item:
     kind: str
     said: bool = False
     done: bool = False
-    """Its own end has come."""
+    """Its `output_item.done` has arrived."""
     told: bool = False
-    """Its arguments were told as a whole."""
+    """Its arguments have arrived as a whole."""
     cut: bool = False
     native_id: str = ""
     id: str = ""
@@ -91,7 +91,7 @@ class _Item:
 
     @property
     def is_whole(self) -> bool:
-        """Return whether the arguments are complete; free text has no end of its own."""
+        """Whether the arguments are complete; free text has no end marker, so it needs the item's end."""
         text = "".join(self.pieces)
         if self.kind == CUSTOM_CALL or not text.strip():
             return self.done or self.told
@@ -101,10 +101,10 @@ class _Item:
 
 
 class OutputItems:
-    """Takes what is said about the items of one response, and tells the events that follow from it."""
+    """Turns the events about the items of one response into ours."""
 
     def __init__(self, names: UpstreamNames, ids: FreshIds) -> None:
-        """Take the names of the tools, and the ids of the conversation."""
+        """Map names back with `names`, and ids with `ids`."""
         self._names = names
         self._ids = ids
         self._events: list[Event] = []
@@ -117,18 +117,18 @@ class OutputItems:
 
     @property
     def any(self) -> bool:
-        """Return whether a call was delivered."""
+        """Whether a call was delivered."""
         return any(item.ended and item.id for item in self._items if item.kind in _CALLS)
 
     def told(self) -> list[Event]:
-        """Return what follows from all that was said since the last time."""
+        """Return the events since the last call."""
         events, self._events = self._events, []
         return events
 
-    # ---------------------------------------------------------------- what is said
+    # ---------------------------------------------------------------- events of the upstream
 
     def added(self, body: ItemBody, place: ItemPosition) -> None:
-        """Begin an item."""
+        """Start an item."""
         again = self._by_id.get(as_string(body.id))
         if not isinstance(body.type, str) or (again is not None and again.kind == body.type):
             return
@@ -137,33 +137,33 @@ class OutputItems:
             self._start(item, body)
 
     def text(self, place: ItemPosition, text: str) -> None:
-        """Go on with visible text."""
+        """Add visible text."""
         item = self._item(MESSAGE, place)
         item.said = True
         self._thought = None
         self._events.append(TextDelta(text))
 
     def thought(self, place: ItemPosition, text: str, part: str, index: Json) -> None:
-        """Go on with reasoning, in one part of its item."""
+        """Add reasoning, in one part of its item."""
         item = self._item(REASONING, place)
         item.said = True
         self._think(item, text, part, index)
 
     def arguments(self, kind: str, place: ItemPosition, text: str) -> None:
-        """Go on with the arguments of a call."""
+        """Add to the arguments of a call."""
         item = self._item(kind, place)
         if not item.done and not item.ended:
             self._grow(item, text)
 
     def arguments_done(self, kind: str, place: ItemPosition, text: str) -> None:
-        """Take the arguments of a call as a whole, most of them again."""
+        """Take the complete arguments of a call, which repeat the pieces."""
         item = self._find(place) or self._new(kind, place)
         if item.kind == kind and not (item.done or item.told or item.ended):
             item.told = True
             self._complete(item, text)
 
     def done(self, body: ItemBody, place: ItemPosition) -> None:
-        """Take an item that is complete."""
+        """Take a complete item."""
         if not isinstance(body.type, str):
             return
         place = ItemPosition(body.id, place.index)
@@ -175,7 +175,7 @@ class OutputItems:
             self._told(item, body)
 
     def all_done(self, bodies: Iterable[ItemBody]) -> None:
-        """Take the items of the whole response, and tell those that were never told."""
+        """Take the items of the final response, and emit those that no event has reported."""
         before = set(self._items)
         seen = {item.kind for item in before}
         for index, body in enumerate(bodies):
@@ -200,7 +200,7 @@ class OutputItems:
                 )
         return self.told()
 
-    # ---------------------------------------------------------------- which item
+    # ---------------------------------------------------------------- matching items
 
     def _item(self, kind: str, place: ItemPosition) -> _Item:
         found = self._find(place)
@@ -216,7 +216,7 @@ class OutputItems:
         return self._items[-1] if self._items and place.id is None else None
 
     def _match(self, body: ItemBody, place: ItemPosition) -> _Item | None:
-        """Find the item that a whole one is about; ids change on some servers, that of a call never."""
+        """Find the known item for a complete one. Item ids change on some servers; call ids never do."""
         call_id, same = as_string(body.call_id), self._by_id.get(as_string(body.id))
         if same is not None and same.kind == body.type:
             return same
@@ -227,7 +227,7 @@ class OutputItems:
         return None if other else found
 
     def _is_same(self, item: _Item, body: ItemBody) -> bool:
-        """Tell an item that comes again from another one at the same index, or of the same call id."""
+        """Whether a body is the same item again, not another one at the same index or with the same call id."""
         id = as_string(body.id)
         return self._by_id.get(id) is item if id else item.native_id == as_string(body.call_id) != ""
 
@@ -274,7 +274,7 @@ class OutputItems:
             self._events.append(ReasoningDelta("", body.encrypted_content))
 
     def _think(self, item: _Item, text: str, part: str, index: Json) -> None:
-        """Tell reasoning; between two parts of it stands a blank line."""
+        """Emit reasoning, with a blank line between two parts of it."""
         place = (id(item), part, index if isinstance(index, int) else 0)
         gap = _BLANK_LINE if self._thought not in (None, place) else ""
         self._thought = place
@@ -288,7 +288,7 @@ class OutputItems:
             self._end(item)
 
     def _searched(self, item: _Item, body: ItemBody) -> None:
-        """Tell a search, which always comes whole."""
+        """Emit a search, which always comes whole."""
         self._identify(item, body.call_id)
         item.cut = body.status == "incomplete"
         self._open(item, self._names.search)
@@ -308,7 +308,7 @@ class OutputItems:
         self._thought = None
         item.name, item.id = name, self._ids.take(item.native_id)
         self._events.append(CallStarted(item.id, name, item.native_id))
-        if item.pieces:  # they came before the name
+        if item.pieces:  # arguments that came before the name
             self._say(item, "".join(item.pieces), first=True)
 
     def _grow(self, item: _Item, text: str) -> None:
@@ -325,7 +325,7 @@ class OutputItems:
         self._events.append(ArgsDelta(item.id, text))
 
     def _complete(self, item: _Item, whole: str) -> None:
-        """Add what the pieces left out; where they say something else, they hold: they are told already."""
+        """Emit the arguments that the pieces left out. Pieces that differ are kept: they were emitted already."""
         said = "".join(item.pieces)
         if whole.startswith(said):
             self._grow(item, whole[len(said) :])
@@ -356,7 +356,7 @@ def _arguments(raw: msgspec.Raw) -> str:
 
 
 class _TextEvent(msgspec.Struct, gc=False):
-    """What most events are: only what is needed of them is read."""
+    """The fields of text deltas, which are most of a stream: no other field is parsed."""
 
     type: Any = None
     delta: Any = None
@@ -409,9 +409,9 @@ class _Reader:
         self._items = items = OutputItems(UpstreamNames(request), FreshIds(request, ids))
         self.answer = AnswerState(items, usage_of)
         self._goes_on: str | None = None
-        """The type of the last event, if that was text, and"""
+        """The type of the last event, if it was a text delta."""
         self._place = ItemPosition()
-        """its place."""
+        """The item of the last text delta."""
         self._on: dict[str, Callable[[_Event], None]] = {
             _TEXT: self._text,
             "response.refusal.delta": self._text,
@@ -426,11 +426,11 @@ class _Reader:
         }
 
     def whole(self, body: bytes, events: list[Event]) -> None:
-        """Read an answer that came in one piece."""
+        """Read a whole answer."""
         self._ended("", _RESPONSE(body), body, events)
 
     def frame(self, frame: SseFrame, events: list[Event]) -> None:
-        """Read one event; text that goes on where the last one was is the hot path."""
+        """Read one event; a text delta for the same item as the last one is the hot path."""
         if frame.event == self._goes_on:
             event = _TEXT_EVENT(frame.data)
             text, place = event.delta, self._place
@@ -491,7 +491,7 @@ class _Reader:
     # ---------------------------------------------------------------- the end
 
     def _ended(self, said: str, response: _Response, data: bytes, events: list[Event]) -> None:
-        """Take the final response; its own status counts more than the name of the event."""
+        """Take the final response; its status counts, not the name of the event."""
         own = as_string(response.status)
         status = own if own in (*_FAILED, "incomplete") or not said else said
         self.answer.usage = response.usage
@@ -506,12 +506,12 @@ class _Reader:
 
 
 def new_decoder(request: Request, ids: Iterator[str]) -> AnswerDecoder[SseFrame]:
-    """Take the request as it was sent, and ids for calls that come without a usable one."""
+    """Return a decoder for the answer to `request`; `ids` are for calls that come without a usable one."""
     return AnswerDecoder(SseDecoder(), _Reader(request, ids))
 
 
 def decode_turn(request: Request, ids: Iterator[str], body: bytes) -> list[Event]:
-    """Read an answer that came in one piece."""
+    """Read a whole answer."""
     return new_decoder(request, ids).whole(body)
 
 
@@ -526,5 +526,5 @@ def _stop(status: str, details: Json) -> StopReason:
 
 
 def usage_of(value: Json) -> Usage:
-    """Read token counts; what is no number counts as none."""
+    """Read token counts; anything that is not a number counts as 0."""
     return read_counts(value, "input", "output")

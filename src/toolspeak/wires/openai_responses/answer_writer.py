@@ -62,14 +62,14 @@ class EventFrames:
     """Writes the events of one answer, and keeps the items that are done."""
 
     def __init__(self, id: str) -> None:
-        """Take the id by which the items' ids are made."""
+        """Derive the items' ids from `id`."""
         self._id: Final = id
         self.number = 0
         self.out: list[bytes] = []
         self.items: list[Json] = []
 
     def take(self) -> bytes:
-        """Return what was written since the last time."""
+        """Return the bytes since the last call."""
         if len(self.out) == 1:
             return self.out.pop()
         out, self.out = self.out, []
@@ -92,7 +92,7 @@ class EventFrames:
         self.number += 1
 
     def delta_head(self, kind: str, place: JsonObject) -> bytes:
-        """Return what stands in front of each piece."""
+        """Return the bytes before each piece."""
         name = kind.encode()
         return b'event: %b\ndata: {"type":"%b",%b,"delta":' % (name, name, dump_body(place)[1:-1])
 
@@ -101,7 +101,7 @@ class EventFrames:
         return f"{prefix}_{self._id}_{len(self.items)}"
 
     def added(self, item: JsonObject) -> JsonObject:
-        """Open an item, and return its place."""
+        """Open an item, and return its index."""
         index = len(self.items)
         self.event("response.output_item.added", {"output_index": index, "item": item})
         return {"item_id": item["id"], "output_index": index}
@@ -116,7 +116,7 @@ class OutputBlock(Protocol):
     """One open item."""
 
     def add(self, text: str) -> None:
-        """Go on; `text` is never empty."""
+        """Add text, which is never empty: litellm fails on an empty delta."""
         ...
 
     def close(self, status: str) -> None:
@@ -173,7 +173,7 @@ class ReasoningBlock:
         self._frames.delta(self._head, text)
 
     def close(self, status: str) -> None:
-        """End it; reasoning is complete whatever comes behind it."""
+        """End it; reasoning is complete whatever follows it."""
         del status
         text = "".join(self._said)
         signed: JsonObject = {"encrypted_content": self.signature} if self.signature else {}
@@ -201,7 +201,7 @@ class CallBlock:
         self._frames.delta(self._head, text)
 
     def close(self, status: str) -> None:
-        """End it; one that is cut stays as far as it came (P3)."""
+        """End it; a truncated call is left incomplete (P3)."""
         if status == "completed" and not "".join(self._said).strip():
             self.add("{}")
         arguments = "".join(self._said)
@@ -211,10 +211,10 @@ class CallBlock:
 
 
 class WholeCallBlock:
-    """A call of a custom tool or of the client's search: what it says can only be told when all of it is there."""
+    """A call of a custom tool or of the client's search: its input can be written only once it is complete."""
 
     def __init__(self, frames: EventFrames, call: CallStarted, tools: ToolIndex) -> None:
-        """Take its place; nothing is written yet."""
+        """Write nothing yet."""
         self._frames = frames
         self._call = call
         self._tools = tools
@@ -225,7 +225,7 @@ class WholeCallBlock:
         self._said.append(text)
 
     def close(self, status: str) -> None:
-        """Write it, unless it is cut (P3)."""
+        """Write it, unless it is truncated (P3)."""
         if status != "completed":
             return
         if self._tools.kind(self._call.name) is ToolKind.SEARCH:
@@ -258,7 +258,7 @@ def call_block(frames: EventFrames, call: CallStarted, tools: ToolIndex) -> Outp
 
 
 def _named(call: CallStarted, tools: ToolIndex) -> JsonObject:
-    """Name a tool as the client does."""
+    """Write the name of a tool as the client knows it."""
     namespace, name = tools.split(call.name)
     return {"call_id": call.id, "name": name, **({NAMESPACE: namespace} if namespace else {})}
 
@@ -272,10 +272,10 @@ def _summary(text: str) -> JsonObject:
 
 
 class ResponseWriter:
-    """Writes the response at any point of one answer. What the client has asked is written once."""
+    """Writes the response object at any point of one answer. The echo of the request is written once."""
 
     def __init__(self, request: Request, stamp: Stamp) -> None:
-        """Take the client's request and the marks of this answer."""
+        """Start an answer to `request`."""
         self._head: JsonObject = {"id": f"resp_{stamp.id}", "object": "response", "created_at": stamp.created}
         self._echo = dump_body(_echo(request))[1:]
 
@@ -288,7 +288,7 @@ class ResponseWriter:
         error: JsonObject | None = None,
         reason: str = "",
     ) -> bytes:
-        """Write it; `reason` says why it is incomplete."""
+        """Write the response; `reason` says why it is incomplete."""
         details: JsonObject | None = {"reason": reason} if reason else None
         state: JsonObject = {"status": status, "error": error, "incomplete_details": details}
         return dump_body({**self._head, **state, "output": output, "usage": usage})[:-1] + b"," + self._echo
@@ -310,7 +310,7 @@ def _echo(request: Request) -> JsonObject:
         "truncation": as_string(extra.get("truncation")) or "disabled",
         "metadata": object_at(extra, "metadata"),
         "previous_response_id": None,
-        "store": False,  # whatever was asked: nothing is stored here
+        "store": False,  # toolspeak stores nothing, whatever the client asked for
         "background": False,
     }
 
@@ -326,7 +326,7 @@ class ResponsesEncoder:
     """Writes one streamed answer. One item is open at a time: while it is a call, everything else waits."""
 
     def __init__(self, request: Request, stamp: Stamp) -> None:
-        """Take the client's request and the marks of this answer."""
+        """Start an answer to `request`."""
         self._tools = ToolIndex(request.tools)
         self._response = ResponseWriter(request, stamp)
         self._frames = EventFrames(stamp.id)
@@ -334,12 +334,12 @@ class ResponsesEncoder:
         self._started = self._over = False
         self._open: OutputBlock | None = None
         self._talk: TextBlock | None = None
-        """The same, if it is text."""
+        """The open block, if it is text."""
         self._call = ""
         """The id of the call that is open."""
         self._sequence = CallSequencer()
         self.response = b""
-        """The final response, once it was sent."""
+        """The final response, once it is sent."""
 
     def encode(self, events: Iterable[Event]) -> bytes:
         """Return the bytes for these events."""
@@ -364,7 +364,7 @@ class ResponsesEncoder:
         self._frames.raw("response.created", response)
         self._frames.raw("response.in_progress", response)
 
-    # ---------------------------------------------------------------- one after the other
+    # ---------------------------------------------------------------- items in sequence
 
     def _take(self, event: Event) -> None:
         match event:
@@ -412,7 +412,7 @@ class ResponsesEncoder:
             self._open = ReasoningBlock(self._frames)
         if text:
             self._open.add(text)
-        if signature:  # what comes next is thought anew
+        if signature:  # the signature ends its item; more reasoning starts another one
             self._open.signature = signature
             self._close()
 
@@ -447,7 +447,7 @@ class ResponsesEncoder:
             self._close()
 
     def _failed(self, failure: Failure, usage: Usage) -> None:
-        """Break off; what is open stays open."""
+        """End with an error; open items stay open."""
         error: JsonObject = response_error(failure)
         self._end("failed", self._response.write("failed", self._frames.items, usage_body(usage), error=error))
 
@@ -487,5 +487,5 @@ _CODES: Final = {
 
 
 def response_error(failure: Failure) -> JsonObject:
-    """Write the error of a response that failed."""
+    """Write the error of a failed response, with one of the codes that Codex knows."""
     return {"code": _CODES.get(failure.kind, "server_error"), "message": failure.message}

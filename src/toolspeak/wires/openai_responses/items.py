@@ -25,18 +25,18 @@ CALL_TYPES: Final = {
     ToolKind.CUSTOM: CUSTOM_CALL,
     ToolKind.SEARCH: SEARCH_CALL,
 }
-"""The items by which a model calls a tool of each kind."""
+"""The item type of a call, by the kind of its tool."""
 RESULT_TYPES: Final = {
     FUNCTION_CALL: "function_call_output",
     CUSTOM_CALL: "custom_tool_call_output",
     SEARCH_CALL: "tool_search_output",
 }
-"""The items that answer them."""
+"""The item type of a result, by the type of its call."""
 
 BEFORE: Final = "before"
-"""In the vendor's fields of a message: the items that stand in front of it and only tell of more tools."""
+"""In the vendor's fields of a message: items before it that only declare more tools."""
 HEAD: Final = "message"
-"""In the vendor's fields of an assistant's text: the item that begins with it has these fields."""
+"""In the vendor's fields of an assistant's text: the fields of the item that begins with it."""
 ITEM: Final = "item"
 """In the vendor's fields of an opaque part: it is an item of its own. Of a tool: an item of this type declares it."""
 
@@ -65,7 +65,7 @@ def output_of(fields: Fields) -> tuple[ResultPart, ...]:
     if value is None or isinstance(value, str):
         fields.left.pop("output", None)
         return (Text(value),) if value else ()
-    if isinstance(value, dict):  # as some clients have it from their tool
+    if isinstance(value, dict):  # some clients send a tool's result as an object
         del fields.left["output"]
         return (Text(dump_text(value)),)
     return tuple(_part(part, TOLD) for part in fields.each("output"))
@@ -103,7 +103,7 @@ def _image(fields: Fields) -> Image:
 
 
 def said_body(parts: Sequence[Part], *, plain: bool) -> Json:
-    """Write what an assistant said: as one string where it is `plain` text and no more."""
+    """Write the assistant's content; `plain` text is written as one string."""
     first = parts[0] if parts else None
     if plain and len(parts) == 1 and isinstance(first, Text) and not _fields(first.vendor):
         return first.text
@@ -111,7 +111,7 @@ def said_body(parts: Sequence[Part], *, plain: bool) -> Json:
 
 
 def told_body(parts: Sequence[Part]) -> Json:
-    """Write what a user or the system said: as one string where it is no more than that."""
+    """Write the content of a user or system message; a single plain text is written as a string."""
     first = parts[0] if parts else None
     if len(parts) == 1 and isinstance(first, Text) and not _fields(first.vendor):
         return first.text

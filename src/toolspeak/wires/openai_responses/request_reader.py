@@ -51,7 +51,7 @@ _STORED = ("previous_response_id", "conversation")
 
 
 def decode_request(body: bytes, path: str) -> Request:
-    """Read a request's body."""
+    """Read a request. Raises `BadField`, which names the field."""
     del path
     value, raw_tools = parse_request(body)
     fields = Fields(value)
@@ -87,7 +87,7 @@ def _items(fields: Fields) -> list[Fields]:
 
 
 def _instructions(fields: Fields) -> tuple[Message, ...]:
-    """Read the instructions: the one message of the system that has no fields of this wire."""
+    """Read the instructions, as the only system message without fields of this wire."""
     text = fields.text("instructions")
     return (Message(Role.SYSTEM, (Text(text),)),) if text else ()
 
@@ -146,7 +146,7 @@ _CALLABLE: Final = (None, "function", "custom")
 
 
 def tools_in_items(items: Iterable[Fields]) -> list[Tool]:
-    """Return the tools that items declare; the items stay as they are."""
+    """Return the tools that items declare, such as `additional_tools` of Codex; the items are unchanged."""
     tools: list[Tool] = []
     for item in items:
         kind = item.left.get("type")
@@ -168,7 +168,7 @@ def _found(tool: Tool, kind: str) -> Tool:
 
 
 def _by_client(item: Fields) -> bool:
-    """Return whether the client runs the search that this item belongs to; the vendor's own has no id."""
+    """Whether the client runs the search of this item; a search on the vendor's servers has no id."""
     return item.left.get("execution") == "client" or (
         item.left.get("execution") is None and bool(item.left.get("call_id"))
     )
@@ -211,7 +211,7 @@ class ItemReader:
         else:
             self._opaque(fields, kind)
 
-    # ---------------------------------------------------------------- who speaks
+    # ---------------------------------------------------------------- turns
 
     def _say(self, parts: list[Part]) -> None:
         if self._results:
@@ -239,7 +239,7 @@ class ItemReader:
         self._messages.append(Message(role, tuple(parts), Vendor(NAME, left) if left else None))
 
     def _tell_tools(self) -> None:
-        """Set items that tell of more tools where no message follows that could carry them along."""
+        """Add a message for items that declare tools, if none follows that could carry them."""
         for item in self._before:
             self._messages.append(Message(Role.SYSTEM, (Opaque(Vendor(NAME, {ITEM: item}), MORE_TOOLS),)))
         self._before = []
@@ -260,7 +260,7 @@ class ItemReader:
         self._add(_ROLES[role], parts, fields.left)
 
     def _headed(self, parts: list[Part], head: JsonObject) -> list[Part]:
-        """Mark where an item begins, if that could not be told otherwise."""
+        """Mark the beginning of an item where it would be lost otherwise."""
         goes_on = bool(self._said) and is_content(self._said[-1])
         if not parts or not (head or goes_on):
             return parts
@@ -274,7 +274,7 @@ class ItemReader:
         if namespace:
             fields.left |= {NAMESPACE: namespace, "name": name}
         elif self._names.is_flat(name):
-            fields.left[NAMESPACE] = None  # it was called like that, in no namespace
+            fields.left[NAMESPACE] = None  # the client's history has this call without a namespace
         if kind == CUSTOM_CALL:
             fields.left["type"] = kind
         return Call(id, self._names.of(namespace, name), text, vendor=fields.vendor(NAME))
@@ -290,7 +290,7 @@ class ItemReader:
         self._answer(Result(id, found, self._names.search, vendor=fields.vendor(NAME)))
 
     def _reference(self, body: Json, space: JsonObject) -> ResultPart:
-        """Refer to a tool that a search has found, and keep its body."""
+        """Return a reference to a tool that a search found, with its body."""
         vendor = Vendor(NAME, {"tool": body, **({NAMESPACE: space} if space else {})})
         name = body.get("name") if isinstance(body, dict) and body.get("type") in _CALLABLE else None
         if not isinstance(name, str):
@@ -307,7 +307,7 @@ class ItemReader:
 
 
 def is_content(part: Part) -> bool:
-    """Return whether a part stands inside a message, and is no item of its own."""
+    """Whether a part belongs inside a message, and is not an item of its own."""
     return not isinstance(part, Call | Result | Reasoning) and ITEM not in own_fields(part.vendor, NAME)
 
 

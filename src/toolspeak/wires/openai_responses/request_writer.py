@@ -37,11 +37,11 @@ from toolspeak.wires.shared.tools import ToolIndex
 
 PATH: Final = "responses"
 _STATELESS: Final[JsonObject] = {"store": False, "include": ["reasoning.encrypted_content"]}
-"""What a client that keeps its own history wants: nothing stored, and the reasoning to send back."""
+"""toolspeak sends the whole history: nothing is stored, and encrypted reasoning is returned for the next request."""
 
 
 def encode_request(request: Request, quirks: Quirks) -> EncodedRequest:
-    """Write a request's body."""
+    """Write a request, and name what this wire cannot express."""
     request, unwritten = constraint_as_schema(request)
     names = UpstreamNames(request)
     same_wire = NAME in request.extra
@@ -65,7 +65,7 @@ def encode_request(request: Request, quirks: Quirks) -> EncodedRequest:
 
 
 def instructions_of(messages: tuple[Message, ...]) -> str:
-    """Return what the system said first, if it is plain text that this wire does not know as an item."""
+    """Return the text of the first system message, if it is plain and was not an item of this wire."""
     match messages:
         case (Message(role=Role.SYSTEM, parts=(Text(text),), vendor=vendor), *_) if not own_fields(vendor, NAME):
             return text
@@ -74,7 +74,7 @@ def instructions_of(messages: tuple[Message, ...]) -> str:
 
 
 def reasoning_body(request: Request) -> JsonObject:
-    """Write how much to think, and what was said beside it."""
+    """Write the effort and the other fields of `reasoning`."""
     body = {**object_at(request.extra.get(NAME, {}), "reasoning")}
     if request.sampling.effort is not None:
         body = {"effort": request.sampling.effort, **body}
@@ -82,7 +82,7 @@ def reasoning_body(request: Request) -> JsonObject:
 
 
 def text_body(request: Request) -> JsonObject:
-    """Write what the text must look like."""
+    """Write the format of the text."""
     body = {**object_at(request.extra.get(NAME, {}), "text")}
     asked = body.pop("format", None)
     if request.output_schema is not None:
@@ -117,7 +117,7 @@ def _sampling(request: Request) -> JsonObject:
 
 
 def _more_sampling(request: Request) -> JsonObject:
-    """Write what the vendor refuses, but some servers of this wire take."""
+    """Write settings that OpenAI rejects, but some servers of this wire accept."""
     sampling = request.sampling
     body: JsonObject = {
         "top_k": sampling.top_k,
@@ -139,7 +139,7 @@ _COMPLETED: Final = {"status": "completed"}
 
 
 class ItemWriter:
-    """Writes the items of one request, in which each call has its result."""
+    """Writes the items of a history in which each call has its result."""
 
     def __init__(self, request: Request, names: UpstreamNames) -> None:
         """Take the request, and the names of its tools."""
@@ -148,10 +148,10 @@ class ItemWriter:
         self._tools = ToolIndex(request.tools)
         self._known = {known_as(tool) for tool in request.tools}
         self._types: dict[str, str] = {}
-        """The types of the calls, by their ids: a result is of the same kind."""
+        """Item types of calls, by call id: a result has the type that matches its call."""
 
     def write(self, messages: Iterable[Message]) -> Iterator[Json]:
-        """Write a history that is paired."""
+        """Write a history in which each call has its result."""
         for message in messages:
             fields = dict(own_fields(message.vendor, NAME))
             yield from map(self._item, as_list(fields.pop(BEFORE, None)))
@@ -163,7 +163,7 @@ class ItemWriter:
                 yield from self._told(message, fields)
 
     def _told(self, message: Message, fields: JsonObject) -> Iterator[Json]:
-        """Write what a user or the system said."""
+        """Write a user or system message."""
         parts: list[Part] = []
         for part in message.parts:
             if (item := _item_of(part)) is None:
@@ -220,7 +220,7 @@ class ItemWriter:
         return CALL_TYPES[self._tools.kind(call.name) if self._same_wire else ToolKind.FUNCTION]
 
     def _named(self, call: Call, fields: JsonObject) -> JsonObject:
-        """Write the name as the client had it; a call that has no fields of this wire is named as its tool."""
+        """Write the name as the client sent it; a call without fields of this wire gets the name of its tool."""
         if NAMESPACE not in fields:
             namespace, name = self._names.out(call.name)
             return {"name": name, **({NAMESPACE: namespace} if namespace else {})}
@@ -236,7 +236,7 @@ class ItemWriter:
         return {**body, "output": output_body(result.content), **fields}
 
     def _item(self, item: Json) -> Json:
-        """Write an item as it came; of those that tell of tools, only the tools that are still there."""
+        """Write an item as it came; of an item that declares tools, only those that the request still has."""
         if not isinstance(item, dict) or item.get("type") != MORE_TOOLS:
             return item
         return {**item, "tools": [*self._still_there(as_list(item.get("tools")))]}
@@ -262,7 +262,7 @@ def _fields_of(part: Part) -> JsonObject:
 
 
 def _worth_saying(part: Part) -> bool:
-    """Return whether a part says something that this wire can say."""
+    """Whether a part has content that this wire can express."""
     if isinstance(part, Text):
         return bool(part.text) or bool(_fields_of(part))
     return is_own(part, NAME) if isinstance(part, Opaque) else not isinstance(part, Reasoning | Result)
@@ -280,7 +280,7 @@ def _reasoning(part: Reasoning) -> JsonObject:
 
 
 def _found(result: Result) -> list[Json]:
-    """Write the tools that a search has found."""
+    """Write the tools that a search found."""
     tools: list[Json] = []
     for piece in result.content:
         fields = own_fields(piece.vendor, NAME)

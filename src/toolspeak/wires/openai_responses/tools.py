@@ -51,7 +51,7 @@ class FlatNames:
             return name
         if (known := self._flat.get((namespace, name))) is not None:
             return known
-        if namespace == name and name in self._plain:  # so the vendor calls a deferred tool that has no namespace
+        if namespace == name and name in self._plain:  # OpenAI's name for a deferred tool that has no namespace
             return name
         flat = self._flat[namespace, name] = self._new(namespace, name)
         self._by_local.setdefault(name, []).append(flat)
@@ -152,20 +152,20 @@ def read_tool_list(fields: Fields) -> tuple[tuple[Tool, ...], tuple[JsonObject, 
 
 
 def known_as(tool: Tool) -> tuple[str, str]:
-    """Return the two names by which the client knows a tool; its search has none."""
+    """Return the namespace and name by which the client knows a tool; both are empty for its search."""
     if tool.kind is ToolKind.SEARCH:
         return "", ""
     return tool.namespace, tool.local_name or tool.name
 
 
 def merge_tools(declared: Iterable[Tool], found: Iterable[Tool]) -> tuple[Tool, ...]:
-    """Join the tools that the request declares now and those of its items: each once, the later word holds."""
+    """Merge the tools of the request and of its items; of two with the same name, the later one is kept."""
     first = {known_as(tool): tool for tool in declared}
     return tuple({**first, **{known_as(tool): tool for tool in found}, **first}.values())
 
 
 def offered_at_once(tools: tuple[Tool, ...]) -> tuple[Tool, ...]:
-    """Show deferred tools that nobody could find: the search for them would be ours to run."""
+    """Offer deferred tools at once if no client can search for them: toolspeak runs no search."""
     if any(tool.kind is ToolKind.SEARCH for tool in tools):
         return tools
     return tuple(
@@ -188,7 +188,7 @@ def _function(fields: Fields) -> Tool:
     name, description = fields.need_text("name"), fields.text("description") or ""
     strict, deferred = fields.flag("strict"), _deferred(fields)
     parameters = fields.json_object("parameters") or {"type": "object", "properties": {}}
-    if strict is None:  # not the same as false: the vendor then tries to be strict
+    if strict is None:  # not the same as false: OpenAI then tries to be strict
         fields.left["strict"] = None
     return Tool(name, description, parameters, strict or False, deferred=deferred, vendor=fields.vendor(NAME))
 
@@ -249,7 +249,7 @@ def _read_namespace(fields: Fields, tools: list[Tool], hosted: list[JsonObject])
 
 
 def write_tools(request: Request, names: UpstreamNames) -> list[Json]:
-    """Write the tools that stand in the request itself, and not in one of its items."""
+    """Write the tools of the request itself, without those that its items declare."""
     written: list[Json] = []
     for tool in _offered(request):
         body = _body(tool, names, is_own=NAME in request.extra)
@@ -261,17 +261,17 @@ def write_tools(request: Request, names: UpstreamNames) -> list[Json]:
 
 
 def add_tool(written: list[Json], space: JsonObject | None, body: Json) -> None:
-    """Write a tool behind the others: in its namespace, if it has one."""
+    """Append a tool, inside its namespace if it has one."""
     if space is not None:
         _add_inside(written, space, body)
     elif isinstance(body, dict) and isinstance(inside := body.get("tools"), list):
-        written.append({**body, "tools": [*inside]})  # others may be put in there
+        written.append({**body, "tools": [*inside]})  # a copy: more tools may be added to it
     else:
         written.append(body)
 
 
 def _offered(request: Request) -> Iterator[Tool]:
-    """Yield the tools to write. On this wire those to be found later are told too, as deferred ones."""
+    """Yield the tools to write. On the same wire this includes deferred tools that were not found yet."""
     shown = {tool.name for tool in request.offered()}
     if NAME not in request.extra:
         allowed = frozenset(request.choice.allowed)
@@ -332,7 +332,7 @@ _OURS: Final = ("function", "custom", SEARCH_TOOL)
 
 
 def read_choice(fields: Fields, names: FlatNames) -> ToolChoice:
-    """Take the choice; one of a hosted tool stays with the vendor's fields."""
+    """Take the tool choice; a choice of a hosted tool stays with the vendor's fields."""
     parallel = fields.flag("parallel_tool_calls") is not False
     value = fields.take(_KEY)
     if value is None:
@@ -366,7 +366,7 @@ def _allowed(choice: Fields, request: Fields, names: FlatNames, *, parallel: boo
             hosted.append({"type": kind, **tool.left})
     if hosted:
         request.left[_KEY] = {"type": _ALLOWED, "mode": said, "tools": hosted}
-    # Where the hosted ones do not exist, there is nothing that may be called.
+    # An upstream without the hosted tools has nothing that may be called.
     mode = _MODES.get(said, ChoiceMode.AUTO) if allowed or not hosted else ChoiceMode.NONE
     return ToolChoice(mode, parallel=parallel, allowed=tuple(allowed))
 
@@ -379,7 +379,7 @@ def _name(fields: Fields, kind: str, names: FlatNames) -> str:
 
 
 def write_choice(request: Request, names: UpstreamNames) -> JsonObject:
-    """Write the choice; what the vendor takes for granted is not said."""
+    """Write the tool choice; defaults are left out."""
     choice = request.choice
     body: JsonObject = {} if choice.parallel else {"parallel_tool_calls": False}
     said = choice_body(request, names)
@@ -387,7 +387,7 @@ def write_choice(request: Request, names: UpstreamNames) -> JsonObject:
 
 
 def choice_body(request: Request, names: UpstreamNames) -> Json:
-    """Write the choice alone."""
+    """Write only the value of `tool_choice`."""
     choice, same_wire = request.choice, NAME in request.extra
     tools = ToolIndex(request.tools if same_wire else ())
     hosted = request.extra.get(NAME, {}).get(_KEY)
@@ -403,7 +403,7 @@ def choice_body(request: Request, names: UpstreamNames) -> Json:
 
 
 def _mode_of(hosted: JsonObject) -> ChoiceMode:
-    """Return the mode that a choice of hosted tools was read as."""
+    """Return the mode as which a choice of hosted tools was read."""
     return ChoiceMode.NONE if hosted.get("type") == _ALLOWED else ChoiceMode.AUTO
 
 

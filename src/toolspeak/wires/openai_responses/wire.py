@@ -12,7 +12,7 @@ from toolspeak.wires.shared.interface import Wire
 
 
 def encode_count(tokens: int) -> JsonObject:
-    """Tell the tokens of a request."""
+    """Write the answer to a token count."""
     return {"object": "response.input_tokens", "input_tokens": tokens}
 
 

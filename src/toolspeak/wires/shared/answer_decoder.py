@@ -17,9 +17,9 @@ from toolspeak.ir.json import Json, JsonObject, as_object, object_at
 from toolspeak.wires.shared.failures import CUT_OFF, unreadable
 
 CUTS: Final = (StopReason.LENGTH, StopReason.FILTER)
-"""The ends that can come in the middle of a call."""
+"""Stop reasons that can interrupt a call."""
 UNREADABLE: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
-"""What is raised where bytes are not the JSON that they should be."""
+"""Exceptions of a JSON decoder for bytes that are not the expected JSON."""
 
 
 F = TypeVar("F")
@@ -32,7 +32,7 @@ class CallTracker(Protocol):
 
     @property
     def any(self) -> bool:
-        """Return whether there was a call."""
+        """Whether there was a call."""
         ...
 
     def finish(self, problem: Problem | None) -> Iterable[Event]:
@@ -41,20 +41,20 @@ class CallTracker(Protocol):
 
 
 class AnswerState:
-    """How one answer goes, and its end."""
+    """The state of one answer; it ends exactly once, in `Finished` or `Failed`."""
 
     def __init__(self, calls: CallTracker, usage_of: Callable[[Json], Usage]) -> None:
-        """Take the calls, and how the wire counts tokens."""
+        """Track `calls`; `usage_of` reads the wire's token counts."""
         self._calls: Final = calls
         self._usage_of: Final = usage_of
         self.stop: StopReason | None = None
         self.stop_sequence = ""
         self.usage: Json = None
-        """As the upstream wrote it: many write it again and again, and only the last counts."""
+        """As the upstream wrote it. Many servers repeat it in every chunk; the last one counts."""
         self.over = False
 
     def end(self, events: list[Event]) -> None:
-        """End it well; with calls it is never a plain end, and without never one for calls."""
+        """End the answer normally. The stop reason is `CALLS` exactly if there are calls, whatever the server said."""
         if self.over:
             return
         self.over = True
@@ -65,33 +65,33 @@ class AnswerState:
         events.append(Finished(stop, self._usage_of(self.usage), self.stop_sequence))
 
     def fail(self, failure: Failure, events: list[Event]) -> None:
-        """Break it off."""
+        """End the answer with a failure."""
         if not self.over:
             self.over = True
             events += self._calls.finish(Problem.DISCONNECTED)
             events.append(Failed(failure, self._usage_of(self.usage)))
 
     def close(self, events: list[Event]) -> None:
-        """Take the end of the bytes: an answer that gave no reason to stop was cut off (P3, P6)."""
+        """Handle the end of the bytes: an answer without a stop reason was cut off (P3, P6)."""
         if self.stop is None:
             self.fail(CUT_OFF, events)
         self.end(events)
 
 
 class FrameSplitter(Protocol[F_co]):
-    """Bytes become frames; over a limit, `BadFrame` is raised."""
+    """Splits bytes into frames. Raises `BadFrame` over a limit."""
 
     def feed(self, chunk: bytes) -> Iterable[F_co]:
         """Return the frames that this chunk completes."""
         ...
 
     def finish(self) -> Iterable[F_co]:
-        """Return what the end of the bytes completes."""
+        """Return the frames that the end of the bytes completes."""
         ...
 
 
 class FrameReader(Protocol[F_contra]):
-    """What a wire says about its answers."""
+    """What a wire knows about its answers."""
 
     answer: AnswerState
 
@@ -100,15 +100,15 @@ class FrameReader(Protocol[F_contra]):
         ...
 
     def whole(self, body: bytes, events: list[Event], /) -> None:
-        """Read an answer that came in one piece."""
+        """Read a whole answer."""
         ...
 
 
 class AnswerDecoder(Generic[F]):
-    """Reads one answer."""
+    """Decodes one answer, streamed (`feed`, `finish`) or whole."""
 
     def __init__(self, frames: FrameSplitter[F], reader: FrameReader[F]) -> None:
-        """Take what cuts the bytes into frames, and what reads these."""
+        """Split bytes with `frames`, and read each frame with `reader`."""
         self._frames: Final = frames
         self._answer: Final = reader.answer
         self._read: Final = reader.frame
@@ -126,7 +126,7 @@ class AnswerDecoder(Generic[F]):
         return events
 
     def finish(self) -> list[Event]:
-        """Return what the end of the bytes means."""
+        """Return the last events, for the end of the bytes."""
         events: list[Event] = []
         try:
             for frame in self._frames.finish():
@@ -134,13 +134,13 @@ class AnswerDecoder(Generic[F]):
                     self._read(frame, events)
         except BadFrame as error:
             self._answer.fail(unreadable(error), events)
-        except UNREADABLE:  # what has no end was cut, if it cannot be read
+        except UNREADABLE:  # an unreadable last frame was cut: the connection ended inside it
             self._answer.fail(CUT_OFF, events)
         self._answer.close(events)
         return events
 
     def whole(self, body: bytes) -> list[Event]:
-        """Read an answer that came in one piece."""
+        """Read a whole answer."""
         events: list[Event] = []
         try:
             self._read_whole(body, events)
@@ -156,13 +156,13 @@ class AnswerDecoder(Generic[F]):
 
 
 def count(body: JsonObject, key: str) -> int:
-    """Read a number of tokens."""
+    """Return a number of tokens; 0 if it is missing or not a positive number."""
     value = body.get(key)
     return int(value) if isinstance(value, int | float) and not isinstance(value, bool) and value > 0 else 0
 
 
 def read_counts(value: Json, told: str, said: str) -> Usage:
-    """Read token counts as OpenAI writes them; what went in and out is `prompt` and `completion`, or other words."""
+    """Read token counts in OpenAI's form; `told` and `said` are the words for input and output."""
     body = as_object(value)
     into, out = object_at(body, f"{told}_tokens_details"), object_at(body, f"{said}_tokens_details")
     return Usage(
@@ -175,7 +175,7 @@ def read_counts(value: Json, told: str, said: str) -> Usage:
 
 
 def write_counts(usage: Usage, told: str, said: str) -> JsonObject:
-    """Write token counts as OpenAI does."""
+    """Write token counts in OpenAI's form."""
     cache: JsonObject = {"cached_tokens": usage.cache_read_tokens, "cache_write_tokens": usage.cache_write_tokens}
     return {
         f"{told}_tokens": usage.input_tokens,

@@ -1,7 +1,7 @@
-"""Fragments of native tool calls, merged as real servers send them.
+"""Merges fragments of native tool calls, as real servers send them.
 
 Names come repeated in full, or in pieces; indices are missing, or all zero; arguments are sent again at the end, or two
-calls share one index. Neither `=` nor `+=` is right for all of them: what is already complete decides.
+calls share one index. Neither `=` nor `+=` is right for all servers: what is already complete decides.
 """
 
 import re
@@ -18,7 +18,7 @@ from toolspeak.wires.shared.tools import ToolNames
 MAX_SIZE = 8 * 1024 * 1024
 """Characters of arguments in one response."""
 _LONG_INDEX = 9
-_CALL_SIZE = 1024  # what a call without arguments counts for: a bound for their number, too
+_CALL_SIZE = 1024  # added for each call, so that the limit on size also limits the number of calls
 _BLANK = re.compile(r"\s*")
 
 
@@ -31,9 +31,9 @@ class _CallState:
     ended: bool = False
     said: list[str] = field(default_factory=list[str])
     span: JsonSpan = field(default_factory=JsonSpan)
-    behind: list[str] = field(default_factory=list[str])
-    """What came behind the complete arguments: the same again, those of another call, or nonsense."""
-    behind_span: JsonSpan = field(default_factory=JsonSpan)
+    extra: list[str] = field(default_factory=list[str])
+    """Text after the complete arguments: the same again, those of another call, or nonsense."""
+    extra_span: JsonSpan = field(default_factory=JsonSpan)
 
     @property
     def whole(self) -> bool:
@@ -41,19 +41,19 @@ class _CallState:
 
 
 class CallDeltas:
-    """Takes the fragments of one response, and tells the calls as they grow.
+    """Turns the fragments of one response into call events.
 
-    A call ends when its arguments are complete and something else follows, or when the response ends well. Its
-    arguments are told as they came: whether they are good is for others to say.
+    A call ends when its arguments are complete and something else follows, or when the response ends normally. Its
+    arguments are passed on as they came; checking them is the engine's job.
     """
 
     def __init__(self, names: ToolNames, ids: FreshIds) -> None:
-        """Take the tools' names (one of them is complete) and the ids of the conversation."""
+        """Map names back with `names`, which also tell when a name is complete, and ids with `ids`."""
         self._names = names
         self._ids = ids
         self._open: dict[_CallState, None] = {}  # in the order in which they started
         self._complete: list[_CallState] = []
-        self._behind: dict[_CallState, None] = {}  # those that something came behind
+        self._with_extra: dict[_CallState, None] = {}  # calls that have text after their arguments
         self._size = 0
         self._last: _CallState | None = None
         self._by_id: dict[str, _CallState] = {}
@@ -62,18 +62,18 @@ class CallDeltas:
 
     @property
     def any(self) -> bool:
-        """Return whether there was a call."""
+        """Whether there was a call."""
         return self._last is not None
 
     def feed(self, fragments: Json) -> list[Event]:
-        """Take the `tool_calls` of one delta; what is no list of objects has no calls."""
+        """Take the `tool_calls` of one delta; anything but a list of objects has no calls."""
         for fragment in fragments if isinstance(fragments, list) else ():
             if isinstance(fragment, dict):
                 self._merge(fragment)
         return self._told()
 
     def pause(self) -> list[Event]:
-        """Something else follows: end the calls that are complete."""
+        """End the complete calls, because something else follows."""
         self._pause()
         return self._told()
 
@@ -81,12 +81,12 @@ class CallDeltas:
         """End the calls that are still open; after a `problem`, reject those that it may have cut (P3)."""
         for call in list(self._open):
             if problem is Problem.DISCONNECTED or (
-                problem is Problem.TRUNCATED and not (call.whole and not call.behind)
+                problem is Problem.TRUNCATED and not (call.whole and not call.extra)
             ):
                 self._reject(call, problem)
             else:
                 self._end(call)
-        self._events += [Discarded(Why.DEBRIS, "".join(call.behind)) for call in self._behind if call.behind]
+        self._events += [Discarded(Why.DEBRIS, "".join(call.extra)) for call in self._with_extra if call.extra]
         return self._told()
 
     def _pause(self) -> None:
@@ -161,7 +161,7 @@ class CallDeltas:
 
     def _grow(self, call: _CallState, text: str) -> None:
         if call.whole:
-            self._look_behind(call, text)
+            self._read_extra(call, text)
             return
         end = call.span.feed(text) if call.span.status is Status.OPEN else len(text)
         if not call.whole:
@@ -170,25 +170,25 @@ class CallDeltas:
             self._complete.append(call)
         self._say(call, text[:end])
         if text[end:].strip():
-            self._look_behind(call, text[end:])
+            self._read_extra(call, text[end:])
 
-    def _look_behind(self, call: _CallState, text: str) -> None:
-        """Read what stands behind complete arguments: the same again is dropped, other ones are another call."""
+    def _read_extra(self, call: _CallState, text: str) -> None:
+        """Read text after complete arguments: a repetition is dropped, other arguments are another call."""
         pos = 0
-        while pos < len(text) and (call.behind or not _BLANK.fullmatch(text, pos)):
-            end = call.behind_span.feed(text, pos)
-            if call.behind_span.status is not Status.DONE:
-                call.behind.append(text[pos:])
-                self._behind[call] = None
+        while pos < len(text) and (call.extra or not _BLANK.fullmatch(text, pos)):
+            end = call.extra_span.feed(text, pos)
+            if call.extra_span.status is not Status.DONE:
+                call.extra.append(text[pos:])
+                self._with_extra[call] = None
                 return
-            value = "".join((*call.behind, text[pos:end]))
-            call.behind, call.behind_span = [], JsonSpan()
+            value = "".join((*call.extra, text[pos:end]))
+            call.extra, call.extra_span = [], JsonSpan()
             if value.strip() != "".join(call.said).strip():
                 self._split(call, value)
             pos = end
 
     def _split(self, call: _CallState, arguments: str) -> None:
-        """Go on with another call in the place of this one, under the same name."""
+        """Continue with another call of the same name, in the place of this one."""
         self._count(_CALL_SIZE)
         self._end(call)
         self._open[call] = None
@@ -205,9 +205,9 @@ class CallDeltas:
         if call.ended:
             return
         self._start(call)
-        if call.behind:
-            self._say(call, "".join(call.behind))
-            call.behind = []
+        if call.extra:
+            self._say(call, "".join(call.extra))
+            call.extra = []
         if not "".join(call.said).strip():
             self._say(call, "{}")
         call.ended = True
@@ -217,8 +217,8 @@ class CallDeltas:
     def _reject(self, call: _CallState, problem: Problem) -> None:
         if not call.ended:
             call.ended = True
-            self._events.append(CallRejected(Complaint(problem, call.name), "".join((*call.said, *call.behind))))
-            call.behind = []
+            self._events.append(CallRejected(Complaint(problem, call.name), "".join((*call.said, *call.extra))))
+            call.extra = []
 
 
 def _index(value: Json) -> int | None:
@@ -229,21 +229,21 @@ def _index(value: Json) -> int | None:
 
 
 def _goes_on(last: _CallState, id: str, index: int | None) -> bool:
-    """Return whether a nameless fragment continues the last call: behind a bare name, or with no place of its own."""
+    """Whether a fragment without a name continues the last call: after a bare name, or without an id and index."""
     if not id:
         return index is None or not last.said
     return index is None and not last.whole
 
 
 def _is_another(there: _CallState, id: str, name: str) -> bool:
-    """Return whether a fragment for the index of this call starts another one."""
+    """Whether a fragment for the index of this call starts another call."""
     if id and there.native_id:
         return bool(name) or there.whole
     return _has_another_name(there, name)
 
 
 def _is_elsewhere(known: _CallState, there: _CallState | None, index: int | None) -> bool:
-    """Return whether an id comes again at another index, for another call."""
+    """Whether a known id comes at another index, for another call."""
     return known.whole and index is not None and there is not known
 
 

@@ -26,7 +26,7 @@ FREE_FORM = "input"
 def object_text(arguments: str) -> str:
     """Return the arguments as text of a JSON object.
 
-    What is none goes under the key `arguments`, whole: the client's own check refuses it, and nothing is lost.
+    Anything but an object is put under the key `arguments`: the client's own check rejects it, and nothing is lost.
     """
     if not arguments.strip():
         return "{}"
@@ -38,7 +38,7 @@ def object_text(arguments: str) -> str:
 
 
 def is_json(text: str) -> bool:
-    """Return whether arguments are whole."""
+    """Whether arguments are complete JSON."""
     try:
         parse(text)
     except BadJson:
@@ -47,14 +47,14 @@ def is_json(text: str) -> bool:
 
 
 def arguments_json(value: Json) -> str:
-    """Return arguments that came as an object, or as text already."""
+    """Return arguments as JSON text; they come as an object or as text."""
     if value is None:
         return "{}"
     return value or "{}" if isinstance(value, str) else dump_text(value)
 
 
 def take_arguments(fields: Fields, key: str = "arguments", accepted: str = "a string of JSON") -> str:
-    """Take the arguments of a call of the history; none, or blank ones, are an empty object."""
+    """Take the arguments of a call in the history; missing or blank ones are an empty object."""
     value = fields.take(key)
     if not isinstance(value, str | dict | None):
         raise fields.bad(key, accepted, value)
@@ -83,16 +83,16 @@ def custom_arguments(text: str) -> str:
 # gives the same ids, so that the upstream's prompt cache still hits.
 
 USABLE = re.compile(r"[A-Za-z0-9_-]{1,64}")
-"""What every client takes; kimi-code cuts ids at 64 characters."""
+"""Ids that every client accepts; kimi-code truncates longer ones to 64 characters."""
 _NINE = re.compile(r"[A-Za-z0-9]{9}")
 _LONGEST = 40  # OpenAI refuses longer ids in a history
 
 
 class FreshIds:
-    """Gives each call of a response the upstream's id where it can be used, and else a fresh one."""
+    """Gives each call of a response the upstream's id if it is usable, else a fresh one."""
 
     def __init__(self, request: Request, fresh: Iterator[str]) -> None:
-        """Take the ids that are in use already, and a source of new ones."""
+        """Exclude the ids of the conversation; `fresh` yields new ones."""
         self._taken = {id for message in request.messages for part in message.parts for id in _ids_of(part)}
         self._fresh = fresh
 
@@ -113,7 +113,7 @@ def history_calls(messages: Iterable[Message]) -> Iterator[Call]:
 
 
 def with_ids(messages: tuple[Message, ...], form: IdForm) -> tuple[Message, ...]:
-    """Give the calls and results of a paired history the ids that an upstream wants."""
+    """Rename the ids of calls and results of a paired history to the form that an upstream requires."""
     renamed = id_map(history_calls(messages), form)
     if all(old == new for old, new in renamed.items()):
         return messages
@@ -121,7 +121,7 @@ def with_ids(messages: tuple[Message, ...], form: IdForm) -> tuple[Message, ...]
 
 
 def id_map(calls: Iterable[Call], form: IdForm) -> dict[str, str]:
-    """Map the ids of these calls, one to one, in their order."""
+    """Map the ids of these calls one to one, in their order."""
     taken: set[str] = set()
     renamed: dict[str, str] = {}
     for number, call in enumerate(calls):
@@ -168,7 +168,7 @@ class CallSequencer:
     """
 
     def __init__(self) -> None:
-        """Start with nothing open."""
+        """Start without an open call."""
         self._open = ""
         self._waiting: deque[list[Event]] = deque()
         self._of_call: dict[str, list[Event]] = {}
@@ -187,7 +187,7 @@ class CallSequencer:
         return []
 
     def rest(self) -> list[Event]:
-        """Give up what is open, and return what waits behind it, but no call that has not ended (P3)."""
+        """Drop the open call, and return the waiting events, without calls that have not ended (P3)."""
         waiting, self._waiting = self._waiting, deque()
         self._open, self._of_call = "", {}
         return [event for some in waiting if not _is_unfinished(some) for event in some]
@@ -208,7 +208,7 @@ class CallSequencer:
             self._waiting.append([event])
 
     def _next(self) -> list[Event]:
-        """Let go what waits, up to the end of what has come of the next call that is still open."""
+        """Return the waiting events, up to and including those of the next call that is still open."""
         self._open = ""
         out: list[Event] = []
         while self._waiting and not self._open:
@@ -228,5 +228,5 @@ class CallSequencer:
 
 
 def _is_unfinished(some: list[Event]) -> bool:
-    """Return whether these are the events of a call that has not ended."""
+    """Whether these are the events of a call that has not ended."""
     return isinstance(some[0], CallStarted) and not isinstance(some[-1], CallEnded)

@@ -1,7 +1,7 @@
-"""The table of what upstreams say, and what they mean by it (WIRE-5).
+"""The rules that classify an upstream's error by its wording (WIRE-5).
 
-The first rule that fits decides, so that the order is part of the data: what one wording contains of another stands
-first. The wordings are those of real servers; each new one belongs in the tests too.
+The first matching rule decides, so that the order is part of the data: a wording that contains another one comes
+first. The wordings are those of real servers; add each new one to the tests too.
 """
 
 import re
@@ -25,7 +25,7 @@ class FailureRule:
     statuses: Container[int] | None = None
 
     def fits(self, status: int, text: str) -> bool:
-        """Return whether this rule speaks about such an error."""
+        """Whether this rule matches an error."""
         if self.statuses is not None and status not in self.statuses:
             return False
         return self.wording is None or self.wording.search(text) is not None
@@ -152,7 +152,7 @@ RULES: Final = (
         FailureKind.TOOLS_UNSUPPORTED,
         _says(
             rf"(?:not|nt) support (?:the )?(?:use of |native |any )?{_TOOLS}{_UNLESS}",
-            # The subject stands alone: parallel, custom or built-in tools are another matter.
+            # The subject is plain tools: errors about parallel, custom or built-in tools mean something else.
             rf"(?:^|[^\w\s] ?|\b(?:the|native|that) ){_TOOLS} (?:is|are) (?:currently )?"
             rf"(?:not (?:yet |currently )?(?:supported|enabled|available)|unsupported){_UNLESS}",
             "no endpoints found that support tool use",

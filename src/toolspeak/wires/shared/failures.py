@@ -40,7 +40,7 @@ from toolspeak.wires.shared.failure_rules import first_rule
 # ---------------------------------------------------------------- the text of an error
 
 LONGEST_BODY: Final = 512 * 1024
-"""Bytes that are read. A message needs less, but a server may quote all that its model wrote."""
+"""Bytes that are read. A message needs less, but some servers quote the model's whole output."""
 
 _LONGEST_PAGE = 64 * 1024
 _LONGEST_CODES = 500
@@ -61,19 +61,19 @@ _DELAY = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)s")
 
 @dataclass(frozen=True, slots=True)
 class ErrorText:
-    """What an error says. `codes` are all its codes and types; `status` is the HTTP status told inside, or 0."""
+    """The text of an error. `codes` are all its codes and types; `status` is the HTTP status in the body, or 0."""
 
     message: str = ""
     codes: str = ""
     param: str = ""
     status: int = 0
     generation: str = ""
-    """What the model wrote, where a field of its own tells (Groq)."""
+    """The model's text, which Groq sends in a field of its own."""
     retry_after: float | None = None
 
 
 def find_error_text(body: bytes) -> ErrorText:
-    """Read an error body of any kind; one that says nothing gives an empty message."""
+    """Read an error body of any shape; the message is empty if the body has none."""
     body = body[:LONGEST_BODY].strip().removeprefix(BOM)
     if body.startswith(_SSE_STARTS) and (frames := _frames(body)):
         return _text_of_frames(frames)
@@ -83,7 +83,7 @@ def find_error_text(body: bytes) -> ErrorText:
 
 
 def _text_of_frames(frames: list[SseFrame]) -> ErrorText:
-    """Read the last event that tells an error; the events before it are the answer that broke."""
+    """Read the last event that has an error; the events before it are the interrupted answer."""
     for frame in reversed(frames):
         words = _text_of_layers(_layers(_object_in(frame.data)))
         if words.message:
@@ -92,7 +92,7 @@ def _text_of_frames(frames: list[SseFrame]) -> ErrorText:
 
 
 def _frames(body: bytes) -> list[SseFrame]:
-    """Return the last events only: a stream may have thousands before it breaks."""
+    """Return only the last events: a stream may have thousands before it breaks."""
     blocks = body.replace(b"\r\n", b"\n").replace(b"\r", b"\n").rsplit(b"\n\n", _MOST_FRAMES)
     decoder = SseDecoder()
     with suppress(BadFrame):
@@ -101,7 +101,7 @@ def _frames(body: bytes) -> list[SseFrame]:
 
 
 def _layers(value: JsonObject | None) -> list[JsonObject]:
-    """List the objects that the error is wrapped in, outermost first."""
+    """List the objects around the error, outermost first."""
     layers: list[JsonObject] = []
     while value is not None and len(layers) < _MOST_LAYERS:
         layers.append(value)
@@ -110,7 +110,7 @@ def _layers(value: JsonObject | None) -> list[JsonObject]:
 
 
 def _object_in(value: Json) -> JsonObject | None:
-    """Return an object as it is, the first one of an array, or the one that a text is the JSON of."""
+    """Return an object, the first one of an array, or the one in a string of JSON."""
     if isinstance(value, str):
         value = _parsed(value)
     if isinstance(value, list):
@@ -148,14 +148,14 @@ def _codes(layer: JsonObject) -> Iterator[str]:
 
 
 def _details(layer: JsonObject) -> list[JsonObject]:
-    """Return what Gemini and Anthropic say about an error beside its message."""
+    """Return the `details` of an error, which Gemini and Anthropic send beside its message."""
     details = layer.get("details")
     items = details[:_MOST_ITEMS] if isinstance(details, list) else [details]
     return [item for item in items if isinstance(item, dict)]
 
 
 def _param(layer: JsonObject) -> str:
-    """Return the field that is complained of; FastAPI gives it as a list that starts at the body."""
+    """Return the field that the error is about; FastAPI sends it as a list that starts with `body`."""
     place = layer.get("loc")
     if isinstance(place, list):
         return ".".join(filter(None, map(_token, place[:_MOST_ITEMS]))).removeprefix("body.")
@@ -180,14 +180,14 @@ def _first(texts: Iterable[str]) -> str:
 
 
 def _token(value: Json) -> str:
-    """Return a short word or number, however it is written: `429` and `"429"` are the same."""
+    """Return a short word or number as text: `429` and `"429"` are the same."""
     if isinstance(value, bool) or not isinstance(value, str | int):
         return ""
     return str(value)[:_LONGEST_CODES]
 
 
 def _plain(text: str) -> str:
-    """Return a text as it is, and of a page its title, or what is left of it without tags."""
+    """Return plain text as it is; of an HTML page the title, or else its text without tags."""
     text = text.strip()
     if not text.startswith("<"):
         return text
@@ -220,7 +220,7 @@ _SECONDS = {"ms": 0.001, "mil": 0.001, "s": 1, "m": 60, "h": 3600}
 
 
 def read_failure(status: int, body: bytes) -> Failure:
-    """Read an upstream's error: the HTTP status (0: none came), and what came as its body or as an event's data."""
+    """Classify an upstream's error. `status` is 0 if none came; `body` is the response body or an event's data."""
     words = find_error_text(body)
     quoted = _QUOTES_TEXT.search(words.message)
     server_says = words.message[: quoted.end()] if quoted else words.message
@@ -237,12 +237,12 @@ def read_failure(status: int, body: bytes) -> Failure:
 
 
 def status_of(kind: FailureKind) -> int:
-    """Return the HTTP status that tells a client of this kind, where the upstream's own is of no use (0 or 200)."""
+    """Return the HTTP status for a kind of failure, for errors whose own status is of no use (0 or 200)."""
     return _STATUS[kind]
 
 
 def _basis(status: int, words: ErrorText, message: str) -> tuple[int, str]:
-    """Return the status and the text that the rules are applied to; an error that says nothing has an empty text."""
+    """Return the status and the normalised text for the rules; the text is empty if the error has none."""
     if status < _FIRST_ERROR:
         status = words.status
     if not status and not words.message:
@@ -257,7 +257,7 @@ def _kind(basis: tuple[int, str]) -> FailureKind:
 
 
 def _shortened(text: str) -> str:
-    """Keep both ends: a server says what is wrong before or behind what it quotes."""
+    """Keep both ends: a server says what is wrong before or after the text that it quotes."""
     return text if len(text) <= _HEAD + _TAIL else f"{text[:_HEAD]} … {text[-_TAIL:]}"
 
 
@@ -340,10 +340,10 @@ _ERRORS: Final = range(400, 600)
 
 
 def unreadable(why: Exception) -> Failure:
-    """Tell of bytes that are not the protocol's."""
+    """Return the failure for bytes that are not of the wire's protocol."""
     return Failure(FailureKind.OTHER, f"the upstream's answer cannot be read: {why}", 502)
 
 
 def http_status(failure: Failure) -> int:
-    """Return the status of an error: the upstream's own, if it is one."""
+    """Return the HTTP status of an error: the upstream's own if it is an error status, else that of its kind."""
     return failure.status if failure.status in _ERRORS else status_of(failure.kind)

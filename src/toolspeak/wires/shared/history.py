@@ -1,12 +1,12 @@
-"""Histories put in order, as strict upstreams demand: each call answered, right behind it, once, in the calls' order.
+"""Histories in the order that strict upstreams require: each call has one result, right after it, in the calls' order.
 
     assistant: call a, call b               assistant: "Running it now.", call a, call b
     assistant: "Running it now."      ->    tool:      result of a (an error that says there is none), result of b
     tool:      result of b                  user:      "Go on."
     user:      "Go on."
 
-Clients cut histories, lose ids, or give the same id twice. A result is paired by its id, or, where one of the two has
-none, by the tool's name, or by position. One that answers nothing becomes text of the user: nothing is dropped.
+Clients cut histories, lose ids, or use an id twice. A result is paired by its id or, if either side has none, by the
+tool's name, or by position. A result that answers no call becomes text of the user: nothing is dropped.
 """
 
 from collections import deque
@@ -19,7 +19,7 @@ NO_RESULT = "No result: this call was not executed."
 
 
 def pair_history(messages: Iterable[Message]) -> tuple[Message, ...]:
-    """Link a history and put it in order; one that is in order comes back as it was."""
+    """Link a history and put it in order; a history in order is returned unchanged."""
     known = link_history(messages)
     answers = _answers(known)
     ordered: list[Message] = []
@@ -38,7 +38,7 @@ def pair_history(messages: Iterable[Message]) -> tuple[Message, ...]:
 
 
 def add_result(messages: list[Message], result: Result) -> None:
-    """Put the results that stand behind each other in one message."""
+    """Append a result, to the last message if that has results already."""
     if messages and messages[-1].role is Role.TOOL:
         messages[-1] = Message(Role.TOOL, (*messages[-1].parts, result))
     else:
@@ -46,7 +46,7 @@ def add_result(messages: list[Message], result: Result) -> None:
 
 
 def _answers(messages: Iterable[Message]) -> dict[str, Result]:
-    """Find the result of each call: the first that comes behind it."""
+    """Find the result of each call: the first one after it."""
     waiting: set[str] = set()
     answers: dict[str, Result] = {}
     for part in _parts(messages):
@@ -59,30 +59,30 @@ def _answers(messages: Iterable[Message]) -> dict[str, Result]:
 
 
 def link_history(messages: Iterable[Message]) -> tuple[Message, ...]:
-    """Give each call an id of its own, and each result the id and name of its call; leave the rest as it is."""
+    """Give each call a unique id, and each result the id and name of its call; the order is unchanged."""
     said = tuple(messages)
     linking = _Linking({part.call_id for part in _parts(said) if isinstance(part, Result)})
     return tuple(linking.message(message) for message in said)
 
 
 class _Linking:
-    """Walks through a history and remembers which calls still wait for their result."""
+    """Walks through a history, and tracks which calls still wait for their result."""
 
     def __init__(self, taken: set[str]) -> None:
-        """Take the ids that results have: a call that lost its id must not get one of them."""
+        """Exclude the ids that results have: a call that lost its id must not get one of them."""
         self._taken = taken
         self._ids: set[str] = set()
         self._answered: set[str] = set()
         self._by_id: dict[str, deque[Call]] = {}
         self._round: dict[tuple[bool, str], deque[Call]] = {}
-        """Of this round, the calls without an id (True) or all calls (False), by name, and in order under no name."""
+        """Calls of this round by (has no id, name); the empty name has all of them in order."""
         self._last: Role | None = None
         self._number = 0
 
     def message(self, message: Message) -> Message:
         """Link the parts of one message."""
         if message.role is Role.ASSISTANT and self._last is not Role.ASSISTANT:
-            self._round = {}  # what is still open can only be answered by its id
+            self._round = {}  # a new round: older calls can be answered only by their id
         self._last = message.role
         parts = tuple(self._part(part) for part in message.parts)
         return message if parts == message.parts else replace(message, parts=parts)
@@ -103,7 +103,7 @@ class _Linking:
         return named
 
     def _wait_by_id(self, id: str, call: Call) -> None:
-        """Wait for a result; a call of an earlier round with the same id waits in vain."""
+        """Wait for a result; a call of an earlier round with the same id gets none."""
         waiting = self._by_id.get(id)
         if waiting is None or not self._round.get((False, "")):
             waiting = self._by_id[id] = deque()
@@ -118,7 +118,7 @@ class _Linking:
         return result if known else replace(result, call_id=call.id, name=call.name)
 
     def _find(self, result: Result) -> Call | None:
-        """Find the call by its id; where one of the two has none, by name, else by position."""
+        """Find the call by its id; if either side has none, by name, else by position."""
         keys = [(True, result.name), (False, result.name), (True, ""), (False, "")]
         if result.call_id:
             keys = [(True, result.name), (True, "")]
@@ -145,7 +145,7 @@ def _parts(messages: Iterable[Message]) -> Iterator[Part]:
 
 
 def _with_results(run: list[Message], answers: dict[str, Result]) -> list[Message]:
-    """Write the assistant's messages that stand behind each other, and the results of all their calls."""
+    """Return adjacent assistant messages as one, followed by the results of all their calls."""
     calls = [part for part in _parts(run) if isinstance(part, Call)]
     if not calls:
         return run
@@ -154,7 +154,7 @@ def _with_results(run: list[Message], answers: dict[str, Result]) -> list[Messag
 
 
 def _melted(run: list[Message]) -> Message:
-    """Make one message; what was said after a call, in a message of its own, comes before it."""
+    """Merge messages into one; text from a separate message after the calls goes before them."""
     if len(run) == 1:
         return run[0]
     said: list[Part] = []
@@ -170,7 +170,7 @@ def _missing(call: Call) -> Result:
 
 
 def _without_results(message: Message, answers: dict[str, Result]) -> list[Message]:
-    """Take out the results, which are written behind their calls; those of no call become text of the user."""
+    """Remove the results, which are written after their calls; a result of no call becomes user text."""
     parts = tuple(piece for part in message.parts for piece in _unless_used(part, answers))
     if parts == message.parts:
         return [message]

@@ -36,16 +36,16 @@ from toolspeak.wires.shared.model_list import ModelEntry, decode_models, encode_
 # would cost their import time even for a gateway that only ever serves one.
 
 MODEL_FIELD: Final = "{model}"
-"""The place of a model's name in a path."""
+"""The placeholder for a model's name in a path."""
 
 
 class Operation(StrEnum):
     """What the gateway does at an endpoint."""
 
     TURN = "turn"
-    """Decode a request, take the turn, answer streamed or whole."""
+    """Decode a request, take the turn, and answer, streamed or whole."""
     COUNT = "count"
-    """Decode a request, estimate its tokens."""
+    """Decode a request and estimate its tokens."""
     MODELS = "models"
     """List all models that the client's key may use."""
     MODEL = "model"
@@ -53,9 +53,9 @@ class Operation(StrEnum):
     FIXED = "fixed"
     """Answer with the endpoint's body."""
     HEALTH = "health"
-    """Say that the gateway runs; needs no key."""
+    """Report that the gateway is running; needs no key."""
     HOME = "home"
-    """The same as text, for clients that look at `/`; needs no key."""
+    """The same as plain text, for clients that request `/`; needs no key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class Endpoint:
 
 
 class RequestHead(Protocol):
-    """What is known of a client's request before its body is read. Header names are lower-case."""
+    """A client's request before its body is read. Header names are lower-case."""
 
     @property
     def path(self) -> str:
@@ -83,7 +83,7 @@ class RequestHead(Protocol):
 
     @property
     def query(self) -> str:
-        """What follows the question mark."""
+        """The part after the question mark."""
         ...
 
     def headers(self, name: bytes) -> Sequence[str]:
@@ -98,15 +98,15 @@ def _recognizes_none(head: RequestHead) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class HttpApi:
-    """A wire as its clients see it over HTTP."""
+    """The HTTP endpoints of a wire, and how its clients are recognized."""
 
     endpoints: tuple[Endpoint, ...] = ()
     prefix: str = ""
-    """The start of paths that are this wire's alone, such as `/api/`: below it, also a 404 is written in its form."""
+    """The prefix of paths that only this wire has, such as `/api/`: below it, a 404 is also written in its format."""
     recognizes: Callable[[RequestHead], bool] = _recognizes_none
-    """Tells a client of this wire on a path that several wires have, and on one that no wire has."""
+    """Whether a request is of a client of this wire; asked on paths that several wires have or none has."""
     request_id_header: bytes = b"x-request-id"
-    """The response header, in lower case, in which clients of this wire look for the request's id."""
+    """The response header, in lower case, from which clients of this wire read the request's id."""
 
 
 # ---------------------------------------------------------------- codecs
@@ -117,7 +117,7 @@ _NO_API: Final = HttpApi()
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """What a response is marked with. `id` has no prefix, must never come twice, and is letters and digits only."""
+    """The identity of a response. `id` has no prefix, is unique, and consists of letters and digits."""
 
     id: str
     created: int
@@ -126,7 +126,7 @@ class Stamp:
 
 @dataclass(frozen=True, slots=True)
 class EncodedRequest:
-    """A request as its upstream wants it: `path` follows the base URL; `dropped` says what the wire has no word for."""
+    """A request for an upstream. `path` is relative to the base URL; `dropped` names what the wire cannot express."""
 
     path: str
     body: bytes
@@ -135,7 +135,7 @@ class EncodedRequest:
 
 @dataclass(frozen=True, slots=True)
 class ErrorBody:
-    """An error as a client of the wire expects it."""
+    """An error in the format of the wire."""
 
     status: int
     body: bytes
@@ -153,7 +153,7 @@ class EventDecoder(Protocol):
         ...
 
     def finish(self) -> list[Event]:
-        """Return what the end of the bytes means."""
+        """Return the last events, for the end of the bytes."""
         ...
 
 
@@ -169,7 +169,7 @@ class EventEncoder(Protocol):
         ...
 
     def keep_alive(self) -> bytes:
-        """Return what may be sent while there is nothing to say, which no client takes for an event."""
+        """Return bytes to send while the upstream is silent; no client takes them for an event."""
         ...
 
 
@@ -199,17 +199,17 @@ class Wire:
     encode_failure: Callable[[Failure, Stamp], ErrorBody]
     decode_failure: Callable[[int, bytes], Failure]
     api: HttpApi = _NO_API
-    """Where clients reach it. Without endpoints it is a wire for upstreams only."""
+    """Its HTTP endpoints. Without any, the wire is for upstreams only."""
     stream_type: Callable[[Request], str] = _event_stream
     """The media type of a streamed response; whole ones are `application/json`."""
     encode_models: Callable[[Sequence[ModelEntry]], JsonObject] = encode_models
     encode_model: Callable[[ModelEntry], JsonObject] = encode_model
     encode_count: Callable[[int], JsonObject] = encode_count
     unwrap_count: Callable[[bytes], bytes] = _as_it_is
-    """Takes the body of a question for a count, and returns the request in it."""
+    """Takes the body of a token count request, and returns the request in it."""
     models_path: str = "models"
-    """Where upstreams list their models; follows the base URL."""
+    """The path of the upstream's model list, relative to the base URL."""
     decode_models: Callable[[bytes], list[str]] = decode_models
     """Raises `BadField`."""
     extensible: bool = False
-    """Servers add fields of their own to it, such as those for constrained decoding, so that a probe may use them."""
+    """Whether servers add fields of their own to it, such as for constrained decoding; probes then try them."""

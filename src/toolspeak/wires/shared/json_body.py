@@ -30,7 +30,7 @@ _ESCAPES = re.compile(
 
 
 def parse_body(body: bytes) -> Json:
-    """Read a JSON body; what is none is BadField with no field."""
+    """Parse a JSON body. Raises `BadField` without a field if it is not JSON."""
     body = body.removeprefix(BOM)
     try:
         return _parse(body)
@@ -45,7 +45,7 @@ def parse_body(body: bytes) -> Json:
 
 
 def parse_request(body: bytes) -> tuple[JsonObject, bytes]:
-    """Read a request's body, but leave its `tools` as they came: agents send the same 30 KB every turn."""
+    """Parse a request, but leave its `tools` as bytes: agents send the same 30 KB every turn, which is cached."""
     try:
         members = _MEMBERS(body)
         tools = bytes(members.pop("tools", b"null"))
@@ -56,7 +56,7 @@ def parse_request(body: bytes) -> tuple[JsonObject, bytes]:
 
 
 def parse_object(body: bytes) -> JsonObject:
-    """Read a body that must be one JSON object."""
+    """Parse a body that must be a JSON object."""
     value = parse_body(body)
     if not isinstance(value, dict):
         raise BadField("", f"the body must be a JSON object, not {kind_of(value)}")
@@ -81,7 +81,7 @@ def quote(text: str) -> bytes:
 def one_line(json: bytes) -> bytes:
     r"""Escape the characters that some clients take for line ends: U+0085, U+2028 and U+2029.
 
-    They can only stand inside strings of JSON, so that an escape means the same.
+    They occur only inside strings of JSON, so that an escape means the same.
     """
     if json.isascii():
         return json
@@ -153,7 +153,7 @@ class Fields:
     __slots__ = ("_key", "_parent", "left")
 
     def __init__(self, value: Json, parent: Fields | None = None, key: str = "") -> None:
-        """Take `value`, which stands under `key` of `parent`; taking fields out of it changes it."""
+        """Wrap `value`, found at `key` of `parent`. Taking fields changes it."""
         self._parent, self._key = parent, key
         if not isinstance(value, dict):
             raise BadField(self.path, _expected("an object", value))
@@ -161,20 +161,20 @@ class Fields:
 
     @property
     def path(self) -> str:
-        """Return where this object stands."""
+        """The path of this object, such as `messages[0]`."""
         return self._key if self._parent is None else self._parent.where(self._key)
 
     def where(self, key: str) -> str:
-        """Return where a field of this object stands."""
+        """Return the path of a field of this object."""
         path = self.path
         return f"{path}.{key}" if path else key
 
     def bad(self, key: str, accepted: str, value: Json) -> BadField:
-        """Complain of a field's value."""
+        """Return the error for a field's value."""
         return BadField(self.where(key), _expected(accepted, value))
 
     def take(self, key: str) -> Json:
-        """Take a field out, whatever it is."""
+        """Take a field of any type."""
         return self.left.pop(key, None)
 
     def text(self, key: str) -> str | None:
@@ -185,7 +185,7 @@ class Fields:
         raise self.bad(key, "a string", value)
 
     def need_text(self, key: str) -> str:
-        """Take a string that must be there and not be empty."""
+        """Take a required string that is not empty."""
         value = self.text(key)
         if not value:
             raise BadField(self.where(key), "is required: a string that is not empty")
@@ -227,12 +227,12 @@ class Fields:
         raise self.bad(key, "an array", value)
 
     def fields(self, key: str) -> Fields | None:
-        """Take an object to take fields out of."""
+        """Take an object as `Fields`."""
         value = self.left.pop(key, None)
         return None if value is None else Fields(value, self, key)
 
     def each(self, key: str) -> list[Fields]:
-        """Take an array of objects; none is an empty one."""
+        """Take an array of objects; a missing one is empty."""
         return [Fields(value, self, f"{key}[{index}]") for index, value in enumerate(self.array(key) or [])]
 
     def texts(self, key: str) -> tuple[str, ...]:
@@ -246,12 +246,12 @@ class Fields:
         raise self.bad(key, "an array of strings", value)
 
     def put_back(self, key: str, inside: Fields | None) -> None:
-        """Keep what is left of an object that was taken out."""
+        """Put the remaining fields of a taken object back."""
         if inside is not None and inside.left:
             self.left[key] = inside.left
 
     def vendor(self, wire: str) -> Vendor | None:
-        """Give what is left to the wire that wrote it."""
+        """Return the remaining fields as those of `wire`; None if there are none."""
         return Vendor(wire, self.left) if self.left else None
 
 

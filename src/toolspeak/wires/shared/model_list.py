@@ -1,11 +1,11 @@
-"""Models as they are listed: ours for clients, an upstream's for us. Here is the form that most servers imitate.
+"""Lists of models: ours for clients, an upstream's for us. Here is OpenAI's format, which most servers imitate.
 
 OpenAI, Anthropic  {"data": [{"id": "m"}]}
 Together           [{"id": "m", "type": "chat"}]
 Gemini             {"models": [{"name": "models/m", "supportedGenerationMethods": ["generateContent"]}]}
 Ollama             {"models": [{"name": "m:latest"}]}
 
-Models that only embed, paint or listen are left out, where the upstream tells.
+Models for embeddings, images or audio are left out, if the upstream reports the type.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,9 +19,9 @@ from toolspeak.ir.json import JsonObject
 
 SINCE: Final = 1735689600
 SINCE_TEXT: Final = "2025-01-01T00:00:00Z"
-"""Upstreams do not tell when a model was made, and protocols demand a time."""
+"""A constant: protocols require a date, and upstreams do not report one."""
 MOST_OUTPUT: Final = 32_768
-"""Tokens of one answer. Upstreams do not tell that either."""
+"""Tokens of one answer; upstreams do not report this limit either."""
 _TYPES_WITHOUT_TEXT: Final = frozenset(
     ("embedding", "embeddings", "image", "audio", "transcribe", "moderation", "rerank", "video")
 )
@@ -38,7 +38,7 @@ class ModelEntry:
     """The upstream."""
     context_tokens: int
     tools: JsonObject
-    """How its tools work here (OBS-4): a field `toolspeak` where the protocol allows for one."""
+    """How its tools are handled (OBS-4): the field `toolspeak`, in protocols that allow extra fields."""
 
 
 def encode_model(entry: ModelEntry) -> JsonObject:
@@ -52,7 +52,7 @@ def encode_models(entries: Sequence[ModelEntry]) -> JsonObject:
 
 
 def encode_count(tokens: int) -> JsonObject:
-    """Tell the tokens of a request as Anthropic does."""
+    """Write the answer to a token count as Anthropic does."""
     return {"input_tokens": tokens}
 
 
@@ -72,7 +72,7 @@ _decode: Callable[[bytes], _List | list[_Listed]] = msgspec.json.Decoder(_List |
 
 
 def decode_models(body: bytes) -> list[str]:
-    """Return the names in an upstream's list, in whichever of the forms it is; raises `BadField`."""
+    """Return the names in an upstream's list, in any of these formats. Raises `BadField`."""
     try:
         found = _decode(body)
     except msgspec.MsgspecError as error:

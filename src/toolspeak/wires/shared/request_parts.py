@@ -21,12 +21,12 @@ def own_fields(vendor: Vendor | None, wire: str) -> JsonObject:
 
 
 def is_own(part: Opaque, wire: str) -> bool:
-    """Return whether this wire can write the part."""
+    """Whether this wire can write the part."""
     return part.vendor.wire == wire
 
 
 def foreign_fields(request: Request, wire: str) -> tuple[str, ...]:
-    """Name what other wires brought along, and this one has no word for."""
+    """Name the fields and parts of other wires that this wire drops."""
     if set(request.extra) <= {wire}:
         return ()
     names = {f"{other}: {key}" for other, fields in request.extra.items() if other != wire for key in fields}
@@ -41,7 +41,10 @@ def foreign_fields(request: Request, wire: str) -> tuple[str, ...]:
 
 
 def _named(part: Part | ResultPart | Tool, wire: str) -> Iterator[str]:
-    """Name a part that is lost, or the one field that people pay for; the others are marks for the way back."""
+    """Name a part that is dropped, and `cache_control`, which costs money when it is lost.
+
+    Other vendor fields only restore a message on its own wire.
+    """
     if part.vendor is None or part.vendor.wire == wire:
         return
     if isinstance(part, Opaque):
@@ -59,7 +62,7 @@ _MARK = ";base64,"
 
 
 def image_from_url(url: str) -> Image:
-    """Read a data URL; any other URL stays one, and is never fetched."""
+    """Read a data URL; any other URL is kept as it is, and never fetched."""
     head, mark, data = url.partition(_MARK)
     if mark and head.startswith(_PREFIX):
         return Image(head.removeprefix(_PREFIX), data)
@@ -77,7 +80,7 @@ def image_to_url(image: Image) -> str:
 
 
 def constraint_as_schema(request: Request) -> tuple[Request, tuple[str, ...]]:
-    """Return the request with its constraint as the schema of its answer, and what cannot be said so."""
+    """Return the request with its constraint as the schema of its answer, and the names of what is dropped."""
     constraint = request.constraint
     if constraint is None:
         return request, ()

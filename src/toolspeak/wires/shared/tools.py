@@ -20,15 +20,15 @@ _WRITTEN: Final = Memo[msgspec.Raw]()
 
 
 class ReadTools(Protocol):
-    """How a wire reads the bytes of its `tools`."""
+    """Reads the bytes of a wire's `tools`."""
 
     def __call__(self, raw: bytes) -> tuple[tuple[Tool, ...], tuple[JsonObject, ...]]:
-        """Return the tools, and the bodies of those that only the vendor's own servers can run."""
+        """Return the tools, and the bodies of tools that only the vendor's servers can run."""
         ...
 
 
 def cache_tools(read: ReadTools) -> ReadTools:
-    """Remember what was read from the same bytes: what comes out is frozen and shared."""
+    """Cache the tools by their bytes; the results are frozen and shared."""
     known = Cache[bytes, tuple[tuple[Tool, ...], tuple[JsonObject, ...]]]()
 
     def read_tools(raw: bytes) -> tuple[tuple[Tool, ...], tuple[JsonObject, ...]]:
@@ -38,7 +38,7 @@ def cache_tools(read: ReadTools) -> ReadTools:
 
 
 def write_tools_once(tools: tuple[Tool, ...], wire: str, write: Callable[[], list[Json]]) -> Json:
-    """Return the tools as JSON that is written already, for a body that is to be dumped."""
+    """Return the tools as encoded JSON to embed in a body; the same tools are encoded once."""
     known = _WRITTEN.find(tools, wire)
     if known is None:
         known = msgspec.Raw(dump_body(write()))
@@ -47,7 +47,7 @@ def write_tools_once(tools: tuple[Tool, ...], wire: str, write: Callable[[], lis
 
 
 def free_form_parameters(grammar: Grammar | None) -> JsonObject:
-    """Return the schema by which a model sees a custom tool: one string."""
+    """Return the schema that a model sees for a custom tool: one string."""
     says = f"Free text that matches this {grammar.syntax} grammar:\n{grammar.definition}" if grammar else "Free text."
     return {
         "type": "object",
@@ -58,7 +58,7 @@ def free_form_parameters(grammar: Grammar | None) -> JsonObject:
 
 
 def unique_tools(tools: Iterable[Tool]) -> tuple[Tool, ...]:
-    """Keep one tool of each name, the last, in the place of the first."""
+    """Keep the last tool of each name, at the position of the first."""
     return tuple({tool.name: tool for tool in tools}.values())
 
 
@@ -66,11 +66,11 @@ class ToolIndex:
     """Finds the tools of a request by the name that the model uses."""
 
     def __init__(self, tools: Iterable[Tool]) -> None:
-        """Take all tools of a request."""
+        """Index all tools of a request."""
         self._tools: Final = {tool.name: tool for tool in tools}
 
     def kind(self, name: str) -> ToolKind:
-        """Return what the client takes a tool for; one that nobody knows is a function."""
+        """Return the kind of a tool; an unknown tool is a function."""
         tool = self._tools.get(name)
         return tool.kind if tool is not None else ToolKind.FUNCTION
 
@@ -94,7 +94,7 @@ class ToolNames:
     """Maps the names of one request to those of its upstream, and back."""
 
     def __init__(self, names: Iterable[str], longest: int, *, letter_first: bool = False) -> None:
-        """Take the names of all tools; `longest` is how many characters the wire allows."""
+        """Map `names`; `longest` is the number of characters that the wire allows."""
         self._longest: Final = longest
         self._legal: Final = _LETTER_FIRST if letter_first else _LEGAL
         self._back: dict[str, str] = {}
@@ -110,7 +110,7 @@ class ToolNames:
         stem = _ILLEGAL.sub("_", name)
         stem = stem if self._legal.match(stem) else f"_{stem}"
         alias = f"{stem[: self._longest - _DIGITS - 1]}_{digits[:_DIGITS]}"
-        while alias in self._given:  # somebody means it: take other digits
+        while alias in self._given:  # another tool has this very name: use other digits
             digits = digits[1:]
             alias = f"{stem[: self._longest - _DIGITS - 1]}_{digits[:_DIGITS]}"
         self._back[alias] = name
