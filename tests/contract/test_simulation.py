@@ -13,12 +13,12 @@ from testkit.simulation.bytes import FAULTS
 from testkit.simulation.trial import Result, checked, simulate
 from testkit.simulation.upstream import SimUpstream
 from toolspeak.engine import turn
+from toolspeak.engine.answer_reader import StopText
 from toolspeak.engine.effects import Emit, Program, Pull
 from toolspeak.engine.guard import Echo
 from toolspeak.engine.outbox import Outbox
 from toolspeak.engine.plan import Mode, Release, Settings, decide
 from toolspeak.engine.readers import emulated_ids
-from toolspeak.engine.stops import StopText
 from toolspeak.ir.event import ArgsDelta, CallStarted, Event, Failed, Finished, ReasoningDelta, TextDelta, Usage
 from toolspeak.ir.failure import Failure
 from toolspeak.ir.json import JsonObject
@@ -191,7 +191,7 @@ FAULTY = {
     "CHK-3": ("toolspeak.toolset.toolset.ToolSet.fit", fits_all),
     "MODE-9: usage": ("toolspeak.ir.event.Usage.plus", last_usage),
     "ids": ("testkit.simulation.trial.emulated_ids", one_id),
-    "the client's stop sequence": ("toolspeak.engine.stops.StopText.feed", stops_nothing),
+    "the client's stop sequence": ("toolspeak.engine.answer_reader.StopText.feed", stops_nothing),
     "the client went away, and the upstream": ("toolspeak.runtime.drive._closed", not_closed),
     "an answer of the upstream was left open": ("toolspeak.runtime.drive._reopened", left_open),
 }

@@ -25,9 +25,9 @@ from testkit.wire_requests import REQUESTS
 from tests.live.schemas import ODD
 from toolspeak import Client
 from toolspeak.dialects import load
+from toolspeak.engine.constraint import AllowedCalls, grammar
 from toolspeak.engine.plan import Mode, Settings
 from toolspeak.engine.prompt import writer_of
-from toolspeak.engine.shapes import Calls, grammar
 from toolspeak.errors import BadRequest, BadSchema, UpstreamFailed
 from toolspeak.facts.model import Constrain
 from toolspeak.ir.complaint import Problem
@@ -151,7 +151,7 @@ def _grammars(server: LlamaServer) -> tuple[dict[str, int], list[str]]:
     refused: list[str] = []
     for done, (name, tools) in enumerate(found, start=1):
         progress(done, len(found), "grammar")
-        text = grammar(shape, Calls(tools, tools.names, 1, forced=True)).gbnf
+        text = grammar(shape, AllowedCalls(tools, tools.names, 1, forced=True)).gbnf
         status, said = _said(server, text)
         if status != http.client.OK or not said or not BEGINS.startswith(said[: len(BEGINS)]):
             refused.append(f"{name}: HTTP {status} {said[:80]!r}")

@@ -16,7 +16,7 @@ from typing import Any
 from typing_extensions import override
 
 from testkit.vendor_answers import STREAMS, WHOLES, Answer
-from toolspeak.engine.probe_requests import ROLL_TWICE
+from toolspeak.engine.probe import ROLL_TWICE
 from toolspeak.ir.message import Text
 
 Body = dict[str, Any]

@@ -17,7 +17,7 @@ from unicodedata import combining, east_asian_width
 
 import click
 
-from toolspeak.text.visible import visible
+from toolspeak.text.display import visible
 
 __all__ = [
     "INDENT",

@@ -16,22 +16,24 @@ whoever keeps the answers can run the program again to the same place: they are 
 A run that failed goes on if all its answers but the last are played to it.
 """
 
-from collections.abc import Generator
+from collections.abc import Container, Generator, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final, TypeAlias
 
 from msgspec import Struct
 
-from toolspeak.engine.called import Called, Calls
 from toolspeak.engine.governor import Governor
-from toolspeak.ir.event import StopReason, Usage
+from toolspeak.engine.trouble import error_result
+from toolspeak.errors import BadJson
+from toolspeak.ir.event import CallRejected, StopReason, Usage
 from toolspeak.ir.failure import Failure
 from toolspeak.ir.message import Call, Message, Reasoning, Result, Role, Text
 from toolspeak.ir.request import Request
 from toolspeak.ir.round import Compact, Round, expand_rounds
 from toolspeak.ir.tool import ChoiceMode, ToolChoice
 from toolspeak.ir.turn import Turn
+from toolspeak.text.strict import parse
 
 ROUNDS: Final = 50
 _NO_MORE = "You may not call any more tools. Say now, in words, what was done and what came of it."
@@ -42,6 +44,10 @@ _CUT: Final = {
     StopReason.LENGTH: "its last words were cut: the model may write no more tokens",
     StopReason.FILTER: "its last words were cut by the upstream's filter",
 }
+CallOrError: TypeAlias = tuple[Call, Result | None]
+"""A call, and its error if it may not run."""
+_NAMELESS = "unknown"
+_TOO_EARLY = "Not yet: look at the results of the other calls first, then call it again."
 
 
 class Status(StrEnum):
@@ -120,7 +126,7 @@ class _Run:
     def __init__(self, task: Task) -> None:
         self._task: Final = task
         self._rounds: Final[list[Round]] = []
-        self._calls: Final = Calls(task.request.messages, task.ending)
+        self._calls: Final = RunCalls(task.request.messages, task.ending)
         self._governor: Final = Governor()
         self._usage = Usage()
 
@@ -154,7 +160,7 @@ class _Run:
         self._usage = self._usage.plus(answer.usage)
         return answer
 
-    def _results(self, called: tuple[Called, ...]) -> Generator[RunEffect, RunAnswer, tuple[Result, ...] | None]:
+    def _results(self, called: tuple[CallOrError, ...]) -> Generator[RunEffect, RunAnswer, tuple[Result, ...] | None]:
         """Run the calls that may run; return the results of all, in their order."""
         calls = tuple(call for call, error in called if error is None)
         answer = (yield RunTools(len(self._rounds), calls)) if calls else ()
@@ -180,11 +186,11 @@ class _Run:
         request = self._task.request
         return replace(request, messages=(*request.messages, *expand_rounds(self._rounds)))
 
-    def _keep(self, turn: Turn, called: tuple[Called, ...], results: tuple[Result, ...]) -> None:
+    def _keep(self, turn: Turn, called: tuple[CallOrError, ...], results: tuple[Result, ...]) -> None:
         calls = tuple(call for call, _ in called)
         self._rounds.append(Round(_said(turn), calls, self._governor.seen(calls, results)))
 
-    def _last_word(self, called: tuple[Called, ...], results: tuple[Result, ...]) -> tuple[Text, ...] | None:
+    def _last_word(self, called: tuple[CallOrError, ...], results: tuple[Result, ...]) -> tuple[Text, ...] | None:
         """Return the final text if a call ended the run; one that failed, or fits no schema, does not."""
         ended = [
             result
@@ -222,3 +228,61 @@ def _said(turn: Turn) -> tuple[Text | Reasoning, ...]:
 def _cut(turn: Turn) -> str:
     """Return why the last words are not whole, if they are not."""
     return "" if turn.stop is None else _CUT.get(turn.stop, "")
+
+
+class RunCalls:
+    """Reads the calls of one run's turns.
+
+    Turn(Text, Call(id "1"), CallRejected)   ->   (Call(id "1"), None), (Call(id "rejected_0"), its error)
+
+    Each call of a run has an id of its own: people approve it by that id, and results are paired with it. Servers give
+    the same id twice, so ids are made different. A call that may not run is a call too, with a result that says why:
+    the model learns from it. A call that would end the run, beside others whose results the model has not seen, is a
+    guess: the model has to make it again.
+    """
+
+    def __init__(self, messages: Iterable[Message], ending: Container[str] = ()) -> None:
+        """Take what was said before the run: its ids are taken; and the tools whose call ends it."""
+        self._ending: Final = ending
+        parts = (part for message in messages for part in message.parts)
+        self._taken: Final = {part.id for part in parts if isinstance(part, Call)}
+
+    def of(self, turn: Turn) -> tuple[CallOrError, ...]:
+        """Return the calls of a turn, in its order."""
+        called = tuple(self._called(turn))
+        if all(call.name in self._ending for call, _ in called):
+            return called
+        return tuple(
+            self._early(call) if call.name in self._ending and not error else (call, error) for call, error in called
+        )
+
+    def _early(self, call: Call) -> CallOrError:
+        return call, Result(call.id, (Text(_TOO_EARLY),), call.name, is_error=True)
+
+    def _called(self, turn: Turn) -> Iterator[CallOrError]:
+        for part in turn.parts:
+            if isinstance(part, Call):
+                id = self._fresh(part.id)
+                yield (part if id == part.id else replace(part, id=id)), None
+            elif isinstance(part, CallRejected):
+                yield self._rejected(part)
+
+    def _rejected(self, part: CallRejected) -> CallOrError:
+        arguments = part.raw if _is_object(part.raw) else "{}"
+        call = Call(self._fresh("rejected"), part.complaint.name or _NAMELESS, arguments, raw=part.raw)
+        return call, replace(error_result(part.complaint, call.id), name=call.name)
+
+    def _fresh(self, wanted: str) -> str:
+        """Return the id, if no other call has it, or one like it."""
+        id, number = wanted, 0
+        while not id or id in self._taken:
+            id, number = f"{wanted or 'call'}_{number}", number + 1
+        self._taken.add(id)
+        return id
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(parse(text), dict)
+    except BadJson:
+        return False

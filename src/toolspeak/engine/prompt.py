@@ -6,8 +6,9 @@
     tool: 3 °C                                assistant: ```tool_call … ```           (INL-3)
                                               user: the result in its frame, and what is expected next
 
-The same history gives the same bytes, and a longer one begins with those of the shorter (INL-8). All that came from
-outside goes through the guard (SAFE-2).
+The same history gives the same bytes, and a longer one begins with those of the shorter (INL-8): prompt caches hit. All
+text from outside goes through the guard (SAFE-2). Where the context is small, tools are written in fewer words; where a
+profile asks for it, one worked example comes before the conversation (INL-5).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,13 +18,13 @@ from typing import Final
 
 from toolspeak.dialects import Dialect, Writer, load
 from toolspeak.dialects.keyed import keyed
-from toolspeak.engine.constrain import words_for
-from toolspeak.engine.example import example_messages
+from toolspeak.engine.constraint import words_for
 from toolspeak.engine.guard import Guard
 from toolspeak.engine.plan import Plan
 from toolspeak.engine.trouble import call_needed
 from toolspeak.facts.model import DEFAULT_DIALECT
 from toolspeak.ir.constraint import Constraint
+from toolspeak.ir.json import Json, JsonObject
 from toolspeak.ir.message import Call, Image, Message, Opaque, Part, Reasoning, Result, Role, Text, part_text
 from toolspeak.ir.request import Request
 from toolspeak.ir.tool import AUTO, Tool
@@ -234,3 +235,83 @@ def _merged(messages: Iterable[Message]) -> Iterator[Message]:
         last = message
     if last is not None:
         yield last
+
+
+EXAMPLE: Final = "[An example of how calls are written. It is no part of the conversation.]"
+_VALUES: Final[dict[str, Json]] = {"integer": 1, "number": 1, "boolean": True, "array": [], "object": {}, "null": None}
+
+
+def example_messages(tools: ToolSet, writer: Writer) -> tuple[Message, ...]:
+    """Show one call of the first tool, marked as an example so that nobody takes it for the user's words."""
+    name = tools.names[0]
+    call = Call("example", name, dump(_arguments(tools, name)))
+    result = Result("example", (Text("ok"),), name)
+    return (
+        Message(Role.USER, (Text(f"{EXAMPLE}\nUse the tool {name}, then say that it is done."),)),
+        Message(Role.ASSISTANT, (Text(writer.write_calls([call], tools)),)),
+        Message(Role.USER, (Text(f"{EXAMPLE}\n{writer.write_result(result)}"),)),
+        Message(Role.ASSISTANT, (Text("It is done."),)),
+    )
+
+
+def _arguments(tools: ToolSet, name: str) -> JsonObject:
+    return {key: _value(tools.schema_of(name, key)) for key in tools.ordered(name) if key in tools.required(name)}
+
+
+def _value(schema: JsonObject) -> Json:
+    options, kind = schema.get("enum"), schema.get("type")
+    if isinstance(options, list) and options:
+        return options[0]
+    return _VALUES.get(kind, "example") if isinstance(kind, str) else "example"
+
+
+CHARACTERS_PER_TOKEN: Final = 4
+SHARE: Final = 0.4
+"""Of the context, for tools."""
+_WORDS: Final = frozenset(("title", "$schema", "$comment", "examples", "default"))
+_CUTS: Final = (400, 120, 0)
+"""How long a description may be, step by step."""
+
+
+def compacted(tools: Sequence[Tool], context_tokens: int | None) -> tuple[Tool, ...]:
+    """Shorten the tools until they leave room for the conversation; the last step keeps names and types only."""
+    room = None if context_tokens is None else int(context_tokens * CHARACTERS_PER_TOKEN * SHARE)
+    shorter = tuple(tools)
+    for most in _CUTS:
+        if room is None or _size(shorter) <= room:
+            break
+        shorter = tuple(_shortened(tool, most) for tool in tools)
+    return shorter
+
+
+def _size(tools: Sequence[Tool]) -> int:
+    return sum(len(tool.name) + len(tool.description) + len(dump(tool.parameters)) for tool in tools)
+
+
+def _shortened(tool: Tool, most: int) -> Tool:
+    parameters = _without_words(tool.parameters, most // 4)
+    return replace(tool, description=_cut(tool.description, most), parameters=parameters)
+
+
+def _without_words(schema: JsonObject, most: int) -> JsonObject:
+    kept: JsonObject = {}
+    for key, value in schema.items():
+        if key in _WORDS:
+            continue
+        if key == "properties" and isinstance(value, dict):
+            kept[key] = {name: _inner(inner, most) for name, inner in value.items()}
+        elif key == "description" and isinstance(value, str):
+            kept |= {key: _cut(value, most)} if most else {}
+        else:
+            kept[key] = value if key in ("enum", "const", "required") else _inner(value, most)
+    return kept
+
+
+def _inner(value: Json, most: int) -> Json:
+    if isinstance(value, dict):
+        return _without_words(value, most)
+    return [_inner(item, most) for item in value] if isinstance(value, list) else value
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else text[:most].rsplit(" ", 1)[0] + " …" if most else ""

@@ -7,20 +7,20 @@ from itertools import count
 from typing import Final
 
 from toolspeak.dialects import Dialect, ReadOptions, load
+from toolspeak.engine.answer_reader import NOTHING_ANSWERED, AnswerReader, ReaderParts, StopText, answered_calls
 from toolspeak.engine.answer_tool import ANSWER, offered_name
-from toolspeak.engine.answered import NOTHING_ANSWERED, answered_calls
-from toolspeak.engine.compact import compacted
-from toolspeak.engine.constrain import Constraining
-from toolspeak.engine.decision import calls_in, decision_in
+from toolspeak.engine.constraint import Constraining
 from toolspeak.engine.guard import Echo, Guard
 from toolspeak.engine.guardrails.guardrail import NOTHING_RECOVERED, GuardedConversation, Recovered
 from toolspeak.engine.guardrails.untaught_calls import loose_calls_in
+from toolspeak.engine.loose_calls import decided_calls, decision_in
 from toolspeak.engine.memory import known_tools
-from toolspeak.engine.plan import Plan, Release
-from toolspeak.engine.prompt import Prompt, Taught, dialect_of, guarded_tools, untrusted_texts, writer_of
-from toolspeak.engine.reading import AnswerReader, ReaderParts
-from toolspeak.engine.stops import StopText
+from toolspeak.engine.plan import ANY_DIALECT, Plan, Release
+from toolspeak.engine.prompt import Prompt, Taught, compacted, dialect_of, guarded_tools, untrusted_texts, writer_of
+from toolspeak.engine.refusal import RefusalWatch
 from toolspeak.engine.trouble import must_call
+from toolspeak.facts.families import family_facts
+from toolspeak.facts.model import DEFAULT_DIALECT
 from toolspeak.ir.request import Request
 from toolspeak.ir.tool import ChoiceMode, Tool
 from toolspeak.toolset.check import CallChecker
@@ -126,7 +126,7 @@ class ReaderFactory:
         decision = decision_in(visible)
         if not decision or self._echo.is_echo(decision):
             return Recovered()
-        return Recovered(tuple(calls_in(decision, self._ids)))
+        return Recovered(tuple(decided_calls(decision, self._ids)))
 
     def _recovered(self, said: str, _: str) -> Recovered:
         """Return what the first guardrail that finds calls in an answer without any has found (CHK-13)."""
@@ -178,3 +178,16 @@ def _answer_tool(plan: Plan, request: Request, tools: Sequence[Tool]) -> tuple[T
     if not plan.answer_tool or must_call(request.choice):
         return ()
     return (replace(ANSWER, name=offered_name([tool.name for tool in tools])),)
+
+
+_TOOL: Final = Tool("probe", parameters={"type": "object"})
+
+
+def warm() -> None:
+    """Build the tables of readers, refusals and model families now: the first request must not wait for them."""
+    for name in (DEFAULT_DIALECT, ANY_DIALECT):
+        dialect = load(name)
+        dialect.reader([_TOOL]).feed("Hello.")
+        dialect.marks.count("Hello.")
+    RefusalWatch().feed("Hello.")
+    family_facts("a stranger")

@@ -16,16 +16,15 @@ from functools import cached_property
 from typing import TypeAlias
 
 from toolspeak.engine.answer import Answer
-from toolspeak.engine.constrain import Constraining
+from toolspeak.engine.answer_reader import AnswerReader, PassThrough
+from toolspeak.engine.constraint import Constraining
 from toolspeak.engine.effects import CLOSE, Effect, Emit, Open, Program, Pull, Reply, Step
 from toolspeak.engine.guardrails.guardrail import MOST_FOLLOW_UPS, AskModel, Guardrail
 from toolspeak.engine.outbox import Outbox
 from toolspeak.engine.outcome import EMULATED, Kept, Outcome
-from toolspeak.engine.pass_through import PassThrough
 from toolspeak.engine.plan import Plan, Release, has_calls
 from toolspeak.engine.prompt import Prompt, without_tools
 from toolspeak.engine.readers import ReaderFactory
-from toolspeak.engine.reading import AnswerReader
 from toolspeak.engine.tactics import REFUSALS, End, Name, Situation, Tactic, first_tactic, tactic_of
 from toolspeak.engine.trouble import Kind, Trouble, asked_again, corrections, failure_of, must_call
 from toolspeak.ir.complaint import Complaint

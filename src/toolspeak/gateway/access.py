@@ -24,7 +24,7 @@ from toolspeak.config.shape import Config, Key
 from toolspeak.gateway.exchange import Exchange, Refused, header
 from toolspeak.ir.failure import Failure, FailureKind
 from toolspeak.runtime.directory import Route
-from toolspeak.text.visible import visible
+from toolspeak.text.display import visible
 
 LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
 ANONYMOUS: Final = Key("", b"")

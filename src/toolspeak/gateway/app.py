@@ -21,7 +21,7 @@ import msgspec
 
 from toolspeak import wires
 from toolspeak.config.shape import Config, Key
-from toolspeak.engine.warm import warm
+from toolspeak.engine.readers import warm
 from toolspeak.errors import BadField, BadRequest, TooLarge
 from toolspeak.gateway import aux_endpoints, routes, turns
 from toolspeak.gateway.access import ANONYMOUS, HostPolicy, Keyring

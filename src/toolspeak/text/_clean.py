@@ -1,18 +1,269 @@
-"""From a schema that somebody sent to one that the validator can use without harm.
+"""Turns a schema of a client into one that the validator can use without harm.
 
-Sizes are bounded before anything else is looked at; then `_keywords.py` copies what can be used. What is counted is
-what the validator would walk: every reference replaced by what it refers to.
+Sizes are bounded before anything else is read; then `Cleaner` copies the usable keywords. The count is that of the
+nodes that the validator would walk: every reference replaced by its target. Without that, ten references that each name
+the next one twice are a thousand nodes, and thirty are a billion.
 """
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
+import jsonschema_rs
+
 from toolspeak.errors import BadSchema
-from toolspeak.ir.json import Json, JsonObject
-from toolspeak.text._explain import shown
-from toolspeak.text._keywords import Cleaner
+from toolspeak.ir.json import Json, JsonObject, as_list, as_object
+from toolspeak.text._explain import PATTERN_OPTIONS, shown
+from toolspeak.text._places import TYPES, look_up
+
+_MOST_NOTES = 32
+_LONGEST_PATTERN = 1024
+_MOST_SLOW_CHOICES = 32  # values of an enum that the validator compares one by one: floats, containers, mixtures
+_TURN_STRICT = frozenset({"not", "if", "contains"})  # these refuse more when what is inside accepts more
+_ONE_SCHEMA = (
+    *("items", "additionalProperties", "not", "if", "then", "else"),
+    *("contains", "propertyNames", "unevaluatedItems", "unevaluatedProperties"),
+)
+_ALIASES: Final[Mapping[str, str]] = {
+    "int": "integer",
+    "long": "integer",
+    "float": "number",
+    "double": "number",
+    "str": "string",
+    "bool": "boolean",
+    "list": "array",
+    "tuple": "array",
+    "dict": "object",
+    "none": "null",
+}
+
+
+def _is_number(operand: Json) -> bool:
+    return isinstance(operand, int | float) and not isinstance(operand, bool) and math.isfinite(operand)
+
+
+def _is_positive(operand: Json) -> bool:
+    return isinstance(operand, int | float) and _is_number(operand) and operand > 0
+
+
+def _is_count(operand: Json) -> bool:
+    return isinstance(operand, int) and not isinstance(operand, bool) and 0 <= operand < 1 << 53
+
+
+def _is_flag(operand: Json) -> bool:
+    return isinstance(operand, bool)
+
+
+def _is_anything(_operand: Json) -> bool:
+    return True
+
+
+_ASSERTIONS: Final[Mapping[str, Callable[[Json], bool]]] = {
+    "const": _is_anything,
+    "multipleOf": _is_positive,
+    "uniqueItems": _is_flag,
+    **dict.fromkeys(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"), _is_number),
+    **dict.fromkeys(("minLength", "maxLength", "minItems", "maxItems"), _is_count),
+    **dict.fromkeys(("minProperties", "maxProperties", "minContains", "maxContains"), _is_count),
+}
+
+
+@dataclass(slots=True)
+class _Copy:
+    """One schema in the making; `beside` are schemas that must hold too."""
+
+    keywords: JsonObject = field(default_factory=dict[str, Json])
+    beside: list[Json] = field(default_factory=list[Json])
+
+    def finished(self) -> JsonObject:
+        if self.beside:
+            self.keywords["allOf"] = [*as_list(self.keywords.get("allOf")), *self.beside]
+        return self.keywords
+
+
+class Cleaner:
+    """Copies one schema. Each place that is referred to becomes an entry of the copy's `$defs`.
+
+    Places are named by the reference that leads to them, the whole by `#`: `nodes` counts the schemas of each place,
+    `references` lists where it leads.
+    """
+
+    def __init__(
+        self, root: JsonObject, most_nodes: int, patterns: int | None, cut: frozenset[str] = frozenset()
+    ) -> None:
+        """`patterns` may be tested, None leaves them untested; references inside `cut` are left out."""
+        self._root, self._most_nodes, self._patterns_left, self._cut = root, most_nodes, patterns, cut
+        self.notes: list[str] = []
+        self.references: dict[str, list[str]] = {"#": []}
+        self.nodes: dict[str, int] = {"#": 0}
+        self._names: dict[str, str] = {"#": "#"}
+        self._pending: list[str] = []
+        self._at = "#"
+        self._loosened = 0
+        self._readers: Mapping[str, Callable[[str, Json, _Copy], None]] = {
+            "$ref": self._reference,
+            "dependentRequired": self._dependent_required,
+            "enum": self._enum,
+            "pattern": self._pattern,
+            "required": self._required,
+            "type": self._type,
+            **dict.fromkeys(_ASSERTIONS, self._assertion),
+            **dict.fromkeys(_ONE_SCHEMA, self._one),
+            **dict.fromkeys(("anyOf", "oneOf", "allOf", "prefixItems"), self._list),
+            **dict.fromkeys(("properties", "patternProperties", "dependentSchemas"), self._map),
+        }
+
+    def clean(self) -> JsonObject:
+        """Copy the whole, then every place that something refers to."""
+        cleaned = as_object(self._schema(self._root))
+        definitions: JsonObject = {}
+        while self._pending:
+            self._at = self._pending.pop()
+            definitions[self._names[self._at].rpartition("/")[2]] = self._schema(look_up(self._root, self._at))
+        return {**cleaned, "$defs": definitions} if definitions else cleaned
+
+    def _schema(self, schema: Json) -> Json:
+        self.nodes[self._at] += 1
+        if self.nodes[self._at] > self._most_nodes:
+            raise BadSchema(f"the schema has over {self._most_nodes} nodes, at most {self._most_nodes} are accepted")
+        if isinstance(schema, bool):
+            return schema
+        if not isinstance(schema, dict):
+            self._drop(f"{shown(schema)} is no schema")
+            return True
+        cleaned = self._object(_with_prefix_items(schema))
+        return {"anyOf": [cleaned, {"type": "null"}]} if schema.get("nullable") is True else cleaned
+
+    def _object(self, schema: JsonObject) -> JsonObject:
+        copy, before = _Copy(), self._loosened
+        for keyword, operand in schema.items():
+            reader = self._readers.get(keyword)
+            if reader is not None:
+                reader(keyword, operand, copy)
+        if self._loosened > before:  # what was left out may have known fields that now look unknown
+            copy.keywords.pop("unevaluatedProperties", None)
+            copy.keywords.pop("unevaluatedItems", None)
+        if len(as_object(copy.keywords.get("patternProperties"))) < len(as_object(schema.get("patternProperties"))):
+            copy.keywords.pop("additionalProperties", None)
+        return copy.finished()
+
+    def _drop(self, why: str) -> None:
+        self._loosened += 1
+        note = f"{why}: not checked"
+        if len(self.notes) < _MOST_NOTES and note not in self.notes:
+            self.notes.append(note)
+
+    def _assertion(self, keyword: str, operand: Json, into: _Copy) -> None:
+        if _ASSERTIONS[keyword](operand):
+            into.keywords[keyword] = operand
+        else:
+            self._drop(f"{keyword} {shown(operand)} cannot be used")
+
+    def _type(self, keyword: str, operand: Json, into: _Copy) -> None:
+        named = operand if isinstance(operand, list) else [operand]
+        names = [_ALIASES.get(name.lower(), name.lower()) for name in named if isinstance(name, str)]
+        if not names or len(names) < len(named) or not TYPES.issuperset(names):
+            self._drop(f"{keyword} {shown(operand)} is not one of {', '.join(sorted(TYPES))}")
+        else:
+            into.keywords[keyword] = list[Json](dict.fromkeys(names)) if isinstance(operand, list) else names[0]
+
+    def _required(self, keyword: str, operand: Json, into: _Copy) -> None:
+        names = [name for name in as_list(operand) if isinstance(name, str)]
+        if not isinstance(operand, list) or len(names) < len(operand):
+            self._drop(f"{keyword} {shown(operand)} is not a list of names")
+        else:
+            into.keywords[keyword] = list[Json](dict.fromkeys(names))
+
+    def _dependent_required(self, keyword: str, operand: Json, into: _Copy) -> None:
+        lists = _Copy()
+        for key, names in as_object(operand).items():
+            self._required(key, names, lists)
+        into.keywords[keyword] = lists.keywords
+
+    def _enum(self, keyword: str, operand: Json, into: _Copy) -> None:
+        """Keep the values, in groups that the validator can search fast."""
+        options = as_list(operand)
+        texts: list[Json] = [option for option in options if isinstance(option, str)]
+        integers: list[Json] = [one for one in options if isinstance(one, int) and not isinstance(one, bool)]
+        rest: list[Json] = [one for one in options if not isinstance(one, str | int) or isinstance(one, bool)]
+        if not options or len(rest) > _MOST_SLOW_CHOICES:
+            self._drop(f"{keyword} {shown(operand)} is not a list of texts or integers")
+        elif len(options) <= _MOST_SLOW_CHOICES:
+            into.keywords[keyword] = options
+        else:
+            groups: list[Json] = [{"enum": group} for group in (texts, integers, rest) if group]
+            into.beside.append({"anyOf": groups})
+
+    def _pattern(self, keyword: str, operand: Json, into: _Copy) -> None:
+        if isinstance(operand, str) and self._is_usable(operand):
+            into.keywords[keyword] = operand
+        else:
+            self._drop(f"{keyword} {shown(operand)} cannot be used")
+
+    def _is_usable(self, pattern: str) -> bool:
+        if self._patterns_left is None:
+            return True
+        self._patterns_left -= 1
+        if self._patterns_left < 0 or len(pattern) > _LONGEST_PATTERN:
+            return False
+        try:
+            jsonschema_rs.validator_for({"pattern": pattern}, offline=True, pattern_options=PATTERN_OPTIONS)
+        except ValueError:
+            return False
+        return True
+
+    def _reference(self, keyword: str, operand: Json, into: _Copy) -> None:
+        if not isinstance(operand, str) or look_up(self._root, operand) is None:
+            self._drop(f"{keyword} {shown(operand)} is not inside the schema")
+            return
+        if self._at in self._cut and operand in self._cut:
+            self._drop(f"{keyword} {shown(operand)} is one of too many circles")
+            return
+        if operand not in self._names:
+            self._names[operand] = f"#/$defs/{len(self._names)}"
+            self.references[operand], self.nodes[operand] = [], 0
+            self._pending.append(operand)
+        self.references[self._at].append(operand)
+        into.keywords[keyword] = self._names[operand]
+
+    def _one(self, keyword: str, operand: Json, into: _Copy) -> None:
+        before = self._loosened
+        schema = self._schema(operand)
+        if keyword not in _TURN_STRICT or self._loosened == before:
+            into.keywords[keyword] = schema
+
+    def _list(self, keyword: str, operand: Json, into: _Copy) -> None:
+        before = self._loosened
+        schemas = [self._schema(schema) for schema in as_list(operand)]
+        if not schemas:
+            self._drop(f"{keyword} {shown(operand)} is not a list of schemas")
+        elif keyword == "oneOf" and self._loosened > before:  # more than one may match now
+            into.beside.append({"anyOf": schemas})
+        else:
+            into.keywords[keyword] = schemas
+
+    def _map(self, keyword: str, operand: Json, into: _Copy) -> None:
+        if not isinstance(operand, dict):
+            self._drop(f"{keyword} {shown(operand)} is not an object of schemas")
+            return
+        schemas: JsonObject = {}
+        for key, schema in operand.items():
+            if keyword != "patternProperties" or self._is_usable(key):
+                schemas[key] = self._schema(schema)
+            else:
+                self._drop(f"{keyword} {shown(key)} cannot be used")
+        into.keywords[keyword] = schemas
+
+
+def _with_prefix_items(schema: JsonObject) -> JsonObject:
+    """Write a list in `items` as it is written since draft 2020-12."""
+    if not isinstance(schema.get("items"), list):
+        return schema
+    others = {key: operand for key, operand in schema.items() if key != "items"}
+    rest = {"items": schema["additionalItems"]} if "additionalItems" in schema else {}
+    return {**others, "prefixItems": schema["items"], **rest}
 
 
 @dataclass(frozen=True, slots=True)

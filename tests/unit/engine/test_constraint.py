@@ -28,10 +28,9 @@ from tests.unit.engine.scene import (
 )
 from tests.unit.text.gbnf_matcher import Matcher
 from toolspeak.dialects import load, names
-from toolspeak.engine.constrain import AS_JSON, REFUSES_CONSTRAINT
+from toolspeak.engine.constraint import AS_JSON, REFUSES_CONSTRAINT, AllowedCalls, grammar
 from toolspeak.engine.outcome import Kept
 from toolspeak.engine.plan import Settings, decide
-from toolspeak.engine.shapes import Calls, grammar
 from toolspeak.facts.model import Constrain, ModelFacts, Support
 from toolspeak.ir.constraint import Constraint, ConstraintForm, TextGrammar, TextSchema, TextTags
 from toolspeak.ir.event import Failed, Finished, StopReason, TextDelta
@@ -202,7 +201,7 @@ def test_a_call_that_is_begun_can_only_be_right_chk8(dialect: str) -> None:
 @pytest.mark.parametrize("dialect", SHAPED)
 @pytest.mark.parametrize("forced", [True, False])
 def test_whatever_a_grammar_allows_its_dialect_reads_as_valid_calls_chk8(dialect: str, forced: bool) -> None:
-    described = Matcher(grammar(SHAPES[dialect], Calls(COMPILED, COMPILED.names, 3, forced=forced)).gbnf)
+    described = Matcher(grammar(SHAPES[dialect], AllowedCalls(COMPILED, COMPILED.names, 3, forced=forced)).gbnf)
     for seed in range(30):
         text = described.example(Random(seed))
         turn = load(dialect).read(text, COMPILED)

@@ -10,8 +10,7 @@ import msgspec
 import pytest
 
 from toolspeak.engine.effects import Ask, Look, ProbeAnswer, ProbeProgram
-from toolspeak.engine.probe import probe
-from toolspeak.engine.probe_requests import FEW, MANY
+from toolspeak.engine.probe import FEW, MANY, probe
 from toolspeak.engine.verdict import Depth, Finding, Layer, Verdict, measured
 from toolspeak.facts.model import UNKNOWN_MODEL, ModelFacts, Source, Support
 from toolspeak.ir.constraint import ConstraintForm

@@ -10,9 +10,9 @@ from testkit.roundtrip import writing
 from testkit.splits import pieces_at
 from tests.unit.engine.scene import DECISION, FORCE, LONG, NATIVE, ask, leaving, program, run, texts, writer, written
 from tests.unit.engine.test_release import behind
+from toolspeak.engine.answer_reader import StopText
 from toolspeak.engine.effects import Emit
 from toolspeak.engine.plan import Mode, Settings
-from toolspeak.engine.stops import StopText
 from toolspeak.ir.event import CallEnded, Event, Finished, StopReason, TextDelta, Usage
 from toolspeak.ir.message import Call
 

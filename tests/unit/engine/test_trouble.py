@@ -4,11 +4,10 @@ import pytest
 
 from tests.unit.engine.scene import FORCE, LONG, NAMED, NATIVE, REQUIRED, TOOLS, program
 from toolspeak.engine.answer import Answer
+from toolspeak.engine.answer_reader import AnswerReader, ReaderParts, StopText
 from toolspeak.engine.effects import Close, Effect, Emit, Pull
 from toolspeak.engine.guard import Echo
 from toolspeak.engine.plan import Mode, Settings
-from toolspeak.engine.reading import AnswerReader, ReaderParts
-from toolspeak.engine.stops import StopText
 from toolspeak.engine.trouble import (
     SAYS,
     STRONGER,
@@ -145,15 +144,14 @@ def test_what_the_choice_asks_for_is_said_by_name_chk4() -> None:
 
 @pytest.mark.parametrize("more", [-1, 0, 1])
 def test_an_answer_has_a_limit_p7(more: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("toolspeak.engine.reading.MOST_CHARACTERS", 1000)
+    monkeypatch.setattr("toolspeak.engine.answer_reader.MOST_CHARACTERS", 1000)
     reading = read(TextDelta("a" * 500), ReasoningDelta("b" * 300), TextDelta("c" * (200 + more)))
     assert (reading.failure is None) is (more <= 0)
 
 
 @pytest.mark.parametrize("settings", [FORCE, NATIVE, Settings(mode=Mode.OFF), Settings(chat=True)])
 def test_an_answer_without_end_is_closed_at_the_limit_p7(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("reading", "pass_through"):
-        monkeypatch.setattr(f"toolspeak.engine.{module}.MOST_CHARACTERS", 1000)
+    monkeypatch.setattr("toolspeak.engine.answer_reader.MOST_CHARACTERS", 1000)
     turn = program(settings)
     effects: list[Effect] = [next(turn)]
     while not isinstance(effects[-1], Close):

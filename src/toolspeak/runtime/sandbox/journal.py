@@ -22,7 +22,7 @@ from toolspeak.runtime.sandbox.protected import Rule
 from toolspeak.runtime.sandbox.restore import Copies
 from toolspeak.runtime.sandbox.survey import Finding
 from toolspeak.runtime.sandbox.verdict import settle
-from toolspeak.text.visible import visible
+from toolspeak.text.display import visible
 
 _LOG: Final = logging.getLogger(__name__)
 

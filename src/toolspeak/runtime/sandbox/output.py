@@ -7,7 +7,7 @@ title, turn the direction of text or hide in it becomes an escape that is seen.
 import re
 from typing import Final
 
-from toolspeak.text.visible import visible
+from toolspeak.text.display import visible
 
 _ENDS = re.compile(r"\r\n?")
 

@@ -14,8 +14,7 @@ from msgspec import Meta
 from toolspeak.runtime.tools.action import Action, Effect, Workplace, Yield, said
 from toolspeak.runtime.tools.folder import LARGEST, MOST_NAMES, BadPath, Entry, Folder
 from toolspeak.runtime.tools.functions import action_of, tool
-from toolspeak.text.cut import cut
-from toolspeak.text.visible import tamed, visible
+from toolspeak.text.display import cut, tamed, visible
 
 _LINES: Final = 2000
 _DEEPEST: Final = 8

@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 
 from toolspeak.ir.message import Image, Opaque, ResultPart, Text, ToolReference, part_text
-from toolspeak.text.cut import cut
+from toolspeak.text.display import cut
 
 IMAGES: Final = 4
 IMAGE_BYTES: Final = 4 << 20

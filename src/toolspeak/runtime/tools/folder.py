@@ -25,7 +25,7 @@ from toolspeak.runtime.sandbox.protected import (
     is_part_of_bare,
     rule_for_path,
 )
-from toolspeak.text.visible import visible
+from toolspeak.text.display import visible
 
 LARGEST: Final = 8 << 20
 """Bytes of a file that is read or written."""

@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from toolspeak.text.cut import cut
+from toolspeak.text.display import cut
 
 _UNSEEN: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\U000e0000-\U000e007f]")
 """Control characters but line ends and tabs, what turns the direction of text, half characters, Unicode tags."""

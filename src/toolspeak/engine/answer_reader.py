@@ -5,20 +5,21 @@
     reader.answer()        after the end: everything that later steps need, immutable
 
 A call is one `Call` from here on, whether it was read from text or came natively. It is split into events where it
-leaves.
+leaves. `PassThrough` reads an answer in the same way and changes nothing in it.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 
 from toolspeak.dialects import TextReader, native_attempt
 from toolspeak.engine.answer import Answer
 from toolspeak.engine.answer_tool import answer_text
-from toolspeak.engine.answered import NOTHING_ANSWERED, Answered
 from toolspeak.engine.guard import Echo
 from toolspeak.engine.guardrails.guardrail import AskModel, DropCall, GuardedConversation, Guardrail, Recovered
-from toolspeak.engine.stops import StopText
-from toolspeak.engine.trouble import MOST_CHARACTERS, TOO_LONG, size_of
+from toolspeak.engine.outbox import is_visible
+from toolspeak.engine.trouble import MOST_CHARACTERS, TOO_LONG, Kind, Trouble, failure_of, size_of
+from toolspeak.errors import BadJson
 from toolspeak.ir.complaint import Complaint, Problem
 from toolspeak.ir.event import (
     ArgsDelta,
@@ -36,10 +37,91 @@ from toolspeak.ir.event import (
     Why,
 )
 from toolspeak.ir.failure import Failure
-from toolspeak.ir.message import Call
+from toolspeak.ir.json import Json
+from toolspeak.ir.message import Call, Message, Result, Role
 from toolspeak.ir.turn import Item, events_of
+from toolspeak.text.jsonspan import JsonSpan, Status
+from toolspeak.text.strict import parse
 from toolspeak.toolset.check import CallChecker
 from toolspeak.toolset.toolset import ToolSet
+
+
+class StopText:
+    """Cuts visible text at the client's first stop sequence, however it is chunked.
+
+    They are not sent upstream, where they could cut a call.
+    """
+
+    def __init__(self, stops: Iterable[str]) -> None:
+        """Take the sequences; empty ones stop nothing."""
+        self._stops = tuple(filter(None, stops))
+        self._hold = max(map(len, self._stops), default=1) - 1
+        self._held = ""
+        self.any = bool(self._stops)
+        """There is something to stop at."""
+        self.found = ""
+        """The sequence that was found."""
+
+    def feed(self, text: str) -> str:
+        """Return the text that may be shown."""
+        if not self._stops or self.found:
+            return "" if self.found else text
+        window = self._held + text
+        ends = [(at, stop) for stop in self._stops if (at := window.find(stop)) >= 0]
+        if ends:
+            at, self.found = min(ends, key=lambda end: (end[0] + len(end[1]), end[0]))  # whichever is whole first
+            self._held = ""
+            return window[:at]
+        keep = self._tail(window)
+        self._held = window[len(window) - keep :]
+        return window[: len(window) - keep]
+
+    def finish(self) -> str:
+        """Return what was held back: no sequence came."""
+        held, self._held = self._held, ""
+        return held
+
+    def _tail(self, window: str) -> int:
+        """Return how many characters at the end may be the start of a stop sequence."""
+        for size in range(min(self._hold, len(window)), 0, -1):
+            if any(stop.startswith(window[-size:]) for stop in self._stops):
+                return size
+        return 0
+
+
+@dataclass(frozen=True, slots=True)
+class AnsweredCalls:
+    """Calls whose results end a history, without those that failed: a failed call may well be tried again.
+
+    A small model that gets a result often writes the same call again, for ever. It is asked once whether it means it.
+    """
+
+    calls: tuple[Call, ...] = ()
+
+    def has(self, name: str, arguments: str) -> bool:
+        """Return whether this call is one of them, however its JSON is written."""
+        return any(call.name == name and _value(call.arguments) == _value(arguments) for call in self.calls)
+
+
+NOTHING_ANSWERED = AnsweredCalls()
+
+
+def answered_calls(messages: tuple[Message, ...]) -> AnsweredCalls:
+    """Return the calls whose results end a history."""
+    behind = list(takewhile(lambda message: message.role is Role.TOOL, reversed(messages)))
+    before = messages[: len(messages) - len(behind)]
+    if not behind or not before or before[-1].role is not Role.ASSISTANT:
+        return NOTHING_ANSWERED
+    results = [part for message in behind for part in message.parts if isinstance(part, Result)]
+    fine = {result.call_id for result in results if not result.is_error}
+    return AnsweredCalls(tuple(part for part in before[-1].parts if isinstance(part, Call) and part.id in fine))
+
+
+def _value(arguments: str) -> Json:
+    try:
+        return parse(arguments)
+    except BadJson:
+        return arguments
 
 
 @dataclass(frozen=True)
@@ -64,7 +146,7 @@ class ReaderParts:
     """They judge each call before it leaves (CHK-10, CHK-11, CHK-14)."""
     conversation: GuardedConversation | None = None
     """What they compare a call with; None if there are none."""
-    answered: Answered = NOTHING_ANSWERED
+    answered: AnsweredCalls = NOTHING_ANSWERED
     """The calls whose results came just now."""
     recover: Callable[[str, str], Recovered] | None = None
     """Looks for calls in an answer that has none, given all its text and its visible text (DEC-3, CHK-13)."""
@@ -317,3 +399,69 @@ class AnswerReader:
             else:
                 call = judgement.call
         return call
+
+
+class PassThrough:
+    """Reads one answer as `AnswerReader` does, and changes nothing in it."""
+
+    def __init__(self, *, passes_calls: bool, needs_text: bool) -> None:
+        """Pass calls, or drop them; with `needs_text` an empty answer is an error."""
+        self._passes_calls, self._needs_text = passes_calls, needs_text
+        self._arguments: dict[str, JsonSpan] = {}
+        self._names: dict[str, str] = {}
+        self._cut: list[Complaint] = []
+        self._dropped = self._has_text = False
+        self._size = 0
+        self._last: Finished | Failed | None = None
+
+    @property
+    def over(self) -> bool:
+        """Whether the answer has ended."""
+        return self._last is not None
+
+    @property
+    def enough(self) -> bool:
+        """Whether the answer is longer than the limit (P7)."""
+        return self._size > MOST_CHARACTERS
+
+    def feed(self, events: Iterable[Event]) -> list[Event]:
+        """Take events of the upstream; return what passes."""
+        out: list[Event] = []
+        for event in events:
+            self._size += size_of(event)
+            if isinstance(event, Finished | Failed):
+                self._last = event
+            elif not isinstance(event, CallStarted | ArgsDelta | CallEnded) or self._lets_call(event):
+                self._has_text = self._has_text or is_visible(event)
+                out.append(event)
+        return out
+
+    def cut(self) -> list[Event]:
+        """End the answer: it is too long."""
+        return self.feed([Failed(TOO_LONG)])
+
+    def answer(self) -> Answer:
+        """Return how the answer ended: as a failure if it would be an empty success, or has a cut call (P3, P6)."""
+        last = self._last or Finished(StopReason.END)
+        if isinstance(last, Failed):
+            return Answer(usage=last.usage, failure=last.failure)
+        cut = (*self._cut, *(Complaint(Problem.TRUNCATED, self._names[id]) for id in self._arguments))
+        if cut and last.stop is not StopReason.LENGTH:
+            return Answer(usage=last.usage, failure=failure_of(Trouble(Kind.BAD_CALLS, cut)))
+        if not self._has_text and (self._dropped or (self._needs_text and last.stop is StopReason.END)):
+            return Answer(usage=last.usage, failure=failure_of(Trouble(Kind.EMPTY)))
+        stop = StopReason.END if self._dropped and last.stop is StopReason.CALLS else last.stop
+        return Answer(has_text=self._has_text, stop=stop, usage=last.usage, stop_sequence=last.stop_sequence)
+
+    def _lets_call(self, event: CallStarted | ArgsDelta | CallEnded) -> bool:
+        if not self._passes_calls:
+            self._dropped = True
+            return False
+        if isinstance(event, CallStarted):
+            self._arguments[event.id], self._names[event.id] = JsonSpan(), event.name
+        elif isinstance(event, ArgsDelta):
+            self._arguments[event.id].feed(event.json)
+        elif self._arguments.pop(event.id).status is Status.OPEN:
+            self._cut.append(Complaint(Problem.TRUNCATED, self._names[event.id]))
+            return False
+        return True

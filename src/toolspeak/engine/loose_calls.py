@@ -1,0 +1,107 @@
+"""Finds calls in text that no dialect's reader took for calls.
+
+A reader refuses when in doubt: text that only looks like a call may be quoted. Two situations remove the doubt.
+
+    decisions     `{"tools": […]}` with words or a fence around it, in an answer that was asked for nothing else (DEC-3)
+    loose calls   JSON objects that name a tool, cut at the end or with `done` after them (CHK-12, CHK-13)
+
+Nothing found here is checked; `AnswerReader` checks it like a native call.
+"""
+
+import re
+from collections.abc import Container, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from toolspeak.errors import BadJson
+from toolspeak.ir.json import Json, JsonObject
+from toolspeak.ir.message import Call
+from toolspeak.text.jsonspan import JsonSpan, Status
+from toolspeak.text.repair import repair
+from toolspeak.text.strict import dump
+
+_BEGIN = re.compile(r'\{\s*"tools"\s*:')
+_LONGEST = 1024 * 1024
+_NAMES = ("name", "tool", "tool_name", "function")
+_ARGUMENTS = ("arguments", "parameters", "args")
+
+
+def decision_in(text: str) -> str:
+    """Return the text of the first decision; empty if there is none that is whole (P3)."""
+    begin = _BEGIN.search(text[:_LONGEST])
+    if begin is None:
+        return ""
+    span = JsonSpan()
+    end = span.feed(text[:_LONGEST], begin.start())
+    return text[begin.start() : end] if span.status is Status.DONE else ""
+
+
+def decided_calls(decision: str, ids: Iterator[str]) -> list[Call]:
+    """Return the calls of a decision, as the model wrote them; nothing in them is checked."""
+    try:
+        value = repair(decision, closed=True).value
+    except BadJson:
+        return []
+    tools = value.get("tools") if isinstance(value, dict) else None
+    entries = tools if isinstance(tools, list) else []
+    return [call_of(entry, next(ids)) for entry in entries if isinstance(entry, dict)]
+
+
+def call_of(entry: JsonObject, id: str) -> Call:
+    """Return the call that an object stands for, whatever its keys are called; nothing in it is checked."""
+    inner = entry.get("function")
+    body = inner if isinstance(inner, dict) else entry
+    name = next((body[key] for key in _NAMES if key in body), None)
+    arguments = next((body[key] for key in _ARGUMENTS if key in body), None)
+    return Call(id, name if isinstance(name, str) else "", _text(arguments))
+
+
+def _text(arguments: Json) -> str:
+    if arguments is None:
+        return "{}"
+    return arguments if isinstance(arguments, str) else dump(arguments)
+
+
+LONGEST: Final = 64 * 1024
+MOST: Final = 32
+_LOOSE_BEGIN = re.compile(r'\{\s*"(?:name|tool|function|tool_name)"\s*:\s*"([^"\\]{1,128})"')
+_BESIDE = re.compile(r"```\w*|</?tool_calls?>|[\s,;\[\]]|\bdone\b\.?")
+
+
+@dataclass(frozen=True, slots=True)
+class LooseCalls:
+    """The calls in a text that a dialect's reader took for words."""
+
+    calls: tuple[Call, ...] = ()
+    alone: bool = True
+    """Nothing is beside them but fences, separators, the word "done", and a call that was cut off."""
+
+
+def loose_calls(text: str, names: Container[str], ids: Iterator[str]) -> LooseCalls:
+    """Find the objects that name one of these tools, each written once."""
+    text, end = text[:LONGEST], 0
+    found: dict[str, Call] = {}
+    beside: list[str] = []
+    for begin in _LOOSE_BEGIN.finditer(text):
+        if begin.start() < end or begin[1] not in names or len(found) >= MOST:
+            continue
+        beside.append(text[end : begin.start()])
+        end, whole = _object_at(text, begin.start())
+        if whole and (call := _loose_call(whole, ids)):
+            found.setdefault(whole, call)
+    return LooseCalls(tuple(found.values()), not _BESIDE.sub("", "".join((*beside, text[end:]))))
+
+
+def _object_at(text: str, start: int) -> tuple[int, str]:
+    """Return where the object ends, and its text; an object that was cut off takes the rest, and has no text."""
+    span = JsonSpan()
+    end = span.feed(text, start)
+    return (end, text[start:end]) if span.status is Status.DONE else (len(text), "")
+
+
+def _loose_call(written: str, ids: Iterator[str]) -> Call | None:
+    try:
+        value = repair(written, closed=True).value
+    except BadJson:
+        return None
+    return call_of(value, next(ids)) if isinstance(value, dict) else None
