@@ -270,7 +270,7 @@ def held(dialect: str, text: str, size: int) -> int:
     reader, most = load(dialect).reader(TOOLS), 0
     for start in range(0, len(text), size):
         reader.feed(text[start : start + size])
-        most = max(most, len(reader._window))
+        most = max(most, len(reader._cursor.window))
     return most
 
 

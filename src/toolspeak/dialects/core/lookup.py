@@ -201,7 +201,7 @@ HELD: Final = FoundMarker("", None)
 class LookupContext(NamedTuple):
     """What is known about a place: nothing shown yet; nothing shown since a call; calls that wait for the end."""
 
-    virgin: bool
+    nothing_seen: bool
     after_call: bool
     pending: bool
     called: bool
@@ -224,7 +224,7 @@ class Beginnings:
             orphan = self._orphan(text, pos, place, final=final)
             if orphan is not None:
                 return orphan
-        tables = (self.tables.start,) if place.virgin else ()
+        tables = (self.tables.start,) if place.nothing_seen else ()
         for table in (*tables, self.tables.line, self.tables.anywhere):
             found = table.at(text, pos, final=final)
             if found is not None:
@@ -255,12 +255,12 @@ class Beginnings:
         wrapper = self.tables.fences.get(fence.info)
         if wrapper is not None:
             return FoundMarker(fence.line, wrapper)
-        whole = self.tables.whole_fences and place.virgin and place.around is None
+        whole = self.tables.whole_fences and place.nothing_seen and place.around is None
         return FoundMarker(fence.line, FenceLine.WHOLE if whole and fence.info in WHOLE_REPLY else FenceLine.ORDINARY)
 
     def _bare(self, text: str, pos: int, place: LookupContext, *, final: bool) -> FoundMarker | None:
         """Return a wrapper without an opener if one of its forms starts here."""
-        at_start = self.tables.bare_start if place.virgin or place.pending else ()
+        at_start = self.tables.bare_start if place.nothing_seen or place.pending else ()
         waits = False
         for wrapper in (*at_start, *self.tables.bare_line):
             scope = wrapper.scope(self.tools, self.stop)
