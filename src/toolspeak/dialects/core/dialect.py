@@ -7,7 +7,8 @@ from typing import Final
 
 from toolspeak.dialects.core.escapes import ForbiddenMarkers, forbidden_markers, tag_names_in
 from toolspeak.dialects.core.grammar import MarkupGrammar
-from toolspeak.dialects.core.reader import DEFAULTS, ReadOptions, TextReader
+from toolspeak.dialects.core.reader import DEFAULTS, TextReader
+from toolspeak.dialects.core.states import ReadOptions
 from toolspeak.dialects.core.writer import Writer
 from toolspeak.ir.message import Call
 from toolspeak.ir.tool import Tool
