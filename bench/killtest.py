@@ -37,14 +37,14 @@ import sqlalchemy as sa
 from testkit.killtest_worker import MODEL, ROUNDS, TOOLS, Mark, Order, work
 from testkit.postgres import postgres
 from testkit.report import close
+from toolspeak.agent.durable import dbos_internals
+from toolspeak.agent.durable.database import Database
+from toolspeak.agent.durable.runs import DurableRuns, open_runs
+from toolspeak.agent.runs.runs import RunView
+from toolspeak.agent.runs.spec import Spec
+from toolspeak.config.shape import Approval
 from toolspeak.engine.agent import Status
 from toolspeak.ir.message import Result, Text, part_text
-from toolspeak.runs.durable import dbos_internals
-from toolspeak.runs.durable.database import Database
-from toolspeak.runs.durable.runs import DurableRuns, open_runs
-from toolspeak.runs.runs import View
-from toolspeak.runs.spec import Spec
-from toolspeak.runtime.tools.approval import Approval
 
 RESULTS = Path(__file__).parent / "results" / "killtest.json"
 PROCESSES = multiprocessing.get_context("forkserver")
@@ -220,7 +220,7 @@ def kept_steps(order: Order) -> defaultdict[str, dict[str, float]]:
     return kept
 
 
-def judge_run(view: View, marks: Sequence[Mark], kept: dict[str, float], outcome: Outcome) -> None:
+def judge_run(view: RunView, marks: Sequence[Mark], kept: dict[str, float], outcome: Outcome) -> None:
     """Judge one run."""
     id = view.line.id
     said = "".join(part.text for part in view.kept.message.parts if isinstance(part, Text))

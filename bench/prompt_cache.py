@@ -18,7 +18,7 @@ from pathlib import Path
 
 from bench.accuracy.forms import form_of
 from bench.accuracy.run import build_of
-from bench.accuracy.speak import WAITS
+from bench.accuracy.speak import TIMEOUTS
 from testkit.llama_models import DEFAULT, MODELS
 from testkit.llama_server import LlamaServer
 from testkit.report import close, progress
@@ -30,7 +30,7 @@ from toolspeak.ir.request import Request, Sampling
 from toolspeak.ir.tool import Tool
 from toolspeak.runtime.directory import Route
 from toolspeak.runtime.transport import HttpTransport
-from toolspeak.runtime.upstream import Address, HttpUpstream
+from toolspeak.runtime.upstream import HttpUpstream, UpstreamAddress
 
 RESULTS = Path(__file__).parent / "results" / "prompt-cache.json"
 TURNS, MAX_TOKENS, CONTEXT_TOKENS = 10, 24, 8192
@@ -89,7 +89,7 @@ def _said(role: Role, part: Part) -> Message:
 async def counted(url: str, model: str, settings: Settings, turns: int) -> list[Turn]:
     """Take the turns of the conversation one after the other."""
     transport = HttpTransport()
-    address = Address(f"{url}/v1", (), waits=WAITS)
+    address = UpstreamAddress(f"{url}/v1", (), timeouts=TIMEOUTS)
     route = Route("lab", HttpUpstream(transport, wires.load("openai_chat"), address), model, settings=settings)
     found: list[Turn] = []
     try:

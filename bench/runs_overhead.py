@@ -22,13 +22,13 @@ from typing import cast
 from testkit.killtest_worker import MODEL, TOOLS, Order, prepare
 from testkit.postgres import postgres
 from testkit.report import close
-from toolspeak.runs.durable.keeper import DbosKeeper
-from toolspeak.runs.durable.runs import DurableRuns, open_runs
-from toolspeak.runs.inline import run_inline
-from toolspeak.runs.preparation import prepare_run
-from toolspeak.runs.spec import Spec
-from toolspeak.runs.steps import Do, T, TextForm
-from toolspeak.runtime.tools.approval import Approval
+from toolspeak.agent.durable.runs import DurableRuns, open_runs
+from toolspeak.agent.durable.step_store import DbosStepStore
+from toolspeak.agent.runs.inline import run_inline
+from toolspeak.agent.runs.preparation import prepare_run
+from toolspeak.agent.runs.spec import Spec
+from toolspeak.agent.runs.steps import Do, T, TextForm
+from toolspeak.config.shape import Approval
 
 RESULTS = Path(__file__).parent / "results" / "runs-overhead.json"
 STEP = 40.0
@@ -58,16 +58,16 @@ async def ended(runs: DurableRuns, id: str) -> None:
 
 def timed(times: list[float]) -> Callable[[], None]:
     """Note how long each step takes, from now on; return how to stop that."""
-    keep = DbosKeeper.keep
+    keep = DbosStepStore.keep
 
-    async def timed_keep(self: DbosKeeper, step: str, form: TextForm[T], do: Do[T], *, once: bool = False) -> T:
+    async def timed_keep(self: DbosStepStore, step: str, form: TextForm[T], do: Do[T], *, once: bool = False) -> T:
         began = time.perf_counter()
         outcome = await keep(self, step, form, do, once=once)
         times.append((time.perf_counter() - began) * 1000)
         return outcome
 
-    setattr(DbosKeeper, "keep", timed_keep)  # noqa: B010 # only for the measurement
-    return lambda: setattr(DbosKeeper, "keep", keep)
+    setattr(DbosStepStore, "keep", timed_keep)  # noqa: B010 # only for the measurement
+    return lambda: setattr(DbosStepStore, "keep", keep)
 
 
 async def steps(order: Order) -> dict[str, float]:

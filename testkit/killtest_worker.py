@@ -15,6 +15,10 @@ from typing import cast
 
 import msgspec
 
+from toolspeak.agent.durable.runs import open_worker
+from toolspeak.agent.runs import preparation
+from toolspeak.agent.runs.steps import RunSteps
+from toolspeak.agent.tools.action import Action, CallContext, ToolEffect, ToolOutput, Workplace, text_output
 from toolspeak.cli.worker import exit_with_threads, wait_for_first
 from toolspeak.config.shape import Config, Durable
 from toolspeak.facts.model import ModelFacts, Support
@@ -23,11 +27,7 @@ from toolspeak.ir.json import JsonObject
 from toolspeak.ir.message import Role, Text
 from toolspeak.ir.request import Request
 from toolspeak.ir.tool import Tool
-from toolspeak.runs import preparation
-from toolspeak.runs.durable.runs import open_worker
-from toolspeak.runs.steps import Steps
-from toolspeak.runtime.directory import Directory, Place, Route
-from toolspeak.runtime.tools.action import Action, Doing, Effect, Workplace, Yield, said
+from toolspeak.runtime.directory import ConfiguredUpstream, Directory, Route
 from toolspeak.runtime.upstream import HttpUpstream
 from toolspeak.testing import called
 
@@ -100,21 +100,21 @@ class Scripted:
         yield [*events, Finished(StopReason.CALLS if done < self._order.rounds else StopReason.END, Usage(10, 5))]
 
 
-async def _act(arguments: JsonObject, doing: Doing) -> Yield:
+async def _act(arguments: JsonObject, context: CallContext) -> ToolOutput:
     del arguments
     order = _ORDERS[-1]
-    step = "tool:" + doing.key.removeprefix(doing.run + ":")
-    gave = f"{doing.key} by {os.getpid()} at {time.time_ns()}"
-    mark(order.marks, doing.run, step, "begin")
+    step = "tool:" + context.key.removeprefix(context.run + ":")
+    gave = f"{context.key} by {os.getpid()} at {time.time_ns()}"
+    mark(order.marks, context.run, step, "begin")
     await asyncio.sleep(order.act)
-    mark(order.marks, doing.run, step, "end", gave)
-    return said(gave)
+    mark(order.marks, context.run, step, "end", gave)
+    return text_output(gave)
 
 
 def actions(workplace: Workplace) -> Sequence[Action]:
     """Return the tools: one that may be repeated, one that may not."""
     del workplace
-    return (Action(Tool("look"), _act, Effect.READS), Action(Tool("put"), _act, Effect.ONCE))
+    return (Action(Tool("look"), _act, ToolEffect.READS), Action(Tool("put"), _act, ToolEffect.ONCE))
 
 
 _ORDERS: list[Order] = []
@@ -125,9 +125,9 @@ def prepare(order: Order) -> Directory:
     _ORDERS.append(order)
     preparation.BUILT_IN[TOOLS] = __name__
     if not order.guarded:
-        setattr(Steps, "_once", getattr(Steps, "_run"))  # noqa: B009, B010 # what the guard is good for
+        setattr(RunSteps, "_once", getattr(RunSteps, "_run"))  # noqa: B009, B010 # what the guard is good for
     model = Scripted(order)
-    place = Place("here", cast("HttpUpstream", model))
+    place = ConfiguredUpstream("here", cast("HttpUpstream", model))
     return Directory([place], {MODEL: Route("here", model, MODEL, ModelFacts(tools=Support.NATIVE))})
 
 

@@ -15,11 +15,11 @@ from toolspeak.ir.request import Request, Sampling
 from toolspeak.ir.tool import Tool
 from toolspeak.ir.turn import Turn
 from toolspeak.runtime.directory import Route
-from toolspeak.runtime.transport import Transport, Waits
-from toolspeak.runtime.upstream import Address, HttpUpstream
+from toolspeak.runtime.transport import Timeouts, Transport
+from toolspeak.runtime.upstream import HttpUpstream, UpstreamAddress
 from toolspeak.upstreams import load as load_preset
 
-WAITS = Waits(first_byte=1800.0, idle=1800.0, total=1800.0)
+TIMEOUTS = Timeouts(first_byte=1800.0, idle=1800.0, total=1800.0)
 PRESET = "llamacpp"
 
 
@@ -53,7 +53,9 @@ class Where:
     def upstream(self) -> HttpUpstream:
         """Return the server as the library sees it."""
         quirks = load_preset(PRESET).quirks
-        return HttpUpstream(self.transport, wires.load("openai_chat"), Address(f"{self.url}/v1", (), quirks, WAITS))
+        return HttpUpstream(
+            self.transport, wires.load("openai_chat"), UpstreamAddress(f"{self.url}/v1", (), quirks, TIMEOUTS)
+        )
 
     def request(self, messages: Sequence[Message], tools: Sequence[Tool] = ()) -> Request:
         """Write a request."""

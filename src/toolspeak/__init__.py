@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:  # what `_HOMES` says, in the words of type checkers; a test keeps both the same
     from toolspeak import dialects
+    from toolspeak.agent.tools.action import Action
+    from toolspeak.agent.tools.functions import tool
     from toolspeak.client import Answer, AsyncClient, Client, tool_result
     from toolspeak.dialects import Dialect, ReadOptions, TextReader
     from toolspeak.engine.agent import Ending
@@ -24,8 +26,6 @@ if TYPE_CHECKING:  # what `_HOMES` says, in the words of type checkers; a test k
     from toolspeak.ir.request import Request, Sampling
     from toolspeak.ir.tool import ChoiceMode, Tool, ToolChoice
     from toolspeak.ir.turn import Turn, fold, unfold
-    from toolspeak.runtime.tools.action import Action
-    from toolspeak.runtime.tools.functions import tool
 
 __all__ = [
     "Action",
@@ -76,8 +76,8 @@ _HOMES: Final = {
     "toolspeak.ir.request": ("Request", "Sampling"),
     "toolspeak.ir.tool": ("ChoiceMode", "Tool", "ToolChoice"),
     "toolspeak.ir.turn": ("Turn", "fold", "unfold"),
-    "toolspeak.runtime.tools.action": ("Action",),
-    "toolspeak.runtime.tools.functions": ("tool",),
+    "toolspeak.agent.tools.action": ("Action",),
+    "toolspeak.agent.tools.functions": ("tool",),
 }
 """Where each public name lives; those of "toolspeak" are its modules."""
 

@@ -8,6 +8,11 @@ from typing import Final, TypeAlias
 
 import msgspec
 
+from toolspeak.agent.runs.spec import Spec
+from toolspeak.agent.runs.watch import Watch
+from toolspeak.agent.runs.work import Work
+from toolspeak.agent.tools.action import Act, Action, CallContext, ToolEffect, ToolOutput, text_output
+from toolspeak.agent.tools.toolbox import Toolbox
 from toolspeak.engine.agent import Task
 from toolspeak.engine.plan import Settings
 from toolspeak.errors import BadField
@@ -17,12 +22,7 @@ from toolspeak.ir.json import JsonObject
 from toolspeak.ir.message import Message, Role, Text
 from toolspeak.ir.request import Request
 from toolspeak.ir.tool import Tool
-from toolspeak.runs.spec import Spec
-from toolspeak.runs.watch import Watch
-from toolspeak.runs.work import Work
 from toolspeak.runtime.directory import Route
-from toolspeak.runtime.tools.action import Act, Action, Doing, Effect, Yield, said
-from toolspeak.runtime.tools.toolbox import Toolbox
 from toolspeak.testing import called
 
 
@@ -86,21 +86,21 @@ class World:
 
     def _actions(self) -> Sequence[Action]:
         return (
-            Action(Tool("look", "Look."), self._act("look"), Effect.READS),
-            Action(Tool("write", "Write."), self._act("write"), Effect.ONCE, contained=True),
-            Action(Tool("slow", "Take long."), self._act("slow"), Effect.ONCE, contained=True),
-            Action(Tool("slow_look", "Look for long."), self._act("slow_look"), Effect.READS),
-            Action(Tool("look_into_letters", "Read."), self._act("look_into_letters"), Effect.READS, asks=True),
+            Action(Tool("look", "Look."), self._act("look"), ToolEffect.READS),
+            Action(Tool("write", "Write."), self._act("write"), ToolEffect.ONCE, contained=True),
+            Action(Tool("slow", "Take long."), self._act("slow"), ToolEffect.ONCE, contained=True),
+            Action(Tool("slow_look", "Look for long."), self._act("slow_look"), ToolEffect.READS),
+            Action(Tool("look_into_letters", "Read."), self._act("look_into_letters"), ToolEffect.READS, asks=True),
         )
 
     def _act(self, name: str) -> Act:
-        async def act(arguments: JsonObject, doing: Doing) -> Yield:
+        async def act(arguments: JsonObject, doing: CallContext) -> ToolOutput:
             del arguments, doing
             self.begun.append(name)
             if name.startswith("slow"):
                 await self.slow.wait()
             self.done.append(name)
-            return said(f"{name} number {self.done.count(name)}")
+            return text_output(f"{name} number {self.done.count(name)}")
 
         return act
 

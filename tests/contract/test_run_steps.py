@@ -12,15 +12,15 @@ import pytest
 
 from tests.contract.runs_scene import Answer, Model, World, call
 from tests.contract.test_runs import KEEPERS, PATIENCE_S, ended, seen
+from toolspeak.agent.runs.inline import run_inline
+from toolspeak.agent.runs.runs import Runs
+from toolspeak.agent.runs.spec import Spec
+from toolspeak.agent.runs.watch import RunEvent, ToolCallAsked, ToolCallBegan, ToolCallEnded
+from toolspeak.config.shape import Approval
 from toolspeak.engine.agent import Status
 from toolspeak.ir.event import Event
 from toolspeak.ir.message import Call, result_text
 from toolspeak.ir.round import Round
-from toolspeak.runs.inline import run_inline
-from toolspeak.runs.runs import Runs
-from toolspeak.runs.spec import Spec
-from toolspeak.runs.watch import CallAsked, CallBegan, CallEnded, RunEvent
-from toolspeak.runtime.tools.approval import Approval
 
 OFF: Final = Spec("Look around.", "tiny", approval=Approval.OFF)
 ASK: Final = Spec("Change it.", "tiny", approval=Approval.ASK)
@@ -72,7 +72,7 @@ async def _followed(runs: Runs, id: str, allowed: bool) -> Worked:
     events: list[RunEvent] = []
     async for each in runs.events(id):
         events.append(each.event)
-        if isinstance(each.event, CallAsked):
+        if isinstance(each.event, ToolCallAsked):
             await runs.approve(id, each.event.id, allowed=allowed)
     view = await runs.show(id)
     return Worked(view.line.status, view.kept.rounds, events)
@@ -120,9 +120,9 @@ def test_eight_calls_that_only_read_run_in_parallel_and_keep_their_order(way: Wa
     found, at_once = asyncio.run(played())
     assert at_once == AT_ONCE
     assert [result.call_id for result in found.rounds[0].results] == [f"c{number}" for number in range(10)]
-    began = [event.id for event in found.events if isinstance(event, CallBegan)]
+    began = [event.id for event in found.events if isinstance(event, ToolCallBegan)]
     assert began == [f"c{number}" for number in range(10)], "people see them begin in the calls' order"
-    assert sorted(event.id for event in found.events if isinstance(event, CallEnded)) == began
+    assert sorted(event.id for event in found.events if isinstance(event, ToolCallEnded)) == began
 
 
 async def _result(working: Awaitable[Worked]) -> Worked:
@@ -139,7 +139,7 @@ def test_a_call_that_only_reads_waits_for_permission_if_its_tool_asks_for_it_run
     """Durable runs ran it unasked: they took every call that reads out of the way of approval."""
     turn = calls("look", "look_into_letters", "look")
     found, world = worked(way, ASK, turn, "I see.")
-    assert [event.name for event in found.events if isinstance(event, CallAsked)] == ["look_into_letters"]
+    assert [event.name for event in found.events if isinstance(event, ToolCallAsked)] == ["look_into_letters"]
     assert world.begun == ["look", "look"]
     found, world = worked(way, ASK, turn, "I see.", allowed=True)
     assert (found.status, world.begun) == (Status.DONE, ["look", "look_into_letters", "look"])
@@ -155,7 +155,7 @@ def test_a_refusal_has_one_text_run5(way: Way) -> None:
     found, world = worked(way, READ_ONLY, call("write"), "As you like.")
     assert found.texts == ["write was not run: the approval mode is read-only, which does not allow it."]
     assert (found.rounds[0].results[0].is_error, world.begun) == (True, [])
-    ends = [event.text for event in found.events if isinstance(event, CallEnded)]
+    ends = [event.text for event in found.events if isinstance(event, ToolCallEnded)]
     assert ends == found.texts, "people see it as well"
 
 
@@ -165,7 +165,7 @@ def test_the_reason_of_a_refusal_is_told_to_the_model_run5(keeper: str) -> None:
         world = World(Model(call("write"), "As you like."))
         async with asyncio.timeout(PATIENCE_S), KEEPERS[keeper](world.prepare) as runs:
             id = await runs.start(ASK)
-            await seen(runs, id, CallAsked)
+            await seen(runs, id, ToolCallAsked)
             await runs.approve(id, "call_1", allowed=False, reason="not on Sundays")
             await ended(runs, id)
             return [result_text(each) for each in (await runs.show(id)).kept.rounds[0].results]
@@ -183,7 +183,7 @@ def test_parallel_reads_that_were_cancelled_run_again_and_finished_ones_do_not_r
         world = World(Model(calls("slow_look", "look", "slow_look"), "I looked."))
         async with asyncio.timeout(PATIENCE_S), KEEPERS[keeper](world.prepare) as runs:
             id = await runs.start(OFF)
-            await seen(runs, id, CallEnded)
+            await seen(runs, id, ToolCallEnded)
             await asyncio.sleep(SETTLED_S)  # an event is seen before its step is kept
             assert sorted(world.begun) == ["look", "slow_look", "slow_look"]
             await runs.cancel(id)
@@ -209,7 +209,7 @@ def test_a_call_whose_outcome_is_unknown_has_one_text_run3(keeper: str) -> None:
         world = World(Model(call("slow"), "I looked."))
         async with asyncio.timeout(PATIENCE_S), KEEPERS[keeper](world.prepare) as runs:
             id = await runs.start(OFF)
-            await seen(runs, id, CallBegan)
+            await seen(runs, id, ToolCallBegan)
             await asyncio.sleep(SETTLED_S)
             await runs.cancel(id)
             await ended(runs, id)

@@ -13,20 +13,27 @@ from typing import Any, Final, TypeAlias
 import pytest
 
 from tests.contract.runs_scene import Answer, Hangs, Model, World, call
-from toolspeak.config.shape import Config, Durable
+from toolspeak.agent.durable import worker
+from toolspeak.agent.durable.runs import open_runs
+from toolspeak.agent.runs.memory import MemoryRuns, PrepareRun
+from toolspeak.agent.runs.runs import NumberedEvent, Runs
+from toolspeak.agent.runs.spec import Spec
+from toolspeak.agent.runs.watch import (
+    RunEnded,
+    ToolCallAsked,
+    ToolCallBegan,
+    ToolCallEnded,
+    TurnBegan,
+    TurnEnded,
+    Wrote,
+)
+from toolspeak.agent.runs.work import Work
+from toolspeak.config.shape import Approval, Config, Durable
 from toolspeak.engine.agent import Status
 from toolspeak.errors import BadRequest, TooManyRuns, UnknownRun
 from toolspeak.ir.failure import FailureKind
 from toolspeak.ir.message import part_text
-from toolspeak.runs.durable import worker
-from toolspeak.runs.durable.runs import open_runs
-from toolspeak.runs.memory import MemoryRuns, PrepareRun
-from toolspeak.runs.runs import Numbered, Runs
-from toolspeak.runs.spec import Spec
-from toolspeak.runs.watch import CallAsked, CallBegan, CallEnded, RunEnded, TurnBegan, TurnEnded, Wrote
-from toolspeak.runs.work import Work
 from toolspeak.runtime.directory import Directory
-from toolspeak.runtime.tools.approval import Approval
 from toolspeak.testing import failed
 
 SPEC: Final = Spec("Look around.", "tiny", approval=Approval.AUTO)
@@ -83,12 +90,12 @@ def play(keeper: str, test: Test, *answers: Answer) -> World:
     return asyncio.run(played())
 
 
-async def ended(runs: Runs, id: str, after: int = -1) -> list[Numbered]:
+async def ended(runs: Runs, id: str, after: int = -1) -> list[NumberedEvent]:
     """Return all events behind a number, up to the end."""
     return [each async for each in runs.events(id, after)]
 
 
-async def seen(runs: Runs, id: str, kind: type, after: int = -1) -> Numbered:
+async def seen(runs: Runs, id: str, kind: type, after: int = -1) -> NumberedEvent:
     """Wait for an event of a kind."""
     async for each in runs.events(id, after):
         if isinstance(each.event, kind):
@@ -96,7 +103,7 @@ async def seen(runs: Runs, id: str, kind: type, after: int = -1) -> Numbered:
     raise AssertionError(f"the run ended without {kind.__name__}")
 
 
-def end_of(events: list[Numbered]) -> tuple[Status, str]:
+def end_of(events: list[NumberedEvent]) -> tuple[Status, str]:
     last = events[-1].event
     assert isinstance(last, RunEnded)
     return last.status, last.text
@@ -147,7 +154,15 @@ def test_events_tell_the_whole_story_in_order_run8(keeper: str) -> None:
         numbers = [each.number for each in events]
         assert numbers == sorted(set(numbers))
         kinds = [type(each.event).__name__ for each in events if not isinstance(each.event, Wrote)]
-        assert kinds == ["TurnBegan", "TurnEnded", "CallBegan", "CallEnded", "TurnBegan", "TurnEnded", "RunEnded"]
+        assert kinds == [
+            "TurnBegan",
+            "TurnEnded",
+            "ToolCallBegan",
+            "ToolCallEnded",
+            "TurnBegan",
+            "TurnEnded",
+            "RunEnded",
+        ]
         written = "".join(each.event.text for each in events if isinstance(each.event, Wrote) and each.event.round == 1)
         assert written == "A stone, and a tree."
 
@@ -160,7 +175,7 @@ def test_who_rejoins_misses_nothing_and_hears_nothing_twice_run8(keeper: str) ->
     async def test(runs: Runs, _: World) -> None:
         id = await runs.start(SPEC)
         whole = asyncio.create_task(ended(runs, id))
-        pieced: list[Numbered] = []
+        pieced: list[NumberedEvent] = []
         while not pieced or not isinstance(pieced[-1].event, RunEnded):
             async for each in runs.events(id, pieced[-1].number if pieced else -1):
                 pieced.append(each)
@@ -178,7 +193,7 @@ def test_who_rejoins_misses_nothing_and_hears_nothing_twice_run8(keeper: str) ->
 def test_cancelled_while_the_model_writes_it_goes_on_from_there_run3(keeper: str) -> None:
     async def test(runs: Runs, world: World) -> None:
         id = await runs.start(SPEC)
-        last = await seen(runs, id, Wrote, (await seen(runs, id, CallEnded)).number)
+        last = await seen(runs, id, Wrote, (await seen(runs, id, ToolCallEnded)).number)
         await runs.cancel(id)
         events = await ended(runs, id)
         assert end_of(events) == (Status.CANCELLED, "")
@@ -199,8 +214,8 @@ def test_cancelled_while_a_tool_runs_its_outcome_is_unknown_run3(keeper: str) ->
 
     async def test(runs: Runs, world: World) -> None:
         id = await runs.start(SPEC)
-        began = await seen(runs, id, CallBegan, (await seen(runs, id, CallEnded)).number)
-        assert began.event == CallBegan(0, "b", "slow", "{}")
+        began = await seen(runs, id, ToolCallBegan, (await seen(runs, id, ToolCallEnded)).number)
+        assert began.event == ToolCallBegan(0, "b", "slow", "{}")
         await runs.cancel(id)
         assert end_of(await ended(runs, id))[0] is Status.CANCELLED
         assert (await runs.show(id)).line.rounds == 0, "a round whose tools did not end is none"
@@ -218,7 +233,7 @@ def test_cancelled_while_a_tool_runs_its_outcome_is_unknown_run3(keeper: str) ->
 def test_a_call_that_only_reads_is_run_again_run3(keeper: str) -> None:
     async def test(runs: Runs, world: World) -> None:
         id = await runs.start(SPEC)
-        began = await seen(runs, id, CallBegan)
+        began = await seen(runs, id, ToolCallBegan)
         await runs.cancel(id)
         await ended(runs, id)
         world.slow.set()
@@ -232,7 +247,7 @@ def test_a_call_that_only_reads_is_run_again_run3(keeper: str) -> None:
 def test_cancelled_while_it_waits_for_a_word_it_asks_again_run5(keeper: str) -> None:
     async def test(runs: Runs, world: World) -> None:
         id = await runs.start(ASKS)
-        await seen(runs, id, CallAsked)
+        await seen(runs, id, ToolCallAsked)
         assert (await runs.show(id)).line.status is Status.WAITING
         await runs.cancel(id)
         assert end_of(await ended(runs, id))[0] is Status.CANCELLED
@@ -284,7 +299,7 @@ def test_of_two_turns_of_one_round_only_the_failed_one_is_tried_again_run3(keepe
 def test_only_what_was_cancelled_or_failed_can_go_on(keeper: str) -> None:
     async def test(runs: Runs, _: World) -> None:
         id = await runs.start(ASKS)
-        await seen(runs, id, CallAsked)
+        await seen(runs, id, ToolCallAsked)
         await runs.resume(id)  # it goes on: nothing happens
         await runs.approve(id, "call_1", allowed=True)
         before = await ended(runs, id)
@@ -303,8 +318,8 @@ def test_only_what_was_cancelled_or_failed_can_go_on(keeper: str) -> None:
 def test_a_call_waits_for_a_yes_run5(keeper: str) -> None:
     async def test(runs: Runs, world: World) -> None:
         id = await runs.start(ASKS)
-        asked = await seen(runs, id, CallAsked)
-        assert asked.event == CallAsked(0, "call_1", "write", "{}")
+        asked = await seen(runs, id, ToolCallAsked)
+        assert asked.event == ToolCallAsked(0, "call_1", "write", "{}")
         view = await runs.show(id)
         assert (view.line.status, [call.id for call in view.asked]) == (Status.WAITING, ["call_1"])
         assert world.begun == []
@@ -320,7 +335,7 @@ def test_a_call_waits_for_a_yes_run5(keeper: str) -> None:
 def test_a_no_goes_to_the_model_with_its_reason_run5(keeper: str) -> None:
     async def test(runs: Runs, world: World) -> None:
         id = await runs.start(ASKS)
-        await seen(runs, id, CallAsked)
+        await seen(runs, id, ToolCallAsked)
         await runs.approve(id, "call_1", allowed=False, reason="not on Sundays")
         assert end_of(await ended(runs, id)) == (Status.DONE, "As you like.")
         assert world.begun == []

@@ -14,7 +14,7 @@ from testkit.protocols import WIRES, answering, error_faults, message_of, questi
 from testkit.scripted_upstream import SSE, Asked, Script, ScriptedUpstream, hang, listening, refuse, say
 from testkit.vendor_answers import STREAMS, WHOLES, Answer
 from tests.gateway.scene import Reply, Served, config_of, serving, towards
-from toolspeak.runtime.transport import Waits
+from toolspeak.runtime.transport import Timeouts
 
 COLD = Answer("It is cold.")
 CHAT = STREAMS["openai_chat"](COLD).encode()
@@ -292,12 +292,12 @@ def test_nobody_takes_the_connection_wire5() -> None:
             waiting.connect_ex(full.getsockname())
         upstream = stack.enter_context(listening())
         url = f"http://127.0.0.1:{full.getsockname()[1]}/v1"
-        waits = Waits(connect=0.3)
-        gateway = stack.enter_context(serving(config_of(towards(upstream, url=url, retries=0, waits=waits))))
+        timeouts = Timeouts(connect=0.3)
+        gateway = stack.enter_context(serving(config_of(towards(upstream, url=url, retries=0, timeouts=timeouts))))
         asked = question("openai_chat")
         reply = gateway.post(asked.path, asked.body)
         assert (reply.status, reply.headers["x-should-retry"]) == (504, "true")
-        assert "waits.connect" in message_of("openai_chat", reply.json)
+        assert "timeouts.connect" in message_of("openai_chat", reply.json)
 
 
 async def head_then_nothing(asked: Asked) -> None:
@@ -308,24 +308,24 @@ async def head_then_nothing(asked: Asked) -> None:
 @pytest.mark.parametrize("script", [hang, head_then_nothing], ids=["no head", "no byte"])
 def test_an_upstream_that_says_nothing_is_given_up_wire5(upstream: ScriptedUpstream, script: Script) -> None:
     upstream.answers(script)
-    waits = Waits(first_byte=0.2, total=0.4)  # a whole answer has its first byte at its end
-    with serving(config_of(towards(upstream, waits=waits))) as gateway:
+    timeouts = Timeouts(first_byte=0.2, total=0.4)  # a whole answer has its first byte at its end
+    with serving(config_of(towards(upstream, timeouts=timeouts))) as gateway:
         for wire in WIRES:
             for stream, reply in asked_both(gateway, wire):
                 assert (reply.status, reply.headers["x-should-retry"]) == (504, "true")
                 assert error_faults(wire, 504, reply.json) == []
-                assert ("waits.first_byte" if stream else "waits.") in message_of(wire, reply.json)
+                assert ("timeouts.first_byte" if stream else "timeouts.") in message_of(wire, reply.json)
     assert len(upstream.asked) == 10, "it may be at work: to ask again would only add to that"
     assert all(asked.hung_up.wait(1) for asked in upstream.asked)
 
 
 def test_an_upstream_that_stops_is_given_up_p6(upstream: ScriptedUpstream) -> None:
     upstream.answers(begun(hang))
-    with serving(config_of(towards(upstream, waits=Waits(idle=0.2)))) as gateway:
+    with serving(config_of(towards(upstream, timeouts=Timeouts(idle=0.2)))) as gateway:
         for wire in WIRES:
             asked = question(wire, stream=True)
             found = read_stream(wire, gateway.post(asked.path, asked.body).body)
-            assert "waits.idle" in found.error
+            assert "timeouts.idle" in found.error
     assert all(asked.hung_up.wait(1) for asked in upstream.asked)
 
 
@@ -336,7 +336,7 @@ def test_an_upstream_that_never_ends_is_given_up_p6(upstream: ScriptedUpstream) 
             await asyncio.sleep(0.02)
 
     upstream.answers(begun(drip))
-    with serving(config_of(towards(upstream, waits=Waits(total=0.5)))) as gateway:
+    with serving(config_of(towards(upstream, timeouts=Timeouts(total=0.5)))) as gateway:
         asked = question("anthropic", stream=True)
         found = read_stream("anthropic", gateway.post(asked.path, asked.body).body)
-        assert "waits.total" in found.error
+        assert "timeouts.total" in found.error

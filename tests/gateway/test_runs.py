@@ -14,8 +14,7 @@ import pytest
 from testkit.scripted_upstream import SSE, Asked, Script, ScriptedUpstream, say
 from testkit.vendor_answers import STREAMS, Answer
 from tests.gateway.scene import Reply, Served, config_of, key, serving, soon, towards
-from toolspeak.config.shape import Durable, Offer, Server
-from toolspeak.runtime.tools.approval import Approval
+from toolspeak.config.shape import Approval, Durable, Offer, Server
 
 ANNA, BERTA = {"authorization": "Bearer anna"}, {"authorization": "Bearer berta"}
 LOOK = Answer("I look.", calls=(("call_1", "list_files", {}),))

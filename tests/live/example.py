@@ -23,17 +23,17 @@ from testkit.llama_models import cache_folder
 from testkit.report import close
 from tests.live.example_page import Line, kept, page
 from tests.live.upped import ROOT, upped
+from toolspeak.agent.runs.inline import run_inline
+from toolspeak.agent.runs.preparation import prepare_run
+from toolspeak.agent.runs.spec import Spec
+from toolspeak.agent.runs.work import Work
 from toolspeak.config import Config, Options, with_options
 from toolspeak.config.assemble import assemble
+from toolspeak.config.shape import Approval
 from toolspeak.engine.agent import Ending
 from toolspeak.engine.journal import compact_json
 from toolspeak.ir.json import JsonObject
 from toolspeak.ir.request import Sampling
-from toolspeak.runs.inline import run_inline
-from toolspeak.runs.preparation import prepare_run
-from toolspeak.runs.spec import Spec
-from toolspeak.runs.work import Work
-from toolspeak.runtime.tools.approval import Approval
 from toolspeak.runtime.transport import HttpTransport
 
 MODELS = ("qwen2.5-coder-1.5b", "qwen2.5-coder-0.5b")

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from testkit.llama_models import path_of
 from testkit.llama_server import BINARY, free_cores, python
-from toolspeak.runtime.llama.tether import tied
+from toolspeak.runtime.tether import tethered
 
 READY_S = 180.0
 STOP_S = 30.0
@@ -48,7 +48,7 @@ def upped(model: str, log: Path, *flags: str) -> Generator[Upped]:
     words = [str(path_of(model)), "--port", "0", "--probe", "off", "--no-profiles", "--threads", str(free_cores())]
     with log.open("wb") as out:
         process = subprocess.Popen(
-            tied([sys.executable, "-m", "toolspeak", "up", *words, *runs, *flags]),
+            tethered([sys.executable, "-m", "toolspeak", "up", *words, *runs, *flags]),
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=out,

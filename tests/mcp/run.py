@@ -18,12 +18,12 @@ from typing import Any
 from testkit.report import close
 from tests.mcp.install import install, program, servers
 from tests.mcp.scene import PATH, Person, said, work_on
+from toolspeak.agent.mcp.actions import open_actions
+from toolspeak.agent.mcp.approved import ApprovalStore
+from toolspeak.agent.tools.toolbox import Toolbox
+from toolspeak.config.shape import McpServer
 from toolspeak.engine.agent import Ending, Status
 from toolspeak.ir.message import Image
-from toolspeak.runtime.tools.mcp.actions import opened
-from toolspeak.runtime.tools.mcp.approved import Approved
-from toolspeak.runtime.tools.mcp.server import McpServer
-from toolspeak.runtime.tools.toolbox import Toolbox
 from toolspeak.testing import Scripted, called
 
 CALLS: list[str] = []
@@ -33,7 +33,7 @@ Steps = Sequence[Scripted]
 
 async def worked(server: McpServer, folder: Path, script: Steps) -> list[str]:
     """Let a run work by a script; return what its calls gave, and check that it came to its end."""
-    async with opened(server, Approved(folder / "state", Person().ask)) as actions:
+    async with open_actions(server, ApprovalStore(folder / "state", Person().ask)) as actions:
         ending, model = await work_on(Toolbox(actions, 20_000), script)
     check(ending.status is Status.DONE, f"{ending.status} {ending.reason}")
     check(model.requests[-1].messages[-1].role == "tool", "the last turn saw the results")
@@ -146,7 +146,7 @@ async def http_server_killed(folder: Path) -> None:
     echo = [called("all__echo", '{"message": "hi"}'), "Said."]
     with contextlib.ExitStack() as stack:
         first = stack.enter_context(everything_at(port))
-        async with opened(server, Approved(folder / "state", Person().ask)) as actions:
+        async with open_actions(server, ApprovalStore(folder / "state", Person().ask)) as actions:
             box = Toolbox(actions)
             before, _ = await work_on(box, echo)
             first.kill()
@@ -171,7 +171,7 @@ def children() -> list[int]:
 async def stdio_server_killed(folder: Path) -> None:
     """Kill it between two calls and during one; only the call that was on its way is an error."""
     server = McpServer("all", "node", (program("everything"),), (PATH,))
-    async with opened(server, Approved(folder / "state", Person().ask)) as actions:
+    async with open_actions(server, ApprovalStore(folder / "state", Person().ask)) as actions:
         box = Toolbox(actions)
         (first,) = children()
         os.kill(first, signal.SIGKILL)

@@ -9,21 +9,20 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+from toolspeak.agent.mcp.actions import open_actions
+from toolspeak.agent.mcp.approved import ApprovalState, ApprovalStore
+from toolspeak.agent.mcp.definition import Definition
+from toolspeak.agent.runs.inline import run_inline
+from toolspeak.agent.runs.work import Work
+from toolspeak.agent.sandbox.processes import tree
+from toolspeak.agent.tools.action import Action, CallContext
+from toolspeak.agent.tools.toolbox import Toolbox
+from toolspeak.config.shape import Approval, McpServer
 from toolspeak.engine.agent import Ending, Task
 from toolspeak.facts.model import ModelFacts, Support
 from toolspeak.ir.message import Call, Message, Result, Role, Text, part_text
 from toolspeak.ir.request import Request
-from toolspeak.runs.inline import run_inline
-from toolspeak.runs.work import Work
 from toolspeak.runtime.directory import Route
-from toolspeak.runtime.sandbox.processes import tree
-from toolspeak.runtime.tools.action import Action, Doing
-from toolspeak.runtime.tools.approval import Approval
-from toolspeak.runtime.tools.mcp.actions import opened
-from toolspeak.runtime.tools.mcp.approved import Approved, Known
-from toolspeak.runtime.tools.mcp.definition import Definition
-from toolspeak.runtime.tools.mcp.server import McpServer
-from toolspeak.runtime.tools.toolbox import Toolbox
 from toolspeak.testing import AsyncScriptedUpstream, Scripted, ScriptedUpstream
 
 ODD = Path(__file__).parent / "odd_server.py"
@@ -62,9 +61,9 @@ class Person:
     """Says the same about every tool, and remembers what was asked."""
 
     word: bool = True
-    asked: list[tuple[str, Known]] = field(default_factory=list[tuple[str, Known]])
+    asked: list[tuple[str, ApprovalState]] = field(default_factory=list[tuple[str, ApprovalState]])
 
-    async def ask(self, server: McpServer, definition: Definition, known: Known) -> bool:
+    async def ask(self, server: McpServer, definition: Definition, known: ApprovalState) -> bool:
         del server
         self.asked.append((definition.name, known))
         return self.word
@@ -72,12 +71,12 @@ class Person:
 
 @asynccontextmanager
 async def toolbox(server: McpServer, folder: Path, word: bool = True) -> AsyncGenerator[Toolbox]:
-    async with opened(server, Approved(folder, Person(word).ask)) as actions:
+    async with open_actions(server, ApprovalStore(folder, Person(word).ask)) as actions:
         yield Toolbox(actions)
 
 
 async def called(box: Toolbox, name: str, arguments: str = "{}") -> Result:
-    return await box.run(Call("call_1", f"odd__{name}", arguments), Doing("run", "run:0:0"))
+    return await box.run(Call("call_1", f"odd__{name}", arguments), CallContext("run", "run:0:0"))
 
 
 def said(result: Result) -> str:
@@ -98,7 +97,7 @@ def offered(server: McpServer, folder: Path, word: bool = True) -> tuple[Action,
     """Return the tools of a server that a run would get."""
 
     async def used() -> tuple[Action, ...]:
-        async with opened(server, Approved(folder, Person(word).ask)) as actions:
+        async with open_actions(server, ApprovalStore(folder, Person(word).ask)) as actions:
             return tuple(actions)
 
     return asyncio.run(used())

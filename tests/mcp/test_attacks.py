@@ -23,17 +23,17 @@ import pytest
 from typing_extensions import override
 
 from tests.mcp.scene import PATH, Person, command_line, said
+from toolspeak.agent.mcp import confinement
+from toolspeak.agent.mcp.actions import open_actions
+from toolspeak.agent.mcp.approved import ApprovalStore
+from toolspeak.agent.sandbox.find import SandboxSearch, SandboxTrial
+from toolspeak.agent.sandbox.processes import tree
+from toolspeak.agent.sandbox.sandbox import Service
+from toolspeak.agent.tools.action import CallContext
+from toolspeak.agent.tools.toolbox import Toolbox
+from toolspeak.config.shape import McpServer
 from toolspeak.errors import McpFailed
 from toolspeak.ir.message import Call, Result
-from toolspeak.runtime.sandbox.find import Found, Tried
-from toolspeak.runtime.sandbox.processes import tree
-from toolspeak.runtime.sandbox.sandbox import Service
-from toolspeak.runtime.tools.action import Doing
-from toolspeak.runtime.tools.mcp import confinement
-from toolspeak.runtime.tools.mcp.actions import opened
-from toolspeak.runtime.tools.mcp.approved import Approved
-from toolspeak.runtime.tools.mcp.server import McpServer
-from toolspeak.runtime.tools.toolbox import Toolbox
 
 ATTACKER = Path(__file__).with_name("attacker.py")
 SECRET = "canary-5b1e"
@@ -48,12 +48,12 @@ def attacker(*folders: Path, seconds: float = 90.0) -> McpServer:
 
 
 async def attack(box: Toolbox, do: str, **arguments: object) -> Result:
-    return await box.run(Call("c", "evil__attack", json.dumps({"do": do, **arguments})), Doing())
+    return await box.run(Call("c", "evil__attack", json.dumps({"do": do, **arguments})), CallContext())
 
 
 def using(server: McpServer, use: Callable[[Toolbox], Coroutine[Any, Any, T]]) -> T:
     async def used() -> T:
-        async with opened(server, Approved(None, Person().ask)) as actions:
+        async with open_actions(server, ApprovalStore(None, Person().ask)) as actions:
             return await use(Toolbox(actions))
 
     return asyncio.run(used())
@@ -324,7 +324,7 @@ def test_a_full_disk_is_stopped_run5(tmp_path: Path, monkeypatch: pytest.MonkeyP
         service = made(server)
         return replace(service, limits=replace(service.limits, folder_growth=300 << 20))
 
-    monkeypatch.setattr("toolspeak.runtime.tools.mcp.line.service_of", small)
+    monkeypatch.setattr("toolspeak.agent.mcp.line.service_of", small)
     folder = tmp_path / "folder"
     folder.mkdir()
     got = one(attacker(folder), "fill", folder=str(folder), files=12)
@@ -347,7 +347,7 @@ def test_a_server_over_its_disk_budget_gets_no_new_one_by_a_restart_run5(
         first = await attack(box, "fill", folder=str(tmp_path), files=12)
         return first, await attack(box, "write", path=str(tmp_path / "more"))
 
-    monkeypatch.setattr("toolspeak.runtime.tools.mcp.line.service_of", small)
+    monkeypatch.setattr("toolspeak.agent.mcp.line.service_of", small)
     first, second = using(attacker(tmp_path), use)
     assert "the run put more than 1 MiB" in said(first)
     assert "its disk budget is 1 MiB" in said(second)
@@ -427,8 +427,8 @@ def test_a_flood_of_notifications_is_dropped_and_not_logged_run4(caplog: pytest.
 
 
 def test_where_no_sandbox_works_a_server_is_refused_with_what_to_do_run5(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def none() -> Found:
-        return Found(None, (Tried("bwrap", "it is not installed"),))
+    async def none() -> SandboxSearch:
+        return SandboxSearch(None, (SandboxTrial("bwrap", "it is not installed"),))
 
     monkeypatch.setattr(confinement, "find_sandbox", none)
     with pytest.raises(McpFailed) as refused:

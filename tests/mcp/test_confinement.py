@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from toolspeak.agent.mcp.confinement import hint, service_of
+from toolspeak.agent.mcp.program import program_paths
+from toolspeak.config.shape import McpServer
 from toolspeak.errors import McpFailed
-from toolspeak.runtime.tools.mcp.confinement import hint, service_of
-from toolspeak.runtime.tools.mcp.program import program_paths
-from toolspeak.runtime.tools.mcp.server import McpServer
 
 
 def script(path: Path, first: str = "#!/bin/sh") -> Path:

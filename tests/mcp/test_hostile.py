@@ -9,14 +9,14 @@ import pytest
 
 from testkit.loopback import Got, Loopback, Out
 from tests.mcp.scene import Person, called, odd, offered, said, toolbox, within, work_on
+from toolspeak.agent.mcp.actions import open_actions
+from toolspeak.agent.mcp.approved import ApprovalState, ApprovalStore
+from toolspeak.agent.mcp.stdio import LONGEST_LINE
+from toolspeak.agent.tools.action import ToolEffect
+from toolspeak.agent.tools.toolbox import Toolbox
+from toolspeak.config.shape import McpServer
 from toolspeak.errors import McpFailed
 from toolspeak.ir.message import Result
-from toolspeak.runtime.tools.action import Effect
-from toolspeak.runtime.tools.mcp.actions import opened
-from toolspeak.runtime.tools.mcp.approved import Approved, Known
-from toolspeak.runtime.tools.mcp.server import McpServer
-from toolspeak.runtime.tools.mcp.stdio import LONGEST_LINE
-from toolspeak.runtime.tools.toolbox import Toolbox
 from toolspeak.testing import called as call
 from toolspeak.text.strict import parse
 
@@ -151,9 +151,9 @@ def test_names_fit_every_upstream_and_are_never_two_run4(tmp_path: Path, caplog:
 
 
 def test_a_server_s_word_that_it_only_reads_counts_only_if_it_is_trusted_run5(tmp_path: Path) -> None:
-    assert [each.effect for each in offered(odd("claims"), tmp_path)] == [Effect.ONCE]
-    assert [each.effect for each in offered(odd("claims", trust=True), tmp_path)] == [Effect.READS]
-    assert [each.effect for each in offered(odd("claims", reads=("wipe",)), tmp_path)] == [Effect.READS]
+    assert [each.effect for each in offered(odd("claims"), tmp_path)] == [ToolEffect.ONCE]
+    assert [each.effect for each in offered(odd("claims", trust=True), tmp_path)] == [ToolEffect.READS]
+    assert [each.effect for each in offered(odd("claims", reads=("wipe",)), tmp_path)] == [ToolEffect.READS]
     assert not any(each.contained for each in offered(odd("claims", trust=True), tmp_path))
 
 
@@ -167,13 +167,13 @@ def test_a_changed_definition_is_asked_about_and_left_out_without_a_word_run4(
     first, second, third = Person(), Person(word=False), Person()
 
     async def names(person: Person) -> list[str]:
-        async with opened(server, Approved(tmp_path, person.ask)) as actions:
+        async with open_actions(server, ApprovalStore(tmp_path, person.ask)) as actions:
             return [action.name for action in actions]
 
     assert asyncio.run(names(first)) == ["odd__echo", "odd__die"]
-    assert first.asked == [("echo", Known.NEW), ("die", Known.NEW)]
+    assert first.asked == [("echo", ApprovalState.NEW), ("die", ApprovalState.NEW)]
     assert asyncio.run(names(second)) == ["odd__die"]
-    assert second.asked == [("echo", Known.CHANGED)]
+    assert second.asked == [("echo", ApprovalState.CHANGED)]
     assert "nobody has approved it as it is now" in caplog.text
     assert asyncio.run(names(third)) == ["odd__echo", "odd__die"]
     assert asyncio.run(names(Person(word=False))) == ["odd__echo", "odd__die"]

@@ -13,11 +13,11 @@ import pytest
 
 from testkit.loopback import Got, Loopback, Out
 from tests.mcp.scene import Person, called, said
+from toolspeak.agent.mcp.actions import open_actions
+from toolspeak.agent.mcp.approved import ApprovalStore
+from toolspeak.agent.tools.toolbox import Toolbox
+from toolspeak.config.shape import McpServer
 from toolspeak.errors import McpFailed
-from toolspeak.runtime.tools.mcp.actions import opened
-from toolspeak.runtime.tools.mcp.approved import Approved
-from toolspeak.runtime.tools.mcp.server import McpServer
-from toolspeak.runtime.tools.toolbox import Toolbox
 
 ECHO = '{"text": "hi"}'
 SCHEMA = {"type": "object", "properties": {"text": {"type": "string"}}}
@@ -76,7 +76,7 @@ class Odd:
 @asynccontextmanager
 async def used(host: Loopback, folder: Path) -> AsyncGenerator[Toolbox]:
     server = McpServer("odd", url=host.url, headers=(("authorization", "Bearer canary-7f3a"),), seconds=10)
-    async with opened(server, Approved(folder, Person().ask)) as actions:
+    async with open_actions(server, ApprovalStore(folder, Person().ask)) as actions:
         yield Toolbox(actions)
 
 
@@ -169,7 +169,7 @@ def test_a_call_is_not_sent_elsewhere_run4(tmp_path: Path) -> None:
 def test_an_address_where_nobody_is_is_named_run4(tmp_path: Path) -> None:
     async def use() -> None:
         server = McpServer("odd", url="http://127.0.0.1:9/mcp", seconds=5)
-        async with opened(server, Approved(tmp_path)):
+        async with open_actions(server, ApprovalStore(tmp_path)):
             pass
 
     with pytest.raises(McpFailed, match=r"odd: nothing answers at http://127\.0\.0\.1:9/mcp"):

@@ -10,12 +10,12 @@ import pytest
 
 from tests.mcp.scene import called, odd, said, server_pids, toolbox, within, work_on
 from tests.unit.runtime.scene import Paced
+from toolspeak.agent.mcp.approved import ApprovalStore
+from toolspeak.agent.mcp.definition import Definition
+from toolspeak.agent.mcp.line import ServerConnection
+from toolspeak.agent.tools.toolbox import Toolbox
 from toolspeak.errors import McpFailed
 from toolspeak.ir.message import Image, Result
-from toolspeak.runtime.tools.mcp.approved import Approved
-from toolspeak.runtime.tools.mcp.definition import Definition
-from toolspeak.runtime.tools.mcp.line import Line
-from toolspeak.runtime.tools.toolbox import Toolbox
 from toolspeak.testing import called as call
 
 ECHO = '{"text": "hi"}'
@@ -79,7 +79,7 @@ def test_a_server_that_always_dies_is_waited_for_longer_each_time_run4(tmp_path:
     clock = Paced()
 
     async def used() -> None:
-        line = Line(odd("plain", str(tmp_path / "notes")), clock=clock)
+        line = ServerConnection(odd("plain", str(tmp_path / "notes")), clock=clock)
         await line.start()
         digest = line.definitions["die"].digest
         for _ in range(3):
@@ -147,7 +147,7 @@ def test_a_line_that_is_closed_runs_nothing_run4(tmp_path: Path) -> None:
     del tmp_path
 
     async def used() -> None:
-        line = Line(odd("broken"))
+        line = ServerConnection(odd("broken"))
         with pytest.raises(McpFailed):
             await line.start()
         with pytest.raises(McpFailed):
@@ -207,11 +207,11 @@ def test_a_file_of_approvals_that_cannot_be_read_approves_nothing(tmp_path: Path
             return [tool.name for tool in box.tools]
 
     assert asyncio.run(names()) == []
-    assert Approved(None).known(odd("plain"), asyncio.run(first_definition())) == "new"
+    assert ApprovalStore(None).known(odd("plain"), asyncio.run(first_definition())) == "new"
 
 
 async def first_definition() -> Definition:
-    line = Line(odd("plain"))
+    line = ServerConnection(odd("plain"))
     await line.start()
     await line.close()
     return next(iter(line.definitions.values()))

@@ -9,16 +9,15 @@ import pytest
 
 from testkit.scripted_model import called, scripted, text
 from tests.mcp.scene import ODD, Person
+from toolspeak.agent.mcp.approved import AskTool, approve_none
+from toolspeak.agent.runs.inline import run_inline
+from toolspeak.agent.runs.preparation import prepare_run
+from toolspeak.agent.runs.spec import Spec
 from toolspeak.config.assemble import assemble
 from toolspeak.config.file import parse
-from toolspeak.config.shape import Config
+from toolspeak.config.shape import Approval, Config
 from toolspeak.engine.agent import Ending
 from toolspeak.errors import BadField
-from toolspeak.runs.inline import run_inline
-from toolspeak.runs.preparation import prepare_run
-from toolspeak.runs.spec import Spec
-from toolspeak.runtime.tools.approval import Approval
-from toolspeak.runtime.tools.mcp.approved import AskTool, nobody_approves
 from toolspeak.runtime.transport import HttpTransport
 
 FILE = """
@@ -38,7 +37,7 @@ def configured(url: str, folder: Path) -> Config:
     return parse(file, "t.toml", {"XDG_STATE_HOME": str(folder / "state")})
 
 
-async def worked(config: Config, folder: Path, server: str = "odd", ask: AskTool = nobody_approves) -> Ending:
+async def worked(config: Config, folder: Path, server: str = "odd", ask: AskTool = approve_none) -> Ending:
     transport = HttpTransport()
     spec = Spec("Say hi.", "tiny", tools=(f"mcp:{server}",), folder=str(folder), approval=Approval.READ_ONLY)
     try:

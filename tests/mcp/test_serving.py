@@ -13,15 +13,14 @@ from testkit.scripted_model import called as native
 from testkit.scripted_model import scripted, text
 from tests.contract.runs_scene import Hangs, Model, World, call
 from tests.mcp.scene import Person
+from toolspeak.agent.mcp.actions import open_actions
+from toolspeak.agent.mcp.approved import ApprovalStore
+from toolspeak.agent.runs.memory import MemoryRuns
+from toolspeak.agent.tools.action import CallContext
+from toolspeak.agent.tools.toolbox import Toolbox
 from toolspeak.cli.mcp.server import RunPolicy, server_of
+from toolspeak.config.shape import Approval, McpServer
 from toolspeak.ir.message import Call, part_text
-from toolspeak.runs.memory import MemoryRuns
-from toolspeak.runtime.tools.action import Doing
-from toolspeak.runtime.tools.approval import Approval
-from toolspeak.runtime.tools.mcp.actions import opened
-from toolspeak.runtime.tools.mcp.approved import Approved
-from toolspeak.runtime.tools.mcp.server import McpServer
-from toolspeak.runtime.tools.toolbox import Toolbox
 
 SOURCES = Path(__file__).resolve().parents[2] / "src"
 
@@ -137,10 +136,10 @@ def test_the_command_serves_a_run_to_our_own_client_run1_run4(tmp_path: Path) ->
         env = (("PATH", os.environ["PATH"]), ("HOME", str(tmp_path)), ("PYTHONPATH", os.pathsep.join(sys.path)))
         server = McpServer("agent", sys.executable, args, env, network=True, folders=(str(tmp_path),))
         server = replace(server, read=(str(SOURCES),))
-        async with opened(server, Approved(tmp_path / "state", Person().ask)) as actions:
+        async with open_actions(server, ApprovalStore(tmp_path / "state", Person().ask)) as actions:
             box = Toolbox(actions)
             assert [tool.name for tool in box.tools] == ["agent__run_agent", "agent__run_status", "agent__run_cancel"]
-            result = await box.run(Call("c", "agent__run_agent", '{"task": "What is in the note?"}'), Doing())
+            result = await box.run(Call("c", "agent__run_agent", '{"task": "What is in the note?"}'), CallContext())
         assert not result.is_error
         return "\n".join(part_text(piece) for piece in result.content)
 

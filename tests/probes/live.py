@@ -24,7 +24,7 @@ from toolspeak.engine.verdict import Verdict
 from toolspeak.facts.model import Support
 from toolspeak.runtime.prober import drive_probe
 from toolspeak.runtime.transport import HttpTransport
-from toolspeak.runtime.upstream import Address, HttpUpstream
+from toolspeak.runtime.upstream import HttpUpstream, UpstreamAddress
 
 RESULTS = Path(__file__).resolve().parents[2] / "bench" / "results" / "probes.json"
 EXPECTED = {
@@ -57,7 +57,7 @@ async def probed(model: str, url: str) -> Probed:
     transport = HttpTransport()
     started = time.monotonic()
     try:
-        upstream = HttpUpstream(transport, wires.load("openai_chat"), Address(f"{url}/v1", ()))
+        upstream = HttpUpstream(transport, wires.load("openai_chat"), UpstreamAddress(f"{url}/v1", ()))
         verdict = await drive_probe(probe(model), upstream)
     finally:
         await transport.close()

@@ -24,14 +24,14 @@ from toolspeak.facts.model import Support
 from toolspeak.runtime.clock import Clock
 from toolspeak.runtime.prober import drive_probe
 from toolspeak.runtime.transport import HttpTransport
-from toolspeak.runtime.upstream import Address, HttpUpstream
+from toolspeak.runtime.upstream import HttpUpstream, UpstreamAddress
 
 
 def probed(behaviour: Behaviour, depth: Depth = Depth.FULL, model: str = "m", clock: Clock | None = None) -> Verdict:
     async def run(url: str) -> Verdict:
         transport = HttpTransport()
         try:
-            upstream = HttpUpstream(transport, wires.load(behaviour.wire), Address(url, ()), clock or Paced())
+            upstream = HttpUpstream(transport, wires.load(behaviour.wire), UpstreamAddress(url, ()), clock or Paced())
             return await drive_probe(probe(model, depth), upstream)
         finally:
             await transport.close()
@@ -120,7 +120,9 @@ def test_a_server_that_fails_for_a_minute_stays_unknown_and_then_is_not_cap4() -
 def test_a_server_that_is_not_there_stays_unknown_cap4() -> None:
     async def run() -> Verdict:
         transport = HttpTransport()
-        upstream = HttpUpstream(transport, wires.load("openai_chat"), Address("http://127.0.0.1:9/v1", ()), Paced())
+        upstream = HttpUpstream(
+            transport, wires.load("openai_chat"), UpstreamAddress("http://127.0.0.1:9/v1", ()), Paced()
+        )
         try:
             return await drive_probe(probe("m"), upstream)
         finally:

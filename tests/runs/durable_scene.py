@@ -10,25 +10,24 @@ from types import ModuleType
 from typing import cast
 from unittest.mock import patch
 
-from toolspeak.config.shape import Config, Durable
+from toolspeak.agent.durable.runs import DurableRuns, open_runs
+from toolspeak.agent.runs import preparation
+from toolspeak.agent.runs.runs import NumberedEvent
+from toolspeak.agent.runs.spec import Spec
+from toolspeak.agent.tools.action import Action, CallContext, ToolEffect, ToolOutput, Workplace, text_output
+from toolspeak.config.shape import Approval, Config, Durable
 from toolspeak.facts.model import ModelFacts, Support
 from toolspeak.ir.event import Event
 from toolspeak.ir.json import JsonObject
 from toolspeak.ir.message import Role
 from toolspeak.ir.request import Request
 from toolspeak.ir.tool import Tool
-from toolspeak.runs import preparation
-from toolspeak.runs.durable.runs import DurableRuns, open_runs
-from toolspeak.runs.runs import Numbered
-from toolspeak.runs.spec import Spec
-from toolspeak.runtime.directory import Directory, Place, Route
-from toolspeak.runtime.tools.action import Action, Doing, Effect, Workplace, Yield, said
-from toolspeak.runtime.tools.approval import Approval
+from toolspeak.runtime.directory import ConfiguredUpstream, Directory, Route
 from toolspeak.runtime.upstream import HttpUpstream
 from toolspeak.testing import Scripted, ScriptedUpstream, called
 
 MODEL, TOOLS = "scripted", "scene"
-Tells = Callable[[Doing], Awaitable[str]]
+Tells = Callable[[CallContext], Awaitable[str]]
 
 
 def calls(*names: str) -> Sequence[Event]:
@@ -36,7 +35,7 @@ def calls(*names: str) -> Sequence[Event]:
     return [event for number, name in enumerate(names) for event in called(name, "{}", f"c{number}")]
 
 
-async def nothing_special(doing: Doing) -> str:
+async def nothing_special(doing: CallContext) -> str:
     return f"did {doing.key.partition(':')[2]}"
 
 
@@ -56,7 +55,7 @@ class Scene:
 
     @property
     def directory(self) -> Directory:
-        place = Place("here", cast("HttpUpstream", self))
+        place = ConfiguredUpstream("here", cast("HttpUpstream", self))
         return Directory([place], {MODEL: Route("here", self, MODEL, ModelFacts(tools=Support.NATIVE))})
 
     async def open(self, request: Request) -> AsyncGenerator[list[Event], None]:
@@ -69,13 +68,13 @@ class Scene:
 
     def actions(self, workplace: Workplace) -> Sequence[Action]:
         del workplace
-        effects = {"read": Effect.READS, "set": Effect.REPEATS, "pay": Effect.ONCE}
+        effects = {"read": ToolEffect.READS, "set": ToolEffect.REPEATS, "pay": ToolEffect.ONCE}
         return [Action(Tool(name), self._act, effect) for name, effect in effects.items()]
 
-    async def _act(self, arguments: JsonObject, doing: Doing) -> Yield:
+    async def _act(self, arguments: JsonObject, doing: CallContext) -> ToolOutput:
         del arguments
         self.acts[doing.key.partition(":")[2]] += 1
-        return said(await self.tells(doing))
+        return text_output(await self.tells(doing))
 
     def runs(self) -> AbstractAsyncContextManager[DurableRuns]:
         return open_runs(self.config, self.directory)
@@ -97,7 +96,7 @@ def spec(approval: Approval = Approval.OFF, task: str = "do it") -> Spec:
     return Spec(task, MODEL, tools=(TOOLS,), approval=approval)
 
 
-async def to_the_end(runs: DurableRuns, id: str, after: int = -1) -> list[Numbered]:
+async def to_the_end(runs: DurableRuns, id: str, after: int = -1) -> list[NumberedEvent]:
     async with asyncio.timeout(50):
         return [each async for each in runs.events(id, after)]
 

@@ -11,7 +11,17 @@ import sqlalchemy as sa
 from typing_extensions import override
 
 from tests.runs.durable_scene import MODEL, Scene, calls, installed, spec, to_the_end
-from toolspeak.config.shape import Durable
+from toolspeak.agent.durable import dbos_internals
+from toolspeak.agent.durable.cleanup import delete_old_runs, end_abandoned_runs
+from toolspeak.agent.durable.database import Database
+from toolspeak.agent.durable.ledger import RunRow
+from toolspeak.agent.durable.runs import DurableRuns, open_runs, view_of
+from toolspeak.agent.durable.tables import EVENTS, RUNS
+from toolspeak.agent.runs.runs import RunSummary, RunView
+from toolspeak.agent.runs.steps import JSON, RESULT, TURN
+from toolspeak.agent.runs.watch import RunEnded, ToolCallAsked, ToolCallBegan, TurnBegan, Wrote
+from toolspeak.agent.tools.action import CallContext
+from toolspeak.config.shape import Approval, Durable
 from toolspeak.engine.agent import Status
 from toolspeak.errors import BadField, BadRequest, UnknownRun
 from toolspeak.ir.event import Event, StopReason, TextDelta
@@ -19,17 +29,6 @@ from toolspeak.ir.failure import FailureKind
 from toolspeak.ir.message import Call, Result, Text, part_text
 from toolspeak.ir.request import Request
 from toolspeak.ir.turn import Turn
-from toolspeak.runs.durable import dbos_internals
-from toolspeak.runs.durable.cleanup import clean, mend
-from toolspeak.runs.durable.database import Database
-from toolspeak.runs.durable.ledger import Row
-from toolspeak.runs.durable.runs import DurableRuns, open_runs, view_of
-from toolspeak.runs.durable.tables import EVENTS, RUNS
-from toolspeak.runs.runs import Line, View
-from toolspeak.runs.steps import JSON, RESULT, TURN
-from toolspeak.runs.watch import CallAsked, CallBegan, RunEnded, TurnBegan, Wrote
-from toolspeak.runtime.tools.action import Doing
-from toolspeak.runtime.tools.approval import Approval
 from toolspeak.testing import failed
 
 TALK = "It is done, and this is a long text that comes in many small pieces."
@@ -39,7 +38,7 @@ def text(result: Result) -> str:
     return "".join(part_text(piece) for piece in result.content)
 
 
-def final(shown: View) -> str:
+def final(shown: RunView) -> str:
     return "".join(part.text for part in shown.kept.message.parts if isinstance(part, Text))
 
 
@@ -113,7 +112,7 @@ def test_a_cancelled_call_stops_at_once_and_the_run_goes_on_where_it_stood_run3(
     """The payment was begun: whether it went through nobody knows, and it is not made again (RUN-3)."""
     stuck = asyncio.Event()
 
-    async def tells(doing: Doing) -> str:
+    async def tells(doing: CallContext) -> str:
         if doing.key.endswith(":1:0") and not stuck.is_set():
             stuck.set()
             await asyncio.sleep(60)
@@ -147,7 +146,7 @@ def test_a_cancelled_call_stops_at_once_and_the_run_goes_on_where_it_stood_run3(
 def test_a_call_that_may_be_repeated_is_run_again_run3(tmp_path: Path) -> None:
     stuck = asyncio.Event()
 
-    async def tells(doing: Doing) -> str:
+    async def tells(doing: CallContext) -> str:
         del doing
         if not stuck.is_set():
             stuck.set()
@@ -212,7 +211,7 @@ def test_a_persons_word_is_waited_for(tmp_path: Path, allowed: bool, expected: s
         async with scene.runs() as runs:
             id = await runs.start(spec(Approval.ASK))
             async for each in runs.events(id):
-                if isinstance(each.event, CallAsked):
+                if isinstance(each.event, ToolCallAsked):
                     shown = await runs.show(id)
                     assert (shown.line.status, [call.id for call in shown.asked]) == (Status.WAITING, ["c0"])
                     with pytest.raises(BadField, match=r"no call 'c9' of run .* waits for a word"):
@@ -233,14 +232,14 @@ def test_a_run_that_waits_for_a_word_outlives_its_process(tmp_path: Path) -> Non
         async with scene.runs() as runs:
             id = await runs.start(spec(Approval.ASK))
             async for each in runs.events(id):
-                if isinstance(each.event, CallAsked):
+                if isinstance(each.event, ToolCallAsked):
                     break
         async with open_runs(scene.config) as others:
             await others.approve(id, "c0", allowed=True)
         async with scene.runs() as runs:
             await runs.resume(id)
             seen = await to_the_end(runs, id)
-        assert [type(each.event) for each in seen].count(CallAsked) == 1
+        assert [type(each.event) for each in seen].count(ToolCallAsked) == 1
 
     with installed(Scene(tmp_path, {0: calls("pay"), 1: TALK})) as scene:
         asyncio.run(play(scene))
@@ -274,7 +273,7 @@ def test_a_run_that_waits_for_a_word_can_be_cancelled_and_waits_again_when_it_go
 def test_a_run_left_in_the_middle_is_taken_up_and_no_finished_step_repeats_run3(tmp_path: Path) -> None:
     stuck = asyncio.Event()
 
-    async def tells(doing: Doing) -> str:
+    async def tells(doing: CallContext) -> str:
         if doing.key.endswith(":1:0") and not stuck.is_set():
             stuck.set()
             await asyncio.sleep(60)
@@ -299,7 +298,7 @@ def test_a_run_left_in_the_middle_is_taken_up_and_no_finished_step_repeats_run3(
 def test_calls_that_only_read_run_side_by_side_and_keep_their_order(tmp_path: Path) -> None:
     both = asyncio.Barrier(2)
 
-    async def tells(doing: Doing) -> str:
+    async def tells(doing: CallContext) -> str:
         if not doing.key.endswith(":2"):
             await asyncio.wait_for(both.wait(), 20)  # nobody passes alone
         return doing.key[-1]
@@ -311,7 +310,7 @@ def test_calls_that_only_read_run_side_by_side_and_keep_their_order(tmp_path: Pa
             rounds = (await runs.show(id)).kept.rounds
             assert [text(result) for result in rounds[0].results] == ["0", "1", "2"]
             seen = [each.event for each in await to_the_end(runs, id)]
-            assert [event.id for event in seen if isinstance(event, CallBegan)] == ["c0", "c1", "c2"]
+            assert [event.id for event in seen if isinstance(event, ToolCallBegan)] == ["c0", "c1", "c2"]
 
     with installed(Scene(tmp_path, {0: calls("read", "read", "pay"), 1: TALK}, tells)) as scene:
         asyncio.run(play(scene))
@@ -338,7 +337,7 @@ def test_a_round_with_two_turns_is_shown_whole() -> None:
         "turn:1": TURN.write(Turn((), StopReason.END)),
         "turn:2": TURN.write(Turn((Text(TALK),), StopReason.END)),
     }
-    row = Row(Line("one", "do it", Status.SUMMED_UP, MODEL, 1.0, 2.0), spec(), "")
+    row = RunRow(RunSummary("one", "do it", Status.SUMMED_UP, MODEL, 1.0, 2.0), spec(), "")
     shown = view_of(row, steps, ())
     assert (final(shown), len(shown.kept.rounds)) == (TALK, 1)
     del steps["turn:2"]
@@ -399,8 +398,8 @@ def test_old_runs_go_with_all_that_was_theirs(tmp_path: Path, monkeypatch: pytes
         asyncio.run(play(scene))
     _change(scene, sa.update(RUNS).where(RUNS.c.id == "old").values(ended=1.0))
     database = Database(scene.config.runs)
-    assert clean(database, scene.config.runs.keep) == 1
-    assert clean(database, scene.config.runs.keep) == 0
+    assert delete_old_runs(database, scene.config.runs.keep) == 1
+    assert delete_old_runs(database, scene.config.runs.keep) == 0
     with database.theirs.begin() as connection:
         assert set(connection.execute(sa.select(RUNS.c.id)).scalars()) == {"new"}
         assert set(connection.execute(sa.select(EVENTS.c.run)).scalars()) == {"new"}
@@ -415,8 +414,8 @@ def test_a_run_whose_canceller_died_gets_its_end(tmp_path: Path) -> None:
             id = await runs.start(spec())
             runs._database.client.cancel_workflow(id)  # and here it died
             _change(scene, sa.update(dbos_internals.WORKFLOWS).values(updated_at=0))
-            assert mend(runs._database) == 1
-            assert mend(runs._database) == 0
+            assert end_abandoned_runs(runs._database) == 1
+            assert end_abandoned_runs(runs._database) == 0
             assert [type(each.event) for each in await to_the_end(runs, id)] == [RunEnded]
             assert (await runs.show(id)).line.status is Status.CANCELLED
 

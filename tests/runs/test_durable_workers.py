@@ -18,16 +18,16 @@ import sqlalchemy as sa
 from testkit.killtest_worker import MODEL, ROUNDS, TOOLS, Mark, Order, work
 from testkit.postgres import postgres
 from tests.runs.durable_scene import to_the_end
+from toolspeak.agent.durable import dbos_internals
+from toolspeak.agent.durable.database import Database
+from toolspeak.agent.durable.lease import Lease, reap
+from toolspeak.agent.durable.runs import open_runs
+from toolspeak.agent.durable.tables import EVENTS
+from toolspeak.agent.runs.runs import RunView
+from toolspeak.agent.runs.spec import Spec
+from toolspeak.config.shape import Approval
 from toolspeak.engine.agent import Status
 from toolspeak.ir.message import part_text
-from toolspeak.runs.durable import dbos_internals
-from toolspeak.runs.durable.database import Database
-from toolspeak.runs.durable.lease import Lease, reap
-from toolspeak.runs.durable.runs import open_runs
-from toolspeak.runs.durable.tables import EVENTS
-from toolspeak.runs.runs import View
-from toolspeak.runs.spec import Spec
-from toolspeak.runtime.tools.approval import Approval
 
 LEASE = 8.0
 PROCESSES = multiprocessing.get_context("forkserver")
@@ -74,10 +74,10 @@ def start(order: Order, *names: str) -> None:
     asyncio.run(started())
 
 
-def ended(order: Order, *names: str) -> list[View]:
+def ended(order: Order, *names: str) -> list[RunView]:
     """Wait for the end of runs."""
 
-    async def waited() -> list[View]:
+    async def waited() -> list[RunView]:
         async with open_runs(order.config) as runs:
             for name in names:
                 async with asyncio.timeout(120):
@@ -108,7 +108,7 @@ def begun(order: Order) -> Counter[tuple[str, str]]:
     return Counter((each.run, each.step) for each in marks(order) if each.what == "begin")
 
 
-def results(view: View) -> list[str]:
+def results(view: RunView) -> list[str]:
     pieces = [result.content for each in view.kept.rounds for result in each.results]
     return ["".join(part_text(piece) for piece in content) for content in pieces]
 

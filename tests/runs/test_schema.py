@@ -15,16 +15,16 @@ from sqlalchemy.exc import DBAPIError
 
 from testkit.postgres import postgres
 from tests.runs.durable_scene import Scene, calls, installed, spec, to_the_end
+from toolspeak.agent.durable import dbos_internals
+from toolspeak.agent.durable.database import Database
+from toolspeak.agent.durable.runs import open_runs
+from toolspeak.agent.durable.schema import VERSION
+from toolspeak.agent.durable.tables import SCHEMA
+from toolspeak.agent.runs.spec import encode_spec
+from toolspeak.agent.runs.watch import RunEnded
 from toolspeak.config.shape import Config, Durable
 from toolspeak.engine.agent import Status
 from toolspeak.errors import BadConfig, UnknownRun
-from toolspeak.runs.durable import dbos_internals
-from toolspeak.runs.durable.database import Database
-from toolspeak.runs.durable.runs import open_runs
-from toolspeak.runs.durable.schema import VERSION
-from toolspeak.runs.durable.tables import SCHEMA
-from toolspeak.runs.spec import encode_spec
-from toolspeak.runs.watch import RunEnded
 
 FIRST = (
     """CREATE TABLE toolspeak_runs (
@@ -87,7 +87,7 @@ def make_first_version(durable: Durable) -> None:
 
     def make(engine: sa.Engine) -> None:
         client = dbos_internals.client_of(engine)
-        dbos_internals.migrate(client)
+        dbos_internals.migrate_dbos(client)
         double = "DOUBLE PRECISION" if engine.dialect.name == "postgresql" else "DOUBLE"
         with dbos_internals.engine_of(client).begin() as connection:
             for statement in FIRST:
@@ -153,7 +153,7 @@ def test_of_several_that_start_at_once_one_migrates_run11(durable: Durable, make
 def test_a_migration_that_breaks_changes_nothing_run11(durable: Durable, monkeypatch: pytest.MonkeyPatch) -> None:
     make_first_version(durable)
     broken = {1: ("ALTER TABLE toolspeak_runs ADD COLUMN name TEXT NOT NULL DEFAULT ''", "SELECT missing FROM nowhere")}
-    monkeypatch.setattr("toolspeak.runs.durable.schema._MIGRATIONS", broken)
+    monkeypatch.setattr("toolspeak.agent.durable.schema._MIGRATIONS", broken)
     with pytest.raises((DBAPIError, BadConfig)):
         Database(durable)
     monkeypatch.undo()

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.unit.runtime.tools.scene import text_of
-from tests.unit.runtime.tools.test_files import Desk
-from toolspeak.runtime.tools.folder import LARGEST
+from tests.unit.agent.tools.scene import text_of
+from tests.unit.agent.tools.test_files import Desk
+from toolspeak.agent.tools.folder import LARGEST
 
 SECRET = "the secret of somebody else"
 

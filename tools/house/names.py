@@ -46,7 +46,7 @@ ALLOWED = (
     Allowed("run", "toolspeak.cli", "a command's function has the name that the user types"),
     Allowed("serve", "toolspeak.cli", "a command's function has the name that the user types"),
     Allowed("show", "toolspeak.cli", "a command's function has the name that the user types"),
-    Allowed("actions", "toolspeak.runtime.tools", "each module of tools returns its own in this function"),
+    Allowed("actions", "toolspeak.agent.tools", "each module of tools returns its own in this function"),
 )
 
 

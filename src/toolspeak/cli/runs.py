@@ -16,8 +16,8 @@ from toolspeak.cli.options import config_option, json_option, load_config, upstr
 from toolspeak.cli.terminal import Paint, color_option
 
 if TYPE_CHECKING:  # `--help` must not load the engine
-    from toolspeak.runs.opened import Opened
-    from toolspeak.runs.runs import View
+    from toolspeak.agent.runs.opened import OpenRuns
+    from toolspeak.agent.runs.runs import RunView
 
 STATUSES: Final = ("running", "waiting", "done", "summed_up", "cancelled", "failed")
 FORMS: Final = ("openai", "anthropic", "gemini")
@@ -49,11 +49,11 @@ def runs(ctx: click.Context, *, file: Path | None, limit: int, status: str | Non
     if ctx.invoked_subcommand is not None:
         return
 
-    async def echo_list(opened: "Opened") -> None:
+    async def echo_list(opened: "OpenRuns") -> None:
+        from toolspeak.agent.runs.shown import line_json  # noqa: PLC0415
         from toolspeak.cli.output import safe_json  # noqa: PLC0415
         from toolspeak.cli.run.history import list_lines  # noqa: PLC0415
         from toolspeak.engine.agent import Status  # noqa: PLC0415
-        from toolspeak.runs.shown import line_json  # noqa: PLC0415
         from toolspeak.runtime.clock import CLOCK  # noqa: PLC0415
 
         lines = await opened.runs.list(limit, Status(status) if status else None)
@@ -79,7 +79,7 @@ def runs(ctx: click.Context, *, file: Path | None, limit: int, status: str | Non
 def show(*, id: str, file: Path | None, expand: bool, as_json: bool, form: str | None) -> None:
     """Show a run: one line for each round, its text, and how it ended."""
 
-    async def echo_run(opened: "Opened") -> None:
+    async def echo_run(opened: "OpenRuns") -> None:
         from toolspeak.cli.run.history import find_run, times_of, view_lines  # noqa: PLC0415
 
         view = await opened.runs.show(await find_run(opened.runs, id))
@@ -115,7 +115,7 @@ def resume(*, id: str, file: Path | None, expand: bool, **options: str | bool | 
 def cancel(*, id: str, file: Path | None) -> None:
     """Cancel a run. Its rounds are kept."""
 
-    async def cancel_run(opened: "Opened") -> None:
+    async def cancel_run(opened: "OpenRuns") -> None:
         from toolspeak.cli.run.history import find_run, short_id  # noqa: PLC0415
 
         whole = await find_run(opened.runs, id)
@@ -125,24 +125,24 @@ def cancel(*, id: str, file: Path | None) -> None:
     _with_runs(file, cancel_run)
 
 
-def _with_runs(file: Path | None, do: "Callable[[Opened], Awaitable[None]]") -> None:
+def _with_runs(file: Path | None, do: "Callable[[OpenRuns], Awaitable[None]]") -> None:
     """Open the stored runs without starting to work on them, and call `do`."""
     import asyncio  # noqa: PLC0415
 
+    from toolspeak.agent.runs.opened import open_user_runs  # noqa: PLC0415
     from toolspeak.config import current, load  # noqa: PLC0415
-    from toolspeak.runs.opened import opened_runs  # noqa: PLC0415
 
     config = load(file, current())
 
     async def opened() -> None:
-        async with opened_runs(config, works=False) as each:
+        async with open_user_runs(config, works=False) as each:
             await do(each)
 
     asyncio.run(opened())
 
 
-def _json_text(view: "View", form: str | None) -> str:
+def _json_text(view: "RunView", form: str | None) -> str:
+    from toolspeak.agent.runs.shown import messages_json, view_json  # noqa: PLC0415
     from toolspeak.cli.output import safe_json  # noqa: PLC0415
-    from toolspeak.runs.shown import messages_json, view_json  # noqa: PLC0415
 
     return safe_json(messages_json(view, form) if form else view_json(view))

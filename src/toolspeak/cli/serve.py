@@ -77,7 +77,7 @@ def _check_runs(config: "Config") -> None:
     A database that is unreachable now does not prevent the start: requests for runs get 503 until it is back.
     """
     if config.offer.enabled and config.runs.database:
-        from toolspeak.runs.durable.database import Database  # noqa: PLC0415 # it takes two seconds to load
+        from toolspeak.agent.durable.database import Database  # noqa: PLC0415 # it takes two seconds to load
 
         with suppress(RunsUnavailable):
             Database(config.runs).close()

@@ -24,7 +24,7 @@ from toolspeak.errors import ServerLost
 
 if TYPE_CHECKING:
     from toolspeak.config.shape import Config
-    from toolspeak.runtime.llama.keeper import Keeper
+    from toolspeak.local.keeper import Supervisor
 
 _STEP: Final = 0.5
 _PRESET: Final = "llamacpp"
@@ -81,56 +81,56 @@ def run_model(model: LocalModel, file: Path | None, options: Mapping[str, Any], 
 
     from toolspeak.cli.serve import check_config  # noqa: PLC0415
     from toolspeak.config import current  # noqa: PLC0415
-    from toolspeak.runtime.llama.keeper import Keeper  # noqa: PLC0415
-    from toolspeak.runtime.llama.model import model_file  # noqa: PLC0415
-    from toolspeak.runtime.llama.program import HOST, Wish, find_program  # noqa: PLC0415
+    from toolspeak.local.keeper import Supervisor  # noqa: PLC0415
+    from toolspeak.local.model import model_file  # noqa: PLC0415
+    from toolspeak.local.program import HOST, ServerOptions, find_server_program  # noqa: PLC0415
 
     for name in ("build", "server"):  # before the model is loaded, so that the gateway serves as soon as it is
         import_module(f"toolspeak.gateway.{name}")
     found = model_file(model.path)
-    program = find_program(model.binary, current().get("PATH", ""), model.further)
+    program = find_server_program(model.binary, current().get("PATH", ""), model.further)
     port = _free_port(options.get("port"))
     config = load_config(file, {**options, "upstream": f"http://{HOST}:{port}/v1", "preset": _PRESET})
     check_config(config)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    command = program.command(found, Wish(port, model.context, model.threads, model.further))
-    with Keeper(command, port, _end_gateway) as keeper:
+    command = program.command(found, ServerOptions(port, model.context, model.threads, model.further))
+    with Supervisor(command, port, _end_gateway) as keeper:
         _wait(keeper, f"{program.name} loads {visible(found.name)} ({found.bulk})")
         _serve(keeper, config, quiet=quiet)
 
 
-def _serve(keeper: "Keeper", config: "Config", *, quiet: bool) -> None:
+def _serve(keeper: "Supervisor", config: "Config", *, quiet: bool) -> None:
     from toolspeak.cli.serve import run_gateway  # noqa: PLC0415
-    from toolspeak.runtime.llama.keeper import State  # noqa: PLC0415
-    from toolspeak.runtime.llama.patient import Patient  # noqa: PLC0415
+    from toolspeak.local.keeper import ServerState  # noqa: PLC0415
+    from toolspeak.local.patient import RestartAwareTransport  # noqa: PLC0415
     from toolspeak.runtime.transport import HttpTransport  # noqa: PLC0415
 
     try:
-        run_gateway(config, quiet=quiet, transport=Patient(HttpTransport(), keeper))
+        run_gateway(config, quiet=quiet, transport=RestartAwareTransport(HttpTransport(), keeper))
     finally:
         # llama-server can be lost before the gateway handles signals; then `run_gateway` raises something else.
-        if keeper.state is State.LOST:
+        if keeper.state is ServerState.LOST:
             raise _lost(keeper)
 
 
-def _wait(keeper: "Keeper", activity: str) -> None:
+def _wait(keeper: "Supervisor", activity: str) -> None:
     """Wait until the model is loaded; on a terminal, count the seconds."""
-    from toolspeak.runtime.llama.keeper import State  # noqa: PLC0415
+    from toolspeak.local.keeper import ServerState  # noqa: PLC0415
 
     on_terminal = sys.stderr.isatty()
     click.echo(activity, err=True, nl=not on_terminal)
     seconds = 0.0
-    while keeper.wait(_STEP) is State.LOADING:
+    while keeper.wait(_STEP) is ServerState.LOADING:
         seconds += _STEP
         if on_terminal:
             click.echo(f"\r{activity}: {seconds:.0f} s", err=True, nl=False)
     if on_terminal:
         click.echo(err=True)
-    if keeper.state is not State.UP:
+    if keeper.state is not ServerState.UP:
         raise _lost(keeper)
 
 
-def _lost(keeper: "Keeper") -> ServerLost:
+def _lost(keeper: "Supervisor") -> ServerLost:
     """Print the last output of llama-server; return the error, which is printed after it."""
     for line in keeper.last_lines:
         click.echo(f"  {visible(line)}", err=True)
@@ -153,7 +153,7 @@ def _free_port(gateway: object) -> int:
     import socket  # noqa: PLC0415
 
     from toolspeak.config.shape import PORT  # noqa: PLC0415
-    from toolspeak.runtime.llama.program import HOST  # noqa: PLC0415
+    from toolspeak.local.program import HOST  # noqa: PLC0415
 
     wanted = (gateway if isinstance(gateway, int) else PORT) + 1
     for port in (wanted, 0) if wanted > 1 else (0,):

@@ -63,8 +63,8 @@ async def _work(config: "Config", grace: float) -> int:
     import asyncio  # noqa: PLC0415
     import signal  # noqa: PLC0415
 
+    from toolspeak.agent.durable.runs import open_worker  # noqa: PLC0415
     from toolspeak.config.assemble import assemble  # noqa: PLC0415
-    from toolspeak.runs.durable.runs import open_worker  # noqa: PLC0415
     from toolspeak.runtime.learned import SHARED  # noqa: PLC0415
     from toolspeak.runtime.transport import HttpTransport  # noqa: PLC0415
 

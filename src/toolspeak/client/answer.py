@@ -16,7 +16,7 @@ from toolspeak.ir.complaint import Complaint
 from toolspeak.ir.event import Event, Failed, StopReason, Usage
 from toolspeak.ir.message import Call, Message, Reasoning, Result, Role, Text
 from toolspeak.ir.turn import Turn
-from toolspeak.runtime.directory import Emit
+from toolspeak.runtime.directory import EmitEvents
 
 _CLOSED = "the stream was closed before its end"
 
@@ -108,7 +108,9 @@ class AsyncStream:
     has taken all events. Leaving the loop early closes the upstream connection.
     """
 
-    def __init__(self, take: Callable[[Emit], Coroutine[object, object, Outcome]], running: "set[AsyncStream]") -> None:
+    def __init__(
+        self, take: Callable[[EmitEvents], Coroutine[object, object, Outcome]], running: "set[AsyncStream]"
+    ) -> None:
         """Start nothing yet: the first event does. `running` is the set that holds this stream while its task runs."""
         self._take: Final = take
         self._running: Final = running

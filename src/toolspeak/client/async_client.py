@@ -13,6 +13,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self, Unpack
 
+from toolspeak.agent.runs.inline import AskPermission, refuse, run_inline
+from toolspeak.agent.runs.watch import Watch, unwatched
+from toolspeak.agent.runs.work import Work
 from toolspeak.client.answer import Answer, AsyncStream, answer_from
 from toolspeak.client.models import Models, ModelSource, SingleUpstream
 from toolspeak.client.request import (
@@ -39,16 +42,13 @@ from toolspeak.facts.capability import NO_OVERRIDES, Capability, Overrides
 from toolspeak.facts.model import Source, Support
 from toolspeak.ir.event import Event
 from toolspeak.ir.request import Request
-from toolspeak.runs.inline import Ask, refuse, run_inline
-from toolspeak.runs.watch import Watch, unwatched
-from toolspeak.runs.work import Work
 from toolspeak.runtime.cache import Memory
 from toolspeak.runtime.clock import CLOCK
-from toolspeak.runtime.directory import Emit, Route
+from toolspeak.runtime.directory import EmitEvents, Route
 from toolspeak.runtime.drive import AsyncUpstream
 from toolspeak.runtime.prober import Prober
 from toolspeak.runtime.profiles import NO_PROFILES
-from toolspeak.runtime.transport import HttpTransport, Waits
+from toolspeak.runtime.transport import HttpTransport, Timeouts
 from toolspeak.runtime.upstream import HttpUpstream
 
 
@@ -63,7 +63,7 @@ class AsyncClient:
         key: str = "",
         wire: str = "",
         settings: Settings = NOTHING_SAID,
-        waits: Waits | None = None,
+        timeouts: Timeouts | None = None,
         config: Config | str | Path | None = None,
         capabilities: Overrides | Mapping[str, Capability | str] = NO_OVERRIDES,
     ) -> None:
@@ -77,7 +77,9 @@ class AsyncClient:
         self._settings: Final = settings
         path = Path(config) if isinstance(config, str) else config
         said = capabilities if isinstance(capabilities, Overrides) else Overrides.of(capabilities)
-        self._source: Final = ModelSource(upstream if isinstance(upstream, str) else "", wire, key, path, waits, said)
+        self._source: Final = ModelSource(
+            upstream if isinstance(upstream, str) else "", wire, key, path, timeouts, said
+        )
         self._models: Models | None = None if isinstance(upstream, str) else SingleUpstream(upstream, overrides=said)
         self._transport: Final = HttpTransport()
         self._opening: Final = asyncio.Lock()
@@ -105,7 +107,7 @@ class AsyncClient:
         task: MessagesInput,
         tools: RunnableTools = (),
         watch: Watch = unwatched,
-        ask: Ask | None = None,
+        ask: AskPermission | None = None,
         **options: Unpack[RunOptions],
     ) -> Ending:
         """Work on a task until it is done: turns and tools, round by round. Return how it ended.
@@ -165,7 +167,7 @@ class AsyncClient:
     ) -> None:
         await self.close()
 
-    async def _taken(self, request: Request, settings: Settings, emit: Emit) -> Outcome:
+    async def _taken(self, request: Request, settings: Settings, emit: EmitEvents) -> Outcome:
         route = await self._route(request)
         return await route.take(request, route.plan(request, settings.over(self._settings)), emit)
 

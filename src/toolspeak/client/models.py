@@ -14,7 +14,7 @@ from toolspeak.facts.strategy import facts_of
 from toolspeak.runtime.directory import Listed, Route
 from toolspeak.runtime.drive import AsyncUpstream
 from toolspeak.runtime.learned import Learned
-from toolspeak.runtime.transport import Waits
+from toolspeak.runtime.transport import Timeouts
 
 _URL_MARKS = frozenset(":/.")
 """Characters of a URL. No preset has one, so a URL without its scheme is reported as a bad URL, not as a bad preset."""
@@ -76,7 +76,7 @@ class ModelSource:
     wire: str = ""
     key: str = field(default="", repr=False)
     config: Config | Path | None = None
-    waits: Waits | None = None
+    timeouts: Timeouts | None = None
     capabilities: Overrides = NO_OVERRIDES
 
     def load_config(self) -> Config:
@@ -86,9 +86,9 @@ class ModelSource:
         except BadConfig as error:
             raise BadConfig(*map(_in_python, error.problems)) from None
         config = replace(config, capabilities=self.capabilities.over(config.capabilities))
-        if self.waits is None:
+        if self.timeouts is None:
             return config
-        return replace(config, upstreams=tuple(replace(each, waits=self.waits) for each in config.upstreams))
+        return replace(config, upstreams=tuple(replace(each, timeouts=self.timeouts) for each in config.upstreams))
 
     def _config(self) -> Config:
         if isinstance(self.config, Config):

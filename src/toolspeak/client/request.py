@@ -13,7 +13,15 @@ from typing import Any, Literal, TypeAlias, TypedDict, TypeVar, cast
 import msgspec
 
 from toolspeak import wires
+from toolspeak.agent.runs.inline import AskPermission
+from toolspeak.agent.runs.preparation import built_in_actions
+from toolspeak.agent.runs.watch import RunEvent, Watch
+from toolspeak.agent.tools.action import OUTPUT, Action, Workplace
+from toolspeak.agent.tools.functions import Function, actions_of
+from toolspeak.agent.tools.thread import run_in_thread
+from toolspeak.agent.tools.toolbox import Toolbox
 from toolspeak.config.environment import current, journal_folder
+from toolspeak.config.shape import Approval
 from toolspeak.engine.agent import ROUNDS
 from toolspeak.engine.plan import NOTHING_SAID, Mode, Settings
 from toolspeak.errors import BadField
@@ -21,14 +29,6 @@ from toolspeak.ir.json import JsonObject
 from toolspeak.ir.message import Call, Message, Role, Text
 from toolspeak.ir.request import Request, Sampling
 from toolspeak.ir.tool import AUTO, ChoiceMode, Tool, ToolChoice
-from toolspeak.runs.inline import Ask
-from toolspeak.runs.preparation import built_in
-from toolspeak.runs.watch import RunEvent, Watch
-from toolspeak.runtime.tools.action import OUTPUT, Action, Workplace
-from toolspeak.runtime.tools.approval import Approval
-from toolspeak.runtime.tools.functions import Function, actions_of
-from toolspeak.runtime.tools.thread import apart
-from toolspeak.runtime.tools.toolbox import Toolbox
 
 MessagesInput: TypeAlias = str | Message | Mapping[str, Any] | Sequence[str | Message | Mapping[str, Any]]
 """A text of the user, one message, or a conversation, in which a text is the user's."""
@@ -182,7 +182,8 @@ def build_toolbox(tools: RunnableTools, options: RunOptions) -> Toolbox:
     """Return the tools, ready to run; raises `BadField`."""
     output = options.get("output", OUTPUT)
     named = (
-        built_in(each, _workplace(options, output)) if isinstance(each, str) else actions_of((each,)) for each in tools
+        built_in_actions(each, _workplace(options, output)) if isinstance(each, str) else actions_of((each,))
+        for each in tools
     )
     return Toolbox([action for actions in named for action in actions], output)
 
@@ -225,6 +226,6 @@ def async_watch(see: Callable[[RunEvent], object]) -> Watch:
     return watch
 
 
-def async_ask(ask: Callable[[Call], bool]) -> Ask:
+def async_ask(ask: Callable[[Call], bool]) -> AskPermission:
     """Return a function that does not await as an ask. It runs in a thread, since it may wait for a person."""
-    return lambda call: apart(ask, call)
+    return lambda call: run_in_thread(ask, call)

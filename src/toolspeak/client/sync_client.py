@@ -16,6 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self, TypeAlias, TypeVar, Unpack
 
+from toolspeak.agent.runs.watch import RunEvent, unwatched
 from toolspeak.client.answer import Answer, AsyncStream
 from toolspeak.client.async_client import AsyncClient
 from toolspeak.client.request import (
@@ -35,9 +36,8 @@ from toolspeak.facts.capability import NO_OVERRIDES, Capability, Overrides
 from toolspeak.facts.model import Support
 from toolspeak.ir.event import Event
 from toolspeak.ir.message import Call
-from toolspeak.runs.watch import RunEvent, unwatched
 from toolspeak.runtime.drive import AsyncUpstream
-from toolspeak.runtime.transport import Waits
+from toolspeak.runtime.transport import Timeouts
 
 T = TypeVar("T")
 Last: TypeAlias = Callable[[], Coroutine[object, object, None]]
@@ -54,7 +54,7 @@ class Client:
         key: str = "",
         wire: str = "",
         settings: Settings = NOTHING_SAID,
-        waits: Waits | None = None,
+        timeouts: Timeouts | None = None,
         config: Config | str | Path | None = None,
         capabilities: Overrides | Mapping[str, Capability | str] = NO_OVERRIDES,
     ) -> None:
@@ -70,7 +70,7 @@ class Client:
             key=key,
             wire=wire,
             settings=settings,
-            waits=waits,
+            timeouts=timeouts,
             config=config,
             capabilities=capabilities,
         )

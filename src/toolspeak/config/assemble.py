@@ -6,11 +6,11 @@ from toolspeak.config.shape import Config, Model, Upstream
 from toolspeak.engine.verdict import Depth
 from toolspeak.runtime.cache import Memory, Verdicts
 from toolspeak.runtime.clock import CLOCK, Clock
-from toolspeak.runtime.directory import Directory, Place, Route
+from toolspeak.runtime.directory import ConfiguredUpstream, Directory, Route
 from toolspeak.runtime.learned import OWNER, Learned, Quorum
 from toolspeak.runtime.profiles import NO_PROFILES, Profiles
 from toolspeak.runtime.transport import Headers, Transport
-from toolspeak.runtime.upstream import Address, HttpUpstream
+from toolspeak.runtime.upstream import HttpUpstream, UpstreamAddress
 from toolspeak.upstreams import Auth
 
 
@@ -48,17 +48,17 @@ def verdicts(config: Config, clock: Clock = CLOCK) -> Verdicts:
     return Shared(config.redis, clock)
 
 
-def _place(upstream: Upstream, config: Config, transport: Transport, learned: Learned) -> Place:
-    address = Address(
+def _place(upstream: Upstream, config: Config, transport: Transport, learned: Learned) -> ConfiguredUpstream:
+    address = UpstreamAddress(
         upstream.url,
         _headers(upstream),
         upstream.facts.quirks,
-        upstream.waits,
+        upstream.timeouts,
         upstream.retries,
         tuple(header for name in upstreams.names() for header in upstreams.load(name).headers),
     )
     http = HttpUpstream(transport, wires.load(upstream.wire), address)
-    return Place(
+    return ConfiguredUpstream(
         upstream.name,
         http,
         upstream.facts,
@@ -70,7 +70,7 @@ def _place(upstream: Upstream, config: Config, transport: Transport, learned: Le
     )
 
 
-def _route(model: Model, place: Place) -> Route:
+def _route(model: Model, place: ConfiguredUpstream) -> Route:
     return place.route(model.model or model.name, model.facts, model.settings, model.name)
 
 

@@ -118,7 +118,7 @@ def options_in(environ: Mapping[str, str]) -> Options:
 
 
 def local_places(environ: Mapping[str, str]) -> list[str]:
-    """Return where servers of this machine usually are, the likeliest first, for `runtime.local.find_local`."""
+    """Return where servers of this machine usually are, the likeliest first, for `local.detection.find_local`."""
     names = [name for name in upstreams.names() if upstreams.load(name).local]
     names.sort(key=lambda name: _ORDER.index(name) if name in _ORDER else len(_ORDER))
     places = [upstreams.load(name).url.removesuffix("/v1") for name in names]

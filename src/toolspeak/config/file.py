@@ -29,7 +29,7 @@ from toolspeak.config.sections import (
     read_secret,
     read_server,
     read_settings,
-    read_waits,
+    read_timeouts,
 )
 from toolspeak.config.shape import Config, Durable, Key, Model, Upstream
 from toolspeak.config.table import Table
@@ -156,7 +156,7 @@ def _upstream(name: str, table: Table, environ: Mapping[str, str]) -> Upstream:
         read_secret(table, environ),
         _headers(table),
         RETRIES if (retries := table.integer("retries", 0, MOST_RETRIES)) is None else retries,
-        read_waits(table.table("waits")),
+        read_timeouts(table.table("timeouts")),
         read_settings(table.table("tools")),
     )
     try:

@@ -9,7 +9,7 @@ from toolspeak.config.options import Options
 from toolspeak.config.overlay import with_options
 from toolspeak.config.shape import Config
 from toolspeak.errors import BadConfig
-from toolspeak.runtime.local import Local, find_local
+from toolspeak.local.detection import LocalServer, find_local
 from toolspeak.runtime.transport import HttpTransport
 
 
@@ -25,7 +25,7 @@ def with_local(config: Config, options: Options, environ: Mapping[str, str]) -> 
     return with_options(config, replace(options, upstream=found.url, preset=found.preset), environ)
 
 
-async def _found(places: list[str]) -> Local | None:
+async def _found(places: list[str]) -> LocalServer | None:
     transport = HttpTransport()
     try:
         return await find_local(transport, places)

@@ -9,22 +9,15 @@ reads = ["read_text_file", "list_directory"]
 """
 
 import re
-from asyncio import to_thread
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from importlib import import_module
-from importlib.util import find_spec
+from collections.abc import Mapping, Sequence
 from typing import Final, TypedDict
 
 from toolspeak.config.addresses import url_problem
 from toolspeak.config.environment import homes_folder, journal_folder, key_in
 from toolspeak.config.problems import not_one_of
+from toolspeak.config.shape import MCP_SECONDS, McpServer
 from toolspeak.config.table import Table
-from toolspeak.errors import BadField, McpFailed
-from toolspeak.runtime.sandbox.disk import DiskBudget
-from toolspeak.runtime.tools.action import Action
-from toolspeak.runtime.tools.mcp.approved import Approved
-from toolspeak.runtime.tools.mcp.server import SECONDS, McpServer
+from toolspeak.errors import BadField
 
 _NAME: Final = re.compile(r"[A-Za-z0-9](?:_?[A-Za-z0-9-]){0,23}")
 """Without `__`, which ends it in the names of its tools."""
@@ -54,7 +47,7 @@ def read_mcp(name: str, table: Table, environ: Mapping[str, str]) -> McpServer:
         tools=table.texts("tools") or (),
         trust=table.flag("trust") or False,
         reads=table.texts("reads") or (),
-        seconds=table.seconds("seconds") or SECONDS,
+        seconds=table.seconds("seconds") or MCP_SECONDS,
         **confinement,
         missing=missing,
     )
@@ -101,26 +94,6 @@ def server_named(servers: Sequence[McpServer], name: str) -> McpServer:
         names = [each.name for each in servers]
         raise BadField("mcp", not_one_of(name, names) if names else f"there is no [mcp.{name}] in the configuration")
     return found
-
-
-@asynccontextmanager
-async def mcp_tools(
-    servers: Sequence[McpServer], name: str, approved: Approved, budget: DiskBudget | None = None
-) -> AsyncGenerator[Sequence[Action]]:
-    """Start or reach a server, for as long as its tools are used; `budget` is what its command may put on the disk."""
-    server = server_named(servers, name)
-    sdk_needed()
-    # The SDK is an extra, and takes a second to load. In the event loop of a gateway every other request would wait.
-    actions = await to_thread(import_module, "toolspeak.runtime.tools.mcp.actions")
-    tools: AbstractAsyncContextManager[Sequence[Action]] = actions.opened(server, approved, budget=budget)
-    async with tools as found:
-        yield found
-
-
-def sdk_needed() -> None:
-    """Raise `McpFailed`, with the command that installs it, if the MCP SDK is missing."""
-    if find_spec("mcp") is None:
-        raise McpFailed("MCP needs a package more: pip install 'toolspeak[mcp]'")
 
 
 def _environment(table: Table, environ: Mapping[str, str]) -> tuple[tuple[tuple[str, str], ...], tuple[str, ...]]:

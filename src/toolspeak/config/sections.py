@@ -17,7 +17,7 @@ from toolspeak.config.addresses import (
 )
 from toolspeak.config.environment import key_in
 from toolspeak.config.problems import not_one_of
-from toolspeak.config.shape import Durable, Key, Limits, Offer, Server
+from toolspeak.config.shape import Approval, Durable, Key, Limits, Offer, Server
 from toolspeak.config.table import Table, secret_problem
 from toolspeak.engine.plan import Mode, Release, Settings, Strategy
 from toolspeak.engine.verdict import Depth
@@ -26,12 +26,11 @@ from toolspeak.facts.capability import Capability, Override, Overrides, key_prob
 from toolspeak.facts.model import Constrain, ModelFacts, Source, Support
 from toolspeak.ir.constraint import ConstraintForm
 from toolspeak.ir.quirks import IdForm, Quirks
-from toolspeak.runtime.tools.approval import Approval
-from toolspeak.runtime.transport import Waits
+from toolspeak.runtime.transport import Timeouts
 from toolspeak.toolset.toolset import MOST_TOOLS
 from toolspeak.wires.limits import RequestLimits
 
-Value = TypeVar("Value", Server, Limits, RequestLimits, Durable, Offer, Waits, ModelFacts, Quirks)
+Value = TypeVar("Value", Server, Limits, RequestLimits, Durable, Offer, Timeouts, ModelFacts, Quirks)
 MOST_RETRIES = 10
 MOST_PORT = 65535
 _TENANT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
@@ -127,9 +126,9 @@ def _read_request_limits(table: Table) -> RequestLimits:
     )
 
 
-def read_waits(table: Table) -> Waits:
-    """Read `waits` of an upstream."""
-    return changed(Waits(), **{field.name: table.seconds(field.name) for field in fields(Waits)})
+def read_timeouts(table: Table) -> Timeouts:
+    """Read `timeouts` of an upstream."""
+    return changed(Timeouts(), **{field.name: table.seconds(field.name) for field in fields(Timeouts)})
 
 
 def read_settings(table: Table) -> Settings:

@@ -1,21 +1,24 @@
 """The configuration, whole and checked: one frozen value. `file.py` makes it from TOML and the environment."""
 
 from dataclasses import dataclass, field
+from enum import StrEnum
+from hashlib import sha256
 from pathlib import Path
+
+import msgspec
 
 from toolspeak.engine.agent import ROUNDS
 from toolspeak.engine.plan import NOTHING_SAID, Settings
 from toolspeak.engine.verdict import Depth
 from toolspeak.facts.capability import NO_OVERRIDES, Overrides
 from toolspeak.facts.model import UNKNOWN_MODEL, ModelFacts
-from toolspeak.runtime.tools.approval import Approval
-from toolspeak.runtime.tools.mcp.server import McpServer
-from toolspeak.runtime.transport import WAITS, Waits
+from toolspeak.runtime.transport import DEFAULT_TIMEOUTS, Timeouts
 from toolspeak.upstreams import Auth
 from toolspeak.wires.limits import DEFAULT_LIMITS, RequestLimits
 
 HOST, PORT = "127.0.0.1", 4141
 MIB = 1 << 20
+MCP_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +85,15 @@ class Durable:
     """MiB that one run may add to its folder, all its commands together."""
 
 
+class Approval(StrEnum):
+    """Who is asked before a tool changes something."""
+
+    READ_ONLY = "read-only"
+    ASK = "ask"
+    AUTO = "auto"
+    OFF = "off"
+
+
 @dataclass(frozen=True, slots=True)
 class Offer:
     """What of runs the gateway offers to clients: without `enabled`, nothing."""
@@ -108,7 +120,7 @@ class Upstream:
     auth: Auth = Auth.BEARER
     key: str = field(default="", repr=False)
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
-    waits: Waits = WAITS
+    timeouts: Timeouts = DEFAULT_TIMEOUTS
     retries: int = 2
     """Further tries when it fails before its first byte."""
     facts: ModelFacts = UNKNOWN_MODEL
@@ -141,6 +153,47 @@ class Key:
     """Names or globs; empty means all."""
     requests_per_minute: int | None = None
     concurrent: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class McpServer:
+    """A command to start, or a URL to ask. Its environment and its headers may hold keys, and are never shown."""
+
+    name: str
+    command: str = ""
+    args: tuple[str, ...] = ()
+    env: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    """All of it: the command inherits nothing else."""
+    cwd: str = ""
+    url: str = ""
+    headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    tools: tuple[str, ...] = ()
+    """The tools that are wanted; empty means all."""
+    trust: bool = False
+    """What it says of its tools (that one only reads) is believed."""
+    reads: tuple[str, ...] = ()
+    """Tools that only read: the user's own word."""
+    seconds: float = MCP_SECONDS
+    """To be started and to answer a call."""
+    sandbox: bool = True
+    """The command runs in a sandbox or not at all; `False` is the user's explicit word to run it with all rights."""
+    network: bool = False
+    """The command may use the network of this machine, loopback included."""
+    folders: tuple[str, ...] = ()
+    """Full paths of folders that the command may read and change."""
+    read: tuple[str, ...] = ()
+    """Full paths of files and folders that it may read, besides those that it needs to start."""
+    home: str = ""
+    """A folder that is its HOME and is kept between starts; without one, HOME is in memory."""
+    journal: str = ""
+    """A folder that records that the command runs, so that what it leaves in its folders is found after a crash."""
+    missing: tuple[str, ...] = ()
+    """Variables that it was to get, and that are not set."""
+
+    @property
+    def place(self) -> str:
+        """Return a digest of what is started or asked: what was approved of one command is not so of another."""
+        return sha256(msgspec.json.encode((self.command, self.args, self.url))).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)

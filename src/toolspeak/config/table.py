@@ -27,7 +27,7 @@ _HABITS = {
     "base_url": "url",
     "endpoint": "url",
     "provider": "preset",
-    "timeout": "waits",
+    "timeout": "timeouts",
     "token": "key",
 }
 """What other programs call it."""

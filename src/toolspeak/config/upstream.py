@@ -14,7 +14,7 @@ from toolspeak.config.table import secret_problem
 from toolspeak.engine.plan import NOTHING_SAID, Settings
 from toolspeak.errors import BadConfig
 from toolspeak.facts.model import ModelFacts, Source
-from toolspeak.runtime.transport import WAITS, Waits
+from toolspeak.runtime.transport import DEFAULT_TIMEOUTS, Timeouts
 from toolspeak.upstreams import Auth, Preset
 
 ANY = "compatible"
@@ -35,7 +35,7 @@ class Said:
     key: str = field(default="", repr=False)
     headers: Headers = field(default=(), repr=False)
     retries: int = RETRIES
-    waits: Waits = WAITS
+    timeouts: Timeouts = DEFAULT_TIMEOUTS
     settings: Settings = NOTHING_SAID
 
 
@@ -56,7 +56,7 @@ def build(said: Said, environ: Mapping[str, str]) -> Upstream:
         auth=preset.auth,
         key=said.key or _usual_key(preset, url, environ),
         headers=preset.headers,
-        waits=said.waits,
+        timeouts=said.timeouts,
         retries=said.retries,
         facts=ModelFacts(tools=preset.tools, quirks=preset.quirks, source=Source.TABLE),
         settings=said.settings,

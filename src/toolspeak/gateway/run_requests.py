@@ -9,7 +9,9 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
-from toolspeak.config.shape import Offer
+from toolspeak.agent.runs.spec import Spec, misfit, read_described
+from toolspeak.agent.tools.toolbox import OUTPUT
+from toolspeak.config.shape import Approval, Offer
 from toolspeak.engine.agent import Status
 from toolspeak.engine.journal import compact_from
 from toolspeak.engine.plan import Settings
@@ -17,9 +19,6 @@ from toolspeak.errors import BadField
 from toolspeak.gateway.exchange import Exchange, header
 from toolspeak.ir.json import JsonObject
 from toolspeak.ir.request import Sampling
-from toolspeak.runs.spec import Spec, misfit, said_as
-from toolspeak.runtime.tools.approval import Approval
-from toolspeak.runtime.tools.toolbox import OUTPUT
 
 LIMIT, MOST = 50, 1000
 """Length of a list of runs: by default, and at most."""
@@ -64,8 +63,8 @@ def spec_of(wanted: RunRequest, offer: Offer, tenant: str) -> Spec:
     """Make the spec of a run; raises `BadField` for a field that asks for more than is offered."""
     if not wanted.task.strip():
         raise BadField("task", "it is empty: it says what to do")
-    said_as(Settings, wanted.settings, "settings")
-    said_as(Sampling, wanted.sampling, "sampling")
+    read_described(Settings, wanted.settings, "settings")
+    read_described(Sampling, wanted.sampling, "sampling")
     return Spec(
         wanted.task,
         wanted.model,

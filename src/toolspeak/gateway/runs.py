@@ -24,6 +24,10 @@ from urllib.parse import unquote
 
 import msgspec
 
+from toolspeak.agent.runs.opened import memory_runs, open_durable_runs
+from toolspeak.agent.runs.runs import NumberedEvent, Runs, RunSummary, RunView
+from toolspeak.agent.runs.shown import event_json, line_json, messages_json, view_json
+from toolspeak.agent.runs.spec import Spec
 from toolspeak.config.shape import Config, Key
 from toolspeak.errors import BadConfig, RunsUnavailable, ToolspeakError, TooManyRuns, UnknownRun
 from toolspeak.gateway.access import permit
@@ -42,10 +46,6 @@ from toolspeak.gateway.run_requests import (
 )
 from toolspeak.ir.failure import Failure, FailureKind
 from toolspeak.ir.json import JsonObject
-from toolspeak.runs.opened import kept_runs, runs_here
-from toolspeak.runs.runs import Line, Numbered, Runs, View
-from toolspeak.runs.shown import event_json, line_json, messages_json, view_json
-from toolspeak.runs.spec import Spec
 from toolspeak.runtime.clock import Clock
 from toolspeak.runtime.directory import Directory
 
@@ -126,8 +126,8 @@ class RunsEndpoints:
 
     async def _open(self) -> Runs:
         if self._config.runs.database:
-            return await self._stack.enter_async_context(kept_runs(self._config, patience=PATIENCE))
-        runs = runs_here(self._config, self._directory, self._config.offer.tools)
+            return await self._stack.enter_async_context(open_durable_runs(self._config, patience=PATIENCE))
+        runs = memory_runs(self._config, self._directory, self._config.offer.tools)
         self._stack.push_async_callback(runs.close)
         return runs
 
@@ -192,7 +192,7 @@ class RunsEndpoints:
         lines = await runs.list(limit_in(query), status_in(query), context.key.tenant)
         await context.say({"object": "list", "data": [line_json(_as_named(line)) for line in lines]})
 
-    async def _show(self, context: _RunsContext, view: View) -> None:
+    async def _show(self, context: _RunsContext, view: RunView) -> None:
         form = query_of(context.exchange).get("as")
         await context.say(view_json(_view_as_named(view)) if form is None else messages_json(view, form))
 
@@ -202,7 +202,7 @@ class RunsEndpoints:
         await runs.approve(id, call, allowed=word.allowed, reason=word.reason)
         await context.say({"id": name, "call": call, "allowed": word.allowed})
 
-    async def _events(self, context: _RunsContext, runs: Runs, view: View) -> None:
+    async def _events(self, context: _RunsContext, runs: Runs, view: RunView) -> None:
         events = runs.events(view.line.id, after_in(context.exchange))
         first = await anext(events, None) if view.line.ended else None
         if context.exchange.method == "HEAD" or (view.line.ended and first is None):
@@ -228,7 +228,7 @@ class _Stream:
         head = ((b"content-type", b"text/event-stream"), (b"cache-control", b"no-cache"), (b"x-accel-buffering", b"no"))
         await self._context.exchange.start(200, (*head, *self._context.response.headers))
 
-    async def send(self, first: Numbered | None, events: AsyncIterator[Numbered]) -> None:
+    async def send(self, first: NumberedEvent | None, events: AsyncIterator[NumberedEvent]) -> None:
         if first is not None:
             await self._write(_frame(first))
         async for each in events:
@@ -246,22 +246,22 @@ class _Stream:
         await self._context.exchange.write(data)
 
 
-def _frame(each: Numbered) -> bytes:
+def _frame(each: NumberedEvent) -> bytes:
     written = event_json(each)
     return b"id: %d\nevent: %b\ndata: %b\n\n" % (each.number, str(written["kind"]).encode(), _dump(written))
 
 
-async def _own(runs: Runs, name: str, key: Key) -> View:
+async def _own(runs: Runs, name: str, key: Key) -> RunView:
     """Return the run that this tenant knows by this name. Raises `UnknownRun`."""
     return await runs.show(await runs.find(name, key.tenant))
 
 
-def _as_named(line: Line) -> Line:
+def _as_named(line: RunSummary) -> RunSummary:
     """Return a run with the tenant's own name for it in place of the id."""
     return replace(line, id=line.name or line.id)
 
 
-def _view_as_named(view: View) -> View:
+def _view_as_named(view: RunView) -> RunView:
     return replace(view, line=_as_named(view.line))
 
 

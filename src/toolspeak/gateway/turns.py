@@ -20,7 +20,7 @@ from toolspeak.ir.event import CallStarted, Event, Failed, Finished, ReasoningDe
 from toolspeak.ir.failure import Failure
 from toolspeak.ir.request import Request
 from toolspeak.runtime.clock import Clock
-from toolspeak.runtime.directory import Directory, Emit, Route
+from toolspeak.runtime.directory import Directory, EmitEvents, Route
 from toolspeak.runtime.offload import Run
 from toolspeak.runtime.prober import Prober
 from toolspeak.wires import Wire
@@ -47,7 +47,7 @@ class TurnContext:
     prepare: Run
     """Runs work whose time is proportional to the request's size, in a thread if it is large."""
 
-    def turn(self, emit: Emit, clock: Clock) -> Coroutine[object, object, Outcome]:
+    def turn(self, emit: EmitEvents, clock: Clock) -> Coroutine[object, object, Outcome]:
         """Run the turn."""
         return self.route.take(self.request, self.plan, emit, clock, self.prepare)
 

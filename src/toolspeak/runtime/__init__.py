@@ -1,5 +1,5 @@
-"""The only room that waits: drivers of the engine's programs, and what they need.
+"""The connection to models: drives the engine's programs against real servers, clocks and connections.
 
-Belongs here: I/O, clocks, connections. Does not: decisions, vendor bodies.
+Belongs here: I/O towards upstreams, probing, the clock. Does not: decisions, vendor bodies, tools that run (`agent`).
 Read first: `drive.py`.
 """

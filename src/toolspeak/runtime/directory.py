@@ -29,10 +29,10 @@ from toolspeak.runtime.learned import UNKNOWN_ORIGIN, Learned, Origin
 from toolspeak.runtime.listing import list_models
 from toolspeak.runtime.offload import Run, at_once
 from toolspeak.runtime.profiles import NO_PROFILES, Measured, Profiles
-from toolspeak.runtime.transport import Broken
+from toolspeak.runtime.transport import TransportError
 from toolspeak.runtime.upstream import HttpUpstream
 
-Emit: TypeAlias = Callable[[Sequence[Event]], Awaitable[None]]
+EmitEvents: TypeAlias = Callable[[Sequence[Event]], Awaitable[None]]
 _FRESH, _FRESH_FAILURE = 60.0, 10.0
 _MOST_ROUTES, _LONGEST_NAME = 4096, 256
 
@@ -50,7 +50,7 @@ class Catalogue(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ConfiguredUpstream:
     """An upstream, and what holds for all of its models."""
 
     name: str
@@ -137,7 +137,7 @@ class Route:
         return measured.noted(decide(request, heard, known), said)
 
     async def take(
-        self, request: Request, plan: Plan, emit: Emit, clock: Clock = CLOCK, prepare: Run = at_once
+        self, request: Request, plan: Plan, emit: EmitEvents, clock: Clock = CLOCK, prepare: Run = at_once
     ) -> Outcome:
         """Run one turn. The wire writes constraints in the plan's form, whatever is learned while the turn runs.
 
@@ -168,7 +168,7 @@ class Directory:
 
     def __init__(
         self,
-        places: Sequence[Place],
+        places: Sequence[ConfiguredUpstream],
         aliases: Mapping[str, Route] | None = None,
         default: str = "",
         clock: Clock = CLOCK,
@@ -248,7 +248,7 @@ async def _looked_up(name: str, listers: "Sequence[_Lister]") -> Route | None:
 class _Lister:
     """An upstream's models, asked for now and then; many that wait ask once."""
 
-    def __init__(self, place: Place, clock: Clock) -> None:
+    def __init__(self, place: ConfiguredUpstream, clock: Clock) -> None:
         self._place: Final = place
         self._clock: Final = clock
         self._names: dict[str, str] = {}
@@ -291,7 +291,7 @@ class _Lister:
         fresh = _FRESH
         try:
             names = await list_models(self._place.upstream)
-        except Broken:
+        except TransportError:
             names, fresh = list(self._names.values()), _FRESH_FAILURE
         self._names = {without_latest(name): name for name in names} | {name: name for name in names}
         self._until = self._clock.monotonic() + fresh

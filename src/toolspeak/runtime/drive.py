@@ -22,7 +22,7 @@ AsyncBatches: TypeAlias = AsyncGenerator[Batch, None]
 ENDED: Batch = [Failed(Failure(FailureKind.DISCONNECTED, "the upstream's answer ended without an end", 502))]
 
 
-class Upstream(Protocol):
+class SyncUpstream(Protocol):
     """Answers requests, a batch of events at a time."""
 
     def open(self, request: Request) -> Batches:
@@ -38,7 +38,7 @@ class AsyncUpstream(Protocol):
         ...
 
 
-def drive_sync(program: Program, upstream: Upstream, emit: Callable[[Sequence[Event]], object]) -> Outcome:
+def drive_sync(program: Program, upstream: SyncUpstream, emit: Callable[[Sequence[Event]], object]) -> Outcome:
     """Run a turn in this thread."""
     opened: Batches | None = None
     answer: Reply = None
@@ -103,7 +103,7 @@ async def drive(
     raise AssertionError("the program ended before its first effect")
 
 
-def _reopened(opened: Batches | None, upstream: Upstream | None, request: Request | None) -> Batches | None:
+def _reopened(opened: Batches | None, upstream: SyncUpstream | None, request: Request | None) -> Batches | None:
     if opened is not None:
         opened.close()
     return upstream.open(request) if upstream is not None and request is not None else None

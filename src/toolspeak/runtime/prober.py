@@ -34,7 +34,7 @@ from toolspeak.ir.request import Request
 from toolspeak.runtime.cache import Subject, Verdicts
 from toolspeak.runtime.clock import CLOCK, Clock
 from toolspeak.runtime.directory import Route
-from toolspeak.runtime.transport import Broken
+from toolspeak.runtime.transport import TransportError
 from toolspeak.runtime.upstream import HttpUpstream
 
 _LOG: Final = logging.getLogger(__name__)
@@ -96,7 +96,7 @@ async def _seen(model: str, upstream: HttpUpstream, count: Callable[[], None] = 
 async def _looked(look: Look, upstream: HttpUpstream) -> bytes | Failure:
     try:
         return await upstream.get(look.path, look.body)
-    except Broken as broken:
+    except TransportError as broken:
         return broken.failure
 
 

@@ -1,11 +1,11 @@
-"""One HTTP request, and its answer as the bytes come: the seam behind which the HTTP client stands.
+"""One HTTP request to an upstream, and its response as the bytes arrive. All use of aiohttp as a client is in here.
 
-    reply = await transport.send("POST", url, headers, body, waits)
-    while chunk := await reply.read(): ...
-    reply.close()
+    response = await transport.send("POST", url, headers, body, timeouts)
+    while chunk := await response.read(): ...
+    response.close()
 
-Whatever goes wrong is a `Broken`. No redirect is followed, no proxy or cookie is taken from the environment: a key goes
-to the configured host, and nowhere else (SAFE-6).
+Every failure is raised as a `TransportError`. Redirects are not followed, and no proxy or cookie is taken from the
+environment: an upstream's key goes to the configured host and nowhere else (SAFE-6).
 """
 
 import asyncio
@@ -35,7 +35,7 @@ _MOST_INTERIM: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Waits:
+class Timeouts:
     """How long to wait, in seconds: for the connection, the first byte of the answer, the next one, all of it."""
 
     connect: float = 10.0
@@ -44,10 +44,10 @@ class Waits:
     total: float = 1800.0
 
 
-WAITS = Waits()
+DEFAULT_TIMEOUTS = Timeouts()
 
 
-class Broken(Exception):
+class TransportError(Exception):
     """No answer came, or it broke off."""
 
     def __init__(self, failure: Failure, *, connected: bool = True) -> None:
@@ -57,7 +57,7 @@ class Broken(Exception):
         self.connected = connected
 
 
-class Reply(Protocol):
+class Response(Protocol):
     """An answer that has begun."""
 
     @property
@@ -86,7 +86,9 @@ class Reply(Protocol):
 class Transport(Protocol):
     """Sends requests."""
 
-    async def send(self, method: str, url: str, headers: Headers, body: bytes, waits: Waits = WAITS) -> Reply:
+    async def send(
+        self, method: str, url: str, headers: Headers, body: bytes, timeouts: Timeouts = DEFAULT_TIMEOUTS
+    ) -> Response:
         """Send one, and wait until the answer's headers are there."""
         ...
 
@@ -104,23 +106,25 @@ class HttpTransport:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._ending: Final[set[aiohttp.ClientResponse]] = set()
 
-    async def send(self, method: str, url: str, headers: Headers, body: bytes, waits: Waits = WAITS) -> Reply:
+    async def send(
+        self, method: str, url: str, headers: Headers, body: bytes, timeouts: Timeouts = DEFAULT_TIMEOUTS
+    ) -> Response:
         """Send one, and wait until the answer's headers are there."""
         loop = asyncio.get_running_loop()
         session = self._session if loop is self._loop else None
         if session is None:
             session = self._opened(loop)
         started = loop.time()
-        limit = aiohttp.ClientTimeout(total=None, connect=waits.connect)
+        limit = aiohttp.ClientTimeout(total=None, connect=timeouts.connect)
         data = io.BytesIO(body) if len(body) > _LARGE else body or None  # aiohttp sends a large one in pieces
         try:
-            async with asyncio.timeout_at(started + min(waits.first_byte, waits.total)):
+            async with asyncio.timeout_at(started + min(timeouts.first_byte, timeouts.total)):
                 response = await session.request(
                     method, url, data=data, headers=headers, timeout=limit, allow_redirects=False
                 )
         except (aiohttp.ClientError, OSError, TimeoutError, ValueError) as error:
-            raise _broken(error, waits) from None
-        return _HttpReply(response, waits, started, self._ending)
+            raise _transport_error(error, timeouts) from None
+        return _HttpResponse(response, timeouts, started, self._ending)
 
     async def close(self) -> None:
         """Close all connections."""
@@ -173,19 +177,19 @@ def _connector(loop: asyncio.AbstractEventLoop) -> aiohttp.TCPConnector:
     return connector
 
 
-class _HttpReply:
+class _HttpResponse:
     """One timer an answer, not one a chunk: it looks now and then how long the present read has been waiting."""
 
     def __init__(
-        self, response: aiohttp.ClientResponse, waits: Waits, started: float, ending: set[aiohttp.ClientResponse]
+        self, response: aiohttp.ClientResponse, timeouts: Timeouts, started: float, ending: set[aiohttp.ClientResponse]
     ) -> None:
         self.status = response.status
         self.headers: Mapping[str, str] = response.headers
         self._response: Final = response
         self._ending: Final = ending
         self._next: Final = response.content.readany
-        self._waits: Final = waits
-        self._end: Final = started + waits.total
+        self._timeouts: Final = timeouts
+        self._end: Final = started + timeouts.total
         self._loop: Final = asyncio.get_running_loop()
         self._now: Final = self._loop.time
         self._started: Final = started
@@ -200,7 +204,7 @@ class _HttpReply:
         try:
             chunk = await self._next()
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
-            raise _broken(error, self._waits) from None
+            raise _transport_error(error, self._timeouts) from None
         self._since = None
         self._begun = True
         return chunk
@@ -223,56 +227,62 @@ class _HttpReply:
 
     def _look(self) -> None:
         now = self._now()
-        which = "total" if now >= self._end else self._late(now)
+        which = "total" if now >= self._end else self._expired(now)
         if which:
-            self._response.content.set_exception(_Late(which))
+            self._response.content.set_exception(_TimedOut(which))
         else:
             self._timer = self._loop.call_at(self._next_look(now), self._look)
 
-    def _late(self, now: float) -> str:
+    def _expired(self, now: float) -> str:
         """Return the wait that is over; none while the reader is busy elsewhere."""
         if self._since is None:
             return ""
         if self._begun:
-            return "idle" if now >= self._since + self._waits.idle else ""
-        return "first_byte" if now >= self._started + self._waits.first_byte else ""
+            return "idle" if now >= self._since + self._timeouts.idle else ""
+        return "first_byte" if now >= self._started + self._timeouts.first_byte else ""
 
     def _next_look(self, now: float) -> float:
         """Return when a wait could next be over; the first byte may come at any time, and an idle wait begin.
 
-        It adds as `_late` does: uvloop's clock has milliseconds, so that a timer often comes at the very moment.
+        It adds as `_expired` does: uvloop's clock has milliseconds, so that a timer often comes at the very moment.
         """
         waiting = self._since if self._begun and self._since is not None else now
-        first = self._started + self._waits.first_byte
-        idle = waiting + self._waits.idle
+        first = self._started + self._timeouts.first_byte
+        idle = waiting + self._timeouts.idle
         return min(idle, self._end, first if first > now else idle)
 
 
-class _Late(TimeoutError):
+class _TimedOut(TimeoutError):
     """A wait of ours was over."""
 
 
-def _broken(error: Exception, waits: Waits) -> Broken:
+def _transport_error(error: Exception, timeouts: Timeouts) -> TransportError:
     """Say it without the URL, which may hold a key."""
     match error:
-        case _Late():
+        case _TimedOut():
             which = str(error)
-            return _late(f"the upstream was silent for too long (waits.{which} = {getattr(waits, which):g} s)")
+            return _timeout_error(
+                f"the upstream was silent for too long (timeouts.{which} = {getattr(timeouts, which):g} s)"
+            )
         case aiohttp.ConnectionTimeoutError():
-            return _late(f"no connection to the upstream within waits.connect = {waits.connect:g} s", connected=False)
+            return _timeout_error(
+                f"no connection to the upstream within timeouts.connect = {timeouts.connect:g} s", connected=False
+            )
         case TimeoutError():
-            which = "total" if waits.total <= waits.first_byte else "first_byte"
-            return _late(f"no answer from the upstream within waits.{which} = {getattr(waits, which):g} s")
+            which = "total" if timeouts.total <= timeouts.first_byte else "first_byte"
+            return _timeout_error(
+                f"no answer from the upstream within timeouts.{which} = {getattr(timeouts, which):g} s"
+            )
         case aiohttp.ClientConnectorError():
             place, reason = f"{error.host}:{error.port}", _reason(error.os_error)
-            return _lost(f"no connection to the upstream at {place}: {reason}", connected=False)
+            return _connection_error(f"no connection to the upstream at {place}: {reason}", connected=False)
         case aiohttp.ServerDisconnectedError():
-            return _lost("the upstream closed the connection without an answer")
+            return _connection_error("the upstream closed the connection without an answer")
         case ValueError():
             message = f"nothing was sent: the upstream's URL or a header of it cannot be used ({type(error).__name__})"
-            return Broken(Failure(FailureKind.OTHER, message, _BAD_GATEWAY))
+            return TransportError(Failure(FailureKind.OTHER, message, _BAD_GATEWAY))
         case _:
-            return _lost(f"the upstream's answer broke off ({type(error).__name__})")
+            return _connection_error(f"the upstream's answer broke off ({type(error).__name__})")
 
 
 def _reason(error: OSError) -> str:
@@ -282,9 +292,9 @@ def _reason(error: OSError) -> str:
     return said or "it cannot be reached"
 
 
-def _late(message: str, *, connected: bool = True) -> Broken:
-    return Broken(Failure(FailureKind.TIMEOUT, message, _GATEWAY_TIMEOUT), connected=connected)
+def _timeout_error(message: str, *, connected: bool = True) -> TransportError:
+    return TransportError(Failure(FailureKind.TIMEOUT, message, _GATEWAY_TIMEOUT), connected=connected)
 
 
-def _lost(message: str, *, connected: bool = True) -> Broken:
-    return Broken(Failure(FailureKind.DISCONNECTED, message, _BAD_GATEWAY), connected=connected)
+def _connection_error(message: str, *, connected: bool = True) -> TransportError:
+    return TransportError(Failure(FailureKind.DISCONNECTED, message, _BAD_GATEWAY), connected=connected)

@@ -19,7 +19,7 @@ from toolspeak.ir.request import Request
 from toolspeak.runtime.clock import CLOCK, Clock
 from toolspeak.runtime.offload import THREADED, Run, at_once
 from toolspeak.runtime.redaction import Redactor
-from toolspeak.runtime.transport import WAITS, Broken, Headers, Reply, Transport, Waits
+from toolspeak.runtime.transport import DEFAULT_TIMEOUTS, Headers, Response, Timeouts, Transport, TransportError
 from toolspeak.wires import EncodedRequest, Wire, rests_on_echo
 
 RETRIES = 2
@@ -42,13 +42,13 @@ _PASSES = frozenset((FailureKind.TRANSIENT, FailureKind.RATE_LIMITED))
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class UpstreamAddress:
     """Where an upstream is, and how it wants to be spoken to. Its headers carry its key."""
 
     url: str
     headers: Headers = field(repr=False)
     quirks: Quirks = QUIRKS
-    waits: Waits = WAITS
+    timeouts: Timeouts = DEFAULT_TIMEOUTS
     retries: int = RETRIES
     public: Headers = ()
     """Headers among them whose values are no secrets: those of presets."""
@@ -58,7 +58,7 @@ class HttpUpstream:
     """Answers requests, a batch of events at a time."""
 
     def __init__(
-        self, transport: Transport, wire: Wire, address: Address, clock: Clock = CLOCK, prepare: Run = at_once
+        self, transport: Transport, wire: Wire, address: UpstreamAddress, clock: Clock = CLOCK, prepare: Run = at_once
     ) -> None:
         """Connect nothing yet. `prepare` says where requests are encoded."""
         self._transport: Final = transport
@@ -70,7 +70,7 @@ class HttpUpstream:
         self._base: Final = self.url + "/"
         self._root: Final = _VERSION.sub("", self.url)
         """Where pages of the server itself are, beside those of its wire."""
-        self._whole_waits: Final = replace(address.waits, first_byte=address.waits.total)
+        self._whole_timeouts: Final = replace(address.timeouts, first_byte=address.timeouts.total)
         """An answer in one piece has its first byte at its end."""
         self._clock: Final = clock
         self._prepare: Final = prepare
@@ -96,7 +96,7 @@ class HttpUpstream:
     async def open(self, request: Request) -> AsyncGenerator[list[Event], None]:
         """Send a request; the batches of its answer end with one Finished or Failed."""
         outgoing = await self._prepare(lambda: self.wire.encode_request(request, self._address.quirks))
-        opened = await self._opened(outgoing, self._address.waits if request.stream else self._whole_waits)
+        opened = await self._opened(outgoing, self._address.timeouts if request.stream else self._whole_timeouts)
         if isinstance(opened, Failure):
             yield [Failed(opened)]
             return
@@ -119,9 +119,9 @@ class HttpUpstream:
                     await self._let_others_run(batch, events)
             if events := decoder.finish():
                 yield self._checked(events, outgoing)
-        except Broken as broken:
+        except TransportError as error:
             if events := decoder.finish():
-                yield self._checked(_broken_off(events, broken.failure), outgoing)
+                yield self._checked(_broken_off(events, error.failure), outgoing)
         finally:
             close()
 
@@ -137,15 +137,15 @@ class HttpUpstream:
         url = self._root + path if path.startswith("/") else self._base + path
         method, headers = ("POST", self._headers) if body else ("GET", self._address.headers)
         try:
-            reply = await self._transport.send(method, url, headers, body, _soon(self._address.waits))
-        except Broken as broken:
-            raise Broken(self._redactor.clean_failure(broken.failure), connected=broken.connected) from None
+            response = await self._transport.send(method, url, headers, body, _soon(self._address.timeouts))
+        except TransportError as error:
+            raise TransportError(self._redactor.clean_failure(error.failure), connected=error.connected) from None
         try:
-            answer = await _most_of(reply) if reply.status >= _FIRST_ERROR else await _whole(reply)
+            answer = await _most_of(response) if response.status >= _FIRST_ERROR else await _whole(response)
         finally:
-            reply.close()
-        if reply.status >= _FIRST_ERROR:
-            raise Broken(self._failure(reply, answer, EncodedRequest(path, body)))
+            response.close()
+        if response.status >= _FIRST_ERROR:
+            raise TransportError(self._failure(response, answer, EncodedRequest(path, body)))
         return answer
 
     async def _decoded(self, request: Request, body: bytes) -> list[Event]:
@@ -155,19 +155,19 @@ class HttpUpstream:
             return self.wire.decode_turn(request, ids, body)
         return await asyncio.to_thread(self.wire.decode_turn, request, ids, body)
 
-    async def _turn(self, reply: Reply, request: Request, outgoing: EncodedRequest) -> list[Event]:
+    async def _turn(self, response: Response, request: Request, outgoing: EncodedRequest) -> list[Event]:
         """Read an answer that comes in one piece."""
         try:
-            body = await _whole(reply)
+            body = await _whole(response)
             return self._checked(await self._decoded(request, body), outgoing)
-        except Broken as broken:
-            return self._checked([Failed(broken.failure)], outgoing)
+        except TransportError as error:
+            return self._checked([Failed(error.failure)], outgoing)
         finally:
-            reply.close()
+            response.close()
 
-    async def _opened(self, outgoing: EncodedRequest, waits: Waits) -> Reply | Failure:
+    async def _opened(self, outgoing: EncodedRequest, timeouts: Timeouts) -> Response | Failure:
         for tried in count():
-            opened = await self._tried(outgoing, waits)
+            opened = await self._tried(outgoing, timeouts)
             if not isinstance(opened, _Refused):
                 return opened
             pause = self._pause(opened, tried)
@@ -176,30 +176,32 @@ class HttpUpstream:
             await self._clock.sleep(pause)
         raise AssertionError  # count() has no end
 
-    async def _tried(self, outgoing: EncodedRequest, waits: Waits) -> "Reply | _Refused":
+    async def _tried(self, outgoing: EncodedRequest, timeouts: Timeouts) -> "Response | _Refused":
         try:
-            reply = await self._transport.send("POST", self._base + outgoing.path, self._headers, outgoing.body, waits)
-            if reply.status < _FIRST_ERROR and _media_type(reply) != _PAGE:
-                return reply
-        except Broken as broken:
-            kind, failure = broken.failure.kind, self._redactor.clean_failure(broken.failure)
-            return _Refused(failure, again=not broken.connected or kind is FailureKind.DISCONNECTED)
+            response = await self._transport.send(
+                "POST", self._base + outgoing.path, self._headers, outgoing.body, timeouts
+            )
+            if response.status < _FIRST_ERROR and _media_type(response) != _PAGE:
+                return response
+        except TransportError as error:
+            kind, failure = error.failure.kind, self._redactor.clean_failure(error.failure)
+            return _Refused(failure, again=not error.connected or kind is FailureKind.DISCONNECTED)
         try:
-            failure = self._failure(reply, await _most_of(reply), outgoing)
+            failure = self._failure(response, await _most_of(response), outgoing)
         finally:
-            reply.close()
+            response.close()
         return _Refused(failure, again=failure.kind in _PASSES)
 
-    def _failure(self, reply: Reply, body: bytes, outgoing: EncodedRequest) -> Failure:
-        if reply.status < _FIRST_REFUSAL:
-            is_page = reply.status < _FIRST_ERROR
-            what = "a web page" if is_page else f"a redirect ({reply.status}), which is not followed"
+    def _failure(self, response: Response, body: bytes, outgoing: EncodedRequest) -> Failure:
+        if response.status < _FIRST_REFUSAL:
+            is_page = response.status < _FIRST_ERROR
+            what = "a web page" if is_page else f"a redirect ({response.status}), which is not followed"
             message = f"the upstream answers with {what}: is its URL right?"
-            return Failure(FailureKind.OTHER, message, reply.status)
+            return Failure(FailureKind.OTHER, message, response.status)
         # Secrets go before the error is read: reading shortens it, and a secret that is cut in two is not found.
-        failure = self.wire.decode_failure(reply.status, self._redactor.clean_bytes(body))
+        failure = self.wire.decode_failure(response.status, self._redactor.clean_bytes(body))
         if failure.retry_after is None:
-            failure = replace(failure, retry_after=_seconds(reply.headers.get("retry-after", "")))
+            failure = replace(failure, retry_after=_seconds(response.headers.get("retry-after", "")))
         return self._judged(failure, outgoing)
 
     def _checked(self, events: list[Event], outgoing: EncodedRequest) -> list[Event]:
@@ -235,8 +237,8 @@ class _Pieces:
     A fast upstream fills its buffer while the decoder works: 256 KB of empty events took 600 ms in one step.
     """
 
-    def __init__(self, reply: Reply, clock: Clock) -> None:
-        self._reply: Final = reply
+    def __init__(self, response: Response, clock: Clock) -> None:
+        self._response: Final = response
         self._clock: Final = clock
         self._rest = b""
 
@@ -245,7 +247,7 @@ class _Pieces:
         if self._rest:
             await self._clock.sleep(0)
         else:
-            chunk = await self._reply.read()
+            chunk = await self._response.read()
             if len(chunk) <= _MOST_BYTES:
                 return chunk
             self._rest = chunk
@@ -287,13 +289,13 @@ class _Refused:
     again: bool
 
 
-def _media_type(reply: Reply) -> str:
-    return reply.headers.get("content-type", "").partition(";")[0].strip().lower()
+def _media_type(response: Response) -> str:
+    return response.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
-def _is_stream(reply: Reply, request: Request) -> bool:
+def _is_stream(response: Response, request: Request) -> bool:
     """Trust what the upstream says; one that says nothing does what it was asked."""
-    media_type = _media_type(reply)
+    media_type = _media_type(response)
     return media_type in _STREAMS or (request.stream and media_type != _JSON)
 
 
@@ -306,35 +308,35 @@ def _broken_off(events: list[Event], why: Failure) -> list[Event]:
             return events
 
 
-def _soon(waits: Waits) -> Waits:
-    """Return waits for a question that needs no thought."""
+def _soon(timeouts: Timeouts) -> Timeouts:
+    """Return shorter timeouts, for a request that no model has to work on."""
     return replace(
-        waits,
-        connect=min(waits.connect, _SOON),
-        first_byte=min(waits.first_byte, _SOON),
-        idle=min(waits.idle, _SOON),
-        total=min(waits.total, 2 * _SOON),
+        timeouts,
+        connect=min(timeouts.connect, _SOON),
+        first_byte=min(timeouts.first_byte, _SOON),
+        idle=min(timeouts.idle, _SOON),
+        total=min(timeouts.total, 2 * _SOON),
     )
 
 
-async def _whole(reply: Reply) -> bytes:
+async def _whole(response: Response) -> bytes:
     pieces: list[bytes] = []
     size = 0
-    while chunk := await reply.read():
+    while chunk := await response.read():
         pieces.append(chunk)
         size += len(chunk)
         if size > MOST:
-            raise Broken(Failure(FailureKind.OTHER, f"the upstream's answer is over {MOST} bytes", 502))
+            raise TransportError(Failure(FailureKind.OTHER, f"the upstream's answer is over {MOST} bytes", 502))
     return b"".join(pieces)
 
 
-async def _most_of(reply: Reply) -> bytes:
+async def _most_of(response: Response) -> bytes:
     """Read an error as far as it is there: its status alone says something."""
     body = bytearray()
     try:
-        while len(body) < MOST_OF_AN_ERROR and (chunk := await reply.read()):
+        while len(body) < MOST_OF_AN_ERROR and (chunk := await response.read()):
             body += chunk
-    except Broken:
+    except TransportError:
         pass
     return bytes(body[:MOST_OF_AN_ERROR])
 

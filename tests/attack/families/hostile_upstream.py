@@ -27,7 +27,7 @@ def attack(arena: Arena) -> None:
         upstream.answers(COLD)
         more = "".join(
             f'[upstreams.w_{wire}]\nurl = "http://127.0.0.1:{upstream.port}{base_of(wire)}"\nwire = "{wire}"\n'
-            f'key = "sk-up-{wire}"\nretries = 0\n[upstreams.w_{wire}.waits]\nfirst_byte = 3.0\nidle = 3.0\n'
+            f'key = "sk-up-{wire}"\nretries = 0\n[upstreams.w_{wire}.timeouts]\nfirst_byte = 3.0\nidle = 3.0\n'
             "total = 8.0\n"
             for wire in WIRES
         )

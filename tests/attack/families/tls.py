@@ -32,7 +32,7 @@ STRANGE = {
     "every byte": bytes(range(256)) * 400,
 }
 KINDS = ("good", "self-signed", "expired", "another host", "cut", "silent", "plain", "garbage", "reset", "closed early")
-TIMEOUTS = "[upstreams.{name}.waits]\nconnect = 2.0\nfirst_byte = 3.0\n"
+TIMEOUTS = "[upstreams.{name}.timeouts]\nconnect = 2.0\nfirst_byte = 3.0\n"
 LATEST_S = 10.0
 
 

@@ -21,7 +21,7 @@ from tests.security.sandbox.row import refused as _refused
 from tests.security.sandbox.row import row as _row
 from tests.security.sandbox.row import sh as _sh
 from tests.security.sandbox.scene import LIMITS, Scene
-from toolspeak.runtime.sandbox.sandbox import MIB, Ran
+from toolspeak.agent.sandbox.sandbox import MIB, Ran
 
 
 def _timed_out(scene: Scene, ran: Ran) -> str:

@@ -11,8 +11,8 @@ from typing import Final
 
 from tests.security.sandbox.row import Attempt, Check, got, py, refused, row, sh
 from tests.security.sandbox.scene import JUDGED, LIMITS, Scene
-from toolspeak.runtime.sandbox.sandbox import MIB, Ran
-from toolspeak.runtime.sandbox.seccomp import PLAIN
+from toolspeak.agent.sandbox.sandbox import MIB, Ran
+from toolspeak.agent.sandbox.seccomp import PLAIN
 
 _WRITTEN: Final = 256 * MIB
 """What a command may write between two looks, on a machine that does other things: a tenth of a second, and more."""

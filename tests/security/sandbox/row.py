@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from tests.security.sandbox.scene import Scene
-from toolspeak.runtime.sandbox.sandbox import Ran
+from toolspeak.agent.sandbox.sandbox import Ran
 
 Check = Callable[[Scene, Ran], str]
 

@@ -20,9 +20,9 @@ from itertools import count
 from pathlib import Path
 from shutil import rmtree
 
-from toolspeak.runtime.sandbox.disk import DiskBudget
-from toolspeak.runtime.sandbox.sandbox import MIB, Command, Limits, Ran
-from toolspeak.runtime.sandbox.seccomp import (
+from toolspeak.agent.sandbox.disk import DiskBudget
+from toolspeak.agent.sandbox.sandbox import MIB, Command, Ran, SandboxLimits
+from toolspeak.agent.sandbox.seccomp import (
     CLONE,
     FALLOCATE,
     IOCTL,
@@ -36,7 +36,7 @@ from toolspeak.runtime.sandbox.seccomp import (
     SOCKETS,
 )
 
-LIMITS = Limits(
+LIMITS = SandboxLimits(
     memory=192 * MIB,
     processes=48,
     files=256,

@@ -8,8 +8,8 @@ from shutil import which
 
 import pytest
 
-from toolspeak.runtime.sandbox.bwrap import Bwrap, found
-from toolspeak.runtime.sandbox.sandbox import Command
+from toolspeak.agent.sandbox.bwrap import Bwrap, find_bwrap
+from toolspeak.agent.sandbox.sandbox import Command
 
 _PYTHON = """
 import asyncio, multiprocessing, os, sqlite3, subprocess
@@ -63,7 +63,7 @@ PROGRAMS = {
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("program", [name for name in PROGRAMS if name == "coreutils" or which(name)])
 def test_a_program_works_in_the_sandbox_run5(program: str, tmp_path: Path) -> None:
-    sandbox = found()
+    sandbox = find_bwrap()
     assert isinstance(sandbox, Bwrap), sandbox
     (tmp_path / "it.py").write_text(_PYTHON)
     (tmp_path / "it.js").write_text(_NODE)

@@ -98,9 +98,10 @@ def test_nothing_outlives_the_one_who_started_it_run5(delay: float) -> None:
     try:
         code = (
             "import asyncio, sys\nfrom pathlib import Path\n"
-            "from toolspeak.runtime.sandbox.bwrap import found\nfrom toolspeak.runtime.sandbox.sandbox import Command\n"
+            "from toolspeak.agent.sandbox.bwrap import find_bwrap\n"
+            "from toolspeak.agent.sandbox.sandbox import Command\n"
             "print('go', flush=True)\n"
-            "asyncio.run(found().run(Command(sys.argv[2], Path(sys.argv[1]))))"
+            "asyncio.run(find_bwrap().run(Command(sys.argv[2], Path(sys.argv[1]))))"
         )
         text = f"setsid sleep {scene.naps} & sleep {scene.naps}"
         words = [sys.executable, "-c", code, str(scene.folder), text]
@@ -120,10 +121,10 @@ def test_nothing_outlives_the_one_who_started_it_run5(delay: float) -> None:
 
 @needs_root
 def test_what_root_makes_in_its_folder_is_roots_run5(tmp_path: Path) -> None:
-    from toolspeak.runtime.sandbox.bwrap import found  # noqa: PLC0415
-    from toolspeak.runtime.sandbox.sandbox import Command  # noqa: PLC0415
+    from toolspeak.agent.sandbox.bwrap import find_bwrap  # noqa: PLC0415
+    from toolspeak.agent.sandbox.sandbox import Command  # noqa: PLC0415
 
-    sandbox = found()
+    sandbox = find_bwrap()
     assert not isinstance(sandbox, str)
     (tmp_path / "old").write_text("old")
     tmp_path.chmod(0o700)

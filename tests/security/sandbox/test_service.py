@@ -11,8 +11,8 @@ import pytest
 
 from tests.security.sandbox.ordinary import as_nobody
 from tests.security.sandbox.trial import sandbox
-from toolspeak.runtime.sandbox.sandbox import Service
-from toolspeak.runtime.sandbox.service import hosted
+from toolspeak.agent.sandbox.sandbox import Service
+from toolspeak.agent.sandbox.service import run_service
 
 ROOT = Path(__file__).resolve().parents[3]
 SCRIPT = """
@@ -30,7 +30,7 @@ async def serve(name: str, top: Path) -> str:
     script = SCRIPT.format(folder=folder, home=home)
     confine = sandbox(name)
     assert not isinstance(confine, str), confine
-    async with hosted(confine, Service(("/bin/sh", "-c", script), "odd", (folder,), home)) as host:
+    async with run_service(confine, Service(("/bin/sh", "-c", script), "odd", (folder,), home)) as host:
         assert host.process.stdin is not None
         assert host.process.stdout is not None
         host.process.stdin.write(b"one\ntwo\n")

@@ -13,14 +13,13 @@ from typing_extensions import override
 
 from tests.security.sandbox.row import Attempt
 from tests.security.sandbox.scene import Scene
+from toolspeak.agent.sandbox.bwrap import Bwrap, find_bwrap
+from toolspeak.agent.sandbox.disk import DiskBudget
+from toolspeak.agent.sandbox.open_files import UNKNOWN
+from toolspeak.agent.sandbox.sandbox import MIB, Command, Ran, Sandbox
+from toolspeak.agent.sandbox.sandlock_ import find_sandlock
+from toolspeak.agent.sandbox.unconfined import Unconfined
 from toolspeak.ir.json import Json, JsonObject
-from toolspeak.runtime.sandbox.bwrap import Bwrap
-from toolspeak.runtime.sandbox.bwrap import found as found_bwrap
-from toolspeak.runtime.sandbox.disk import DiskBudget
-from toolspeak.runtime.sandbox.open_files import UNKNOWN
-from toolspeak.runtime.sandbox.sandbox import MIB, Command, Ran, Sandbox
-from toolspeak.runtime.sandbox.sandlock_ import found as found_sandlock
-from toolspeak.runtime.sandbox.unconfined import Unconfined
 
 AT_ONCE = 4
 _NOTHING = Ran(0, "")
@@ -59,13 +58,13 @@ class Open(Bwrap):
 
 
 def _open() -> Sandbox | str:
-    found = found_bwrap()
+    found = find_bwrap()
     return found if isinstance(found, str) else Open(which("bwrap") or "")
 
 
 def sandbox(name: str) -> Sandbox | str:
     """Return a sandbox by its name, or why it cannot be used."""
-    return {"bwrap": found_bwrap, "sandlock": found_sandlock, "unsafe": Unconfined, "open": _open}[name]()
+    return {"bwrap": find_bwrap, "sandlock": find_sandlock, "unsafe": Unconfined, "open": _open}[name]()
 
 
 async def hold(confine: Sandbox, attempts: Iterable[Attempt], at_once: int = AT_ONCE) -> list[Held]:
@@ -147,7 +146,7 @@ import asyncio, sys
 from pathlib import Path
 from tests.security.sandbox.scene import LIMITS
 from tests.security.sandbox.trial import sandbox
-from toolspeak.runtime.sandbox.sandbox import Command
+from toolspeak.agent.sandbox.sandbox import Command
 name, folder, journal, seconds, text = sys.argv[1:]
 asyncio.run(sandbox(name).run(Command(text, Path(folder), float(seconds), LIMITS, journal=Path(journal))))
 """

@@ -12,6 +12,7 @@ from testkit.terminal import CTRL_C, terminal
 from tests.unit.cli.test_serve import asked, served
 from tests.unit.doctor.pupil import Pupil
 from toolspeak import Client, Tool
+from toolspeak.agent.sandbox.find import SandboxSearch, SandboxTrial
 from toolspeak.cli import main
 from toolspeak.cli.doctor.diagnosis import table
 from toolspeak.cli.terminal import Paint
@@ -20,7 +21,6 @@ from toolspeak.doctor.report import DoctorReport
 from toolspeak.doctor.suite import FERRIES, SUITE
 from toolspeak.doctor.task import TaskResult
 from toolspeak.doctor.tournament import Tally
-from toolspeak.runtime.sandbox.find import Found, Tried
 
 NOBODY = "http://127.0.0.1:9/v1"
 NOW = Tool("now", "The time.", {"type": "object", "properties": {}})
@@ -311,10 +311,10 @@ def test_it_says_which_sandbox_works_and_asks_no_model_run5(
 def test_where_no_sandbox_works_it_says_what_to_install_run5(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    async def none() -> Found:
-        return Found(None, (Tried("bwrap", "it is not \x1b[2J installed"),))
+    async def none() -> SandboxSearch:
+        return SandboxSearch(None, (SandboxTrial("bwrap", "it is not \x1b[2J installed"),))
 
-    monkeypatch.setattr("toolspeak.runtime.sandbox.find.find_sandbox", none)
+    monkeypatch.setattr("toolspeak.agent.sandbox.find.find_sandbox", none)
     assert status_of("doctor", "--sandbox") == 1
     said = capsys.readouterr().out
     assert said.startswith("bwrap     not available: it is not \\x1b[2J installed\n")

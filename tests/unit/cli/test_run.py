@@ -10,14 +10,14 @@ import pytest
 from typing_extensions import override
 
 from testkit.scripted_model import Refuses, Says, Scripted, called, text
+from toolspeak.agent.runs import opened
+from toolspeak.agent.runs.watch import RunEnded, RunEvent, ToolCallBegan, ToolCallEnded, TurnBegan, TurnEnded, Wrote
 from toolspeak.cli import main
 from toolspeak.cli.run import session
 from toolspeak.cli.run.screen import PlainScreen, ShownCall, Transcript, round_lines
 from toolspeak.cli.run.session import choose_screen
 from toolspeak.cli.terminal import Paint, duration_text
 from toolspeak.engine.agent import Status
-from toolspeak.runs import opened
-from toolspeak.runs.watch import CallBegan, CallEnded, RunEnded, RunEvent, TurnBegan, TurnEnded, Wrote
 
 PLAIN = Paint()
 READ = ("read_file", '{"path": "a.txt"}')
@@ -227,14 +227,17 @@ def test_thoughts_and_words_are_not_mixed_run8() -> None:
 
 
 def test_a_round_is_one_line_when_its_last_call_has_ended_run8() -> None:
-    first, second = CallBegan(0, "a", "look", "{}"), CallBegan(0, "b", "dig", '{"deep": 3}')
-    ends = CallEnded(0, "a", "look", "a stone", is_error=False, seconds=1.0), CallEnded(0, "b", "dig", "no", True, 0.5)
+    first, second = ToolCallBegan(0, "a", "look", "{}"), ToolCallBegan(0, "b", "dig", '{"deep": 3}')
+    ends = (
+        ToolCallEnded(0, "a", "look", "a stone", is_error=False, seconds=1.0),
+        ToolCallEnded(0, "b", "dig", "no", True, 0.5),
+    )
     assert told(TurnEnded(0, "", 2, 0.1), first, ends[0], second) == []
     assert told(TurnEnded(0, "", 2, 0.1), first, ends[0], second, ends[1]) == ["✗ look(), dig(deep=3)  1.5 s"]
 
 
 def test_a_round_that_was_broken_off_shows_what_ran_run8() -> None:
-    began = CallBegan(0, "a", "look", "{}")
+    began = ToolCallBegan(0, "a", "look", "{}")
     assert told(TurnEnded(0, "", 1, 0.1), began, RunEnded(0, Status.CANCELLED, "")) == ["✓ look()"]
 
 

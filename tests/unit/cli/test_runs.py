@@ -9,20 +9,19 @@ from typing import Any
 import pytest
 
 from tests.contract.runs_scene import Hangs, Model, World, call
+from toolspeak.agent.runs import opened
+from toolspeak.agent.runs.memory import MemoryRuns
+from toolspeak.agent.runs.opened import OpenRuns
+from toolspeak.agent.runs.runs import RunSummary
+from toolspeak.agent.runs.spec import Spec
+from toolspeak.agent.runs.watch import RunEnded, ToolCallAsked, Wrote
 from toolspeak.cli import main
 from toolspeak.cli.run.history import find_run, list_lines, times_of, view_lines
 from toolspeak.cli.terminal import Paint
-from toolspeak.config.shape import Config
+from toolspeak.config.shape import Approval, Config
 from toolspeak.engine.agent import Status
 from toolspeak.errors import BadRequest, UnknownRun
 from toolspeak.ir.failure import FailureKind
-from toolspeak.runs import opened
-from toolspeak.runs.memory import MemoryRuns
-from toolspeak.runs.opened import Opened
-from toolspeak.runs.runs import Line
-from toolspeak.runs.spec import Spec
-from toolspeak.runs.watch import CallAsked, RunEnded, Wrote
-from toolspeak.runtime.tools.approval import Approval
 from toolspeak.testing import failed
 
 NASTY = "\x1b[2J"
@@ -37,9 +36,9 @@ def kept(monkeypatch: pytest.MonkeyPatch) -> MemoryRuns:
     runs = MemoryRuns(world.prepare)
 
     @asynccontextmanager
-    async def opening(config: Config, *, works: bool = True) -> AsyncGenerator[Opened]:
+    async def opening(config: Config, *, works: bool = True) -> AsyncGenerator[OpenRuns]:
         del config, works
-        yield Opened(runs, lasts=True)
+        yield OpenRuns(runs, lasts=True)
 
     async def fill() -> None:
         for id, task in (("abc123", "Look around."), ("abd456", f"Fail {NASTY}\nbadly.")):
@@ -125,9 +124,9 @@ def test_an_id_must_mean_one_run(capsys: pytest.CaptureFixture[str], id: str, pr
 
 def test_where_nothing_is_kept_it_is_said(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     @asynccontextmanager
-    async def opening(config: Config, *, works: bool = True) -> AsyncGenerator[Opened]:
+    async def opening(config: Config, *, works: bool = True) -> AsyncGenerator[OpenRuns]:
         del config, works
-        yield Opened(MemoryRuns(World(Model()).prepare), lasts=False)
+        yield OpenRuns(MemoryRuns(World(Model()).prepare), lasts=False)
 
     monkeypatch.setattr(opened, "opened_runs", opening)
     assert status_of() == 0
@@ -140,7 +139,7 @@ def test_a_run_that_goes_on_is_shown_as_it_stands_run8() -> None:
         runs = MemoryRuns(World(Model(call("look"), call("write"), Hangs())).prepare)
         id = await runs.start(Spec("Change it.", approval=Approval.ASK))
         async for each in runs.events(id):
-            if isinstance(each.event, CallAsked):
+            if isinstance(each.event, ToolCallAsked):
                 break
         view = await runs.show(id)
         lines = list(view_lines(view, await times_of(runs, view), PLAIN, expand=False))
@@ -158,7 +157,7 @@ def test_a_run_that_goes_on_is_shown_as_it_stands_run8() -> None:
 
 def test_ids_are_shown_as_long_as_they_must_be() -> None:
     ids = ("aaaaaaaaaa11", "aaaaaaaaaa22", "b")
-    lines = [Line(id, "x", Status.DONE, "m", 100.0) for id in ids]
+    lines = [RunSummary(id, "x", Status.DONE, "m", 100.0) for id in ids]
     assert [line.split("  ")[0].strip() for line in list_lines(lines, 3_800.0, PLAIN)] == [
         "aaaaaaaaaa1",
         "aaaaaaaaaa2",

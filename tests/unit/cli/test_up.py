@@ -18,9 +18,9 @@ from urllib.request import ProxyHandler, Request, build_opener
 import pytest
 
 from toolspeak.cli import main
-from toolspeak.runtime.llama import program
+from toolspeak.local import program
 
-FAKE = Path(__file__).parent.parent / "runtime" / "fake_llama.py"
+FAKE = Path(__file__).parent.parent / "local" / "fake_llama.py"
 OPENER = build_opener(ProxyHandler({}))
 LONG = 30.0
 NO_PACKAGE = dict[str, object]().get

@@ -15,7 +15,7 @@ from toolspeak.errors import BadConfig, UnknownName
 from toolspeak.ir.event import Event, Finished, StopReason
 from toolspeak.ir.request import Request
 from toolspeak.ir.turn import fold
-from toolspeak.runtime.transport import Waits
+from toolspeak.runtime.transport import Timeouts
 from toolspeak.testing import AsyncScriptedUpstream, ScriptedUpstream
 
 ASKED = "Is it cold in Oslo?"
@@ -193,9 +193,9 @@ async def test_a_stream_that_failed_while_nobody_read_is_quiet() -> None:
 
 @in_loop
 async def test_waits_can_be_said() -> None:
-    waits = Waits(total=0.1)
-    async with Loopback(scripted(silent)) as server, AsyncClient(server.url, model="m", waits=waits) as client:
-        with pytest.raises(UpstreamFailed, match=r"waits\.total = 0\.1 s") as caught:
+    timeouts = Timeouts(total=0.1)
+    async with Loopback(scripted(silent)) as server, AsyncClient(server.url, model="m", timeouts=timeouts) as client:
+        with pytest.raises(UpstreamFailed, match=r"timeouts\.total = 0\.1 s") as caught:
             await client.chat(ASKED)
     assert caught.value.kind == "timeout"
 

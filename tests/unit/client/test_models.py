@@ -11,7 +11,7 @@ from toolspeak.client.models import ModelSource
 from toolspeak.config.shape import Config, Upstream
 from toolspeak.engine.plan import Way
 from toolspeak.errors import BadConfig
-from toolspeak.runtime.transport import Waits
+from toolspeak.runtime.transport import Timeouts
 
 KEY = "canary-7f3a"
 
@@ -33,9 +33,12 @@ def test_a_wire_can_be_said() -> None:
 
 
 def test_waits_are_for_all_upstreams() -> None:
-    waits = Waits(connect=1.0, first_byte=2.0)
+    timeouts = Timeouts(connect=1.0, first_byte=2.0)
     config = Config(upstreams=(Upstream("a", "http://a/v1"), Upstream("b", "http://b/v1")))
-    assert [each.waits for each in ModelSource(config=config, waits=waits).load_config().upstreams] == [waits, waits]
+    assert [each.timeouts for each in ModelSource(config=config, timeouts=timeouts).load_config().upstreams] == [
+        timeouts,
+        timeouts,
+    ]
 
 
 def test_the_key_goes_to_the_upstream_and_shows_nowhere_safe6() -> None:

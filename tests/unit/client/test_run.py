@@ -9,12 +9,12 @@ import pytest
 
 from testkit.loopback import in_loop
 from toolspeak import Action, AsyncClient, Client, Ending, Tool, UpstreamFailed, tool
+from toolspeak.agent.runs.watch import RunEnded, RunEvent, ToolCallAsked, ToolCallEnded, Wrote
+from toolspeak.agent.tools.action import CallContext, ToolEffect, ToolOutput, text_output
 from toolspeak.errors import BadField
 from toolspeak.ir.failure import FailureKind
 from toolspeak.ir.json import JsonObject
 from toolspeak.ir.message import Call, Role
-from toolspeak.runs.watch import CallAsked, CallEnded, RunEnded, RunEvent, Wrote
-from toolspeak.runtime.tools.action import Doing, Effect, Yield, said
 from toolspeak.testing import AsyncScriptedUpstream, Scripted, ScriptedUpstream, called, failed
 
 FENCED = '```tool_call\n{"name": "add", "arguments": {"a": 4, "b": "5"}}\n```'
@@ -96,7 +96,7 @@ def test_a_person_may_take_long_and_other_work_goes_on_run5() -> None:
 
         assert asked.run("Add.", [add], seen.append, ask).text == "Done."
     assert asked_about == ["add"]
-    assert [event.name for event in seen if isinstance(event, CallAsked | CallEnded)] == ["add", "add"]
+    assert [event.name for event in seen if isinstance(event, ToolCallAsked | ToolCallEnded)] == ["add", "add"]
 
 
 def test_rounds_are_limited_and_then_summed_up_run1() -> None:
@@ -124,11 +124,11 @@ def test_our_own_tools_work_in_a_folder_run4(tmp_path: Path) -> None:
 def test_an_action_is_a_tool_too_run4() -> None:
     keys: list[str] = []
 
-    async def act(arguments: JsonObject, doing: Doing) -> Yield:
+    async def act(arguments: JsonObject, doing: CallContext) -> ToolOutput:
         keys.append(doing.key)
-        return said(str(arguments["x"]))
+        return text_output(str(arguments["x"]))
 
-    action = Action(Tool("show", "", {"type": "object"}), act, Effect.READS)
+    action = Action(Tool("show", "", {"type": "object"}), act, ToolEffect.READS)
     with client((*called("show", '{"x": 1}'), *called("show", '{"x": 2}', "call_2")), "Done.") as asked:
         ending = asked.run("Show.", [action])
     assert [len(each.results) for each in ending.kept.rounds] == [2]
@@ -183,7 +183,7 @@ async def test_those_who_await_watch_and_are_asked_by_awaiting_run5() -> None:
         ending = await asked.run("Do it.", [here, there], watch, ask)
     first, second = ending.kept.rounds[0].results
     assert (first.is_error, second.is_error) == (False, True)
-    assert seen.count("CallAsked") == 2
+    assert seen.count("ToolCallAsked") == 2
 
 
 @in_loop

@@ -10,7 +10,7 @@ import pytest
 
 from toolspeak import config
 from toolspeak.config.file import parse
-from toolspeak.config.shape import Config, Durable, Key, Limits, Model, Offer, Server, Upstream
+from toolspeak.config.shape import Config, Durable, Key, Limits, McpServer, Model, Offer, Server, Upstream
 from toolspeak.engine.plan import Mode, Release, Settings, Strategy
 from toolspeak.engine.verdict import Depth
 from toolspeak.errors import BadConfig
@@ -18,8 +18,7 @@ from toolspeak.facts.capability import Overrides
 from toolspeak.facts.model import Constrain, ModelFacts, Source, Support
 from toolspeak.ir.constraint import ConstraintForm
 from toolspeak.ir.quirks import IdForm, Quirks
-from toolspeak.runtime.tools.mcp.server import McpServer
-from toolspeak.runtime.transport import Waits
+from toolspeak.runtime.transport import Timeouts
 from toolspeak.upstreams import Auth
 from toolspeak.wires.limits import RequestLimits
 
@@ -141,7 +140,7 @@ def test_the_example_of_the_page_says_all_of_it() -> None:
 
 
 @pytest.mark.parametrize(
-    "kind", [Server, Limits, RequestLimits, Settings, Waits, ModelFacts, Quirks, Upstream, Model, Key]
+    "kind", [Server, Limits, RequestLimits, Settings, Timeouts, ModelFacts, Quirks, Upstream, Model, Key]
 )
 def test_the_example_leaves_no_field_out(kind: type) -> None:
     other_words = {"name", "digest", "facts", "settings", "tools", "quirks", "key", "leaks_as", "source", "said"}

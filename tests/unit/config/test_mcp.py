@@ -6,8 +6,8 @@ import pytest
 
 from toolspeak.config.file import load, parse
 from toolspeak.config.mcp import server_named
+from toolspeak.config.shape import McpServer
 from toolspeak.errors import BadConfig, BadField
-from toolspeak.runtime.tools.mcp.server import McpServer
 
 ENVIRON = {"PATH": "/bin", "HOME": "/home/a", "TOKEN": "canary-7f3a", "OTHER": "x"}
 

@@ -3,9 +3,8 @@
 import pytest
 
 from toolspeak.config.file import parse
-from toolspeak.config.shape import Offer
+from toolspeak.config.shape import Approval, Offer
 from toolspeak.errors import BadConfig
-from toolspeak.runtime.tools.approval import Approval
 
 
 def test_nothing_is_offered_by_itself_run5() -> None:

@@ -17,8 +17,8 @@ from toolspeak.ir.failure import Failure, FailureKind
 from toolspeak.ir.request import Request
 from toolspeak.runtime.directory import Route
 from toolspeak.runtime.profiles import Profiles
-from toolspeak.runtime.transport import Broken, HttpTransport
-from toolspeak.runtime.upstream import Address, HttpUpstream
+from toolspeak.runtime.transport import HttpTransport, TransportError
+from toolspeak.runtime.upstream import HttpUpstream, UpstreamAddress
 from toolspeak.testing import AsyncScriptedUpstream, ScriptedUpstream
 
 UPSTREAM = AsyncScriptedUpstream(ScriptedUpstream())
@@ -47,7 +47,7 @@ class Box(HttpUpstream):
     """A llama.cpp without a network, which shows tools to its model."""
 
     def __init__(self) -> None:
-        super().__init__(HttpTransport(), wires.load("openai_chat"), Address("http://h/v1", ()))
+        super().__init__(HttpTransport(), wires.load("openai_chat"), UpstreamAddress("http://h/v1", ()))
         self.asked = 0
 
     @override
@@ -56,7 +56,7 @@ class Box(HttpUpstream):
             return b'{"data": [{"id": "m", "owned_by": "llamacpp"}]}'
         if path == "/props":
             return b'{"default_generation_settings": {"n_ctx": 512}, "chat_template": "tools", "build_info": "b1"}'
-        raise Broken(Failure(FailureKind.NOT_FOUND, "no such page", 404))
+        raise TransportError(Failure(FailureKind.NOT_FOUND, "no such page", 404))
 
     @override
     async def open(self, request: Request) -> AsyncGenerator[list[Event], None]:

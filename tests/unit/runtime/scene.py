@@ -16,8 +16,8 @@ from toolspeak.ir.message import Message, Role, Text
 from toolspeak.ir.request import Request
 from toolspeak.ir.tool import Tool
 from toolspeak.runtime.clock import Clock
-from toolspeak.runtime.transport import WAITS, HttpTransport, Waits
-from toolspeak.runtime.upstream import RETRIES, Address, HttpUpstream
+from toolspeak.runtime.transport import DEFAULT_TIMEOUTS, HttpTransport, Timeouts
+from toolspeak.runtime.upstream import RETRIES, HttpUpstream, UpstreamAddress
 
 CHAT = "openai_chat"
 WIRES = tuple(STREAMS)
@@ -81,13 +81,13 @@ async def upstream(  # noqa: PLR0913 - what an address has
     wire: str = CHAT,
     *,
     clock: Clock | None = None,
-    waits: Waits = WAITS,
+    timeouts: Timeouts = DEFAULT_TIMEOUTS,
     retries: int = RETRIES,
     headers: Sequence[tuple[str, str]] = HEADERS,
     public: Sequence[tuple[str, str]] = (),
 ) -> AsyncGenerator[HttpUpstream]:
     transport = HttpTransport()
-    address = Address(server.url, headers, waits=waits, retries=retries, public=public)
+    address = UpstreamAddress(server.url, headers, timeouts=timeouts, retries=retries, public=public)
     try:
         yield HttpUpstream(transport, wires.load(wire), address, clock or Paced())
     finally:

@@ -18,9 +18,9 @@ from toolspeak.ir.constraint import ConstraintForm
 from toolspeak.ir.event import Event
 from toolspeak.ir.message import Call, Message, Result, Role, Text
 from toolspeak.ir.tool import ChoiceMode, ToolChoice
-from toolspeak.runtime.directory import Directory, Place, Route
+from toolspeak.runtime.directory import ConfiguredUpstream, Directory, Route
 from toolspeak.runtime.listing import list_models
-from toolspeak.runtime.transport import Broken, Waits
+from toolspeak.runtime.transport import Timeouts, TransportError
 
 
 @dataclass
@@ -58,10 +58,10 @@ async def directory(
     clock: Paced | None = None,
 ) -> AsyncGenerator[Directory]:
     async with AsyncExitStack() as stack:
-        places = dict[str, Place]()
+        places = dict[str, ConfiguredUpstream]()
         for name, shop in shops.items():
             await stack.enter_async_context(shop.server)
-            places[name] = Place(name, await stack.enter_async_context(upstream(shop.server)))
+            places[name] = ConfiguredUpstream(name, await stack.enter_async_context(upstream(shop.server)))
         routes = {
             alias: Route(place, places[place].upstream, model, alias=alias)
             for alias, (place, model) in (aliases or {}).items()
@@ -205,7 +205,7 @@ async def test_all_models_are_listed_once_aliases_first() -> None:
 async def test_facts_and_settings_of_an_upstream_hold_for_its_models_and_a_request_says_more() -> None:
     shop = Shop(["a"])
     async with shop.server, upstream(shop.server) as opened:
-        place = Place("box", opened, ModelFacts(tools=Support.NONE), Settings(dialect="hermes", retries=0))
+        place = ConfiguredUpstream("box", opened, ModelFacts(tools=Support.NONE), Settings(dialect="hermes", retries=0))
         route = await Directory([place]).find("a")
     plan = route.plan(REQUEST)
     assert (plan.way, plan.dialect, plan.retries) == (Way.FORCE, "hermes", 0)
@@ -216,7 +216,7 @@ async def test_facts_and_settings_of_an_upstream_hold_for_its_models_and_a_reque
 async def test_a_model_has_the_facts_of_its_family_unless_its_upstream_says_more_inl2() -> None:
     shop = Shop(["qwen3:8b", "m"])
     async with shop.server, upstream(shop.server) as opened:
-        plain, said = Place("box", opened), Place("box", opened, ModelFacts(dialect="react"))
+        plain, said = ConfiguredUpstream("box", opened), ConfiguredUpstream("box", opened, ModelFacts(dialect="react"))
         models = [(await Directory([plain]).find(name)).facts.dialect for name in ("qwen3:8b", "m")]
         assert models == ["hermes", ""]
         assert (await Directory([said]).find("qwen3:8b")).facts.dialect == "react"
@@ -226,7 +226,7 @@ async def test_a_model_has_the_facts_of_its_family_unless_its_upstream_says_more
 async def test_a_route_is_put_together_once_and_no_name_fills_the_memory_p7() -> None:
     shop = Shop(["qwen3:8b"])
     async with shop.server, upstream(shop.server) as opened:
-        found = Directory([Place("box", opened)])
+        found = Directory([ConfiguredUpstream("box", opened)])
         assert await found.find("qwen3:8b") is await found.find("box:qwen3:8b")
         long = f"box:{'m' * 1000}"
         assert await found.find(long) is not await found.find(long)
@@ -250,7 +250,7 @@ HISTORY = (
 async def test_the_ids_of_a_history_are_those_that_the_model_s_family_wants_wire6(model: str, id: str) -> None:
     shop = Shop()
     async with shop.server, upstream(shop.server) as opened:
-        place = Place("box", opened)
+        place = ConfiguredUpstream("box", opened)
         free = place.route("kimi-k2", ModelFacts(said=frozenset({"quirks.ids"})))
         route = await Directory([place], {"free": free}).exactly(model)
         request = replace(REQUEST, messages=HISTORY)
@@ -269,7 +269,7 @@ async def test_a_turn_is_sent_in_the_form_of_its_plan_whatever_is_learned_meanwh
     shop, request = Shop(), replace(REQUEST, choice=ToolChoice(ChoiceMode.REQUIRED))
     asked = Settings(Mode.FORCE, retries=0)
     async with shop.server, upstream(shop.server) as opened:
-        route = Place("box", opened).route("m")
+        route = ConfiguredUpstream("box", opened).route("m")
         before = route.plan(request, asked)
         route.learned.keep("m", Verdict(server="llamacpp", constraint=ConstraintForm.LLAMACPP), 60)
         after = route.plan(request, asked)
@@ -375,8 +375,8 @@ async def test_a_list_is_not_waited_for_as_long_as_for_a_model() -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("toolspeak.runtime.upstream._SOON", 0.1)
-        async with Loopback(say) as server, upstream(server, waits=Waits(first_byte=300)) as opened:
-            with pytest.raises(Broken, match=r"waits\.first_byte = 0\.1 s"):
+        async with Loopback(say) as server, upstream(server, timeouts=Timeouts(first_byte=300)) as opened:
+            with pytest.raises(TransportError, match=r"timeouts\.first_byte = 0\.1 s"):
                 await list_models(opened)
 
 
@@ -435,13 +435,13 @@ async def test_every_wire_lists_its_models(wire: str, target: str, body: object,
 @in_loop
 async def test_a_list_of_another_form_is_no_list(body: object) -> None:
     async with Loopback(listing(body)) as server, upstream(server) as opened:
-        with pytest.raises(Broken, match="the upstream's list of models cannot be read: "):
+        with pytest.raises(TransportError, match="the upstream's list of models cannot be read: "):
             await list_models(opened)
 
 
 @in_loop
 async def test_a_refused_list_says_why_without_the_key_safe6() -> None:
     async with Loopback(listing({"error": "canary-7f3a is wrong"}, 401)) as server, upstream(server) as opened:
-        with pytest.raises(Broken) as caught:
+        with pytest.raises(TransportError) as caught:
             await list_models(opened)
     assert (str(caught.value), caught.value.failure.status) == ("[redacted] is wrong", 401)

@@ -22,8 +22,8 @@ from toolspeak.runtime.cache import SEEN, SOON, Memory, Subject
 from toolspeak.runtime.directory import Route
 from toolspeak.runtime.learned import OWNER, SHARED, Learned, Quorum
 from toolspeak.runtime.prober import COSTS, PATIENCE, QUIET, REQUESTS, WINDOW, Prober
-from toolspeak.runtime.transport import Broken, HttpTransport
-from toolspeak.runtime.upstream import Address, HttpUpstream
+from toolspeak.runtime.transport import HttpTransport, TransportError
+from toolspeak.runtime.upstream import HttpUpstream, UpstreamAddress
 
 URL = "http://127.0.0.1:8080/v1"
 WITH_TOOLS = Request("m", (), (Tool("now"),))
@@ -42,7 +42,7 @@ class Upstream(HttpUpstream):
     """A silent dropper without a network, which notes when it was asked."""
 
     def __init__(self, clock: Stood, wire: str = "openai_chat") -> None:
-        super().__init__(HttpTransport(), wires.load(wire), Address(URL, ()), clock)
+        super().__init__(HttpTransport(), wires.load(wire), UpstreamAddress(URL, ()), clock)
         self.pages = {"models": b'{"data": [{"id": "m", "max_model_len": 9}]}'}
         self.looks = 0
         self.away = False
@@ -52,9 +52,9 @@ class Upstream(HttpUpstream):
     async def get(self, path: str, body: bytes = b"") -> bytes:
         self.looks += 1
         if self.away:
-            raise Broken(Failure(FailureKind.DISCONNECTED, "no connection", 502))
+            raise TransportError(Failure(FailureKind.DISCONNECTED, "no connection", 502))
         if path not in self.pages:
-            raise Broken(Failure(FailureKind.NOT_FOUND, "no such page", 404))
+            raise TransportError(Failure(FailureKind.NOT_FOUND, "no such page", 404))
         return self.pages[path]
 
     @override

@@ -15,7 +15,14 @@ from aiohttp.client_reqrep import ConnectionKey
 
 from testkit.loopback import Got, Loopback, Out, Say, in_loop, until
 from toolspeak.ir.failure import FailureKind
-from toolspeak.runtime.transport import WAITS, Broken, HttpTransport, Reply, Waits, _broken
+from toolspeak.runtime.transport import (
+    DEFAULT_TIMEOUTS,
+    HttpTransport,
+    Response,
+    Timeouts,
+    TransportError,
+    _transport_error,
+)
 
 SECRET = "canary-7f3a"
 KEY = (("authorization", f"Bearer {SECRET}"),)
@@ -32,30 +39,34 @@ async def transport() -> AsyncGenerator[HttpTransport]:
         await made.close()
 
 
-async def everything(reply: Reply) -> bytes:
+async def everything(reply: Response) -> bytes:
     found = b""
     while chunk := await reply.read():
         found += chunk
     return found
 
 
-async def ask(sender: HttpTransport, server: Loopback, body: bytes = b"{}", waits: Waits = WAITS) -> Reply:
-    return await sender.send("POST", f"{server.url}/{SECRET}?key={SECRET}", KEY, body, waits)
+async def ask(
+    sender: HttpTransport, server: Loopback, body: bytes = b"{}", timeouts: Timeouts = DEFAULT_TIMEOUTS
+) -> Response:
+    return await sender.send("POST", f"{server.url}/{SECRET}?key={SECRET}", KEY, body, timeouts)
 
 
-async def fetch(sender: HttpTransport, server: Loopback, body: bytes = b"{}", waits: Waits = WAITS) -> bytes:
-    reply = await ask(sender, server, body, waits)
+async def fetch(
+    sender: HttpTransport, server: Loopback, body: bytes = b"{}", timeouts: Timeouts = DEFAULT_TIMEOUTS
+) -> bytes:
+    reply = await ask(sender, server, body, timeouts)
     try:
         return await everything(reply)
     finally:
         reply.close()
 
 
-async def broken(say: Say, waits: Waits = WAITS) -> Broken:
+async def broken(say: Say, timeouts: Timeouts = DEFAULT_TIMEOUTS) -> TransportError:
     """Say how asking such a server fails; the URL and the key are in no message (SAFE-6)."""
     async with Loopback(say) as server, transport() as sender:
-        with pytest.raises(Broken) as caught:
-            await fetch(sender, server, waits=waits)
+        with pytest.raises(TransportError) as caught:
+            await fetch(sender, server, timeouts=timeouts)
         assert SECRET not in f"{caught.value!r} {caught.value} {caught.value.failure!r}"
         assert caught.value.__suppress_context__  # a traceback does not show aiohttp's message
         return caught.value
@@ -139,7 +150,7 @@ async def test_twenty_requests_one_after_the_other_take_one_connection(say: Say)
         assert (server.connections, len(server.got)) == (1, 20)
 
 
-async def leave_after(reply: Reply, last: bytes) -> None:
+async def leave_after(reply: Response, last: bytes) -> None:
     """Read up to the last event, and no further."""
     found = b""
     while last not in found:
@@ -229,7 +240,7 @@ def test_connections_of_one_event_loop_are_not_for_another() -> None:
         asyncio.run(once(close=False))
 
 
-# ---------------------------------------------------------------- waits
+# ---------------------------------------------------------------- timeouts
 
 
 @asynccontextmanager
@@ -254,8 +265,8 @@ async def plain_socket(first: bytes) -> AsyncGenerator[int]:
 @in_loop
 async def test_the_wait_for_a_connection_covers_its_handshake() -> None:
     async with plain_socket(b"") as port, transport() as sender:
-        with pytest.raises(Broken, match=r"waits\.connect = 0\.1 s") as caught:
-            await sender.send("GET", f"https://127.0.0.1:{port}/{SECRET}", KEY, b"", Waits(connect=SHORT))
+        with pytest.raises(TransportError, match=r"timeouts\.connect = 0\.1 s") as caught:
+            await sender.send("GET", f"https://127.0.0.1:{port}/{SECRET}", KEY, b"", Timeouts(connect=SHORT))
     assert (caught.value.failure.kind, caught.value.connected) == (FailureKind.TIMEOUT, False)
 
 
@@ -267,42 +278,43 @@ async def late_by_tens(_: Got, out: Out) -> None:
 
 
 @pytest.mark.parametrize(
-    ("say", "waits", "named"),
+    ("say", "timeouts", "named"),
     [
-        (silent, Waits(first_byte=SHORT), "first_byte = 0.1"),
-        (silent, Waits(first_byte=SHORT, idle=SHORT, total=SHORT + 1), "first_byte = 0.1"),
-        (silent, Waits(first_byte=LONG, total=SHORT), "total = 0.1"),
-        (late_by_tens, Waits(first_byte=SHORT, idle=LONG), "first_byte = 0.1"),
-        (stalling(), Waits(first_byte=SHORT), "first_byte = 0.1"),
-        (stalling(), Waits(first_byte=SHORT, idle=SHORT), "first_byte = 0.1"),
-        (stalling(), Waits(first_byte=0.3, idle=SHORT), "first_byte = 0.3"),
-        (stalling(), Waits(first_byte=LONG, total=SHORT), "total = 0.1"),
-        (stalling(b"one"), Waits(idle=SHORT), "idle = 0.1"),
-        (stalling(b"one"), Waits(first_byte=0.3, idle=SHORT), "idle = 0.1"),
-        (stalling(b"one"), Waits(first_byte=SHORT, idle=0.3), "idle = 0.3"),
-        (stalling(b"one"), Waits(idle=LONG, total=SHORT), "total = 0.1"),
+        (silent, Timeouts(first_byte=SHORT), "first_byte = 0.1"),
+        (silent, Timeouts(first_byte=SHORT, idle=SHORT, total=SHORT + 1), "first_byte = 0.1"),
+        (silent, Timeouts(first_byte=LONG, total=SHORT), "total = 0.1"),
+        (late_by_tens, Timeouts(first_byte=SHORT, idle=LONG), "first_byte = 0.1"),
+        (stalling(), Timeouts(first_byte=SHORT), "first_byte = 0.1"),
+        (stalling(), Timeouts(first_byte=SHORT, idle=SHORT), "first_byte = 0.1"),
+        (stalling(), Timeouts(first_byte=0.3, idle=SHORT), "first_byte = 0.3"),
+        (stalling(), Timeouts(first_byte=LONG, total=SHORT), "total = 0.1"),
+        (stalling(b"one"), Timeouts(idle=SHORT), "idle = 0.1"),
+        (stalling(b"one"), Timeouts(first_byte=0.3, idle=SHORT), "idle = 0.1"),
+        (stalling(b"one"), Timeouts(first_byte=SHORT, idle=0.3), "idle = 0.3"),
+        (stalling(b"one"), Timeouts(idle=LONG, total=SHORT), "total = 0.1"),
     ],
 )
 @in_loop
-async def test_each_wait_is_told_apart_and_its_error_names_it(say: Say, waits: Waits, named: str) -> None:
+async def test_each_wait_is_told_apart_and_its_error_names_it(say: Say, timeouts: Timeouts, named: str) -> None:
     started = asyncio.get_running_loop().time()
-    error = await broken(say, waits)
+    error = await broken(say, timeouts)
     took = asyncio.get_running_loop().time() - started
-    assert f"waits.{named} s" in str(error)
+    assert f"timeouts.{named} s" in str(error)
     assert (error.failure.kind, error.failure.status, error.connected) == (FailureKind.TIMEOUT, 504, True)
     assert float(named.rsplit(maxsplit=1)[-1]) <= took + 0.01
     assert took < 2
 
 
 @pytest.mark.parametrize(
-    ("say", "waits"), [(stalling(), Waits(first_byte=SHORT)), (stalling(b"one"), Waits(first_byte=300.0, idle=SHORT))]
+    ("say", "timeouts"),
+    [(stalling(), Timeouts(first_byte=SHORT)), (stalling(b"one"), Timeouts(first_byte=300.0, idle=SHORT))],
 )
-def test_waits_are_kept_to_where_the_clock_is_coarse(say: Say, waits: Waits) -> None:
+def test_waits_are_kept_to_where_the_clock_is_coarse(say: Say, timeouts: Timeouts) -> None:
     async def scenario() -> None:
         async with asyncio.TaskGroup() as group:
             for delay in range(20):
                 await asyncio.sleep(delay / 7000)
-                group.create_task(broken(say, waits))
+                group.create_task(broken(say, timeouts))
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(asyncio.wait_for(scenario(), 5))
@@ -316,7 +328,7 @@ async def test_headers_do_not_start_the_wait_for_the_first_byte_anew() -> None:
         await out.gone()
 
     started = asyncio.get_running_loop().time()
-    assert "first_byte = 0.6" in str(await broken(say, Waits(first_byte=0.6)))
+    assert "first_byte = 0.6" in str(await broken(say, Timeouts(first_byte=0.6)))
     assert asyncio.get_running_loop().time() - started < 1.05
 
 
@@ -329,7 +341,7 @@ async def test_an_idle_wait_is_as_long_as_it_says_also_where_the_first_byte_may_
         await out.gone()
 
     started = asyncio.get_running_loop().time()
-    assert "idle = 0.1" in str(await broken(say, Waits(first_byte=2.0, idle=0.1)))
+    assert "idle = 0.1" in str(await broken(say, Timeouts(first_byte=2.0, idle=0.1)))
     assert asyncio.get_running_loop().time() - started < 1.5
 
 
@@ -339,7 +351,7 @@ async def test_a_slow_reader_is_no_idle_upstream() -> None:
         await out.stream(*[b"x"] * 5)
 
     async with Loopback(say) as server, transport() as sender:
-        reply = await ask(sender, server, waits=Waits(first_byte=SHORT, idle=SHORT))
+        reply = await ask(sender, server, timeouts=Timeouts(first_byte=SHORT, idle=SHORT))
         found = b""
         while chunk := await reply.read():
             found += chunk
@@ -361,7 +373,7 @@ async def test_a_reader_that_was_slow_gets_the_whole_idle_wait() -> None:
         await out.end()
 
     async with Loopback(say) as server, transport() as sender:
-        reply = await ask(sender, server, waits=Waits(idle=0.5))
+        reply = await ask(sender, server, timeouts=Timeouts(idle=0.5))
         assert await reply.read() == b"one"
         await asyncio.sleep(0.8)
         go_on.set()
@@ -379,14 +391,14 @@ async def test_a_steady_stream_may_take_longer_than_the_idle_wait() -> None:
         await out.end()
 
     async with Loopback(say) as server, transport() as sender:
-        assert await fetch(sender, server, waits=Waits(first_byte=0.5, idle=0.5)) == b"x" * 40
+        assert await fetch(sender, server, timeouts=Timeouts(first_byte=0.5, idle=0.5)) == b"x" * 40
 
 
 @in_loop
 async def test_after_a_wait_is_over_the_socket_is_closed() -> None:
     async with Loopback(stalling(b"one")) as server, transport() as sender:
-        with pytest.raises(Broken):
-            await fetch(sender, server, waits=Waits(idle=SHORT))
+        with pytest.raises(TransportError):
+            await fetch(sender, server, timeouts=Timeouts(idle=SHORT))
         await until(lambda: server.gone == 1)
 
 
@@ -402,7 +414,7 @@ async def free_port() -> int:
 async def test_where_nobody_listens_the_error_says_where() -> None:
     port = await free_port()
     async with transport() as sender:
-        with pytest.raises(Broken) as caught:
+        with pytest.raises(TransportError) as caught:
             await sender.send("POST", f"http://127.0.0.1:{port}/{SECRET}", KEY, b"{}")
     assert str(caught.value) == f"no connection to the upstream at 127.0.0.1:{port}: Connection refused"
     assert (caught.value.failure.kind, caught.value.connected) == (FailureKind.DISCONNECTED, False)
@@ -421,7 +433,7 @@ async def resolve_never(*_: object, **__: object) -> NoReturn:
 async def test_a_name_that_nobody_knows_is_no_connection() -> None:
     async with transport() as sender:
         asyncio.get_running_loop().getaddrinfo = resolve_nothing
-        with pytest.raises(Broken) as caught:
+        with pytest.raises(TransportError) as caught:
             await sender.send("POST", f"http://nowhere.invalid/{SECRET}", KEY, b"{}")
     assert str(caught.value) == "no connection to the upstream at nowhere.invalid:80: Name or service not known"
     assert not caught.value.connected
@@ -431,14 +443,14 @@ async def test_a_name_that_nobody_knows_is_no_connection() -> None:
 async def test_the_wait_for_a_connection_covers_the_look_up_of_its_name() -> None:
     async with transport() as sender:
         asyncio.get_running_loop().getaddrinfo = resolve_never
-        with pytest.raises(Broken, match=r"waits\.connect = 0\.1 s"):
-            await sender.send("POST", "http://nowhere.invalid/", (), b"{}", Waits(connect=SHORT))
+        with pytest.raises(TransportError, match=r"timeouts\.connect = 0\.1 s"):
+            await sender.send("POST", "http://nowhere.invalid/", (), b"{}", Timeouts(connect=SHORT))
 
 
 @in_loop
 async def test_https_where_plain_http_is_spoken_is_no_connection() -> None:
     async with plain_socket(b"HTTP/1.1 400 Bad Request\r\n\r\n") as port, transport() as sender:
-        with pytest.raises(Broken, match=f"no connection to the upstream at 127.0.0.1:{port}: .") as caught:
+        with pytest.raises(TransportError, match=f"no connection to the upstream at 127.0.0.1:{port}: .") as caught:
             await sender.send("POST", f"https://127.0.0.1:{port}/{SECRET}", KEY, b"{}")
     assert not caught.value.connected
     assert SECRET not in str(caught.value)
@@ -447,7 +459,7 @@ async def test_https_where_plain_http_is_spoken_is_no_connection() -> None:
 def test_a_certificate_that_is_not_trusted_is_no_connection() -> None:
     untrusted = ssl.SSLCertVerificationError(1, "certificate verify failed: self-signed certificate")
     place = ConnectionKey("box.example", 443, True, True, None, None, None)
-    found = _broken(aiohttp.ClientConnectorCertificateError(place, untrusted), WAITS)
+    found = _transport_error(aiohttp.ClientConnectorCertificateError(place, untrusted), DEFAULT_TIMEOUTS)
     assert str(found) == (
         "no connection to the upstream at box.example:443: certificate verify failed: self-signed certificate"
     )
@@ -466,7 +478,7 @@ def test_a_certificate_that_is_not_trusted_is_no_connection() -> None:
 @in_loop
 async def test_what_cannot_be_sent_is_not_called_a_broken_answer(url: str, value: str) -> None:
     async with Loopback(ok) as server, transport() as sender:
-        with pytest.raises(Broken, match="nothing was sent") as caught:
+        with pytest.raises(TransportError, match="nothing was sent") as caught:
             await sender.send("POST", url or server.url, (("x-key", value),), b"{}")
     assert not server.got
     assert caught.value.failure.kind is FailureKind.OTHER

@@ -30,7 +30,7 @@ from toolspeak.ir.event import CallEnded, CallRejected, Event, Failed, Finished,
 from toolspeak.ir.failure import FailureKind
 from toolspeak.ir.request import Request
 from toolspeak.ir.turn import fold
-from toolspeak.runtime.transport import Waits
+from toolspeak.runtime.transport import Timeouts
 from toolspeak.runtime.upstream import STEP, HttpUpstream
 
 
@@ -264,11 +264,11 @@ async def test_a_silent_stream_ends_in_the_wait_that_was_over() -> None:
         await out.piece(HALF)
         await out.gone()
 
-    async with Loopback(say) as server, upstream(server, waits=Waits(idle=0.1)) as opened:
+    async with Loopback(say) as server, upstream(server, timeouts=Timeouts(idle=0.1)) as opened:
         kind, message = failure_in(await answered(opened))
     assert (kind, message) == (
         FailureKind.TIMEOUT,
-        "the upstream was silent for too long (waits.idle = 0.1 s)",
+        "the upstream was silent for too long (timeouts.idle = 0.1 s)",
     )
     assert len(server.got) == 1
 
@@ -467,7 +467,7 @@ async def test_a_wait_for_the_first_byte_that_is_over_is_not_tried_again() -> No
     async def say(_: Got, out: Out) -> None:
         await out.gone()
 
-    async with Loopback(say) as server, upstream(server, waits=Waits(first_byte=0.1)) as opened:
+    async with Loopback(say) as server, upstream(server, timeouts=Timeouts(first_byte=0.1)) as opened:
         assert failure_in(await answered(opened))[0] is FailureKind.TIMEOUT
     assert len(server.got) == 1  # the model may be at work on it
 

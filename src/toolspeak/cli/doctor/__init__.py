@@ -72,10 +72,10 @@ def _show_sandbox(*, as_json: bool) -> int:
     """Print which sandboxes work; return the exit status."""
     import asyncio  # noqa: PLC0415
 
+    from toolspeak.agent.sandbox.find import find_sandbox  # noqa: PLC0415
+    from toolspeak.agent.sandbox.journal import recover  # noqa: PLC0415
     from toolspeak.cli.doctor.diagnosis import echo_sandbox  # noqa: PLC0415
     from toolspeak.config.environment import current, journal_folder  # noqa: PLC0415
-    from toolspeak.runtime.sandbox.find import find_sandbox  # noqa: PLC0415
-    from toolspeak.runtime.sandbox.journal import recover  # noqa: PLC0415
 
     found, left = asyncio.run(find_sandbox()), recover(journal_folder(current()))
     echo_sandbox(found, left, Paint.here(), as_json=as_json)

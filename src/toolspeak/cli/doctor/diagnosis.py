@@ -41,8 +41,8 @@ from toolspeak.runtime.profiles import settings_said
 from toolspeak.runtime.transport import HttpTransport
 
 if TYPE_CHECKING:  # the sandbox does not load on Windows
-    from toolspeak.runtime.sandbox.find import Found
-    from toolspeak.runtime.sandbox.journal import Report as LeftBehind
+    from toolspeak.agent.sandbox.find import SandboxSearch
+    from toolspeak.agent.sandbox.journal import LeftoverReport as LeftBehind
 
 _HEADS: Final = ("form", *TaskKind, "right", "score", "req", "tok")
 _LEAST: Final = 3
@@ -191,13 +191,13 @@ def _task_object(tally: Tally, task: DoctorTask) -> JsonObject:
 # ---------------------------------------------------------------- the sandbox
 
 
-def echo_sandbox(found: "Found", left: "Sequence[LeftBehind]", paint: Paint, *, as_json: bool) -> None:
+def echo_sandbox(found: "SandboxSearch", left: "Sequence[LeftBehind]", paint: Paint, *, as_json: bool) -> None:
     """Print which sandboxes work, and which files commands changed that outlived a crash."""
     for line in (safe_json(_sandbox_object(found, left)),) if as_json else _sandbox_lines(found, left, paint):
         click.echo(line)
 
 
-def _sandbox_lines(found: "Found", left: "Sequence[LeftBehind]", paint: Paint) -> Iterator[str]:
+def _sandbox_lines(found: "SandboxSearch", left: "Sequence[LeftBehind]", paint: Paint) -> Iterator[str]:
     chosen = found.sandbox.name if found.sandbox else ""
     for each in found.tried:
         says = f"not available: {visible(each.problem)}" if each.problem else "works"
@@ -212,7 +212,7 @@ def _sandbox_lines(found: "Found", left: "Sequence[LeftBehind]", paint: Paint) -
             )
 
 
-def _sandbox_object(found: "Found", left: "Sequence[LeftBehind]") -> JsonObject:
+def _sandbox_object(found: "SandboxSearch", left: "Sequence[LeftBehind]") -> JsonObject:
     return {
         "sandbox": found.sandbox.name if found.sandbox else None,
         "tried": [{"name": each.name, "works": not each.problem, "problem": each.problem} for each in found.tried],

@@ -78,11 +78,11 @@ def serve(
     Example:
       claude mcp add toolspeak -- toolspeak mcp serve --upstream http://127.0.0.1:8080/v1
     """
-    from toolspeak.config.mcp import sdk_needed  # noqa: PLC0415
+    from toolspeak.agent.mcp.sdk import require_sdk  # noqa: PLC0415
 
-    sdk_needed()
+    require_sdk()
     from toolspeak.cli.mcp.server import TOOLS, RunPolicy, serve_runs  # noqa: PLC0415
-    from toolspeak.runtime.tools.approval import Approval  # noqa: PLC0415
+    from toolspeak.config.shape import Approval  # noqa: PLC0415
 
     wanted = tuple(each.strip() for each in names.split(",")) if names else TOOLS
     serve_runs(load_config(file, options), RunPolicy((root or Path()).resolve(), Approval(approval), wanted))

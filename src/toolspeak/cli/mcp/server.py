@@ -12,15 +12,14 @@ from typing import Final
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 
-from toolspeak.config.shape import Config
+from toolspeak.agent.runs.opened import open_user_runs
+from toolspeak.agent.runs.runs import Runs, RunView
+from toolspeak.agent.runs.spec import Spec
+from toolspeak.agent.runs.watch import RunEnded, RunEvent, ToolCallAsked, ToolCallBegan, TurnBegan
+from toolspeak.config.shape import Approval, Config
 from toolspeak.engine.agent import Status
 from toolspeak.errors import BadField, ToolspeakError
 from toolspeak.ir.message import Text
-from toolspeak.runs.opened import opened_runs
-from toolspeak.runs.runs import Runs, View
-from toolspeak.runs.spec import Spec
-from toolspeak.runs.watch import CallAsked, CallBegan, RunEnded, RunEvent, TurnBegan
-from toolspeak.runtime.tools.approval import Approval
 
 TOOLS: Final = Spec("").tools
 _SUCCESSFUL: Final = (Status.DONE, Status.SUMMED_UP)
@@ -50,7 +49,7 @@ def serve_runs(config: Config, policy: RunPolicy) -> None:
 
 
 async def _serve(config: Config, policy: RunPolicy) -> None:
-    async with opened_runs(config) as opened:
+    async with open_user_runs(config) as opened:
         await server_of(opened.runs, policy).run_stdio_async()
 
 
@@ -109,7 +108,7 @@ class McpRunTools:
             event = each.event
             if isinstance(event, RunEnded):
                 return event
-            if isinstance(event, CallAsked):
+            if isinstance(event, ToolCallAsked):
                 await self._runs.approve(id, event.id, allowed=False, reason=_DENIED)
             if message := _progress(id, event):
                 await ctx.report_progress(each.number, message=message)
@@ -120,13 +119,13 @@ def _progress(id: str, event: RunEvent) -> str:
     match event:
         case TurnBegan(round=round):
             return f"run {id}: round {round + 1}"
-        case CallBegan(name=name):
+        case ToolCallBegan(name=name):
             return f"run {id}: {name}"
         case _:
             return ""
 
 
-def _status_text(view: View) -> str:
+def _status_text(view: RunView) -> str:
     line = view.line
     text = "".join(part.text for part in view.kept.message.parts if isinstance(part, Text))
     calls = [call.name for each in view.kept.rounds for call in each.calls]

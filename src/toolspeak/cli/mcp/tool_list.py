@@ -8,18 +8,17 @@ from dataclasses import dataclass
 
 import click
 
+from toolspeak.agent.mcp.approved import ApprovalState, ApprovalStore
+from toolspeak.agent.mcp.definition import Definition, effect_of, tool_of
+from toolspeak.agent.mcp.sdk import require_sdk, server_named
 from toolspeak.cli.output import safe_json
 from toolspeak.cli.terminal import Paint, count_noun, shorten, visible
-from toolspeak.config.mcp import sdk_needed, server_named
-from toolspeak.config.shape import Config
+from toolspeak.config.shape import Config, McpServer
 from toolspeak.errors import BadSchema, McpFailed
 from toolspeak.ir.json import JsonObject
-from toolspeak.runtime.tools.mcp.approved import Approved, Known
-from toolspeak.runtime.tools.mcp.definition import Definition, effect_of, tool_of
-from toolspeak.runtime.tools.mcp.server import McpServer
 
 LEFT_OUT = "left out"
-_COLORS = {Known.APPROVED: "green", Known.NEW: "yellow", Known.CHANGED: "red", LEFT_OUT: "red"}
+_COLORS = {ApprovalState.APPROVED: "green", ApprovalState.NEW: "yellow", ApprovalState.CHANGED: "red", LEFT_OUT: "red"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +35,7 @@ class ListedTool:
     """One tool. `name` is its name for models; empty if the tool is left out, and then `why` has the reason."""
 
     definition: Definition
-    known: Known
+    known: ApprovalState
     name: str = ""
     effect: str = ""
     why: str = ""
@@ -58,9 +57,9 @@ class ServerTools:
 
 def show(config: Config, options: ToolListOptions, paint: Paint) -> int:
     """Print the tools, and approve them if `options` says so; return the exit status."""
-    sdk_needed()
+    require_sdk()
     servers = [server_named(config.mcp, options.name)] if options.name else config.mcp
-    approved = Approved(config.approvals)
+    approved = ApprovalStore(config.approvals)
     found = asyncio.run(_list_all(servers, approved))
     if options.as_json:
         click.echo(safe_json(_as_object(found)))
@@ -75,9 +74,9 @@ def show(config: Config, options: ToolListOptions, paint: Paint) -> int:
     return int(any(each.failure for each in found))
 
 
-def _approve(approved: Approved, found: ServerTools) -> None:
+def _approve(approved: ApprovalStore, found: ServerTools) -> None:
     """Store the definitions that were printed. The server is not asked again: it could answer something else."""
-    fresh = [tool.definition for tool in found.tools if tool.name and tool.known is not Known.APPROVED]
+    fresh = [tool.definition for tool in found.tools if tool.name and tool.known is not ApprovalState.APPROVED]
     if not fresh:
         click.echo("There are no new tools to approve.", err=True)
         return
@@ -87,14 +86,14 @@ def _approve(approved: Approved, found: ServerTools) -> None:
     click.echo(f"Approved {count_noun(len(fresh), 'tool')} of {found.server.name}.", err=True)
 
 
-async def _list_all(servers: Sequence[McpServer], approved: Approved) -> list[ServerTools]:
+async def _list_all(servers: Sequence[McpServer], approved: ApprovalStore) -> list[ServerTools]:
     return [await _list_tools(server, approved) for server in servers]
 
 
-async def _list_tools(server: McpServer, approved: Approved) -> ServerTools:
-    from toolspeak.runtime.tools.mcp.line import Line  # noqa: PLC0415 # the SDK, an extra
+async def _list_tools(server: McpServer, approved: ApprovalStore) -> ServerTools:
+    from toolspeak.agent.mcp.line import ServerConnection  # noqa: PLC0415 # the SDK, an extra
 
-    line = Line(server)
+    line = ServerConnection(server)
     try:
         await line.start()
     except McpFailed as error:
@@ -103,7 +102,7 @@ async def _list_tools(server: McpServer, approved: Approved) -> ServerTools:
     return ServerTools(server, tuple(_compared(server, each, approved) for each in line.definitions.values()))
 
 
-def _compared(server: McpServer, definition: Definition, approved: Approved) -> ListedTool:
+def _compared(server: McpServer, definition: Definition, approved: ApprovalStore) -> ListedTool:
     known = approved.known(server, definition)
     try:
         tool = tool_of(server, definition)
@@ -128,7 +127,7 @@ def _tool_text(tool: ListedTool, width: int, paint: Paint, *, whole: bool) -> st
     """Write a tool on one line; before approval, in full as the model would see it."""
     if not tool.name:
         return f"{visible(tool.definition.name[: width or 40])!s}: {visible(tool.why)}"
-    if whole and tool.known is not Known.APPROVED:
+    if whole and tool.known is not ApprovalState.APPROVED:
         told = visible(f"{tool.definition.description}\n{safe_json(tool.definition.schema)}")
         return f"{tool.name}  {tool.effect}\n      " + told.replace("\n", "\n      ")
     first = visible(" ".join(tool.definition.description.split()))

@@ -24,7 +24,7 @@ from toolspeak.ir.request import Request
 from toolspeak.ir.tool import Tool
 from toolspeak.runtime.directory import Directory, Listed, Route
 from toolspeak.runtime.listing import list_models
-from toolspeak.runtime.transport import Broken, HttpTransport
+from toolspeak.runtime.transport import HttpTransport, TransportError
 from toolspeak.runtime.upstream import HttpUpstream
 
 _WITH_TOOLS: Final = Request("", (), (Tool("any"),))
@@ -101,7 +101,7 @@ async def _without_list(found: UpstreamModels, directory: Directory) -> Upstream
     http = (await directory.exactly(f"{name}/any")).upstream
     try:
         names = await list_models(http) if isinstance(http, HttpUpstream) else []
-    except Broken as broken:
+    except TransportError as broken:
         failure = broken.failure
         return replace(found, answered=False, note=failure.message, hint=hint_for(failure.kind))
     if names:

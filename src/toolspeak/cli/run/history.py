@@ -8,6 +8,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Final
 
+from toolspeak.agent.runs.runs import Runs, RunSummary, RunView
+from toolspeak.agent.runs.watch import ToolCallEnded
 from toolspeak.cli.run.screen import ShownCall, call_text, round_lines
 from toolspeak.cli.terminal import (
     UNLIMITED,
@@ -24,8 +26,6 @@ from toolspeak.engine.agent import Status
 from toolspeak.errors import BadRequest, UnknownRun
 from toolspeak.ir.message import Text, result_text
 from toolspeak.ir.round import Round
-from toolspeak.runs.runs import Line, Runs, View
-from toolspeak.runs.watch import CallEnded
 
 SHORT: Final = 8
 """Characters of an id that are shown, if they identify it."""
@@ -83,7 +83,7 @@ def status_text(status: Status) -> str:
 # ---------------------------------------------------------------- the list
 
 
-def list_lines(lines: Sequence[Line], now: float, paint: Paint) -> Iterator[str]:
+def list_lines(lines: Sequence[RunSummary], now: float, paint: Paint) -> Iterator[str]:
     """Write one line for each run."""
     size = _id_size([short_id(line.id, _LONG) for line in lines])
     for line in lines:
@@ -100,7 +100,7 @@ def _id_size(ids: Sequence[str]) -> int:
     return next((size for size in range(SHORT, longest) if len({id[:size] for id in ids}) == len(ids)), longest)
 
 
-def _ago(line: Line, now: float) -> str:
+def _ago(line: RunSummary, now: float) -> str:
     age = max(now - line.began, 0.0)
     size, unit = next((each for each in _AGES if age >= each[0]), _AGES[-1])
     return f"{int(age // size)} {unit} ago"
@@ -109,7 +109,7 @@ def _ago(line: Line, now: float) -> str:
 # ---------------------------------------------------------------- one run
 
 
-def view_lines(view: View, times: Times, paint: Paint, *, expand: bool) -> Iterator[str]:
+def view_lines(view: RunView, times: Times, paint: Paint, *, expand: bool) -> Iterator[str]:
     """Write a run: its task, its rounds, the calls that wait for approval, its text, and how it ended."""
     line, ink = view.line, paint.ink
     yield ink(visible(view.spec.task), bold=True)
@@ -129,7 +129,7 @@ def view_lines(view: View, times: Times, paint: Paint, *, expand: bool) -> Itera
     yield from _ending(view, paint)
 
 
-def _ending(view: View, paint: Paint) -> Iterator[str]:
+def _ending(view: RunView, paint: Paint) -> Iterator[str]:
     line = view.line
     words = [status_text(line.status), count_noun(line.rounds, "round"), visible(line.model)]
     if line.ended:
@@ -152,7 +152,7 @@ def _shown_calls(number: int, each: Round, times: Times) -> list[ShownCall]:
     ]
 
 
-async def times_of(runs: Runs, view: View) -> Times:
+async def times_of(runs: Runs, view: RunView) -> Times:
     """Return the duration of each call of the finished rounds, from the events of the run."""
     wanted = {(number, result.call_id) for number, each in enumerate(view.kept.rounds) for result in each.results}
     times: Times = {}
@@ -161,7 +161,7 @@ async def times_of(runs: Runs, view: View) -> Times:
     with suppress(TimeoutError):
         async with asyncio.timeout(_TIMES_TIMEOUT_S):
             async for each in runs.events(view.line.id):
-                if isinstance(each.event, CallEnded):
+                if isinstance(each.event, ToolCallEnded):
                     times[each.event.round, each.event.id] = each.event.seconds
                 if wanted <= times.keys():
                     break

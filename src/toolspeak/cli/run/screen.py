@@ -12,6 +12,16 @@ from typing import Final, Protocol, assert_never
 
 import click
 
+from toolspeak.agent.runs.watch import (
+    RunEnded,
+    RunEvent,
+    ToolCallAsked,
+    ToolCallBegan,
+    ToolCallEnded,
+    TurnBegan,
+    TurnEnded,
+    Wrote,
+)
 from toolspeak.cli.output import indented, keyword_arguments
 from toolspeak.cli.terminal import (
     INDENT,
@@ -24,7 +34,6 @@ from toolspeak.cli.terminal import (
     visible,
     wrap_columns,
 )
-from toolspeak.runs.watch import CallAsked, CallBegan, CallEnded, RunEnded, RunEvent, TurnBegan, TurnEnded, Wrote
 
 _LONGEST: Final = 4096
 """Characters of arguments that are formatted for one line; arguments can be megabytes."""
@@ -104,10 +113,10 @@ class Transcript:
                 self._begin("")
                 self._expected = calls
                 yield from self._text_lines(text) if calls else ()
-            case CallBegan() | CallAsked():
+            case ToolCallBegan() | ToolCallAsked():
                 self._calls[event.id] = ShownCall(event.name, event.arguments)
                 self.doing = call_text(event.name, event.arguments)
-            case CallEnded():
+            case ToolCallEnded():
                 yield from self._ended(event)
             case RunEnded():
                 yield from self._round()
@@ -124,7 +133,7 @@ class Transcript:
         self.writing += text
         self.doing = "thinking" if is_reasoning else "writing"
 
-    def _ended(self, event: CallEnded) -> Iterator[str]:
+    def _ended(self, event: ToolCallEnded) -> Iterator[str]:
         # A call that was denied ends without having begun.
         known = self._calls.get(event.id) or ShownCall(event.name, "{}")
         self._calls[event.id] = replace(known, text=event.text, is_error=event.is_error, seconds=event.seconds)

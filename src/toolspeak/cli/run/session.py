@@ -23,6 +23,11 @@ from typing import Final, TypeAlias
 
 import click
 
+from toolspeak.agent.runs.opened import OpenRuns, open_user_runs
+from toolspeak.agent.runs.runs import NumberedEvent, Runs, RunView
+from toolspeak.agent.runs.shown import event_json, view_json
+from toolspeak.agent.runs.spec import Spec
+from toolspeak.agent.runs.watch import RunEnded, ToolCallAsked
 from toolspeak.cli.output import indented, safe_json
 from toolspeak.cli.run.history import find_run, short_id, status_text
 from toolspeak.cli.run.screen import PlainScreen, RunScreen
@@ -40,11 +45,6 @@ from toolspeak.cli.terminal import (
 from toolspeak.config.shape import Config
 from toolspeak.engine.agent import Status
 from toolspeak.errors import BadRequest
-from toolspeak.runs.opened import Opened, opened_runs
-from toolspeak.runs.runs import Numbered, Runs, View
-from toolspeak.runs.shown import event_json, view_json
-from toolspeak.runs.spec import Spec
-from toolspeak.runs.watch import CallAsked, RunEnded
 
 # ---------------------------------------------------------------- approval
 
@@ -92,11 +92,11 @@ class Asker:
         self._read: Final = read
         self._always: Final[set[str]] = set()
 
-    def always_allows(self, call: CallAsked) -> bool:
+    def always_allows(self, call: ToolCallAsked) -> bool:
         """Whether the user has allowed all calls of this tool."""
         return call.name in self._always
 
-    async def ask(self, call: CallAsked) -> Decision:
+    async def ask(self, call: ToolCallAsked) -> Decision:
         """Show a call, and ask until the answer is valid."""
         for line in self._call_lines(call):
             click.echo(line, err=True)
@@ -108,12 +108,12 @@ class Asker:
                     self._always.add(call.name)
                 return decision
 
-    def _call_lines(self, call: CallAsked) -> list[str]:
+    def _call_lines(self, call: ToolCallAsked) -> list[str]:
         mark, name = self._paint.ink(sign("▸", ">"), "yellow"), self._paint.ink(visible(call.name), bold=True)
         arguments = indented(visible(call.arguments), (self._paint.width or UNLIMITED) - len(INDENT))
         return [f"{mark} {name}", *indent_below(arguments, self._paint)]
 
-    def _question(self, call: CallAsked) -> str:
+    def _question(self, call: ToolCallAsked) -> str:
         name = visible(call.name).replace("\n", " ")
         asked = join_dotted("allow it? y yes", "n no, because …", f"a always {name}", "q stop the run")
         return f"{self._paint.ink(asked, 'yellow')} {sign('›', '>')} "  # noqa: RUF001 - a sign for people
@@ -177,13 +177,13 @@ class Display:
 
 async def start_run(config: Config, spec: Spec, display: Display) -> int:
     """Start a run and follow it; return the exit status."""
-    async with opened_runs(config) as opened:
+    async with open_user_runs(config) as opened:
         return await _followed(opened, await opened.runs.start(spec), -1, display)
 
 
 async def resume_run(config: Config, prefix: str, display: Display) -> int:
     """Resume a run that was stopped, or follow one that is running; return the exit status."""
-    async with opened_runs(config) as opened:
+    async with open_user_runs(config) as opened:
         runs = opened.runs
         id = await find_run(runs, prefix)
         last = -1
@@ -193,7 +193,7 @@ async def resume_run(config: Config, prefix: str, display: Display) -> int:
         return await _followed(opened, id, last, display)
 
 
-async def _followed(opened: Opened, id: str, after: int, display: Display) -> int:
+async def _followed(opened: OpenRuns, id: str, after: int, display: Display) -> int:
     view = await opened.runs.show(id)
     screen = choose_screen(display.paint, view.spec.rounds, expand=display.expand, quiet=display.as_events)
     if not display.as_events:
@@ -221,20 +221,20 @@ def choose_screen(paint: Paint, rounds: int, *, expand: bool, quiet: bool) -> Ru
     return LiveScreen(paint, rounds, expand=expand) if can_rewrite() else PlainScreen(paint, expand=expand)
 
 
-def _echo_event(each: Numbered) -> None:
+def _echo_event(each: NumberedEvent) -> None:
     click.echo(json.dumps(event_json(each)))  # ASCII only: no character in it can control the terminal
 
 
-def _ignore_event(each: Numbered) -> None:
+def _ignore_event(each: NumberedEvent) -> None:
     del each
 
 
-def _head(view: View) -> str:
+def _head(view: RunView) -> str:
     where = [visible(view.spec.folder)] if view.spec.folder else []
     return join_dotted(f"run {short_id(view.line.id)}", *where, f"approval {view.spec.approval}")
 
 
-def _last_lines(view: View, ended: RunEnded, display: Display, opened: Opened) -> Iterator[str]:
+def _last_lines(view: RunView, ended: RunEnded, display: Display, opened: OpenRuns) -> Iterator[str]:
     """Write how the run ended, and how to resume it."""
     ink, line = display.paint.ink, view.line
     status = status_text(ended.status)
@@ -254,7 +254,7 @@ class Follow:
     """Follows a run to its end. Without an asker, calls that need approval are denied."""
 
     def __init__(
-        self, runs: Runs, id: str, screen: RunScreen, asker: Asker | None, tell: Callable[[Numbered], None]
+        self, runs: Runs, id: str, screen: RunScreen, asker: Asker | None, tell: Callable[[NumberedEvent], None]
     ) -> None:
         """Show the run on the screen, ask with the asker, and pass each event to `tell`."""
         self._runs: Final = runs
@@ -274,7 +274,7 @@ class Follow:
                 async for each in self._runs.events(self._id, after):
                     self._screen.show(each.event)
                     self._tell(each)
-                    if isinstance(each.event, CallAsked):
+                    if isinstance(each.event, ToolCallAsked):
                         await self._answer(each.event)
                     ended = each.event if isinstance(each.event, RunEnded) else None
             finally:
@@ -292,9 +292,9 @@ class Follow:
         """Answer the calls that wait already: their events may be older than the ones that will be shown."""
         view = await self._runs.show(self._id)
         for call in view.asked:
-            await self._answer(CallAsked(view.line.rounds, call.id, call.name, call.arguments))
+            await self._answer(ToolCallAsked(view.line.rounds, call.id, call.name, call.arguments))
 
-    async def _answer(self, asked: CallAsked) -> None:
+    async def _answer(self, asked: ToolCallAsked) -> None:
         """Approve or deny a call, unless it waits no longer. Events of an old run contain calls answered long ago."""
         if asked.id not in [call.id for call in (await self._runs.show(self._id)).asked]:
             return
@@ -305,7 +305,7 @@ class Follow:
         else:
             await self._ask(asked, self._asker)
 
-    async def _ask(self, asked: CallAsked, asker: Asker) -> None:
+    async def _ask(self, asked: ToolCallAsked, asker: Asker) -> None:
         with self._screen.paused():
             self._asking = asyncio.get_running_loop().create_task(asker.ask(asked))
             await asyncio.wait((self._asking,))
@@ -317,7 +317,7 @@ class Follow:
         else:
             await self._approve(asked, allowed=decision.choice is not Choice.NO, reason=decision.reason)
 
-    async def _approve(self, asked: CallAsked, *, allowed: bool, reason: str = "") -> None:
+    async def _approve(self, asked: ToolCallAsked, *, allowed: bool, reason: str = "") -> None:
         with suppress(BadRequest):  # another client has answered in the meantime
             await self._runs.approve(self._id, asked.id, allowed=allowed, reason=reason)
 

@@ -1,0 +1,265 @@
+"""The database of runs: SQLite for one person, PostgreSQL for a fleet."""
+
+import sqlite3
+from collections.abc import Generator
+from contextlib import contextmanager
+from importlib import import_module
+from math import ceil
+from pathlib import Path
+from typing import Any, Final, Protocol, TypeVar
+
+import psycopg
+import sqlalchemy as sa
+from psycopg.abc import PQGen
+from sqlalchemy.event import listen
+from sqlalchemy.exc import DatabaseError, InterfaceError, InternalError, OperationalError
+from sqlalchemy.exc import TimeoutError as NoConnectionFree
+from typing_extensions import override
+
+from toolspeak.agent.durable import dbos_internals, schema
+from toolspeak.agent.durable.tables import now
+from toolspeak.config.shape import Durable
+from toolspeak.errors import BadConfig, RunsUnavailable
+from toolspeak.runtime.clock import CLOCK
+
+OURS, ENGINE = 3, 8
+"""Connections of one process: for our own tables, for DBOS."""
+_SPARE: Final = 4
+_NEEDED: Final = (3, 42)
+"""DBOS asks SQLite for fractions of seconds, which older ones do not have."""
+_WAIT: Final = 30.0
+"""Seconds that a worker waits for a free connection."""
+_CONNECT: Final = 10
+"""Seconds that a process without a limit of its own tries to connect."""
+_MIGRATION: Final = 60.0
+"""Seconds for one statement of a migration; it may wait for another process that migrates."""
+_KEEP_ALIVE: Final = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}
+"""Of TCP: a server whose machine has vanished is noticed within half a minute, not after two hours."""
+_WRONG: Final = ("28", "3D", "42501")
+"""Classes of SQLSTATE that waiting does not cure: wrong user or password, no such database, missing rights."""
+_FAILED: Final = (OperationalError, InterfaceError, InternalError, NoConnectionFree)
+"""The database refuses, breaks off, has become read-only or has no connection left; no statement of ours is wrong."""
+_ATTEMPTS: Final = 30_000
+T = TypeVar("T")
+
+
+class _Opened(Protocol):
+    isolation_level: str | None
+
+    def execute(self, statement: str) -> object: ...
+
+
+class Database:
+    """An open database with all its tables. Everything in it blocks: call it from a thread."""
+
+    def __init__(self, durable: Durable, patience: float | None = None) -> None:
+        """Connect, and create the tables or migrate them.
+
+        With `patience`, a statement that gets no response within so many seconds fails. Raises `BadConfig` if the
+        database cannot be used until a person changes something, `RunsUnavailable` if it is only away.
+        """
+        self.url: Final = _url(durable)
+        self._lease: Final = durable.lease
+        self._patience: Final = patience
+        with self.translated_errors(opening=True):
+            self._migrate()
+        self.engine: Final = self.new_engine(OURS)
+        """For our own tables."""
+        self._asking: Final = self.new_engine(OURS)
+        self.client: Final = dbos_internals.client_of(self._asking)
+        """What is asked of DBOS by those who do not work."""
+        self.theirs: Final = dbos_internals.engine_of(self.client)
+        """Sees DBOS's tables, and ours."""
+        self.now: Final = now(self.engine)
+
+    @property
+    def is_sqlite(self) -> bool:
+        """Return whether it is a file."""
+        return self.engine.dialect.name == "sqlite"
+
+    def new_engine(self, connections: int) -> sa.Engine:
+        """Return further connections."""
+        if self._is_file:
+            return _sqlite_engine(self.url, connections)
+        engine = _postgres_engine(self.url, connections, self._lease, self._patience)
+        if self._patience is not None:
+            _limit_waits(engine, self._patience)
+        return engine
+
+    @contextmanager
+    def translated_errors(self, *, opening: bool = False) -> Generator[None]:
+        """Raise errors of the environment as ours, in one line that shows no password.
+
+        A file that cannot be opened is a matter for the person at this machine; everything else passes.
+        """
+        # what fails while a connection is made ready (the first pragma on a read-only disk) is the driver's own error
+        raw = (_sqlite_module().Error,) if self._is_file else ()
+        try:
+            yield
+        except (*_FAILED, *raw) as error:
+            raise self._translated(error, opening=opening) from None
+        except DatabaseError as error:
+            if not self._is_file or type(error) is not DatabaseError:  # its subclasses mean a wrong statement
+                raise
+            raise self._translated(error, opening=opening) from None  # "file is not a database"
+
+    def _translated(self, error: Exception, *, opening: bool) -> BadConfig | RunsUnavailable:
+        cause: BaseException = getattr(error, "orig", None) or error
+        if self._is_file:
+            problem = f"the file of runs {self.url.database} cannot be used: {first_line(cause)}"
+            if opening:
+                return BadConfig(
+                    f"{problem}. Make room, make it writable, or move a damaged file away; or set XDG_STATE_HOME or"
+                    " runs.database to another place"
+                )
+            return RunsUnavailable(problem)
+        reason = type(cause).__name__ if str(cause) == "" else first_line(cause)
+        if opening and (code := getattr(cause, "sqlstate", None)) and str(code).startswith(_WRONG):
+            return BadConfig(f"runs.database: {self.url.render_as_string()} refuses us: {reason}")
+        return RunsUnavailable(f"the database of runs ({self.url.render_as_string()}) does not respond: {reason}")
+
+    @property
+    def _is_file(self) -> bool:
+        return self.url.get_backend_name() == "sqlite"
+
+    def _migrate(self) -> None:
+        """Bring DBOS's tables and ours up to date, on connections of their own: a migration may take its time."""
+        if self._is_file:
+            engine = _sqlite_engine(self.url, 1)
+            listen(engine, "begin", _lock_at_once)
+        else:
+            engine = _postgres_engine(self.url, 1, self._lease, self._patience)
+            _limit_waits(engine, _MIGRATION)
+        try:
+            schema.check_version(engine)
+            dbos_internals.refuse_pickle()
+            client = dbos_internals.client_of(engine)
+            try:
+                dbos_internals.migrate_dbos(client)
+            finally:
+                client.destroy()
+            schema.migrate(engine)
+        finally:
+            engine.dispose()
+
+    def close(self) -> None:
+        """Let go of all connections."""
+        self.client.destroy()
+        self._asking.dispose()
+        self.engine.dispose()
+
+
+def _url(durable: Durable) -> sa.URL:
+    if durable.database:
+        url = sa.make_url(durable.database)
+        return url.set(drivername="postgresql+psycopg") if url.get_backend_name() == "postgresql" else url
+    if durable.folder is None:
+        raise BadConfig("runs.database: is missing, and there is no home folder to keep runs in")
+    return sa.URL.create("sqlite", database=str(durable.folder / "runs.sqlite"))
+
+
+def _postgres_engine(url: sa.URL, connections: int, lease: float, patience: float | None) -> sa.Engine:
+    """Connect to PostgreSQL. A frozen worker must not hold others up with what it has locked."""
+    idle = f"-c idle_in_transaction_session_timeout={int(lease * 1000)}"
+    connect = _CONNECT if patience is None else ceil(patience)
+    return sa.create_engine(
+        url,
+        connect_args={"application_name": "toolspeak", "connect_timeout": connect, "options": idle, **_KEEP_ALIVE},
+        pool_size=connections,
+        max_overflow=_SPARE,
+        pool_timeout=patience or _WAIT,
+        pool_pre_ping=True,
+    )
+
+
+def _limit_waits(engine: sa.Engine, seconds: float) -> None:
+    """Let every statement of an engine fail with `OperationalError` after so many seconds without a response.
+
+    A frozen server (SIGSTOP, a stalled disk) keeps its sockets open, and its kernel acknowledges what we send: no TCP
+    timeout helps, and a statement timeout is the server's own to enforce. libpq then waits for ever, and its thread
+    too: a gateway would lose one thread to each request.
+    """
+
+    def connect(dialect: object, record: object, args: Any, named: Any) -> psycopg.Connection[Any]:  # noqa: ANN401
+        del dialect, record
+        opened = _Bounded.connect(*args, **named)
+        opened.seconds = seconds
+        return opened
+
+    listen(engine, "do_connect", connect)
+
+
+class _Bounded(psycopg.Connection[Any]):
+    """Closes itself when a wait takes too long: what the server sends later would answer another statement."""
+
+    seconds: float = 60.0
+
+    @override
+    def wait(self, gen: PQGen[T], *args: Any, **named: Any) -> T:
+        try:
+            return super().wait(_bounded(gen, CLOCK.monotonic() + self.seconds), *args, **named)
+        except _Late:
+            self.close()
+            raise
+
+
+class _Late(psycopg.OperationalError):
+    """The server did not respond in time."""
+
+
+def _bounded(gen: PQGen[T], deadline: float) -> Generator[Any, Any, T]:
+    """Run a generator of psycopg until the deadline. psycopg resumes it every 0.1 s, with 0 if nothing has come."""
+    try:
+        state = next(gen)
+        while True:
+            ready = yield state
+            if not ready and CLOCK.monotonic() > deadline:
+                raise _Late("the server did not respond in time")
+            state = gen.send(ready)
+    except StopIteration as stop:
+        value: T = stop.value
+        return value
+
+
+def _sqlite_engine(url: sa.URL, connections: int) -> sa.Engine:
+    """Open a file: writers take turns, readers do not wait, and what is committed survives a power failure."""
+    if url.database:
+        folder = Path(url.database).parent
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise BadConfig(
+                f"the folder of runs {folder} cannot be created: {error.strerror or error}. "
+                "Set XDG_STATE_HOME or runs.database"
+            ) from None
+    engine = sa.create_engine(url, module=_sqlite_module(), pool_size=connections, max_overflow=_SPARE)
+    listen(engine, "connect", _prepare)
+    return engine
+
+
+def _lock_at_once(connection: sa.Connection) -> None:
+    """Begin with the write lock: Python's driver begins before INSERT only, so DDL would not be in the transaction."""
+    connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+
+def first_line(error: BaseException) -> str:
+    """Return what an error says, in one line: PostgreSQL's go on with hints."""
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+
+
+def _prepare(opened: _Opened, record: object) -> None:
+    del record
+    opened.isolation_level = "IMMEDIATE"
+    for pragma in (f"busy_timeout={_ATTEMPTS}", "journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
+        opened.execute(f"PRAGMA {pragma}")
+
+
+def _sqlite_module() -> Any:  # noqa: ANN401 # a module of the database interface, which has no type
+    if sqlite3.sqlite_version_info >= _NEEDED:
+        return sqlite3
+    try:
+        return import_module("sqlean").dbapi2
+    except ImportError:
+        raise BadConfig(
+            f"SQLite {sqlite3.sqlite_version} is too old for runs (3.42 is needed): pip install sqlean.py"
+        ) from None

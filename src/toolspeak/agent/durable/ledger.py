@@ -1,0 +1,266 @@
+"""Our own rows: a run and its events. Each function is one transaction, and blocks.
+
+A run's row follows from its events, and is written with them. Only the execution whose token the row has may write:
+a worker that was taken over finds another's there, and nothing of what it says is kept.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any, Final
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+
+from toolspeak.agent.durable import dbos_internals
+from toolspeak.agent.durable.database import Database
+from toolspeak.agent.durable.tables import EVENTS, RUNS
+from toolspeak.agent.runs.runs import NumberedEvent, RunSummary
+from toolspeak.agent.runs.spec import Spec, decode_spec, encode_spec
+from toolspeak.agent.runs.watch import RunEnded, RunEvent, ToolCallAsked, ToolCallBegan, ToolCallEnded, TurnBegan
+from toolspeak.engine.agent import Status
+from toolspeak.errors import TooManyRuns
+
+_TASK: Final = 200
+"""Characters of a task in a list."""
+_BATCH: Final = 500
+_ENDED: Final = "run_ended"
+_GATE: Final = 0x6C697665
+"""The first key of the advisory locks under which runs become live; the second is the tenant's."""
+
+
+@dataclass(frozen=True, slots=True)
+class EventBatch:
+    """What one execution of a run says."""
+
+    run: str
+    token: str
+    events: Sequence[RunEvent]
+
+
+@dataclass(frozen=True, slots=True)
+class RunRow:
+    """A run's row."""
+
+    line: RunSummary
+    spec: Spec
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class NewRun:
+    """A run that is about to start: its id, the name that its tenant knows it by, the queue that it waits in."""
+
+    id: str
+    name: str
+    spec: Spec
+    queue: str
+
+
+def begin(database: Database, new: NewRun, live: int | None) -> bool:
+    """Write a run down and queue it, both or neither; return whether its name is new.
+
+    Raises `TooManyRuns`, and writes nothing, if its tenant has `live` live runs already.
+    """
+    spec, text = new.spec, encode_spec(new.spec)
+    row = {"id": new.id, "name": new.name, "tenant": spec.tenant, "task": spec.task[:_TASK], "model": spec.model}
+    fresh = {"status": Status.RUNNING.value, "reason": "", "rounds": 0, "ended": 0.0, "next": 0, "token": ""}
+    insert = sqlite.insert if database.is_sqlite else postgresql.insert
+    with database.theirs.begin() as connection:
+        _enter_gate(connection, spec.tenant, live)
+        added = insert(RUNS).values(**row, **fresh, spec=text, began=database.now).on_conflict_do_nothing()
+        if connection.execute(added.returning(RUNS.c.id)).first() is None:  # psycopg counts -1 rows of an insert
+            return False
+        _check_room(connection, spec.tenant, live)
+        database.client.enqueue_in_transaction(connection, dbos_internals.queued(new.id, new.queue), text)
+    return True
+
+
+def _enter_gate(connection: sa.Connection, tenant: str, live: int | None) -> None:
+    """Let one transaction of a tenant at a time make a run live, in all processes.
+
+    60 requests at once passed a limit of 20 as long as each counted before any had inserted. PostgreSQL has the lock
+    for it; SQLite has one writer at a time, and the caller writes before it counts.
+    """
+    if live is not None and connection.dialect.name == "postgresql":
+        key = int.from_bytes(sha256(tenant.encode()).digest()[:4], signed=True)  # tenants that share a key only wait
+        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_GATE, key)))
+
+
+def _check_room(connection: sa.Connection, tenant: str, live: int | None) -> None:
+    """Raise if a tenant has more than `live` live runs, with the one that this transaction has made live."""
+    if live is None:
+        return
+    count = sa.select(sa.func.count()).select_from(RUNS).where(RUNS.c.tenant == tenant, RUNS.c.ended == 0)
+    if connection.execute(count).scalar_one() > live:
+        raise TooManyRuns(live)
+
+
+def take(database: Database, run: str, token: str) -> bool | None:
+    """Let this execution write about a run; None if it is over, False if it is another's."""
+    workflows = dbos_internals.WORKFLOWS
+    owned = sa.exists().where(workflows.c.workflow_uuid == run, workflows.c.owner_xid == token)
+    with database.theirs.begin() as connection:
+        taken = connection.execute(
+            sa.update(RUNS).where(RUNS.c.id == run, owned).values(token=token).returning(RUNS.c.ended)
+        ).first()
+    if taken is None:
+        return False
+    return None if taken[0] else True
+
+
+def began(database: Database, run: str) -> float:
+    """Return when a run began, in seconds since 1970 by the database's clock."""
+    with database.engine.begin() as connection:
+        return float(connection.execute(sa.select(RUNS.c.began).where(RUNS.c.id == run)).scalar_one())
+
+
+def name_model(database: Database, run: str, model: str) -> None:
+    """Record the model of a run whose request did not name one."""
+    with database.engine.begin() as connection:
+        connection.execute(sa.update(RUNS).where(RUNS.c.id == run).values(model=model))
+
+
+def write(database: Database, said: Iterable[EventBatch]) -> set[tuple[str, str]]:
+    """Keep what was said; return the run and token of those who were not allowed to."""
+    refused: set[tuple[str, str]] = set()
+    with database.engine.begin() as connection:
+        for each in sorted(said, key=lambda each: each.run):  # always in one order, or two could wait for each other
+            if not _written(connection, database, each):
+                refused.add((each.run, each.token))
+    return refused
+
+
+def _written(connection: sa.Connection, database: Database, said: EventBatch) -> bool:
+    allowed = (RUNS.c.id == said.run, RUNS.c.token == said.token, RUNS.c.ended == 0)
+    values = {**_standing(said.events, database), "next": RUNS.c.next + len(said.events)}
+    row = connection.execute(sa.update(RUNS).where(*allowed).values(values).returning(RUNS.c.next)).first()
+    if row is None:
+        return False
+    first = int(row[0]) - len(said.events)
+    connection.execute(
+        sa.insert(EVENTS),
+        [_event_row(said.run, number, event) for number, event in enumerate(said.events, first)],
+    )
+    return True
+
+
+def _event_row(run: str, number: int, event: RunEvent) -> dict[str, Any]:
+    tag = type(event).__struct_config__.tag
+    return {"run": run, "number": number, "kind": tag, "body": msgspec.json.encode(event).decode()}
+
+
+def _standing(events: Sequence[RunEvent], database: Database) -> dict[str, Any]:
+    """Return what events say of how the run stands."""
+    values: dict[str, Any] = {}
+    for event in events:
+        match event:
+            case RunEnded():
+                values |= {"status": event.status.value, "reason": event.reason, "rounds": event.round}
+                values |= {"ended": database.now, "token": ""}
+            case ToolCallAsked():
+                values["status"] = Status.WAITING.value
+            case ToolCallBegan() | ToolCallEnded():
+                values["status"] = Status.RUNNING.value
+            case TurnBegan():
+                values |= {"status": Status.RUNNING.value, "rounds": event.round}
+            case _:
+                pass
+    return values
+
+
+def end(database: Database, run: str, status: Status, reason: str) -> bool:
+    """End a run from outside; its execution may write no more. Return whether it was not over yet."""
+    ended = {"status": status.value, "reason": reason, "ended": database.now, "token": "", "next": RUNS.c.next + 1}
+    with database.engine.begin() as connection:
+        row = connection.execute(
+            sa.update(RUNS)
+            .where(RUNS.c.id == run, RUNS.c.ended == 0)
+            .values(ended)
+            .returning(RUNS.c.next, RUNS.c.rounds)
+        ).first()
+        if row is not None:
+            event = RunEnded(int(row[1]), status, "", reason)
+            connection.execute(sa.insert(EVENTS).values(_event_row(run, int(row[0]) - 1, event)))
+    return row is not None
+
+
+def reopen(database: Database, line: RunSummary, live: int | None) -> bool:
+    """Make a run live again that has ended so; return False if it is live, or has ended otherwise, by now.
+
+    Raises `TooManyRuns`, and changes nothing, if its tenant has `live` live runs already.
+    """
+    workflows = dbos_internals.WORKFLOWS
+    ended = (RUNS.c.id == line.id, RUNS.c.status == line.status.value, RUNS.c.ended > 0)
+    values = {"status": Status.RUNNING.value, "reason": "", "ended": 0.0}
+    with database.theirs.begin() as connection:
+        _enter_gate(connection, line.tenant, live)
+        if not connection.execute(sa.update(RUNS).where(*ended).values(values)).rowcount:
+            return False
+        _check_room(connection, line.tenant, live)
+        connection.execute(sa.delete(EVENTS).where(EVENTS.c.run == line.id, EVENTS.c.kind == _ENDED))
+        # `mend` must not end it again in the moment before DBOS has it back in its queue
+        touched = sa.update(workflows).where(workflows.c.workflow_uuid == line.id)
+        connection.execute(touched.values(updated_at=sa.cast(database.now * 1000, sa.BigInteger)))
+    return True
+
+
+def worker_of(database: Database, run: str) -> str:
+    """Return who works on a run; nobody if it waits or is over."""
+    workflows = dbos_internals.WORKFLOWS
+    wanted = sa.select(workflows.c.executor_id).where(workflows.c.workflow_uuid == run)
+    with database.theirs.begin() as connection:
+        found = connection.execute(wanted.where(workflows.c.status == dbos_internals.PENDING)).scalar()
+    return str(found or "")
+
+
+def read_run(database: Database, run: str) -> RunRow | None:
+    """Return a run's row."""
+    with database.engine.begin() as connection:
+        row = connection.execute(sa.select(RUNS).where(RUNS.c.id == run)).mappings().first()
+    if row is None:
+        return None
+    return RunRow(_line(row), decode_spec(row["spec"]), str(row["reason"]))
+
+
+def id_of(database: Database, tenant: str, name: str) -> str | None:
+    """Return the id of the run that a tenant knows by this name."""
+    with database.engine.begin() as connection:
+        found = connection.execute(sa.select(RUNS.c.id).where(RUNS.c.tenant == tenant, RUNS.c.name == name)).scalar()
+    return None if found is None else str(found)
+
+
+def lines(database: Database, limit: int, status: Status | None, tenant: str) -> list[RunSummary]:
+    """Return the latest runs, the newest first."""
+    wanted = sa.select(RUNS).order_by(RUNS.c.began.desc()).limit(limit)
+    if status is not None:
+        wanted = wanted.where(RUNS.c.status == status.value)
+    if tenant:
+        wanted = wanted.where(RUNS.c.tenant == tenant)
+    with database.engine.begin() as connection:
+        return [_line(row) for row in connection.execute(wanted).mappings()]
+
+
+def _line(row: sa.RowMapping) -> RunSummary:
+    return RunSummary(
+        row["id"],
+        row["task"],
+        Status(row["status"]),
+        row["model"],
+        row["began"],
+        row["ended"],
+        row["rounds"],
+        row["tenant"],
+        row["name"],
+    )
+
+
+def events_after(database: Database, run: str, after: int, kind: str = "") -> list[NumberedEvent]:
+    """Return the next events, of one kind if it is said."""
+    wanted = sa.select(EVENTS.c.number, EVENTS.c.body).where(EVENTS.c.run == run, EVENTS.c.number > after)
+    if kind:
+        wanted = wanted.where(EVENTS.c.kind == kind)
+    with database.engine.begin() as connection:
+        rows = connection.execute(wanted.order_by(EVENTS.c.number).limit(_BATCH)).all()
+    return [NumberedEvent(int(number), msgspec.json.decode(body, type=RunEvent)) for number, body in rows]

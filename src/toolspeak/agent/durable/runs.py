@@ -1,0 +1,309 @@
+"""Runs that survive the death of their worker."""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, asynccontextmanager
+from functools import partial
+from typing import Final, ParamSpec, TypeVar
+
+from toolspeak.agent.durable import dbos_internals, ledger
+from toolspeak.agent.durable.database import Database
+from toolspeak.agent.durable.lease import is_alive
+from toolspeak.agent.durable.ledger import NewRun, RunRow
+from toolspeak.agent.durable.step_store import BEGINNING
+from toolspeak.agent.durable.worker import Worker, WorkerDeps, working
+from toolspeak.agent.runs.preparation import conversation
+from toolspeak.agent.runs.runs import NumberedEvent, RunSummary, RunView, checked_id
+from toolspeak.agent.runs.spec import Spec
+from toolspeak.agent.runs.steps import JSON, RESULT, TURN, TextForm, progress
+from toolspeak.agent.runs.watch import RunEnded, ToolCallAsked
+from toolspeak.config.shape import Config
+from toolspeak.engine.agent import RunEffect, RunTools, Status, Task
+from toolspeak.errors import BadField, BadRequest, RunsUnavailable, UnknownRun
+from toolspeak.ir.json import JsonObject
+from toolspeak.ir.message import Call, Result
+from toolspeak.ir.request import Request
+from toolspeak.ir.round import Compact
+from toolspeak.ir.turn import Turn
+from toolspeak.runtime.clock import CLOCK, Clock
+from toolspeak.runtime.directory import Directory
+
+_LOOK, _LAZY_LOOK = 0.1, 0.5
+"""Seconds between looks for new events: while some come, and at most."""
+_GRACE: Final = 2.0
+_AGAIN: Final = 1.0
+"""Seconds until a watcher asks again whose database was away."""
+_THREADS: Final = 8
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class DurableRuns:
+    """Keeps runs in a database. Without a worker of its own, it leaves the work to others.
+
+    With `patience`, a method raises `RunsUnavailable` after so many seconds without a response of the database.
+    """
+
+    def __init__(
+        self, database: Database, worker: Worker | None = None, clock: Clock = CLOCK, patience: float | None = None
+    ) -> None:
+        """Ask this database; `open_runs` makes everything ready."""
+        self._database: Final = database
+        self._worker: Final = worker
+        self._clock: Final = clock
+        self._patience: Final = patience
+        # threads of its own: a database that hangs must not use up those that the rest of the process needs
+        self._threads: Final = ThreadPoolExecutor(_THREADS, "toolspeak-runs")
+
+    async def start(self, spec: Spec, id: str = "", live: int | None = None) -> str:
+        """Start a run and return its id; a chosen id that the tenant has used already starts nothing."""
+        fresh = f"run_{self._clock.fresh_id()}"
+        name = checked_id(id) if id else fresh
+        run = fresh if spec.tenant else name
+        if await self._ask(ledger.begin, self._database, NewRun(run, name, spec, self._queue), live):
+            await self._claim(run)
+            return run
+        return await self.find(name, spec.tenant)
+
+    async def find(self, name: str, tenant: str = "") -> str:
+        """Return the id of the run that a tenant knows by this name; without a tenant, names are ids."""
+        id = await self._ask(ledger.id_of, self._database, tenant, name) if tenant else name
+        if id is None:
+            raise _unknown(name)
+        return id
+
+    async def show(self, id: str) -> RunView:
+        """Return a run as it stands."""
+        return await self._ask(self._view, id)
+
+    async def list(self, limit: int = 50, status: Status | None = None, tenant: str = "") -> list[RunSummary]:
+        """Return the latest runs, the newest first."""
+        return await self._ask(ledger.lines, self._database, limit, status, tenant)
+
+    async def events(self, id: str, after: int = -1) -> AsyncIterator[NumberedEvent]:
+        """Give the events after a number, and those to come; the last one is `RunEnded`.
+
+        While the database is away, the events pause. A run that is not in it raises `UnknownRun`.
+        """
+        wait = _LOOK
+        while True:
+            try:
+                found, over = await self._ask(self._look, id, after)
+            except RunsUnavailable:
+                await self._clock.sleep(_AGAIN)
+                continue
+            for each in found:
+                after = each.number
+                yield each
+                if isinstance(each.event, RunEnded):
+                    return
+            if over and not found:  # this watcher has seen the end already
+                return
+            wait = _LOOK if found else min(wait * 1.5, _LAZY_LOOK)
+            await self._clock.sleep(wait)
+
+    async def cancel(self, id: str) -> None:
+        """Stop a run; its rounds are kept."""
+        if await self._ask(self._cancel, id) and self._worker is not None:
+            self._worker.cancel(id)
+
+    async def resume(self, id: str, live: int | None = None) -> None:
+        """Go on with a run that was cancelled or failed, from where it stood; or whose process is gone."""
+        await self._ask(self._resume, id, live)
+        await self._claim(id)
+
+    async def approve(self, id: str, call_id: str, *, allowed: bool, reason: str = "") -> None:
+        """Give a person's word on a call that waits for it; the first word counts."""
+        await self._ask(self._approve, id, call_id, {"allowed": allowed, "reason": reason})
+
+    async def close(self) -> None:
+        """Let go of everything; runs go on elsewhere or later."""
+        if self._worker is not None:
+            await self._worker.close(_GRACE)
+
+    def let_go(self) -> None:
+        """Give its threads back; one that waits for a database that hangs ends when its wait does."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    # ---------------------------------------------------------------- within
+
+    @property
+    def _queue(self) -> str:
+        return dbos_internals.QUEUE if self._worker is None else dbos_internals.HERE
+
+    async def _claim(self, run: str) -> None:
+        if self._worker is not None:
+            await self._worker.claim(run)
+
+    async def _ask(self, what: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
+        """Call what blocks in a thread. The one place where a database that is away becomes `RunsUnavailable`."""
+        loop = asyncio.get_running_loop()
+        try:
+            with self._database.translated_errors():
+                async with asyncio.timeout(self._patience):
+                    return await loop.run_in_executor(self._threads, partial(what, *arguments, **named))
+        except TimeoutError:
+            message = f"the database of runs did not respond within {self._patience:.0f} s"
+            raise RunsUnavailable(message) from None
+
+    # ---------------------------------------------------------------- in a thread
+
+    def _row(self, run: str) -> RunRow:
+        row = ledger.read_run(self._database, run)
+        if row is None:
+            raise _unknown(run)
+        return row
+
+    def _view(self, run: str) -> RunView:
+        return view_of(self._row(run), self._steps(run), self._asked(run))
+
+    def _steps(self, run: str) -> dict[str, str]:
+        steps = dbos_internals.step_outputs(self._database.client, run)
+        return {name: given for _, name, given, raised in steps if not raised and isinstance(given, str)}
+
+    def _asked(self, run: str) -> Sequence[NumberedEvent]:
+        return ledger.events_after(self._database, run, -1, "call_asked")
+
+    def _look(self, run: str, after: int) -> tuple[Sequence[NumberedEvent], bool]:
+        """Return the next events, and whether no further ones will come."""
+        found = ledger.events_after(self._database, run, after)
+        if found or not self._row(run).line.ended:
+            return found, False
+        return ledger.events_after(self._database, run, after), True  # the end may have come between the two
+
+    def _cancel(self, run: str) -> bool:
+        if self._row(run).line.ended:
+            return False
+        self._database.client.cancel_workflow(run)
+        ledger.end(self._database, run, Status.CANCELLED, "cancelled")
+        return True
+
+    def _resume(self, run: str, live: int | None) -> None:
+        line = self._row(run).line
+        match line.status:
+            case Status.CANCELLED:
+                if ledger.reopen(self._database, line, live):
+                    self._database.client.resume_workflow(run, queue_name=self._queue)
+            case Status.FAILED:
+                self._retry(line, live)
+            case Status.RUNNING | Status.WAITING:
+                self._take_over(run)
+            case _:
+                raise BadRequest(f"run {line.name} is {line.status}: only cancelled and failed ones can go on")
+
+    def _approve(self, run: str, call_id: str, word: JsonObject) -> None:
+        row = self._row(run)
+        calls = waiting_calls(row, self._steps(run), self._asked(run))
+        topic = next((key for key, call in calls.items() if call.id == call_id), None)
+        if topic is None:
+            raise BadField("call_id", f"no call {call_id[:80]!r} of run {row.line.name} waits for a word")
+        self._database.client.send(run, word, topic, idempotency_key=f"{run}:{topic}")
+
+    def _retry(self, line: RunSummary, live: int | None) -> None:
+        """Take the turn again that failed; without one, go on behind the last step."""
+        steps = dbos_internals.step_outputs(self._database.client, line.id)
+        after = max((number for number, *_ in steps), default=0) + 1
+        if ledger.reopen(self._database, line, live):
+            start = failed_turn(steps) or after
+            self._database.client.rewind_workflow(line.id, start_step=start, queue_name=self._queue)
+
+    def _take_over(self, run: str) -> None:
+        """Put a run whose worker is gone back into the queue."""
+        worker = ledger.worker_of(self._database, run)
+        if worker and not is_alive(self._database, worker):
+            dbos_internals.hand_back(self._database.client, run, worker)
+
+
+def _unknown(name: str) -> UnknownRun:
+    return UnknownRun(f"no run has the id {name[:80]!r}")
+
+
+# ---------------------------------------------------------------- a run from its steps
+
+
+def view_of(row: RunRow, steps: Mapping[str, str], asked: Iterable[NumberedEvent]) -> RunView:
+    """Put a view together from a run's row, its steps by name, and the calls that people were asked about."""
+    _, kept = _progress(row.spec, steps)
+    return RunView(row.line, row.spec, kept, row.reason, tuple(waiting_calls(row, steps, asked).values()))
+
+
+def waiting_calls(row: RunRow, steps: Mapping[str, str], asked: Iterable[NumberedEvent]) -> dict[str, Call]:
+    """Return the calls that wait for a person's word, by the key of their steps."""
+    effect, _ = _progress(row.spec, steps)
+    if row.line.ended or not isinstance(effect, RunTools):
+        return {}
+    names = {
+        each.event.id for each in asked if isinstance(each.event, ToolCallAsked) and each.event.round == effect.round
+    }
+    calls = {f"{effect.round}:{index}": call for index, call in enumerate(effect.calls)}
+    return {key: call for key, call in calls.items() if call.id in names and f"tool:{key}" not in steps}
+
+
+def failed_turn(steps: Iterable[tuple[int, str, object, bool]]) -> int | None:
+    """Return the number of the step at which a run failed: its last turn, if that brought no answer."""
+    turns = [step for step in steps if step[1].startswith("turn:")]
+    if not turns:
+        return None
+    number, _, given, raised = turns[-1]
+    return number if raised or (isinstance(given, str) and "failure" in JSON.read(given)) else None
+
+
+def _progress(spec: Spec, steps: Mapping[str, str]) -> tuple[RunEffect | None, Compact]:
+    """Return what the run is about to do, and what it would keep if it were stopped now."""
+    ending = frozenset[str](JSON.read(steps[BEGINNING])["ending"]) if BEGINNING in steps else frozenset[str]()
+    task = Task(Request(spec.model, conversation(spec)), spec.rounds, ending)
+    return progress(task, {name: form.read(text) for name, text in steps.items() if (form := _form(name)) is not None})
+
+
+def _form(step: str) -> TextForm[Turn] | TextForm[Result] | None:
+    if step.startswith("turn:"):
+        return TURN
+    return RESULT if step.startswith("tool:") else None
+
+
+# ---------------------------------------------------------------- opening
+
+
+@asynccontextmanager
+async def open_runs(
+    config: Config,
+    directory: Directory | None = None,
+    imports: Sequence[str] = (),
+    clock: Clock = CLOCK,
+    patience: float | None = None,
+) -> AsyncGenerator[DurableRuns]:
+    """Open the runs of a configuration.
+
+    With a directory of models, those that are started or resumed here are worked on here, as long as it is open, and
+    may name the functions of `imports`; without one, `toolspeak worker` works on them, and with `patience` nothing
+    here waits longer than so many seconds for a response of the database.
+    """
+    database = await asyncio.to_thread(Database, config.runs, None if directory else patience)
+    stack = ExitStack()
+    try:
+        if directory is None:
+            runs = DurableRuns(database, None, clock, patience)
+            stack.callback(runs.let_go)
+            yield runs
+        else:
+            deps = WorkerDeps(database, config, directory, takes=False, imports=imports, clock=clock)
+            async with working(deps, _GRACE) as worker:
+                runs = DurableRuns(database, worker, clock)
+                stack.callback(runs.let_go)
+                yield runs
+    finally:
+        stack.close()
+        await asyncio.to_thread(database.close)
+
+
+@asynccontextmanager
+async def open_worker(config: Config, directory: Directory, grace: float) -> AsyncGenerator[Worker]:
+    """Work off the queue, as long as it is open; what runs then has so many seconds to end."""
+    database = await asyncio.to_thread(Database, config.runs)
+    try:
+        deps = WorkerDeps(database, config, directory, takes=True, imports=config.runs.imports)
+        async with working(deps, grace) as worker:
+            yield worker
+    finally:
+        await asyncio.to_thread(database.close)

@@ -1,0 +1,73 @@
+"""The version of our tables, and the way from older versions to this one.
+
+A process migrates when it opens the database: in one transaction, so a crash leaves the old tables as they were, and
+under a lock, so of several processes that start together one migrates and the others find its result.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import sqlalchemy as sa
+
+from toolspeak.agent.durable.tables import RUNS, SCHEMA, TABLES
+from toolspeak.errors import BadConfig
+
+VERSION: Final = 2
+_UNVERSIONED: Final = 1
+"""The tables of releases that stored no version."""
+_LOCK: Final = 0x746F6F6C
+"""The key of the advisory lock for migrations; any number that other users of the database do not lock."""
+_MIGRATIONS: Final[Mapping[int, Sequence[str]]] = {
+    1: (  # names become unique within a tenant; they were ids until now, and a taken one told of another tenant's run
+        "ALTER TABLE toolspeak_runs ADD COLUMN name TEXT NOT NULL DEFAULT ''",
+        "UPDATE toolspeak_runs SET name = id",
+        "CREATE UNIQUE INDEX toolspeak_runs_name ON toolspeak_runs (tenant, name)",
+        "CREATE INDEX toolspeak_runs_live ON toolspeak_runs (tenant, ended)",
+    ),
+}
+"""The statements that lead from each version to the next; both databases must understand them."""
+
+
+def check_version(engine: sa.Engine) -> None:
+    """Raise `BadConfig` if a newer toolspeak has migrated the tables: this one would misread them. Writes nothing."""
+    with engine.begin() as connection:
+        _check(_version(connection))
+
+
+def migrate(engine: sa.Engine) -> None:
+    """Create the tables, or bring those of an older version up to date. Raises `BadConfig` for a newer version.
+
+    On SQLite, `engine` must begin its transactions with a write lock: Python's driver would commit before DDL.
+    """
+    with engine.begin() as connection:
+        if connection.dialect.name == "postgresql":
+            connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
+        version = _version(connection)
+        _check(version)
+        if version == VERSION:
+            return
+        if version == 0:
+            TABLES.create_all(connection)
+        else:
+            for each in range(version, VERSION):
+                for statement in _MIGRATIONS[each]:
+                    connection.exec_driver_sql(statement)
+            SCHEMA.create(connection, checkfirst=True)
+        connection.execute(sa.delete(SCHEMA))
+        connection.execute(sa.insert(SCHEMA).values(version=VERSION))
+
+
+def _version(connection: sa.Connection) -> int:
+    """Return the version of the tables; 0 if there are none."""
+    found = sa.inspect(connection)
+    if found.has_table(SCHEMA.name):
+        return int(connection.execute(sa.select(SCHEMA.c.version)).scalar_one())
+    return _UNVERSIONED if found.has_table(RUNS.name) else 0
+
+
+def _check(version: int) -> None:
+    if version > VERSION:
+        raise BadConfig(
+            f"the tables of runs have version {version}, and this toolspeak knows versions up to {VERSION}: a newer "
+            "toolspeak has used this database. Upgrade toolspeak, or set another runs.database"
+        )

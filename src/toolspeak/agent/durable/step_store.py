@@ -1,0 +1,60 @@
+"""The keeper of durable runs: DBOS stores what each step gave, and gives it again after a crash (RUN-3)."""
+
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from dbos import DBOS
+
+from toolspeak.agent.durable.run_claim import RunClaim
+from toolspeak.agent.runs.steps import JSON, Do, Permission, T, TextForm
+from toolspeak.engine.agent import Task
+from toolspeak.ir.message import Call
+
+BEGINNING: Final = "outfit"
+"""The first step: what the run was given. Databases have runs with this name in them, so it stays."""
+_YEAR: Final = 365 * 24 * 3600.0
+"""Seconds that a person's answer is waited for."""
+
+
+@dataclass(frozen=True, slots=True)
+class DbosStepStore:
+    """Keeps the steps of one execution of a run. Implements `Keeper`."""
+
+    claim: RunClaim
+
+    async def keep(self, step: str, form: TextForm[T], do: Do[T], *, once: bool = False) -> T:
+        """Return what the step gave when it was done, or do it.
+
+        DBOS gives the step its number in this call before it awaits anything, and stores the outcome only if the run
+        is still this execution's.
+        """
+
+        async def body() -> str:
+            with self.claim.stoppable():
+                if once:
+                    await self.claim.assure()
+                return form.write(await do())
+
+        if not once:
+            self.claim.admit()
+        given: str = await DBOS.run_step_async({"name": step}, body)
+        return form.read(given)
+
+    async def ask(self, key: str, call: Call) -> Permission:
+        """Wait for the message that `DurableRuns.approve` sends. DBOS stores it: it may come while no worker works."""
+        del call
+        self.claim.admit()
+        with self.claim.stoppable(waits=True):
+            said: Any = await DBOS.recv_async(key, timeout_seconds=_YEAR)
+        if said is None:
+            return Permission(granted=False, reason="no answer came")
+        return Permission(said["allowed"] is True, said["reason"])
+
+    async def beginning(self, task: Task) -> Task:
+        """Return the task as it was when the run began, however its tools have changed since."""
+
+        async def given() -> Any:  # noqa: ANN401 # JSON
+            return {"model": task.request.model, "ending": sorted(task.ending)}
+
+        kept = await self.keep(BEGINNING, JSON, given)
+        return replace(task, ending=frozenset(kept["ending"]))

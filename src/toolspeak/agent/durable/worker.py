@@ -1,0 +1,302 @@
+"""A worker: it takes runs, works on them, and takes over those of workers that have died.
+
+start      lease, DBOS, then the beat: renew the lease, stop what is not ours any more, bury the dead
+close      begin no further step, let those that run end, put the rest back into the queue
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final, ParamSpec, TypeVar
+
+import sqlalchemy as sa
+from dbos import DBOS
+from sqlalchemy.exc import OperationalError
+
+from toolspeak.agent.durable import dbos_internals, ledger
+from toolspeak.agent.durable.cleanup import delete_old_runs, end_abandoned_runs
+from toolspeak.agent.durable.database import ENGINE, Database
+from toolspeak.agent.durable.event_writer import EventWriter
+from toolspeak.agent.durable.lease import RENEWALS, Lease, reap
+from toolspeak.agent.durable.run_claim import RunClaim
+from toolspeak.agent.durable.step_store import DbosStepStore
+from toolspeak.agent.runs.preparation import prepare_run
+from toolspeak.agent.runs.spec import Spec, decode_spec
+from toolspeak.agent.runs.steps import RunSteps
+from toolspeak.agent.runs.watch import Watch, run_ended
+from toolspeak.agent.runs.work import told
+from toolspeak.config.shape import Config
+from toolspeak.engine.agent import Ending, Status
+from toolspeak.errors import ToolspeakError
+from toolspeak.ir.message import Message, Role
+from toolspeak.ir.round import Compact
+from toolspeak.runtime.clock import CLOCK, Clock
+from toolspeak.runtime.directory import Directory
+
+BEAT: Final = 0.4
+"""Seconds: a run that is cancelled elsewhere stops here within them."""
+POLL: Final = 0.25
+"""Seconds between looks into the queue."""
+_CLEAN: Final = 600.0
+_THREADS: Final = 2 * ENGINE
+"""Of DBOS: with more than it has connections for, they only keep the loop waiting."""
+_LOG: Final = logging.getLogger("toolspeak.runs")
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerDeps:
+    """What a worker needs. With `takes` it works off the queue; without, it has only runs of its own process."""
+
+    database: Database
+    config: Config
+    directory: Directory
+    takes: bool
+    imports: Sequence[str] = ()
+    """Functions that specs may name, as `prepare_run` takes them."""
+    clock: Clock = CLOCK
+
+
+class Worker:
+    """One per process, as DBOS is."""
+
+    def __init__(self, deps: WorkerDeps) -> None:
+        """Make one that has not begun."""
+        self._deps: Final = deps
+        self.lease: Final = Lease(deps.database, deps.config.runs.lease, deps.clock)
+        self._writer: Final = EventWriter(deps.database)
+        self._claims: Final[set[RunClaim]] = set()
+        self._idle: Final = asyncio.Event()
+        self._idle.set()
+        self._ended: Final = asyncio.Event()
+        self.lost: Final = asyncio.Event()
+        """Its lease is gone: others have its runs, and it can only end."""
+        self._reap_at = self._clean_at = 0.0
+        self._ledger_threads: Final = ThreadPoolExecutor(2, "toolspeak-keeper")
+        self._dbos: DBOS | None = None
+
+    @property
+    def place(self) -> str:
+        """Return which database it works for, without its password."""
+        return self._deps.database.url.render_as_string()
+
+    # ---------------------------------------------------------------- beginning and end
+
+    async def start(self) -> None:
+        """Begin to work. `beat` and `write` must run beside it."""
+        dbos_internals.check_free()
+        if self._deps.takes:
+            concurrent = self._deps.config.runs.concurrent
+            await asyncio.to_thread(dbos_internals.register_queue, self._deps.database.client, concurrent, POLL)
+        dbos = new_dbos(self._deps.database, self.lease.id, self._work_on, takes=self._deps.takes)
+        dbos_internals.work_on_this_loop(dbos)
+        self._dbos = dbos
+        await asyncio.to_thread(DBOS.launch)
+
+    async def write(self) -> None:
+        """Write what the runs say."""
+        await self._writer.work()
+
+    async def close(self, grace: float) -> None:
+        """End: steps that run have `grace` seconds to finish."""
+        if self._dbos is not None:
+            dbos_internals.stop_taking(self._dbos)
+        for claim in self._claims:
+            claim.drain(dbos_internals.Lost(claim.run))
+        with suppress(TimeoutError):
+            async with asyncio.timeout(grace):
+                await self._idle.wait()
+        for claim in self._claims:
+            claim.stop(dbos_internals.Lost(claim.run))
+        self._writer.end()
+        self._ended.set()
+        try:
+            await self._keep(self.lease.drop)
+        except OperationalError:
+            _LOG.warning("the database of runs does not answer: others go on when the lease has run out")
+        if self._dbos is None:
+            return
+        dbos_internals.forget_tasks(self._dbos)
+        self._dbos = None
+        await asyncio.to_thread(DBOS.destroy)
+        # DBOS has put its threads in place of the loop's, and closed them: whoever goes on here needs others
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor())
+
+    def let_go(self) -> None:
+        """Give its threads back, once nothing beats any more."""
+        self._ledger_threads.shutdown(wait=False)
+
+    # ---------------------------------------------------------------- the beat
+
+    async def beat(self) -> None:
+        """Keep the lease and the house, until the end."""
+        while not self._ended.is_set():
+            try:
+                await self._beat()
+            except OperationalError as error:
+                _LOG.warning("the database of runs does not answer: %s", type(error.orig).__name__)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(BEAT):
+                    await self._ended.wait()
+
+    async def _beat(self) -> None:
+        if self.lease.due and not await self._keep(self.lease.renew) and not self._ended.is_set():
+            self._lose()
+        if self._claims:
+            await self._stop_foreign()
+        if self._deps.takes and self._is_time("_reap_at", self.lease.seconds / RENEWALS):
+            if count := await self._keep(reap, self._deps.database):
+                _LOG.info("took over %d runs of workers that died", count)
+            await self._keep(end_abandoned_runs, self._deps.database)
+        if self._is_time("_clean_at", _CLEAN):
+            await self._keep(delete_old_runs, self._deps.database, self._deps.config.runs.keep)
+
+    def _is_time(self, what: str, seconds: float) -> bool:
+        now = self._deps.clock.monotonic()
+        if now < getattr(self, what):
+            return False
+        setattr(self, what, now + seconds)
+        return True
+
+    def _lose(self) -> None:
+        if not self.lost.is_set():
+            _LOG.error("the lease ran out, and others have taken over the runs of this worker")
+        self.lost.set()
+        for claim in self._claims:
+            claim.stop(dbos_internals.Lost(claim.run))
+
+    async def _stop_foreign(self) -> None:
+        """Stop runs that were cancelled, or taken over."""
+        claims = {each.run: each for each in self._claims}
+        for run_id, token, status in await self._keep(_owners, self._deps.database, list(claims)):
+            if token != claims[run_id].token:
+                why = (
+                    dbos_internals.Cancelled(run_id)
+                    if status == dbos_internals.CANCELLED
+                    else dbos_internals.Lost(run_id)
+                )
+                claims[run_id].stop(why)
+
+    async def _keep(self, what: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
+        """Ask the database beside the steps: the lease must not wait behind a hundred of them."""
+        return await asyncio.get_running_loop().run_in_executor(
+            self._ledger_threads, partial(what, *arguments, **named)
+        )
+
+    # ---------------------------------------------------------------- runs
+
+    async def claim(self, run_id: str) -> bool:
+        """Begin to work here on a run that waits."""
+        if self._dbos is None:
+            return False
+        return await asyncio.to_thread(
+            dbos_internals.claim, self._dbos, run_id, self.lease.id, self._deps.clock.fresh_id()
+        )
+
+    def cancel(self, run_id: str) -> None:
+        """Stop a run at once, if it is here."""
+        for claim in self._claims:
+            if claim.run == run_id:
+                claim.stop(dbos_internals.Cancelled(run_id))
+
+    async def _work_on(self, run_id: str, text: str) -> str:
+        token = dbos_internals.token(run_id)
+        took = await asyncio.to_thread(ledger.take, self._deps.database, run_id, token)
+        if took is None:  # it had written its end, and died before DBOS knew
+            return ""
+        if not took:
+            raise dbos_internals.Lost(run_id)
+        claim = RunClaim(run_id, token, self.lease)
+        self._claims.add(claim)
+        self._idle.clear()
+        try:
+            return await self._to_its_end(claim, decode_spec(text))
+        finally:
+            self._claims.discard(claim)
+            if not self._claims:
+                self._idle.set()
+
+    async def _to_its_end(self, claim: RunClaim, spec: Spec) -> str:
+        watch = self._writer.watch(claim.run, claim.token)
+        try:
+            ending = await self._drive(claim, spec, watch)
+        except Exception as error:  # noqa: BLE001 # whatever it is, the run must end
+            if not isinstance(error, ToolspeakError):
+                _LOG.exception("run %s failed", claim.run)
+            ending = Ending(Status.FAILED, Compact(Message(Role.ASSISTANT, ())), told(error))
+        claim.admit()
+        await watch(run_ended(ending))
+        return ending.status.value
+
+    async def _drive(self, claim: RunClaim, spec: Spec, watch: Watch) -> Ending:
+        deps = self._deps
+        began = await asyncio.to_thread(ledger.began, deps.database, claim.run)
+        ready = prepare_run(claim.run, spec, deps.config, deps.directory, watch, imports=deps.imports, began=began)
+        async with ready as work:
+            if not spec.model:
+                await asyncio.to_thread(ledger.name_model, deps.database, claim.run, work.route.model)
+            store = DbosStepStore(claim)
+            return await RunSteps(work, store).run(await store.beginning(work.task))
+
+
+@asynccontextmanager
+async def working(deps: WorkerDeps, grace: float) -> AsyncGenerator[Worker]:
+    """Let a worker work; in the end, what runs has so many seconds to finish."""
+    worker = Worker(deps)
+    with deps.database.translated_errors(opening=True):  # the first write: here a full disk is noticed
+        await asyncio.to_thread(worker.lease.take)
+    try:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(worker.beat())  # at once: to begin may take longer than the lease
+            group.create_task(worker.write())
+            try:
+                with deps.database.translated_errors(opening=True):
+                    await worker.start()
+                yield worker
+            finally:
+                await worker.close(grace)
+    except BaseExceptionGroup as errors:  # what goes wrong in here is the caller's as it is
+        raise errors.exceptions[0] from None
+    finally:
+        worker.let_go()
+
+
+def _owners(database: Database, runs: list[str]) -> list[tuple[str, str, str]]:
+    workflows = dbos_internals.WORKFLOWS
+    wanted = sa.select(workflows.c.workflow_uuid, workflows.c.owner_xid, workflows.c.status)
+    with database.theirs.begin() as connection:
+        rows = connection.execute(wanted.where(workflows.c.workflow_uuid.in_(runs)))
+        return [(str(run_id), str(token), str(status)) for run_id, token, status in rows]
+
+
+def new_dbos(database: Database, executor: str, work_on: Callable[[str, str], Any], *, takes: bool) -> DBOS:
+    """Make DBOS ready in this process: it knows how to work on a run."""
+
+    async def durable_run(text: str) -> str:
+        kept: str = await work_on(DBOS.workflow_id or "", text)
+        return kept
+
+    dbos_internals.share_the_log()
+    dbos = DBOS(
+        config={
+            "name": dbos_internals.APPLICATION,
+            "system_database_engine": database.new_engine(ENGINE),
+            "serializer": dbos_internals.SERIALIZER,
+            "application_version": dbos_internals.VERSION,
+            "executor_id": executor,
+            "run_migrations": False,
+            "enable_otlp": False,
+            "log_level": "CRITICAL",
+            "notification_listener_polling_interval_sec": POLL,
+            "scheduler_polling_interval_sec": _CLEAN,
+            "max_executor_threads": _THREADS,
+        }
+    )
+    DBOS.workflow(name=dbos_internals.WORKFLOW)(durable_run)
+    DBOS.listen_queues([dbos_internals.QUEUE] if takes else [])
+    return dbos

@@ -1,0 +1,245 @@
+"""The line to a server, which may die: it is started again by the next call, and must then be what it was.
+
+call ──▶ alive? ──no──▶ wait a little, start, list again ──▶ same definition? ──yes──▶ tools/call
+                                                                          └──no──▶ an error: nothing is run
+
+Everything of the SDK lives in one task, the keeper: its scopes must be left where they were entered, and calls come
+from anywhere. A call that was on its way when the server died is an error, and never sent again: nobody knows what
+became of it.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
+from typing import Final, TypeAlias, cast
+
+import httpx2
+from mcp import MCPError, types
+from mcp.client._transport import TransportStreams
+
+from toolspeak.agent.mcp.confinement import hint, sandbox_for, service_of
+from toolspeak.agent.mcp.definition import Definition
+from toolspeak.agent.mcp.http import open_http_transport
+from toolspeak.agent.mcp.listing import list_tools
+from toolspeak.agent.mcp.plain import plain_line
+from toolspeak.agent.mcp.result import tool_output
+from toolspeak.agent.mcp.session import InvalidToolResult, Session
+from toolspeak.agent.mcp.stdio import StdioTransport
+from toolspeak.agent.sandbox.disk import DiskBudget
+from toolspeak.agent.sandbox.sandbox import Sandbox
+from toolspeak.agent.tools.action import ToolOutput, text_output
+from toolspeak.config.shape import McpServer
+from toolspeak.errors import BadField, McpFailed
+from toolspeak.ir.json import JsonObject
+from toolspeak.runtime.clock import CLOCK, Clock
+
+FindSandbox: TypeAlias = Callable[[McpServer], Awaitable[Sandbox]]
+"""Returns what confines the command of a server; raises `McpFailed` if it may not run here."""
+FIRST_WAIT: Final = 0.2
+LONGEST_WAIT: Final = 10.0
+_LONGEST_MESSAGE: Final = 1000
+_CLOSING: Final = 8.0
+_DIED: Final = (
+    "The server {name} died while the call ran{why}. It may have done its work or not; the next call starts it again."
+)
+_SLOW: Final = "The server {name} gave no answer within {seconds:g} seconds. It may still be at it."
+_CHANGED: Final = "{tool} of {name} is not what was approved any more, and was not run: `toolspeak mcp tools {name}`"
+_ODD: Final = "The server {name} answered with something that is no result of a tool: {why}"
+
+
+class ServerConnection:
+    """Calls the tools of one server. `start` first, `close` in the end."""
+
+    def __init__(
+        self,
+        server: McpServer,
+        sandbox: FindSandbox = sandbox_for,
+        clock: Clock = CLOCK,
+        *,
+        budget: DiskBudget | None = None,
+    ) -> None:
+        """Connect nothing yet."""
+        self.server: Final = server
+        self._sandbox: Final = sandbox
+        self._clock: Final = clock
+        self._budget = budget
+        self._starting: Final = asyncio.Lock()
+        self._owner: asyncio.Task[None] | None = None
+        self._ended = asyncio.Event()
+        self._talk: StdioTransport | None = None
+        self._session: Session | None = None
+        self._lost: BaseException | None = None
+        self._falls = 0
+        self._stale = False
+        self.definitions: dict[str, Definition] = {}
+        """What it says its tools are, as it said last."""
+
+    async def start(self) -> None:
+        """Start or reach the server, and list its tools; raises `McpFailed`."""
+        self._ended, self._lost, self._talk = asyncio.Event(), None, None
+        ready: asyncio.Future[Session] = asyncio.get_running_loop().create_future()
+        self._owner = asyncio.get_running_loop().create_task(self._own_session(ready))
+        try:
+            async with asyncio.timeout(self.server.seconds):
+                self._session = await asyncio.shield(ready)
+        except BaseException as error:
+            self._owner.cancel()  # it may wait for an answer that never comes
+            await self.close()
+            if isinstance(error, TimeoutError):
+                slow = f"{self.server.name}: it did not start in {self.server.seconds:g} seconds"
+                raise McpFailed(slow + hint(self.server)) from None
+            raise
+
+    async def close(self) -> None:
+        """End the server, and what belongs to it."""
+        self._session = None
+        self._ended.set()
+        if self._owner is None:
+            return
+        done, _ = await asyncio.wait((self._owner,), timeout=_CLOSING)
+        if not done:
+            self._owner.cancel()
+            await asyncio.wait((self._owner,))
+        self._owner = None
+
+    async def call(self, name: str, digest: str, arguments: JsonObject) -> ToolOutput:
+        """Call a tool whose definition has this digest."""
+        for again in (True, False):
+            session = await self._alive(name, digest)
+            try:
+                result = await session.call_tool(name, arguments)
+            except MCPError as error:
+                if await self._was_sent(error) or not again:
+                    return await self._failed(error)
+                continue
+            except InvalidToolResult as error:
+                return tool_output(error.result, plain_line(str(error), _LONGEST_MESSAGE))
+            except (ValueError, RuntimeError) as error:  # what the SDK makes of answers that break the protocol
+                return self._odd(error)
+            self._falls = 0
+            return tool_output(result)
+        raise AssertionError
+
+    async def _alive(self, name: str, digest: str) -> Session:
+        """Return a session whose tool is still what was approved."""
+        async with self._starting:
+            if not self._is_alive:
+                await self._again()
+            if self._session is None:
+                raise McpFailed(f"{self.server.name}: it is closed")
+            if self._stale:
+                self._stale = False
+                self.definitions = await list_tools(self._session, self.server)
+            session = self._session
+        known = self.definitions.get(name)
+        if known is None or known.digest != digest:
+            raise McpFailed(_CHANGED.format(tool=name, name=self.server.name))
+        return session
+
+    @property
+    def _is_alive(self) -> bool:
+        running = self._owner is not None and not self._owner.done()
+        return running and self._session is not None and not self._ended.is_set()
+
+    async def _again(self) -> None:
+        """Start a server again that died; the more often it does, the longer it waits."""
+        await self.close()
+        await self._clock.sleep(min(FIRST_WAIT * 2**self._falls, LONGEST_WAIT))
+        self._falls += 1
+        await self.start()
+
+    async def _was_sent(self, error: MCPError) -> bool:
+        """Return whether a call that failed may have reached the server; ends the session if it is of no more use."""
+        if _session_is_gone(error):
+            self._ended.set()
+            return False
+        if error.code != types.CONNECTION_CLOSED:
+            return True
+        self._ended.set()
+        if self._owner is not None:
+            await asyncio.wait((self._owner,), timeout=_CLOSING)
+        return not isinstance(self._lost, httpx2.ConnectError)
+
+    async def _failed(self, error: MCPError) -> ToolOutput:
+        name = self.server.name
+        if error.code == types.CONNECTION_CLOSED:
+            why = self._talk.why if self._talk is not None else ""
+            return text_output(_DIED.format(name=name, why=f" ({why})" if why else ""), is_error=True)
+        if error.code == types.REQUEST_TIMEOUT:
+            return text_output(_SLOW.format(name=name, seconds=self.server.seconds), is_error=True)
+        return text_output(plain_line(error.message, _LONGEST_MESSAGE), is_error=True)
+
+    def _odd(self, error: Exception) -> ToolOutput:
+        why = plain_line(str(error), _LONGEST_MESSAGE)
+        return text_output(_ODD.format(name=self.server.name, why=why), is_error=True)
+
+    # ---------------------------------------------------------------- the keeper
+
+    async def _own_session(self, ready: asyncio.Future[Session]) -> None:
+        """Hold the session open until the server or the line ends."""
+        try:
+            async with await self._streams() as streams, Session(streams, self.server.seconds, self._heard) as session:
+                await _greet(session)
+                self.definitions = await list_tools(session, self.server)
+                ready.set_result(session)
+                await self._ended.wait()
+        except (Exception, BaseExceptionGroup) as error:  # noqa: BLE001 # whatever the SDK's tasks died of
+            self._lost = _root(error)
+            if not ready.done():
+                ready.set_exception(McpFailed(f"{self.server.name}: {self._reason(self._lost)}"))
+        finally:
+            self._ended.set()
+
+    async def _streams(self) -> AbstractAsyncContextManager[TransportStreams]:
+        if self.server.url:
+            return open_http_transport(self.server)
+        service = service_of(self.server)
+        # One budget for all starts: a server that is stopped over it would get a new one by being started again.
+        self._budget = self._budget or DiskBudget(service.limits.folder_growth, service.limits.folder_files)
+        self._talk = StdioTransport(
+            await self._sandbox(self.server), replace(service, budget=self._budget), self._ended
+        )
+        return self._talk.opened()
+
+    async def _heard(self, message: object) -> None:
+        self._stale |= isinstance(message, types.ToolListChangedNotification)
+
+    def _reason(self, error: BaseException) -> str:
+        """Return why a server cannot be used, to a person."""
+        if isinstance(error, McpFailed | BadField):
+            return str(error)
+        if isinstance(error, httpx2.ConnectError):
+            return f"nothing answers at {self.server.url}"
+        if self._talk is not None and self._talk.over:
+            return self._talk.end + hint(self.server)
+        return plain_line(f"{type(error).__name__}: {error}", _LONGEST_MESSAGE)
+
+
+async def _greet(session: Session) -> None:
+    """Agree on a version of the protocol: the stateless one, else by a handshake.
+
+    A server that starts slowly may hear the question late, and then wants no handshake any more: it is asked again.
+    """
+    try:
+        await session.discover()
+    except (MCPError, ValueError, RuntimeError):
+        try:
+            await session.initialize()
+        except MCPError as error:
+            if error.code != types.UNSUPPORTED_PROTOCOL_VERSION:
+                raise
+            await session.discover()
+
+
+def _session_is_gone(error: MCPError) -> bool:
+    """Return whether a server over HTTP has forgotten us: it was started anew, and has run nothing."""
+    refused = error.code in (types.INVALID_REQUEST, -32000, -32001)
+    return refused and "session" in error.message.lower()
+
+
+def _root(error: BaseException) -> BaseException:
+    """Return the first error in a group of groups."""
+    while isinstance(error, BaseExceptionGroup):
+        error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
+    return error

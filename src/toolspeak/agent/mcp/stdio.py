@@ -1,0 +1,173 @@
+"""A server over the stdin and stdout of its own process.
+
+It runs in a sandbox (`confinement.py`) and gets only the environment that is named; all that it has started ends with
+it. A line may be so long and no longer; what it writes to stderr is read, and only the end of it is kept.
+"""
+
+import asyncio
+import os
+import signal
+from asyncio.subprocess import Process
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, suppress
+from typing import Final
+
+import anyio
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.client._transport import TransportStreams
+from mcp.shared.message import SessionMessage
+from mcp.types import JSONRPCNotification, jsonrpc_message_adapter
+
+from toolspeak.agent.mcp.plain import plain_line
+from toolspeak.agent.sandbox.sandbox import Sandbox, Service
+from toolspeak.agent.sandbox.service import RunningService, run_service, wait_until_exited
+
+LONGEST_LINE: Final = 8 << 20
+MOST_JUNK: Final = 10_000
+"""Lines that are no message; some servers greet."""
+_LINES_AT_ONCE: Final = 50
+_CHANGED: Final = "notifications/tools/list_changed"
+"""The one notification that we act on. The others (logs, progress) are dropped here: a flood of them must not cost what
+the SDK spends on each."""
+_LAST_WORDS: Final = 2048
+_SHOWN_LINES: Final = 3
+_SHOWN_WORDS: Final = 300
+_PIECE: Final = 64 * 1024
+_GRACE: Final = 1.0
+_Incoming = MemoryObjectSendStream[SessionMessage | Exception]
+_Outgoing = MemoryObjectReceiveStream[SessionMessage]
+
+
+class StdioTransport:
+    """One process, spoken with."""
+
+    def __init__(self, sandbox: Sandbox, service: Service, ended: asyncio.Event) -> None:
+        """Start nothing yet; `ended` is set when it says nothing more."""
+        self._sandbox: Final = sandbox
+        self._service: Final = service
+        self._words = b""
+        self._buffer: Final = bytearray()
+        self._host: RunningService | None = None
+        self._why = ""
+        self._ended: Final = ended
+        self.over = False
+        """It said nothing more, though we still listened."""
+
+    @property
+    def why(self) -> str:
+        """Return why it ended, if we know it: the sandbox stopped it, or what it wrote."""
+        return (self._host.why if self._host is not None else "") or self._why
+
+    @property
+    def end(self) -> str:
+        """Say to a person how it ended, with the last it wrote to stderr, made fit to be shown."""
+        lines = self._words.decode("utf-8", "replace").strip().splitlines()
+        words = plain_line(" ".join(lines[-_SHOWN_LINES:]), _SHOWN_WORDS)
+        return f"it ended{f' ({self.why})' if self.why else ''}{f'; its last words: {words}' if words else ''}"
+
+    @asynccontextmanager
+    async def opened(self) -> AsyncGenerator[TransportStreams]:
+        """Start the process; raises `OSError` or `BadField` if it cannot be."""
+        async with run_service(self._sandbox, self._service) as host:
+            self._host = host
+            try:
+                async with self._streams(host.process) as streams:
+                    yield streams
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await _end(host)
+
+    @asynccontextmanager
+    async def _streams(self, process: Process) -> AsyncGenerator[TransportStreams]:
+        arrived, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+        outgoing, leaving = anyio.create_memory_object_stream[SessionMessage](0)
+        async with arrived, incoming, outgoing, leaving, anyio.create_task_group() as group:
+            group.start_soon(self._read, process, arrived)
+            group.start_soon(self._write, process, leaving)
+            group.start_soon(self._listen, process)
+            try:
+                yield incoming, outgoing
+            finally:
+                group.cancel_scope.cancel()
+
+    async def _read(self, process: Process, arrived: _Incoming) -> None:
+        junk = lines = 0
+        try:
+            async with arrived:
+                while junk < MOST_JUNK and (line := await self._line(process)):
+                    lines += 1
+                    if lines % _LINES_AT_ONCE == 0:
+                        await asyncio.sleep(0)  # lines that are in the buffer already come without a pause
+                    try:
+                        message = jsonrpc_message_adapter.validate_json(line, by_name=False)
+                    except ValueError:
+                        junk += 1
+                        continue
+                    if not isinstance(message, JSONRPCNotification) or message.method == _CHANGED:
+                        await arrived.send(SessionMessage(message))
+                self.over = True
+        except (anyio.BrokenResourceError, anyio.ClosedResourceError, ConnectionError):
+            pass  # nobody listens any more
+        finally:
+            if junk >= MOST_JUNK:
+                self._why = f"it wrote {junk} lines that are no messages"
+            self._ended.set()
+
+    async def _line(self, process: Process) -> bytes:
+        """Return a line; nothing at the end, or if the line is too long.
+
+        The lines are put together here and not by the stream: its buffer would live on in the errors that it raises,
+        and a server that writes a line without an end would hold 64 MB of ours.
+        """
+        looked = 0
+        while (end := self._buffer.find(b"\n", looked)) < 0:
+            looked = len(self._buffer)
+            if looked > LONGEST_LINE:
+                self._why = f"it wrote a line of over {LONGEST_LINE >> 20} MiB"
+                self._buffer.clear()
+                return b""
+            piece = await process.stdout.read(_PIECE) if process.stdout is not None else b""
+            if not piece:
+                return b""
+            self._buffer.extend(piece)
+        line = bytes(self._buffer[: end + 1])
+        del self._buffer[: end + 1]
+        return line
+
+    async def _write(self, process: Process, leaving: _Outgoing) -> None:
+        if process.stdin is None:
+            return
+        try:
+            async for each in leaving:
+                body = each.message.model_dump_json(by_alias=True, exclude_unset=True)
+                process.stdin.write(body.encode() + b"\n")
+                await process.stdin.drain()
+        except (ConnectionError, RuntimeError):
+            self._ended.set()
+
+    async def _listen(self, process: Process) -> None:
+        while process.stderr is not None and (piece := await process.stderr.read(_PIECE)):
+            self._words = (self._words + piece)[-_LAST_WORDS:]
+
+
+async def _end(host: RunningService) -> None:
+    """Let a process end by itself, then end it and whatever it has started. A sandbox does not pass SIGTERM on."""
+    process = host.process
+    if process.stdin is not None:
+        process.stdin.close()
+    for number in (None,) if host.is_guarded else (None, signal.SIGTERM):
+        if number is not None:
+            _signal(process, number)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_GRACE):
+                await wait_until_exited(process)
+                break
+    await host.end()
+    transport = getattr(process, "_transport", None)
+    if transport is not None:  # a grandchild may hold the pipes open
+        transport.close()
+
+
+def _signal(process: Process, number: signal.Signals) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, number)

@@ -1,0 +1,66 @@
+"""The keeper of runs that this machine has."""
+
+import logging
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from importlib.util import find_spec
+
+from toolspeak.agent.runs.memory import MemoryRuns
+from toolspeak.agent.runs.preparation import prepare_run
+from toolspeak.agent.runs.runs import Runs
+from toolspeak.config.assemble import assemble
+from toolspeak.config.shape import Config
+from toolspeak.runtime.directory import Directory
+from toolspeak.runtime.transport import HttpTransport
+
+_ENGINE = "dbos"
+
+
+@dataclass(frozen=True, slots=True)
+class OpenRuns:
+    """A keeper; `lasts` tells whether its runs outlive this process."""
+
+    runs: Runs
+    lasts: bool
+
+
+@asynccontextmanager
+async def open_user_runs(config: Config, *, works: bool = True) -> AsyncGenerator[OpenRuns]:
+    """Open the keeper for one person: a database where the extra `runs` is installed, else this process's memory.
+
+    With `works`, runs that are started or resumed are worked on here, as long as it is open.
+    """
+    transport = HttpTransport()
+    try:
+        directory = assemble(config, transport)
+        if find_spec(_ENGINE) is not None and (config.runs.database or config.runs.folder):
+            async with open_durable_runs(config, directory if works else None, ("*",)) as runs:
+                logging.getLogger(_ENGINE).setLevel(logging.CRITICAL)  # it shows cancelled runs as its own faults
+                yield OpenRuns(runs, lasts=True)
+        else:
+            here = memory_runs(config, directory, ("*",))
+            try:
+                yield OpenRuns(here, lasts=False)
+            finally:
+                await here.close()
+    finally:
+        await transport.close()
+
+
+@asynccontextmanager
+async def open_durable_runs(
+    config: Config, directory: Directory | None = None, imports: Sequence[str] = (), patience: float | None = None
+) -> AsyncGenerator[Runs]:
+    """Open the database's keeper; without a directory of models, others work on its runs. See `open_runs`."""
+    from toolspeak.agent.durable.runs import open_runs  # noqa: PLC0415 # it takes two seconds to load
+
+    async with open_runs(config, directory, imports, patience=patience) as runs:
+        yield runs
+
+
+def memory_runs(config: Config, directory: Directory, imports: Sequence[str] = ()) -> MemoryRuns:
+    """Make a keeper whose runs end with this process; `imports` are the functions that specs may name."""
+    return MemoryRuns(
+        lambda id, spec, watch, began: prepare_run(id, spec, config, directory, watch, imports=imports, began=began)
+    )

@@ -1,0 +1,298 @@
+"""The steps of a run: approve, start, run and show, the same whatever keeps their outcomes (RUN-1, RUN-3, RUN-5).
+
+    turn:N               the Nth turn of the run: a round may have two, where words are asked for
+    asked:ROUND:CALL     a person was asked for permission
+    started:ROUND:CALL   a call that may run only once is about to run
+    tool:ROUND:CALL      a call's result
+
+`RunSteps` decides what is a step and in which order steps are done; a `StepStore` keeps their outcomes. There are three
+stores: `inline.py` keeps nothing, `memory.py` has a dict, `durable/step_store.py` a journal in a database. A step whose
+outcome is stored is not done again. `started` without `tool` means that the outcome of the call is unknown.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import count, groupby
+from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar
+
+import msgspec
+
+from toolspeak.agent.runs.watch import ToolCallAsked
+from toolspeak.agent.runs.work import Work, refused, unknown
+from toolspeak.agent.tools.action import ToolEffect
+from toolspeak.agent.tools.approval import Ruling
+from toolspeak.engine.agent import STOP, Ending, RunAnswer, RunEffect, RunTools, TakeTurn, Task, run
+from toolspeak.engine.journal import result_from, result_json, stands, turn_from, turn_json
+from toolspeak.ir.json import JsonObject
+from toolspeak.ir.message import Call, Result
+from toolspeak.ir.round import Compact
+from toolspeak.ir.turn import Turn
+
+PARALLEL_READS: Final = 8
+T = TypeVar("T")
+Do: TypeAlias = Callable[[], Awaitable[T]]
+
+
+@dataclass(frozen=True, slots=True)
+class TextForm(Generic[T]):
+    """How the outcome of a step is stored as text, and read again."""
+
+    write: Callable[[T], str]
+    read: Callable[[str], T]
+
+
+def _as_json(to_json: Callable[[T], JsonObject], from_json: Callable[[Any], T]) -> TextForm[T]:
+    return TextForm(lambda outcome: JSON.write(to_json(outcome)), lambda text: from_json(JSON.read(text)))
+
+
+JSON: Final[TextForm[Any]] = TextForm(lambda value: msgspec.json.encode(value).decode(), msgspec.json.decode)
+TURN: Final = _as_json(turn_json, turn_from)
+RESULT: Final = _as_json(result_json, result_from)
+NOTHING: Final[TextForm[None]] = TextForm(lambda _: "", lambda _: None)
+"""Of a step that counts only because it was done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Permission:
+    """A person's answer to whether a call may run, with the reason if one was given."""
+
+    granted: bool
+    reason: str = ""
+
+
+class StepStore(Protocol):
+    """Stores the outcomes of steps, and asks people."""
+
+    async def keep(self, step: str, form: TextForm[T], do: Do[T], *, once: bool = False) -> T:
+        """Return the outcome that is stored under this name; if there is none, do the step and store its outcome.
+
+        This is `get` and `put` in one call, because DBOS numbers a step when it begins and finds it again by its
+        number. An implementation therefore awaits nothing before the step has its number: `RunSteps` begins steps in
+        the same order in every attempt, parallel ones as well.
+
+        `once` is for a call that must not run twice. Its start is stored already, so it may begin even if no further
+        step may; and the store makes sure that nothing else works on the run before it calls `do`.
+
+        Raises `Stopped` if the run was stopped and is to end as cancelled.
+        """
+        ...
+
+    async def ask(self, key: str, call: Call) -> Permission:
+        """Wait for a person's permission for a call; an answer that is stored counts. Raises as `keep` does."""
+        ...
+
+
+class Stopped(Exception):
+    """The run was stopped; the program is told so with STOP."""
+
+
+class StopSwitch:
+    """Stops one attempt at a run: the steps that are being done, and those that would begin."""
+
+    def __init__(self) -> None:
+        """Begin with nothing stopped."""
+        self._tasks: Final[dict[asyncio.Task[Any], bool]] = {}
+        """The tasks that can be stopped, and whether they only wait for a person."""
+        self._why: BaseException | None = None
+        self._stopped = False
+
+    def admit(self) -> None:
+        """Raise if no further step may begin."""
+        if self._why is not None:
+            raise self._why
+
+    def drain(self, why: BaseException) -> None:
+        """Let no further step begin; a step that runs may end, waiting for a person may not go on."""
+        self._why = self._why or why
+        for task, waits in self._tasks.items():
+            if waits:
+                task.cancel()
+
+    def stop(self, why: BaseException) -> None:
+        """Stop at once; `why` is raised by all that is stopped, and by all that would begin."""
+        self._why, self._stopped = why, True
+        for task in self._tasks:
+            task.cancel()
+
+    @contextmanager
+    def stoppable(self, *, waits: bool = False) -> Generator[None]:
+        """Let the current task be stopped inside this block. A cancellation from elsewhere passes through as it is."""
+        task = asyncio.current_task()
+        if task is None:
+            raise RuntimeError("only a task can be stopped")
+        if self._stopped:
+            self.admit()
+        self._tasks[task] = waits
+        before = task.cancelling()
+        try:
+            yield
+        except asyncio.CancelledError:
+            if self._why is None:
+                raise
+            raise self._why from None
+        finally:
+            del self._tasks[task]
+            # The task goes on, and must not count as cancelled: a run may be stopped twice while its tool cleans up,
+            # and a tool may have caught the cancellation.
+            while self._why is not None and task.cancelling() > before:
+                task.uncancel()
+
+
+@dataclass(frozen=True, slots=True)
+class _CallStep:
+    """A call, and which one of its round it is."""
+
+    round: int
+    index: int
+    call: Call
+    is_free_read: bool
+    """It changes nothing and needs no permission, so it may run beside others."""
+
+    @property
+    def key(self) -> str:
+        return f"{self.round}:{self.index}"
+
+
+@dataclass(frozen=True, slots=True)
+class RunSteps:
+    """One attempt at a run: what it does in the world, and where the outcomes are kept."""
+
+    work: Work
+    store: StepStore
+    _turns: Iterator[int] = field(default_factory=count)
+
+    async def run(self, task: Task) -> Ending:
+        """Work on a task until it ends. A program decides what is done; see `engine/agent.py`."""
+        program, answer = run(task), None
+        try:
+            while True:
+                answer = await self._answer(program.send(answer))
+        except StopIteration as stop:
+            ending: Ending = stop.value
+            return ending
+
+    async def _answer(self, effect: RunEffect) -> RunAnswer:
+        try:
+            return await (self._turn(effect) if isinstance(effect, TakeTurn) else self._tools(effect))
+        except Stopped:
+            return STOP
+
+    async def _turn(self, effect: TakeTurn) -> Turn:
+        return await self.store.keep(f"turn:{next(self._turns)}", TURN, partial(self.work.turn, effect))
+
+    async def _tools(self, effect: RunTools) -> tuple[Result, ...]:
+        """Run calls in their order; neighbours that only read run in parallel."""
+        calls = [
+            _CallStep(effect.round, index, call, self._is_free_read(call)) for index, call in enumerate(effect.calls)
+        ]
+        results: list[Result] = []
+        for parallel, neighbours in groupby(calls, key=lambda each: each.is_free_read):
+            group = list(neighbours)
+            results += await self._in_parallel(group) if parallel else [await self._tool(each) for each in group]
+        return tuple(results)
+
+    def _is_free_read(self, call: Call) -> bool:
+        return self.work.effect(call) is ToolEffect.READS and self.work.ruling(call) is Ruling.YES
+
+    async def _in_parallel(self, calls: Sequence[_CallStep]) -> list[Result]:
+        """Run calls side by side, so many at a time.
+
+        Their steps begin in the calls' order, because tasks start in the order of their creation and `keep` awaits
+        nothing before a step has its place. Each call waits until the one before it has begun: people see them begin
+        in order as well.
+        """
+        room = asyncio.Semaphore(PARALLEL_READS)
+        begun = [asyncio.Event() for _ in range(len(calls) + 1)]
+        begun[0].set()
+
+        async def one(number: int, each: _CallStep) -> Result:
+            try:
+                return await self._result(each, partial(self._in_turn, each, room, begun[number], begun[number + 1]))
+            finally:
+                begun[number + 1].set()
+
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(one(number, each)) for number, each in enumerate(calls)]
+        except BaseExceptionGroup as errors:
+            raise errors.exceptions[0] from None
+        return [task.result() for task in tasks]
+
+    async def _in_turn(
+        self, each: _CallStep, room: asyncio.Semaphore, before: asyncio.Event, begun: asyncio.Event
+    ) -> Result:
+        await before.wait()
+        async with room:
+            begun.set()
+            return await self.work.tool(each.round, each.index, each.call)
+
+    async def _tool(self, each: _CallStep) -> Result:
+        ruling, why = self.work.ruling(each.call), ""
+        if ruling is Ruling.ASK:
+            permission = await self._permission(each)
+            ruling = Ruling.YES if permission.granted else Ruling.NO
+            why = f", and permission was refused{permission.reason and ': '}{permission.reason}"
+        if ruling is not Ruling.YES:
+            refusal = refused(
+                each.call, f"the approval mode is {self.work.approval}{why or ', which does not allow it'}"
+            )
+            return await self._result(each, partial(self._shown, each, refusal))
+        return await (self._once(each) if self.work.effect(each.call) is ToolEffect.ONCE else self._run(each))
+
+    async def _permission(self, each: _CallStep) -> Permission:
+        """Ask a person, and wait for the answer; nothing runs meanwhile."""
+        call = each.call
+        shown = partial(self.work.watch, ToolCallAsked(each.round, call.id, call.name, call.arguments))
+        await self.store.keep(f"asked:{each.key}", NOTHING, shown)
+        return await self.store.ask(each.key, call)
+
+    async def _run(self, each: _CallStep) -> Result:
+        return await self._result(each, partial(self.work.tool, each.round, each.index, each.call))
+
+    async def _once(self, each: _CallStep) -> Result:
+        """Run a call that may not run twice: its start is stored before it starts.
+
+        An attempt that finds the start stored did not start the call itself: an earlier one did, and was interrupted
+        before it could store the result.
+        """
+        is_first = False
+
+        async def start() -> None:
+            nonlocal is_first
+            is_first = True
+
+        async def tool() -> Result:
+            if is_first:
+                return await self.work.tool(each.round, each.index, each.call)
+            return await self._shown(each, unknown(each.call))
+
+        await self.store.keep(f"started:{each.key}", NOTHING, start)
+        return await self._result(each, tool, once=True)
+
+    async def _shown(self, each: _CallStep, result: Result) -> Result:
+        await self.work.ended(each.round, result)
+        return result
+
+    async def _result(self, each: _CallStep, do: Do[Result], *, once: bool = False) -> Result:
+        return await self.store.keep(f"tool:{each.key}", RESULT, do, once=once)
+
+
+def progress(task: Task, outcomes: Mapping[str, object]) -> tuple[RunEffect | None, Compact]:
+    """Return what a run is about to do (None: it has ended), and the rounds that it would keep if it were stopped now.
+
+    `outcomes` has the turns and results that are kept, by the names of their steps; others are ignored.
+    """
+    turns = count()
+
+    def answered(effect: RunEffect) -> RunAnswer:
+        if isinstance(effect, TakeTurn):
+            turn = outcomes.get(f"turn:{next(turns)}")
+            return turn if isinstance(turn, Turn) else None
+        found = [outcomes.get(f"tool:{effect.round}:{index}") for index in range(len(effect.calls))]
+        results = tuple(each for each in found if isinstance(each, Result))
+        return results if len(results) == len(found) else None
+
+    return stands(task, answered)

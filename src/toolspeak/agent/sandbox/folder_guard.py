@@ -1,0 +1,142 @@
+"""What the guard does about one work folder: finds what is protected, notices new names, and settles what is left.
+
+`guard.py` has one of these for each folder that the confined program can write to. Like it, this module runs in an
+interpreter of its own and imports only what it needs.
+"""
+
+import os
+from typing import Any, Final
+
+from toolspeak.agent.sandbox.inotify import Appeared, NameWatch
+from toolspeak.agent.sandbox.protected import BARE, KEEP, MASKED, REFUSE, is_part_of_bare, rule_of
+from toolspeak.agent.sandbox.restore import Copies
+from toolspeak.agent.sandbox.survey import GIT, ProtectedPath, ProtectedPaths, finding, survey
+from toolspeak.agent.sandbox.verdict import Mask, settle
+
+
+class FolderGuard:
+    """Protects one folder. `begin`, `mask`, then `look` and `read` until the program has ended, then `settle`."""
+
+    def __init__(self, path: str, referenced: list[str], gitlinks: list[str]) -> None:
+        """Take the folder, and what `git_paths.py` says about it."""
+        self.path: Final = path
+        self.watch: Final = NameWatch(path)
+        self.stopped = ""
+        """Why the program must be stopped, if so."""
+        self._referenced: Final = referenced
+        self._gitlinks: Final = gitlinks
+        self._before: ProtectedPaths = {}
+        self._copies: Copies | None = None
+        self._masks: list[Mask] = []
+        self._shut: list[str] = []
+
+    # ------------------------------------------------------------ before
+
+    def begin(self, *, mounts: bool) -> str:
+        """Walk the folder, and take copies if nothing can be mounted; return why it cannot be protected, if so."""
+        self._before = survey(self.path, enter=self.watch.add)
+        if why := self._unprotectable():
+            return why
+        found = [path for path, each in self._before.items() if each.rule.action in (REFUSE, KEEP)]
+        named = [path for path in self._referenced if os.path.lexists(f"{self.path}/{path}")]
+        self._shut = [*dict.fromkeys((*found, *named))]
+        if not mounts:
+            self._copies = Copies.take(self.path, self._shut)
+            for path in self._copies.folders():
+                self.watch.add(path, changes=True)
+        return ""
+
+    def _unprotectable(self) -> str:
+        """Return what makes the folder unfit: nothing can be mounted over a link, nor can all of it be read-only."""
+        for path, each in self._before.items():
+            if each.kind == BARE and not path:
+                return (
+                    "the folder is a bare git repository, which a command could reconfigure. Use a working tree of it."
+                )
+            if each.kind == GIT and os.path.islink(f"{self.path}/{path}"):  # noqa: PTH114 # pathlib takes time to load
+                return f"{path!r} is a symbolic link, which cannot be made read-only. Replace it with what it leads to."
+        return ""
+
+    def record(self) -> dict[str, Any]:
+        """Return for the journal what is needed to settle the folder if the guard is killed."""
+        known = {path: [*each] for path, each in self._before.items()}
+        return {"folder": self.path, "known": known, "copies": self._copies.dump() if self._copies else None}
+
+    def mask(self) -> None:
+        """Make what the program must not make, empty; a gitlink whose repository was never fetched is such a place."""
+        for path in (*MASKED, *(f"{link}/.git" for link in self._gitlinks)):
+            if (mask := Mask.make(self.path, path)) is not None:
+                self._masks.append(mask)
+
+    def readonly(self) -> list[str]:
+        """Return the full paths that are read-only to the program."""
+        found = dict.fromkeys((*self._shut, *(mask.path for mask in self._masks)))
+        return [f"{self.path}/{path}" for path in sorted(found)]
+
+    def pins(self) -> list[str]:
+        """Return the folders on the way to what is read-only, outer ones first.
+
+        Each is mounted on itself: a mount cannot be renamed or removed. Otherwise a command could move `libs` aside,
+        with the read-only `libs/sub/.git` in it, and make a new `libs/sub/.git` where git on the host expects a
+        submodule.
+        """
+        found = dict[str, None]()
+        for path in (*self._shut, *(mask.path for mask in self._masks)):
+            parts = path.split("/")[:-1]
+            found |= dict.fromkeys("/".join(parts[: count + 1]) for count in range(len(parts)))
+        return [f"{self.path}/{path}" for path in sorted(found, key=lambda path: path.count("/"))]
+
+    # ------------------------------------------------------------ while it runs
+
+    def look(self) -> None:
+        """Walk the folder, where the kernel has no watches left."""
+        self._judge(survey(self.path))
+
+    def read(self) -> None:
+        """Judge the names that have appeared."""
+        for each in self.watch.read():
+            self._see(each)
+
+    def _see(self, event: Appeared) -> None:
+        """Judge a name that has appeared; a folder is entered, since more may have appeared in it already."""
+        if event.lost:
+            return self._judge(survey(self.path, enter=self.watch.add))
+        path = f"{event.folder}/{event.name}" if event.folder else event.name
+        if self._copies is not None and self._copies.holds(path):
+            return self._stop(path, "it is read-only for commands")
+        if (
+            not event.is_folder
+            and rule_of(event.name, top=not event.folder) is None
+            and not is_part_of_bare(event.name)
+        ):
+            return None
+        found: ProtectedPaths = {}
+        if (one := finding(self.path, path, is_link=False)) is not None:
+            found[path] = one
+        if event.is_folder and (one is None or one.kind != GIT):
+            found |= survey(self.path, path, self.watch.add)
+        if is_part_of_bare(event.name):
+            found |= survey(self.path, event.folder)
+        return self._judge(found)
+
+    def _judge(self, found: ProtectedPaths) -> None:
+        for path, each in found.items():
+            if each.rule.action == REFUSE and self._is_new(path, each):
+                return self._stop(path, each.rule.reason)
+        return None
+
+    def _is_new(self, path: str, each: ProtectedPath) -> bool:
+        known = self._before.get(path)
+        masked = any(mask.path == path and mask.is_intact() for mask in self._masks)
+        return not masked and (known is None or (bool(each.kind) and each.state != known.state))
+
+    def _stop(self, path: str, reason: str) -> None:
+        self.stopped = self.stopped or f"it made or changed {path!r}: {reason}"
+
+    # ------------------------------------------------------------ after it
+
+    def settle(self) -> list[str]:
+        """Put back and take out of use what must not be; return a note about each change."""
+        restored = self._copies.put_back() if self._copies is not None else []
+        shared = {mask.path for mask in self._masks if not mask.remove()}
+        return [*restored, *settle(self.path, self._before, shared)]

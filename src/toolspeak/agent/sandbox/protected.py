@@ -1,0 +1,158 @@
+"""The one table of names in a work folder that programs on the host obey, and what toolspeak does about each.
+
+The rule: a name is in the table if a program on the host executes it, or a command written in it, although the person
+did not ask that program to run the project's code. Entering the folder, opening it in an editor and asking git about
+it are not such requests. `make`, `npm run` and `pytest` are, so a Makefile, a package.json and a conftest.py are
+ordinary work and not in the table.
+
+`guard.py` applies the table to commands, `agent/tools/folder.py` to the file tools. This module imports nothing of
+ours: the guard runs in an interpreter of its own that loads only the modules it needs.
+"""
+
+import unicodedata
+from typing import Final, NamedTuple
+
+REFUSE: Final = "refuse"
+"""Read-only if it exists. A new one cannot be made, or the command is stopped and the new one is renamed."""
+KEEP: Final = "keep"
+"""Read-only if it exists when the command starts; a new one is reported."""
+REPORT: Final = "report"
+"""May be written; the change is reported to the model and to the person."""
+
+SUFFIX: Final = ".refused"
+"""Appended to the name of what the guard has taken out of use."""
+
+
+class ProtectionRule(NamedTuple):
+    """What applies to a name. `reason` completes the sentence "this matters because …"."""
+
+    action: str
+    reason: str
+    top: bool = False
+    """Applies only directly in the work folder; anywhere below it, the name is reported."""
+
+
+_GIT: Final = ProtectionRule(REFUSE, "git on the host runs commands that its configuration and its hooks name")
+_OWN: Final = ProtectionRule(REFUSE, "it says what toolspeak may do")
+_EDITOR: Final = ProtectionRule(REFUSE, "an editor on the host runs tasks and tools that it names", top=True)
+_HOOKS: Final = ProtectionRule(KEEP, "git on the host runs it if it is set up as the folder of hooks", top=True)
+_AGENT: Final = ProtectionRule(KEEP, "a coding agent on the host runs hooks and servers that it names", top=True)
+_DRIVERS: Final = ProtectionRule(REPORT, "it selects filters that git on the host runs")
+_SUBMODULES: Final = ProtectionRule(REPORT, "git on the host fetches repositories from the addresses in it")
+_DIRENV: Final = ProtectionRule(REPORT, "direnv runs it on entering the folder, after `direnv allow`")
+_VERSIONS: Final = ProtectionRule(
+    REPORT, "mise or asdf installs tools and runs hooks that it names on entering the folder"
+)
+_COMMIT: Final = ProtectionRule(REPORT, "git on the host runs commands in it on commit, if its hook is installed")
+_OPENED: Final = ProtectionRule(REPORT, "an editor or a debugger on the host runs commands in it on opening the folder")
+
+RULES: Final[dict[str, ProtectionRule]] = {
+    ".git": _GIT,
+    "toolspeak.toml": _OWN,
+    ".toolspeak": _OWN,
+    ".vscode": _EDITOR,
+    ".idea": _EDITOR,
+    ".husky": _HOOKS,
+    ".githooks": _HOOKS,
+    ".claude": _AGENT,
+    ".codex": _AGENT,
+    ".cursor": _AGENT,
+    ".gemini": _AGENT,
+    ".mcp.json": _AGENT,
+    ".zed": _AGENT,
+    ".devcontainer": _OPENED,
+    ".devcontainer.json": _OPENED,
+    ".gitattributes": _DRIVERS,
+    ".gitmodules": _SUBMODULES,
+    ".envrc": _DIRENV,
+    ".direnv": _DIRENV,
+    ".autoenv.zsh": _DIRENV,
+    ".tool-versions": _VERSIONS,
+    ".mise": _VERSIONS,
+    ".mise.toml": _VERSIONS,
+    ".mise.local.toml": _VERSIONS,
+    "mise.toml": _VERSIONS,
+    "mise.local.toml": _VERSIONS,
+    ".rtx.toml": _VERSIONS,
+    ".pre-commit-config.yaml": _COMMIT,
+    ".pre-commit-config.yml": _COMMIT,
+    "lefthook.yml": _COMMIT,
+    "lefthook.yaml": _COMMIT,
+    ".lefthook.yml": _COMMIT,
+    ".overcommit.yml": _COMMIT,
+    ".exrc": _OPENED,
+    ".vimrc": _OPENED,
+    ".nvimrc": _OPENED,
+    ".nvim.lua": _OPENED,
+    ".lvimrc": _OPENED,
+    ".dir-locals.el": _OPENED,
+    ".dir-locals-2.el": _OPENED,
+    ".gdbinit": _OPENED,
+    ".lldbinit": _OPENED,
+}
+MASKED: Final = (".git", ".vscode", ".idea")
+"""Folders that are made empty and read-only for the time of a command, if they do not exist, so that it cannot make
+them. Files are not masked: an empty `.envrc` or `toolspeak.toml` would be seen, and obeyed, while the command runs."""
+
+BARE: Final = "bare"
+BARE_REASON: Final = "git on the host takes it for a repository, and runs commands that its config names"
+_BARE_PARTS: Final = frozenset(("head", "objects", "refs", "commondir"))
+_IGNORED_BY_HFS: Final = frozenset(
+    "\u200c\u200d\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u206a\u206b\u206c\u206d\u206e\u206f\ufeff"
+)
+_LONGEST: Final = max(map(len, RULES)) + 32
+
+
+def canonical(name: str) -> str:
+    """Return the name that other file systems would take this one for.
+
+    A folder travels: to macOS, where `.GIT` and `.g\u200cit` are `.git`, and to Windows, where `git~1`, `.git.` and
+    `.git::$INDEX_ALLOCATION` are. Git itself refuses these names in commits for the same reason (CVE-2014-9390).
+    """
+    if not name.isascii():
+        name = unicodedata.normalize("NFKC", "".join(each for each in name if each not in _IGNORED_BY_HFS))
+    name = name.split(":", 1)[0].replace("\\", "/").rstrip("/").rsplit("/", 1)[-1].rstrip(". ").casefold()
+    return ".git" if name.startswith("git~") and name[4:].isdigit() else name
+
+
+def rule_of(name: str, *, top: bool) -> ProtectionRule | None:
+    """Return the rule for a name, directly in the work folder or anywhere below; None for ordinary work."""
+    if name.isascii() and name.islower() and name not in RULES and name[-1] not in ". " and not _odd(name):
+        return None  # nearly every name ends here
+    if len(name) > _LONGEST:
+        return None
+    rule = RULES.get(canonical(name))
+    if rule is not None and rule.top and not top:
+        return ProtectionRule(REPORT, rule.reason)
+    return rule
+
+
+def _odd(name: str) -> bool:
+    return "~" in name or ":" in name or "\\" in name
+
+
+def is_git(name: str) -> bool:
+    """Return whether a name is git's own folder or file, under any spelling."""
+    return rule_of(name, top=False) is _GIT
+
+
+def is_part_of_bare(name: str) -> bool:
+    """Return whether a name may complete a repository without a `.git` folder."""
+    return name.casefold() in _BARE_PARTS
+
+
+def is_bare(names: set[str]) -> bool:
+    """Return whether git takes a folder with these names for a repository, whatever the folder is called.
+
+    `objects` and `refs` may lie elsewhere if there is a `commondir`.
+    """
+    if not any(name in names for name in ("HEAD", "head", "Head")):
+        return False
+    lower = {name.casefold() for name in names}
+    return "commondir" in lower or {"objects", "refs"} <= lower
+
+
+def rule_for_path(parts: tuple[str, ...]) -> ProtectionRule | None:
+    """Return the strictest rule for any part of a path that is relative to the work folder."""
+    rules = [rule for level, part in enumerate(parts) if (rule := rule_of(part, top=level == 0))]
+    return min(rules, key=lambda rule: (REFUSE, KEEP, REPORT).index(rule.action), default=None)

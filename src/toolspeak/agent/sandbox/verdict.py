@@ -1,0 +1,182 @@
+"""What a command has left in its folder, compared with what was there before: renamed if refused, else reported.
+
+Everything here works on descriptors, folder by folder, and follows no link: another command may be at work in the same
+folder, and the guard may be root. Imports nothing but `protected.py` and `survey.py`.
+"""
+
+import fcntl
+import os
+import stat
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from typing import Final
+
+from toolspeak.agent.sandbox.protected import BARE, REFUSE, SUFFIX
+from toolspeak.agent.sandbox.survey import ProtectedPath, ProtectedPaths, survey
+
+_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_MOST_NOTES: Final = 20
+_TRIES: Final = 5
+
+
+class Mask:
+    """An empty folder, mounted in place of one that commands must not create; all commands in a folder share it."""
+
+    def __init__(self, folder: str, path: str, descriptor: int) -> None:
+        """Take an open and locked folder."""
+        self.path: Final = path
+        self._folder: Final = folder
+        self._descriptor: Final = descriptor
+
+    @classmethod
+    def make(cls, folder: str, path: str) -> "Mask | None":
+        """Make it, or share the one of another command; None if something that is not empty is in its place."""
+        parents, name = _split(path)
+        for _ in range(_TRIES):
+            try:
+                with open_beneath(folder, parents) as parent:
+                    _make(parent, name)
+                    found = os.open(name, _FOLDER, dir_fd=parent)
+                    with suppress(OSError):  # a file system without locks: then each removes its own
+                        fcntl.flock(found, fcntl.LOCK_SH)
+                    same = os.fstat(found).st_ino == os.stat(name, dir_fd=parent, follow_symlinks=False).st_ino
+            except FileNotFoundError:  # its owner has just removed it, or there is no such folder
+                continue
+            except OSError:
+                return None
+            if same and not os.listdir(found):  # noqa: PTH208 # it is a descriptor
+                return cls(folder, path, found)
+            os.close(found)
+            if same:
+                return None
+        return None
+
+    def is_intact(self) -> bool:
+        """Return whether it is still in its place, and empty."""
+        parents, name = _split(self.path)
+        with suppress(OSError), open_beneath(self._folder, parents) as parent:
+            same = os.fstat(self._descriptor).st_ino == os.stat(name, dir_fd=parent, follow_symlinks=False).st_ino
+            return same and not os.listdir(self._descriptor)  # noqa: PTH208 # as above
+        return False
+
+    def remove(self) -> bool:
+        """Remove it; return False if another command still needs it."""
+        parents, name = _split(self.path)
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(self._descriptor)
+            return False
+        except OSError:
+            pass
+        with suppress(OSError), open_beneath(self._folder, parents) as parent:
+            os.rmdir(name, dir_fd=parent)
+        os.close(self._descriptor)
+        return True
+
+
+def _make(parent: int, name: str) -> None:
+    with suppress(FileExistsError):
+        os.mkdir(name, 0o755, dir_fd=parent)
+        if os.geteuid() == 0:
+            like = os.fstat(parent)
+            os.chown(name, like.st_uid, like.st_gid, dir_fd=parent, follow_symlinks=False)
+
+
+def settle(folder: str, before: ProtectedPaths, shared: set[str]) -> list[str]:
+    """Take out of use what must not be there, and return a note about that and about each change to report."""
+    notes, ahead = list[str](), [survey(folder, force=True)]
+    while ahead:
+        for path, each in ahead.pop().items():
+            known = before.get(path)
+            if each.rule.action != REFUSE:
+                if known is None or each.state != known.state:
+                    notes.append(f"{path!r} {'is new' if known is None else 'was changed'}: {each.rule.reason}")
+            elif path not in shared and (known is None or (each.kind and each.state != known.state)):
+                now, note = _take_out_of_use(folder, path, each)
+                notes += [note] if note else []
+                if now:  # what was hidden in it is in the open now
+                    ahead.append(survey(folder, now, force=True))
+    more = len(notes) - _MOST_NOTES
+    return notes if more <= 0 else [*notes[:_MOST_NOTES], f"and {more} more"]
+
+
+def _take_out_of_use(folder: str, path: str, each: ProtectedPath) -> tuple[str, str]:
+    """Return the new path, if it has one, and what to tell people."""
+    parents, name = _split(path)
+    try:
+        return _disabled(folder, parents, name, each)
+    except OSError as error:
+        why = f"({error.strerror}). Remove it before you use the folder: {each.rule.reason}"
+        return "", f"{path!r} could not be renamed {why}"
+
+
+def _disabled(folder: str, parents: tuple[str, ...], name: str, each: ProtectedPath) -> tuple[str, str]:
+    path = "/".join((*parents, name))
+    if each.kind == BARE:
+        with open_beneath(folder, (*parents, name)) as inside:
+            heads = _rename_heads(inside)
+        return "", f"{path!r}: its {', '.join(heads)} was renamed: {each.rule.reason}" if heads else ""
+    with open_beneath(folder, parents) as parent:
+        with suppress(OSError):
+            os.rmdir(name, dir_fd=parent)  # empty, so there is nothing to keep: the mask of a guard that was killed
+            return "", ""
+        now = _rename(parent, name)
+        is_folder = stat.S_ISDIR(os.stat(now, dir_fd=parent, follow_symlinks=False).st_mode)
+    if is_folder:
+        with open_beneath(folder, (*parents, now)) as inside:
+            _rename_heads(inside)
+    moved = "/".join((*parents, now))
+    return moved if is_folder else "", f"{path!r} was renamed to {moved!r}: {each.rule.reason}"
+
+
+def _rename_heads(inside: int) -> list[str]:
+    """Rename `HEAD`, without which git takes no folder for a repository."""
+    names = [name for name in os.listdir(inside) if name.casefold() == "head"]  # it is a descriptor
+    for name in names:
+        _rename(inside, name)
+    return names
+
+
+def _rename(parent: int, name: str) -> str:
+    present = set(os.listdir(parent))  # as above
+    new, number = f"{name}{SUFFIX}", 1
+    while new in present:
+        number += 1
+        new = f"{name}{SUFFIX}-{number}"
+    try:
+        os.rename(name, new, src_dir_fd=parent, dst_dir_fd=parent)
+    except PermissionError:  # a command may have made the folder read-only
+        os.fchmod(parent, stat.S_IMODE(os.fstat(parent).st_mode) | 0o700)
+        os.rename(name, new, src_dir_fd=parent, dst_dir_fd=parent)
+    return new
+
+
+@contextmanager
+def open_beneath(folder: str, parts: tuple[str, ...]) -> Generator[int]:
+    """Open a folder below another, part by part and through no link; what may not be read is made readable."""
+    inner = os.open(folder, _FOLDER)
+    try:
+        for part in parts:
+            outer = inner
+            try:
+                inner = os.open(part, _FOLDER, dir_fd=outer)
+            except PermissionError:
+                os.chmod(part, 0o700, dir_fd=outer)
+                inner = os.open(part, _FOLDER, dir_fd=outer)
+            os.close(outer)
+        yield inner
+    finally:
+        os.close(inner)
+
+
+def remove_tree(path: str) -> None:
+    """Remove a folder of ours with all that a command has put in it."""
+    from shutil import rmtree  # noqa: PLC0415 # it takes time to load, and only sandlock needs it
+
+    rmtree(path, ignore_errors=True)
+
+
+def _split(path: str) -> tuple[tuple[str, ...], str]:
+    *parents, name = path.split("/")
+    return tuple(parents), name

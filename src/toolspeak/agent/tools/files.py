@@ -1,0 +1,173 @@
+"""Files of the run's folder: read, write, edit, list (RUN-4).
+
+Reading and listing change nothing, and writing the same file again gives the same file. An edit counts as done once:
+a text that is put in beside the one that is looked for would be there twice after a second time.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from threading import Lock
+from typing import Annotated, Final
+
+from msgspec import Meta
+
+from toolspeak.agent.tools.action import Action, ToolEffect, ToolOutput, Workplace, text_output
+from toolspeak.agent.tools.folder import LARGEST, MOST_NAMES, BadPath, Folder, FolderEntry
+from toolspeak.agent.tools.functions import action_of, tool
+from toolspeak.text.display import cut, tamed, visible
+
+_LINES: Final = 2000
+_DEEPEST: Final = 8
+_NOTE: Final = 200
+"""Bytes that are kept free for what is said about the rest."""
+
+FilePath = Annotated[str, "The path of the file, as seen from the run's folder"]
+FolderPath = Annotated[str, "The folder, as seen from the run's folder, which is ."]
+FirstLine = Annotated[int, Meta(ge=0), "The first line to show, counted from 1"]
+Lines = Annotated[int, Meta(ge=1, le=_LINES), "How many lines to show"]
+Depth = Annotated[int, Meta(ge=1, le=_DEEPEST), "How many levels of folders to show"]
+
+
+def actions(workplace: Workplace) -> Sequence[Action]:
+    """Return the tools."""
+    files = Files(Folder(workplace.folder.resolve()), workplace.output)
+    return tuple(action_of(each) for each in (files.read_file, files.write_file, files.edit_file, files.list_files))
+
+
+class Files:
+    """The files of one folder; results have at most so many bytes."""
+
+    def __init__(self, folder: Folder, output: int) -> None:
+        """Take the folder."""
+        self._folder: Final = folder
+        self._output: Final = output
+        self._changing: Final = Lock()  # between the reading and the writing of an edit nobody else writes
+
+    @tool(effect=ToolEffect.READS, contained=True)
+    async def read_file(self, path: FilePath, offset: FirstLine = 1, limit: Lines = _LINES) -> ToolOutput:
+        """Read a text file."""
+        return await _done(lambda: self._read(path, max(offset, 1), limit))
+
+    @tool(effect=ToolEffect.REPEATS, contained=True)
+    async def write_file(self, path: FilePath, content: Annotated[str, "The whole content of the file"]) -> ToolOutput:
+        """Write a text file as a whole, with the folders that lead to it. What was in it is lost."""
+        return await _done(lambda: self._write(path, content))
+
+    @tool(effect=ToolEffect.ONCE, contained=True)
+    async def edit_file(
+        self,
+        path: FilePath,
+        old: Annotated[str, Meta(min_length=1), "The text to replace, letter by letter; it must occur exactly once"],
+        new: Annotated[str, "The text to put in its place"],
+        all: Annotated[bool, "Replace every occurrence"] = False,  # noqa: A002, FBT002 # a word for the model, sent by name
+    ) -> ToolOutput:
+        """Replace a text in a file."""
+        return await _done(lambda: self._edit(path, old, new, every=all))
+
+    @tool(effect=ToolEffect.READS, contained=True)
+    async def list_files(self, path: FolderPath = ".", depth: Depth = 2) -> ToolOutput:
+        """List the files and folders in a folder."""
+        return await _done(lambda: self._list(path, depth))
+
+    def _read(self, path: str, first: int, limit: int) -> str:
+        lines = _text(self._folder.read(path), path).split("\n")
+        if lines[-1] == "":
+            lines.pop()
+        if first > max(len(lines), 1):
+            raise BadPath(f"{visible(path)!r} has {len(lines)} lines; line {first} is behind its end")
+        shown = self._page(lines[first - 1 : first - 1 + limit])
+        last = first - 1 + len(shown)
+        text = "\n".join(shown)
+        if first == 1 and last == len(lines):
+            return text or f"{visible(path)!r} is empty."
+        more = f"; go on with offset={last + 1}" if last < len(lines) else ""
+        return f"{text}\n[lines {first} to {last} of {len(lines)}{more}]"
+
+    def _page(self, lines: Sequence[str]) -> list[str]:
+        """Return as many lines as a result can hold; at least one, which is then cut."""
+        left, page = max(self._output - _NOTE, _NOTE), list[str]()
+        for line in map(tamed, lines):
+            left -= len(line.encode()) + 1
+            if left < 0:
+                return page or [cut(line, max(self._output - _NOTE, _NOTE))]
+            page.append(line)
+        return page
+
+    def _write(self, path: str, content: str) -> str:
+        with self._changing:
+            new = self._folder.write(path, _bytes(content))
+        text = f"{visible(path)!r} was {'made' if new else 'written anew'}: {len(content.splitlines())} lines."
+        return text + self._warning(path)
+
+    def _warning(self, path: str) -> str:
+        reason = self._folder.report(path)
+        return f"\n[Tell the person before they use the folder: {reason}.]" if reason else ""
+
+    def _edit(self, path: str, old: str, new: str, *, every: bool) -> str:
+        with self._changing:
+            return self._edited(path, old, new, every=every)
+
+    def _edited(self, path: str, old: str, new: str, *, every: bool) -> str:
+        text = _decoded(self._folder.read(path), path)
+        if "\r\n" in text and "\r" not in old + new:  # we show such lines without their \r
+            old, new = old.replace("\n", "\r\n"), new.replace("\n", "\r\n")
+        found = text.count(old)
+        if not found:
+            raise BadPath(f"the old text is not in {visible(path)!r}; read it again and copy it letter by letter")
+        if found > 1 and not every:
+            raise BadPath(
+                f"the old text is {found} times in {visible(path)!r}; take more of its lines, or say all=true"
+            )
+        if len(text) + found * (len(new) - len(old)) > LARGEST:  # before it is made, not after
+            raise BadPath(f"{visible(path)!r} would be too large; at most {LARGEST} bytes are written")
+        self._folder.write(path, _bytes(text.replace(old, new)))
+        return f"{visible(path)!r} was edited in {found} {'place' if found == 1 else 'places'}." + self._warning(path)
+
+    def _list(self, path: str, depth: int) -> str:
+        entries = self._folder.entries(path, depth, MOST_NAMES + 1)
+        lines = self._page([_line(entry) for entry in entries[:MOST_NAMES]])
+        if len(lines) < len(entries):
+            lines.append(f"[the first {len(lines)} only; list a folder in it, or say depth=1]")
+        return "\n".join(lines) or f"{visible(path)!r} is empty."
+
+
+async def _done(work: Callable[[], str]) -> ToolOutput:
+    """Do it beside the loop; what is wrong with a path is a result."""
+    try:
+        return text_output(await asyncio.to_thread(work))
+    except BadPath as error:
+        return text_output(f"{error}.".replace("?.", "?"), is_error=True)
+    except OSError as error:  # its own text would show where the folder is
+        return text_output(f"It cannot be done: {error.strerror}.", is_error=True)
+
+
+def _decoded(data: bytes, path: str) -> str:
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        text = "\0"
+    if "\0" in text:
+        raise BadPath(f"{visible(path)!r} is binary, {len(data)} bytes")
+    return text
+
+
+def _text(data: bytes, path: str) -> str:
+    return _decoded(data, path).replace("\r\n", "\n")
+
+
+def _bytes(content: str) -> bytes:
+    try:
+        return content.encode()
+    except UnicodeEncodeError:
+        raise BadPath("the content is not valid text: it has a half of a surrogate") from None
+
+
+def _line(entry: FolderEntry) -> str:
+    name = "  " * entry.depth + visible(entry.name).replace("\n", "\\n").replace("\t", "\\t")
+    match entry.kind:
+        case "folder":
+            return f"{name}/"
+        case "file":
+            return f"{name}  {entry.size} bytes"
+        case kind:
+            return f"{name}  ({kind})"

@@ -1,0 +1,105 @@
+"""All tools of a run, by name. Whatever a tool does, its call has one result, no longer than it may be.
+
+A toolbox keeps nothing of a call: calls may run at the same time.
+"""
+
+import asyncio
+from collections.abc import Iterable
+from typing import Final
+
+import jiter
+
+from toolspeak.agent.tools.action import OUTPUT, Action, CallContext, ToolOutput, text_output
+from toolspeak.agent.tools.fitting import fit_output
+from toolspeak.errors import BadField
+from toolspeak.ir.json import Json, JsonObject
+from toolspeak.ir.message import Call, Result
+from toolspeak.ir.tool import Tool
+from toolspeak.toolset.toolset import ToolSet
+
+__all__ = ["OUTPUT", "Toolbox"]
+
+
+class Toolbox:
+    """Runs calls. Two tools of one name are an error, and so are names and schemas that no model could be told."""
+
+    def __init__(self, actions: Iterable[Action], output: int = OUTPUT) -> None:
+        """Take the tools, and how long a result may be."""
+        self._actions: Final[dict[str, Action]] = {}
+        self._output: Final = output
+        for action in actions:
+            if action.name in self._actions:
+                raise BadField("tools", f"two tools are called {action.name!r}")
+            self._actions[action.name] = action
+        self.tools: Final[tuple[Tool, ...]] = tuple(action.tool for action in self._actions.values())
+        """What the model is told."""
+        self._set: Final = ToolSet.of(self.tools)
+
+    @property
+    def ending(self) -> frozenset[str]:
+        """Return the tools whose call ends a run."""
+        return frozenset(action.name for action in self._actions.values() if action.ends)
+
+    def action(self, name: str) -> Action | None:
+        """Return the tool of that name."""
+        return self._actions.get(name)
+
+    async def run(self, call: Call, context: CallContext) -> Result:
+        """Run a call. Only cancelling it raises. What ends a run is for people, who read it whole."""
+        yielded = await self._yield(call, context)
+        whole = call.name in self.ending and not yielded.is_error
+        content = yielded.content if whole else fit_output(yielded.content, self._output)
+        return Result(call.id, content, call.name, yielded.is_error)
+
+    async def _yield(self, call: Call, context: CallContext) -> ToolOutput:
+        action = self._actions.get(call.name)
+        if action is None:
+            known = ", ".join(self._actions) or "none"
+            return text_output(f"There is no tool {call.name!r}; there are: {known}.", is_error=True)
+        try:
+            return await _in_time(action, self._arguments(call), context)
+        except Exception as error:  # noqa: BLE001 # a tool's failure is the model's to handle
+            return text_output(f"{call.name} failed: {_told(error)}", is_error=True)
+        except asyncio.CancelledError:
+            if _is_cancelled():
+                raise
+            return text_output(f"{call.name} failed: it cancelled itself", is_error=True)
+
+    def _arguments(self, call: Call) -> JsonObject:
+        """Read a call's arguments; a run's are checked already, those of other callers are not."""
+        try:
+            read: Json = jiter.from_json(call.arguments.encode() or b"{}")
+        except ValueError as error:
+            raise BadField("arguments", f"{call.arguments[:80]!r} is not JSON: {error}") from None
+        if not isinstance(read, dict):
+            raise BadField("arguments", f"{call.arguments[:80]!r} is not a JSON object")
+        fitted = self._set.fit(call.name, read)
+        if fitted.problems:
+            raise BadField("arguments", "; ".join(problem.message for problem in fitted.problems))
+        return fitted.arguments
+
+
+async def _in_time(action: Action, arguments: JsonObject, context: CallContext) -> ToolOutput:
+    limit = asyncio.timeout(action.seconds)
+    try:
+        async with limit:
+            return await action.act(arguments, context)
+    except TimeoutError:
+        if not limit.expired():  # the tool's own
+            raise
+        late = f"{action.name} was stopped after {action.seconds:g} seconds; what it did until then is done."
+        return text_output(late, is_error=True)
+
+
+def _is_cancelled() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+def _told(error: Exception) -> str:
+    """Return what went wrong; an error of ours says it by itself."""
+    try:
+        text = str(error)
+    except Exception:  # noqa: BLE001 # not even that
+        text = ""
+    return text if isinstance(error, BadField) else f"{type(error).__name__}: {text}".removesuffix(": ")

@@ -1,0 +1,82 @@
+"""One process in a group of its own, tied to us: it, and all that it starts, can be ended as one."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Final
+
+from toolspeak.local.tail import Tail
+from toolspeak.runtime.tether import tethered
+
+_LAST_LINES: Final = 12
+_IS_WINDOWS: Final = sys.platform == "win32"
+
+
+class Child:
+    """A process that was started. Its input is a pipe that closes when we end, its output is kept as far as it fits."""
+
+    def __init__(self, command: Sequence[str]) -> None:
+        """Start it. Ctrl-C is for us, so its group is another; `OSError` if there is no such program."""
+        self._process: Final = subprocess.Popen(  # noqa: S603 # the user's own program
+            tethered(command),
+            bufsize=0,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            process_group=None if _IS_WINDOWS else 0,
+        )
+        self._tail: Final = Tail(self._process)
+        self.pid: Final = self._process.pid
+
+    @property
+    def lives(self) -> bool:
+        """Return whether it has not ended yet."""
+        return self._process.poll() is None
+
+    def ask_to_end(self) -> None:
+        """Tell its group to end in order."""
+        if self.lives:
+            self._signal(hard=False)
+
+    def kill(self) -> None:
+        """End its group now."""
+        if self.lives:
+            self._signal(hard=True)
+
+    def wait(self) -> None:
+        """Wait for its end."""
+        self._process.wait()
+
+    def ends_within(self, seconds: float) -> bool:
+        """Wait for its end, but not longer than that; tell whether it has ended."""
+        try:
+            self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
+
+    def buried(self) -> tuple[str, list[str]]:
+        """End what it has left behind, once it has ended; return what it died of and its last lines."""
+        status = self._process.wait()
+        self._signal(hard=True)
+        self._tail.end()
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+        return _cause(status), self._tail.lines(_LAST_LINES)
+
+    def _signal(self, *, hard: bool) -> None:
+        with suppress(ProcessLookupError, PermissionError):
+            if sys.platform == "win32":
+                self._process.terminate()
+            else:
+                os.killpg(self.pid, signal.SIGKILL if hard else signal.SIGTERM)
+
+
+def _cause(status: int) -> str:
+    if status >= 0:
+        return f"it ended with status {status}"
+    name = next((each.name for each in signal.Signals if each.value == -status), str(-status))
+    return f"it was ended by {name}"

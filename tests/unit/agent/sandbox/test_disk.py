@@ -1,0 +1,78 @@
+"""The disk budget of a run: carried across commands and restarts, and fair to what was there before (RUN-5).
+
+What tries to hide from it: the area `disk` of `tests/security/sandbox`.
+"""
+
+import asyncio
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from toolspeak.agent.sandbox.bwrap import Bwrap, find_bwrap
+from toolspeak.agent.sandbox.disk import DiskBudget
+from toolspeak.agent.sandbox.sandbox import MIB, Command, Ran, SandboxLimits
+
+BUDGET = 40 * MIB
+
+
+def run(text: str, folder: Path, budget: DiskBudget) -> Ran:
+    sandbox = find_bwrap()
+    assert isinstance(sandbox, Bwrap), sandbox
+    return asyncio.run(sandbox.run(Command(text, folder.resolve(), 30.0, SandboxLimits(), budget=budget)))
+
+
+def write(name: str, mib: int) -> str:
+    return f"head -c {mib * MIB} /dev/zero > {name}; sleep 0.4"
+
+
+def old_files(folder: Path, mib: int) -> None:
+    """Make files that were there before the run, as their ctime says."""
+    (folder / "old").write_bytes(bytes(mib * MIB))
+    time.sleep(2.5)
+
+
+def test_commands_of_a_run_share_its_budget_run5(tmp_path: Path) -> None:
+    budget = DiskBudget(BUDGET)
+    assert not run(write("a", 30), tmp_path, budget).killed
+    assert "more than 40 MiB" in run(write("b", 30), tmp_path, budget).killed
+    assert not run(write("c", 30), tmp_path, DiskBudget(BUDGET, began=time.time() + 60)).killed, "another run's"
+
+
+def test_a_worker_that_takes_a_run_over_counts_what_it_has_added_run5(tmp_path: Path) -> None:
+    began = time.time()
+    run(write("a", 30), tmp_path, DiskBudget(BUDGET, began=began))
+    assert "more than 40 MiB" in run(write("b", 30), tmp_path, DiskBudget(BUDGET, began=began)).killed
+
+
+def test_a_run_over_its_budget_can_delete_and_far_over_it_cannot_run_run5(tmp_path: Path) -> None:
+    budget = DiskBudget(BUDGET)
+    (tmp_path / "a").write_bytes(bytes(45 * MIB))
+    assert run("rm a; sleep 0.4; ls", tmp_path, budget) == Ran(0, "")
+    assert not run(write("b", 30), tmp_path, budget).killed
+    (tmp_path / "c").write_bytes(bytes(45 * MIB))
+    ran = run("echo ran", tmp_path, budget)
+    assert ran.output == ""
+    assert "raise disk_mib" in ran.killed
+
+
+def test_what_was_there_before_does_not_count_run5(tmp_path: Path) -> None:
+    old_files(tmp_path, 60)
+    budget = DiskBudget(BUDGET)
+    assert not run("chmod 600 old; mv old older; sleep 1.5", tmp_path, budget).killed
+    assert not run(f"rm older; {write('a', 30)}", tmp_path, budget).killed
+
+
+def test_two_names_of_a_file_count_once_run5(tmp_path: Path) -> None:
+    budget = DiskBudget(BUDGET)
+    assert not run(f"{write('a', 25)}; ln a b; ln a c; sleep 1.5", tmp_path, budget).killed
+    assert not run("echo more > d", tmp_path, budget).killed
+
+
+@pytest.mark.parametrize("name", ["x", "y" * 200])
+def test_folders_count_too_run5(tmp_path: Path, name: str) -> None:
+    budget = DiskBudget(BUDGET, files=50)
+    ran = run(f"i=0; while [ $i -lt 400 ]; do mkdir {name}$i; i=$((i+1)); done; sleep 5", tmp_path, budget)
+    assert "or 50 files" in ran.killed
+    assert len(os.listdir(tmp_path)) > 50  # noqa: PTH208
