@@ -525,7 +525,7 @@ async def reset_in_the_middle(_: Got, out: Out) -> None:
 
 
 async def interim_without_end(_: Got, out: Out) -> None:
-    for _ in range(100_000):
+    for _turn in range(100_000):
         await out.raw(b"HTTP/1.1 100 Continue\r\n\r\n" * 100)
         if out.writer.is_closing():
             break
