@@ -10,9 +10,10 @@ import click
 
 from toolspeak.agent.mcp.approved import ApprovalState, ApprovalStore
 from toolspeak.agent.mcp.definition import Definition, effect_of, tool_of
-from toolspeak.agent.mcp.sdk import require_sdk, server_named
+from toolspeak.agent.mcp.sdk import require_sdk
 from toolspeak.cli.output import safe_json
 from toolspeak.cli.terminal import Paint, count_noun, shorten, visible
+from toolspeak.config.mcp import server_named
 from toolspeak.config.shape import Config, McpServer
 from toolspeak.errors import BadSchema, McpFailed
 from toolspeak.ir.json import JsonObject
