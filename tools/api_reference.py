@@ -75,7 +75,7 @@ def _function(module: ModuleType, name: str) -> bool:
     return inspect.isfunction(getattr(module, name))
 
 
-def _class(name: str, found: type) -> Iterator[str]:
+def _class(name: str, found: type[object]) -> Iterator[str]:
     node = _node(found)
     assert isinstance(node, ast.ClassDef)
     fields = _fields(node)
@@ -99,7 +99,7 @@ def _class(name: str, found: type) -> Iterator[str]:
         yield ""
 
 
-def _options(found: type) -> Iterator[type]:
+def _options(found: type[object]) -> Iterator[type[object]]:
     """Yield the classes that list keyword arguments (`**wishes: Unpack[…]`) of the methods."""
     for each, member in vars(found).items():
         if _is_shown(each, member) and inspect.isfunction(member):
@@ -109,14 +109,14 @@ def _options(found: type) -> Iterator[type]:
 
 
 def _is_shown(name: str, member: object) -> bool:
-    kinds = property | classmethod | staticmethod
-    return not name.startswith("_") and (inspect.isfunction(member) or isinstance(member, kinds)) and bool(_doc(member))
+    is_method = inspect.isfunction(member) or isinstance(member, property) or hasattr(member, "__func__")
+    return not name.startswith("_") and is_method and bool(_doc(member))
 
 
 def _method(name: str, member: object) -> str:
     if isinstance(member, property):
         return f"- `{name}`{_about(_doc(member))}"
-    inner = member.__func__ if isinstance(member, classmethod | staticmethod) else member
+    inner: object = getattr(member, "__func__", member)  # of a class method
     node = _node(inner)
     awaited = "await " if isinstance(node, ast.AsyncFunctionDef) else ""
     return f"- `{awaited}{_call(name, node, one_line=True)}`{_about(_doc(inner))}"
@@ -205,7 +205,8 @@ def _parameter(parameter: ast.arg, default: ast.expr | None = None) -> str:
 
 def _type(annotation: ast.expr) -> str:
     """Write a type; one that is quoted because it is defined later loses its quotes."""
-    return annotation.value if isinstance(annotation, ast.Constant) and annotation.value else _value(annotation)
+    quoted = annotation.value if isinstance(annotation, ast.Constant) else None
+    return quoted if isinstance(quoted, str) else _value(annotation)
 
 
 def _value(node: ast.expr) -> str:
