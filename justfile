@@ -119,6 +119,10 @@ speed-engine *args:
 speed-gateway *args:
     .venv/bin/python -m bench.speed_gateway {{ args }}
 
+# the speed of the core beside that of another commit, in one interleaved run: `REV`, `--rounds N`, `--save`
+speed-before-after *args:
+    .venv/bin/python -m bench.speed_before_after {{ args }}
+
 # the vendors' own SDKs talk to the wires and run a tool; needs npm, and Node 22 or newer or Linux on x64
 judges *args:
     .venv/bin/python -m tests.judges.run {{ args }}
