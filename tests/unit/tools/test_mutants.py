@@ -107,7 +107,7 @@ def test_every_room_has_files_and_none_is_in_two() -> None:
 
 def test_the_safety_rules_are_where_they_are_looked_for() -> None:
     files = " ".join(room_files(ROOT, SAFETY)[SAFETY])
-    assert all(name in files for name in ("guard.py", "/sandbox/", "auth.py", "_echo.py"))
+    assert all(name in files for name in ("guard.py", "/sandbox/", "access.py", "failure_echo.py"))
 
 
 def test_a_package_that_is_not_there_is_an_error() -> None:
