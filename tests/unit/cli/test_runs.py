@@ -46,8 +46,8 @@ def kept(monkeypatch: pytest.MonkeyPatch) -> MemoryRuns:
             assert [each async for each in runs.events(id)]
 
     asyncio.run(fill())
-    monkeypatch.setattr("toolspeak.cli.run.session.opened_runs", opening)  # loads it: first, or it would keep the other
-    monkeypatch.setattr(opened, "opened_runs", opening)
+    monkeypatch.setattr("toolspeak.cli.run.session.open_user_runs", opening)  # loads it: first, or it would keep the other
+    monkeypatch.setattr(opened, "open_user_runs", opening)
     return runs
 
 
@@ -128,7 +128,7 @@ def test_where_nothing_is_kept_it_is_said(capsys: pytest.CaptureFixture[str], mo
         del config, works
         yield OpenRuns(MemoryRuns(World(Model()).prepare), lasts=False)
 
-    monkeypatch.setattr(opened, "opened_runs", opening)
+    monkeypatch.setattr(opened, "open_user_runs", opening)
     assert status_of() == 0
     captured = capsys.readouterr()
     assert (captured.out, captured.err) == ("", "runs are stored only with the extra: pip install 'toolspeak[runs]'\n")
