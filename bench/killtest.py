@@ -40,8 +40,7 @@ from testkit.report import close
 from toolspeak.agent.durable import dbos_internals
 from toolspeak.agent.durable.database import Database
 from toolspeak.agent.durable.runs import DurableRuns, open_runs
-from toolspeak.agent.runs.runs import RunView
-from toolspeak.agent.runs.spec import Spec
+from toolspeak.agent.runs.runs import RunView, Spec
 from toolspeak.config.shape import Approval
 from toolspeak.engine.agent import Status
 from toolspeak.ir.message import Result, Text, part_text

@@ -24,10 +24,9 @@ from testkit.postgres import postgres
 from testkit.report import close
 from toolspeak.agent.durable.runs import DurableRuns, open_runs
 from toolspeak.agent.durable.step_store import DbosStepStore
-from toolspeak.agent.runs.inline import run_inline
 from toolspeak.agent.runs.preparation import prepare_run
-from toolspeak.agent.runs.spec import Spec
-from toolspeak.agent.runs.steps import Do, T, TextForm
+from toolspeak.agent.runs.runs import Spec
+from toolspeak.agent.runs.steps import Do, T, TextForm, run_inline
 from toolspeak.config.shape import Approval
 
 RESULTS = Path(__file__).parent / "results" / "runs-overhead.json"

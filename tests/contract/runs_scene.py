@@ -8,8 +8,8 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from toolspeak.agent.runs.spec import Spec
-from toolspeak.agent.runs.watch import Watch
+from toolspeak.agent.runs.events import Watch
+from toolspeak.agent.runs.runs import Spec
 from toolspeak.agent.runs.work import Work
 from toolspeak.agent.tools.action import Act, Action, CallContext, ToolEffect, ToolOutput, text_output
 from toolspeak.agent.tools.toolbox import Toolbox

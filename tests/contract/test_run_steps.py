@@ -12,10 +12,9 @@ import pytest
 
 from tests.contract.runs_scene import Answer, Model, World, call
 from tests.contract.test_runs import KEEPERS, PATIENCE_S, ended, seen
-from toolspeak.agent.runs.inline import run_inline
-from toolspeak.agent.runs.runs import Runs
-from toolspeak.agent.runs.spec import Spec
-from toolspeak.agent.runs.watch import RunEvent, ToolCallAsked, ToolCallBegan, ToolCallEnded
+from toolspeak.agent.runs.events import RunEvent, ToolCallAsked, ToolCallBegan, ToolCallEnded
+from toolspeak.agent.runs.runs import Runs, Spec
+from toolspeak.agent.runs.steps import run_inline
 from toolspeak.config.shape import Approval
 from toolspeak.engine.agent import Status
 from toolspeak.ir.event import Event

@@ -15,10 +15,7 @@ import pytest
 from tests.contract.runs_scene import Answer, Hangs, Model, World, call
 from toolspeak.agent.durable import worker
 from toolspeak.agent.durable.runs import open_runs
-from toolspeak.agent.runs.memory import MemoryRuns, PrepareRun
-from toolspeak.agent.runs.runs import NumberedEvent, Runs
-from toolspeak.agent.runs.spec import Spec
-from toolspeak.agent.runs.watch import (
+from toolspeak.agent.runs.events import (
     RunEnded,
     ToolCallAsked,
     ToolCallBegan,
@@ -27,6 +24,8 @@ from toolspeak.agent.runs.watch import (
     TurnEnded,
     Wrote,
 )
+from toolspeak.agent.runs.memory import MemoryRuns, PrepareRun
+from toolspeak.agent.runs.runs import NumberedEvent, Runs, Spec
 from toolspeak.agent.runs.work import Work
 from toolspeak.config.shape import Approval, Config, Durable
 from toolspeak.engine.agent import Status

@@ -23,9 +23,9 @@ from testkit.llama_models import cache_folder
 from testkit.report import close
 from tests.live.example_page import Line, kept, page
 from tests.live.upped import ROOT, upped
-from toolspeak.agent.runs.inline import run_inline
 from toolspeak.agent.runs.preparation import prepare_run
-from toolspeak.agent.runs.spec import Spec
+from toolspeak.agent.runs.runs import Spec
+from toolspeak.agent.runs.steps import run_inline
 from toolspeak.agent.runs.work import Work
 from toolspeak.config import Config, Options, with_options
 from toolspeak.config.assemble import assemble

@@ -18,8 +18,8 @@ from typing import Any
 from testkit.report import close
 from tests.mcp.install import install, program, servers
 from tests.mcp.scene import PATH, Person, said, work_on
-from toolspeak.agent.mcp.actions import open_actions
-from toolspeak.agent.mcp.approved import ApprovalStore
+from toolspeak.agent.mcp.approval_store import ApprovalStore
+from toolspeak.agent.mcp.connection import open_actions
 from toolspeak.agent.tools.toolbox import Toolbox
 from toolspeak.config.shape import McpServer
 from toolspeak.engine.agent import Ending, Status

@@ -24,11 +24,11 @@ from typing_extensions import override
 
 from tests.mcp.scene import PATH, Person, command_line, said
 from toolspeak.agent.mcp import confinement
-from toolspeak.agent.mcp.actions import open_actions
-from toolspeak.agent.mcp.approved import ApprovalStore
-from toolspeak.agent.sandbox.find import SandboxSearch, SandboxTrial
+from toolspeak.agent.mcp.approval_store import ApprovalStore
+from toolspeak.agent.mcp.connection import open_actions
 from toolspeak.agent.sandbox.processes import tree
 from toolspeak.agent.sandbox.sandbox import Service
+from toolspeak.agent.sandbox.selection import SandboxSearch, SandboxTrial
 from toolspeak.agent.tools.action import CallContext
 from toolspeak.agent.tools.toolbox import Toolbox
 from toolspeak.config.shape import McpServer
@@ -324,7 +324,7 @@ def test_a_full_disk_is_stopped_run5(tmp_path: Path, monkeypatch: pytest.MonkeyP
         service = made(server)
         return replace(service, limits=replace(service.limits, folder_growth=300 << 20))
 
-    monkeypatch.setattr("toolspeak.agent.mcp.line.service_of", small)
+    monkeypatch.setattr("toolspeak.agent.mcp.connection.service_of", small)
     folder = tmp_path / "folder"
     folder.mkdir()
     got = one(attacker(folder), "fill", folder=str(folder), files=12)
@@ -347,7 +347,7 @@ def test_a_server_over_its_disk_budget_gets_no_new_one_by_a_restart_run5(
         first = await attack(box, "fill", folder=str(tmp_path), files=12)
         return first, await attack(box, "write", path=str(tmp_path / "more"))
 
-    monkeypatch.setattr("toolspeak.agent.mcp.line.service_of", small)
+    monkeypatch.setattr("toolspeak.agent.mcp.connection.service_of", small)
     first, second = using(attacker(tmp_path), use)
     assert "the run put more than 1 MiB" in said(first)
     assert "its disk budget is 1 MiB" in said(second)

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from toolspeak.agent.mcp.confinement import hint, service_of
-from toolspeak.agent.mcp.program import program_paths
+from toolspeak.agent.mcp.confinement import hint, program_paths, service_of
 from toolspeak.config.shape import McpServer
 from toolspeak.errors import McpFailed
 

@@ -9,9 +9,9 @@ import pytest
 
 from testkit.loopback import Got, Loopback, Out
 from tests.mcp.scene import Person, called, odd, offered, said, toolbox, within, work_on
-from toolspeak.agent.mcp.actions import open_actions
-from toolspeak.agent.mcp.approved import ApprovalState, ApprovalStore
-from toolspeak.agent.mcp.stdio import LONGEST_LINE
+from toolspeak.agent.mcp.approval_store import ApprovalState, ApprovalStore
+from toolspeak.agent.mcp.connection import open_actions
+from toolspeak.agent.mcp.server_transport import LONGEST_LINE
 from toolspeak.agent.tools.action import ToolEffect
 from toolspeak.agent.tools.toolbox import Toolbox
 from toolspeak.config.shape import McpServer

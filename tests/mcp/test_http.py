@@ -13,8 +13,8 @@ import pytest
 
 from testkit.loopback import Got, Loopback, Out
 from tests.mcp.scene import Person, called, said
-from toolspeak.agent.mcp.actions import open_actions
-from toolspeak.agent.mcp.approved import ApprovalStore
+from toolspeak.agent.mcp.approval_store import ApprovalStore
+from toolspeak.agent.mcp.connection import open_actions
 from toolspeak.agent.tools.toolbox import Toolbox
 from toolspeak.config.shape import McpServer
 from toolspeak.errors import McpFailed

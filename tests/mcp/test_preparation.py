@@ -9,10 +9,10 @@ import pytest
 
 from testkit.scripted_model import called, scripted, text
 from tests.mcp.scene import ODD, Person
-from toolspeak.agent.mcp.approved import AskTool, approve_none
-from toolspeak.agent.runs.inline import run_inline
+from toolspeak.agent.mcp.approval_store import AskTool, approve_none
 from toolspeak.agent.runs.preparation import prepare_run
-from toolspeak.agent.runs.spec import Spec
+from toolspeak.agent.runs.runs import Spec
+from toolspeak.agent.runs.steps import run_inline
 from toolspeak.config.assemble import assemble
 from toolspeak.config.file import parse
 from toolspeak.config.shape import Approval, Config

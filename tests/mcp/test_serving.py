@@ -13,8 +13,8 @@ from testkit.scripted_model import called as native
 from testkit.scripted_model import scripted, text
 from tests.contract.runs_scene import Hangs, Model, World, call
 from tests.mcp.scene import Person
-from toolspeak.agent.mcp.actions import open_actions
-from toolspeak.agent.mcp.approved import ApprovalStore
+from toolspeak.agent.mcp.approval_store import ApprovalStore
+from toolspeak.agent.mcp.connection import open_actions
 from toolspeak.agent.runs.memory import MemoryRuns
 from toolspeak.agent.tools.action import CallContext
 from toolspeak.agent.tools.toolbox import Toolbox

@@ -12,8 +12,7 @@ from unittest.mock import patch
 
 from toolspeak.agent.durable.runs import DurableRuns, open_runs
 from toolspeak.agent.runs import preparation
-from toolspeak.agent.runs.runs import NumberedEvent
-from toolspeak.agent.runs.spec import Spec
+from toolspeak.agent.runs.runs import NumberedEvent, Spec
 from toolspeak.agent.tools.action import Action, CallContext, ToolEffect, ToolOutput, Workplace, text_output
 from toolspeak.config.shape import Approval, Config, Durable
 from toolspeak.facts.model import ModelFacts, Support

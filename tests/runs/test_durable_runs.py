@@ -12,14 +12,13 @@ from typing_extensions import override
 
 from tests.runs.durable_scene import MODEL, Scene, calls, installed, spec, to_the_end
 from toolspeak.agent.durable import dbos_internals
-from toolspeak.agent.durable.cleanup import delete_old_runs, end_abandoned_runs
 from toolspeak.agent.durable.database import Database
-from toolspeak.agent.durable.ledger import RunRow
+from toolspeak.agent.durable.ledger import RunRow, delete_old_runs, end_abandoned_runs
 from toolspeak.agent.durable.runs import DurableRuns, open_runs, view_of
-from toolspeak.agent.durable.tables import EVENTS, RUNS
+from toolspeak.agent.durable.schema import EVENTS, RUNS
+from toolspeak.agent.runs.events import RunEnded, ToolCallAsked, ToolCallBegan, TurnBegan, Wrote
 from toolspeak.agent.runs.runs import RunSummary, RunView
 from toolspeak.agent.runs.steps import JSON, RESULT, TURN
-from toolspeak.agent.runs.watch import RunEnded, ToolCallAsked, ToolCallBegan, TurnBegan, Wrote
 from toolspeak.agent.tools.action import CallContext
 from toolspeak.config.shape import Approval, Durable
 from toolspeak.engine.agent import Status

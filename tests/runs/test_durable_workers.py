@@ -22,9 +22,8 @@ from toolspeak.agent.durable import dbos_internals
 from toolspeak.agent.durable.database import Database
 from toolspeak.agent.durable.lease import Lease, reap
 from toolspeak.agent.durable.runs import open_runs
-from toolspeak.agent.durable.tables import EVENTS
-from toolspeak.agent.runs.runs import RunView
-from toolspeak.agent.runs.spec import Spec
+from toolspeak.agent.durable.schema import EVENTS
+from toolspeak.agent.runs.runs import RunView, Spec
 from toolspeak.config.shape import Approval
 from toolspeak.engine.agent import Status
 from toolspeak.ir.message import part_text

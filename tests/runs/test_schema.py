@@ -18,10 +18,9 @@ from tests.runs.durable_scene import Scene, calls, installed, spec, to_the_end
 from toolspeak.agent.durable import dbos_internals
 from toolspeak.agent.durable.database import Database
 from toolspeak.agent.durable.runs import open_runs
-from toolspeak.agent.durable.schema import VERSION
-from toolspeak.agent.durable.tables import SCHEMA
-from toolspeak.agent.runs.spec import encode_spec
-from toolspeak.agent.runs.watch import RunEnded
+from toolspeak.agent.durable.schema import SCHEMA, VERSION
+from toolspeak.agent.runs.events import RunEnded
+from toolspeak.agent.runs.runs import encode_spec
 from toolspeak.config.shape import Config, Durable
 from toolspeak.engine.agent import Status
 from toolspeak.errors import BadConfig, UnknownRun

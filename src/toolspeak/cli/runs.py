@@ -16,7 +16,7 @@ from toolspeak.cli.options import config_option, json_option, load_config, upstr
 from toolspeak.cli.terminal import Paint, color_option
 
 if TYPE_CHECKING:  # `--help` must not load the engine
-    from toolspeak.agent.runs.opened import OpenRuns
+    from toolspeak.agent.runs.provider import OpenRuns
     from toolspeak.agent.runs.runs import RunView
 
 STATUSES: Final = ("running", "waiting", "done", "summed_up", "cancelled", "failed")
@@ -50,7 +50,7 @@ def runs(ctx: click.Context, *, file: Path | None, limit: int, status: str | Non
         return
 
     async def echo_list(opened: "OpenRuns") -> None:
-        from toolspeak.agent.runs.shown import line_json  # noqa: PLC0415
+        from toolspeak.agent.runs.runs import line_json  # noqa: PLC0415
         from toolspeak.cli.output import safe_json  # noqa: PLC0415
         from toolspeak.cli.run.history import list_lines  # noqa: PLC0415
         from toolspeak.engine.agent import Status  # noqa: PLC0415
@@ -129,7 +129,7 @@ def _with_runs(file: Path | None, do: "Callable[[OpenRuns], Awaitable[None]]") -
     """Open the stored runs without starting to work on them, and call `do`."""
     import asyncio  # noqa: PLC0415
 
-    from toolspeak.agent.runs.opened import open_user_runs  # noqa: PLC0415
+    from toolspeak.agent.runs.provider import open_user_runs  # noqa: PLC0415
     from toolspeak.config import current, load  # noqa: PLC0415
 
     config = load(file, current())
@@ -142,7 +142,7 @@ def _with_runs(file: Path | None, do: "Callable[[OpenRuns], Awaitable[None]]") -
 
 
 def _json_text(view: "RunView", form: str | None) -> str:
-    from toolspeak.agent.runs.shown import messages_json, view_json  # noqa: PLC0415
+    from toolspeak.agent.runs.runs import messages_json, view_json  # noqa: PLC0415
     from toolspeak.cli.output import safe_json  # noqa: PLC0415
 
     return safe_json(messages_json(view, form) if form else view_json(view))

@@ -24,7 +24,7 @@ from toolspeak.errors import ServerLost
 
 if TYPE_CHECKING:
     from toolspeak.config.shape import Config
-    from toolspeak.local.keeper import Supervisor
+    from toolspeak.local.supervisor import Supervisor
 
 _STEP: Final = 0.5
 _PRESET: Final = "llamacpp"
@@ -81,9 +81,13 @@ def run_model(model: LocalModel, file: Path | None, options: Mapping[str, Any], 
 
     from toolspeak.cli.serve import check_config  # noqa: PLC0415
     from toolspeak.config import current  # noqa: PLC0415
-    from toolspeak.local.keeper import Supervisor  # noqa: PLC0415
-    from toolspeak.local.model import model_file  # noqa: PLC0415
-    from toolspeak.local.program import HOST, ServerOptions, find_server_program  # noqa: PLC0415
+    from toolspeak.local.program import (  # noqa: PLC0415
+        HOST,
+        ServerOptions,
+        find_server_program,
+        model_file,
+    )
+    from toolspeak.local.supervisor import Supervisor  # noqa: PLC0415
 
     for name in ("build", "server"):  # before the model is loaded, so that the gateway serves as soon as it is
         import_module(f"toolspeak.gateway.{name}")
@@ -101,8 +105,7 @@ def run_model(model: LocalModel, file: Path | None, options: Mapping[str, Any], 
 
 def _serve(keeper: "Supervisor", config: "Config", *, quiet: bool) -> None:
     from toolspeak.cli.serve import run_gateway  # noqa: PLC0415
-    from toolspeak.local.keeper import ServerState  # noqa: PLC0415
-    from toolspeak.local.patient import RestartAwareTransport  # noqa: PLC0415
+    from toolspeak.local.supervisor import RestartAwareTransport, ServerState  # noqa: PLC0415
     from toolspeak.runtime.transport import HttpTransport  # noqa: PLC0415
 
     try:
@@ -115,7 +118,7 @@ def _serve(keeper: "Supervisor", config: "Config", *, quiet: bool) -> None:
 
 def _wait(keeper: "Supervisor", activity: str) -> None:
     """Wait until the model is loaded; on a terminal, count the seconds."""
-    from toolspeak.local.keeper import ServerState  # noqa: PLC0415
+    from toolspeak.local.supervisor import ServerState  # noqa: PLC0415
 
     on_terminal = sys.stderr.isatty()
     click.echo(activity, err=True, nl=not on_terminal)

@@ -13,8 +13,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self, Unpack
 
-from toolspeak.agent.runs.inline import AskPermission, refuse, run_inline
-from toolspeak.agent.runs.watch import Watch, unwatched
+from toolspeak.agent.runs.events import Watch, unwatched
+from toolspeak.agent.runs.steps import AskPermission, refuse, run_inline
 from toolspeak.agent.runs.work import Work
 from toolspeak.client.answer import Answer, AsyncStream, answer_from
 from toolspeak.client.models import Models, ModelSource, SingleUpstream

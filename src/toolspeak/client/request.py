@@ -13,12 +13,11 @@ from typing import Any, Literal, TypeAlias, TypedDict, TypeVar, cast
 import msgspec
 
 from toolspeak import wires
-from toolspeak.agent.runs.inline import AskPermission
+from toolspeak.agent.runs.events import RunEvent, Watch
 from toolspeak.agent.runs.preparation import built_in_actions
-from toolspeak.agent.runs.watch import RunEvent, Watch
+from toolspeak.agent.runs.steps import AskPermission
 from toolspeak.agent.tools.action import OUTPUT, Action, Workplace
-from toolspeak.agent.tools.functions import Function, actions_of
-from toolspeak.agent.tools.thread import run_in_thread
+from toolspeak.agent.tools.functions import Function, actions_of, run_in_thread
 from toolspeak.agent.tools.toolbox import Toolbox
 from toolspeak.config.environment import current, journal_folder
 from toolspeak.config.shape import Approval

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self, TypeAlias, TypeVar, Unpack
 
-from toolspeak.agent.runs.watch import RunEvent, unwatched
+from toolspeak.agent.runs.events import RunEvent, unwatched
 from toolspeak.client.answer import Answer, AsyncStream
 from toolspeak.client.async_client import AsyncClient
 from toolspeak.client.request import (

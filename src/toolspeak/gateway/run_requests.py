@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
-from toolspeak.agent.runs.spec import Spec, misfit, read_described
+from toolspeak.agent.runs.runs import Spec, misfit, read_described
 from toolspeak.agent.tools.toolbox import OUTPUT
 from toolspeak.config.shape import Approval, Offer
 from toolspeak.engine.agent import Status

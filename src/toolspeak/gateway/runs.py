@@ -24,10 +24,18 @@ from urllib.parse import unquote
 
 import msgspec
 
-from toolspeak.agent.runs.opened import memory_runs, open_durable_runs
-from toolspeak.agent.runs.runs import NumberedEvent, Runs, RunSummary, RunView
-from toolspeak.agent.runs.shown import event_json, line_json, messages_json, view_json
-from toolspeak.agent.runs.spec import Spec
+from toolspeak.agent.runs.provider import memory_runs, open_durable_runs
+from toolspeak.agent.runs.runs import (
+    NumberedEvent,
+    Runs,
+    RunSummary,
+    RunView,
+    Spec,
+    event_json,
+    line_json,
+    messages_json,
+    view_json,
+)
 from toolspeak.config.shape import Config, Key
 from toolspeak.errors import BadConfig, RunsUnavailable, ToolspeakError, TooManyRuns, UnknownRun
 from toolspeak.gateway.access import permit

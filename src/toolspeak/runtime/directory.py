@@ -26,11 +26,10 @@ from toolspeak.ir.request import Request
 from toolspeak.runtime.clock import CLOCK, Clock
 from toolspeak.runtime.drive import AsyncUpstream, drive
 from toolspeak.runtime.learned import UNKNOWN_ORIGIN, Learned, Origin
-from toolspeak.runtime.listing import list_models
 from toolspeak.runtime.offload import Run, at_once
 from toolspeak.runtime.profiles import NO_PROFILES, Measured, Profiles
 from toolspeak.runtime.transport import TransportError
-from toolspeak.runtime.upstream import HttpUpstream
+from toolspeak.runtime.upstream import HttpUpstream, list_models
 
 EmitEvents: TypeAlias = Callable[[Sequence[Event]], Awaitable[None]]
 _FRESH, _FRESH_FAILURE = 60.0, 10.0

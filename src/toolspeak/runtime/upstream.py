@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Final
 
+from toolspeak.errors import BadField
 from toolspeak.ir.constraint import ConstraintForm
 from toolspeak.ir.event import Event, Failed, Finished, TextDelta
 from toolspeak.ir.failure import Failure, FailureKind
@@ -344,3 +345,13 @@ async def _most_of(response: Response) -> bytes:
 def _seconds(text: str) -> float | None:
     """Read Retry-After; a date is not worth a parser here."""
     return float(text) if text.isascii() and text.isdecimal() and len(text) < 10 else None  # noqa: PLR2004 # ten digits
+
+
+async def list_models(upstream: HttpUpstream) -> list[str]:
+    """Ask an upstream; raises `TransportError`."""
+    body = await upstream.get(upstream.wire.models_path)
+    try:
+        return upstream.wire.decode_models(body)
+    except BadField as error:
+        message = f"the upstream's list of models cannot be read: {error}"
+        raise TransportError(Failure(FailureKind.OTHER, message, 502)) from None

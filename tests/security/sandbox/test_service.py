@@ -11,8 +11,8 @@ import pytest
 
 from tests.security.sandbox.ordinary import as_nobody
 from tests.security.sandbox.trial import sandbox
+from toolspeak.agent.sandbox.process import run_service
 from toolspeak.agent.sandbox.sandbox import Service
-from toolspeak.agent.sandbox.service import run_service
 
 ROOT = Path(__file__).resolve().parents[3]
 SCRIPT = """

@@ -15,10 +15,10 @@ from tests.security.sandbox.row import Attempt
 from tests.security.sandbox.scene import Scene
 from toolspeak.agent.sandbox.bwrap import Bwrap, find_bwrap
 from toolspeak.agent.sandbox.disk import DiskBudget
-from toolspeak.agent.sandbox.open_files import UNKNOWN
+from toolspeak.agent.sandbox.process import Unconfined
+from toolspeak.agent.sandbox.processes import UNKNOWN
 from toolspeak.agent.sandbox.sandbox import MIB, Command, Ran, Sandbox
-from toolspeak.agent.sandbox.sandlock_ import find_sandlock
-from toolspeak.agent.sandbox.unconfined import Unconfined
+from toolspeak.agent.sandbox.sandlock import find_sandlock
 from toolspeak.ir.json import Json, JsonObject
 
 AT_ONCE = 4

@@ -12,7 +12,7 @@ from testkit.terminal import CTRL_C, terminal
 from tests.unit.cli.test_serve import asked, served
 from tests.unit.doctor.pupil import Pupil
 from toolspeak import Client, Tool
-from toolspeak.agent.sandbox.find import SandboxSearch, SandboxTrial
+from toolspeak.agent.sandbox.selection import SandboxSearch, SandboxTrial
 from toolspeak.cli import main
 from toolspeak.cli.doctor.diagnosis import table
 from toolspeak.cli.terminal import Paint
@@ -314,7 +314,7 @@ def test_where_no_sandbox_works_it_says_what_to_install_run5(
     async def none() -> SandboxSearch:
         return SandboxSearch(None, (SandboxTrial("bwrap", "it is not \x1b[2J installed"),))
 
-    monkeypatch.setattr("toolspeak.agent.sandbox.find.find_sandbox", none)
+    monkeypatch.setattr("toolspeak.agent.sandbox.selection.find_sandbox", none)
     assert status_of("doctor", "--sandbox") == 1
     said = capsys.readouterr().out
     assert said.startswith("bwrap     not available: it is not \\x1b[2J installed\n")

@@ -10,8 +10,8 @@ import pytest
 from typing_extensions import override
 
 from testkit.scripted_model import Refuses, Says, Scripted, called, text
-from toolspeak.agent.runs import opened
-from toolspeak.agent.runs.watch import RunEnded, RunEvent, ToolCallBegan, ToolCallEnded, TurnBegan, TurnEnded, Wrote
+from toolspeak.agent.runs import provider
+from toolspeak.agent.runs.events import RunEnded, RunEvent, ToolCallBegan, ToolCallEnded, TurnBegan, TurnEnded, Wrote
 from toolspeak.cli import main
 from toolspeak.cli.run import session
 from toolspeak.cli.run.screen import PlainScreen, ShownCall, Transcript, round_lines
@@ -32,7 +32,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     here.mkdir()
     (here / "a.txt").write_text("hello")
     monkeypatch.chdir(here)
-    monkeypatch.setattr(opened, "find_spec", {"dbos": None}.get)  # it would log to a stream that a test has closed
+    monkeypatch.setattr(provider, "find_spec", {"dbos": None}.get)  # it would log to a stream that a test has closed
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(), encoding="utf-8"))
     return here
 

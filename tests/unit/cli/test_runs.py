@@ -9,12 +9,11 @@ from typing import Any
 import pytest
 
 from tests.contract.runs_scene import Hangs, Model, World, call
-from toolspeak.agent.runs import opened
+from toolspeak.agent.runs import provider
+from toolspeak.agent.runs.events import RunEnded, ToolCallAsked, Wrote
 from toolspeak.agent.runs.memory import MemoryRuns
-from toolspeak.agent.runs.opened import OpenRuns
-from toolspeak.agent.runs.runs import RunSummary
-from toolspeak.agent.runs.spec import Spec
-from toolspeak.agent.runs.watch import RunEnded, ToolCallAsked, Wrote
+from toolspeak.agent.runs.provider import OpenRuns
+from toolspeak.agent.runs.runs import RunSummary, Spec
 from toolspeak.cli import main
 from toolspeak.cli.run.history import find_run, list_lines, times_of, view_lines
 from toolspeak.cli.terminal import Paint
@@ -46,8 +45,10 @@ def kept(monkeypatch: pytest.MonkeyPatch) -> MemoryRuns:
             assert [each async for each in runs.events(id)]
 
     asyncio.run(fill())
-    monkeypatch.setattr("toolspeak.cli.run.session.open_user_runs", opening)  # loads it: first, or it would keep the other
-    monkeypatch.setattr(opened, "open_user_runs", opening)
+    monkeypatch.setattr(
+        "toolspeak.cli.run.session.open_user_runs", opening
+    )  # loads it: first, or it would keep the other
+    monkeypatch.setattr(provider, "open_user_runs", opening)
     return runs
 
 
@@ -128,7 +129,7 @@ def test_where_nothing_is_kept_it_is_said(capsys: pytest.CaptureFixture[str], mo
         del config, works
         yield OpenRuns(MemoryRuns(World(Model()).prepare), lasts=False)
 
-    monkeypatch.setattr(opened, "open_user_runs", opening)
+    monkeypatch.setattr(provider, "open_user_runs", opening)
     assert status_of() == 0
     captured = capsys.readouterr()
     assert (captured.out, captured.err) == ("", "runs are stored only with the extra: pip install 'toolspeak[runs]'\n")

@@ -9,7 +9,7 @@ import pytest
 
 from testkit.loopback import in_loop
 from toolspeak import Action, AsyncClient, Client, Ending, Tool, UpstreamFailed, tool
-from toolspeak.agent.runs.watch import RunEnded, RunEvent, ToolCallAsked, ToolCallEnded, Wrote
+from toolspeak.agent.runs.events import RunEnded, RunEvent, ToolCallAsked, ToolCallEnded, Wrote
 from toolspeak.agent.tools.action import CallContext, ToolEffect, ToolOutput, text_output
 from toolspeak.errors import BadField
 from toolspeak.ir.failure import FailureKind

@@ -18,11 +18,16 @@ from testkit.loopback import in_loop
 from toolspeak.errors import BadConfig
 from toolspeak.ir.failure import FailureKind
 from toolspeak.local import program as programs
-from toolspeak.local.heartbeat import HealthInterval, Heartbeat, cpu_ticks
-from toolspeak.local.keeper import Pace, ServerState, Supervisor
-from toolspeak.local.model import model_file
-from toolspeak.local.patient import RestartAwareTransport
-from toolspeak.local.program import ServerOptions, ServerProgram, find_server_program
+from toolspeak.local.program import ServerOptions, ServerProgram, find_server_program, model_file
+from toolspeak.local.supervisor import (
+    HealthInterval,
+    Heartbeat,
+    Pace,
+    RestartAwareTransport,
+    ServerState,
+    Supervisor,
+    cpu_ticks,
+)
 from toolspeak.runtime.clock import CLOCK
 from toolspeak.runtime.tether import tethered
 from toolspeak.runtime.transport import DEFAULT_TIMEOUTS, Headers, Response, Timeouts, TransportError
@@ -236,7 +241,7 @@ def test_stopping_while_it_loads_ends_it(free_port: int) -> None:
 def test_the_end_of_the_parent_is_the_end_of_the_child_run6(free_port: int) -> None:
     """The parent is killed, so that it can do nothing about it."""
     code = (
-        "import sys, time\nfrom toolspeak.local.keeper import Supervisor\n"
+        "import sys, time\nfrom toolspeak.local.supervisor import Supervisor\n"
         f"with Supervisor({command(free_port)}, {free_port}) as keeper:\n"
         " keeper.wait(60)\n print(keeper.pid, flush=True)\n time.sleep(60)"
     )

@@ -19,8 +19,8 @@ from toolspeak.ir.event import Event
 from toolspeak.ir.message import Call, Message, Result, Role, Text
 from toolspeak.ir.tool import ChoiceMode, ToolChoice
 from toolspeak.runtime.directory import ConfiguredUpstream, Directory, Route
-from toolspeak.runtime.listing import list_models
 from toolspeak.runtime.transport import Timeouts, TransportError
+from toolspeak.runtime.upstream import list_models
 
 
 @dataclass

@@ -17,7 +17,7 @@ from sqlalchemy.exc import TimeoutError as NoConnectionFree
 from typing_extensions import override
 
 from toolspeak.agent.durable import dbos_internals, schema
-from toolspeak.agent.durable.tables import now
+from toolspeak.agent.durable.schema import now
 from toolspeak.config.shape import Durable
 from toolspeak.errors import BadConfig, RunsUnavailable
 from toolspeak.runtime.clock import CLOCK

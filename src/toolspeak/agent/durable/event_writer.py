@@ -16,7 +16,7 @@ from toolspeak.agent.durable import ledger
 from toolspeak.agent.durable.database import Database, first_line
 from toolspeak.agent.durable.dbos_internals import Lost
 from toolspeak.agent.durable.ledger import EventBatch
-from toolspeak.agent.runs.watch import RunEnded, RunEvent, ToolCallAsked, ToolCallEnded, TurnEnded, Watch, Wrote
+from toolspeak.agent.runs.events import RunEnded, RunEvent, ToolCallAsked, ToolCallEnded, TurnEnded, Watch, Wrote
 
 GATHER: Final = 0.2
 _AGAIN: Final = 1.0

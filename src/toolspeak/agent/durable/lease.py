@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from toolspeak.agent.durable import dbos_internals
 from toolspeak.agent.durable.database import Database
-from toolspeak.agent.durable.tables import LEASES
+from toolspeak.agent.durable.schema import LEASES
 from toolspeak.runtime.clock import CLOCK, Clock
 
 RENEWALS: Final = 4

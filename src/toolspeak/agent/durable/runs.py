@@ -13,11 +13,10 @@ from toolspeak.agent.durable.lease import is_alive
 from toolspeak.agent.durable.ledger import NewRun, RunRow
 from toolspeak.agent.durable.step_store import BEGINNING
 from toolspeak.agent.durable.worker import Worker, WorkerDeps, working
+from toolspeak.agent.runs.events import RunEnded, ToolCallAsked
 from toolspeak.agent.runs.preparation import conversation
-from toolspeak.agent.runs.runs import NumberedEvent, RunSummary, RunView, checked_id
-from toolspeak.agent.runs.spec import Spec
+from toolspeak.agent.runs.runs import NumberedEvent, RunSummary, RunView, Spec, checked_id
 from toolspeak.agent.runs.steps import JSON, RESULT, TURN, TextForm, progress
-from toolspeak.agent.runs.watch import RunEnded, ToolCallAsked
 from toolspeak.config.shape import Config
 from toolspeak.engine.agent import RunEffect, RunTools, Status, Task
 from toolspeak.errors import BadField, BadRequest, RunsUnavailable, UnknownRun

@@ -1,14 +1,40 @@
-"""The keeper of durable runs: DBOS stores what each step gave, and gives it again after a crash (RUN-3)."""
+"""One execution of a durable run: a worker's claim to it, and its steps, which DBOS stores (RUN-3).
 
+After a crash DBOS returns the stored outcome of each step that was done.
+"""
+
+import asyncio
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from dbos import DBOS
 
-from toolspeak.agent.durable.run_claim import RunClaim
-from toolspeak.agent.runs.steps import JSON, Do, Permission, T, TextForm
+from toolspeak.agent.durable.dbos_internals import Lost
+from toolspeak.agent.durable.lease import Lease
+from toolspeak.agent.runs.steps import JSON, Do, Permission, StopSwitch, T, TextForm
 from toolspeak.engine.agent import Task
 from toolspeak.ir.message import Call
+
+
+class RunClaim(StopSwitch):
+    """One execution of a run. DBOS keeps none of its steps once `token` is not the run's any more."""
+
+    def __init__(self, run: str, token: str, lease: Lease) -> None:
+        """Begin one."""
+        super().__init__()
+        self.run: Final = run
+        self.token: Final = token
+        self._lease: Final = lease
+
+    async def assure(self) -> None:
+        """Return only while no other worker can have this worker's runs; raise `Lost` if one has taken over.
+
+        A call that must not run twice is begun right after it.
+        """
+        while not self._lease.held:
+            if not await asyncio.to_thread(self._lease.renew):
+                raise Lost(self.run)
+
 
 BEGINNING: Final = "outfit"
 """The first step: what the run was given. Databases have runs with this name in them, so it stays."""

@@ -18,16 +18,15 @@ from dbos import DBOS
 from sqlalchemy.exc import OperationalError
 
 from toolspeak.agent.durable import dbos_internals, ledger
-from toolspeak.agent.durable.cleanup import delete_old_runs, end_abandoned_runs
 from toolspeak.agent.durable.database import ENGINE, Database
 from toolspeak.agent.durable.event_writer import EventWriter
 from toolspeak.agent.durable.lease import RENEWALS, Lease, reap
-from toolspeak.agent.durable.run_claim import RunClaim
-from toolspeak.agent.durable.step_store import DbosStepStore
+from toolspeak.agent.durable.ledger import delete_old_runs, end_abandoned_runs
+from toolspeak.agent.durable.step_store import DbosStepStore, RunClaim
+from toolspeak.agent.runs.events import Watch, run_ended
 from toolspeak.agent.runs.preparation import prepare_run
-from toolspeak.agent.runs.spec import Spec, decode_spec
+from toolspeak.agent.runs.runs import Spec, decode_spec
 from toolspeak.agent.runs.steps import RunSteps
-from toolspeak.agent.runs.watch import Watch, run_ended
 from toolspeak.agent.runs.work import told
 from toolspeak.config.shape import Config
 from toolspeak.engine.agent import Ending, Status

@@ -1,9 +1,10 @@
-"""What a server says a tool is, and what of it we believe.
+"""A tool as its server describes it, and which parts of that we believe.
 
     files: read.file "Reads."  →  files__read_file "Reads."       a name that every upstream takes
     definition.digest                                             another definition is another digest
 
-A definition with a name, schema or size that cannot be used is left out, with its reason.
+A definition with a name, schema or size that cannot be used is left out, with its reason. Text from a server loses the
+characters that people do not see: with them it could tell a model something else than it shows to people.
 """
 
 import re
@@ -14,13 +15,36 @@ from typing import Final
 
 import msgspec
 
-from toolspeak.agent.mcp.plain import is_plain, plain_line
 from toolspeak.agent.tools.action import ToolEffect
 from toolspeak.config.shape import McpServer
 from toolspeak.errors import BadSchema
 from toolspeak.ir.json import Json, JsonObject
 from toolspeak.ir.tool import Tool
+from toolspeak.text.display import cut
 from toolspeak.text.schema import compile_schema
+
+_UNSEEN: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\U000e0000-\U000e007f]")
+"""Control characters but line ends and tabs, what turns the direction of text, half characters, Unicode tags."""
+_ZERO_WIDTH: Final = re.compile("[\u00ad\u034f\u061c\u180e\u200b-\u200f\u2060-\u2065\u206a-\u206f\ufeff]")
+
+
+def plain_text(text: str, most: int) -> str:
+    """Return a result's text, cleaned, of at most so many bytes and a note. Joiners of letters stay."""
+    return cut(_UNSEEN.sub("", text), most)
+
+
+def plain_line(text: str, most: int) -> str:
+    """Return a text that a server says of itself: zero-width characters go as well."""
+    return plain_text(_ZERO_WIDTH.sub("", text), most)
+
+
+def is_plain(text: str) -> bool:
+    """Return whether everything in a text can be seen."""
+    return not _UNSEEN.search(text) and not _ZERO_WIDTH.search(text)
+
+
+# ---------------------------------------------------------------- definitions
+
 
 LONGEST_NAME: Final = 64
 """What the strictest upstreams take."""

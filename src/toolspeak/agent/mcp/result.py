@@ -6,7 +6,7 @@ from typing import Final
 
 from mcp import types
 
-from toolspeak.agent.mcp.plain import plain_line, plain_text
+from toolspeak.agent.mcp.definition import plain_line, plain_text
 from toolspeak.agent.tools.action import ToolOutput
 from toolspeak.errors import BadJson
 from toolspeak.ir.message import Image, Text

@@ -6,7 +6,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from importlib import import_module
 from importlib.util import find_spec
 
-from toolspeak.agent.mcp.approved import ApprovalStore
+from toolspeak.agent.mcp.approval_store import ApprovalStore
 from toolspeak.agent.sandbox.disk import DiskBudget
 from toolspeak.agent.tools.action import Action
 from toolspeak.config.mcp import server_named
@@ -22,7 +22,7 @@ async def open_mcp_tools(
     server = server_named(servers, name)
     require_sdk()
     # The SDK is an extra, and takes a second to load. In the event loop of a gateway every other request would wait.
-    actions = await to_thread(import_module, "toolspeak.agent.mcp.actions")
+    actions = await to_thread(import_module, "toolspeak.agent.mcp.connection")
     tools: AbstractAsyncContextManager[Sequence[Action]] = actions.open_actions(server, approved, budget=budget)
     async with tools as found:
         yield found

@@ -1,9 +1,10 @@
-"""The SDK's session, with a server's output schema checked by our own validators.
+"""The SDK's session, bounded: output schemas are checked by our own validators, lists of tools have a limit.
 
 The SDK would match a server's patterns with an engine that backtracks: `^(a+)+$` and thirty letters stop the whole
 process. Ours run in linear time and fetch nothing; a schema over its limits is not checked at all.
 """
 
+import logging
 from typing import Any, Final
 
 from mcp import ClientSession, types
@@ -11,6 +12,8 @@ from mcp.client._transport import TransportStreams
 from mcp.client.session import MessageHandlerFnT
 from typing_extensions import override
 
+from toolspeak.agent.mcp.definition import Definition
+from toolspeak.config.shape import McpServer
 from toolspeak.errors import BadSchema
 from toolspeak.text.schema import Validator, compile_schema
 
@@ -57,3 +60,48 @@ class Session(ClientSession):
             raise InvalidToolResult(
                 result, "; ".join(f"{each.path or '/'} {each.found}, accepted: {each.accepted}" for each in problems)
             )
+
+
+# ---------------------------------------------------------------- the list of tools
+
+
+MOST_PAGES: Final = 16
+MOST_LISTED: Final = 1024
+MOST_TOOLS: Final = 128
+"""Of one server; `tools` in the configuration names those that are wanted."""
+_MORE: Final = (
+    "the server %s has more than %d tools: name those that are wanted in its `tools`; the others are left out"
+)
+_LOG: Final = logging.getLogger(__name__)
+
+
+async def list_tools(session: Session, server: McpServer) -> dict[str, Definition]:
+    """List the tools that are wanted, by their names at the server."""
+    found: dict[str, Definition] = {}
+    session.outputs.clear()
+    for tool in await _pages(session):
+        if server.tools and tool.name not in server.tools:
+            continue
+        if len(found) == MOST_TOOLS:
+            _LOG.warning(_MORE, server.name, MOST_TOOLS)
+            break
+        found.setdefault(tool.name, _definition(tool))
+        session.expect(tool.name, tool.output_schema)
+    return found
+
+
+async def _pages(session: Session) -> list[types.Tool]:
+    tools: list[types.Tool] = []
+    cursor: str | None = None
+    for _ in range(MOST_PAGES):
+        page = await session.list_tools(params=types.PaginatedRequestParams(cursor=cursor) if cursor else None)
+        tools += page.tools
+        cursor = page.next_cursor
+        if not cursor or len(tools) > MOST_LISTED:
+            break
+    return tools
+
+
+def _definition(tool: types.Tool) -> Definition:
+    hints = tool.annotations.model_dump(by_alias=True, exclude_none=True) if tool.annotations is not None else None
+    return Definition(tool.name, tool.description or tool.title or "", tool.input_schema, tool.output_schema, hints)

@@ -11,10 +11,9 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Final, TypeAlias
 
-from toolspeak.agent.runs.runs import NumberedEvent, RunSummary, RunView, checked_id
-from toolspeak.agent.runs.spec import Spec
+from toolspeak.agent.runs.events import RunEvent, Watch, Wrote, run_ended
+from toolspeak.agent.runs.runs import NumberedEvent, RunSummary, RunView, Spec, checked_id
 from toolspeak.agent.runs.steps import Do, Permission, RunSteps, Stopped, StopSwitch, T, TextForm, progress
-from toolspeak.agent.runs.watch import RunEvent, Watch, Wrote, run_ended
 from toolspeak.agent.runs.work import Work, told
 from toolspeak.engine.agent import Ending, Status, Task
 from toolspeak.errors import BadField, BadRequest, TooManyRuns, UnknownRun

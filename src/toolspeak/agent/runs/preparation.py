@@ -11,10 +11,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Final, cast
 
-from toolspeak.agent.mcp.approved import ApprovalStore, AskTool, approve_none
+from toolspeak.agent.mcp.approval_store import ApprovalStore, AskTool, approve_none
 from toolspeak.agent.mcp.sdk import open_mcp_tools
-from toolspeak.agent.runs.spec import Spec, read_described
-from toolspeak.agent.runs.watch import Watch, unwatched
+from toolspeak.agent.runs.events import Watch, unwatched
+from toolspeak.agent.runs.runs import Spec, read_described
 from toolspeak.agent.runs.work import Work
 from toolspeak.agent.sandbox.disk import disk_budget
 from toolspeak.agent.sandbox.journal import recover, warn

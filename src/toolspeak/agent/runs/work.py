@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from toolspeak.agent.runs.watch import ToolCallBegan, ToolCallEnded, TurnBegan, TurnEnded, Watch, Wrote, unwatched
+from toolspeak.agent.runs.events import ToolCallBegan, ToolCallEnded, TurnBegan, TurnEnded, Watch, Wrote, unwatched
 from toolspeak.agent.tools.action import CallContext, ToolEffect
 from toolspeak.agent.tools.approval import Ruling, rule_on
 from toolspeak.agent.tools.toolbox import Toolbox

@@ -16,9 +16,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
 
-from toolspeak.agent.sandbox.cgroup import confined
-from toolspeak.agent.sandbox.guarded import Launch, prepare_guard, run_guarded
-from toolspeak.agent.sandbox.rights import is_root
+from toolspeak.agent.sandbox.guard_plan import Launch, prepare_guard, run_guarded
+from toolspeak.agent.sandbox.processes import is_root
+from toolspeak.agent.sandbox.resources import confined
 from toolspeak.agent.sandbox.sandbox import MIB, Command, Ran, SandboxLimits, Service, Start
 from toolspeak.agent.sandbox.seccomp import MACHINES, program
 from toolspeak.errors import BadField
@@ -104,7 +104,7 @@ class Bwrap:
                 before=[*_before(command.env, command.limits)],
                 after=[*_after(command)],
             )
-            return await run_guarded(command, Launch("launch", plan, mounts=True))
+            return await run_guarded(command, Launch("start_bwrap", plan, mounts=True))
 
     @asynccontextmanager
     async def prepare(self, service: Service) -> AsyncGenerator[Start]:
@@ -121,7 +121,9 @@ class Bwrap:
             )
             if service.network:
                 plan["files"] = {**_USERS, **_hidden_files()}
-            async with prepare_guard(service.folders, service.journal, Launch("launch", plan, mounts=True)) as start:
+            async with prepare_guard(
+                service.folders, service.journal, Launch("start_bwrap", plan, mounts=True)
+            ) as start:
                 yield start
 
     def _plan(

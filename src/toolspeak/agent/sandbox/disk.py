@@ -28,8 +28,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from toolspeak.agent.sandbox.open_files import BLOCK, UNKNOWN, held_files
-from toolspeak.agent.sandbox.processes import ProcessTree, Stillness, read_proc
+from toolspeak.agent.sandbox.processes import BLOCK, UNKNOWN, ProcessTree, Stillness, held_files, read_proc
 from toolspeak.runtime.clock import CLOCK
 
 

@@ -1,17 +1,94 @@
-"""What the guard does about one work folder: finds what is protected, notices new names, and settles what is left.
+"""The guard's part for one work folder: finds what is protected, notices new names, and settles what is left.
 
-`guard.py` has one of these for each folder that the confined program can write to. Like it, this module runs in an
-interpreter of its own and imports only what it needs.
+`guard.py` has one `FolderGuard` for each folder that the confined program can write to. `NameWatch` reports names as
+they appear, through the kernel's inotify. It only shortens the time in which a forbidden name exists: the verdict at
+the end does not rely on it. If the kernel has no watch left, `is_blind` is set, and the guard walks the folder from
+time to time. Like the guard, this module runs in an interpreter of its own and imports only what it needs.
 """
 
+import ctypes
 import os
-from typing import Any, Final
+import struct
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
 
-from toolspeak.agent.sandbox.inotify import Appeared, NameWatch
-from toolspeak.agent.sandbox.protected import BARE, KEEP, MASKED, REFUSE, is_part_of_bare, rule_of
-from toolspeak.agent.sandbox.restore import Copies
-from toolspeak.agent.sandbox.survey import GIT, ProtectedPath, ProtectedPaths, finding, survey
-from toolspeak.agent.sandbox.verdict import Mask, settle
+from toolspeak.agent.sandbox.protected import (
+    BARE,
+    GIT,
+    KEEP,
+    MASKED,
+    REFUSE,
+    ProtectedPath,
+    ProtectedPaths,
+    finding,
+    is_part_of_bare,
+    rule_of,
+    survey,
+)
+from toolspeak.agent.sandbox.quarantine import Copies, Mask, settle
+
+_LIBC: Final = ctypes.CDLL(None, use_errno=True)
+_MODIFIED, _ATTRIBUTES, _MOVED_FROM, _MOVED_TO, _CREATED, _DELETED = 0x2, 0x4, 0x40, 0x80, 0x100, 0x200
+_OVERFLOW, _IS_FOLDER = 0x4000, 0x40000000
+_ONLY_FOLDERS, _FOLLOW_NO_LINK, _NO_UNLINKED = 0x1000000, 0x2000000, 0x4000000
+_NAMES: Final = _CREATED | _MOVED_TO | _ONLY_FOLDERS | _FOLLOW_NO_LINK | _NO_UNLINKED
+_CHANGES: Final = _NAMES | _MODIFIED | _ATTRIBUTES | _MOVED_FROM | _DELETED
+_HEAD: Final = struct.Struct("iIII")
+_CHUNK: Final = 1 << 18
+
+
+class Appeared(NamedTuple):
+    """A name in a folder; `lost` says that the kernel has dropped events, so that all must be looked over."""
+
+    folder: str
+    name: str
+    is_folder: bool = False
+    lost: bool = False
+
+
+class NameWatch:
+    """Watches folders by their path relative to one root."""
+
+    def __init__(self, root: str) -> None:
+        """Open a queue; there may be none left for this user."""
+        self._root: Final = root
+        self.descriptor: Final[int] = _LIBC.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._paths: Final[dict[int, str]] = {}
+        self.is_blind = self.descriptor < 0
+
+    def add(self, relative: str, *, changes: bool = False) -> None:
+        """Watch a folder: names that appear in it, or with `changes` whatever is done to what is in it."""
+        if self.descriptor < 0:
+            return
+        path = os.fsencode(f"{self._root}/{relative}" if relative else self._root)
+        watch: int = _LIBC.inotify_add_watch(self.descriptor, path, _CHANGES if changes else _NAMES)
+        if watch >= 0:
+            self._paths[watch] = relative  # a folder that was moved keeps its number, and gets its new path here
+        elif ctypes.get_errno() == 28:  # noqa: PLR2004 # ENOSPC: fs.inotify.max_user_watches is reached
+            self.is_blind = True
+
+    def read(self) -> Iterator[Appeared]:
+        """Give what has appeared since the last time."""
+        while True:
+            try:
+                data = os.read(self.descriptor, _CHUNK)
+            except (BlockingIOError, OSError):
+                return
+            yield from self._parsed(data)
+
+    def _parsed(self, data: bytes) -> Iterator[Appeared]:
+        at = 0
+        while at < len(data):
+            watch, mask, _, length = _HEAD.unpack_from(data, at)
+            at += _HEAD.size
+            name, at = os.fsdecode(data[at : at + length].rstrip(b"\0")), at + length
+            if mask & _OVERFLOW:
+                yield Appeared("", "", lost=True)
+            elif watch in self._paths and name:
+                yield Appeared(self._paths[watch], name, bool(mask & _IS_FOLDER))
+
+
+# ---------------------------------------------------------------- one folder
 
 
 class FolderGuard:

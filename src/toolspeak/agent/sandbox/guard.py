@@ -1,6 +1,6 @@
 """The process around a confined command. It keeps the work folder safe to use on the host, also if toolspeak is killed.
 
-toolspeak ─▶ guard ─▶ launcher (launch.py or confine.py) ─▶ the command, or a service such as an MCP server
+toolspeak ─▶ guard ─▶ launcher (`launch.py`) ─▶ the command, or a service such as an MCP server
 
 Before the command: it finds what `protected.py` names, makes the masks, and says what the launcher must mount
 read-only. While the command runs: it stops the command as soon as a forbidden name appears. When the command has
@@ -13,7 +13,7 @@ The plan comes by a descriptor: standard input, output and error belong to the p
 An attack in 2026 showed why this cannot be a step of toolspeak itself: `kill -9` of toolspeak left a `.git/commondir`
 in the folder for ever, and the next `git status` of the person ran what it named.
 
-It is a program, and runs in an interpreter of its own (`isolated.py`) that loads only the modules named here.
+It is a program, and runs in an interpreter of its own (see `guard_plan.py`) that loads only the modules named here.
 """
 
 import ctypes
@@ -29,7 +29,7 @@ from importlib import import_module
 from typing import Any, Final, NoReturn
 
 from toolspeak.agent.sandbox.folder_guard import FolderGuard
-from toolspeak.agent.sandbox.verdict import remove_tree
+from toolspeak.agent.sandbox.quarantine import remove_tree
 
 FAILED: Final = 125
 _LIBC: Final = ctypes.CDLL(None, use_errno=True)
@@ -109,7 +109,8 @@ class _Guard:
                 "pins": [path for each in self._folders for path in each.pins()],
                 "readonly": [path for each in self._folders for path in each.readonly()],
             }
-            import_module(f"toolspeak.agent.sandbox.{self._plan['launcher']}").main(plan)
+            launchers = import_module("toolspeak.agent.sandbox.launch")  # after the fork: the guard itself needs none
+            getattr(launchers, self._plan["launcher"])(plan)
         except Exception as error:  # noqa: BLE001 # whatever it is, the command does not run
             _fail(f"{type(error).__name__}: {error}")
         finally:

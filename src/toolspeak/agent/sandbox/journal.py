@@ -17,10 +17,8 @@ from typing import Any, Final
 
 import msgspec
 
-from toolspeak.agent.sandbox.protected import ProtectionRule
-from toolspeak.agent.sandbox.restore import Copies
-from toolspeak.agent.sandbox.survey import ProtectedPath
-from toolspeak.agent.sandbox.verdict import settle
+from toolspeak.agent.sandbox.protected import ProtectedPath, ProtectionRule
+from toolspeak.agent.sandbox.quarantine import Copies, settle
 from toolspeak.runtime.clock import CLOCK
 from toolspeak.text.display import visible
 

@@ -1,8 +1,12 @@
-"""The last steps before bubblewrap, in a process that the guard has forked; it imports nothing of ours.
+"""The last steps before a sandbox, in a process that the guard has forked; this module imports nothing of ours.
 
-It takes a plan (see `bwrap.py` and `guard.py`), sets limits, and becomes bubblewrap. If it is root it becomes
-somebody without rights first: root's limits on processes do not bind, and whatever broke out would be root. So that
-this stranger may work in the folder, it is mounted with its owner mapped to them: what they make is the owner's.
+`start_bwrap` takes a plan (see `bwrap.py` and `guard.py`), sets limits, and becomes bubblewrap. If it is root, it
+becomes a user without rights first: root's limits on processes do not bind, and a process that broke out would be
+root. So that this user may work in the folder, the folder is mounted with its owner mapped to that user: files that it
+creates belong to the owner.
+
+`start_sandlock` runs sandlock in this process. Sandlock has no process namespace, so processes that a command leaves
+running would live on. The guard ends them: a process that loses its parent becomes the guard's child.
 """
 
 import ctypes
@@ -11,7 +15,9 @@ import os
 import resource
 import signal
 import stat
+import sys
 from collections.abc import Iterator
+from importlib import import_module
 from typing import Any, Final, NoReturn
 
 FAILED: Final = 125
@@ -30,7 +36,7 @@ class _Attributes(ctypes.Structure):
     _fields_ = [(name, ctypes.c_uint64) for name in ("set", "clear", "propagation", "users")]
 
 
-def main(plan: dict[str, Any]) -> NoReturn:
+def start_bwrap(plan: dict[str, Any]) -> NoReturn:
     """Do what the plan says."""
     try:
         _tie(plan["parent"])
@@ -207,3 +213,25 @@ def _write(path: str, text: str) -> None:
     descriptor = os.open(path, os.O_WRONLY)
     os.write(descriptor, text.encode())
     os.close(descriptor)
+
+
+# ---------------------------------------------------------------- sandlock
+
+
+def start_sandlock(plan: dict[str, Any]) -> NoReturn:
+    """Do what the plan says."""
+    _LIBC.prctl(_PARENT_DEATH, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != plan["parent"]:  # it died before we were tied to it
+        os._exit(FAILED)
+    for name, most in plan["limits"].items():
+        which = getattr(resource, name)
+        hard = resource.getrlimit(which)[1]
+        lower = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        resource.setrlimit(which, (lower, lower))
+    status = FAILED
+    try:
+        sys.path.append(plan["path"])
+        status = import_module("sandlock").Sandbox(**plan["policy"]).run_interactive(plan["words"])
+    except Exception as error:  # noqa: BLE001
+        os.write(2, f"the sandbox could not be made: {error}\n".encode())
+    os._exit(status & 0xFF)

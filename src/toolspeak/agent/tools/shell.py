@@ -4,9 +4,9 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from toolspeak.agent.sandbox.find import find_sandbox
+from toolspeak.agent.sandbox.process import Unconfined
 from toolspeak.agent.sandbox.sandbox import Command, Ran
-from toolspeak.agent.sandbox.unconfined import Unconfined
+from toolspeak.agent.sandbox.selection import find_sandbox
 from toolspeak.agent.tools.action import Action, CallContext, ToolEffect, ToolOutput, Workplace, text_output
 from toolspeak.errors import BadField
 from toolspeak.ir.json import JsonObject

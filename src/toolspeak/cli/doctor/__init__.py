@@ -72,8 +72,8 @@ def _show_sandbox(*, as_json: bool) -> int:
     """Print which sandboxes work; return the exit status."""
     import asyncio  # noqa: PLC0415
 
-    from toolspeak.agent.sandbox.find import find_sandbox  # noqa: PLC0415
     from toolspeak.agent.sandbox.journal import recover  # noqa: PLC0415
+    from toolspeak.agent.sandbox.selection import find_sandbox  # noqa: PLC0415
     from toolspeak.cli.doctor.diagnosis import echo_sandbox  # noqa: PLC0415
     from toolspeak.config.environment import current, journal_folder  # noqa: PLC0415
 

@@ -41,8 +41,8 @@ from toolspeak.runtime.profiles import settings_said
 from toolspeak.runtime.transport import HttpTransport
 
 if TYPE_CHECKING:  # the sandbox does not load on Windows
-    from toolspeak.agent.sandbox.find import SandboxSearch
     from toolspeak.agent.sandbox.journal import LeftoverReport as LeftBehind
+    from toolspeak.agent.sandbox.selection import SandboxSearch
 
 _HEADS: Final = ("form", *TaskKind, "right", "score", "req", "tok")
 _LEAST: Final = 3

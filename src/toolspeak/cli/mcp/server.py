@@ -12,10 +12,9 @@ from typing import Final
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 
-from toolspeak.agent.runs.opened import open_user_runs
-from toolspeak.agent.runs.runs import Runs, RunView
-from toolspeak.agent.runs.spec import Spec
-from toolspeak.agent.runs.watch import RunEnded, RunEvent, ToolCallAsked, ToolCallBegan, TurnBegan
+from toolspeak.agent.runs.events import RunEnded, RunEvent, ToolCallAsked, ToolCallBegan, TurnBegan
+from toolspeak.agent.runs.provider import open_user_runs
+from toolspeak.agent.runs.runs import Runs, RunView, Spec
 from toolspeak.config.shape import Approval, Config
 from toolspeak.engine.agent import Status
 from toolspeak.errors import BadField, ToolspeakError

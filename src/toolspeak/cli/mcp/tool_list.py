@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import click
 
-from toolspeak.agent.mcp.approved import ApprovalState, ApprovalStore
+from toolspeak.agent.mcp.approval_store import ApprovalState, ApprovalStore
 from toolspeak.agent.mcp.definition import Definition, effect_of, tool_of
 from toolspeak.agent.mcp.sdk import require_sdk
 from toolspeak.cli.output import safe_json
@@ -92,7 +92,7 @@ async def _list_all(servers: Sequence[McpServer], approved: ApprovalStore) -> li
 
 
 async def _list_tools(server: McpServer, approved: ApprovalStore) -> ServerTools:
-    from toolspeak.agent.mcp.line import ServerConnection  # noqa: PLC0415 # the SDK, an extra
+    from toolspeak.agent.mcp.connection import ServerConnection  # noqa: PLC0415 # the SDK, an extra
 
     line = ServerConnection(server)
     try:

@@ -16,7 +16,7 @@ from toolspeak.cli.options import config_option, json_option, load_config, read_
 from toolspeak.cli.terminal import Paint, color_option
 
 if TYPE_CHECKING:  # `--help` must not load the engine
-    from toolspeak.agent.runs.spec import Spec
+    from toolspeak.agent.runs.runs import Spec
 
 MODES: Final = ("read-only", "ask", "auto", "off")
 ROUNDS: Final = 50
@@ -115,7 +115,7 @@ def run(  # noqa: PLR0913 - one for each option
 
 def _spec(options: dict[str, Any], **fields: Any) -> "Spec":  # noqa: ANN401 - the fields of a spec
     """Build the spec. It includes the model and the handling of tools, so that another process can continue the run."""
-    from toolspeak.agent.runs.spec import Spec  # noqa: PLC0415
+    from toolspeak.agent.runs.runs import Spec  # noqa: PLC0415
     from toolspeak.config.shape import Approval  # noqa: PLC0415
 
     settings = {name: options[name] for name in _SETTINGS if options.get(name)}

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Final
 
+from toolspeak.agent.runs.events import ToolCallEnded
 from toolspeak.agent.runs.runs import Runs, RunSummary, RunView
-from toolspeak.agent.runs.watch import ToolCallEnded
 from toolspeak.cli.run.screen import ShownCall, call_text, round_lines
 from toolspeak.cli.terminal import (
     UNLIMITED,

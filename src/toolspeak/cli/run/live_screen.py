@@ -16,7 +16,7 @@ from rich.live import Live
 from rich.spinner import Spinner
 from rich.text import Text
 
-from toolspeak.agent.runs.watch import RunEvent
+from toolspeak.agent.runs.events import RunEvent
 from toolspeak.cli.run.screen import Transcript
 from toolspeak.cli.terminal import Paint, shorten, sign, visible, wrap_columns
 from toolspeak.runtime.clock import CLOCK, Clock

@@ -12,7 +12,7 @@ from typing import Final, Protocol, assert_never
 
 import click
 
-from toolspeak.agent.runs.watch import (
+from toolspeak.agent.runs.events import (
     RunEnded,
     RunEvent,
     ToolCallAsked,

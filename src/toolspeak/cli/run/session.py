@@ -23,11 +23,9 @@ from typing import Final, TypeAlias
 
 import click
 
-from toolspeak.agent.runs.opened import OpenRuns, open_user_runs
-from toolspeak.agent.runs.runs import NumberedEvent, Runs, RunView
-from toolspeak.agent.runs.shown import event_json, view_json
-from toolspeak.agent.runs.spec import Spec
-from toolspeak.agent.runs.watch import RunEnded, ToolCallAsked
+from toolspeak.agent.runs.events import RunEnded, ToolCallAsked
+from toolspeak.agent.runs.provider import OpenRuns, open_user_runs
+from toolspeak.agent.runs.runs import NumberedEvent, Runs, RunView, Spec, event_json, view_json
 from toolspeak.cli.output import indented, safe_json
 from toolspeak.cli.run.history import find_run, short_id, status_text
 from toolspeak.cli.run.screen import PlainScreen, RunScreen

@@ -7,9 +7,9 @@ from contextlib import asynccontextmanager
 import pytest
 
 from tests.contract.runs_scene import Hangs, Model, World, call
+from toolspeak.agent.runs.events import RunEnded, TurnBegan, Watch, Wrote
 from toolspeak.agent.runs.memory import MemoryRuns
-from toolspeak.agent.runs.spec import Spec
-from toolspeak.agent.runs.watch import RunEnded, TurnBegan, Watch, Wrote
+from toolspeak.agent.runs.runs import Spec
 from toolspeak.agent.runs.work import Work
 from toolspeak.engine.agent import Status
 from toolspeak.errors import UnknownRun

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from toolspeak.agent.sandbox import cgroup
-from toolspeak.agent.sandbox.cgroup import confined
+from toolspeak.agent.sandbox import resources
+from toolspeak.agent.sandbox.resources import confined
 from toolspeak.agent.sandbox.sandbox import SandboxLimits
 
 LIMITS = SandboxLimits(memory=123 << 20, processes=20)
@@ -16,11 +16,11 @@ LIMITS = SandboxLimits(memory=123 << 20, processes=20)
 
 @pytest.fixture
 def as_root(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cgroup, "is_root", lambda: True)
+    monkeypatch.setattr(resources, "is_root", lambda: True)
 
 
 def own(monkeypatch: pytest.MonkeyPatch, *lines: str) -> None:
-    monkeypatch.setattr(cgroup, "_own", lambda: list(lines))
+    monkeypatch.setattr(resources, "_own", lambda: list(lines))
 
 
 @pytest.mark.usefixtures("as_root")
@@ -52,7 +52,7 @@ def test_version_2_has_one_where_controllers_are_handed_down_run5(
 
 
 def test_who_is_not_root_has_none_run5(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cgroup, "is_root", lambda: False)
+    monkeypatch.setattr(resources, "is_root", lambda: False)
     with confined(LIMITS, tmp_path) as files:
         assert files == ()
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolspeak.agent.sandbox.output import Capped, harmless
+from toolspeak.agent.sandbox.process import Capped, harmless
 
 
 def capped(most: int, *chunks: bytes) -> Capped:

@@ -9,12 +9,20 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from toolspeak.agent.sandbox.git_paths import git_paths
+from toolspeak.agent.sandbox.guard_plan import git_paths
 from toolspeak.agent.sandbox.journal import JournalEntry, open_entry, recover
-from toolspeak.agent.sandbox.protected import KEEP, REFUSE, REPORT, canonical, is_bare, is_git, rule_for_path, rule_of
-from toolspeak.agent.sandbox.restore import Copies
-from toolspeak.agent.sandbox.survey import survey
-from toolspeak.agent.sandbox.verdict import Mask, settle
+from toolspeak.agent.sandbox.protected import (
+    KEEP,
+    REFUSE,
+    REPORT,
+    canonical,
+    is_bare,
+    is_git,
+    rule_for_path,
+    rule_of,
+    survey,
+)
+from toolspeak.agent.sandbox.quarantine import Copies, Mask, settle
 
 ALIASES = (
     ".git",

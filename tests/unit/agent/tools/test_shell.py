@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from toolspeak.agent.sandbox.find import SandboxSearch, SandboxTrial
+from toolspeak.agent.sandbox.selection import SandboxSearch, SandboxTrial
 from toolspeak.agent.tools import shell
 from toolspeak.agent.tools.action import CallContext, ToolEffect, Workplace
 from toolspeak.agent.tools.approval import Ruling, rule_on

@@ -12,9 +12,8 @@ from testkit.loopback import in_loop
 from tests.unit.agent.tools.scene import call, called, error_of, plain, text_of, told
 from toolspeak import tool
 from toolspeak.agent.tools.action import Action, CallContext, ToolOutput, text_output
-from toolspeak.agent.tools.fitting import IMAGE_BYTES, IMAGES, fit_output
 from toolspeak.agent.tools.functions import actions_of
-from toolspeak.agent.tools.toolbox import OUTPUT, Toolbox
+from toolspeak.agent.tools.toolbox import IMAGE_BYTES, IMAGES, OUTPUT, Toolbox, fit_output
 from toolspeak.errors import BadField, BadRequest, BadSchema
 from toolspeak.ir.json import JsonObject
 from toolspeak.ir.message import Call, Image, Opaque, Result, ResultPart, Text, ToolReference

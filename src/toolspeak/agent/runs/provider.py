@@ -1,4 +1,4 @@
-"""The keeper of runs that this machine has."""
+"""The runs of this machine: in a database where the extra `runs` is installed, else in memory."""
 
 import logging
 from collections.abc import AsyncGenerator, Sequence

@@ -1,16 +1,22 @@
-"""The line to a server, which may die: it is started again by the next call, and must then be what it was.
+"""The connection to one server, which may die, and its tools as actions.
+
+    async with open_actions(server, ApprovalStore(folder)) as actions:
+        toolbox = Toolbox(actions)
 
 call ──▶ alive? ──no──▶ wait a little, start, list again ──▶ same definition? ──yes──▶ tools/call
                                                                           └──no──▶ an error: nothing is run
 
-Everything of the SDK lives in one task, the keeper: its scopes must be left where they were entered, and calls come
-from anywhere. A call that was on its way when the server died is an error, and never sent again: nobody knows what
-became of it.
+A server that died is started again by the next call, and must then offer the same definition. A call that was on its
+way when the server died is an error, and is never sent again: its outcome is unknown.
+
+One task owns everything of the SDK: its cancel scopes must be left in the task that entered them, and calls come from
+any task.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from typing import Final, TypeAlias, cast
 
@@ -18,19 +24,17 @@ import httpx2
 from mcp import MCPError, types
 from mcp.client._transport import TransportStreams
 
+from toolspeak.agent.mcp.approval_store import ApprovalStore
 from toolspeak.agent.mcp.confinement import hint, sandbox_for, service_of
-from toolspeak.agent.mcp.definition import Definition
-from toolspeak.agent.mcp.http import open_http_transport
-from toolspeak.agent.mcp.listing import list_tools
-from toolspeak.agent.mcp.plain import plain_line
+from toolspeak.agent.mcp.definition import Definition, effect_of, plain_line, tool_of
 from toolspeak.agent.mcp.result import tool_output
-from toolspeak.agent.mcp.session import InvalidToolResult, Session
-from toolspeak.agent.mcp.stdio import StdioTransport
+from toolspeak.agent.mcp.server_transport import StdioTransport, open_http_transport
+from toolspeak.agent.mcp.session import InvalidToolResult, Session, list_tools
 from toolspeak.agent.sandbox.disk import DiskBudget
 from toolspeak.agent.sandbox.sandbox import Sandbox
-from toolspeak.agent.tools.action import ToolOutput, text_output
+from toolspeak.agent.tools.action import Action, CallContext, ToolOutput, text_output
 from toolspeak.config.shape import McpServer
-from toolspeak.errors import BadField, McpFailed
+from toolspeak.errors import BadField, BadSchema, McpFailed
 from toolspeak.ir.json import JsonObject
 from toolspeak.runtime.clock import CLOCK, Clock
 
@@ -243,3 +247,70 @@ def _root(error: BaseException) -> BaseException:
     while isinstance(error, BaseExceptionGroup):
         error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
     return error
+
+
+# ---------------------------------------------------------------- actions
+
+
+_TRIES: Final = 3
+"""A call may have to start the server again, and list its tools, before it is sent."""
+_LEFT_OUT: Final = "the tool %s of the server %s is left out: %s"
+_NOT_SEEN: Final = "nobody has approved it as it is now; see `toolspeak mcp tools {name}`"
+_UNSET: Final = "the server %s was to get %s from the environment, where it is not set"
+_LONGEST_NAME: Final = 80
+_LOG: Final = logging.getLogger(__name__)
+
+# The SDK logs what servers say, with a traceback for each message that it does not understand: 50,000 notifications
+# were 14 MB in the log of a gateway. What matters of it is in the errors of calls.
+for _name in ("mcp", "client"):
+    logging.getLogger(_name).setLevel(logging.CRITICAL + 1)
+
+
+@asynccontextmanager
+async def open_actions(
+    server: McpServer, approved: ApprovalStore, sandbox: FindSandbox = sandbox_for, *, budget: DiskBudget | None = None
+) -> AsyncGenerator[Sequence[Action]]:
+    """Start or reach a server and give the tools of it that may be used; raises `McpFailed`.
+
+    `budget` is what a command may put on the disk, however often it is started.
+    """
+    for variable in server.missing:
+        _LOG.warning(_UNSET, server.name, variable)
+    line = ServerConnection(server, sandbox, budget=budget)
+    await line.start()
+    try:
+        yield await _actions(line, approved)
+    finally:
+        await line.close()
+
+
+async def _actions(line: ServerConnection, approved: ApprovalStore) -> Sequence[Action]:
+    actions: dict[str, Action] = {}
+    for definition in list(line.definitions.values()):
+        try:
+            action = _action(line, definition)
+        except BadSchema as error:
+            _leave_out(line, definition, str(error))
+            continue
+        if action.name in actions:
+            _leave_out(line, definition, f"another of its tools is called {action.name} already")
+        elif not await approved.allows(line.server, definition):
+            _leave_out(line, definition, _NOT_SEEN.format(name=line.server.name))
+        else:
+            actions[action.name] = action
+    return tuple(actions.values())
+
+
+def _leave_out(line: ServerConnection, definition: Definition, why: str) -> None:
+    _LOG.warning(_LEFT_OUT, ascii(definition.name[:_LONGEST_NAME]), line.server.name, why)
+
+
+def _action(line: ServerConnection, definition: Definition) -> Action:
+    digest = definition.digest
+
+    async def act(arguments: JsonObject, context: CallContext) -> ToolOutput:
+        del context
+        return await line.call(definition.name, digest, arguments)
+
+    tool = tool_of(line.server, definition)
+    return Action(tool, act, effect_of(line.server, definition), seconds=line.server.seconds * _TRIES)

@@ -1,9 +1,9 @@
-"""Definitions that a person has seen and allowed: one small JSON file for each server.
+"""Definitions that a person has seen and approved: one small JSON file for each server.
 
     ~/.local/state/toolspeak/mcp/files.json
 
-A server may say one thing today and another tomorrow. So the first use of a tool and every change of its definition
-need a person's word; where nobody can be asked, the tool is left out.
+A server may describe a tool one way today and another way tomorrow. So the first use of a tool and every change of its
+definition need a person's approval; where no person can be asked, the tool is left out.
 """
 
 import os

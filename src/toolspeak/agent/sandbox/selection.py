@@ -12,8 +12,9 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import Final, TypeAlias
 
-from toolspeak.agent.sandbox import bwrap, sandlock_
+from toolspeak.agent.sandbox.bwrap import find_bwrap
 from toolspeak.agent.sandbox.sandbox import Command, Sandbox
+from toolspeak.agent.sandbox.sandlock import find_sandlock
 
 INSTALL: Final = "install bubblewrap (apt install bubblewrap; dnf install bubblewrap)"
 _SECONDS: Final = 15.0
@@ -26,7 +27,7 @@ echo made >made
 """
 
 Candidate: TypeAlias = Callable[[], Sandbox | str]
-CANDIDATES: Final[dict[str, Candidate]] = {"bwrap": bwrap.find_bwrap, "sandlock": sandlock_.find_sandlock}
+CANDIDATES: Final[dict[str, Candidate]] = {"bwrap": find_bwrap, "sandlock": find_sandlock}
 """The better first. Another kind is another row."""
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from typing_extensions import override
 
-from toolspeak.agent.sandbox.find import trial, try_sandboxes
+from toolspeak.agent.sandbox.process import Unconfined
 from toolspeak.agent.sandbox.sandbox import Command, Ran
-from toolspeak.agent.sandbox.unconfined import Unconfined
+from toolspeak.agent.sandbox.selection import trial, try_sandboxes
 
 
 class Pretends(Unconfined):

@@ -18,8 +18,8 @@ from toolspeak.agent.sandbox.bwrap import (
     rlimits,
     service_rlimits,
 )
-from toolspeak.agent.sandbox.guarded import Launch, prepare_guard, run_guarded
-from toolspeak.agent.sandbox.rights import is_root
+from toolspeak.agent.sandbox.guard_plan import Launch, prepare_guard, run_guarded
+from toolspeak.agent.sandbox.processes import is_root
 from toolspeak.agent.sandbox.sandbox import Command, Ran, SandboxLimits, Service, Start
 from toolspeak.agent.sandbox.seccomp import REFUSED
 from toolspeak.ir.json import Json, JsonObject
@@ -58,7 +58,7 @@ class Sandlock:
                 {**rlimits(command.limits, command.seconds)},
                 _policy(command.limits, command.env, temporary, folder, [folder]),
             )
-            return await run_guarded(command, Launch("confine", plan, mounts=False, temporary=temporary))
+            return await run_guarded(command, Launch("start_sandlock", plan, mounts=False, temporary=temporary))
 
     @asynccontextmanager
     async def prepare(self, service: Service) -> AsyncGenerator[Start]:
@@ -75,7 +75,7 @@ class Sandlock:
             if service.network:
                 policy |= {"net_allow": ["*:*"], "net_allow_bind": ["*"]}
             plan = self._plan([*service.argv], {**service_rlimits(service.limits)}, policy)
-            launch = Launch("confine", plan, mounts=False, temporary=temporary)
+            launch = Launch("start_sandlock", plan, mounts=False, temporary=temporary)
             async with prepare_guard(service.folders, service.journal, launch) as start:
                 yield start
 

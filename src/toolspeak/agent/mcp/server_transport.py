@@ -1,26 +1,31 @@
-"""A server over the stdin and stdout of its own process.
+"""How a server is reached: over the stdin and stdout of its own process, or over streamable HTTP. Both are bounded.
 
-It runs in a sandbox (`confinement.py`) and gets only the environment that is named; all that it has started ends with
-it. A line may be so long and no longer; what it writes to stderr is read, and only the end of it is kept.
+A process runs in a sandbox (`confinement.py`) and gets only the environment that is named; everything that it has
+started ends with it. A line has a largest length; its stderr is read, and only the end of it is kept. An HTTP response
+has a largest size and may not be compressed.
 """
 
 import asyncio
 import os
 import signal
 from asyncio.subprocess import Process
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Final
 
 import anyio
+import httpx2
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.client._transport import TransportStreams
+from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.message import SessionMessage
 from mcp.types import JSONRPCNotification, jsonrpc_message_adapter
+from typing_extensions import override
 
-from toolspeak.agent.mcp.plain import plain_line
+from toolspeak.agent.mcp.definition import plain_line
+from toolspeak.agent.sandbox.process import RunningService, run_service, wait_until_exited
 from toolspeak.agent.sandbox.sandbox import Sandbox, Service
-from toolspeak.agent.sandbox.service import RunningService, run_service, wait_until_exited
+from toolspeak.config.shape import McpServer
 
 LONGEST_LINE: Final = 8 << 20
 MOST_JUNK: Final = 10_000
@@ -171,3 +176,65 @@ async def _end(host: RunningService) -> None:
 def _signal(process: Process, number: signal.Signals) -> None:
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, number)
+
+
+# ---------------------------------------------------------------- HTTP
+
+
+LARGEST_ANSWER: Final = 8 << 20
+_CONNECT: Final = 10.0
+_EVENTS: Final = "text/event-stream"
+
+
+@asynccontextmanager
+async def open_http_transport(server: McpServer) -> AsyncGenerator[TransportStreams]:
+    """Connect with a server."""
+    waits = httpx2.Timeout(_CONNECT, read=max(server.seconds, _CONNECT) * 2)
+    headers = {**dict(server.headers), "accept-encoding": "identity"}  # a small answer could unpack to a large one
+    bounded = _Bounded(httpx2.AsyncHTTPTransport(trust_env=False))
+    async with (
+        httpx2.AsyncClient(headers=headers, timeout=waits, transport=bounded, trust_env=False) as client,
+        streamable_http_client(server.url, http_client=client, max_sse_event_size=LARGEST_ANSWER) as streams,
+    ):
+        yield streams
+
+
+class _Bounded(httpx2.AsyncBaseTransport):
+    """Stops answers that are too large. The SDK bounds events itself."""
+
+    def __init__(self, inner: httpx2.AsyncBaseTransport) -> None:
+        self._inner: Final = inner
+
+    @override
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        response = await self._inner.handle_async_request(request)
+        if response.headers.get("content-encoding", "identity") != "identity":
+            await response.aclose()
+            raise httpx2.RemoteProtocolError("the answer is compressed, which was not asked for", request=request)
+        if not response.headers.get("content-type", "").startswith(_EVENTS):
+            response.stream = _BoundedStream(response.stream)
+        return response
+
+    @override
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+class _BoundedStream(httpx2.AsyncByteStream):
+    def __init__(self, inner: object) -> None:
+        if not isinstance(inner, httpx2.AsyncByteStream):
+            raise TypeError(f"{type(inner).__name__} is no asynchronous stream")
+        self._inner: Final = inner
+
+    @override
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        size = 0
+        async for piece in self._inner:
+            size += len(piece)
+            if size > LARGEST_ANSWER:
+                raise httpx2.StreamError(f"the answer is over {LARGEST_ANSWER >> 20} MiB")
+            yield piece
+
+    @override
+    async def aclose(self) -> None:
+        await self._inner.aclose()

@@ -10,9 +10,9 @@ import pytest
 
 from tests.mcp.scene import called, odd, said, server_pids, toolbox, within, work_on
 from tests.unit.runtime.scene import Paced
-from toolspeak.agent.mcp.approved import ApprovalStore
+from toolspeak.agent.mcp.approval_store import ApprovalStore
+from toolspeak.agent.mcp.connection import ServerConnection
 from toolspeak.agent.mcp.definition import Definition
-from toolspeak.agent.mcp.line import ServerConnection
 from toolspeak.agent.tools.toolbox import Toolbox
 from toolspeak.errors import McpFailed
 from toolspeak.ir.message import Image, Result

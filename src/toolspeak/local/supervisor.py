@@ -1,26 +1,108 @@
 """Keeps a model server running.
 
-    with Keeper(command, port) as keeper:     started, and stopped at the end, with all that it has started
-        keeper.wait(0.5)                      loading, up, restarting, lost
+    with Supervisor(command, port) as server:   started, and stopped at the end, with everything that it has started
+        server.wait(0.5)                        loading, up, restarting, lost
 
-One thread owns the process: it starts it, requests its health, and starts it again after it has died or hung
-(`heartbeat.py`). A server that has never been healthy is given up at once, and so is one that dies or hangs again and
-again soon after its start.
+One thread owns the process: it starts it, requests its health, and starts it again after it has died or hung. A server
+that has never been healthy is given up at once, and so is one that dies or hangs again and again soon after its start.
+
+A hung server (stopped by a signal, deadlocked, stuck on a dead GPU driver) keeps its socket open: the kernel accepts
+connections for it, and every request waits until its own timeout. So `/health` is requested at an interval. A missed
+answer alone proves nothing. llama.cpp answers `/health` from the same pool of HTTP threads that holds open streams, so
+a saturated server that works well may not answer for minutes. Two more signs of life therefore count: bytes that
+arrived for a client, and CPU time that the process has used since the last look. A server without any sign of life is
+restarted after a few missed answers; one that only uses CPU time gets `busy` seconds.
 """
 
 import http.client
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from pathlib import Path
 from threading import Condition, Event, Thread
 from types import TracebackType
 from typing import Final, Self
 
-from toolspeak.local.child import Child
-from toolspeak.local.heartbeat import HealthInterval, Heartbeat
+from toolspeak.ir.failure import Failure, FailureKind
 from toolspeak.local.program import HOST
+from toolspeak.local.server_process import Child
 from toolspeak.runtime.clock import CLOCK, Clock
+from toolspeak.runtime.transport import DEFAULT_TIMEOUTS, Headers, Response, Timeouts, Transport, TransportError
+
+_TICKS_OF_WORK: Final = 5
+"""CPU ticks (usually 10 ms each) between two looks that count as work. An idle server's timers use none or one."""
+_USER, _SYSTEM = 11, 12
+"""Fields of /proc/PID/stat, counted after the name of the program."""
+
+
+@dataclass(frozen=True, slots=True)
+class HealthInterval:
+    """How a running server is watched; times are in seconds."""
+
+    every: float = 3.0
+    """Between two requests to `/health`."""
+    answer: float = 5.0
+    """How long one request may take."""
+    misses: int = 3
+    """Requests in a row without an answer, while no CPU time is used, after which the server counts as hung."""
+    busy: float = 900.0
+    """How long a server that uses CPU time may go without an answer or a byte for a client."""
+
+
+class Heartbeat:
+    """Watches one process; `beat` once per interval."""
+
+    def __init__(self, pid: int, answers: Callable[[], bool], rhythm: HealthInterval, clock: Clock) -> None:
+        """Begin with a server that has just answered; `answers` requests `/health` and waits for it."""
+        self._pid: Final = pid
+        self._answers: Final = answers
+        self._rhythm: Final = rhythm
+        self._clock: Final = clock
+        self._misses = 0
+        self._ticks = cpu_ticks(pid)
+        self._last_sign = clock.monotonic()
+
+    @property
+    def last_sign(self) -> float:
+        """Return when the server last showed that it works (monotonic seconds)."""
+        return self._last_sign
+
+    def note(self) -> None:
+        """Count bytes that arrived from the server as a sign of life; any thread may call it."""
+        self._last_sign = self._clock.monotonic()
+
+    def beat(self) -> str:
+        """Request `/health` once; return why the server counts as hung, or nothing."""
+        asked = self._clock.monotonic()
+        if self._answers():
+            self.note()
+        ticks, before = cpu_ticks(self._pid), self._ticks
+        self._ticks = ticks
+        if self._last_sign >= asked:
+            self._misses = 0
+            return ""
+        if ticks is not None and before is not None and ticks - before >= _TICKS_OF_WORK:
+            self._misses = 0
+            silent = self._clock.monotonic() - self._last_sign
+            return "" if silent < self._rhythm.busy else f"it computed for {silent:.0f} s without any answer"
+        self._misses += 1
+        if self._misses < self._rhythm.misses:
+            return ""
+        return f"it hung: {self._misses} requests to /health in a row got no answer in {self._rhythm.answer:g} s"
+
+
+def cpu_ticks(pid: int) -> int | None:
+    """Return the CPU time that a process and all its threads have used; None where the system does not tell."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+        return int(fields[_USER]) + int(fields[_SYSTEM])
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+# ---------------------------------------------------------------- the supervisor
+
 
 _LOG: Final = logging.getLogger(__name__)
 _OK: Final = 200
@@ -226,3 +308,74 @@ class Supervisor:
         with self._changed:
             self.state = state
             self._changed.notify_all()
+
+
+# ---------------------------------------------------------------- requests while it restarts
+
+
+PATIENCE: Final = 10.0
+"""Seconds that a request waits; most models are back by then."""
+_STEP: Final = 0.05
+_AGAIN: Final = 5.0
+
+
+class RestartAwareTransport:
+    """A transport to a server that is kept."""
+
+    def __init__(self, inner: Transport, keeper: Supervisor, patience: float = PATIENCE, clock: Clock = CLOCK) -> None:
+        """Send by another transport, once the server is up."""
+        self._inner: Final = inner
+        self._keeper: Final = keeper
+        self._patience: Final = patience
+        self._clock: Final = clock
+
+    async def send(
+        self, method: str, url: str, headers: Headers, body: bytes, timeouts: Timeouts = DEFAULT_TIMEOUTS
+    ) -> Response:
+        """Send one, and wait until the answer's headers are there."""
+        until = self._clock.monotonic() + min(self._patience, timeouts.first_byte)
+        while self._keeper.state is not ServerState.UP:
+            if self._keeper.state is not ServerState.RESTARTING or self._clock.monotonic() >= until:
+                raise TransportError(_failure(self._keeper.state))
+            await self._clock.sleep(_STEP)
+        response = await self._inner.send(method, url, headers, body, timeouts)
+        self._keeper.note_bytes()
+        return _Noted(response, self._keeper)
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._inner.close()
+
+
+class _Noted:
+    """A reply whose bytes count as a sign of life of its server: a saturated one may not answer `/health`."""
+
+    def __init__(self, inner: Response, keeper: Supervisor) -> None:
+        self._inner: Final = inner
+        self._keeper: Final = keeper
+
+    @property
+    def status(self) -> int:
+        return self._inner.status
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        return self._inner.headers
+
+    async def read(self) -> bytes:
+        data = await self._inner.read()
+        self._keeper.note_bytes()
+        return data
+
+    def close(self) -> None:
+        self._inner.close()
+
+    def end(self) -> None:
+        self._inner.end()
+
+
+def _failure(state: ServerState) -> Failure:
+    message = f"the model's server is {state}: it failed, and is loading again; try again soon"
+    if state is not ServerState.RESTARTING:
+        message = f"the model's server is {state}"
+    return Failure(FailureKind.TRANSIENT, message, 503, retry_after=_AGAIN)

@@ -6,9 +6,9 @@ from contextlib import suppress
 import pytest
 
 from tests.contract.runs_scene import Model, World, call
-from toolspeak.agent.runs.inline import run_inline
-from toolspeak.agent.runs.spec import Spec
-from toolspeak.agent.runs.watch import RunEnded, RunEvent, ToolCallBegan
+from toolspeak.agent.runs.events import RunEnded, RunEvent, ToolCallBegan
+from toolspeak.agent.runs.runs import Spec
+from toolspeak.agent.runs.steps import run_inline
 from toolspeak.engine.agent import Status
 
 SPEC = Spec("Look.")
