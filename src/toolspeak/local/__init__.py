@@ -2,5 +2,5 @@
 
 Belongs here: finding, starting and keeping a server. Does not: requests to its model; to all other code it is an
 upstream like any other.
-Read first: `keeper.py` (our own server), `detection.py` (servers of others).
+Read first: `supervisor.py` (our own server), `detection.py` (servers of others).
 """

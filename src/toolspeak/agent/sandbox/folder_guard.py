@@ -95,7 +95,7 @@ class FolderGuard:
     """Protects one folder. `begin`, `mask`, then `look` and `read` until the program has ended, then `settle`."""
 
     def __init__(self, path: str, referenced: list[str], gitlinks: list[str]) -> None:
-        """Take the folder, and what `git_paths.py` says about it."""
+        """Take the folder, and the paths in it that git's settings name (see `guard_plan.py`)."""
         self.path: Final = path
         self.watch: Final = NameWatch(path)
         self.stopped = ""

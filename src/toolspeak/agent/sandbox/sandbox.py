@@ -145,5 +145,5 @@ class Sandbox(Protocol):
         ...
 
     def prepare(self, service: Service) -> AbstractAsyncContextManager[Start]:
-        """Make ready what a service needs, for as long as it runs; `service.py` starts it. Raises `BadField`."""
+        """Make ready what a service needs, for as long as it runs; `process.py` starts it. Raises `BadField`."""
         ...
