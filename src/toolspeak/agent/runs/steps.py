@@ -6,8 +6,8 @@
     tool:ROUND:CALL      a call's result
 
 `RunSteps` decides what is a step and in which order steps are done; a `StepStore` keeps their outcomes. There are three
-stores: `NoStepStore` keeps nothing, `memory.py` has a dict, `durable/step_store.py` a journal in a database. A step whose
-outcome is stored is not done again. `started` without `tool` means that the outcome of the call is unknown.
+stores: `NoStepStore` keeps nothing, `memory.py` has a dict, `durable/step_store.py` a journal in a database. A step
+whose outcome is stored is not done again. `started` without `tool` means that the outcome of the call is unknown.
 """
 
 import asyncio
