@@ -1,7 +1,7 @@
-"""Whatever comes: every dialect whose markers nobody writes by chance, at once, to rescue calls that leaked as text.
+"""Every dialect whose markers never occur by chance, at once, to rescue calls that leaked as text.
 
-It is derived: a dialect takes part by `Dialect(…, rescues=True)`, ours and those of other packages alike. Left out are
-those that look like prose or data: labels (`Action:`), elements named like tools, JSON in mid-message.
+It is derived: a dialect takes part by `rescues`, ours and those of other packages alike. Dialects that look like prose
+or data are left out: labels (`Action:`), elements named like tools, JSON in the middle of a message.
 """
 
 from functools import reduce

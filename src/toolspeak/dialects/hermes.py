@@ -4,7 +4,7 @@
     {"name": "get_weather", "arguments": {"city": "Oslo"}}
     </tool_call>
 
-The result stands between `<tool_response>` and `</tool_response>`, as JSON with the tool's name.
+The result is between `<tool_response>` and `</tool_response>`, as JSON with the tool's name.
 """
 
 from toolspeak.dialects.core.dialect import Dialect

@@ -5,7 +5,7 @@
     <<k7Qz:end>>
 
 Only markers with this conversation's key are calls, so an example, an echo or an old transcript is text for certain.
-The result stands between `<<KEY:result NAME>>` and `<<KEY:end>>`.
+The result is between `<<KEY:result NAME>>` and `<<KEY:end>>`.
 """
 
 from functools import partial

@@ -3,8 +3,8 @@
     <|tool_calls_section_begin|><|tool_call_begin|>functions.get_weather:0<|tool_call_argument_begin|>{"city": "Oslo"}
     <|tool_call_end|><|tool_calls_section_end|>
 
-The id is the only carrier of the name, and has been seen damaged in many ways: what the model wrote is given back to
-it unchanged.
+The id is the only carrier of the name. If a gateway rewrites ids in the history, the model copies the damaged shape and
+later calls cannot be read (vllm#50768): toolspeak gives the model its own ids back unchanged.
 """
 
 import re
@@ -19,6 +19,7 @@ from toolspeak.ir.message import Call, Result
 from toolspeak.toolset.toolset import ToolSet
 
 _HEADER = re.compile(r"\s*(?P<id>[^\s<>{}]{0,160})\s*<\|tool_call_argument_begin\|>\s*")
+# Seen: `functions.f:0`, `f:0`, `functions.f0`, `functionsf0`, `functions_f_0`, and a bare `0`.
 _PREFIXES = ("functions.", "functions_", "functions", "")
 _COUNTER = re.compile(r"[:_]?\d{0,6}\Z")
 _ID = re.compile(r"functions\.(?P<name>[^\s<>{}]+):\d{1,6}")
@@ -44,6 +45,7 @@ def _read_header(header: str, tools: ToolSet) -> Header | None:
 
 _NAMED = NamedJson((_read_header,))
 _CALL = Wrapper(
+    # the section in the singular: llama.cpp#17376
     ("<|tool_calls_section_begin|>", "<|tool_call_section_begin|>", "<|tool_call_begin|>"),
     ("<|tool_call_end|>", "<|tool_calls_section_end|>", "<|tool_call_section_end|>"),
     (_NAMED,),

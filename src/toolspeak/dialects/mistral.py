@@ -2,7 +2,7 @@
 
     [TOOL_CALLS]get_weather[ARGS]{"city": "Oslo"}[TOOL_CALLS]now[ARGS]{}
 
-Calls end the message. The result stands between `[TOOL_RESULTS]` and `[/TOOL_RESULTS]`.
+Calls end the message. The result is between `[TOOL_RESULTS]` and `[/TOOL_RESULTS]`.
 """
 
 import re

@@ -42,7 +42,7 @@ class Dialect:
 
     @cached_property
     def marks(self) -> ForbiddenMarkers:
-        """What untrusted text must not have where this dialect is spoken: its markers, its tags, and all others'."""
+        """The markers that untrusted text must not contain in a prompt of this dialect, and those of all others."""
         marks = forbidden_markers(self.grammar)
         if self.writer is None:
             return marks

@@ -40,7 +40,7 @@ from toolspeak.dialects.core.special_tokens import (
 )
 
 MARKER_CHARACTERS: Final = "｜‖▁✿"
-"""What is not ASCII in the markers of any dialect."""
+"""The characters in markers of any dialect that are not ASCII."""
 
 _ALWAYS = "\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f"
 _ZERO_WIDTH = (
@@ -100,7 +100,7 @@ _SHAPES: Final = (
     r"/?(?=[|｜‖]{1,2}\s?DSML)",
     r"(?i:(?=<[^\s:<>]{4,64}:(?:call|result|end)\b))",  # keyed, whatever the key
 )
-"""Behind `<`."""
+"""What follows `<`."""
 _TAG: Final = re.compile(r"(?<!<)</?([A-Za-z_][\w.\-]*)")
 _LINE: Final = r"(?<![^\n])[^\S\n]*+"
 _WINDOW: Final = 16_384
@@ -168,8 +168,8 @@ def escaped_json(json: str) -> str:
 
 def broken(marker: str) -> str:
     """Write a marker so that it is none."""
-    behind = 2 if marker.startswith("</") else 1
-    return f"{marker[:behind]}\\{marker[behind:]}"
+    at = 2 if marker.startswith("</") else 1
+    return f"{marker[:at]}\\{marker[at:]}"
 
 
 def tag_names_in(written: str) -> frozenset[str]:
@@ -245,7 +245,7 @@ def _own_shapes(tags: Iterable[str]) -> Iterator[str]:
 def _openings(literals: Iterable[str], shapes: Iterable[str], exact: Iterable[str] = ()) -> re.Pattern[str]:
     """Compile: the first character, which stays literal, for speed, then the slash of a closer and what tells.
 
-    Shapes go on behind `<`. Words and the `exact` literals keep their case.
+    Shapes continue after `<`. Words and the `exact` literals keep their case.
     """
     literals = frozenset(literals)
     words = {literal for literal in literals if literal[0].isalnum()}

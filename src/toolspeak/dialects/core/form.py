@@ -15,12 +15,12 @@ from toolspeak.toolset.toolset import ToolSet
 
 
 class NonCall(Enum):
-    """What else a block may turn out to be."""
+    """The outcomes of a block other than calls."""
 
     REFUSED = auto()
-    """No call: the opener is text, and what follows it is read again."""
+    """No call: the opener is text, and the text after it is read again."""
     TEXT = auto()
-    """No call: all of it is text, and what stands in it means nothing."""
+    """No call: all of it is text, and markers inside it mean nothing."""
     SHOWN = auto()
     """As TEXT, and the block goes on."""
     DEBRIS = auto()
@@ -40,7 +40,7 @@ NO_ENDERS: Final = Markers(())
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What a grammar may know: the tools, how sure its markup makes it, and which markers end a broken body."""
+    """The knowledge of a form: the tools, whether its markup is unmistakable, and which markers end a broken body."""
 
     tools: ToolSet
     sure: bool = True
@@ -59,7 +59,7 @@ class FormReader(Protocol):
         ...
 
 
-class CallForm(Protocol):
+class BodyForm(Protocol):
     """A grammar: knows how its bodies start and makes a reader for one."""
 
     def starts(self, text: str, pos: int, scope: Scope, *, final: bool) -> bool | None:

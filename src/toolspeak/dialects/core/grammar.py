@@ -9,7 +9,7 @@ from enum import IntEnum
 from functools import cached_property
 from typing import Protocol, TypeVar
 
-from toolspeak.dialects.core.form import BodyOutcome, CallForm, Scope
+from toolspeak.dialects.core.form import BodyForm, BodyOutcome, Scope
 from toolspeak.text.scan import Markers
 from toolspeak.toolset.toolset import ToolSet
 
@@ -38,28 +38,31 @@ class BlockReader(Protocol):
 
 
 class BlockForm(Protocol):
-    """Makes a block for one tool set; what a dialect writes itself where wrappers do not fit."""
+    """Makes a block for one tool set, for dialects that wrappers do not fit."""
 
     def new_block(self, tools: ToolSet, stop: tuple[str, ...]) -> BlockReader:
-        """Make a block that is fed from behind the opener on."""
+        """Make a block that is fed the text after the opener."""
         ...
 
 
 @dataclass(frozen=True)
 class Wrapper:
-    """What stands around calls. Without openers, it begins where one of its forms starts."""
+    """The markup around calls. Without openers, it begins where one of its forms starts."""
 
     openers: tuple[str, ...]
     closers: tuple[str, ...]
-    forms: tuple[CallForm, ...]
+    forms: tuple[BodyForm, ...]
     where: OpenerPosition = OpenerPosition.ANYWHERE
     sure: bool = True
     """The opener leaves no doubt that a call is meant."""
     tail: bool = False
-    """Counts only if nothing but more calls and blanks follow, to the end of the message."""
+    """Counts only if nothing but more calls and blanks follow, to the end of the message.
+
+    Bare JSON in the middle of an answer is an example or data more often than a call (D41).
+    """
     needs_closer: bool = False
     single: bool = False
-    """One body stands behind each opener; what follows is no part of it."""
+    """Each opener has one body; the text after that body does not belong to the wrapper."""
     fence: bool = False
     """The openers are info strings of a Markdown fence."""
     no_calls_is_answer: bool = False
@@ -93,7 +96,7 @@ class Wrapper:
 
 @dataclass(frozen=True)
 class ReasoningMarks:
-    """Marks around reasoning. `stops` end it too, but are left for whoever reads on; they begin with their newline."""
+    """Marks around reasoning. `stops` end it too, but are not consumed; they begin with their newline."""
 
     opener: str
     closers: tuple[str, ...]
@@ -103,7 +106,7 @@ class ReasoningMarks:
 
 @dataclass(frozen=True)
 class Label:
-    """Markup that is dropped where it stands, such as `Final Answer:`."""
+    """Markup that is dropped, such as `Final Answer:`; the text after it is visible text."""
 
     literal: str
     where: OpenerPosition = OpenerPosition.LINE
@@ -117,7 +120,7 @@ class Special:
     kind: BlockForm
     where: OpenerPosition = OpenerPosition.ANYWHERE
     reasoning: tuple[ReasoningMarks, ...] = ()
-    """What a block of this kind may say that has begun: see Mark.THINKING; the first one is meant."""
+    """The reasoning that begins after such a block if its outcome is `NonCall.THINKING`; the first one is meant."""
 
 
 THINK_TAGS = (
@@ -137,9 +140,9 @@ class MarkupGrammar:
 
     wrappers: tuple[Wrapper, ...] = ()
     closers: tuple[str, ...] = ()
-    """Closers that may stand alone; those of the wrappers need not be named again."""
+    """Closers that may occur alone; those of the wrappers need not be repeated."""
     results: tuple[str, ...] = RESULT_TAGS
-    """What a tool result starts with: after a call, the model has invented the rest."""
+    """The beginnings of a tool result: after a call, the model has invented the rest."""
     result_lines: tuple[str, ...] = ()
     reasoning: tuple[ReasoningMarks, ...] = THINK_TAGS
     labels: tuple[Label, ...] = ()

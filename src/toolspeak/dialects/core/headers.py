@@ -26,6 +26,8 @@ _CHANNEL = re.compile(r"(?:<\|channel\|>|\A)\s*(\w{1,32})")
 _BLANK = re.compile(r"\s*")
 _LEGAL = re.compile(r"(?:<\|channel\|>|<\|constrain\|>|[\w.\-=:/ ])*")
 _LEGAL_CUT = re.compile(r"<(?:\|[a-z]{0,9}\|?)?\Z")
+# gpt-oss writes other channels (`comment`), recipients without `functions.` (vllm#42454), and the parts of a header in
+# either order; `<|constrain|>` may be missing, or be a bare word.
 _KNOWN = re.compile(r"(?:<\|channel\|>)?\s?(?:assistant|analysis|commentary|comment|final)\b")
 _MAX_HEADER = 256
 _MESSAGE_ONLY = Markers(("<|message|>",))
@@ -38,7 +40,7 @@ class ChannelBlock:
     """Reads one header, and the content if a tool is to get it."""
 
     def __init__(self, opener: str, tools: ToolSet) -> None:
-        """Start behind the opener."""
+        """Start after the opener."""
         self.ended = False
         self._header = opener if opener == "<|channel|>" else ""
         self._scope = Scope(tools, sure=True, enders=_ENDERS)
@@ -135,7 +137,7 @@ class HeaderBlock:
     """Reads up to `<|message|>` on the same line."""
 
     def __init__(self) -> None:
-        """Start behind the opener."""
+        """Start after the opener."""
         self.ended = False
         self._length = 0
 

@@ -22,6 +22,8 @@ from toolspeak.text.repair import Repaired, repair
 from toolspeak.text.strict import parse
 from toolspeak.toolset.check import Attempt, is_schema
 
+# Models have been seen to use all of these keys. A key is never searched inside the arguments: a tool may have an
+# argument that is called `name`.
 NAME_KEYS: Final = ("name", "tool_name", "tool", "function", "action", "recipient", "function_name")
 ARGUMENT_KEYS: Final = ("arguments", "parameters", "params", "args", "input", "action_input", "tool_input")
 ID_KEYS: Final = ("id", "tool_call_id", "call_id")
@@ -93,7 +95,7 @@ def _single(value: JsonObject, scope: Scope) -> tuple[Attempt, ...] | NonCall:
 
 
 def name_in(value: Mapping[str, Json]) -> tuple[str | None, str]:
-    """Return the name of the called tool and the key under which it stands."""
+    """Return the name of the called tool and the key that holds it."""
     for key in NAME_KEYS:
         named = value.get(key)
         if isinstance(named, str):
@@ -104,7 +106,7 @@ def name_in(value: Mapping[str, Json]) -> tuple[str | None, str]:
 
 
 def _by_its_key(value: JsonObject, scope: Scope) -> tuple[Attempt, ...] | NonCall:
-    """Read `{"get_weather": {…}}`; a thought may stand beside it."""
+    """Read `{"get_weather": {…}}`; a thought may be beside it (Apertus writes the tool's name as the key)."""
     named = [key for key in value if key not in ("thought", "thoughts")]
     if len(named) == 1 and scope.tools.find(named[0]).tool is not None and isinstance(value[named[0]], dict):
         return (Attempt(named[0], value[named[0]], fixes=(Fix("name_as_key"),), sure=scope.sure),)
@@ -120,6 +122,7 @@ def _arguments(value: JsonObject, name: str, scope: Scope) -> tuple[Json, tuple[
     if len(keys) == 1:
         arguments, fixes = _decoded(value[keys[0]])
         return arguments, (Fix("arguments_key"), *fixes)
+    # Small models write the arguments beside the name, without a key for them.
     beside = {key: item for key, item in value.items() if key not in {*NAME_KEYS, *ID_KEYS, "type"}}
     if beside and _are_properties(beside, name, scope):
         return beside, (Fix("arguments_beside_name"),)
@@ -140,7 +143,10 @@ def _are_properties(beside: JsonObject, name: str, scope: Scope) -> bool:
 
 
 def _decoded(arguments: Json) -> tuple[Json, tuple[Fix, ...]]:
-    """Decode arguments that are a JSON string holding an object: exactly one level."""
+    """Decode arguments that are a JSON string holding an object: exactly one level.
+
+    Models that imitate OpenAI's API, where arguments are a string, encode them twice.
+    """
     if not isinstance(arguments, str):
         return arguments, ()
     try:
@@ -156,7 +162,7 @@ _BLANK = re.compile(r"\s*")
 
 
 class JsonBody:
-    """Collects one JSON value, broken or not, and the text that it stands in."""
+    """Collects one JSON value, broken or not, and its text."""
 
     def __init__(self, scope: Scope) -> None:
         """Start before the value's first character."""

@@ -11,7 +11,7 @@ from enum import Enum, auto
 from functools import lru_cache, reduce
 from typing import Final, NamedTuple, TypeAlias
 
-from toolspeak.dialects.core.form import CallForm
+from toolspeak.dialects.core.form import BodyForm
 from toolspeak.dialects.core.grammar import Label, MarkupGrammar, OpenerPosition, ReasoningMarks, Special, Wrapper
 from toolspeak.dialects.core.named_json import NamedJson
 from toolspeak.dialects.core.quotation import QUOTED_MARKUP, WHOLE_REPLY, Fence, fence_at
@@ -27,7 +27,7 @@ class Sign(Enum):
 
 
 class FenceLine(Enum):
-    """What a line that is a Markdown fence does."""
+    """The meaning of a line that is a Markdown fence."""
 
     ORDINARY = auto()
     WHOLE = auto()
@@ -57,7 +57,7 @@ class MarkerTable:
         self._actions = {self._key(literal): action for literal, action in actions.items()}
 
     def at(self, text: str, pos: int, *, final: bool) -> FoundMarker | None:
-        """Return what stands at `pos`."""
+        """Return the marker at `pos`; None for none."""
         markers = self._words if text[pos].isalnum() else self._markup
         literal = markers.match(text, pos, final=final)
         return None if literal is None else FoundMarker(literal, self._actions.get(literal))
@@ -97,7 +97,7 @@ class MarkerTables:
 
 
 class ReasoningTable(NamedTuple):
-    """What to look for inside one kind of reasoning."""
+    """The markers inside one kind of reasoning."""
 
     points: Markers
     ends: Markers
@@ -135,7 +135,7 @@ def _both(one: Wrapper, other: Wrapper) -> Wrapper:
     )
 
 
-def _forms(forms: tuple[CallForm, ...]) -> tuple[CallForm, ...]:
+def _forms(forms: tuple[BodyForm, ...]) -> tuple[BodyForm, ...]:
     """Join headers of several dialects into one form: only the whole header tells which one it is."""
     named = [form for form in dict.fromkeys(forms) if isinstance(form, NamedJson)]
     others = tuple(form for form in dict.fromkeys(forms) if not isinstance(form, NamedJson))
@@ -199,7 +199,7 @@ HELD: Final = FoundMarker("", None)
 
 
 class LookupContext(NamedTuple):
-    """What is known about a place: nothing shown yet; nothing shown since a call; calls that wait for the end."""
+    """The place of a lookup: nothing shown yet; right after a call; calls that wait for the end."""
 
     nothing_seen: bool
     after_call: bool

@@ -18,10 +18,16 @@ TOOL_CALL: Final = Wrapper(("<tool_call>",), ("</tool_call>",), (JSON, XML, PAIR
 """`<tool_call>`: what is inside tells which of its dialects it is."""
 
 BARE_JSON: Final = Wrapper((), CLOSERS, (JSON,), OpenerPosition.START, sure=False, tail=True)
-"""The whole message is the call's JSON: its markers were special tokens and the server has dropped them."""
+"""The whole message is the call's JSON: its markers were special tokens and the server has dropped them.
+
+Ollama's generic parser has the same rule: JSON is a call only as the first thing of the message.
+"""
 
 CLOSED_JSON: Final = Wrapper((), ("</tool_call>",), (JSON,), OpenerPosition.LINE, sure=False, needs_closer=True)
-"""Only the opener is lost."""
+"""Only the opener is lost.
+
+Qwen3-Coder omitted `<tool_call>` and still wrote `</tool_call>` in 3 and 7 of 16 turns (ollama#17742).
+"""
 
 FUNCTION: Final = Wrapper(("<function=", "<function name="), ("</tool_call>",), (XML,), sure=False, keep_opener=True)
 """`<function=f>` with no wrapper around it, as some dialects have it."""
@@ -55,7 +61,7 @@ ECHO: Final = Wrapper(
     sure=False,
     tail=True,
 )
-"""A transcript's way to show past calls, imitated."""
+"""A model imitates how a transcript shows past calls; Qwen3 has been seen to."""
 
 ENDS_OF_TURN: Final = (
     "<|im_end|>",
@@ -66,6 +72,6 @@ ENDS_OF_TURN: Final = (
     "<end_of_turn>",
     "</s>",
 )
-"""What chat templates end a turn with; servers let it through, and behind a call or at the end it is no text."""
+"""The ends of a turn in chat templates. Servers let them through; after a call or at the end they are debris."""
 
 RECOVERY: Final = MarkupGrammar((BARE_JSON, CLOSED_JSON, BARE_FUNCTION, BARE_NAMED, ECHO), closers=ENDS_OF_TURN)

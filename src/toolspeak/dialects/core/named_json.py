@@ -24,7 +24,7 @@ _CLOSING_FENCE_CUT = re.compile(r"\s{0,64}`{0,2}\Z")
 
 
 class Header(NamedTuple):
-    """What a header says; a name of None is to be inferred from the arguments."""
+    """The contents of a header; a name of None is to be inferred from the arguments."""
 
     name: str | None
     native_id: str = ""
@@ -190,7 +190,7 @@ class LabelledReader:
     """Reads the name on the label's line, the label of the arguments, and the arguments."""
 
     def __init__(self, scope: Scope, arguments_label: str) -> None:
-        """Start behind the first label."""
+        """Start after the first label."""
         self._scope, self._label = scope, arguments_label
         self._name: str | None = None
         self._head = ""

@@ -58,15 +58,15 @@ class Output:
         return items
 
     def text(self, text: str) -> None:
-        """Say that this is visible text."""
+        """Add visible text."""
         self._say(TextDelta, text)
 
     def thought(self, text: str) -> None:
-        """Say that this is reasoning."""
+        """Add reasoning."""
         self._say(ReasoningDelta, text)
 
     def discard(self, why: Why, raw: str) -> None:
-        """Say that this is neither shown nor executed."""
+        """Add text that is neither shown nor executed."""
         if not raw:
             return
         if self._pending:
@@ -147,7 +147,7 @@ def counted_ids(prefix: str = "call_") -> Iterator[str]:
 
 
 MOST_TIMES: Final = 8
-"""That the same words without a marker may follow each other as a call."""
+"""How often the same text without a marker may be a call in a row: small models repeat themselves without end."""
 
 
 class Delivered(Enum):
@@ -157,7 +157,7 @@ class Delivered(Enum):
     TEXT = auto()
     """None of it was a call."""
     TOO_MANY = auto()
-    """There are more calls than may be; the text that nobody carries yet is `Delivery.rest`."""
+    """There are more calls than the limit; `Delivery.rest` is the text that no event has yet."""
     LOOP = auto()
     """The model writes the same again and again, and would not stop by itself."""
 

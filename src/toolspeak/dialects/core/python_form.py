@@ -21,7 +21,7 @@ _BLANK = re.compile(r"\s*")
 _PLAIN = re.compile(r"""[^()\[\]{}"']*""")
 _KEYWORD = re.compile(r"\s*([A-Za-z_]\w{0,127})\s*=(?!=)\s*")
 _TOO_MANY_SIGNS = re.compile(r"[-+~]{64}")
-_PRINT: Final = "print"
+_PRINT: Final = "print"  # Gemma wraps its calls in it
 
 
 class Brackets:
@@ -127,7 +127,7 @@ class _Calls:
         return self._text[self._pos : self._pos + 1]
 
     def _another(self, closer: str, *, first: bool) -> bool:
-        """Go to the next item; False behind the closer."""
+        """Go to the next item; return False after the closer."""
         self._skip()
         if not first and self._here() == ",":
             self._pos += 1

@@ -48,14 +48,14 @@ def fence_at(text: str, pos: int, *, final: bool) -> Fence | Literal[""] | None:
 
 
 class FenceLines(NamedTuple):
-    """How far text surely belongs to a fence, and which fence is open behind that."""
+    """How far text surely belongs to a fence, and which fence is open after that."""
 
     end: int
     fence: Fence | None
 
 
 def next_line(fence: Fence, text: str, *, final: bool) -> FenceLines:
-    """Go to the next line that closes the fence, or opens another one: then somebody forgot to close the first."""
+    """Go to the next line that closes the fence, or opens another one: then the model forgot to close the first."""
     found = _line_of(fence.ticks, min(fence.indent, _MAX_INDENT), final=final).search(text)
     if found is not None:
         info = " ".join(found.group(2).split())
@@ -76,7 +76,7 @@ def _line_of(ticks: str, indent: int, *, final: bool) -> re.Pattern[str]:
 _LINE_QUOTES: Final = (">", "|")
 _MARKS: Final = {'"': '"', "'": "'", "“": "”", "„": "“", "‟": "”", "«": "»", "\u2039": "\u203a", "「": "」", "『": "』"}
 QUOTED_MARKUP: Final = frozenset(mark + begin for mark in _MARKS for begin in ("<", "[", "]<", "to="))
-"""Markup right behind a quotation mark: it is talked about, not meant."""
+"""Markup right after a quotation mark: the text mentions it, and does not mean it."""
 _CODE_INDENT: Final = 4
 
 

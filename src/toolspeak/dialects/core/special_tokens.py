@@ -77,7 +77,7 @@ CALL_TAGS: Final = (
 """Names of elements, in any namespace and whatever their attributes, that hold calls or results and nothing else."""
 
 WORD_TAGS: Final = ("tool", "tools", "toolcall", "think", "thinking")
-"""The same, but right behind a name they are a type: `Vec<ToolCall>`, `List<Tool>`."""
+"""The same, but right after a name they are a type: `Vec<ToolCall>`, `List<Tool>`."""
 
 CALL_LITERALS: Final = (
     *("<function=", "<function name=", "</function>", "<parameter=", "<invoke>", "</invoke>", "<invoke name"),

@@ -61,7 +61,7 @@ class ReadOptions:
     """Characters that one block may hold."""
 
 
-class State(Protocol):
+class ReaderState(Protocol):
     """Reads one kind of text."""
 
     def step(self) -> bool:
@@ -117,7 +117,7 @@ class ReaderStates:
         self.block = InBlock(self)
         self.end = PastEnd(self)
         self.text = InText(self)
-        self.current: State = self.text
+        self.current: ReaderState = self.text
 
     def is_plain(self) -> bool:
         """Return whether nothing is held back in text, so that a chunk without a marker is just text."""

@@ -27,7 +27,7 @@ _BLANK = re.compile(r"\s*")
 
 
 class TagRole(Enum):
-    """What a tag is to the call around it."""
+    """The role of a tag in the call around it."""
 
     CALL = auto()
     CALL_END = auto()
@@ -218,6 +218,8 @@ class TagReader(FormStates):
             )
         if role is TagRole.CALL_END:
             return self._followed(text, after, (TagRole.CALL,), final=final)
+        # Qwen3-Coder forgets `</parameter>` before the next parameter. So a parameter of the tool that is not given yet
+        # ends the value, at the start of a line. Any other tag is data: coding agents write files about such tags.
         new_key = name_in_tag(tag) or tag.name
         given = new_key in self._keys or new_key == self._key
         at_line = self._value is not None and self._value.at_line_start
@@ -410,7 +412,7 @@ class PairReader(FormStates):
         return end, MORE
 
     def _end_value(self, value: TextValue, ending: Tag) -> int:
-        """Store a value to the byte: the templates of GLM add no newlines around it."""
+        """Store a value to the byte: GLM writes newlines between its tags, but none around a value."""
         self._texts.append(TextArg(self._key, value.raw))
         self._key, self._value = "", None
         self._go(self._between)

@@ -118,7 +118,7 @@ class TextValue:
     """Collects the text up to the tag that ends it; that tag is left for the caller."""
 
     def __init__(self, tags: TagLexer, ends: Ends) -> None:
-        """Start behind the opening tag."""
+        """Start after the opening tag."""
         self._tags, self._ends = tags, ends
         self._parts: list[str] = []
         self._cdata: bool | None = None  # None: the value has not begun

@@ -10,12 +10,13 @@ from toolspeak.toolset.check import Attempt
 from toolspeak.toolset.toolset import ToolSet
 
 _BLANK = re.compile(r"\s*")
+# Small models, and Qwen2.5-Coder, put a Markdown fence inside the tags.
 _FENCE = re.compile(r"```[\w ]{0,24}\n?")
 _CLOSING_FENCE = re.compile(r"```\n?")
 _CUT_TAG = re.compile(r"<[^<>]{0,512}\Z")
-_SURPLUS = "}]);,"
+_SURPLUS = "}]);,"  # after a complete body: models close more brackets than they opened, or separate their calls
 _MOST_OTHERS = 8
-"""Reasoning tags and fences that may stand between an opener and its body. A refused block is read again after its
+"""Reasoning tags and fences that may be between an opener and its body. A refused block is read again after its
 opener, so that a flood of openers and tags in turns would cost the square of its length (P8)."""
 
 
@@ -23,7 +24,7 @@ class WrapperBlock:
     """Reads bodies one after the other; each one's attempts are told as soon as they are complete."""
 
     def __init__(self, wrapper: Wrapper, tools: ToolSet, stop: tuple[str, ...]) -> None:
-        """Start behind the opener."""
+        """Start after the opener."""
         self.ended = False
         self.last_opener = 0
         """Characters before the last of several openers in a row; 0 if the block has only the one before it."""

@@ -36,7 +36,7 @@ from toolspeak.toolset.toolset import ToolSet
 class Tags:
     """Tags of their own for the function and for each parameter: texts as they are, all else as JSON.
 
-    Each has what stands before the name, what stands behind it, and what stands at the end.
+    Each is a triple: the text before the name, the text after it, and the text at the end.
     """
 
     function: tuple[str, str, str]
@@ -57,23 +57,23 @@ class Shape:
     """
 
     before: str = ""
-    """What stands before each call."""
+    """The text before each call."""
     after: str = ""
-    """What stands behind each call."""
+    """The text after each call."""
     name: str = "name"
     arguments: str = "arguments"
     separator: str = "\n"
-    """What stands between two calls."""
+    """The text between two calls."""
     around: tuple[str, str] = ("", "")
-    """What stands around all calls; where there is something, the answer is that and nothing else."""
+    """The text around all calls; if it is not empty, the answer consists of that and nothing else."""
     thought: str = ""
-    """The key of a thought that a constrained answer begins with, inside of what stands around."""
+    """The key of a thought with which a constrained answer begins, inside `around`."""
     mark: str = ""
     """The beginning of a call that free text must not have: a beginning of `before`, or of the object's own."""
     where: OpenerPosition = OpenerPosition.ANYWHERE
     """Where the mark counts."""
     tags: Tags | None = None
-    """Tags around the parameters, where they do not stand in the object."""
+    """Tags around the parameters, if they are not in a JSON object."""
 
     @property
     def is_whole(self) -> bool:
@@ -82,30 +82,30 @@ class Shape:
 
     @property
     def thinking(self) -> str:
-        """Return what stands before the thought."""
+        """Return the text before the thought."""
         return f'{{"{self.thought}": '
 
     @property
     def key(self) -> str:
-        """Return the key of the list of calls, where an object stands around it."""
+        """Return the key of the list of calls, if an object is around it."""
         return self.around[0].split('"')[1] if self.is_whole else ""
 
     @property
     def opening(self) -> str:
-        """Return what stands before the tool's name."""
+        """Return the text before the tool's name."""
         return self.before + (self.tags.function[0] if self.tags else f'{{"{self.name}": ')
 
     def named(self, name: str) -> str:
-        """Return the name, and what stands between it and the arguments."""
+        """Return the name, and the text between it and the arguments."""
         return f"{name}{self.tags.function[1]}" if self.tags else f'{dump(name)}, "{self.arguments}": '
 
     def begin(self, name: str) -> str:
-        """Return what stands before the arguments."""
+        """Return the text before the arguments."""
         return self.opening + self.named(name)
 
     @property
     def end(self) -> str:
-        """Return what stands behind the arguments."""
+        """Return the text after the arguments."""
         return (self.tags.function[2] if self.tags else "}") + self.after
 
 
@@ -133,7 +133,7 @@ _SPREAD = re.compile(r"[\r\n]|[ \t]{64}")  # over lines, or over more blanks tha
 
 
 def arguments_of(call: Call) -> JsonObject:
-    """Give a call's arguments; what cannot be repaired to an object counts as none."""
+    """Return a call's arguments; text that cannot be repaired to an object counts as none."""
     try:
         value = repair(without_halves(call.arguments), closed=True).value
     except BadJson:
@@ -142,7 +142,7 @@ def arguments_of(call: Call) -> JsonObject:
 
 
 def arguments_line(call: Call) -> str:
-    """Give a call's arguments as one line of JSON."""
+    """Return a call's arguments as one line of JSON."""
     text = call.arguments.strip()
     if not _SPREAD.search(text) and _is_object(text):
         return text
@@ -176,13 +176,13 @@ class JsonCalls:
 
 
 def result_as_text(result: Result, error: str = ERROR) -> str:
-    """Give what a tool answered as text; `error` stands before what is one."""
+    """Return a tool's answer as text, with `error` before it if it is one."""
     parts = map(part_text, result.content)
     return without_surrogates((error if result.is_error else "") + "\n".join(parts))
 
 
 def result_as_json(result: Result, key: str = "content") -> str:
-    """Write what a tool answered as one JSON object: the tool's name, and its answer under `key` or `error`."""
+    """Write a tool's answer as one JSON object: the tool's name, and the answer under `key` or `error`."""
     named: JsonObject = {"name": result.name} if result.name else {}
     return dump({**named, "error" if result.is_error else key: result_as_text(result, error="")})
 
@@ -207,14 +207,14 @@ def between_json(opener: str, json: str, closer: str) -> str:
 
 
 def tagged_result(tag: str, result: Result) -> str:
-    """Frame what a tool answered in a tag that names the tool."""
+    """Frame a tool's answer in a tag that names the tool."""
     named = f' name="{result.name}"' if result.name else ""
     text = break_markers(result_as_text(result), f"<{tag}", f"</{tag}")
     return f"<{tag}{named}>\n{text}\n</{tag}>"
 
 
 def ipython_result(result: Result) -> str:
-    """Frame what a tool answered as Llama's `ipython` turns do, but in tags that are no special tokens."""
+    """Frame a tool's answer as Llama's `ipython` turns do, but in tags that are not special tokens."""
     return between_json("<ipython>\n", result_as_json(result, "output"), "\n</ipython>")
 
 
@@ -225,7 +225,7 @@ _KEY = re.compile(r"[\w.\-]{1,128}")
 
 
 def texts_of(call: Call, tools: ToolSet, is_data: Callable[[str], bool]) -> list[tuple[str, str]] | None:
-    """Give keys and values as plain texts; None if one would not be read back as it is."""
+    """Return keys and values as plain texts; None if one would not be read back as it is."""
     texts: list[tuple[str, str]] = []
     for key, value in arguments_of(call).items():
         text = value if isinstance(value, str) else dump(value)
@@ -278,11 +278,11 @@ class Contract:
     example: str
     """One call, with placeholders in brackets."""
     rules: tuple[str, ...]
-    """What is special here, such as how several calls are written."""
+    """Rules of this dialect, such as how several calls are written."""
     manners: tuple[str, ...] = (OTHERWISE, WAIT)
     """When to call, and when to stop."""
     around: tuple[str, str] = ("", "")
-    """What stands before and after the list of tools."""
+    """The text before and after the list of tools."""
 
     def __call__(self, tools: ToolSet) -> str:
         """Write the contract."""
