@@ -192,7 +192,7 @@ requirements:
 house *args:
     .venv/bin/python -m tools.house {{ args }}
 
-# 200 mistakes, one at a time in a copy of the tree: how many do the nearest tests notice? `--count`, `--seed`, `--only PACKAGE`, `--jobs`, `--save`
+# 200 mistakes, one at a time in a copy of the tree: how many do the tests that reach them notice? It goes on where it stopped: `--minutes`, `--again`, `--only PACKAGE`, `--jobs`, `--seed`
 mutants *args:
     .venv/bin/python -m tools.mutants {{ args }}
 

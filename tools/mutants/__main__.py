@@ -1,14 +1,16 @@
-"""Make mistakes in the code, one at a time in a copy of the tree, and count how many the nearest tests notice.
+"""Make mistakes in the code, one at a time in a copy of the tree, and count how many the tests that reach them notice.
 
-`python -m tools.mutants` tries 200. `--only` takes a room (safety, engine, dialects, toolset, gateway, agent) or a
-file or folder below src/toolspeak. A mistake that survives is no bug: it is a missing test, a test that is too far
-away to be among the nearest ones, or a change that makes no difference. `--save` writes the result to
-bench/results/mutants.json.
+`python -m tools.mutants` tries 200, and goes on where it stopped: the results are in bench/results/mutants.json, and a
+mistake is tried again only if its file has changed. `--minutes` ends it earlier, `--again` tries those that survived
+once more. `--only` takes a room (safety, engine, dialects, toolset, gateway, agent) or a file or folder below
+src/toolspeak, and writes nothing. A mistake that survives is no bug: it is a missing test, or a change that makes no
+difference; `equivalent.py` lists those, each with its reason.
 """
 
 import argparse
 import json
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -18,64 +20,72 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from testkit.report import close
-from tools.mutants.nearest import TestMap, read_tests
+from tools.mutants.copies import Copy
+from tools.mutants.coverage import Coverage, read_coverage
+from tools.mutants.equivalent import EQUIVALENT
 from tools.mutants.targets import SAFETY, Mutant, choose
-from tools.mutants.trial import Baselines, Copy, Tried, Verdict
+from tools.mutants.trial import Tried, Verdict, try_out
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 RESULT = ROOT / "bench" / "results" / "mutants.json"
+KEPT = ROOT / ".mutants"
+LEAST_RATE = 0.85
 
 
-def try_all(mutants: Sequence[Mutant], tests: TestMap, copies: Sequence[Copy]) -> Iterator[Tried]:
-    """Try the mistakes, one at a time in each copy; the results come in the order of the mistakes."""
+def try_all(mutants: Sequence[Mutant], coverage: Coverage, copies: Sequence[Copy], until: float) -> Iterator[Tried]:
+    """Try the mistakes, one at a time in each copy, until the time is up."""
     free: SimpleQueue[Copy] = SimpleQueue()
     for copy in copies:
         free.put(copy)
 
-    def try_one(mutant: Mutant) -> Tried:
+    def try_one(mutant: Mutant) -> Tried | None:
+        if time.monotonic() > until:
+            return None
         copy = free.get()
         try:
-            return copy.try_out(mutant, tests.nearest(mutant.path))
+            return try_out(mutant, copy, coverage, BUDGET_S)
         finally:
             free.put(copy)
 
     pool = ThreadPoolExecutor(len(copies))
     try:
-        yield from pool.map(try_one, mutants)
+        yield from filter(None, pool.map(try_one, mutants))
     finally:
         pool.shutdown(cancel_futures=True)  # after Ctrl-C only those that run are waited for
+
+
+BUDGET_S = 25.0
+"""Seconds of tests for each mistake."""
 
 
 def summary(tried: Sequence[Tried]) -> dict[str, Any]:
     """Return the figures: killed and tried for each room, and the rate of all."""
     rooms: dict[str, dict[str, int]] = {}
-    judged = [one for one in tried if one.verdict is not Verdict.UNTRIED]
-    for one in judged:
+    for one in tried:
         room = rooms.setdefault(one.mutant.room, {"killed": 0, "tried": 0})
         room["tried"] += 1
         room["killed"] += one.verdict.killed
-    killed = sum(one.verdict.killed for one in judged)
-    rate = round(killed / len(judged), 3) if judged else 0.0
-    return {"killed": killed, "tried": len(judged), "untried": len(tried) - len(judged), "rate": rate, "rooms": rooms}
+    killed = sum(one.verdict.killed for one in tried)
+    rate = round(killed / len(tried), 3) if tried else 0.0
+    alive = sum(one.mutant.room == SAFETY and not one.verdict.killed for one in tried)
+    return {"killed": killed, "tried": len(tried), "rate": rate, "safety_alive": alive, "rooms": rooms}
 
 
 def print_survivors(tried: Sequence[Tried]) -> None:
     """Print what survived, the safety rules last and apart."""
-    alive = [one.mutant for one in tried if one.verdict is Verdict.SURVIVED]
-    groups = {
-        "survivors": [mutant for mutant in alive if mutant.room != SAFETY],
-        "survivors in safety rules": [mutant for mutant in alive if mutant.room == SAFETY],
-        "not tried": [one.mutant for one in tried if one.verdict is Verdict.UNTRIED],
-    }
-    for title, mutants in groups.items():
-        print(f"{title}: {len(mutants)}")
-        for mutant in sorted(mutants, key=lambda mutant: (mutant.path, mutant.mutation.line)):
-            print(f"  {mutant.describe()}")
-
-
-def saved(tried: Sequence[Tried], seed: int, only: str) -> str:
-    """Return the result as JSON: the figures and each mistake that lives."""
     alive = [one for one in tried if not one.verdict.killed]
+    groups = {
+        "survivors": [one for one in alive if one.mutant.room != SAFETY],
+        "survivors in safety rules": [one for one in alive if one.mutant.room == SAFETY],
+    }
+    for title, found in groups.items():
+        print(f"{title}: {len(found)}")
+        for one in sorted(found, key=lambda one: (one.mutant.path, one.mutant.mutation.line)):
+            print(f"  {one.mutant.describe()} ({one.verdict.value}: {len(one.tests)})")
+
+
+def saved(tried: Sequence[Tried], seed: int) -> str:
+    """Return the result as JSON: the figures, each mistake that lives, and the verdict about each."""
     rows = [
         {
             "place": one.mutant.place,
@@ -83,14 +93,19 @@ def saved(tried: Sequence[Tried], seed: int, only: str) -> str:
             "change": one.mutant.mutation.describe(one.mutant.source),
             "safety": one.mutant.room == SAFETY,
             "verdict": one.verdict.value,
-            "reached": one.reached,
-            "tests": one.tests,
         }
-        for one in alive
+        for one in tried
+        if not one.verdict.killed
     ]
-    return (
-        json.dumps({"seed": seed, "only": only, **summary(tried), "alive": rows}, indent=2, ensure_ascii=False) + "\n"
-    )
+    verdicts = {one.mutant.key: one.verdict.name for one in tried}
+    kept = {"seed": seed, **summary(tried), "alive": rows, "verdicts": verdicts}
+    return json.dumps(kept, indent=2, ensure_ascii=False) + "\n"
+
+
+def known(mutants: Sequence[Mutant], result: Path) -> list[Tried]:
+    """Return those of the mistakes whose verdict is kept."""
+    verdicts = json.loads(result.read_text("utf-8"))["verdicts"] if result.exists() else {}
+    return [Tried(mutant, Verdict[verdicts[mutant.key]]) for mutant in mutants if mutant.key in verdicts]
 
 
 def options() -> argparse.Namespace:
@@ -100,38 +115,42 @@ def options() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=1, metavar="S", help="which ones (%(default)s)")
     parser.add_argument("--only", default="", metavar="PACKAGE", help="a room, or a path below src/toolspeak")
     parser.add_argument("--jobs", type=int, default=1, metavar="J", help="how many at a time (%(default)s)")
-    parser.add_argument("--budget", type=float, default=30.0, metavar="S", help="seconds of tests each (%(default)s)")
-    parser.add_argument("--list", action="store_true", help="print the mistakes and their tests, and try none")
-    parser.add_argument("--save", action="store_true", help=f"write {RESULT.relative_to(ROOT)}")
+    parser.add_argument("--minutes", type=float, default=1e9, metavar="M", help="begin no other after so many")
+    parser.add_argument("--again", action="store_true", help="try those that survived once more")
+    parser.add_argument("--list", action="store_true", help="print the mistakes, and try none")
     return parser.parse_args()
 
 
 def main() -> None:
     """Try the mistakes and print what survived."""
     given = options()
+    until = time.monotonic() + 60 * given.minutes
     try:
-        mutants = choose(ROOT, given.count, given.seed, given.only)
+        everything = choose(ROOT, given.count + len(EQUIVALENT), given.seed, given.only)
     except LookupError as error:
         sys.exit(f"mutants: {error.args[0]}")
-    tests = read_tests(ROOT)
+    mutants = [mutant for mutant in everything if not any(one.is_it(mutant) for one in EQUIVALENT)][: given.count]
     if given.list:
-        for mutant in mutants:
-            print(mutant.describe(), *tests.nearest(mutant.path)[:3], sep="\n    ")
+        print(*(mutant.describe() for mutant in mutants), sep="\n")
         return
-    tried: list[Tried] = []
+    tried = [] if given.only else [one for one in known(mutants, RESULT) if one.verdict.killed or not given.again]
+    done = {one.mutant.key for one in tried}
+    waiting = [mutant for mutant in mutants if mutant.key not in done]
+    coverage = read_coverage(ROOT, KEPT, 2)
     with TemporaryDirectory(prefix="mutants-") as folder:
-        baselines = Baselines()
-        copies = [Copy(ROOT, Path(folder) / str(number), baselines, given.budget) for number in range(given.jobs)]
-        with suppress(KeyboardInterrupt):  # what was tried so far is printed
-            for one in try_all(mutants, tests, copies):
+        copies = [Copy(ROOT, Path(folder) / str(number)) for number in range(given.jobs)]
+        with suppress(KeyboardInterrupt):  # what was tried so far is kept
+            for one in try_all(waiting, coverage, copies, until):
                 tried.append(one)
                 print(f"{len(tried)}/{len(mutants)} {one.mutant.place}: {one.verdict.value}", flush=True)
-        for test in baselines.broken():
-            print(f"not used, because it fails or takes too long without a mistake: {test}")
+                if not given.only:
+                    RESULT.write_text(saved(tried, given.seed), encoding="utf-8")
+    for test in coverage.failed:
+        print(f"not used, because it does not pass without a mistake: {test}")
     print_survivors(tried)
-    if given.save:
-        RESULT.write_text(saved(tried, given.seed, given.only), encoding="utf-8")
-    close("mutants", ok=len(tried) == given.count, seed=given.seed, **summary(tried))
+    figures = summary(tried)
+    met = figures["rate"] >= LEAST_RATE and not figures["safety_alive"]
+    close("mutants", ok=met and len(tried) == len(mutants), seed=given.seed, **figures)
 
 
 if __name__ == "__main__":

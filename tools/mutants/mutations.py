@@ -80,16 +80,6 @@ def mutations(source: str) -> list[Mutation]:
     return sorted(found.made, key=lambda made: (made.start, made.new))
 
 
-def enclosing_function(source: str, line: int) -> int | None:
-    """Return the first line of the innermost function around a line, decorators included; None outside of functions."""
-    around = [
-        min((node.lineno, *(decorator.lineno for decorator in node.decorator_list)))
-        for node in ast.walk(ast.parse(source))
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.lineno <= line <= (node.end_lineno or 0)
-    ]
-    return max(around, default=None)
-
-
 class _Places(ast.NodeVisitor):
     """Collects the mistakes of a source."""
 

@@ -1,40 +1,97 @@
-"""Records which functions of a tree a process calls. It runs in every process of a copy, before anything else.
+"""Records which blocks of src a process runs. It is loaded in every process of a copy, before anything else.
 
-`trial.py` puts this file into the copy's site-packages beside a `.pth` file that imports it. It does nothing unless
-`MUTANTS_REACHED` names a folder; then the process writes a file there when it ends, with a line for each function:
-
-    src/toolspeak/engine/guard.py:31
-
-The line is that of the definition, or of its first decorator. A process that is killed writes nothing.
+`copies.py` puts this file into the copy's site-packages beside a `.pth` file that imports it. With `MUTANTS_REACHED` (a
+folder) and `MUTANTS_PLAN` set, modules of src are compiled with one more statement at the start of each block, which
+sets a byte. That costs a few percent; a profiler made the largest contract tests run into their time limit, and they
+dropped out. The bytes are in a file of the process, so a process that is killed has written them too.
 """
 
-import atexit
+import ast
+import builtins
+import json
+import mmap
 import os
-import sys
-import threading
+from collections.abc import Iterator
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
-from types import CodeType, FrameType
+from typing import Any
+
+BODIES = ("body", "orelse", "finalbody")
+_CONDITIONAL = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.Try, ast.TryStar, ast.ExceptHandler, ast.match_case)
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
-def record(folder: Path, root: str) -> None:
-    """Record from now on; write when the process ends."""
-    called: set[CodeType] = set()
-
-    def profile(frame: FrameType, event: str, _: object) -> None:
-        if event == "call":
-            called.add(frame.f_code)
-
-    def write() -> None:
-        sys.setprofile(None)
-        names = {f"{code.co_filename}:{code.co_firstlineno}" for code in list(called)}
-        lines = sorted(name.removeprefix(root) for name in names if name.startswith(root))
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / f"{os.getpid()}.txt").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-
-    sys.setprofile(profile)
-    threading.setprofile(profile)
-    atexit.register(write)
+def blocks(tree: ast.Module) -> list[list[ast.stmt]]:
+    """Return the blocks of all functions: their bodies, and each part that is run only sometimes."""
+    found: list[list[ast.stmt]] = []
+    for function in (node for node in ast.walk(tree) if isinstance(node, _FUNCTIONS)):
+        found.append(function.body)
+        for node in _inside(function):
+            if isinstance(node, _CONDITIONAL):
+                found.extend(body for name in BODIES if (body := getattr(node, name, None)))
+    return found
 
 
-if "MUTANTS_REACHED" in os.environ:
-    record(Path(os.environ["MUTANTS_REACHED"]), os.environ["MUTANTS_ROOT"])
+def _inside(function: ast.AST) -> Iterator[ast.AST]:
+    """Yield what a function contains, functions in it excluded: they have blocks of their own."""
+    waiting = list(ast.iter_child_nodes(function))
+    while waiting:
+        node = waiting.pop()
+        yield node
+        if not isinstance(node, _FUNCTIONS):
+            waiting.extend(ast.iter_child_nodes(node))
+
+
+def lines_of(block: list[ast.stmt]) -> tuple[int, int]:
+    """Return the first and the last line of a block."""
+    return block[0].lineno, max(node.end_lineno or node.lineno for node in block)
+
+
+def instrumented(tree: ast.Module, first: int) -> ast.Module:
+    """Put the statement that sets a byte at the start of each block; the numbers begin with `first`."""
+    for number, block in enumerate(blocks(tree), start=first):
+        has_docstring = isinstance(block[0], ast.Expr) and isinstance(block[0].value, ast.Constant) and len(block) > 1
+        (statement,) = ast.parse(f"__mutants_reached__[{number}] = 1").body
+        for node in ast.walk(statement):
+            ast.copy_location(node, block[0])
+        block.insert(1 if has_docstring else 0, statement)
+    return tree
+
+
+# ---------------------------------------------------------------- in every process
+
+
+def record(folder: Path, plan: dict[str, int], size: int) -> None:
+    """From now on compile src with the statements; the bytes are in a file of this process."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / f"{os.getpid()}.reached").open("w+b") as file:
+        file.truncate(size)
+        setattr(builtins, "__mutants_reached__", mmap.mmap(file.fileno(), size))  # noqa: B010 - no checker knows it
+    plain = SourceFileLoader.source_to_code
+
+    def source_to_code(loader: Any, data: Any, path: Any, *more: Any, **options: Any) -> Any:  # noqa: ANN401 - as Python's
+        if str(path) in plan and isinstance(data, bytes | str):
+            return compile(instrumented(ast.parse(data), plan[str(path)]), path, "exec", dont_inherit=True)
+        return plain(loader, data, path, *more, **options)
+
+    SourceFileLoader.source_to_code = source_to_code  # type: ignore[method-assign]
+
+
+def taken(folder: Path) -> set[int]:
+    """Read and clear the bytes of all processes; files of those that have ended are deleted."""
+    found: set[int] = set()
+    for file in folder.glob("*.reached"):
+        data = file.read_bytes()
+        if any(data):
+            found.update(place for place, byte in enumerate(data) if byte)
+        if not Path("/proc", file.stem).exists():
+            file.unlink()
+        elif any(data):
+            with file.open("r+b") as opened:
+                opened.write(bytes(len(data)))
+    return found
+
+
+if "MUTANTS_REACHED" in os.environ and "MUTANTS_PLAN" in os.environ:
+    _PLAN = json.loads(Path(os.environ["MUTANTS_PLAN"]).read_text("utf-8"))
+    record(Path(os.environ["MUTANTS_REACHED"]), _PLAN["files"], _PLAN["size"])

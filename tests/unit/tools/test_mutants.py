@@ -1,15 +1,20 @@
 """`just mutants`: which mistakes are made, which tests judge them, and that the working tree is never changed."""
 
+import ast
+import json
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tools.mutants.__main__ import ROOT, saved, summary
-from tools.mutants.mutations import KINDS, enclosing_function, mutations
-from tools.mutants.nearest import DISCOVERED, read_tests
+from tools.mutants.__main__ import ROOT, known, saved, summary
+from tools.mutants.copies import Copy
+from tools.mutants.coverage import Coverage, Recorded, numbered_blocks, record_tests
+from tools.mutants.mutations import KINDS, mutations
+from tools.mutants.reached import blocks, lines_of
 from tools.mutants.targets import ROOMS, SAFETY, Mutant, choose, room_files
-from tools.mutants.trial import Baselines, Copy, Tried, Verdict
+from tools.mutants.trial import Tried, Verdict, chosen, try_out
 
 SAFE = '''"""Adds."""
 
@@ -91,11 +96,6 @@ def test_a_description_is_one_line() -> None:
     assert one.describe("x = (a and\n  b)") == "a and b  ->  (a or b)"
 
 
-def test_the_function_around_a_line() -> None:
-    source = "x = 1\n@wraps\ndef f():\n    def g():\n        pass\n    return g\n"
-    assert [enclosing_function(source, line) for line in (1, 3, 5, 6)] == [None, 2, 4, 2]
-
-
 def test_every_room_has_files_and_none_is_in_two() -> None:
     rooms = room_files(ROOT)
     files = [file for found in rooms.values() for file in found]
@@ -125,31 +125,6 @@ def test_one_seed_chooses_the_same_mistakes_and_all_are_python() -> None:
         compile(mutant.mutation.apply(mutant.source), mutant.path, "exec")
 
 
-def test_the_nearest_tests_come_by_name_then_by_imports(tmp_path: Path) -> None:
-    files = {
-        **{f"src/{package.replace('.', '/')}/__init__.py": "def load(): ..." for package in DISCOVERED},
-        "src/toolspeak/dialects/hermes.py": "",
-        "src/toolspeak/engine/turn.py": "import toolspeak.engine._gate",
-        "src/toolspeak/engine/_gate.py": "",
-        "tests/scene.py": "import toolspeak.engine.turn",
-        "tests/engine/test_modes.py": "from tests import scene",
-        "tests/contract/test_all.py": "from toolspeak.dialects import load",
-        "tests/test_direct.py": "import toolspeak.engine._gate",
-        "tests/cli/test_gate.py": "",
-        "tests/test_other.py": "",
-    }
-    write_files(tmp_path, files)
-    tests = read_tests(tmp_path)
-    wanted = ["tests/cli/test_gate.py", "tests/engine/test_modes.py", "tests/test_direct.py"]
-    assert tests.nearest("src/toolspeak/engine/_gate.py") == wanted
-    assert tests.nearest("src/toolspeak/dialects/hermes.py") == ["tests/contract/test_all.py"]
-
-
-@pytest.mark.parametrize("package", DISCOVERED)
-def test_packages_that_load_modules_by_name_are_there(package: str) -> None:
-    assert (ROOT / "src" / package.replace(".", "/") / "__init__.py").is_file()
-
-
 def write_files(root: Path, files: dict[str, str]) -> None:
     for name, text in files.items():
         file = root / name
@@ -170,30 +145,38 @@ def small_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "pyproject.toml": '[tool.pytest.ini_options]\naddopts = ["--import-mode=importlib"]\n',
     }
     write_files(root, files)
-    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # they take longer to load than these tests to run
+    del monkeypatch
     subprocess.run(["git", "init", "-q"], cwd=root, check=True)
     return root
 
 
+def coverage_of(root: Path, folder: Path) -> Coverage:
+    numbered = numbered_blocks(root)
+    recorded = (json.loads(line) for line in record_tests(root, folder, numbered, 0))
+    return Coverage(
+        numbered,
+        [Recorded(one["test"], one["seconds"], one["passed"], frozenset(one["blocks"])) for one in recorded],
+    )
+
+
+def test_a_block_is_what_runs_as_a_whole() -> None:
+    source = "def f(x):\n    if x:\n        a()\n    else:\n        b()\n\n    def g():\n        c()\n    return g\n"
+    assert sorted(map(lines_of, blocks(ast.parse(source)))) == [(2, 9), (3, 3), (5, 5), (8, 8)]
+
+
 def test_mistakes_are_tried_in_a_copy(small_repository: Path, tmp_path: Path) -> None:
-    baselines = Baselines()
-    copy = Copy(small_repository, tmp_path / "copy", baselines, 30)
+    coverage = coverage_of(small_repository, tmp_path / "recorded")
+    assert coverage.failed == ["tests/test_broken.py::test_broken"]
+    copy = Copy(small_repository, tmp_path / "copy")
     path = "src/toolspeak/toolset/small.py"
-    near = ["tests/test_broken.py", "tests/test_small.py"]
-    wanted = {"(n <= 3)": Verdict.SURVIVED, "return False\n    ": Verdict.FAILED, "2": Verdict.SURVIVED}
+    wanted = {"(n <= 3)": Verdict.SURVIVED, "return False\n    ": Verdict.FAILED, "2": Verdict.UNTRIED}
     tried = {
-        one.new: copy.try_out(Mutant("toolset", path, one, SAFE), near) for one in mutations(SAFE) if one.new in wanted
+        one.new: try_out(Mutant("toolset", path, one, SAFE), copy, coverage, 30)
+        for one in mutations(SAFE)
+        if one.new in wanted
     }
     assert {new: found.verdict for new, found in tried.items()} == wanted
-    assert {new: found.reached for new, found in tried.items()} == {
-        "(n <= 3)": True,
-        "return False\n    ": True,
-        "2": False,
-    }
-    assert tried["2"].tests == ("tests/test_small.py",)
-    assert baselines.broken() == ["tests/test_broken.py"]
-    alone = copy.try_out(Mutant("toolset", path, mutations(SAFE)[0], SAFE), near[:1])
-    assert (alone.verdict, alone.tests) == (Verdict.UNTRIED, ())
+    assert tried["(n <= 3)"].tests == ("tests/test_small.py::test_small",)
     assert (small_repository / path).read_text() == SAFE
     assert (tmp_path / "copy" / "tree" / path).read_text() == SAFE
 
@@ -201,39 +184,55 @@ def test_mistakes_are_tried_in_a_copy(small_repository: Path, tmp_path: Path) ->
 def test_an_endless_loop_is_found_by_the_time_limit(
     small_repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tools.mutants.trial.START_S", 0.5)
-    monkeypatch.setattr("tools.mutants.trial.SLOWER", 1)
+    monkeypatch.setattr("tools.mutants.trial.START_S", 3)
     source = "def is_small(n: int) -> bool:\n    while n > 9:\n        pass\n    return n < 3\n"
     path = "src/toolspeak/toolset/small.py"
     (small_repository / path).write_text(source)
     (one,) = (found for found in mutations(source) if found.new == "(n >= 9)")
     test = small_repository / "tests" / "test_small.py"
     test.write_text(TEST.replace("is_small(1)", "not is_small(9)"))
-    copy = Copy(small_repository, tmp_path / "copy", Baselines(), 30)
-    assert copy.try_out(Mutant("toolset", path, one, source), ["tests/test_small.py"]).verdict is Verdict.TIMED_OUT
+    coverage = coverage_of(small_repository, tmp_path / "recorded")
+    copy = Copy(small_repository, tmp_path / "copy")
+    assert try_out(Mutant("toolset", path, one, source), copy, coverage, 30).verdict is Verdict.TIMED_OUT
 
 
-def test_what_processes_of_the_tests_call_is_recorded(small_repository: Path, tmp_path: Path) -> None:
+def test_what_processes_of_the_tests_run_is_recorded(small_repository: Path, tmp_path: Path) -> None:
     code = "from toolspeak.toolset.small import is_small; assert is_small(1)"
     run_it = f"subprocess.run([sys.executable, '-c', {code!r}], check=True)"
     test = f"import subprocess\nimport sys\n\n\ndef test_it() -> None:\n    {run_it}\n"
     (small_repository / "tests" / "test_process.py").write_text(test)
-    copy = Copy(small_repository, tmp_path / "copy", Baselines(), 30)
-    run = copy.run_clean("tests/test_process.py")
-    assert run.passed
-    assert "src/toolspeak/toolset/small.py:4" in run.reached
-    assert "src/toolspeak/toolset/small.py:10" not in run.reached
+    coverage = coverage_of(small_repository, tmp_path / "recorded")
+    path = "src/toolspeak/toolset/small.py"
+    assert {found.file for found in coverage.tests_for(path, 6)} == {"tests/test_process.py", "tests/test_small.py"}
+    assert coverage.tests_for(path, 11) == []
 
 
-def test_the_result_counts_only_what_was_tried() -> None:
+def test_some_cases_of_each_test_are_chosen() -> None:
+    tests = [Recorded(f"t.py::{name}", seconds, True, frozenset()) for name, seconds in (("a[1]", 1), ("a[2]", 2))]
+    tests += [Recorded(f"t.py::{name}", 3, True, frozenset()) for name in ("b", "c")]
+    assert [found.test for found in chosen(tests, 7)] == ["t.py::a[1]", "t.py::b", "t.py::c"]
+    assert [found.test for found in chosen(tests[2:], 1)] == ["t.py::b"], "at least one"
+
+
+def test_results_are_kept_until_the_file_changes(tmp_path: Path) -> None:
+    source = "x = 1\n"
+    mutant = Mutant(SAFETY, "src/toolspeak/engine/guard.py", mutations(source)[0], source)
+    tried = [Tried(mutant, Verdict.FAILED)]
+    (tmp_path / "result.json").write_text(saved(tried, 1))
+    assert known([mutant], tmp_path / "result.json") == tried
+    assert known([replace(mutant, source=source + "y = 2\n")], tmp_path / "result.json") == []
+    assert known([mutant], tmp_path / "none.json") == []
+
+
+def test_the_result_counts_what_lives_apart_for_the_safety_rules() -> None:
     mutant = Mutant(SAFETY, "src/toolspeak/engine/guard.py", mutations("x = 1\n")[0], "x = 1\n")
     verdicts = (Verdict.FAILED, Verdict.TIMED_OUT, Verdict.SURVIVED, Verdict.UNTRIED)
-    tried = [Tried(mutant, verdict, (), reached=True) for verdict in verdicts]
+    tried = [Tried(mutant, verdict) for verdict in verdicts]
     assert summary(tried) == {
         "killed": 2,
-        "tried": 3,
-        "untried": 1,
-        "rate": 0.667,
-        "rooms": {SAFETY: {"killed": 2, "tried": 3}},
+        "tried": 4,
+        "rate": 0.5,
+        "safety_alive": 2,
+        "rooms": {SAFETY: {"killed": 2, "tried": 4}},
     }
-    assert saved(tried, 1, "").count('"place": "src/toolspeak/engine/guard.py:1"') == 2
+    assert saved(tried, 1).count('"place": "src/toolspeak/engine/guard.py:1"') == 2

@@ -1,0 +1,142 @@
+"""Which tests run which block of src: one run of all tests in a copy, kept in `.mutants/` until the code changes.
+
+A block is a part of a function that runs as a whole: its body, a branch, a loop, a handler. A mistake is judged by the
+tests that run its block; outside of functions, by those that run anything of its file.
+"""
+
+import ast
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from tools.mutants.copies import Copy
+from tools.mutants.reached import blocks, lines_of
+from tools.repo_rules import repository_files
+
+SOURCE = "src/toolspeak"
+LEFT_OUT = ("tests/attack", "tests/live", "tests/clients", "tests/unit/tools", "tests/unit/test_pins.py")
+"""They test the tests, or the tree around the code."""
+LONGEST_RUN_S = 3600.0
+
+
+@dataclass(frozen=True)
+class Block:
+    """Lines of a file."""
+
+    path: str
+    first: int
+    last: int
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A test, and the blocks that it runs."""
+
+    test: str
+    seconds: float
+    passed: bool
+    blocks: frozenset[int]
+
+    @property
+    def file(self) -> str:
+        """Return the test's file."""
+        return self.test.partition("::")[0]
+
+    @property
+    def function(self) -> str:
+        """Return the test without its parameters."""
+        return self.test.partition("[")[0]
+
+
+class Coverage:
+    """The recorded tests of a tree."""
+
+    def __init__(self, numbered: Sequence[Block], recorded: Iterable[Recorded]) -> None:
+        """Keep the tests that passed."""
+        self._blocks = numbered
+        self.recorded = list(recorded)
+        self._tests: defaultdict[int, list[Recorded]] = defaultdict(list)
+        for test in self.recorded:
+            if test.passed:
+                for number in test.blocks:
+                    self._tests[number].append(test)
+
+    @property
+    def failed(self) -> list[str]:
+        """Return the tests that do not pass without a mistake: they judge none."""
+        return sorted(test.test for test in self.recorded if not test.passed)
+
+    def tests_for(self, path: str, line: int) -> list[Recorded]:
+        """Return the tests that run a line's block, or anything of the file if the line is in no function."""
+        of_file = [(number, block) for number, block in enumerate(self._blocks) if block.path == path]
+        around = [(block.last - block.first, number) for number, block in of_file if block.first <= line <= block.last]
+        numbers = [min(around)[1]] if around else [number for number, _ in of_file]
+        return list({test.test: test for number in numbers for test in self._tests[number]}.values())
+
+
+def numbered_blocks(root: Path) -> list[Block]:
+    """Return all blocks of src; a block's place in the list is its number."""
+    found: list[Block] = []
+    for path in _sources(root):
+        tree = ast.parse((root / path).read_text(encoding="utf-8"))
+        found.extend(Block(path, *lines_of(block)) for block in blocks(tree))
+    return found
+
+
+def _sources(root: Path) -> list[str]:
+    return sorted(file.relative_to(root).as_posix() for file in (root / SOURCE).rglob("*.py"))
+
+
+def fingerprint(root: Path) -> str:
+    """Return a name for the code as it is: src, tests and their kit."""
+    found = sha256()
+    for file in sorted(repository_files(root)):
+        name = file.relative_to(root).as_posix()
+        if name.startswith(("src/", "tests/", "testkit/")):
+            found.update(name.encode() + file.read_bytes())
+    return found.hexdigest()[:16]
+
+
+def read_coverage(root: Path, kept: Path, jobs: int) -> Coverage:
+    """Return what is kept for this code; else run all tests once and keep it."""
+    numbered = numbered_blocks(root)
+    file = kept / f"{fingerprint(root)}.jsonl"
+    if not file.exists():
+        print("running all tests once, to see which code each one runs", flush=True)
+        kept.mkdir(exist_ok=True)
+        with TemporaryDirectory(prefix="mutants-") as folder:
+            file.write_text("".join(record_tests(root, Path(folder), numbered, jobs)), encoding="utf-8")
+    return Coverage(numbered, map(_read, file.read_text("utf-8").splitlines()))
+
+
+def record_tests(
+    root: Path, folder: Path, numbered: Sequence[Block], jobs: int, tests: Sequence[str] = ("tests",)
+) -> Iterator[str]:
+    """Run tests in a copy below a folder; yield a line of JSON for each."""
+    copy = Copy(root, folder)
+    firsts: dict[str, int] = {}
+    for number, block in enumerate(numbered):
+        firsts.setdefault(str(copy.tree / block.path), number)
+    plan, record = folder / "plan.json", folder / "record"
+    plan.write_text(json.dumps({"files": firsts, "size": len(numbered) + 1}))
+    record.mkdir()
+    settings: Mapping[str, str] = {
+        "MUTANTS_PLAN": str(plan),
+        "MUTANTS_REACHED": str(folder / "reached"),
+        "MUTANTS_RECORD": str(record),
+        "PYTHONPYCACHEPREFIX": str(folder / "bytecode"),  # other code, so it is kept elsewhere
+        "PYTHONDONTWRITEBYTECODE": "",
+    }
+    ignored = [f"--ignore={path}" for path in LEFT_OUT]
+    copy.pytest(["-n", str(jobs), "--dist", "worksteal", *ignored, *tests], LONGEST_RUN_S, settings)
+    for file in sorted(record.glob("*.jsonl")):
+        yield from file.read_text("utf-8").splitlines(keepends=True)
+
+
+def _read(line: str) -> Recorded:
+    found = json.loads(line)
+    return Recorded(found["test"], found["seconds"], found["passed"], frozenset(found["blocks"]))
