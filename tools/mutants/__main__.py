@@ -104,7 +104,8 @@ def saved(tried: Sequence[Tried], seed: int) -> str:
 
 def known(mutants: Sequence[Mutant], result: Path) -> list[Tried]:
     """Return those of the mistakes whose verdict is kept."""
-    verdicts = json.loads(result.read_text("utf-8"))["verdicts"] if result.exists() else {}
+    kept: dict[str, Any] = json.loads(result.read_text("utf-8")) if result.exists() else {"verdicts": {}}
+    verdicts: dict[str, str] = kept["verdicts"]
     return [Tried(mutant, Verdict[verdicts[mutant.key]]) for mutant in mutants if mutant.key in verdicts]
 
 
