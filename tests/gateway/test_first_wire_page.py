@@ -63,7 +63,7 @@ def test_the_wire_of_the_page_is_served_streamed_and_whole(installed: dict[str, 
             wrong = gateway.ask("POST", "/courier/ask", {})
     lines = [json.loads(line) for line in streamed.body.splitlines() if line]
     assert streamed.headers["content-type"] == "application/x-ndjson"
-    for answer in (whole.json, lines):
+    for answer in (json.loads(whole.body), lines):
         assert [_without_id(line) for line in answer if "call" in line] == [CALL]
         assert answer[-1] == {"done": "calls"}
     assert (wrong.status, "Courier request" in wrong.json["error"]) == (400, True)

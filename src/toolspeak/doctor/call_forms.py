@@ -18,7 +18,7 @@ _WITH_TOOLS: Final = Request("", (), (Tool("any"),))
 
 
 @dataclass(frozen=True, slots=True)
-class CallForm:
+class DoctorForm:
     """A way to get calls. `tools` replaces the upstream's support while the form is tried, and is saved if it wins."""
 
     name: str
@@ -42,10 +42,10 @@ class CallForm:
         return self.settings if self.kept is None else self.kept
 
 
-def emulated_form(name: str, dialect: str, more: Settings = NOTHING_SAID, *, quick: bool = False) -> CallForm:
+def emulated_form(name: str, dialect: str, more: Settings = NOTHING_SAID, *, quick: bool = False) -> DoctorForm:
     """Return a form that describes the tools in a prompt."""
     plain = Settings(Mode.FORCE, dialect=dialect, few_shot=False, answer_tool=False, keep_system=True)
-    return CallForm(name, more.over(plain), quick=quick)
+    return DoctorForm(name, more.over(plain), quick=quick)
 
 
 _EXAMPLE = Settings(few_shot=True)
@@ -58,12 +58,12 @@ CARE: Final = Settings(
     confirm_tool_fit=True,
 )
 """All guardrails (CHK-10 to 14). A model that needs none still pays for them, so each form is also tried without."""
-NATIVE: Final = CallForm("native", Settings(Mode.OFF), Support.NATIVE, kept=NOTHING_SAID, quick=True)
+NATIVE: Final = DoctorForm("native", Settings(Mode.OFF), Support.NATIVE, kept=NOTHING_SAID, quick=True)
 """The bare server, as every client sees it. It always gets all tasks: the report compares the winner with it."""
 FORMS: Final = (
     NATIVE,
-    CallForm("native+rescue", Settings(Mode.AUTO), Support.LEAKS, kept=NOTHING_SAID, quick=True),
-    CallForm("native+care", replace(_SOME_CARE, mode=Mode.AUTO), Support.LEAKS, kept=_SOME_CARE, quick=True),
+    DoctorForm("native+rescue", Settings(Mode.AUTO), Support.LEAKS, kept=NOTHING_SAID, quick=True),
+    DoctorForm("native+care", replace(_SOME_CARE, mode=Mode.AUTO), Support.LEAKS, kept=_SOME_CARE, quick=True),
     emulated_form("hermes", "hermes", quick=True),
     emulated_form("fenced", "fenced", quick=True),
     emulated_form("hermes+care", "hermes", CARE, quick=True),
@@ -75,30 +75,30 @@ FORMS: Final = (
     emulated_form("fenced+grammar", "fenced", replace(CARE, constraint=Constrain.TEXT)),
     emulated_form("json", "hermes", replace(_SOME_CARE, constraint=Constrain.JSON)),
     emulated_form("bare+example", "llama_json", _EXAMPLE),
-    CallForm("decision", Settings(Mode.FORCE, strategy=Strategy.DECISION, keep_system=True)),
+    DoctorForm("decision", Settings(Mode.FORCE, strategy=Strategy.DECISION, keep_system=True)),
 )
 
 
-def candidates(facts: ModelFacts, *, quick: bool = False) -> tuple[CallForm, ...]:
+def candidates(facts: ModelFacts, *, quick: bool = False) -> tuple[DoctorForm, ...]:
     """Return the forms to try with a model.
 
     They include its family's own dialect, and leave out forms that this upstream cannot do and forms that would lead to
     the same plan as an earlier one.
     """
     forms = [form for form in (*FORMS[:2], *_own(facts), *FORMS[2:]) if form.quick or not quick]
-    distinct: dict[Plan, CallForm] = {}
+    distinct: dict[Plan, DoctorForm] = {}
     for form in forms:
         if _has(facts, form):
             distinct.setdefault(_planned(form, facts), form)
     return tuple(_with_own_mark(form, facts) for form in distinct.values())
 
 
-def _with_own_mark(form: CallForm, facts: ModelFacts) -> CallForm:
+def _with_own_mark(form: DoctorForm, facts: ModelFacts) -> DoctorForm:
     """Mark a form that uses the family's own dialect; other forms are returned unchanged."""
     return replace(form, own=True) if facts.dialect and form.settings.dialect == facts.dialect else form
 
 
-def _own(facts: ModelFacts) -> tuple[CallForm, ...]:
+def _own(facts: ModelFacts) -> tuple[DoctorForm, ...]:
     """Return forms in the family's own dialect, if `FORMS` has none in it."""
     dialect = facts.dialect
     if not dialect or dialect in {form.settings.dialect for form in FORMS}:
@@ -106,7 +106,7 @@ def _own(facts: ModelFacts) -> tuple[CallForm, ...]:
     return emulated_form(dialect, dialect, quick=True), emulated_form(f"{dialect}+care", dialect, CARE)
 
 
-def _has(facts: ModelFacts, form: CallForm) -> bool:
+def _has(facts: ModelFacts, form: DoctorForm) -> bool:
     """Whether an upstream has what a form needs: tools, or the form's kind of constrained decoding."""
     if form.is_native:
         return facts.tools is not Support.NONE
@@ -120,13 +120,13 @@ def _has(facts: ModelFacts, form: CallForm) -> bool:
             return True
 
 
-def _planned(form: CallForm, facts: ModelFacts) -> Plan:
+def _planned(form: DoctorForm, facts: ModelFacts) -> Plan:
     """Return the plan for a request in this form, without its reason, so that equal plans compare equal."""
     plan = decide(_WITH_TOOLS, form.settings, replace(facts, tools=form.tools or facts.tools))
     return replace(plan, why="")
 
 
-def forms_by_name(names: Sequence[str], forms: Sequence[CallForm]) -> tuple[CallForm, ...]:
+def forms_by_name(names: Sequence[str], forms: Sequence[DoctorForm]) -> tuple[DoctorForm, ...]:
     """Return the forms of these names; raises `BadRequest`."""
     known = {form.name: form for form in (*FORMS, *forms)}
     for name in names:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from toolspeak.doctor.call_forms import CallForm
+from toolspeak.doctor.call_forms import DoctorForm
 from toolspeak.doctor.report import DoctorReport
 from toolspeak.doctor.suite import PARTS
 from toolspeak.doctor.task import DoctorTask, TaskKind, TaskResult, TaskStep, check_answer, is_valid
@@ -56,7 +56,7 @@ ReportProgress = Callable[[TaskProgress], None]
 
 async def examine(
     route: Route,
-    forms: Sequence[CallForm],
+    forms: Sequence[DoctorForm],
     parts: Sequence[Sequence[DoctorTask]] = PARTS,
     tell: ReportProgress = lambda _: None,
     clock: Clock = CLOCK,
@@ -95,7 +95,7 @@ class _Examiner:
         if turn.stop is StopReason.LENGTH and turn.reasoning:
             self._room = ROOM_TO_THINK
 
-    async def mark(self, form: CallForm, task: DoctorTask) -> TaskResult:
+    async def mark(self, form: DoctorForm, task: DoctorTask) -> TaskResult:
         """Ask a task, step by step until an answer is wrong."""
         started, tried = self._clock.monotonic(), _in_form(self._route, form)
         messages, mark = task.messages, TaskResult(right=True)
@@ -125,7 +125,7 @@ class _Examiner:
             raise _given_up(failure)
 
 
-def _in_form(route: Route, form: CallForm) -> Route:
+def _in_form(route: Route, form: DoctorForm) -> Route:
     """Return the route for the trial of a form: its tool support, nothing learned, no profile."""
     facts = route.facts if form.tools is None else replace(route.facts, tools=form.tools)
     return replace(route, facts=facts, learned=Learned(), profiles=NO_PROFILES)

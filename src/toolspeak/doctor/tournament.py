@@ -15,7 +15,7 @@ from math import ceil
 from statistics import fmean
 from typing import Final, TypeAlias
 
-from toolspeak.doctor.call_forms import NATIVE, CallForm
+from toolspeak.doctor.call_forms import NATIVE, DoctorForm
 from toolspeak.doctor.task import DoctorTask, TaskKind, TaskResult
 
 HOPELESS: Final = 4
@@ -30,7 +30,7 @@ HARM: Final = 0.5
 class NextTask:
     """The task to ask next, and in which form; about `left` more follow."""
 
-    form: CallForm
+    form: DoctorForm
     task: DoctorTask
     left: int
 
@@ -39,7 +39,7 @@ class NextTask:
 class Tally:
     """The results of one form so far."""
 
-    form: CallForm
+    form: DoctorForm
     marks: dict[str, TaskResult] = field(default_factory=dict[str, TaskResult])
     tasks: list[DoctorTask] = field(default_factory=list[DoctorTask])
 
@@ -102,7 +102,7 @@ class Tally:
 Tournament: TypeAlias = Generator[NextTask, TaskResult, tuple[Tally, ...]]
 
 
-def run_tournament(forms: Sequence[CallForm], parts: Sequence[Sequence[DoctorTask]]) -> Tournament:
+def run_tournament(forms: Sequence[DoctorForm], parts: Sequence[Sequence[DoctorTask]]) -> Tournament:
     """Yield the tasks to ask, and receive their results; of forms that score the same, the earlier one wins."""
     tallies = [Tally(form) for form in forms]
     going = tallies

@@ -27,7 +27,7 @@ def configured(folder: Path, *args: str, more: str = "") -> tuple[str, str]:
 
 def stands(capsys: pytest.CaptureFixture[str]) -> dict[str, str]:
     (server,) = json.loads(capsys.readouterr().out)["servers"]
-    return {tool["tool"]: tool["stands"] for tool in server["tools"]}
+    return {tool["tool"]: tool["status"] for tool in server["tools"]}
 
 
 def test_tools_are_new_until_they_are_approved_run4(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from toolspeak import dialects
 from toolspeak.doctor import call_forms as forms
-from toolspeak.doctor.call_forms import FORMS, NATIVE, CallForm, candidates, forms_by_name
+from toolspeak.doctor.call_forms import FORMS, NATIVE, DoctorForm, candidates, forms_by_name
 from toolspeak.engine.guardrails.catalogue import GUARDRAILS
 from toolspeak.engine.plan import Plan, Release, Way, decide
 from toolspeak.errors import BadRequest
@@ -98,7 +98,7 @@ def test_a_whole_trial_has_no_more_than_fifteen_forms() -> None:
 
 def test_two_forms_that_come_to_the_same_are_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """As where a setting asks for what the upstream does not have."""
-    twin = CallForm("twin", FORMS[3].settings)
+    twin = DoctorForm("twin", FORMS[3].settings)
     monkeypatch.setattr(forms, "FORMS", (*FORMS, twin))
     assert twin not in candidates(ModelFacts())
     assert [form for form in candidates(ModelFacts()) if form not in FORMS] == []

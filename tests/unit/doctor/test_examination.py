@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from tests.unit.doctor.pupil import Pupil
-from toolspeak.doctor.call_forms import FORMS, CallForm, candidates
+from toolspeak.doctor.call_forms import FORMS, DoctorForm, candidates
 from toolspeak.doctor.examination import ROOM, ROOM_TO_THINK, TaskProgress, examine
 from toolspeak.doctor.report import DoctorReport
 from toolspeak.doctor.suite import PARTS
@@ -59,7 +59,7 @@ def texts(request: Request) -> list[str]:
 
 
 def examined(
-    school: School, *, quick: bool = False, forms: tuple[CallForm, ...] = (), news: list[TaskProgress] | None = None
+    school: School, *, quick: bool = False, forms: tuple[DoctorForm, ...] = (), news: list[TaskProgress] | None = None
 ) -> DoctorReport:
     chosen = forms or candidates(ModelFacts())
     told = news if news is not None else []

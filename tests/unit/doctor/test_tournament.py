@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from toolspeak.doctor.call_forms import FORMS, NATIVE, CallForm
+from toolspeak.doctor.call_forms import FORMS, NATIVE, DoctorForm
 from toolspeak.doctor.suite import PARTS, SUITE
 from toolspeak.doctor.task import DoctorTask, TaskKind, TaskResult
 from toolspeak.doctor.tournament import HOPELESS, NextTask, Tally, best_half, rank_tallies, run_tournament, winner_first
@@ -16,8 +16,8 @@ SPURIOUS = TaskResult(right=False, spurious=True, requests=1, tokens=100)
 
 
 def held(
-    forms: Sequence[CallForm],
-    marks: Callable[[CallForm, DoctorTask], TaskResult],
+    forms: Sequence[DoctorForm],
+    marks: Callable[[DoctorForm, DoctorTask], TaskResult],
     parts: Sequence[Sequence[DoctorTask]] = PARTS,
 ) -> tuple[tuple[Tally, ...], list[NextTask]]:
     trial, steps = run_tournament(forms, parts), list[NextTask]()
@@ -30,12 +30,12 @@ def held(
             return stop.value, steps
 
 
-def all_right(form: CallForm, task: DoctorTask) -> TaskResult:
+def all_right(form: DoctorForm, task: DoctorTask) -> TaskResult:
     del form, task
     return RIGHT
 
 
-def all_wrong(form: CallForm, task: DoctorTask) -> TaskResult:
+def all_wrong(form: DoctorForm, task: DoctorTask) -> TaskResult:
     del form, task
     return WRONG
 

@@ -24,7 +24,7 @@ from toolspeak.cli.output import safe_json, with_hint
 from toolspeak.cli.terminal import UNLIMITED, Paint, count_noun, join_dotted, shorten, visible
 from toolspeak.config.assemble import assemble
 from toolspeak.config.shape import Config
-from toolspeak.doctor.call_forms import CallForm, candidates, forms_by_name
+from toolspeak.doctor.call_forms import DoctorForm, candidates, forms_by_name
 from toolspeak.doctor.examination import TaskProgress, examine
 from toolspeak.doctor.report import DoctorReport
 from toolspeak.doctor.server_facts import ServerFact, ServerFacts, gather_facts
@@ -77,7 +77,7 @@ def echo_diagnosis(found: Diagnosis, paint: Paint, *, as_json: bool) -> None:
 def first_lines(
     route: Route,
     findings: Sequence[ServerFact],
-    forms: Sequence[CallForm],
+    forms: Sequence[DoctorForm],
     parts: Sequence[Sequence[DoctorTask]],
     paint: Paint,
 ) -> Iterator[str]:

@@ -145,7 +145,7 @@ def _as_object(found: Sequence[ServerTools]) -> JsonObject:
                 {
                     "tool": tool.definition.name,
                     "name": tool.name,
-                    "stands": tool.status,
+                    "status": tool.status,
                     "effect": tool.effect,
                     "why": tool.why,
                     "description": tool.definition.description,

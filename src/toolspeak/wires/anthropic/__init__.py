@@ -14,6 +14,8 @@ API = HttpApi(
         Endpoint("GET", "/models/{model}", Operation.MODEL),
         Endpoint("GET", "/api/hello", Operation.HEALTH),
     ),
+    # `GET /models` is also a path of OpenAI and Gemini; only clients of Anthropic send this header.
     recognizes=lambda head: bool(head.headers(b"anthropic-version")),
+    # Claude Code reports a response without it.
     request_id_header=b"request-id",
 )

@@ -8,6 +8,7 @@ NAME: Final = "gemini"
 
 
 def _recognizes(head: RequestHead) -> bool:
+    # google-genai 3 uses `/v1/models`, which OpenAI and Anthropic have too: only where the key is tells them apart.
     return bool(head.headers(b"x-goog-api-key")) or "/v1beta/" in head.path or "key=" in head.query
 
 

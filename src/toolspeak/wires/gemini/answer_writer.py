@@ -40,6 +40,7 @@ FINISH_REASONS: Final = {
     StopReason.ERROR: "OTHER",
 }
 
+# A bare newline is the only filler that no SSE client failed on; comments break google-genai and Gemini CLI.
 KEEP_ALIVE: Final = b"\n"
 _OPEN: Final = b'{"candidates":[{"content":{"role":"model","parts":['
 _NOTHING: Final = b'{"text":""}'  # google-genai forgets a turn that has a chunk without parts

@@ -60,6 +60,7 @@ class AnswerState:
         self.over = True
         stop = self.stop or StopReason.END
         events += self._calls.finish(Problem.TRUNCATED if stop in CUTS else None)
+        # Servers send `stop` with calls, and `tool_calls` without any: the calls decide.
         if stop in (StopReason.END, StopReason.CALLS):
             stop = StopReason.CALLS if self._calls.any else StopReason.END
         events.append(Finished(stop, self._usage_of(self.usage), self.stop_sequence))
@@ -73,6 +74,7 @@ class AnswerState:
 
     def close(self, events: list[Event]) -> None:
         """Handle the end of the bytes: an answer without a stop reason was cut off (P3, P6)."""
+        # Without this, a dropped connection would look like a short answer that is complete.
         if self.stop is None:
             self.fail(CUT_OFF, events)
         self.end(events)

@@ -125,6 +125,8 @@ class CallDeltas:
         last = self._last
         there = self._at_index.get(index) if index is not None else None
         known = self._by_id.get(id) if id else None
+        # The order matters. An id is the strongest sign, unless the server reuses it for another call; then the index,
+        # unless the server sends `index: 0` for every call; then the last call, for fragments with neither.
         if known is not None and not _is_elsewhere(known, there, index) and not _has_another_name(known, name):
             return known
         if there is not None and not _is_another(there, id, name):
@@ -148,6 +150,8 @@ class CallDeltas:
         if call.started:
             return
         self._count(max(0, len(call.name) + len(piece) - _CALL_SIZE))
+        # MiniMax repeats the whole name in every fragment, Gemini's compatible endpoint sends it in pieces. So a name
+        # grows until it is that of a tool, and a repetition does not count.
         if piece != call.name and call.name not in self._names.known:
             call.name += piece
         if call.name in self._names.known:

@@ -98,6 +98,7 @@ class FreshIds:
 
     def take(self, wanted: str) -> str:
         """Return an id that no other call of the conversation has."""
+        # opencode, cline, goose and Continue fail on a call without an id.
         while not USABLE.fullmatch(wanted) or wanted in self._taken:
             wanted = next(self._fresh)
         self._taken.add(wanted)

@@ -50,6 +50,7 @@ def rests_on_echo(failure: Failure, path: str, body: bytes) -> bool:
     """
     if failure.kind not in _EVIDENCE:
         return False
+    # When in doubt, the error counts as an echo: then it is remembered for its own conversation only.
     if len(body) > LARGEST_REQUEST:
         return True
     supplied, (status, text) = _supplied(path, body), failure.basis
