@@ -88,8 +88,8 @@ class CallBlocks:
 
     def stop(self, index: int | None) -> Iterable[Event]:
         """End a block."""
-        # A second stop of the same block finds nothing open. In LiteLLM it counted as another end, and the client ran the
-        # tool twice (issue 37273).
+        # A second stop of the same block finds nothing open. In LiteLLM it counted as another end, and the client ran
+        # the tool twice (issue 37273).
         call = self._open.pop(index, None)
         if call is None:
             return
