@@ -14,7 +14,7 @@ from testkit.simulation.trial import Result, checked, simulate
 from testkit.simulation.upstream import SimUpstream
 from toolspeak.engine import turn
 from toolspeak.engine.answer_reader import StopText
-from toolspeak.engine.effects import Emit, Program, Pull
+from toolspeak.engine.effects import Emit, Pull, TurnProgram
 from toolspeak.engine.guard import Echo
 from toolspeak.engine.outbox import Outbox
 from toolspeak.engine.plan import Mode, Release, Settings, decide
@@ -141,10 +141,10 @@ async def not_closed(opened: object) -> None:
 kept: list[object] = []
 
 
-def changed(change: Callable[[Event], list[Event]]) -> Callable[..., Program]:
+def changed(change: Callable[[Event], list[Event]]) -> Callable[..., TurnProgram]:
     """Make a turn whose events are changed on their way to the client."""
 
-    def take_turn(*given: object) -> Program:
+    def take_turn(*given: object) -> TurnProgram:
         program, answer = turn.take_turn(*given), None  # pyright: ignore[reportArgumentType] - handed on as they came
         while True:
             try:
@@ -185,9 +185,9 @@ FAULTY = {
     "P5": ("toolspeak.engine.guard.Echo.is_echo", no_echo),
     "P6: the answer broke": ("toolspeak.wires.shared.answer_decoder.AnswerState.fail", ends_well),
     "P6: the ends": ("testkit.simulation.trial.take_turn", changed(ended_twice)),
-    "P6: an empty success": ("toolspeak.engine.answer.Answer.trouble", no_trouble),
+    "P6: an empty success": ("toolspeak.engine.answer.ReadAnswer.trouble", no_trouble),
     "P7": ("toolspeak.engine.outbox.Outbox.take", held),
-    "CHK-1: a call is required": ("toolspeak.engine.answer.Answer.trouble", no_trouble),
+    "CHK-1: a call is required": ("toolspeak.engine.answer.ReadAnswer.trouble", no_trouble),
     "CHK-3": ("toolspeak.toolset.toolset.ToolSet.fit", fits_all),
     "MODE-9: usage": ("toolspeak.ir.event.Usage.plus", last_usage),
     "ids": ("testkit.simulation.trial.emulated_ids", one_id),

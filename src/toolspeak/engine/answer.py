@@ -13,7 +13,7 @@ from toolspeak.ir.tool import ToolChoice
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ReadAnswer:
     """What a reader made of one answer. `failure` means that it broke off: then no call of it may run."""
 
     calls: tuple[Call, ...] = ()
@@ -74,15 +74,15 @@ class Answer:
         """Whether every call that must not run was cut off: then the length limit was reached, whatever `stop` says."""
         return bool(self.rejected) and all(one.complaint.problem is Problem.TRUNCATED for one in self.rejected)
 
-    def with_repeats(self) -> "Answer":
+    def with_repeats(self) -> "ReadAnswer":
         """Take the repeated calls as meant."""
         return replace(self, calls=(*self.calls, *self.repeats), repeats=()) if self.repeats else self
 
-    def with_calls(self, calls: Iterable[Call]) -> "Answer":
+    def with_calls(self, calls: Iterable[Call]) -> "ReadAnswer":
         """Add calls that came in a later answer (CHK-12)."""
         return replace(self, calls=(*self.calls, *calls))
 
-    def without_tool(self, complaint: Complaint) -> "Answer":
+    def without_tool(self, complaint: Complaint) -> "ReadAnswer":
         """Set aside the calls of the tool that a complaint names (CHK-14)."""
         calls = tuple(call for call in self.calls if call.name != complaint.name)
         return replace(self, calls=calls, set_aside=(*self.set_aside, complaint))

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 
 from toolspeak.dialects import TextReader, native_attempt
-from toolspeak.engine.answer import Answer
+from toolspeak.engine.answer import ReadAnswer
 from toolspeak.engine.answer_tool import answer_text
 from toolspeak.engine.guard import Echo
 from toolspeak.engine.guardrails.guardrail import AskModel, DropCall, GuardedConversation, Guardrail, Recovered
@@ -40,7 +40,7 @@ from toolspeak.ir.failure import Failure
 from toolspeak.ir.json import Json
 from toolspeak.ir.message import Call, Message, Result, Role
 from toolspeak.ir.turn import Item, events_of
-from toolspeak.text.jsonspan import JsonSpan, Status
+from toolspeak.text.jsonspan import JsonSpan, SpanStatus
 from toolspeak.text.strict import parse
 from toolspeak.toolset.check import CallChecker
 from toolspeak.toolset.toolset import ToolSet
@@ -212,9 +212,9 @@ class AnswerReader:
         """End the answer here: the upstream is closed, and what was read so far counts."""
         return self.feed([Finished(StopReason.END, self._usage)])
 
-    def answer(self) -> Answer:
+    def answer(self) -> ReadAnswer:
         """Return what the answer came to, after its end."""
-        return Answer(
+        return ReadAnswer(
             calls=tuple(self._calls),
             streamed=self._streamed,
             repeats=tuple(self._repeats),
@@ -440,18 +440,18 @@ class PassThrough:
         """End the answer: it is too long."""
         return self.feed([Failed(TOO_LONG)])
 
-    def answer(self) -> Answer:
+    def answer(self) -> ReadAnswer:
         """Return how the answer ended: as a failure if it would be an empty success, or has a cut call (P3, P6)."""
         last = self._last or Finished(StopReason.END)
         if isinstance(last, Failed):
-            return Answer(usage=last.usage, failure=last.failure)
+            return ReadAnswer(usage=last.usage, failure=last.failure)
         cut = (*self._cut, *(Complaint(Problem.TRUNCATED, self._names[id]) for id in self._arguments))
         if cut and last.stop is not StopReason.LENGTH:
-            return Answer(usage=last.usage, failure=failure_of(Trouble(Kind.BAD_CALLS, cut)))
+            return ReadAnswer(usage=last.usage, failure=failure_of(Trouble(Kind.BAD_CALLS, cut)))
         if not self._has_text and (self._dropped or (self._needs_text and last.stop is StopReason.END)):
-            return Answer(usage=last.usage, failure=failure_of(Trouble(Kind.EMPTY)))
+            return ReadAnswer(usage=last.usage, failure=failure_of(Trouble(Kind.EMPTY)))
         stop = StopReason.END if self._dropped and last.stop is StopReason.CALLS else last.stop
-        return Answer(has_text=self._has_text, stop=stop, usage=last.usage, stop_sequence=last.stop_sequence)
+        return ReadAnswer(has_text=self._has_text, stop=stop, usage=last.usage, stop_sequence=last.stop_sequence)
 
     def _lets_call(self, event: CallStarted | ArgsDelta | CallEnded) -> bool:
         if not self._passes_calls:
@@ -461,7 +461,7 @@ class PassThrough:
             self._arguments[event.id], self._names[event.id] = JsonSpan(), event.name
         elif isinstance(event, ArgsDelta):
             self._arguments[event.id].feed(event.json)
-        elif self._arguments.pop(event.id).status is Status.OPEN:
+        elif self._arguments.pop(event.id).status is SpanStatus.OPEN:
             self._cut.append(Complaint(Problem.TRUNCATED, self._names[event.id]))
             return False
         return True

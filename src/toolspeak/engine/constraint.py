@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import Final
 
 from toolspeak.dialects import Dialect, OpenerPosition, Shape, load
-from toolspeak.engine.answer import Answer
+from toolspeak.engine.answer import ReadAnswer
 from toolspeak.engine.outcome import Kept
 from toolspeak.engine.plan import DECISION_DIALECT, Plan
 from toolspeak.engine.trouble import Kind, Trouble, must_call
@@ -178,7 +178,7 @@ class Constraining:
         meant = tuple(name for name in self._tools.names if name in named)
         return self._forced(meant if len(meant) == len(named) else self._allowed(), len(complaints))
 
-    def judged(self, asked: Constraint | None, answer: Answer) -> Kept:
+    def judged(self, asked: Constraint | None, answer: ReadAnswer) -> Kept:
         """Tell what became of a request's constraint. An upstream that would not is not asked again."""
         if asked is None:
             return Kept.UNASKED

@@ -50,11 +50,11 @@ class Emit(Struct, frozen=True, gc=False):
 
 
 CLOSE = Close()
-Effect: TypeAlias = Open | Pull | Close | Emit
-Reply: TypeAlias = list[Event] | None
-Program: TypeAlias = Generator[Effect, Reply, Outcome]
+TurnEffect: TypeAlias = Open | Pull | Close | Emit
+EffectReply: TypeAlias = list[Event] | None
+TurnProgram: TypeAlias = Generator[TurnEffect, EffectReply, Outcome]
 """A whole turn."""
-Step: TypeAlias = Generator[Effect, Reply, None]
+Step: TypeAlias = Generator[TurnEffect, EffectReply, None]
 """A part of one."""
 
 
@@ -66,13 +66,13 @@ class Look(Struct, frozen=True, gc=False):
     """JSON to be posted; without it the page is got."""
 
 
-class Ask(Struct, frozen=True, gc=False):
+class AskOnce(Struct, frozen=True, gc=False):
     """Send a request, and read its answer to the end."""
 
     request: Request
 
 
-ProbeEffect: TypeAlias = Look | Ask
+ProbeEffect: TypeAlias = Look | AskOnce
 ProbeAnswer: TypeAlias = bytes | Failure | list[Event] | None
 ProbeProgram: TypeAlias = Generator[ProbeEffect, ProbeAnswer, Verdict]
 """A whole probe."""

@@ -16,7 +16,7 @@ from typing import Final
 from toolspeak.errors import BadJson
 from toolspeak.ir.json import Json, JsonObject
 from toolspeak.ir.message import Call
-from toolspeak.text.jsonspan import JsonSpan, Status
+from toolspeak.text.jsonspan import JsonSpan, SpanStatus
 from toolspeak.text.repair import repair
 from toolspeak.text.strict import dump
 
@@ -33,7 +33,7 @@ def decision_in(text: str) -> str:
         return ""
     span = JsonSpan()
     end = span.feed(text[:_LONGEST], begin.start())
-    return text[begin.start() : end] if span.status is Status.DONE else ""
+    return text[begin.start() : end] if span.status is SpanStatus.DONE else ""
 
 
 def decided_calls(decision: str, ids: Iterator[str]) -> list[Call]:
@@ -96,7 +96,7 @@ def _object_at(text: str, start: int) -> tuple[int, str]:
     """Return where the object ends, and its text; an object that was cut off takes the rest, and has no text."""
     span = JsonSpan()
     end = span.feed(text, start)
-    return (end, text[start:end]) if span.status is Status.DONE else (len(text), "")
+    return (end, text[start:end]) if span.status is SpanStatus.DONE else (len(text), "")
 
 
 def _loose_call(written: str, ids: Iterator[str]) -> Call | None:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
 from toolspeak.dialects import load
-from toolspeak.engine.effects import Ask, ProbeAnswer, ProbeEffect, ProbeProgram
+from toolspeak.engine.effects import AskOnce, ProbeAnswer, ProbeEffect, ProbeProgram
 from toolspeak.engine.look import look_at
 from toolspeak.engine.plan import ANY_DIALECT
 from toolspeak.engine.tactics import REFUSALS, Situation
@@ -250,7 +250,7 @@ class _Probing:
     ) -> Asking:
         """Ask; what fails without being about tools ends the probe."""
         sampling = Sampling(max(most, _FEWEST)) if self._plain else Sampling(most, temperature=0.0)
-        answer = _read((yield Ask(Request(self._model, messages, tools, choice, sampling, stream))), tools)
+        answer = _read((yield AskOnce(Request(self._model, messages, tools, choice, sampling, stream))), tools)
         if answer.failure is not None and _is_not_about_tools(answer.failure.kind):
             raise _Stopped(answer.failure)
         return answer

@@ -15,10 +15,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeAlias
 
-from toolspeak.engine.answer import Answer
+from toolspeak.engine.answer import ReadAnswer
 from toolspeak.engine.answer_reader import AnswerReader, PassThrough
 from toolspeak.engine.constraint import Constraining
-from toolspeak.engine.effects import CLOSE, Effect, Emit, Open, Program, Pull, Reply, Step
+from toolspeak.engine.effects import CLOSE, EffectReply, Emit, Open, Pull, Step, TurnEffect, TurnProgram
 from toolspeak.engine.guardrails.guardrail import MOST_FOLLOW_UPS, AskModel, Guardrail
 from toolspeak.engine.outbox import Outbox
 from toolspeak.engine.outcome import EMULATED, Kept, Outcome
@@ -36,7 +36,7 @@ from toolspeak.ir.tool import AUTO, ChoiceMode, Tool, ToolChoice
 from toolspeak.ir.turn import split
 
 
-def take_turn(request: Request, plan: Plan, ids: Iterator[str], remembered: Iterable[Tool] = ()) -> Program:
+def take_turn(request: Request, plan: Plan, ids: Iterator[str], remembered: Iterable[Tool] = ()) -> TurnProgram:
     """Run one turn. `ids` are for emulated calls, `remembered` the conversation's tools if the request has none."""
     turn = _Turn(request, plan, ids, remembered)
     yield from turn.run()
@@ -53,8 +53,8 @@ class _Attempt:
     given: tuple[Event, ...] = ()
 
 
-_Read: TypeAlias = Generator[Effect, Reply, Answer]
-_Follow: TypeAlias = Generator[Effect, Reply, _Attempt | None]
+_Read: TypeAlias = Generator[TurnEffect, EffectReply, ReadAnswer]
+_Follow: TypeAlias = Generator[TurnEffect, EffectReply, _Attempt | None]
 
 
 class _Turn:
@@ -99,7 +99,7 @@ class _Turn:
             answer = yield from self._read(attempt)
             attempt = yield from self._follow(attempt, answer)
 
-    def _follow(self, attempt: _Attempt, answer: Answer) -> _Follow:
+    def _follow(self, attempt: _Attempt, answer: ReadAnswer) -> _Follow:
         """Judge an answer; end the turn, or return the next attempt."""
         tactic = attempt.tactic
         if answer.failure is None and not tactic.is_pass_through:
@@ -120,7 +120,7 @@ class _Turn:
 
     # ---------------------------------------------------------------- what an attempt came to
 
-    def _judge(self, attempt: _Attempt, answer: Answer) -> tuple[Situation, Trouble | None]:
+    def _judge(self, attempt: _Attempt, answer: ReadAnswer) -> tuple[Situation, Trouble | None]:
         """Return what an attempt came to, and what is wrong with its answer."""
         tactic = attempt.tactic
         if tactic.is_taught and self._is_constraint_refused(attempt, answer):
@@ -159,7 +159,7 @@ class _Turn:
         }
         return situation if applies.get(situation, True) else Situation.FAILED
 
-    def _is_constraint_refused(self, attempt: _Attempt, answer: Answer) -> bool:
+    def _is_constraint_refused(self, attempt: _Attempt, answer: ReadAnswer) -> bool:
         """Record what became of a constraint; return whether to ask again without it (CHK-8)."""
         kept = self._constraining.judged(attempt.request.constraint, answer)
         self._kept = max(self._kept, kept, key=list(Kept).index)
@@ -170,7 +170,7 @@ class _Turn:
         repeated = trouble.kind is Kind.REPEATED and any(one.drops_repeats for one in self._plan.guardrails)
         return (repeated or trouble.kind is Kind.UNRELATED) and not self._out.has_text
 
-    def _may_ask_again(self, tactic: Tactic, answer: Answer, trouble: Trouble) -> bool:
+    def _may_ask_again(self, tactic: Tactic, answer: ReadAnswer, trouble: Trouble) -> bool:
         """Whether asking again could help, and would contradict nothing that has left (CHK-5)."""
         if trouble.kind not in tactic.retries or self._asked_again >= self._plan.retries or self._out.has_calls:
             return False
@@ -178,7 +178,7 @@ class _Turn:
             return False  # not one native call was tried: emulation comes next
         return not self._out.has_text or trouble.kind is Kind.BAD_CALLS
 
-    def _count(self, tactic: Tactic, answer: Answer, trouble: Trouble | None) -> None:
+    def _count(self, tactic: Tactic, answer: ReadAnswer, trouble: Trouble | None) -> None:
         """Count how calls came from an upstream that was sent the tools, for later requests (CAP-4)."""
         if tactic.is_taught or (tactic.name is Name.SALVAGE and not answer.call_count):
             return
@@ -189,7 +189,7 @@ class _Turn:
 
     # ---------------------------------------------------------------- the next attempt
 
-    def _begin(self, tactic: Tactic, before: _Attempt | None = None, answer: Answer | None = None) -> _Attempt:
+    def _begin(self, tactic: Tactic, before: _Attempt | None = None, answer: ReadAnswer | None = None) -> _Attempt:
         """Return the first attempt of a tactic, after another one if there was one."""
         sent = before.request if before is not None else self._request
         release = tactic.release or self._plan.release
@@ -215,7 +215,7 @@ class _Turn:
                 release = Release.BUFFERED if self._first else release
         return _Attempt(tactic, sent, release)
 
-    def _retry(self, attempt: _Attempt, answer: Answer, trouble: Trouble | None) -> _Attempt:
+    def _retry(self, attempt: _Attempt, answer: ReadAnswer, trouble: Trouble | None) -> _Attempt:
         """Return the attempt that says what was wrong, or that leaves out a constraint which was refused."""
         if trouble is None:
             return replace(attempt, request=replace(attempt.request, constraint=None))
@@ -240,7 +240,7 @@ class _Turn:
             return replace(self._request, choice=ToolChoice(ChoiceMode.NONE))
         return without_tools(self._request)
 
-    def _keep_first(self, before: _Attempt | None, answer: Answer | None) -> None:
+    def _keep_first(self, before: _Attempt | None, answer: ReadAnswer | None) -> None:
         """Keep an answer in words: it is returned if emulation brings no calls (MODE-7)."""
         if before is None or answer is None or before.tactic.name is not Name.NATIVE_FIRST or answer.failure:
             return
@@ -287,7 +287,7 @@ class _Turn:
                 leaving = (*leaving, *out.take(events)) if out is not None else ()
         yield from self._emit(leaving)
 
-    def _read_to_end(self, reader: AnswerReader | PassThrough) -> Answer:
+    def _read_to_end(self, reader: AnswerReader | PassThrough) -> ReadAnswer:
         answer = reader.answer()
         self._usage = self._usage.plus(answer.usage)
         self._complaints += (*answer.complaints, *answer.set_aside)
@@ -301,7 +301,7 @@ class _Turn:
             return self._readers.emulated(self._prompt, decides=tactic.name is Name.DECISION)
         return self._readers.native(attempt.release)
 
-    def _confirm(self, answer: Answer) -> _Read:
+    def _confirm(self, answer: ReadAnswer) -> _Read:
         """Ask the model what guardrails want to know about its calls; drop those that it gives up itself (CHK-14)."""
         if not self._out.is_empty:
             return answer
@@ -319,7 +319,7 @@ class _Turn:
         names = [tool.name for tool in self._readers.tools]
         return sorted(questions, key=lambda question: names.index(question.complaint.name or ""))
 
-    def _follow_up(self, guardrail: Guardrail, sent: Request, answer: Answer) -> _Read:
+    def _follow_up(self, guardrail: Guardrail, sent: Request, answer: ReadAnswer) -> _Read:
         """Ask for the calls that a guardrail finds missing; it also says which further calls count (CHK-12)."""
         fresh: Sequence[Call] = answer.calls
         for _ in range(MOST_FOLLOW_UPS):
@@ -337,7 +337,7 @@ class _Turn:
 
     # ---------------------------------------------------------------- the end
 
-    def _finish(self, attempt: _Attempt, answer: Answer, trouble: Trouble | None) -> Step:
+    def _finish(self, attempt: _Attempt, answer: ReadAnswer, trouble: Trouble | None) -> Step:
         """End the turn with what there is, or with an error if that is nothing (P6)."""
         tactic = attempt.tactic
         if tactic.is_pass_through:

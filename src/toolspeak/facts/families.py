@@ -104,7 +104,7 @@ def family_facts(model: str) -> ModelFacts:
 @cache
 def _patterns() -> list[tuple[str, Family]]:
     """Return all patterns, the general ones first."""
-    rows = ((plain(pattern), family) for family in families() for pattern in family.patterns)
+    rows = ((hyphenated(pattern), family) for family in families() for pattern in family.patterns)
     return sorted(rows, key=lambda row: len(row[0]))
 
 
@@ -127,9 +127,9 @@ def plain_name(model: str) -> str:
         if found[0].startswith("qwen") and not rest.startswith("qw"):
             break
         name = rest
-    return _VERSION.sub(r"\1.\2", plain(name))
+    return _VERSION.sub(r"\1.\2", hyphenated(name))
 
 
-def plain(name: str) -> str:
+def hyphenated(name: str) -> str:
     """Set the parts of a name apart: `qwen2.5_coder` becomes `qwen-2.5-coder`."""
     return _LETTER_DIGIT.sub("-", _SEPARATORS.sub("-", name.lower())).strip("-")

@@ -9,7 +9,7 @@ cancelled closes what is open.
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
 from typing import Protocol, TypeAlias
 
-from toolspeak.engine.effects import Emit, Open, Program, Pull, Reply
+from toolspeak.engine.effects import EffectReply, Emit, Open, Pull, TurnProgram
 from toolspeak.engine.outcome import Outcome
 from toolspeak.ir.event import Event, Failed
 from toolspeak.ir.failure import Failure, FailureKind
@@ -38,10 +38,10 @@ class AsyncUpstream(Protocol):
         ...
 
 
-def drive_sync(program: Program, upstream: SyncUpstream, emit: Callable[[Sequence[Event]], object]) -> Outcome:
+def drive_sync(program: TurnProgram, upstream: SyncUpstream, emit: Callable[[Sequence[Event]], object]) -> Outcome:
     """Run a turn in this thread."""
     opened: Batches | None = None
-    answer: Reply = None
+    answer: EffectReply = None
     try:
         while True:
             effect = program.send(answer)
@@ -64,7 +64,7 @@ def drive_sync(program: Program, upstream: SyncUpstream, emit: Callable[[Sequenc
 
 
 async def drive(
-    program: Program,
+    program: TurnProgram,
     upstream: AsyncUpstream,
     emit: Callable[[Sequence[Event]], Awaitable[None]],
     prepare: Run = at_once,
@@ -75,7 +75,7 @@ async def drive(
     `prepare` says where. The steps after it read a chunk each.
     """
     opened: AsyncBatches | None = None
-    answer: Reply = None
+    answer: EffectReply = None
     try:
         effect = await prepare(lambda: next(program, None))
         while effect is not None:

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import Final
 
-from toolspeak.engine.effects import Ask, Look, ProbeAnswer, ProbeProgram
+from toolspeak.engine.effects import AskOnce, Look, ProbeAnswer, ProbeProgram
 from toolspeak.engine.look import look_at, stopped
 from toolspeak.engine.plan import Mode
 from toolspeak.engine.probe import probe_on
@@ -100,7 +100,7 @@ async def _looked(look: Look, upstream: HttpUpstream) -> bytes | Failure:
         return broken.failure
 
 
-async def _asked(ask: Ask, upstream: HttpUpstream) -> list[Event]:
+async def _asked(ask: AskOnce, upstream: HttpUpstream) -> list[Event]:
     batches = upstream.open(ask.request)
     try:
         return [event async for batch in batches for event in batch]

@@ -15,7 +15,7 @@ import jsonschema_rs
 
 from toolspeak.errors import BadSchema
 from toolspeak.ir.json import Json, JsonObject, as_list, as_object
-from toolspeak.text._explain import PATTERN_OPTIONS, shown
+from toolspeak.text._explain import PATTERN_OPTIONS, show_value
 from toolspeak.text._places import TYPES, look_up
 
 _MOST_NOTES = 32
@@ -131,7 +131,7 @@ class Cleaner:
         if isinstance(schema, bool):
             return schema
         if not isinstance(schema, dict):
-            self._drop(f"{shown(schema)} is no schema")
+            self._drop(f"{show_value(schema)} is no schema")
             return True
         cleaned = self._object(_with_prefix_items(schema))
         return {"anyOf": [cleaned, {"type": "null"}]} if schema.get("nullable") is True else cleaned
@@ -159,20 +159,20 @@ class Cleaner:
         if _ASSERTIONS[keyword](operand):
             into.keywords[keyword] = operand
         else:
-            self._drop(f"{keyword} {shown(operand)} cannot be used")
+            self._drop(f"{keyword} {show_value(operand)} cannot be used")
 
     def _type(self, keyword: str, operand: Json, into: _Copy) -> None:
         named = operand if isinstance(operand, list) else [operand]
         names = [_ALIASES.get(name.lower(), name.lower()) for name in named if isinstance(name, str)]
         if not names or len(names) < len(named) or not TYPES.issuperset(names):
-            self._drop(f"{keyword} {shown(operand)} is not one of {', '.join(sorted(TYPES))}")
+            self._drop(f"{keyword} {show_value(operand)} is not one of {', '.join(sorted(TYPES))}")
         else:
             into.keywords[keyword] = list[Json](dict.fromkeys(names)) if isinstance(operand, list) else names[0]
 
     def _required(self, keyword: str, operand: Json, into: _Copy) -> None:
         names = [name for name in as_list(operand) if isinstance(name, str)]
         if not isinstance(operand, list) or len(names) < len(operand):
-            self._drop(f"{keyword} {shown(operand)} is not a list of names")
+            self._drop(f"{keyword} {show_value(operand)} is not a list of names")
         else:
             into.keywords[keyword] = list[Json](dict.fromkeys(names))
 
@@ -189,7 +189,7 @@ class Cleaner:
         integers: list[Json] = [one for one in options if isinstance(one, int) and not isinstance(one, bool)]
         rest: list[Json] = [one for one in options if not isinstance(one, str | int) or isinstance(one, bool)]
         if not options or len(rest) > _MOST_SLOW_CHOICES:
-            self._drop(f"{keyword} {shown(operand)} is not a list of texts or integers")
+            self._drop(f"{keyword} {show_value(operand)} is not a list of texts or integers")
         elif len(options) <= _MOST_SLOW_CHOICES:
             into.keywords[keyword] = options
         else:
@@ -200,7 +200,7 @@ class Cleaner:
         if isinstance(operand, str) and self._is_usable(operand):
             into.keywords[keyword] = operand
         else:
-            self._drop(f"{keyword} {shown(operand)} cannot be used")
+            self._drop(f"{keyword} {show_value(operand)} cannot be used")
 
     def _is_usable(self, pattern: str) -> bool:
         if self._patterns_left is None:
@@ -216,10 +216,10 @@ class Cleaner:
 
     def _reference(self, keyword: str, operand: Json, into: _Copy) -> None:
         if not isinstance(operand, str) or look_up(self._root, operand) is None:
-            self._drop(f"{keyword} {shown(operand)} is not inside the schema")
+            self._drop(f"{keyword} {show_value(operand)} is not inside the schema")
             return
         if self._at in self._cut and operand in self._cut:
-            self._drop(f"{keyword} {shown(operand)} is one of too many circles")
+            self._drop(f"{keyword} {show_value(operand)} is one of too many circles")
             return
         if operand not in self._names:
             self._names[operand] = f"#/$defs/{len(self._names)}"
@@ -238,7 +238,7 @@ class Cleaner:
         before = self._loosened
         schemas = [self._schema(schema) for schema in as_list(operand)]
         if not schemas:
-            self._drop(f"{keyword} {shown(operand)} is not a list of schemas")
+            self._drop(f"{keyword} {show_value(operand)} is not a list of schemas")
         elif keyword == "oneOf" and self._loosened > before:  # more than one may match now
             into.beside.append({"anyOf": schemas})
         else:
@@ -246,14 +246,14 @@ class Cleaner:
 
     def _map(self, keyword: str, operand: Json, into: _Copy) -> None:
         if not isinstance(operand, dict):
-            self._drop(f"{keyword} {shown(operand)} is not an object of schemas")
+            self._drop(f"{keyword} {show_value(operand)} is not an object of schemas")
             return
         schemas: JsonObject = {}
         for key, schema in operand.items():
             if keyword != "patternProperties" or self._is_usable(key):
                 schemas[key] = self._schema(schema)
             else:
-                self._drop(f"{keyword} {shown(key)} cannot be used")
+                self._drop(f"{keyword} {show_value(key)} cannot be used")
         into.keywords[keyword] = schemas
 
 
@@ -300,15 +300,15 @@ def check(schema: Json, limits: SchemaLimits) -> bool:
     Most schemas refer to nothing and are small: to clean them can wait until a value comes.
     """
     if not isinstance(schema, dict):
-        raise BadSchema(f"the schema is {shown(schema)}, an object is accepted")
+        raise BadSchema(f"the schema is {show_value(schema)}, an object is accepted")
     refers, size = _check_size(schema, limits)
     return refers or size > limits.nodes * _BYTES_PER_NODE
 
 
-def clean(schema: Json, limits: SchemaLimits, *, test_patterns: bool) -> Cleaned:
+def clean_schema(schema: Json, limits: SchemaLimits, *, test_patterns: bool) -> Cleaned:
     """Copy what can be used; BadSchema if the schema is over a limit or no object."""
     if not isinstance(schema, dict):
-        raise BadSchema(f"the schema is {shown(schema)}, an object is accepted")
+        raise BadSchema(f"the schema is {show_value(schema)}, an object is accepted")
     _check_size(schema, limits)
     patterns = limits.patterns if test_patterns else None
     cleaner = Cleaner(schema, limits.nodes, patterns)

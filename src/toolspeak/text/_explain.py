@@ -14,7 +14,7 @@ import jsonschema_rs
 
 from toolspeak.errors import BadJson
 from toolspeak.ir.json import Json, JsonObject, as_list, as_object
-from toolspeak.text._places import MAX_DEPTH, Places, Steps, pointer_to, type_of
+from toolspeak.text._places import MAX_DEPTH, Places, StepBudget, pointer_to, type_of
 from toolspeak.text.strict import dump
 
 MOST_PROBLEMS: Final = 8
@@ -44,7 +44,7 @@ class SchemaProblem:
 _MISFIT: Final = SchemaProblem("", "does not fit", "something else")  # for those who only ask whether there is one
 
 
-def shown(value: Json) -> str:
+def show_value(value: Json) -> str:
     """Write a value for a message: short, however large it is."""
     if isinstance(value, dict):
         return f"an object with {_listed(list(value)) or 'no fields'}"
@@ -60,7 +60,7 @@ def shown(value: Json) -> str:
 
 def _listed(values: list[str] | list[Json]) -> str:
     more = f" and {len(values) - _MOST_LISTED} more" if len(values) > _MOST_LISTED else ""
-    return ", ".join(shown(value) for value in values[:_MOST_LISTED]) + more
+    return ", ".join(show_value(value) for value in values[:_MOST_LISTED]) + more
 
 
 _Bound: TypeAlias = tuple[Callable[[float, float], bool], str]
@@ -95,7 +95,7 @@ class Explainer:
     With `shape_only` only types, enums and fields count, and 3.0 is no integer: what coercion needs to know.
     """
 
-    def __init__(self, places: Places, steps: Steps, *, shape_only: bool = False) -> None:
+    def __init__(self, places: Places, steps: StepBudget, *, shape_only: bool = False) -> None:
         """Look up schemas in `places`; when no steps are left, everything counts as accepted."""
         self._places, self._steps, self._shape_only = places, steps, shape_only
 
@@ -109,7 +109,9 @@ class Explainer:
             return
         for part in self._places.parts(schema):
             if not self._places.admits(value, part, whole_floats=not self._shape_only):
-                yield _MISFIT if self._shape_only else SchemaProblem(path, f"is {shown(value)}", self.accepted(part))
+                yield (
+                    _MISFIT if self._shape_only else SchemaProblem(path, f"is {show_value(value)}", self.accepted(part))
+                )
                 continue
             yield from self._alternatives(value, part, path, depth)
             if isinstance(value, dict):
@@ -151,7 +153,7 @@ class Explainer:
         if almost:
             return min(almost, key=len)
         accepted = _joined([problem.accepted for problems in found for problem in problems])
-        return [SchemaProblem(path, f"is {shown(value)}", accepted or self.accepted({"anyOf": branches}))]
+        return [SchemaProblem(path, f"is {show_value(value)}", accepted or self.accepted({"anyOf": branches}))]
 
     def _fields(self, value: JsonObject, part: JsonObject, path: str, depth: int) -> Iterator[SchemaProblem]:
         properties = as_object(part.get("properties"))
@@ -187,7 +189,7 @@ class Explainer:
             yield from _broken(value, len(value), part, path, _OF_SIZES[kind])
         for keyword, (applies_to, words) in _ASKED.items():
             if keyword in part and kind == applies_to and not self._holds(keyword, part[keyword], value):
-                yield SchemaProblem(path, f"is {shown(value)}", words.format(shown(part[keyword])))
+                yield SchemaProblem(path, f"is {show_value(value)}", words.format(show_value(part[keyword])))
 
     def _holds(self, keyword: str, operand: Json, value: Json) -> bool:
         if not self._steps.take(_COST_OF_ASKING):
@@ -210,4 +212,4 @@ def _broken(
         holds, words = bounds[keyword]
         limit = part[keyword]
         if isinstance(limit, int | float) and not holds(size, limit):
-            yield SchemaProblem(path, f"is {shown(value)}", words.format(shown(limit)))
+            yield SchemaProblem(path, f"is {show_value(value)}", words.format(show_value(limit)))

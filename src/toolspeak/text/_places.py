@@ -89,7 +89,7 @@ def levels(value: Json) -> list[list[Json]]:
 
 
 @dataclass(slots=True)
-class Steps:
+class StepBudget:
     """What a walk over value and schema may still cost; it ends all recursion."""
 
     left: int

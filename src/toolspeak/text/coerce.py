@@ -17,7 +17,7 @@ from toolspeak.errors import BadJson
 from toolspeak.ir.fix import Fix
 from toolspeak.ir.json import Json, JsonObject, as_list, as_object
 from toolspeak.text._explain import Explainer
-from toolspeak.text._places import MAX_DEPTH, Places, Steps, levels, pointer_to, type_of
+from toolspeak.text._places import MAX_DEPTH, Places, StepBudget, levels, pointer_to, type_of
 from toolspeak.text.repair import repair
 from toolspeak.text.strict import parse
 
@@ -67,7 +67,7 @@ class Coercer:
         """Look up schemas in `places`; `wrap_scalars` makes `[x]` of `x` where only an array is accepted."""
         self._places, self._wrap_scalars = places, wrap_scalars
         self._fixes: list[Fix] = []
-        self._steps = Steps(_FEWEST_STEPS)
+        self._steps = StepBudget(_FEWEST_STEPS)
         self._shape = Explainer(places, self._steps, shape_only=True)
 
     def coerce(self, value: Json, schema: Json) -> Coerced:

@@ -45,7 +45,7 @@ _BLANK = re.compile(r"[ \t\r\n]*")
 _SCALAR = re.compile(r"[\w.+\-]*")
 
 
-class Status(Enum):
+class SpanStatus(Enum):
     """How far the value is."""
 
     OPEN = auto()
@@ -81,7 +81,7 @@ class JsonSpan:
 
     def __init__(self, max_depth: int = MAX_DEPTH, max_blanks: int = MAX_BLANKS) -> None:
         """Start before the value's first character."""
-        self.status = Status.OPEN
+        self.status = SpanStatus.OPEN
         self.members: list[Member] = []
         self._max_depth, self._max_blanks = max_depth, max_blanks
         self._stack: list[str] = []
@@ -101,7 +101,7 @@ class JsonSpan:
         """Consume `text` from `pos`; return where the value (or what can be used of it) ends, and set `status`."""
         self._offset -= pos
         end = pos
-        while end < len(text) and self.status is Status.OPEN:
+        while end < len(text) and self.status is SpanStatus.OPEN:
             end = self._step(text, end)
         self._offset += end
         return end
@@ -112,7 +112,7 @@ class JsonSpan:
         if self._scalar:
             return self._rest_of_scalar(text, pos)
         start, pos = pos, self._skip_blanks(text, pos)
-        if pos == len(text) or self.status is not Status.OPEN:
+        if pos == len(text) or self.status is not SpanStatus.OPEN:
             return pos
         if pos == start:
             self._blanks = 0
@@ -123,7 +123,7 @@ class JsonSpan:
         end = min(found.end() if found else pos, pos + self._max_blanks + 1 - self._blanks)
         self._blanks += end - pos
         if self._blanks > self._max_blanks:
-            self.status = Status.RUNAWAY
+            self.status = SpanStatus.RUNAWAY
         elif end < len(text):
             self._blanks = 0
         return end
@@ -169,7 +169,7 @@ class JsonSpan:
 
     def _close(self, char: str, pos: int) -> int:
         if self._want is _Want.SECOND_END and char == "}":
-            self.status = Status.DONE
+            self.status = SpanStatus.DONE
             return pos + 1
         unfinished = self._want in (_Want.VALUE, _Want.COLON)
         if unfinished or not self._stack or self._stack[-1] != _CLOSES[char]:
@@ -214,10 +214,10 @@ class JsonSpan:
         if not self._stack and self._doubled:
             self._want = _Want.SECOND_END
         elif not self._stack:
-            self.status = Status.DONE
+            self.status = SpanStatus.DONE
         elif len(self._stack) == 1 and self._stack[0] == "{":
             self.members.append(Member(self._key, (self._token, self._offset + pos)))
 
     def _break(self, pos: int) -> int:
-        self.status = Status.BROKEN
+        self.status = SpanStatus.BROKEN
         return pos

@@ -21,7 +21,7 @@ import jiter
 from toolspeak.errors import BadJson
 from toolspeak.ir.fix import Fix
 from toolspeak.ir.json import Json
-from toolspeak.text.strict import LIMITS, Limits
+from toolspeak.text.strict import LIMITS, JsonLimits
 
 _MOST_FIXES: Final = 16  # of one kind: a storm of commas must not become a storm of fixes
 _LONGEST_STEP: Final = 80  # of a fix's path: a key may be megabytes long
@@ -91,7 +91,7 @@ class Lenient:
     """Reads values out of one text, from `pos` on; `fixes` says what was tolerated. Of no use after BadJson."""
 
     def __init__(
-        self, text: str, pos: int = 0, limits: Limits = LIMITS, *, python: bool = False, closed: bool = False
+        self, text: str, pos: int = 0, limits: JsonLimits = LIMITS, *, python: bool = False, closed: bool = False
     ) -> None:
         """Say `closed` if the text's end was explicit: then closers may be missing there."""
         if len(text) - pos > limits.size:

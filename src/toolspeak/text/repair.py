@@ -11,7 +11,7 @@ from toolspeak.errors import BadJson
 from toolspeak.ir.fix import Fix
 from toolspeak.ir.json import Json
 from toolspeak.text.lenient import Lenient
-from toolspeak.text.strict import LIMITS, Limits, parse
+from toolspeak.text.strict import LIMITS, JsonLimits, parse
 
 _FENCE = re.compile(r"```[ \t]*+[\w+-]*+[ \t]*+\r?\n")
 _SURPLUS = re.compile(r"[\s}\]]*+")
@@ -29,7 +29,7 @@ class Repaired:
     fixes: tuple[Fix, ...] = ()
 
 
-def repair(text: str, *, closed: bool, limits: Limits = LIMITS) -> Repaired:
+def repair(text: str, *, closed: bool, limits: JsonLimits = LIMITS) -> Repaired:
     """Read one JSON value; say `closed` if something else than the value marked the text's end. Raises BadJson."""
     with suppress(BadJson):
         return Repaired(parse(text, limits))
@@ -40,7 +40,7 @@ def repair(text: str, *, closed: bool, limits: Limits = LIMITS) -> Repaired:
     return _mend(text[:end], start, fixes, closed=closed, limits=limits)
 
 
-def _mend(text: str, start: int, fixes: tuple[Fix, ...], *, closed: bool, limits: Limits) -> Repaired:
+def _mend(text: str, start: int, fixes: tuple[Fix, ...], *, closed: bool, limits: JsonLimits) -> Repaired:
     reader = Lenient(text, start, limits, closed=closed)
     value = reader.value()
     rest = _SURPLUS.match(text, reader.pos)

@@ -15,9 +15,9 @@ import jsonschema_rs
 
 from toolspeak.errors import BadSchema
 from toolspeak.ir.json import Json, JsonObject
-from toolspeak.text._clean import LIMITS, SchemaLimits, check, clean
-from toolspeak.text._explain import MOST_PROBLEMS, PATTERN_OPTIONS, Explainer, SchemaProblem, shown
-from toolspeak.text._places import MAX_DEPTH, Places, Steps, levels
+from toolspeak.text._clean import LIMITS, SchemaLimits, check, clean_schema
+from toolspeak.text._explain import MOST_PROBLEMS, PATTERN_OPTIONS, Explainer, SchemaProblem, show_value
+from toolspeak.text._places import MAX_DEPTH, Places, StepBudget, levels
 
 __all__ = ["LIMITS", "Places", "SchemaLimits", "SchemaProblem", "Validator", "compile_schema", "has_floats"]
 
@@ -48,7 +48,7 @@ class Validator:
     @cached_property
     def schema(self) -> JsonObject:
         """The part of it that can be used, with local references only."""
-        return clean(self._source, self._limits, test_patterns=False).schema
+        return clean_schema(self._source, self._limits, test_patterns=False).schema
 
     @cached_property
     def places(self) -> Places:
@@ -76,13 +76,13 @@ class Validator:
         found = levels(value)
         if len(found) > MAX_DEPTH + 1:
             return (SchemaProblem("", "is nested too deep", f"at most {MAX_DEPTH} levels deep"),)
-        steps = Steps(_FEWEST_STEPS + _STEPS_PER_VALUE * sum(map(len, found)))
+        steps = StepBudget(_FEWEST_STEPS + _STEPS_PER_VALUE * sum(map(len, found)))
         problems = tuple(islice(Explainer(self.places, steps).problems(value, self.schema), MOST_PROBLEMS))
-        return problems or (SchemaProblem("", f"is {shown(value)}", "what the schema as a whole accepts"),)
+        return problems or (SchemaProblem("", f"is {show_value(value)}", "what the schema as a whole accepts"),)
 
     def _ready(self) -> tuple[jsonschema_rs.Draft202012Validator, tuple[str, ...]]:
         if self._compiled is None:
-            cleaned = clean(self._source, self._limits, test_patterns=True)
+            cleaned = clean_schema(self._source, self._limits, test_patterns=True)
             try:
                 validator = jsonschema_rs.Draft202012Validator(
                     cleaned.schema, offline=True, pattern_options=PATTERN_OPTIONS, validate_formats=False

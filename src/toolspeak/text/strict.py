@@ -17,7 +17,7 @@ from toolspeak.ir.json import Json
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class JsonLimits:
     """How much JSON one text may hold: levels of nesting, characters, digits in one number."""
 
     depth: int = 64
@@ -26,7 +26,7 @@ class Limits:
     """For repaired text. In strict text jiter's own cap, 4300 digits of an integer, holds."""
 
 
-LIMITS: Final = Limits()
+LIMITS: Final = JsonLimits()
 
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -38,7 +38,7 @@ _WALKED = frozenset((dict, list, float))
 _LONGEST_MESSAGE = 200  # jiter quotes a duplicate key in full
 
 
-def parse(text: str, limits: Limits = LIMITS) -> Json:
+def parse(text: str, limits: JsonLimits = LIMITS) -> Json:
     """Read one JSON value that is the whole text; anything else is BadJson."""
     if len(text) > limits.size:
         raise BadJson(f"the text has {len(text)} characters, at most {limits.size} are read", limits.size)

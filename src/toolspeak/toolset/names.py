@@ -59,7 +59,7 @@ class NameIndex:
         return self._suffixes.get(_fold(name), ())
 
 
-def find(name: str, names: NameIndex, *, counters: bool = False) -> Match:
+def find_name(name: str, names: NameIndex, *, counters: bool = False) -> Match:
     """Find the tool that a name means; `counters` allows a trailing `:0`, as some dialects write it."""
     if name in names:
         return Match(name)

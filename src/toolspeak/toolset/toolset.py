@@ -18,7 +18,7 @@ from toolspeak.text.coerce import Coerced, Coercer
 from toolspeak.text.schema import Places, SchemaProblem, Validator, compile_schema, has_floats
 from toolspeak.text.strict import dump
 from toolspeak.toolset.memo import LARGEST, Cache, Memo
-from toolspeak.toolset.names import Match, NameIndex, find
+from toolspeak.toolset.names import Match, NameIndex, find_name
 
 MOST_TOOLS: Final = 512
 LONGEST_NAME: Final = 128
@@ -129,7 +129,7 @@ class ToolSet:
 
     def find(self, name: str, *, counters: bool = False) -> Match:
         """Find the tool that the model means by a name."""
-        return find(name, self._index, counters=counters)
+        return find_name(name, self._index, counters=counters)
 
     def properties(self, name: str) -> frozenset[str]:
         """List the parameters that a tool knows."""

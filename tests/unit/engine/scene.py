@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from toolspeak.dialects import Writer, load
-from toolspeak.engine.effects import Emit, Program, Pull
+from toolspeak.engine.effects import Emit, Pull, TurnProgram
 from toolspeak.engine.outcome import Outcome
 from toolspeak.engine.plan import Mode, Settings, Strategy, decide
 from toolspeak.engine.readers import emulated_ids
@@ -126,7 +126,7 @@ def run(
 
 def program(
     settings: Settings, request: Request = ASK, facts: ModelFacts = UNKNOWN_MODEL, remembered: Iterable[Tool] = ()
-) -> Program:
+) -> TurnProgram:
     return take_turn(request, decide(request, settings, facts), emulated_ids(7), remembered)
 
 

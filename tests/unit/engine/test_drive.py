@@ -20,7 +20,7 @@ from tests.unit.engine.scene import (
     program,
     written,
 )
-from toolspeak.engine.effects import Close, Effect, Emit, Open, Program, Pull, Reply
+from toolspeak.engine.effects import Close, EffectReply, Emit, Open, Pull, TurnEffect, TurnProgram
 from toolspeak.engine.outcome import Outcome
 from toolspeak.engine.plan import Mode, Settings
 from toolspeak.ir.event import Event, Failed, Finished, StopReason, TextDelta
@@ -220,7 +220,7 @@ def test_an_answer_that_ends_without_an_end_is_a_failure_p6() -> None:
     assert one.turn.failure.kind is FailureKind.DISCONNECTED
 
 
-def asks(*effects: Effect, got: list[Reply]) -> Program:
+def asks(*effects: TurnEffect, got: list[EffectReply]) -> TurnProgram:
     """Ask for these effects, keep what comes back, and end as a chat."""
     for effect in effects:
         answer = yield effect
@@ -229,7 +229,7 @@ def asks(*effects: Effect, got: list[Reply]) -> Program:
 
 
 def test_a_pull_without_an_open_answer_gives_an_end_p6() -> None:
-    got: list[Reply] = []
+    got: list[EffectReply] = []
     upstream = ScriptedUpstream(TEXT, TEXT)
     drive_sync(asks(Pull(), Open(ASK), Close(), Pull(), got=got), upstream, unheard)
     assert got == [ENDED, None, None, ENDED]
@@ -237,7 +237,7 @@ def test_a_pull_without_an_open_answer_gives_an_end_p6() -> None:
 
 
 def test_opening_again_closes_what_is_open_p7() -> None:
-    got: list[Reply] = []
+    got: list[EffectReply] = []
     upstream = Kept(LONG, LONG, TEXT)
     drive_sync(asks(Open(ASK), Pull(), Open(ASK), Pull(), got=got), upstream, unheard)
     assert upstream.script.closed == 2
@@ -245,7 +245,7 @@ def test_opening_again_closes_what_is_open_p7() -> None:
 
 def test_emitted_batches_arrive_in_order_and_whole() -> None:
     batches: list[tuple[Event, ...]] = []
-    got: list[Reply] = []
+    got: list[EffectReply] = []
     one, two = (TextDelta("a"), TextDelta("b")), (TextDelta("c"),)
     turn = asks(Emit(one), Emit(two), got=got)
     drive_sync(turn, ScriptedUpstream(TEXT), lambda batch: batches.append(tuple(batch)))
@@ -256,7 +256,7 @@ def test_a_program_that_breaks_closes_its_upstream_p7() -> None:
     class Broken(Exception):
         pass
 
-    def breaks() -> Generator[Effect, Reply, Any]:
+    def breaks() -> Generator[TurnEffect, EffectReply, Any]:
         yield Open(ASK)
         yield Pull()
         raise Broken

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import msgspec
 import pytest
 
-from toolspeak.engine.effects import Ask, Look, ProbeAnswer, ProbeProgram
+from toolspeak.engine.effects import AskOnce, Look, ProbeAnswer, ProbeProgram
 from toolspeak.engine.probe import FEW, MANY, probe
 from toolspeak.engine.verdict import Depth, Finding, Layer, Verdict, measured
 from toolspeak.facts.model import UNKNOWN_MODEL, ModelFacts, Source, Support
@@ -77,7 +77,7 @@ GOOD: dict[str, Any] = {
 }
 
 
-def run(program: ProbeProgram, answers: Callable[[Look | Ask], ProbeAnswer]) -> Verdict:
+def run(program: ProbeProgram, answers: Callable[[Look | AskOnce], ProbeAnswer]) -> Verdict:
     answer: ProbeAnswer = None
     try:
         while True:
@@ -98,7 +98,7 @@ class Server:
     def run(self, depth: Depth = Depth.FULL, model: str = "m") -> Verdict:
         return run(probe(model, depth), self._answer)
 
-    def _answer(self, effect: Look | Ask) -> ProbeAnswer:
+    def _answer(self, effect: Look | AskOnce) -> ProbeAnswer:
         if isinstance(effect, Look):
             self.asked.append(effect.path)
             page = self.pages.get(effect.path, MISSING)
@@ -258,7 +258,7 @@ def test_a_server_that_wants_no_temperature_is_asked_without_cap3() -> None:
     refused = failed(FailureKind.INVALID_REQUEST, "temperature: only 1 is supported")
     sent: list[Request] = []
 
-    def answers(effect: Look | Ask) -> ProbeAnswer:
+    def answers(effect: Look | AskOnce) -> ProbeAnswer:
         if isinstance(effect, Look):
             return MISSING
         sent.append(effect.request)

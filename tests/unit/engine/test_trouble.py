@@ -3,9 +3,9 @@
 import pytest
 
 from tests.unit.engine.scene import FORCE, LONG, NAMED, NATIVE, REQUIRED, TOOLS, program
-from toolspeak.engine.answer import Answer
+from toolspeak.engine.answer import ReadAnswer
 from toolspeak.engine.answer_reader import AnswerReader, ReaderParts, StopText
-from toolspeak.engine.effects import Close, Effect, Emit, Pull
+from toolspeak.engine.effects import Close, Emit, Pull, TurnEffect
 from toolspeak.engine.guard import Echo
 from toolspeak.engine.plan import Mode, Settings
 from toolspeak.engine.trouble import (
@@ -36,7 +36,7 @@ TROUBLES = [
 ]
 
 
-def read(*events: Event, stop: StopReason = StopReason.END) -> Answer:
+def read(*events: Event, stop: StopReason = StopReason.END) -> ReadAnswer:
     tools = ToolSet.of(TOOLS)
     checker = CallChecker(tools, AUTO, iter(()))
     reader = AnswerReader(ReaderParts(None, tools, checker, StopText(()), Echo(()), 128))
@@ -44,7 +44,7 @@ def read(*events: Event, stop: StopReason = StopReason.END) -> Answer:
     return reader.answer()
 
 
-def kind(answer: Answer, choice: ToolChoice = AUTO, *, refused: bool = False) -> Kind | None:
+def kind(answer: ReadAnswer, choice: ToolChoice = AUTO, *, refused: bool = False) -> Kind | None:
     trouble = answer.trouble(choice, refused=refused)
     return trouble.kind if trouble is not None else None
 
@@ -153,7 +153,7 @@ def test_an_answer_has_a_limit_p7(more: int, monkeypatch: pytest.MonkeyPatch) ->
 def test_an_answer_without_end_is_closed_at_the_limit_p7(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("toolspeak.engine.answer_reader.MOST_CHARACTERS", 1000)
     turn = program(settings)
-    effects: list[Effect] = [next(turn)]
+    effects: list[TurnEffect] = [next(turn)]
     while not isinstance(effects[-1], Close):
         effects.append(turn.send([TextDelta(LONG)] if isinstance(effects[-1], Pull) else None))
     assert sum(isinstance(effect, Pull) for effect in effects) == 1000 // len(LONG) + 1

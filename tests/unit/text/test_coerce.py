@@ -12,7 +12,7 @@ from toolspeak.errors import BadJson
 from toolspeak.ir.fix import Fix
 from toolspeak.ir.json import Json, JsonObject
 from toolspeak.text._explain import Explainer
-from toolspeak.text._places import Places, Steps
+from toolspeak.text._places import Places, StepBudget
 from toolspeak.text.coerce import Coerced, coerce, coerce_arguments, typed
 from toolspeak.text.schema import Validator, compile_schema
 from toolspeak.text.strict import dump, parse
@@ -459,8 +459,8 @@ def test_typed_text_is_the_text_or_what_it_says_p2(schema: JsonObject, raw: str)
 def test_our_own_walk_never_refuses_what_the_validator_accepts(schema: JsonObject, value: Json) -> None:
     validator = compile_schema(schema)
     assert validator.notes or validator.accepts(value) == jsonschema_rs.is_valid(schema, value)
-    explainer = Explainer(Places(schema), Steps(100_000))
-    cleaned = Explainer(validator.places, Steps(100_000))
+    explainer = Explainer(Places(schema), StepBudget(100_000))
+    cleaned = Explainer(validator.places, StepBudget(100_000))
     if validator.accepts(value):
         assert explainer.fits(value, schema)
         assert cleaned.fits(value, validator.schema)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from testkit.splits import pieces_at
 from toolspeak.ir.json import Json
-from toolspeak.text.jsonspan import MAX_BLANKS, MAX_DEPTH, JsonSpan, Status
+from toolspeak.text.jsonspan import MAX_BLANKS, MAX_DEPTH, JsonSpan, SpanStatus
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -19,7 +19,7 @@ CONTAINERS = st.lists(VALUES) | st.dictionaries(st.text(), VALUES)
 SOUP = st.text("{}[]\"':,\\ \n1a-é", max_size=24)
 
 
-def end_of(*pieces: str) -> tuple[int, Status]:
+def end_of(*pieces: str) -> tuple[int, SpanStatus]:
     """Feed the pieces; return where the value ends in all of them, and what became of it."""
     span, end = JsonSpan(), 0
     for piece in pieces:
@@ -32,22 +32,22 @@ def end_of(*pieces: str) -> tuple[int, Status]:
 
 @pytest.mark.parametrize("value", ["{}", "[]", '{"a": 1}', '[1, "x", null, {"b": []}]', '{"a": "}"}', '["\\"]"]'])
 def test_the_end_of_a_value_is_told(value: str) -> None:
-    assert end_of(value + " and more }") == (len(value), Status.DONE)
+    assert end_of(value + " and more }") == (len(value), SpanStatus.DONE)
 
 
 def test_a_marker_inside_a_string_is_data() -> None:
     value = '{"text": "use </tool_call> and ]} to close"}'
-    assert end_of(value + "</tool_call>") == (len(value), Status.DONE)
+    assert end_of(value + "</tool_call>") == (len(value), SpanStatus.DONE)
 
 
 def test_a_value_that_goes_on_is_open() -> None:
     for text in ("{", '{"a', '{"a": 1', "[1, ", '["\\'):
-        assert end_of(text) == (len(text), Status.OPEN)
+        assert end_of(text) == (len(text), SpanStatus.OPEN)
 
 
 @pytest.mark.parametrize("value", ["{'a': 'x'}", "{a: 1}", "[1,]", '{"a": 1,}', "{'a': \"it's\"}", "[True, None]"])
 def test_what_can_be_repaired_in_place_does_not_break_it(value: str) -> None:
-    assert end_of(value + "x") == (len(value), Status.DONE)
+    assert end_of(value + "x") == (len(value), SpanStatus.DONE)
 
 
 @pytest.mark.parametrize(
@@ -66,8 +66,8 @@ def test_what_can_be_repaired_in_place_does_not_break_it(value: str) -> None:
     ],
 )
 def test_the_first_break_is_told_at_once(text: str, place: int) -> None:
-    assert end_of(text) == (place, Status.BROKEN)
-    assert end_of(text[: place + 1]) == (place, Status.BROKEN)
+    assert end_of(text) == (place, SpanStatus.BROKEN)
+    assert end_of(text[: place + 1]) == (place, SpanStatus.BROKEN)
 
 
 def test_the_members_of_the_outermost_object_are_known_by_their_offsets() -> None:
@@ -105,17 +105,17 @@ def test_an_array_has_no_members() -> None:
 # The limits: P7
 
 
-@pytest.mark.parametrize(("depth", "status"), [(-1, Status.DONE), (0, Status.DONE), (1, Status.BROKEN)])
+@pytest.mark.parametrize(("depth", "status"), [(-1, SpanStatus.DONE), (0, SpanStatus.DONE), (1, SpanStatus.BROKEN)])
 @pytest.mark.parametrize(("opener", "closer"), [("[", "]"), ('{"a":', "}")])
-def test_the_depth_has_a_limit_p7(depth: int, status: Status, opener: str, closer: str) -> None:
+def test_the_depth_has_a_limit_p7(depth: int, status: SpanStatus, opener: str, closer: str) -> None:
     levels = MAX_DEPTH + depth
     text = opener * (levels - 1) + "[]" + closer * (levels - 1)
     assert end_of(text)[1] is end_of(*text)[1] is status
 
 
-@pytest.mark.parametrize(("more", "status"), [(-1, Status.DONE), (0, Status.DONE), (1, Status.RUNAWAY)])
+@pytest.mark.parametrize(("more", "status"), [(-1, SpanStatus.DONE), (0, SpanStatus.DONE), (1, SpanStatus.RUNAWAY)])
 @pytest.mark.parametrize("around", [("[", "]"), ("[1", "]"), ('{"a"', ": 1}"), ('{"a":', "1}"), ("[1,", "]")])
-def test_blanks_in_a_row_have_a_limit_p7(more: int, status: Status, around: tuple[str, str]) -> None:
+def test_blanks_in_a_row_have_a_limit_p7(more: int, status: SpanStatus, around: tuple[str, str]) -> None:
     text = around[0] + " " * (MAX_BLANKS + more) + around[1]
     assert end_of(text) == end_of(*text)
     assert end_of(text)[1] is status
@@ -124,12 +124,12 @@ def test_blanks_in_a_row_have_a_limit_p7(more: int, status: Status, around: tupl
 def test_blanks_are_counted_anew_behind_each_token() -> None:
     blanks = "\n" * MAX_BLANKS
     text = f"[{blanks}1{blanks},{blanks}2{blanks}]"
-    assert end_of(text) == end_of(*text) == (len(text), Status.DONE)
+    assert end_of(text) == end_of(*text) == (len(text), SpanStatus.DONE)
 
 
 def test_blanks_in_a_string_are_text() -> None:
     text = '["' + " " * (3 * MAX_BLANKS) + '"]'
-    assert end_of(text) == (len(text), Status.DONE)
+    assert end_of(text) == (len(text), SpanStatus.DONE)
 
 
 # Chunking is invisible
@@ -139,7 +139,7 @@ def test_blanks_in_a_string_are_text() -> None:
 def test_any_json_ends_where_it_ends(value: Json, ascii_only: bool, after: str, cuts: list[int]) -> None:
     text = json.dumps(value, ensure_ascii=ascii_only, indent=1)
     pieces = pieces_at(text + after, sorted(min(cut, len(text + after)) for cut in cuts))
-    assert end_of(*pieces) == (len(text), Status.DONE)
+    assert end_of(*pieces) == (len(text), SpanStatus.DONE)
 
 
 @given(SOUP, st.lists(st.integers(0, 24), max_size=4))

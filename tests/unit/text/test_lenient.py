@@ -8,7 +8,7 @@ from toolspeak.errors import BadJson
 from toolspeak.ir.fix import Fix
 from toolspeak.ir.json import Json
 from toolspeak.text.lenient import Lenient
-from toolspeak.text.strict import LIMITS, Limits
+from toolspeak.text.strict import LIMITS, JsonLimits
 
 SOUP = "{}[]():,\"'\\/ *#\n“”tu0123d8xU-+.eE TrueNoefalsC\ud83d"
 
@@ -370,7 +370,7 @@ def test_the_limit_of_digits() -> None:
 
 
 def test_the_size_limit() -> None:
-    limits = Limits(size=10)
+    limits = JsonLimits(size=10)
     for size in (9, 10):
         assert Lenient("x" * 5 + "'" * 1 + "a" * (size - 2) + "'", 5, limits).value() == "a" * (size - 2)
     with pytest.raises(BadJson, match="characters"):

@@ -14,7 +14,7 @@ from toolspeak.ir.fix import Fix
 from toolspeak.ir.json import Json
 from toolspeak.text.lenient import Lenient
 from toolspeak.text.repair import Repaired, repair
-from toolspeak.text.strict import LIMITS, Limits, dump, parse
+from toolspeak.text.strict import LIMITS, JsonLimits, dump, parse
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
 VALUES: st.SearchStrategy[Json] = st.recursive(
@@ -303,10 +303,10 @@ def test_the_limits_hold_for_repaired_text() -> None:
                 repair(text, closed=False)
     for text, fits in (("[1,2,]", True), ("[1,2, ]", False)):
         if fits:
-            assert repair(text, closed=False, limits=Limits(size=6)).value == [1, 2]
+            assert repair(text, closed=False, limits=JsonLimits(size=6)).value == [1, 2]
         else:
             with pytest.raises(BadJson, match="characters"):
-                repair(text, closed=False, limits=Limits(size=6))
+                repair(text, closed=False, limits=JsonLimits(size=6))
 
 
 def test_the_path_of_a_fix_is_a_json_pointer() -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from toolspeak.errors import BadJson
 from toolspeak.ir.json import Json
-from toolspeak.text.strict import LIMITS, Limits, dump, parse
+from toolspeak.text.strict import LIMITS, JsonLimits, dump, parse
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
 VALUES: st.SearchStrategy[Json] = st.recursive(
@@ -132,7 +132,7 @@ def test_the_size_limit() -> None:
     with pytest.raises(BadJson, match="characters"):
         parse('"' + "a" * (LIMITS.size - 1) + '"')
     with pytest.raises(BadJson, match="characters"):
-        parse("[1]", Limits(size=2))
+        parse("[1]", JsonLimits(size=2))
 
 
 def test_the_limit_of_digits() -> None:

@@ -7,15 +7,15 @@ from hypothesis import strategies as st
 from testkit.timing import BAR, growth
 from toolspeak.ir.complaint import Problem
 from toolspeak.ir.fix import Fix
-from toolspeak.toolset.names import LONGEST_NAME, Match, NameIndex, find
+from toolspeak.toolset.names import LONGEST_NAME, Match, NameIndex, find_name
 
 
 def found(name: str, *names: str, counters: bool = False) -> str | None:
-    return find(name, NameIndex(names), counters=counters).tool
+    return find_name(name, NameIndex(names), counters=counters).tool
 
 
 def test_an_exact_name_needs_no_fix_chk_2() -> None:
-    assert find("read_file", NameIndex(["read_file", "ReadFile"])) == Match("read_file")
+    assert find_name("read_file", NameIndex(["read_file", "ReadFile"])) == Match("read_file")
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def test_an_exact_name_needs_no_fix_chk_2() -> None:
     ],
 )
 def test_known_namespaces_are_stripped_chk_2(name: str, tool: str) -> None:
-    assert find(name, NameIndex(["read_file", "shell"])) == Match(tool, (Fix("name: namespace stripped"),))
+    assert find_name(name, NameIndex(["read_file", "shell"])) == Match(tool, (Fix("name: namespace stripped"),))
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_known_namespaces_are_stripped_chk_2(name: str, tool: str) -> None:
 )
 def test_case_and_separators_are_ignored_chk_2(name: str, tool: str) -> None:
     names = NameIndex(["List", "todo", "GetOrdersAtRiskCount", "sequentialthinking", "search_tool"])
-    assert find(name, names) == Match(tool, (Fix("name: case and separators"),))
+    assert find_name(name, names) == Match(tool, (Fix("name: case and separators"),))
 
 
 @pytest.mark.parametrize(
@@ -60,16 +60,16 @@ def test_case_and_separators_are_ignored_chk_2(name: str, tool: str) -> None:
     [("mclaw<|channel|>commentary", "mclaw"), ("lookup_zip\n", "lookup_zip"), (" lookup_zip<|x", "lookup_zip")],
 )
 def test_a_name_ends_at_a_special_token(name: str, tool: str) -> None:
-    assert find(name, NameIndex(["mclaw", "lookup_zip"])) == Match(tool, (Fix("name: special token cut"),))
+    assert find_name(name, NameIndex(["mclaw", "lookup_zip"])) == Match(tool, (Fix("name: special token cut"),))
 
 
 def test_a_name_in_any_script_is_a_name() -> None:
-    assert find("获取天气", NameIndex(["获取天气"])) == Match("获取天气")
+    assert find_name("获取天气", NameIndex(["获取天气"])) == Match("获取天气")
     assert found("functions.获取天气", "获取天气") == "获取天气"
 
 
 def test_a_unique_suffix_is_enough_chk_2() -> None:
-    assert find("read_file", NameIndex(["mcp__fs__read_file", "shell"])).tool == "mcp__fs__read_file"
+    assert find_name("read_file", NameIndex(["mcp__fs__read_file", "shell"])).tool == "mcp__fs__read_file"
     assert found("fs__read_file", "mcp__fs__read_file", "mcp__git__read_file") == "mcp__fs__read_file"
     assert found("file", "mcp__fs__read_file") is None
 
@@ -83,7 +83,7 @@ def test_a_unique_suffix_is_enough_chk_2() -> None:
     ],
 )
 def test_two_candidates_are_ambiguous_chk_2(name: str, names: tuple[str, ...]) -> None:
-    match = find(name, NameIndex(names))
+    match = find_name(name, NameIndex(names))
     assert (match.tool, match.problem) == (None, Problem.AMBIGUOUS)
     assert set(match.candidates) == set(names) - {"other"}
 
@@ -115,7 +115,7 @@ def test_a_step_that_finds_one_ends_the_search() -> None:
     ],
 )
 def test_likeness_is_not_enough_chk_2(name: str, names: tuple[str, ...]) -> None:
-    assert find(name, NameIndex(names)) == Match(None, problem=Problem.UNKNOWN_TOOL)
+    assert find_name(name, NameIndex(names)) == Match(None, problem=Problem.UNKNOWN_TOOL)
 
 
 def test_a_counter_is_cut_only_if_asked() -> None:
@@ -136,7 +136,7 @@ NAMES = st.text(st.sampled_from("aAbB_-. :/<|tolTOL"), max_size=12)
 
 @given(st.lists(NAMES, max_size=5, unique=True), NAMES)
 def test_what_is_found_is_a_tool_and_differs_only_in_what_may_differ_chk_2(names: list[str], name: str) -> None:
-    match = find(name, NameIndex(names))
+    match = find_name(name, NameIndex(names))
     assert (match.tool is None) == (match.problem is not None)
     if match.tool is not None:
         assert match.tool in names
@@ -147,7 +147,7 @@ def test_what_is_found_is_a_tool_and_differs_only_in_what_may_differ_chk_2(names
 
 @given(st.lists(NAMES, max_size=5, unique=True))
 def test_every_name_finds_itself(names: list[str]) -> None:
-    assert [find(name, NameIndex(names)) for name in names] == [Match(name) for name in names]
+    assert [find_name(name, NameIndex(names)) for name in names] == [Match(name) for name in names]
 
 
 @pytest.mark.parametrize(
@@ -155,5 +155,5 @@ def test_every_name_finds_itself(names: list[str]) -> None:
 )
 def test_a_hostile_name_costs_nothing_p8(name: str) -> None:
     index = NameIndex(["shell", "mcp__fs__read_file"])
-    assert find(name, index).tool is None
-    assert growth(lambda written: find(written, index), name[: len(name) // 2], name) < BAR
+    assert find_name(name, index).tool is None
+    assert growth(lambda written: find_name(written, index), name[: len(name) // 2], name) < BAR

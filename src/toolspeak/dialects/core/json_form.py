@@ -17,7 +17,7 @@ from toolspeak.errors import BadJson
 from toolspeak.ir.complaint import Problem
 from toolspeak.ir.fix import Fix
 from toolspeak.ir.json import Json, JsonObject
-from toolspeak.text.jsonspan import MAX_BLANKS, JsonSpan, Status
+from toolspeak.text.jsonspan import MAX_BLANKS, JsonSpan, SpanStatus
 from toolspeak.text.repair import Repaired, repair
 from toolspeak.text.strict import parse
 from toolspeak.toolset.check import Attempt, is_schema
@@ -181,14 +181,14 @@ class JsonBody:
 
     def feed(self, text: str, pos: int, *, final: bool) -> tuple[int, bool]:
         """Consume; return where it stopped, and whether the value is over."""
-        if self.span.status is Status.OPEN:
+        if self.span.status is SpanStatus.OPEN:
             end = self.span.feed(text, pos)
             self._parts.append(text[pos:end])
             pos = end
-        if self.span.status is Status.BROKEN:
+        if self.span.status is SpanStatus.BROKEN:
             return self._to_ender(text, pos, final=final)
-        self.closed = self.span.status is Status.DONE
-        return pos, final or self.span.status is not Status.OPEN
+        self.closed = self.span.status is SpanStatus.DONE
+        return pos, final or self.span.status is not SpanStatus.OPEN
 
     def _to_ender(self, text: str, pos: int, *, final: bool) -> tuple[int, bool]:
         if not self._scope.sure:
@@ -207,7 +207,7 @@ class JsonBody:
 
     def value(self) -> Repaired:
         """Parse, repairing what can be repaired without guessing; raises BadJson."""
-        if self.span.status is Status.DONE:
+        if self.span.status is SpanStatus.DONE:
             try:
                 return Repaired(parse(self.text), ())
             except BadJson:
@@ -231,7 +231,7 @@ class JsonBody:
 
     def problem(self) -> Problem | None:
         """Tell what the end of the text makes of this value: truncated, or nothing yet."""
-        cut_short = self.span.status in (Status.OPEN, Status.RUNAWAY)
+        cut_short = self.span.status in (SpanStatus.OPEN, SpanStatus.RUNAWAY)
         return Problem.TRUNCATED if cut_short and not self.closed else None
 
 
@@ -266,7 +266,7 @@ class JsonReader:
     def _pass(self, text: str, pos: int, *, final: bool) -> tuple[int, BodyOutcome]:
         """Let ordinary JSON go on as text up to its end: markers in its strings mean nothing."""
         end = self._span.feed(text, pos)
-        if final or self._span.status is not Status.OPEN:
+        if final or self._span.status is not SpanStatus.OPEN:
             return end, NonCall.TEXT
         return end, NonCall.SHOWN if end > pos else MORE
 
@@ -301,7 +301,7 @@ class JsonReader:
     def _rejected(self, problem: Problem, detail: str) -> BodyOutcome:
         if not self._scope.sure:
             return NonCall.TEXT
-        runaway = self._body.span.status is Status.RUNAWAY
+        runaway = self._body.span.status is SpanStatus.RUNAWAY
         return (Attempt(peek_name(self._body.text), problem=problem, detail=detail, cut=runaway),)
 
 

@@ -1,4 +1,7 @@
-"""The guardrails by the names of their settings, in the order in which they judge a call."""
+"""The guardrails by the names of their settings, in the order in which they judge a call.
+
+One importer: only the plan chooses guardrails.
+"""
 
 from collections.abc import Collection
 from typing import Final

@@ -3,6 +3,8 @@
 A call is dropped if the name, description and parameters of its tool share no word of meaning with the conversation.
 The model then answers in words. The price: a right call is lost where a tool is described in quite other words than
 people use.
+
+One importer: each guardrail has a module of its own.
 """
 
 from typing import Final

@@ -26,7 +26,7 @@ from toolspeak.ir.event import (
 from toolspeak.ir.failure import Failure
 from toolspeak.ir.json import Json, JsonObject, as_object, as_string, object_at
 from toolspeak.ir.request import Request
-from toolspeak.text.jsonspan import JsonSpan, Status
+from toolspeak.text.jsonspan import JsonSpan, SpanStatus
 from toolspeak.text.sse import SseDecoder, SseFrame
 from toolspeak.wires.anthropic.builtins import member_name
 from toolspeak.wires.anthropic.request_reader import REDACTED, redacted_signature
@@ -141,7 +141,7 @@ def _is_cut(text: str) -> bool:
     """Whether the text is the beginning of JSON, so that more of it could have completed it."""
     span = JsonSpan()
     span.feed(text.lstrip())
-    return span.status is Status.OPEN
+    return span.status is SpanStatus.OPEN
 
 
 class _Delta(msgspec.Struct, gc=False):

@@ -25,7 +25,7 @@ from toolspeak.ir.event import (
 )
 from toolspeak.ir.json import Json, as_list, as_object, as_string
 from toolspeak.ir.request import Request
-from toolspeak.text.jsonspan import JsonSpan, Status
+from toolspeak.text.jsonspan import JsonSpan, SpanStatus
 from toolspeak.text.sse import SseDecoder, SseFrame
 from toolspeak.wires.openai_responses.items import CUSTOM_CALL, FUNCTION_CALL, MESSAGE, REASONING, SEARCH_CALL
 from toolspeak.wires.openai_responses.tools import UpstreamNames
@@ -97,7 +97,7 @@ class _Item:
             return self.done or self.told
         span = JsonSpan()
         span.feed(text)
-        return span.status is Status.DONE
+        return span.status is SpanStatus.DONE
 
 
 class OutputItems:

@@ -11,7 +11,7 @@ from toolspeak.errors import BadFrame
 from toolspeak.ir.complaint import Complaint, Problem
 from toolspeak.ir.event import ArgsDelta, CallEnded, CallRejected, CallStarted, Discarded, Event, Why
 from toolspeak.ir.json import Json, JsonObject
-from toolspeak.text.jsonspan import JsonSpan, Status
+from toolspeak.text.jsonspan import JsonSpan, SpanStatus
 from toolspeak.wires.shared.calls import FreshIds, arguments_json
 from toolspeak.wires.shared.tools import ToolNames
 
@@ -37,7 +37,7 @@ class _CallState:
 
     @property
     def whole(self) -> bool:
-        return self.span.status is Status.DONE
+        return self.span.status is SpanStatus.DONE
 
 
 class CallDeltas:
@@ -167,7 +167,7 @@ class CallDeltas:
         if call.whole:
             self._read_extra(call, text)
             return
-        end = call.span.feed(text) if call.span.status is Status.OPEN else len(text)
+        end = call.span.feed(text) if call.span.status is SpanStatus.OPEN else len(text)
         if not call.whole:
             end = len(text)
         else:
@@ -181,7 +181,7 @@ class CallDeltas:
         pos = 0
         while pos < len(text) and (call.extra or not _BLANK.fullmatch(text, pos)):
             end = call.extra_span.feed(text, pos)
-            if call.extra_span.status is not Status.DONE:
+            if call.extra_span.status is not SpanStatus.DONE:
                 call.extra.append(text[pos:])
                 self._with_extra[call] = None
                 return
