@@ -34,6 +34,7 @@ check:
     .venv/bin/python tools/repo_rules.py
     .venv/bin/python tools/dialect_table.py --check
     .venv/bin/python tools/facts_page.py --check
+    .venv/bin/python tools/configuration_page.py --check
     .venv/bin/python tools/tactics_diagram.py --check
     .venv/bin/python tools/api_reference.py --check
     .venv/bin/python -m tools.rooms_picture --check
@@ -200,6 +201,7 @@ mutants *args:
 docs:
     .venv/bin/python tools/dialect_table.py
     .venv/bin/python tools/facts_page.py
+    .venv/bin/python tools/configuration_page.py
     .venv/bin/python tools/tactics_diagram.py
     .venv/bin/python tools/api_reference.py
     .venv/bin/python -m tools.rooms_picture

@@ -36,6 +36,7 @@ COMMANDS: Final = {
     "runs": "List stored runs; show, resume or cancel one.",
     "worker": "Work on durable runs, and take over the runs of workers that died.",
     "mcp": "Use the tools of MCP servers, or offer runs as MCP tools.",
+    "config": "Print the JSON Schema of the configuration file.",
     "explain": "Show how toolspeak reads a model's output, part by part.",
 }
 """Each command with the first line of its help, in the order of the help page."""

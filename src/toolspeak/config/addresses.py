@@ -86,8 +86,8 @@ def plain_url(url: str) -> str:
     return f"{scheme}://{host}:{port}{path}" if scheme else url
 
 
-def name_of(url: str) -> str:
-    """Return what an upstream is called of which only the URL is known: its host and port."""
+def upstream_name(url: str) -> str:
+    """Return the name of an upstream that has only a URL: its host and port."""
     found = _URL.fullmatch(url)
     return f"{found[2]}:{found[3]}".lower() if found and found[3] else (found[2].lower() if found else url)
 

@@ -1,17 +1,8 @@
-"""The environment: the only room that reads it, and what our variables say.
+"""The environment: the only module that reads it, and what our variables hold.
 
-TOOLSPEAK_CONFIG            the file
-TOOLSPEAK_UPSTREAM          URL of the upstream, with TOOLSPEAK_WIRE and TOOLSPEAK_UPSTREAM_KEY
-TOOLSPEAK_MODEL             the default model
-TOOLSPEAK_KEY               the key that clients must show
-TOOLSPEAK_HOST, _PORT       where the gateway listens
-TOOLSPEAK_PROBE             how far models are probed
-TOOLSPEAK_REDIS_URL         the Redis of a fleet
-TOOLSPEAK_RUNS_DATABASE     where runs are kept
-TOOLSPEAK_MODE, _DIALECT, _STRATEGY, _RELEASE, _CONSTRAINT, _FORCE_EMULATION
-TOOLSPEAK_PROFILES          off leaves out what the doctor has measured; profiles are kept in XDG_STATE_HOME
-OPENAI_API_KEY, …           the keys of presets
-OLLAMA_HOST                 where the local Ollama is
+TOOLSPEAK_CONFIG is the file. `Options` has the variables that override a setting of the file; besides them there are
+TOOLSPEAK_FORCE_EMULATION (the mode `force`), XDG_STATE_HOME (what we keep), the keys of presets, such as
+OPENAI_API_KEY, and OLLAMA_HOST.
 """
 
 import os
@@ -20,38 +11,35 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from toolspeak import upstreams
-from toolspeak.config.options import Options, option_problems
+from toolspeak.config.options import PREFIX, Options, option_problems, overrides, variable
 from toolspeak.errors import BadConfig
 
-PREFIX = "TOOLSPEAK_"
 FOLDER, FILE = "toolspeak", "toolspeak.toml"
 _ORDER = ("ollama", "llamacpp", "lmstudio", "vllm", "sglang")
 OLLAMA_PORT = "11434"
 CHAT = "chat"
 FORCE = "force"
-_PLAIN = (
-    *("upstream", "wire", "model", "upstream_key", "key", "host", "dialect", "strategy", "release", "constraint"),
-    *("probe", "redis_url", "runs_database"),
-)
+_PARSED = ("mode", "port", "profiles")
+"""Options whose variables are not plain strings."""
 _YES, _NO = ("1", "true", "yes", "on"), ("", "0", "false", "no", "off")
 _OLLAMA_HOST = re.compile(r"(?:(https?)://)?([A-Za-z0-9._-]*|\[[0-9A-Fa-f:.]+\])(?::(\d{1,5}))?/?")
 _ANY_ADDRESS = ("", "0.0.0.0", "[::]")  # noqa: S104 # what a server that listens everywhere is set to
 
 
 def current() -> dict[str, str]:
-    """Return the environment as it is now."""
+    """Return a copy of the environment."""
     return dict(os.environ)  # noqa: TID251 # the one place
 
 
 def key_in(environ: Mapping[str, str], variable: str) -> str:
-    """Return the key that a variable holds; files and shells like to add a line break."""
+    """Return the key that a variable holds; files and shells often add a line break."""
     return environ.get(variable, "").strip()
 
 
 def config_file(path: Path | None, environ: Mapping[str, str]) -> Path | None:
-    """Return the file that is to be read: the one that is named, else the user's if there is one.
+    """Return the file to read: the one that is named, else the user's if it exists.
 
-    Never one of the current folder: who unpacks a foreign project must not get its upstreams with it.
+    Never one of the current folder: a cloned project must not choose where prompts and keys go.
     """
     if path is not None:
         return path
@@ -93,32 +81,33 @@ def journal_folder(environ: Mapping[str, str]) -> Path | None:
 
 
 def state_folder(environ: Mapping[str, str]) -> Path | None:
-    """Return where we keep what is ours and outlives a process; none if the user has no home."""
+    """Return the folder of state that outlives a process; none if the user has no home."""
     return _folder(environ, "XDG_STATE_HOME", ".local/state")
 
 
 def _folder(environ: Mapping[str, str], variable: str, usual: str) -> Path | None:
-    """Return our folder in one of the user's."""
+    """Return the folder `toolspeak` in one of the user's folders."""
     home = environ.get("HOME") or environ.get("USERPROFILE") or ""
     folders = (environ.get(variable, ""), f"{home}/{usual}" if home else "")
     return next((Path(each) / FOLDER for each in folders if each and Path(each).is_absolute()), None)
 
 
 def options_in(environ: Mapping[str, str]) -> Options:
-    """Return what our variables say. Empty ones say nothing."""
+    """Return the options that our variables hold; an empty variable is not given. Raises `BadConfig`."""
     problems: list[str] = []
-    said = {name: environ.get(PREFIX + name.upper(), "").strip() or None for name in _PLAIN}
+    plain = [name for name, target in overrides().items() if target.has_variable and name not in _PARSED]
+    given = {name: environ.get(variable(name), "").strip() or None for name in plain}
     mode, chat = _mode(environ, problems)
     port, profiles = _port(environ, problems), _flag(environ, "PROFILES", problems)
-    options = Options(**said, port=port, mode=mode, chat=chat, profiles=profiles)
-    problems += option_problems(options, lambda name: PREFIX + name.upper())
+    options = Options(**given, port=port, mode=mode, chat=chat, profiles=profiles)
+    problems += option_problems(options, variable)
     if problems:
         raise BadConfig(*problems)
     return options
 
 
 def local_places(environ: Mapping[str, str]) -> list[str]:
-    """Return where servers of this machine usually are, the likeliest first, for `local.detection.find_local`."""
+    """Return the usual URLs of model servers on this machine, the likeliest first, for `local.detection.find_local`."""
     names = [name for name in upstreams.names() if upstreams.load(name).local]
     names.sort(key=lambda name: _ORDER.index(name) if name in _ORDER else len(_ORDER))
     places = [upstreams.load(name).url.removesuffix("/v1") for name in names]
@@ -126,7 +115,7 @@ def local_places(environ: Mapping[str, str]) -> list[str]:
 
 
 def _ollama_url(environ: Mapping[str, str]) -> str:
-    """Return where OLLAMA_HOST says that Ollama is; nothing if it says nothing that we understand."""
+    """Return the URL of Ollama by OLLAMA_HOST; empty if the variable is unset or malformed."""
     said = environ.get("OLLAMA_HOST", "").strip()
     found = _OLLAMA_HOST.fullmatch(said)
     if not said or not found:
@@ -164,7 +153,7 @@ def _mode(environ: Mapping[str, str], problems: list[str]) -> tuple[str | None, 
 
 
 def _flag(environ: Mapping[str, str], name: str, problems: list[str]) -> bool | None:
-    """Return a yes or a no; None if nothing is said."""
+    """Return a switch; None if the variable is empty."""
     said = environ.get(PREFIX + name, "").strip().lower()
     if said not in (*_YES, *_NO):
         problems.append(f"{PREFIX}{name}: {said!r} is not one of {', '.join((*_YES, *_NO[1:]))}")

@@ -8,34 +8,24 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from toolspeak import upstreams, wires
+from toolspeak import upstreams
 from toolspeak.config.addresses import url_problem
-from toolspeak.config.environment import approvals_folder, config_file, profiles_folder, state_folder
+from toolspeak.config.declared import read, read_given
+from toolspeak.config.environment import approvals_folder, config_file, key_in, profiles_folder, state_folder
 from toolspeak.config.lines import find_lines
 from toolspeak.config.mcp import read_mcp
 from toolspeak.config.options import NO_OPTIONS, Options
 from toolspeak.config.overlay import resolves, unresolved, with_options
 from toolspeak.config.problems import Problems, not_one_of
-from toolspeak.config.sections import (
-    MOST_RETRIES,
-    read_capabilities,
-    read_facts,
-    read_key,
-    read_limits,
-    read_offer,
-    read_quirks,
-    read_redis,
-    read_runs,
-    read_secret,
-    read_server,
-    read_settings,
-    read_timeouts,
-)
-from toolspeak.config.shape import Config, Durable, Key, Model, Upstream
-from toolspeak.config.table import Table
-from toolspeak.config.upstream import ANY, RETRIES, Headers, Said, build
+from toolspeak.config.sections import KeySection, RedisSection, RunsSection, UpstreamSection
+from toolspeak.config.shape import Config, Durable, Key, Limits, Model, Server, Upstream, digest_of
+from toolspeak.config.table import Table, secret_problem
+from toolspeak.config.upstream import ANY, Headers, build_upstream
+from toolspeak.engine.plan import Settings
 from toolspeak.errors import BadConfig
-from toolspeak.facts.model import UNKNOWN_MODEL
+from toolspeak.facts.capability import Capability, Override, Overrides, key_problem
+from toolspeak.facts.model import UNKNOWN_MODEL, ModelFacts, Source, Support
+from toolspeak.ir.quirks import Quirks
 from toolspeak.upstreams import Auth
 
 LARGEST = 1 << 20
@@ -44,6 +34,9 @@ _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _OURS = ("connection", "content-encoding", "content-length", "content-type", "host", "transfer-encoding")
 """Headers that the wire and the HTTP client write."""
+_RESOLVED = ("preset", "url", "auth", "key", "key_env", "headers", "support", "facts", "quirks")
+"""Settings of an upstream that depend on its preset or on the environment; the others are used as they are written."""
+_VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*")
 _SYNTAX = re.compile(r"(.*) \(at (?:line (\d+), column \d+|end of document)\)", re.DOTALL)
 
 
@@ -117,20 +110,20 @@ def _read(file: Path, environ: Mapping[str, str]) -> Config:
 
 def _config(root: Table, environ: Mapping[str, str]) -> Config:
     said = {name: _upstream(name, table, environ) for name, table in root.tables("upstreams").items()}
-    runs = root.table("runs")
+    runs = _runs(root.table("runs"))
     config = Config(
-        server=read_server(root.table("server")),
-        limits=read_limits(root.table("limits")),
+        server=read(root.table("server"), Server),
+        limits=read(root.table("limits"), Limits),
         upstreams=tuple(said.values()),
         models=tuple(_model(name, table, said) for name, table in root.tables("models").items()),
         default=root.text("default") or "",
         keys=_keys(root, environ),
-        settings=read_settings(root.table("tools")),
+        settings=read(root.table("tools"), Settings),
         profiles=None if root.flag("profiles") is False else profiles_folder(environ),
-        redis=read_redis(root.table("redis")),
-        runs=read_runs(runs, state_folder(environ)),
-        offer=read_offer(runs),
-        capabilities=read_capabilities(root.table("capabilities")),
+        redis=_redis(root.table("redis")),
+        runs=replace(runs.durable, folder=state_folder(environ)),
+        offer=runs.offer,
+        capabilities=_capabilities(root.table("capabilities")),
         mcp=tuple(read_mcp(name, table, environ) for name, table in root.tables("mcp").items()),
         approvals=approvals_folder(environ),
     )
@@ -147,27 +140,23 @@ def _upstream(name: str, table: Table, environ: Mapping[str, str]) -> Upstream:
     if not _NAME.fullmatch(name):
         table.problems.add(table.path, "an upstream's name is letters, digits and . _ -")
     preset, url = _preset_and_url(name, table)
-    said = Said(
-        name,
+    section = UpstreamSection(
         preset,
         url,
-        table.one_of("wire", wires.names()) or "",
-        _auth(table),
-        read_secret(table, environ),
-        _headers(table),
-        RETRIES if (retries := table.integer("retries", 0, MOST_RETRIES)) is None else retries,
-        read_timeouts(table.table("timeouts")),
-        read_settings(table.table("tools")),
+        auth=_auth(table),
+        key=_secret(table, environ),
+        headers=dict(_headers(table)),
+        **read_given(table, UpstreamSection, skip=_RESOLVED),
     )
     try:
-        built = build(said, environ)
+        built = build_upstream(name, section, environ)
     except BadConfig as error:
         table.problems.add(table.path, str(error))
         built = Upstream(name, url)
-    facts, quirks = read_facts(table, built.facts), table.table("quirks")
+    facts, quirks = _facts(table, built.facts), table.table("quirks")
     described = facts != built.facts
     names = facts.said | {f"quirks.{each}" for each in quirks.left}
-    facts = replace(facts, quirks=read_quirks(quirks, facts.quirks), said=names)
+    facts = replace(facts, quirks=replace(facts.quirks, **read_given(quirks, Quirks)), said=names)
     return replace(built, facts=facts, described=described)
 
 
@@ -221,8 +210,8 @@ def _model(name: str, table: Table, known: Mapping[str, Upstream]) -> Model:
         name,
         upstream or "",
         table.text("model") or "",
-        read_settings(table.table("tools")),
-        read_facts(table, UNKNOWN_MODEL),
+        read(table.table("tools"), Settings),
+        _facts(table, UNKNOWN_MODEL),
     )
 
 
@@ -239,9 +228,82 @@ def _keys(root: Table, environ: Mapping[str, str]) -> tuple[Key, ...]:
     tenants: dict[bytes, str] = {}
     keys: list[Key] = []
     for table in root.rows("keys"):
-        if (key := read_key(table, environ)) is None:
+        if (key := _key(table, environ)) is None:
             continue
         if tenants.setdefault(key.digest, key.tenant) != key.tenant:
             table.bad("tenant", f"has the same key as {tenants[key.digest]!r}")
         keys.append(key)
     return tuple(keys)
+
+
+def _key(table: Table, environ: Mapping[str, str]) -> Key | None:
+    """Read one of `[[keys]]`. Only the digest of a key is kept."""
+    if not {"key", "key_env", "sha256"} & {*table.left}:
+        table.bad("key", "is missing: say key, key_env or sha256")
+    key = _secret(table, environ, "sha256")
+    if "tenant" not in table.left:
+        table.bad("tenant", "is missing: whose key it is")
+    given = read_given(table, KeySection, skip=("key", "key_env"))
+    digest = given.pop("sha256", "")
+    if "tenant" not in given or not (key or digest):
+        return None
+    return Key(digest=bytes.fromhex(digest) if digest else digest_of(key), **given)
+
+
+def _secret(table: Table, environ: Mapping[str, str], *others: str) -> str:
+    """Read `key`, or the variable that `key_env` names; empty if neither is there."""
+    given = [name for name in ("key", "key_env", *others) if name in table.left]
+    if len(given) > 1:
+        table.bad(given[0], f"is given together with {given[1]}: remove one of the two")
+    key, variable = table.secret("key"), table.text("key_env", lambda name: _variable_problem(name, environ))
+    return key or key_in(environ, variable or "")
+
+
+def _variable_problem(name: str, environ: Mapping[str, str]) -> str | None:
+    """Check the name of a variable. One that does not look like a name may be a key, and is not shown."""
+    if not _VARIABLE.fullmatch(name):
+        return "is not the name of an environment variable, in capitals (its value is not shown)"
+    if not key_in(environ, name):
+        return f"the environment variable {name} is not set"
+    problem = secret_problem(key_in(environ, name))
+    return f"the environment variable {name} {problem}" if problem else None
+
+
+# ---------------------------------------------------------------- facts, runs, Redis
+
+
+def _facts(table: Table, known: ModelFacts) -> ModelFacts:
+    """Read `support` and `facts` of an upstream or a model, over what is known already.
+
+    The facts remember which fields were given: a given default still wins over a table of families.
+    """
+    given = read_given(table.table("facts"), ModelFacts)
+    if "dialect" in given:
+        given["leaks_as"] = given["dialect"]
+    if support := table.choice("support", Support):
+        given |= {"tools": support, "source": Source.SAID}
+    names = given.keys() - {"source"}
+    return replace(known, **given, said=known.said | names)
+
+
+def _capabilities(table: Table) -> Overrides:
+    """Read `[capabilities]`, which overrides the table of providers (CAP-1)."""
+    rows: list[Override] = []
+    for key in table.left:
+        if problem := key_problem(key):
+            table.bad(key, problem)
+        if capability := table.choice(key, Capability):
+            rows.append(Override(key, capability))
+    return Overrides(tuple(rows))
+
+
+def _redis(table: Table) -> str:
+    url = read(table, RedisSection).url
+    table.problems.secrets += "@" in url
+    return url
+
+
+def _runs(table: Table) -> RunsSection:
+    section = read(table, RunsSection)
+    table.problems.secrets += "@" in section.durable.database
+    return section

@@ -12,10 +12,12 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final, TypedDict
 
-from toolspeak.config.addresses import url_problem
+from toolspeak.config.declared import read_given
 from toolspeak.config.environment import homes_folder, journal_folder, key_in
+from toolspeak.config.forms import FORMS
 from toolspeak.config.problems import not_one_of
-from toolspeak.config.shape import MCP_SECONDS, McpServer
+from toolspeak.config.sections import McpSection
+from toolspeak.config.shape import McpServer
 from toolspeak.config.table import Table
 from toolspeak.errors import BadField
 
@@ -26,6 +28,8 @@ _HEADER: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _PATH: Final = "PATH"
 _PATHS: Final = ("folders", "read")
 _CONFINES: Final = ("sandbox", "network", *_PATHS)
+_RESOLVED: Final = (*_CONFINES, "env", "set", "headers", "key_env")
+"""Settings that are read here; the others are used as they are written."""
 
 
 def read_mcp(name: str, table: Table, environ: Mapping[str, str]) -> McpServer:
@@ -38,18 +42,11 @@ def read_mcp(name: str, table: Table, environ: Mapping[str, str]) -> McpServer:
     env, missing = _environment(table, environ)
     return McpServer(
         name,
-        command=table.text("command") or "",
-        args=table.texts("args") or (),
         env=env,
-        cwd=table.text("cwd", _relative) or "",
-        url=table.text("url", url_problem) or "",
         headers=_headers(table, environ),
-        tools=table.texts("tools") or (),
-        trust=table.flag("trust") or False,
-        reads=table.texts("reads") or (),
-        seconds=table.seconds("seconds") or MCP_SECONDS,
         **confinement,
         missing=missing,
+        **read_given(table, McpSection, skip=_RESOLVED),
     )
 
 
@@ -71,7 +68,10 @@ def _confinement(name: str, table: Table, environ: Mapping[str, str]) -> _Confin
     if sandbox is False and (left := [field for field in said if field != "sandbox"]):
         table.bad(left[0], "it has no effect with sandbox = false; remove one of the two")
     home, own, recorded = environ.get("HOME", ""), homes_folder(environ), journal_folder(environ)
-    paths = {field: tuple(_expand(each, home) for each in table.texts(field, _no_full_path) or ()) for field in _PATHS}
+    paths = {
+        field: tuple(_expand(each, home) for each in table.texts(field, FORMS["home_path"].check) or ())
+        for field in _PATHS
+    }
     return _Confinement(
         sandbox=sandbox is not False,
         network=table.flag("network") or False,
@@ -123,12 +123,3 @@ def _headers(table: Table, environ: Mapping[str, str]) -> tuple[tuple[str, str],
 
 def _no_variable(name: str) -> str | None:
     return None if _VARIABLE.fullmatch(name) else f"{name!r} is not the name of a variable"
-
-
-def _no_full_path(path: str) -> str | None:
-    is_full = path.startswith(("/", "~/"))
-    return None if is_full else f"{path!r} is not an absolute path, nor one that begins with ~/"
-
-
-def _relative(path: str) -> str | None:
-    return None if path.startswith("/") else f"{path!r} is not an absolute path"

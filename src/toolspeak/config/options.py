@@ -1,55 +1,70 @@
-"""What is said on the command line, or in the environment, beside the file."""
+"""Settings from the command line and the environment, besides the file.
 
-from collections.abc import Callable, Iterator, Sequence
+Each field of `Options` names the setting of the file that it overrides. Its checks, its environment variable and its
+option follow from that.
+"""
+
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields, replace
+from functools import cache
+from typing import Any, Final
 
-from toolspeak import dialects, upstreams, wires
-from toolspeak.config.addresses import database_problem, host_problem, redis_problem, url_problem
-from toolspeak.config.problems import not_one_of
-from toolspeak.config.table import secret_problem
+from toolspeak import upstreams
+from toolspeak.config.declared import Declared, value_problem, walk
+from toolspeak.config.sections import ConfigFile
 from toolspeak.engine.plan import Mode, Release, Settings, Strategy
-from toolspeak.engine.verdict import Depth
 from toolspeak.facts.model import Constrain
 
-MOST_PORT = 65535
-_URL_MARK = "://"
+_URL_MARK: Final = "://"
+PREFIX: Final = "TOOLSPEAK_"
+
+
+@dataclass(frozen=True, slots=True)
+class OptionTarget:
+    """Which setting of the file an option overrides, and where people can write it."""
+
+    path: str
+    has_variable: bool = True
+    has_flag: bool = True
+
+
+def _overrides(path: str, *, variable: bool = True, flag: bool = True, secret: bool = False) -> Any:  # noqa: ANN401 # as `field`
+    """Return the default of an option: None, which is not given."""
+    return field(default=None, repr=not secret, metadata={"overrides": OptionTarget(path, variable, flag)})
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """None was not said."""
+    """Options of the command line, or variables of the environment; None was not given."""
 
-    upstream: str | None = None
-    """A base URL."""
-    wire: str | None = None
-    preset: str | None = None
-    model: str | None = None
-    """The default model."""
-    key: str | None = field(default=None, repr=False)
-    """That clients must show."""
-    upstream_key: str | None = field(default=None, repr=False)
-    host: str | None = None
-    port: int | None = None
-    mode: str | None = None
-    chat: bool | None = None
-    dialect: str | None = None
-    strategy: str | None = None
-    release: str | None = None
-    constraint: str | None = None
-    profiles: bool | None = None
-    """Whether what `doctor` has measured counts."""
-    probe: str | None = None
-    redis_url: str | None = field(default=None, repr=False)
-    runs_database: str | None = field(default=None, repr=False)
+    upstream: str | None = _overrides("upstreams.NAME.url")
+    wire: str | None = _overrides("upstreams.NAME.wire")
+    preset: str | None = _overrides("upstreams.NAME.preset", variable=False)
+    model: str | None = _overrides("default")
+    key: str | None = _overrides("keys[].key", secret=True)
+    upstream_key: str | None = _overrides("upstreams.NAME.key", flag=False, secret=True)
+    host: str | None = _overrides("server.host")
+    port: int | None = _overrides("server.port")
+    mode: str | None = _overrides("tools.mode")
+    chat: bool | None = _overrides("tools.chat", variable=False, flag=False)
+    """In the environment and on the command line it is the mode `chat`."""
+    dialect: str | None = _overrides("tools.dialect")
+    strategy: str | None = _overrides("tools.strategy")
+    release: str | None = _overrides("tools.release")
+    constraint: str | None = _overrides("tools.constraint")
+    profiles: bool | None = _overrides("profiles", flag=False)
+    probe: str | None = _overrides("server.probe")
+    redis_url: str | None = _overrides("redis.url", flag=False, secret=True)
+    runs_database: str | None = _overrides("runs.database", flag=False, secret=True)
 
     @property
     def names_upstream(self) -> bool:
-        """Return whether it says which upstream."""
+        """Whether an upstream is named."""
         return self.upstream is not None or self.preset is not None
 
     @property
     def settings(self) -> Settings:
-        """What it says about tools."""
+        """The settings of tools."""
         return Settings(
             mode=Mode(self.mode) if self.mode else None,
             chat=self.chat,
@@ -60,9 +75,9 @@ class Options:
         )
 
     def over(self, other: "Options") -> "Options":
-        """Return these, and the other's where these say nothing.
+        """Return these, filled up with the other's where these are None.
 
-        The other's upstream, its wire and its key belong together: who names an upstream gets none of them.
+        The other's upstream, its wire and its key belong together: if these name an upstream, none of them is taken.
         """
         if self.names_upstream and other.names_upstream:
             other = replace(other, upstream=None, preset=None, wire=None, upstream_key=None)
@@ -78,43 +93,39 @@ def flag(name: str) -> str:
     return "--" + name.replace("_", "-")
 
 
+def variable(name: str) -> str:
+    """Return the environment variable of an option."""
+    return PREFIX + name.upper()
+
+
+@cache
+def overrides() -> dict[str, OptionTarget]:
+    """Return the setting that each option overrides."""
+    return {each.name: each.metadata["overrides"] for each in fields(Options)}
+
+
+@cache
+def settings_by_path() -> dict[str, Declared]:
+    """Return all settings of the file by their paths."""
+    return {each.path: each for each in walk(ConfigFile)}
+
+
 def option_problems(options: Options, label: Callable[[str], str] = flag) -> list[str]:
     """Return what is wrong with them; `label` is how an option is called there."""
     return [f"{label(name)}: {problem}" for name, problem in _problems(options)]
 
 
 def _problems(options: Options) -> Iterator[tuple[str, str]]:
-    checks: dict[str, Callable[[str], str | None]] = {
-        "upstream": _upstream_problem,
-        "host": host_problem,
-        "key": secret_problem,
-        "upstream_key": secret_problem,
-        "wire": _among(wires.names),
-        "preset": _among(upstreams.names),
-        "dialect": _among(dialects.names),
-        "mode": _among(lambda: [each.value for each in Mode]),
-        "strategy": _among(lambda: [each.value for each in Strategy]),
-        "release": _among(lambda: [each.value for each in Release]),
-        "constraint": _among(lambda: [each.value for each in Constrain]),
-        "probe": _among(lambda: [each.value for each in Depth]),
-        "redis_url": redis_problem,
-        "runs_database": database_problem,
-    }
-    for name, check in checks.items():
-        value: str | None = getattr(options, name)
-        if value is not None and (problem := check(value)):
+    for name, override in overrides().items():
+        value: Any = getattr(options, name)
+        if value is None or isinstance(value, bool):
+            continue
+        problem = _preset_as_url(value) if name == "upstream" else None
+        if problem := problem or value_problem(settings_by_path()[override.path], value):
             yield name, problem
-    if options.port is not None and not 0 <= options.port <= MOST_PORT:
-        yield "port", f"{options.port} is not an integer from 0 to {MOST_PORT}"
-    if options.model == "":
-        yield "model", "is empty"
 
 
-def _among(names: Callable[[], Sequence[str]]) -> Callable[[str], str | None]:
-    return lambda value: None if value in names() else not_one_of(value, names())
-
-
-def _upstream_problem(url: str) -> str | None:
+def _preset_as_url(url: str) -> str | None:
     if url in upstreams.names() and _URL_MARK not in url:
         return f"{url!r} is not a URL but a preset: say --preset {url}"
-    return url_problem(url)
+    return None

@@ -5,13 +5,13 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 
 from toolspeak import upstreams
-from toolspeak.config.addresses import name_of, reaches_this_machine_only, same_server, same_url
+from toolspeak.config.addresses import reaches_this_machine_only, same_server, same_url, upstream_name
 from toolspeak.config.environment import options_in
 from toolspeak.config.options import NO_OPTIONS, Options, option_problems
 from toolspeak.config.problems import did_you_mean
-from toolspeak.config.sections import digest_of
-from toolspeak.config.shape import Config, Key, Upstream
-from toolspeak.config.upstream import ANY, Said, build, preset_of, with_wire
+from toolspeak.config.sections import UpstreamSection
+from toolspeak.config.shape import Config, Key, Upstream, digest_of
+from toolspeak.config.upstream import ANY, build_upstream, preset_of, with_wire
 from toolspeak.engine.verdict import Depth
 from toolspeak.errors import BadConfig
 
@@ -106,7 +106,8 @@ def _built(said: Options, environ: Mapping[str, str]) -> Upstream:
     preset = said.preset or preset_of(url)
     if preset == ANY and not url:
         raise BadConfig(f"--preset: {ANY!r} has no URL of its own; say --upstream URL")
-    return build(Said(name_of(url) if preset == ANY else preset, preset, url), environ)
+    name = upstream_name(url) if preset == ANY else preset
+    return build_upstream(name, UpstreamSection(preset, url), environ)
 
 
 def _changed(upstream: Upstream, said: Options) -> Upstream:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 
+from toolspeak.declaration import setting
 from toolspeak.engine.agent import ROUNDS
 from toolspeak.engine.plan import NOTHING_SAID, Settings
 from toolspeak.engine.verdict import Depth
@@ -19,70 +20,7 @@ from toolspeak.wires.limits import DEFAULT_LIMITS, RequestLimits
 HOST, PORT = "127.0.0.1", 4141
 MIB = 1 << 20
 MCP_SECONDS = 60.0
-
-
-@dataclass(frozen=True, slots=True)
-class Server:
-    """Where the gateway listens. `hosts` and `origins` are accepted beside those of the own address."""
-
-    host: str = HOST
-    port: int = PORT
-    hosts: tuple[str, ...] = ()
-    origins: tuple[str, ...] = ()
-    keep_alive: float = 15.0
-    """Seconds of silence in a stream after which the client is told that we are still here."""
-    shutdown: float = 60.0
-    """Seconds that open streams get to finish."""
-    probe: Depth | None = None
-    """How far models are probed in the background; None: full near by, a look elsewhere, where it costs money."""
-    probe_requests: int = 300
-    """Requests that probes may send to one upstream in an hour; 0: none. A full probe takes up to 15."""
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What the gateway accepts from clients (SAFE-7)."""
-
-    body_bytes: int = 32 * MIB
-    header_bytes: int = 32 * 1024
-    header_seconds: float = 10.0
-    body_idle_seconds: float = 30.0
-    concurrent: int = 2000
-    """Requests at one time, of all clients together."""
-    connections: int = 8192
-    """Open connections; fewer if the limit of open files leaves room for fewer."""
-    connections_per_address: int = 4096
-    """Open connections of one IP address, and at most half of all. Behind a proxy all clients share one address."""
-    request: RequestLimits = DEFAULT_LIMITS
-    """What one request may contain."""
-    memory_bytes: int = 2 << 30
-    """Resident memory above which new requests are refused."""
-    buffered_bytes: int = 256 * MIB
-    """Large bodies held at one time: what each has above its first 64 KiB. A tenant may hold half of it."""
-    loop_delay_seconds: float = 0.25
-    """How late the event loop may be before a busy gateway refuses new requests."""
-
-
-@dataclass(frozen=True, slots=True)
-class Durable:
-    """Where runs are kept, and for how long."""
-
-    database: str = field(default="", repr=False)
-    """The URL of a PostgreSQL or SQLite; empty: a SQLite file in `folder`. It may hold a password."""
-    folder: Path | None = None
-    """Where that file is; none if the user has no home."""
-    lease: float = 10.0
-    """Seconds without a sign of life after which a worker counts as dead."""
-    keep: float = 30.0
-    """Days that a run is kept after its end."""
-    concurrent: int = 500
-    """Runs that one worker works on at one time."""
-    imports: tuple[str, ...] = ()
-    """Functions (`module:attribute`, or globs) that runs may name as their tools at a worker."""
-    unsafe_shell: bool = False
-    """Commands run without a sandbox, with all rights of whoever works on runs."""
-    disk_mib: int = 2048
-    """MiB that one run may add to its folder, all its commands together."""
+MOST_PORT = 65535
 
 
 class Approval(StrEnum):
@@ -95,19 +33,113 @@ class Approval(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
-    """What of runs the gateway offers to clients: without `enabled`, nothing."""
+class Server:
+    """`[server]`: where the gateway listens, and how it behaves there."""
 
-    enabled: bool = False
-    tools: tuple[str, ...] = ("files", "shell", "final_output")
-    """All that a client may name; servers of tools and functions only if they are here."""
-    folders: tuple[str, ...] = ()
-    """Folders that clients may let runs work in; each run has one of its own otherwise."""
-    approval: Approval = Approval.AUTO
-    """The freest mode that clients may ask for."""
-    rounds: int = ROUNDS
-    live: int = 20
-    """Runs of one tenant that may go on at one time."""
+    host: str = setting(HOST, "Address to listen on. One that other machines can reach needs `[[keys]]`.", form="host")
+    port: int = setting(PORT, "Port to listen on; 0 picks a free one.", least=0, most=MOST_PORT)
+    hosts: tuple[str, ...] = setting(
+        (), "Names by which clients may call the gateway (`Host`), besides its address.", form="host_name"
+    )
+    origins: tuple[str, ...] = setting(
+        (), "Web pages that may send requests from a browser, besides the gateway's own origin.", form="origin"
+    )
+    keep_alive: float = setting(
+        15.0, "Silence in a stream after which the client is sent a keep-alive.", unit="seconds", above=0
+    )
+    shutdown: float = setting(60.0, "Time that open streams get to finish after SIGTERM.", unit="seconds", above=0)
+    probe: Depth | None = setting(
+        None,
+        "How deep models are [probed](probes.md) in the background.",
+        otherwise="`full` on this machine and its network, `look` elsewhere, where requests cost money",
+    )
+    probe_requests: int = setting(
+        300, "Requests an hour that probes may send to one upstream. A full probe takes up to 15.", least=0
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """`[limits]`: what the gateway accepts from clients (SAFE-7)."""
+
+    body_bytes: int = setting(32 * MIB, "Largest body of a request.", unit="bytes", least=1)
+    header_bytes: int = setting(32 * 1024, "Largest head of a request.", unit="bytes", least=1)
+    header_seconds: float = setting(
+        10.0, "Time in which a client must send the head of its request.", unit="seconds", above=0
+    )
+    body_idle_seconds: float = setting(
+        30.0,
+        "Longest pause between two pieces of a body; the whole may take ten times as long.",
+        unit="seconds",
+        above=0,
+    )
+    concurrent: int = setting(2000, "Requests answered at one time, of all clients together.", least=1)
+    connections: int = setting(
+        8192, "Open connections; fewer if the limit of open files (`ulimit -n`) leaves room for fewer.", least=1
+    )
+    connections_per_address: int = setting(
+        4096,
+        "Open connections of one IP address, at most half of all. Clients of one proxy share its address.",
+        least=1,
+    )
+    request: RequestLimits = setting(DEFAULT_LIMITS, "What one request may contain.", is_inline=True)
+    memory_bytes: int = setting(2 << 30, "Resident memory above which new requests get 503.", unit="bytes", least=1)
+    buffered_bytes: int = setting(
+        256 * MIB,
+        "Large bodies held at one time, without the first 64 KiB of each. One tenant may hold half of it.",
+        unit="bytes",
+        least=1,
+    )
+    loop_delay_seconds: float = setting(
+        0.25, "How late the event loop may be before a busy gateway answers 503.", unit="seconds", above=0
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Durable:
+    """`[runs]`: where runs are stored, for how long, and how workers run them."""
+
+    database: str = setting(
+        "",
+        "URL of a PostgreSQL or SQLite database. It may hold a password.",
+        otherwise="`runs.sqlite` in the state folder",
+        form="database",
+        is_secret=True,
+    )
+    folder: Path | None = None
+    """The folder of the SQLite file; None if the user has no home."""
+    lease: float = setting(
+        10.0, "Silence after which a worker counts as dead and others take over its runs.", unit="seconds", above=0
+    )
+    keep: float = setting(30.0, "How long a run is kept after its end.", unit="days", above=0, name="keep_days")
+    concurrent: int = setting(500, "Runs that one worker works on at one time.", least=1)
+    imports: tuple[str, ...] = setting(
+        (), "Functions (`module:attribute`, or globs) that runs at a worker may name as tools."
+    )
+    unsafe_shell: bool = setting(
+        False, "Run commands without a [sandbox](sandbox.md), with all rights of the worker's user."
+    )
+    disk_mib: int = setting(
+        2048, "Disk space that one run may add to its folder, all its commands together.", unit="MiB", least=1
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """`[runs]`: which runs clients of the gateway may start."""
+
+    enabled: bool = setting(False, "Offer `/v1/runs` to clients.")
+    tools: tuple[str, ...] = setting(
+        ("files", "shell", "final_output"), "Tools that clients may name; also `mcp:NAME` and `module:attribute`."
+    )
+    folders: tuple[str, ...] = setting(
+        (),
+        "Folders that clients may let runs work in, exactly these. Other runs get a folder of their own.",
+        form="folder",
+    )
+    approval: Approval = setting(Approval.AUTO, "The freest approval mode that clients may ask for.")
+    rounds: int = setting(ROUNDS, "Most rounds of one run.", least=1)
+    live: int = setting(20, "Unfinished runs of one tenant at one time.", least=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,18 +173,6 @@ class Model:
     settings: Settings = NOTHING_SAID
     facts: ModelFacts = UNKNOWN_MODEL
     """Heard before the upstream's."""
-
-
-@dataclass(frozen=True, slots=True)
-class Key:
-    """A key of a tenant. `digest` is the SHA-256 of the key: the key itself is not kept."""
-
-    tenant: str
-    digest: bytes = field(repr=False)
-    models: tuple[str, ...] = ()
-    """Names or globs; empty means all."""
-    requests_per_minute: int | None = None
-    concurrent: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +214,23 @@ class McpServer:
     def place(self) -> str:
         """Return a digest of what is started or asked: what was approved of one command is not so of another."""
         return sha256(msgspec.json.encode((self.command, self.args, self.url))).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A key of a tenant. `digest` is the SHA-256 of the key: the key itself is not kept."""
+
+    tenant: str
+    digest: bytes = field(repr=False)
+    models: tuple[str, ...] = ()
+    """Names or globs; empty means all."""
+    requests_per_minute: int | None = None
+    concurrent: int | None = None
+
+
+def digest_of(key: str) -> bytes:
+    """Return the digest by which a key is recognized."""
+    return sha256(key.encode()).digest()
 
 
 @dataclass(frozen=True, slots=True)

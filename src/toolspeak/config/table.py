@@ -1,7 +1,7 @@
 """A table of the file: each field is taken out by its type, and at the end those that nobody took are unknown.
 
     table = Table({"port": "80"}, ("server",), problems)
-    table.integer("port", 1, 65535)   -> None, and `server.port: '80' is not an integer from 1 to 65535` is noted
+    table.flag("port")    -> None, and `server.port: '80' is not true or false` is noted
     table.end()
 
 A field that is not there, and one that is wrong, are both None.
@@ -15,6 +15,7 @@ from typing import Final, TypeAlias, TypeVar
 
 from toolspeak.config.lines import Path
 from toolspeak.config.problems import Problems, Toml, did_you_mean, not_one_of, shown
+from toolspeak.declaration import Declaration
 
 Check: TypeAlias = Callable[[str], str | None]
 """Says what is wrong with a string, in words that may show it."""
@@ -105,30 +106,15 @@ class Table:
         self.bad(name, f"{shown(value)} is not true or false")
         return None
 
-    def integer(self, name: str, least: int, most: int | None = None) -> int | None:
-        """Take an integer within limits."""
+    def number(self, name: str, kind: type[int] | type[float], about: Declaration) -> int | float | None:
+        """Take an integer or a number within the range that is declared for it."""
         value = self._taken(name)
         if value is None:
             return None
-        if (
-            isinstance(value, int)
-            and not isinstance(value, bool)
-            and least <= value <= (value if most is None else most)
-        ):
-            return value
-        limits = f"of at least {least}" if most is None else f"from {least} to {most}"
-        self.bad(name, f"{shown(value)} is not an integer {limits}")
-        return None
-
-    def seconds(self, name: str) -> float | None:
-        """Take a number of seconds above zero."""
-        value = self._taken(name)
-        if value is None:
+        if problem := range_problem(value, kind, about):
+            self.bad(name, problem)
             return None
-        if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < math.inf:
-            return float(value)
-        self.bad(name, f"{shown(value)} is not a number of seconds above 0")
-        return None
+        return kind(value) if isinstance(value, int | float) else None
 
     # ---------------------------------------------------------------- many values
 
@@ -174,6 +160,31 @@ class Table:
     def _taken(self, name: str) -> Toml | None:
         self._known.append(name)
         return self._left.pop(name, None)
+
+
+def range_problem(value: Toml, kind: type[int] | type[float], about: Declaration) -> str | None:
+    """Return what is wrong with a number, in its own unit."""
+    if (
+        isinstance(value, kind | int)
+        and not isinstance(value, bool)
+        and math.isfinite(value)
+        and _is_within(value, about)
+    ):
+        return None
+    number = "an integer" if kind is int else f"a number of {about.unit}" if about.unit else "a number"
+    if about.above is not None:
+        return f"{shown(value)} is not {number} above {about.above:g}"
+    if about.most is not None:
+        return f"{shown(value)} is not {number} from {about.least:g} to {about.most:g}"
+    return f"{shown(value)} is not {number}" + (f" of at least {about.least:g}" if about.least is not None else "")
+
+
+def _is_within(value: float, about: Declaration) -> bool:
+    return (
+        (about.least is None or value >= about.least)
+        and (about.most is None or value <= about.most)
+        and (about.above is None or value > about.above)
+    )
 
 
 def secret_problem(value: str) -> str | None:

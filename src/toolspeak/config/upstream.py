@@ -1,78 +1,58 @@
-"""What somebody said of an upstream, together with its preset, becomes the upstream.
-
-Three may say it: the file, the environment, the command line. What they leave out is the preset's.
-"""
+"""Builds an upstream from its section of the file, or from options, and from its preset."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from toolspeak import upstreams
 from toolspeak.config.addresses import same_server, same_url
 from toolspeak.config.environment import key_in
+from toolspeak.config.sections import UpstreamSection
 from toolspeak.config.shape import Upstream
 from toolspeak.config.table import secret_problem
-from toolspeak.engine.plan import NOTHING_SAID, Settings
 from toolspeak.errors import BadConfig
 from toolspeak.facts.model import ModelFacts, Source
-from toolspeak.runtime.transport import DEFAULT_TIMEOUTS, Timeouts
-from toolspeak.upstreams import Auth, Preset
+from toolspeak.upstreams import Preset
 
 ANY = "compatible"
-"""The preset of servers that nobody knows."""
-RETRIES = 2
+"""The preset of servers that have none."""
 Headers = tuple[tuple[str, str], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
-    """An upstream in somebody's words; what is empty or None was not said."""
-
-    name: str
-    preset: str = ""
-    url: str = ""
-    wire: str = ""
-    auth: Auth | None = None
-    key: str = field(default="", repr=False)
-    headers: Headers = field(default=(), repr=False)
-    retries: int = RETRIES
-    timeouts: Timeouts = DEFAULT_TIMEOUTS
-    settings: Settings = NOTHING_SAID
-
-
 def preset_of(url: str) -> str:
-    """Return the preset that has this URL; without one, that of any server."""
+    """Return the preset that has this URL, else `compatible`."""
     presets = ((name, upstreams.load(name)) for name in upstreams.names())
     return next((name for name, preset in presets if preset.url and same_url(preset.url, url)), ANY)
 
 
-def build(said: Said, environ: Mapping[str, str]) -> Upstream:
-    """Make the upstream. It must have a URL, here or in its preset."""
-    preset = upstreams.load(said.preset or ANY)
-    url = (said.url or preset.url).rstrip("/")
+def build_upstream(name: str, section: UpstreamSection, environ: Mapping[str, str]) -> Upstream:
+    """Return the upstream of a section; its preset fills up what the section leaves out. One of them has a URL."""
+    preset = upstreams.load(section.preset or ANY)
+    url = (section.url or preset.url).rstrip("/")
     built = Upstream(
-        name=said.name,
+        name=name,
         url=url,
         wire=preset.wire,
         auth=preset.auth,
-        key=said.key or _usual_key(preset, url, environ),
+        key=section.key or _preset_key(preset, url, environ),
         headers=preset.headers,
-        timeouts=said.timeouts,
-        retries=said.retries,
+        timeouts=section.timeouts,
+        retries=section.retries,
         facts=ModelFacts(tools=preset.tools, quirks=preset.quirks, source=Source.TABLE),
-        settings=said.settings,
-        preset=said.preset or ANY,
+        settings=section.settings,
+        preset=section.preset or ANY,
     )
-    built = with_wire(built, said.wire or preset.wire)
-    return replace(built, auth=said.auth or built.auth, headers=merged(built.headers, said.headers))
+    built = with_wire(built, section.wire or preset.wire)
+    headers = merge_headers(built.headers, tuple((section.headers or {}).items()))
+    return replace(built, auth=section.auth or built.auth, headers=headers)
 
 
 def with_wire(upstream: Upstream, wire: str) -> Upstream:
-    """Speak another wire, with the headers that are usual there."""
+    """Return the upstream with another wire, and with the headers that are usual there."""
     if wire == upstream.wire:
         return upstream
     old, new = _home(upstream.wire), _home(wire)
     kept = tuple(header for header in upstream.headers if header not in old.headers)
-    return replace(upstream, wire=wire, auth=new.auth, headers=merged(new.headers, kept))
+    return replace(upstream, wire=wire, auth=new.auth, headers=merge_headers(new.headers, kept))
 
 
 def _home(wire: str) -> Preset:
@@ -80,12 +60,12 @@ def _home(wire: str) -> Preset:
     return upstreams.load(wire if wire in upstreams.names() else ANY)
 
 
-def merged(headers: Headers, others: Headers) -> Headers:
-    """Return the headers of both; of two with the same name, the other's."""
+def merge_headers(headers: Headers, others: Headers) -> Headers:
+    """Return the headers of both; of two with the same name, the one of `others`."""
     return tuple({name.lower(): (name.lower(), value) for name, value in (*headers, *others)}.values())
 
 
-def _usual_key(preset: Preset, url: str, environ: Mapping[str, str]) -> str:
+def _preset_key(preset: Preset, url: str, environ: Mapping[str, str]) -> str:
     """Return the key that the preset's variable holds. A vendor's key goes to that vendor only (SAFE-6)."""
     key = key_in(environ, preset.key_env) if same_server(preset.url, url) else ""
     if key and (problem := secret_problem(key)):

@@ -1,4 +1,4 @@
-"""What is done with a request, decided once, from what is known and what was asked for; frozen for the whole turn.
+"""The plan of a turn: decided once from the settings and the facts, and frozen until the turn ends.
 
 >>> decide(request, Settings(), ModelFacts(tools=Support.NONE)).line
 'force inline fenced checked: the upstream has no tools'
@@ -7,6 +7,7 @@
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 
+from toolspeak.declaration import setting
 from toolspeak.engine.guardrails.catalogue import GUARDRAILS, guardrails_for
 from toolspeak.engine.guardrails.guardrail import Guardrail
 from toolspeak.facts.model import DEFAULT_DIALECT, UNKNOWN_MODEL, Constrain, ModelFacts, Support
@@ -17,13 +18,16 @@ from toolspeak.ir.tool import ChoiceMode
 
 DECISION_DIALECT = "decision_json"
 JSON_DIALECT = "steps_json"
-"""Whose whole answer is JSON, for a constraint that asks for that."""
+"""The dialect whose whole answer is JSON, for the constraint `json`."""
 ANY_DIALECT = "any"
 RETRIES = 2
+MOST_RETRIES = 10
+_NO = "`false`"
+_SUITS = "what suits the model"
 
 
 class Mode(StrEnum):
-    """What the caller wants (MODE-1)."""
+    """The setting: whether calls are emulated (MODE-1)."""
 
     OFF = "off"
     FALLBACK = "fallback"
@@ -32,16 +36,16 @@ class Mode(StrEnum):
 
 
 class Way(StrEnum):
-    """What is done."""
+    """The decision: how this turn handles tools."""
 
     PLAIN = "plain"
-    """No tools at all."""
+    """The request goes upstream without tools."""
     OFF = "off"
-    """Tools go upstream untouched, and the answer comes back untouched (MODE-2)."""
+    """Tools go upstream unchanged, and the answer comes back unchanged (MODE-2)."""
     NATIVE = "native"
     """Tools go upstream; calls are checked, and leaked ones rescued."""
     FALLBACK = "fallback"
-    """As NATIVE; without a call, emulated (MODE-3)."""
+    """As NATIVE; if the answer has no call, emulated (MODE-3)."""
     FORCE = "force"
     """Emulated (MODE-4)."""
 
@@ -54,7 +58,7 @@ class Strategy(StrEnum):
 
 
 class Release(StrEnum):
-    """When the client gets what (CHK-7)."""
+    """When the client gets the answer (CHK-7)."""
 
     EAGER = "eager"
     CHECKED = "checked"
@@ -63,35 +67,73 @@ class Release(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What somebody asked for; None leaves it to those with less to say (MODE-1)."""
+    """Settings of one level: a request, a model, an upstream or all. None leaves one to the next level (MODE-1)."""
 
-    mode: Mode | None = None
-    chat: bool | None = None
-    """No tools, whatever the client sends (MODE-6)."""
-    strategy: Strategy | None = None
-    dialect: str | None = None
-    release: Release | None = None
-    retries: int | None = None
-    rescue: bool | None = None
-    keep_system: bool | None = None
-    few_shot: bool | None = None
-    answer_tool: bool | None = None
-    constraint: Constrain | None = None
-    drop_unrelated_calls: bool | None = None
-    """Drop calls whose tool has nothing to do with the conversation (CHK-10)."""
-    drop_unmentioned_arguments: bool | None = None
-    """Drop optional arguments whose value the conversation does not mention (CHK-11)."""
-    request_missing_calls: bool | None = None
-    """Ask for the calls that a request for several things still needs (CHK-12)."""
-    accept_untaught_calls: bool | None = None
-    """Accept, or ask for, calls that no dialect reads; the answer is buffered (CHK-13)."""
-    confirm_tool_fit: bool | None = None
-    """Ask the model whether each tool that it calls can do the request; the answer is buffered (CHK-14)."""
+    mode: Mode | None = setting(
+        None,
+        "Whether calls are emulated: never (`off`), where a native answer has none (`fallback`), always (`force`), or "
+        "where the upstream has no tools (`auto`).",
+        otherwise="`auto`",
+    )
+    chat: bool | None = setting(None, "Remove all tools from requests (MODE-6).", otherwise=_NO)
+    strategy: Strategy | None = setting(
+        None,
+        "How calls are emulated: inside the answer, or by a decision before it.",
+        otherwise="`inline`, or what suits the model",
+    )
+    dialect: str | None = setting(
+        None,
+        "[Dialect](dialects.md) in which emulated calls are written.",
+        otherwise="what suits the model",
+        form="dialect",
+    )
+    release: Release | None = setting(
+        None,
+        "When the client gets the answer: at once, calls after their check, or everything at its end (CHK-7).",
+        otherwise="`checked`",
+    )
+    retries: int | None = setting(
+        None,
+        "How many times a model is asked again for a call that cannot run.",
+        least=0,
+        most=MOST_RETRIES,
+        otherwise=str(RETRIES),
+    )
+    rescue: bool | None = setting(
+        None, "Turn calls that a server with tools leaks as text into calls.", otherwise="`true`"
+    )
+    keep_system: bool | None = setting(
+        None, "Keep the client's own instructions beside ours.", otherwise="`true` in the mode `auto`, else `false`"
+    )
+    few_shot: bool | None = setting(None, "Show the model an example of a call.", otherwise=_SUITS)
+    answer_tool: bool | None = setting(None, "Let the model answer by a call, too.", otherwise=_SUITS)
+    constraint: Constrain | None = setting(
+        None,
+        "[Constrained decoding](constraint.md) of emulated calls, where the server has it (CHK-8).",
+        otherwise="what suits the model, else `retry`",
+    )
+    drop_unrelated_calls: bool | None = setting(
+        None, "Drop calls whose tool has nothing to do with the conversation (CHK-10).", otherwise=_NO
+    )
+    drop_unmentioned_arguments: bool | None = setting(
+        None, "Drop optional arguments whose value the conversation does not mention (CHK-11).", otherwise=_NO
+    )
+    request_missing_calls: bool | None = setting(
+        None, "Ask for the calls that a request for several things still needs (CHK-12).", otherwise=_NO
+    )
+    accept_untaught_calls: bool | None = setting(
+        None, "Accept, or ask for, calls that no dialect reads; the answer is buffered (CHK-13).", otherwise=_NO
+    )
+    confirm_tool_fit: bool | None = setting(
+        None,
+        "Ask the model whether each tool that it calls can do the request; the answer is buffered (CHK-14).",
+        otherwise=_NO,
+    )
     key: str | None = None
-    """Of keyed markers (SAFE-4)."""
+    """The key of keyed markers (SAFE-4). toolspeak makes it: it is not in the file."""
 
     def over(self, other: "Settings") -> "Settings":
-        """Return these settings, and the other's where these say nothing."""
+        """Return these settings, filled up with the other's where these are None."""
         if self is NOTHING_SAID or self is other:
             return other
         said = {field.name: getattr(self, field.name) for field in fields(self)}
@@ -103,7 +145,7 @@ NOTHING_SAID = Settings()
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is done, and why."""
+    """How a turn is run, and why: the settings with their defaults and the facts applied."""
 
     way: Way
     why: str
@@ -120,24 +162,24 @@ class Plan:
     starts_in_reasoning: bool = False
     context_tokens: int | None = None
     projects: bool = False
-    """Calls and results of the history are written as text: this upstream would not understand them."""
+    """Calls and results of the history are sent as text: this upstream does not understand them."""
     rescue_dialect: str = ANY_DIALECT
-    """How leaked calls are read in a native answer (MODE-8)."""
+    """The dialect in which leaked calls of a native answer are read (MODE-8)."""
     constraint: Constrain = Constrain.OFF
     form: ConstraintForm = ConstraintForm.NONE
-    """How the upstream is told."""
+    """The field in which the upstream takes the constraint."""
     guardrails: tuple[Guardrail, ...] = ()
     """Those that were asked for and apply to the request, in the order in which they judge."""
 
     @property
     def line(self) -> str:
-        """Say it in one line."""
+        """The plan in one line, for logs and headers."""
         how = f" {self.strategy} {self.dialect}" if self.way in (Way.FORCE, Way.FALLBACK) else ""
         return f"{self.way}{how} {self.release}: {self.why}"
 
 
 def decide(request: Request, settings: Settings = NOTHING_SAID, facts: ModelFacts = UNKNOWN_MODEL) -> Plan:
-    """Make the plan of a request."""
+    """Return the plan of a request."""
     way, why = _way(request, settings, facts)
     constraint = _constraint(settings, facts)
     strategy = settings.strategy or (Strategy.DECISION if facts.decides else Strategy.INLINE)
@@ -146,23 +188,23 @@ def decide(request: Request, settings: Settings = NOTHING_SAID, facts: ModelFact
     return Plan(
         way,
         why,
-        strategy,
-        _dialect(strategy, constraint, settings, facts),
-        _release(request, settings, buffers=any(guardrail.buffers for guardrail in guardrails)),
-        RETRIES if settings.retries is None else settings.retries,
-        settings.rescue is not False,
-        settings.mode in (None, Mode.AUTO) if settings.keep_system is None else settings.keep_system,
-        facts.few_shot if settings.few_shot is None else settings.few_shot,
-        in_json or (facts.answer_tool if settings.answer_tool is None else settings.answer_tool),
-        settings.key or "",
-        facts.calls_in_reasoning,
-        facts.starts_in_reasoning,
-        facts.context_tokens,
-        settings.mode is Mode.FORCE or facts.tools is Support.NONE or bool(settings.chat),
-        settings.dialect or facts.leaks_as or ANY_DIALECT,
-        constraint,
-        facts.quirks.constraint,
-        guardrails,
+        strategy=strategy,
+        dialect=_dialect(strategy, constraint, settings, facts),
+        release=_release(request, settings, buffers=any(guardrail.buffers for guardrail in guardrails)),
+        retries=RETRIES if settings.retries is None else settings.retries,
+        rescue=settings.rescue is not False,
+        keep_system=settings.mode in (None, Mode.AUTO) if settings.keep_system is None else settings.keep_system,
+        few_shot=facts.few_shot if settings.few_shot is None else settings.few_shot,
+        answer_tool=in_json or (facts.answer_tool if settings.answer_tool is None else settings.answer_tool),
+        key=settings.key or "",
+        calls_in_reasoning=facts.calls_in_reasoning,
+        starts_in_reasoning=facts.starts_in_reasoning,
+        context_tokens=facts.context_tokens,
+        projects=settings.mode is Mode.FORCE or facts.tools is Support.NONE or bool(settings.chat),
+        rescue_dialect=settings.dialect or facts.leaks_as or ANY_DIALECT,
+        constraint=constraint,
+        form=facts.quirks.constraint,
+        guardrails=guardrails,
     )
 
 
@@ -202,7 +244,7 @@ def _dialect(strategy: Strategy, constraint: Constrain, settings: Settings, fact
 
 
 def _constraint(settings: Settings, facts: ModelFacts) -> Constrain:
-    """Ask for form where it costs least: small models think worse in a form that they must keep to (CHK-8)."""
+    """Constrain only retries by default: small models reason worse under a grammar (CHK-8)."""
     if facts.quirks.constraint is ConstraintForm.NONE:
         return Constrain.OFF
     return settings.constraint or facts.constraint or Constrain.RETRY

@@ -10,11 +10,13 @@ from dataclasses import Field, dataclass, fields, replace
 from enum import StrEnum
 from typing import Any, Final
 
+from toolspeak.declaration import setting
 from toolspeak.ir.constraint import ConstraintForm
 from toolspeak.ir.quirks import QUIRKS, Quirks
 
 DEFAULT_DIALECT: Final = "fenced"
 """What a model is taught that has no better one."""
+_FAMILY: Final = "that of its family"
 _QUIRK: Final = "quirks."
 QUIRKS_IDS: Final = f"{_QUIRK}ids"
 QUIRKS_CONSTRAINT: Final = f"{_QUIRK}constraint"
@@ -63,17 +65,23 @@ class ModelFacts:
     """The defaults are those of a model that nobody knows."""
 
     tools: Support = Support.UNKNOWN
-    dialect: str = ""
-    """The text form of calls that the model is taught where they are emulated; empty if unknown."""
-    decides: bool = False
-    """Does better with a decision of its own than with calls inside its answer."""
-    calls_in_reasoning: bool = False
-    starts_in_reasoning: bool = False
-    few_shot: bool = False
-    answer_tool: bool = False
-    context_tokens: int | None = None
-    constraint: Constrain | None = None
-    """What works best with the model, where its upstream has a form for it; None if unknown."""
+    dialect: str = setting(
+        "",
+        "[Dialect](dialects.md) of calls that the model is taught where they are emulated.",
+        otherwise="that of its family",
+        form="dialect",
+    )
+    decides: bool = setting(False, "The model does better with the strategy `decision`.", otherwise=_FAMILY)
+    calls_in_reasoning: bool = setting(False, "Its reasoning may contain calls.", otherwise=_FAMILY)
+    starts_in_reasoning: bool = setting(False, "Its answers begin in reasoning, without a mark.", otherwise=_FAMILY)
+    few_shot: bool = setting(False, "Show the model an example of a call.", otherwise=_FAMILY)
+    answer_tool: bool = setting(False, "Let the model answer by a call, too.", otherwise=_FAMILY)
+    context_tokens: int | None = setting(
+        None, "Context length of the model.", unit="tokens", least=1, otherwise="its family's, or unknown"
+    )
+    constraint: Constrain | None = setting(
+        None, "Constrained decoding that suits the model best, where its upstream has it.", otherwise="unknown"
+    )
     quirks: Quirks = QUIRKS
     leaks_as: str = ""
     """The one form in which its calls leak as text; empty: whatever comes is read."""

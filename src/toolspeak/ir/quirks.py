@@ -3,7 +3,10 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from toolspeak.declaration import setting
 from toolspeak.ir.constraint import ConstraintForm
+
+_PRESET = "the preset's"
 
 
 class IdForm(StrEnum):
@@ -20,15 +23,25 @@ class IdForm(StrEnum):
 class Quirks:
     """The defaults fit the vendor of the wire; servers that imitate it may need others."""
 
-    ids: IdForm = IdForm.ANY
-    null_content: bool = True
-    """An assistant message that has only calls has null for its text; some servers want the empty string."""
-    image_results: bool = False
-    """Images may stand in a tool's result, where the wire itself would forbid it."""
-    reasoning_history: bool = True
-    """The model's earlier reasoning is given back to it, where the wire itself has no word for that."""
-    constraint: ConstraintForm = ConstraintForm.NONE
-    """How it is told what its answer must look like (CHK-8)."""
+    ids: IdForm = setting(
+        IdForm.ANY,
+        "Form of the ids of calls that it accepts in a history.",
+        otherwise="the preset's or the model family's",
+    )
+    null_content: bool = setting(
+        True,
+        "Send null for the text of a message that has only calls; some servers want the empty string.",
+        otherwise=_PRESET,
+    )
+    image_results: bool = setting(
+        False, "Send images in the result of a tool, where the wire itself forbids it.", otherwise=_PRESET
+    )
+    reasoning_history: bool = setting(
+        True, "Send earlier reasoning back, where the wire itself has no field for it.", otherwise=_PRESET
+    )
+    constraint: ConstraintForm = setting(
+        ConstraintForm.NONE, "Field for [constrained decoding](constraint.md) that it knows (CHK-8).", otherwise=_PRESET
+    )
 
 
 QUIRKS = Quirks()

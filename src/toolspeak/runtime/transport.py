@@ -24,6 +24,7 @@ from aiohttp.client_proto import ResponseHandler
 from aiohttp.http import HttpProcessingError, RawResponseMessage
 from typing_extensions import override
 
+from toolspeak.declaration import setting
 from toolspeak.ir.failure import Failure, FailureKind
 
 Headers = Sequence[tuple[str, str]]
@@ -38,10 +39,15 @@ _MOST_INTERIM: Final = 16
 class Timeouts:
     """How long to wait, in seconds: for the connection, the first byte of the answer, the next one, all of it."""
 
-    connect: float = 10.0
-    first_byte: float = 300.0
-    idle: float = 120.0
-    total: float = 1800.0
+    connect: float = setting(10.0, "Time to connect.", unit="seconds", above=0)
+    first_byte: float = setting(
+        300.0,
+        "Time until the first byte of the response. A model that thinks is silent for long.",
+        unit="seconds",
+        above=0,
+    )
+    idle: float = setting(120.0, "Longest pause between two pieces of the response.", unit="seconds", above=0)
+    total: float = setting(1800.0, "Time for the whole response.", unit="seconds", above=0)
 
 
 DEFAULT_TIMEOUTS = Timeouts()

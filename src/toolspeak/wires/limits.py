@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+from toolspeak.declaration import setting
 from toolspeak.errors import BadField, TooLarge
 from toolspeak.ir.message import Call, Message, Reasoning, Result, Text
 from toolspeak.ir.request import Request
@@ -26,21 +27,21 @@ _STRING: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL
 class RequestLimits:
     """Limits on the contents of one request."""
 
-    json_values: int = 250_000
-    """Members and elements of the whole body."""
-    json_escapes: int = 2_000_000
-    """Backslashes of the whole body. The parser reads a body in one call, which nothing can interrupt; 28 MB of escapes
-    took four times as long as 28 MB of plain text."""
-    messages: int = 10_000
-    parts: int = 50_000
-    """Texts, images, calls and results of all messages."""
-    text_characters: int = 8 << 20
-    """Of all messages and tool descriptions, about two million tokens. Images do not count."""
-    tools: int = MOST_TOOLS
-    tools_bytes: int = 2 << 20
-    """The schemas of all tools."""
-    schema_bytes: int = 256 << 10
-    """The schema of one tool, or of the answer."""
+    json_values: int = setting(250_000, "Members and elements of the JSON of a request.", least=1)
+    json_escapes: int = setting(2_000_000, "Backslashes in the JSON of a request.", least=1)
+    # The parser reads a body in one call, which nothing can interrupt; 28 MB of escapes took four times as long as
+    # 28 MB of plain text.
+    messages: int = setting(10_000, "Messages of a request.", least=1)
+    parts: int = setting(50_000, "Texts, images, calls and results of all messages of a request.", least=1)
+    text_characters: int = setting(
+        8 << 20,
+        "Text of all messages and tool descriptions, about two million tokens. Images do not count.",
+        unit="characters",
+        least=1,
+    )
+    tools: int = setting(MOST_TOOLS, "Tools of a request.", least=1, most=MOST_TOOLS)
+    tools_bytes: int = setting(2 << 20, "Schemas of all tools of a request.", unit="bytes", least=1)
+    schema_bytes: int = setting(256 << 10, "Schema of one tool, or of the answer.", unit="bytes", least=1)
 
 
 DEFAULT_LIMITS: Final = RequestLimits()

@@ -9,10 +9,10 @@ from toolspeak.config import Config, Key, Server, check_public
 from toolspeak.config.addresses import (
     is_loopback,
     is_near,
-    name_of,
     reaches_this_machine_only,
     same_server,
     same_url,
+    upstream_name,
     url_problem,
 )
 from toolspeak.errors import BadConfig
@@ -67,7 +67,7 @@ def test_the_http_client_reads_a_url_as_we_do(url: str) -> None:
     if url_problem(url) is None:
         read = URL(url)
         assert read.host is not None
-        assert name_of(url).rpartition(":")[0] in ("", read.host.lower()) or name_of(url).startswith("[")
+        assert upstream_name(url).rpartition(":")[0] in ("", read.host.lower()) or upstream_name(url).startswith("[")
         assert same_server(url, str(read.origin()))
 
 
@@ -82,8 +82,8 @@ def test_two_urls_are_one() -> None:
 
 
 def test_an_upstream_without_a_name_has_that_of_its_host() -> None:
-    assert name_of("http://127.0.0.1:8080/v1") == "127.0.0.1:8080"
-    assert name_of("https://API.example.com/v1") == "api.example.com"
+    assert upstream_name("http://127.0.0.1:8080/v1") == "127.0.0.1:8080"
+    assert upstream_name("https://API.example.com/v1") == "api.example.com"
 
 
 LOOPBACK = ["127.0.0.1", "127.1.2.3", "::1", "[::1]", "localhost", "LocalHost"]

@@ -317,7 +317,10 @@ WRONG = [
     ("[upstreams.a]\npreset = 'compatible'", "1: upstreams.a.url: is missing: this preset has none"),
     ("[upstreams.a]\npreset = 'olama'", "2: upstreams.a.preset: 'olama' is not one of anthropic, "),
     ("[upstreams.'a b']\npreset = 'groq'", '1: upstreams."a b": an upstream\'s name is letters, digits and . _ -'),
-    ("[upstreams.groq]\nkey = 'a'\nkey_env = 'A'", "2: upstreams.groq.key: stands beside key_env: say one of the two"),
+    (
+        "[upstreams.groq]\nkey = 'a'\nkey_env = 'A'",
+        "2: upstreams.groq.key: is given together with key_env",
+    ),
     ("[upstreams.groq]\nkey_env = 'NOPE'", "2: upstreams.groq.key_env: the environment variable NOPE is not set"),
     ("[upstreams.groq]\nkey_env = 'ODD'", "2: upstreams.groq.key_env: the environment variable ODD is not a string of"),
     ("[upstreams.groq.headers]\nhost = 'a'", "2: upstreams.groq.headers.host: is a header that is written for each"),
@@ -353,7 +356,10 @@ WRONG = [
     ("[[keys]]\ntenant = 'a'", "1: keys[0].key: is missing: say key, key_env or sha256"),
     ("[[keys]]\ntenant = 'a b'\nkey = 'k'", "2: keys[0].tenant: 'a b' is not 1 to 64 letters, digits and . _ @ -"),
     ("[[keys]]\ntenant = 'a'\nsha256 = 'ab'", "3: keys[0].sha256: is not the SHA-256 of a key: 64 hexadecimal digits"),
-    ("[[keys]]\ntenant = 'a'\nkey = 'k'\nsha256 = 'ab'", "3: keys[0].key: stands beside sha256: say one of the two"),
+    (
+        "[[keys]]\ntenant = 'a'\nkey = 'k'\nsha256 = 'ab'",
+        "3: keys[0].key: is given together with sha256: remove",
+    ),
     (
         "[[keys]]\ntenant = 'a'\nkey = 'k'\n[[keys]]\ntenant = 'b'\nkey = 'k'",
         "5: keys[1].tenant: has the same key as 'a'",

@@ -1,0 +1,87 @@
+"""Forms of strings: the check of each, its name on the reference page, and its pattern in the JSON Schema."""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from toolspeak import dialects, upstreams, wires
+from toolspeak.config.addresses import (
+    database_problem,
+    host_name_problem,
+    host_problem,
+    origin_problem,
+    redis_problem,
+    url_problem,
+)
+from toolspeak.config.problems import not_one_of
+from toolspeak.config.table import Check
+from toolspeak.errors import UnknownName
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What a string must look like."""
+
+    title: str
+    """What the string is, for the reference page."""
+    check: Check | None = None
+    pattern: str = ""
+    """For the JSON Schema, where a pattern says it."""
+
+
+def _one_of(names: Callable[[], Sequence[str]]) -> Check:
+    return lambda value: None if value in names() else not_one_of(value, names())
+
+
+def _dialect_problem(name: str) -> str | None:
+    """Load only this dialect: listing all of them takes long, and a file may have many models."""
+    try:
+        dialects.load(name)
+    except UnknownName:
+        return not_one_of(name, dialects.names())
+    return None
+
+
+def _matching(pattern: str, problem: str) -> Check:
+    compiled = re.compile(pattern)
+    return lambda value: None if compiled.fullmatch(value) else f"{value!r} {problem}"
+
+
+def _folder_problem(folder: str) -> str | None:
+    return None if Path(folder).is_absolute() else f"{folder!r} is not an absolute path"
+
+
+def _digest_problem(digest: str) -> str | None:
+    return None if re.fullmatch(_DIGEST, digest) else "is not the SHA-256 of a key: 64 hexadecimal digits"
+
+
+_DIGEST: Final = r"[0-9A-Fa-f]{64}"
+_TENANT: Final = r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}"
+_VARIABLE: Final = r"[A-Za-z_][A-Za-z0-9_]*"
+_HOME_PATH: Final = r"(?:/|~/).*"
+
+FORMS: Final = {
+    "url": Form("URL", url_problem, r"https?://[^@?#]+"),
+    "host": Form("address", host_problem),
+    "host_name": Form("host name", host_name_problem),
+    "origin": Form("origin", origin_problem, r"[A-Za-z][A-Za-z0-9+.-]*://.+"),
+    "database": Form("URL", database_problem, r"(?:postgres(?:ql)?|sqlite)://.+"),
+    "redis": Form("URL", redis_problem, r"(?:rediss?|unix)://.+"),
+    "dialect": Form("name of a [dialect](dialects.md)", _dialect_problem),
+    "wire": Form("name of a [wire](wires.md)", _one_of(wires.names)),
+    "preset": Form("name of a [preset](upstreams.md)", _one_of(upstreams.names)),
+    "folder": Form("absolute path", _folder_problem),
+    "path": Form("absolute path", _matching(r"/.*", "is not an absolute path"), r"/.*"),
+    "home_path": Form(
+        "absolute path, or one that begins with `~/`",
+        _matching(_HOME_PATH, "is not an absolute path, nor one that begins with ~/"),
+        _HOME_PATH,
+    ),
+    "variable": Form(
+        "name of an environment variable", _matching(_VARIABLE, "is not the name of a variable"), _VARIABLE
+    ),
+    "tenant": Form("name", _matching(_TENANT, "is not 1 to 64 letters, digits and . _ @ -"), _TENANT),
+    "digest": Form("SHA-256 in hexadecimal digits", _digest_problem, _DIGEST),
+}
