@@ -1,7 +1,0 @@
-"""vLLM (`vllm serve`)."""
-
-from toolspeak.facts.servers import CONSTRAINTS
-from toolspeak.ir.quirks import Quirks
-from toolspeak.upstreams._preset import Preset
-
-UPSTREAM = Preset("vLLM", "http://127.0.0.1:8000/v1", local=True, quirks=Quirks(constraint=CONSTRAINTS["vllm"]))
