@@ -1,7 +1,8 @@
-"""What the gateway is told: a file, the environment, the command line, in one frozen value.
+"""The configuration: file, environment and command line become one frozen value.
 
-Belongs here: reading and checking what people write. Does not: what is done with it.
-Read first: `shape.py` (what can be said), then `file.py`.
+Belongs here: reading and checking settings. Does not: acting on them. Read first: `sections.py` (the tables of the
+file) and `shape.py` (the result), then `file.py`. A setting is declared once, as a field of one of these classes;
+`declared.py` reads it, `schema.py` describes it.
 
     environ = current()
     config = load(path, environ, options)

@@ -1,6 +1,6 @@
 """URLs of upstreams, and the address on which we listen.
 
-A URL is read by one pattern that knows nothing rare, so that nobody behind it can read it otherwise (SAFE-6).
+One strict pattern reads URLs and accepts nothing unusual, so that no later parser can read another host (SAFE-6).
 """
 
 import re
@@ -23,7 +23,7 @@ _LOCALHOST = "localhost"
 
 
 def url_problem(url: str) -> str | None:
-    """Return what is wrong with the URL of an upstream. What could be a key in it is not shown."""
+    """Return what is wrong with the URL of an upstream. A part that may be a key is not shown."""
     if "@" in url:
         return "holds a user name or password; say `key` instead (the URL is not shown)"
     if "?" in url or "#" in url:
@@ -93,7 +93,7 @@ def upstream_name(url: str) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether only this machine reaches an address. What is not sure is not."""
+    """Return whether only this machine reaches an address. An unknown name counts as reachable."""
     if host.lower() == _LOCALHOST:
         return True
     try:
@@ -117,7 +117,7 @@ def is_near(url: str) -> bool:
 
 
 def check_public(config: Config) -> None:
-    """Refuse an address that others can reach while nobody needs a key (SAFE-6)."""
+    """Raise `BadConfig` for an address that other machines reach, if no key is configured (SAFE-6)."""
     host = config.server.host
     if not config.keys and not is_loopback(host):
         raise BadConfig(

@@ -24,7 +24,7 @@ def assemble(config: Config, transport: Transport, quorum: Quorum = OWNER, clock
 
 
 def depths(config: Config) -> dict[str, Depth]:
-    """Return how deep each upstream may be probed: far away it costs somebody's money."""
+    """Return how deep each upstream may be probed: remote requests cost money."""
     said = config.server.probe
     return {each.name: said or (Depth.FULL if is_near(each.url) else Depth.LOOK) for each in config.upstreams}
 

@@ -1,6 +1,6 @@
 """Reads tables of the file by their declarations, and lists all declared settings.
 
-    read(table, Server)                         -> the values of a table over the defaults of its class
+    read_section(table, Server)                         -> the values of a table over the defaults of its class
     read_given(table, ModelFacts)               -> {"few_shot": True}: only the values that the table has
     [each.path for each in walk(ConfigFile)]    -> ["default", …, "server.port", …, "upstreams.NAME.url", …]
 
@@ -15,9 +15,9 @@ from functools import cache
 from types import NoneType, UnionType
 from typing import Any, Final, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from toolspeak.config.forms import FORMS, Check
+from toolspeak.config.forms import FORMS
 from toolspeak.config.problems import not_one_of
-from toolspeak.config.table import Table, range_problem, secret_problem
+from toolspeak.config.table import Check, Table, range_problem, secret_problem
 from toolspeak.declaration import Declaration, declaration_of
 
 T = TypeVar("T")
@@ -115,7 +115,7 @@ def walk(kind: type, prefix: str = "") -> Iterator[Declared]:
 # ---------------------------------------------------------------- reading
 
 
-def read(table: Table, kind: type[T]) -> T:
+def read_section(table: Table, kind: type[T]) -> T:
     """Return the values of a table over the defaults of its class."""
     return kind(**read_given(table, kind))
 

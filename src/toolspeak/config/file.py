@@ -10,7 +10,7 @@ from pathlib import Path
 
 from toolspeak import upstreams
 from toolspeak.config.addresses import url_problem
-from toolspeak.config.declared import read, read_given
+from toolspeak.config.declared import read_given, read_section
 from toolspeak.config.environment import approvals_folder, config_file, key_in, profiles_folder, state_folder
 from toolspeak.config.lines import find_lines
 from toolspeak.config.mcp import read_mcp
@@ -112,13 +112,13 @@ def _config(root: Table, environ: Mapping[str, str]) -> Config:
     said = {name: _upstream(name, table, environ) for name, table in root.tables("upstreams").items()}
     runs = _runs(root.table("runs"))
     config = Config(
-        server=read(root.table("server"), Server),
-        limits=read(root.table("limits"), Limits),
+        server=read_section(root.table("server"), Server),
+        limits=read_section(root.table("limits"), Limits),
         upstreams=tuple(said.values()),
         models=tuple(_model(name, table, said) for name, table in root.tables("models").items()),
         default=root.text("default") or "",
         keys=_keys(root, environ),
-        settings=read(root.table("tools"), Settings),
+        settings=read_section(root.table("tools"), Settings),
         profiles=None if root.flag("profiles") is False else profiles_folder(environ),
         redis=_redis(root.table("redis")),
         runs=replace(runs.durable, folder=state_folder(environ)),
@@ -136,7 +136,7 @@ def _config(root: Table, environ: Mapping[str, str]) -> Config:
 
 
 def _upstream(name: str, table: Table, environ: Mapping[str, str]) -> Upstream:
-    """Read one of `[upstreams]`. What is wrong in it is noted, so that it may be made up as well."""
+    """Read one of `[upstreams]`. Problems are noted, and the result is then never used."""
     if not _NAME.fullmatch(name):
         table.problems.add(table.path, "an upstream's name is letters, digits and . _ -")
     preset, url = _preset_and_url(name, table)
@@ -210,7 +210,7 @@ def _model(name: str, table: Table, known: Mapping[str, Upstream]) -> Model:
         name,
         upstream or "",
         table.text("model") or "",
-        read(table.table("tools"), Settings),
+        read_section(table.table("tools"), Settings),
         _facts(table, UNKNOWN_MODEL),
     )
 
@@ -298,12 +298,12 @@ def _capabilities(table: Table) -> Overrides:
 
 
 def _redis(table: Table) -> str:
-    url = read(table, RedisSection).url
+    url = read_section(table, RedisSection).url
     table.problems.secrets += "@" in url
     return url
 
 
 def _runs(table: Table) -> RunsSection:
-    section = read(table, RunsSection)
+    section = read_section(table, RunsSection)
     table.problems.secrets += "@" in section.durable.database
     return section

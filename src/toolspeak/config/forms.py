@@ -22,10 +22,10 @@ from toolspeak.errors import UnknownName
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """What a string must look like."""
+    """The form of a string."""
 
     title: str
-    """What the string is, for the reference page."""
+    """The name on the reference page."""
     check: Check | None = None
     pattern: str = ""
     """For the JSON Schema, where a pattern says it."""

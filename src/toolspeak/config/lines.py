@@ -1,4 +1,4 @@
-"""On which line a field of a TOML file stands, which tomllib does not tell.
+"""Finds the line of each field of a TOML file, which tomllib does not report.
 
 [server]                ("server",)             1
 port = 80               ("server", "port")      2
@@ -6,7 +6,7 @@ port = 80               ("server", "port")      2
 models = [              ("keys", 0, "models")   4
   "a"]                  ("keys", 0, "models", 0) 5
 
-The text is one that tomllib has read: what is wrong in it has been said already.
+The text is one that tomllib has read: its syntax errors are reported already.
 """
 
 import re
@@ -15,7 +15,7 @@ from bisect import bisect
 from collections.abc import Mapping
 from typing import Final, TypeAlias
 
-Path: TypeAlias = tuple[str | int, ...]
+TomlPath: TypeAlias = tuple[str | int, ...]
 
 _BLANK = re.compile(r"(?:[ \t\r\n]|#[^\n]*+)*+")
 _PART = re.compile(r"""[ \t]*("(?:[^"\\\n]|\\.)*"|'[^'\n]*'|[A-Za-z0-9_-]+)[ \t]*""")
@@ -23,14 +23,14 @@ _STRING = re.compile(r'''"""(?:[^\\]|\\[\s\S])*?"{3,5}|\'\'\'[\s\S]*?'{3,5}|"(?:
 _BARE = re.compile(r"[^,\]}#\n]*")
 
 
-def find_lines(text: str) -> dict[Path, int]:
+def find_lines(text: str) -> dict[TomlPath, int]:
     """Return the line of every table, field and element."""
     scanner = _Scanner(text)
     scanner.scan()
     return scanner.lines
 
 
-def line_of(lines: Mapping[Path, int], path: Path) -> int:
+def line_of(lines: Mapping[TomlPath, int], path: TomlPath) -> int:
     """Return the line of a path; for what is not there, that of the table in which it could be."""
     while path and path not in lines:
         path = path[:-1]
@@ -44,25 +44,25 @@ class _Scanner:
         self._text: Final = text
         self._ends: Final = [found.start() for found in re.finditer("\n", text)]
         self._at = 0
-        self._rows: Final[dict[Path, int]] = {}
+        self._rows: Final[dict[TomlPath, int]] = {}
         """The newest index of each array of tables."""
-        self.lines: Final[dict[Path, int]] = {}
+        self.lines: Final[dict[TomlPath, int]] = {}
 
     def scan(self) -> None:
-        table: Path = ()
+        table: TomlPath = ()
         while self._next():
             table = self._header() if self._next() == "[" else self._entry(table)
 
     # ---------------------------------------------------------------- tables and fields
 
-    def _header(self) -> Path:
+    def _header(self) -> TomlPath:
         """Read `[a.b]` or `[[a.b]]`, and return the path of what follows."""
         line = self._line()
         brackets = 2 if self._text.startswith("[[", self._at) else 1
         self._at += brackets
         *parents, last = self._keys()
         self._at += brackets
-        path: Path = ()
+        path: TomlPath = ()
         for key in parents:
             path = self._newest((*path, key), line)
         path = (*path, last)
@@ -75,13 +75,13 @@ class _Scanner:
         self.lines[path] = line
         return path
 
-    def _newest(self, path: Path, line: int) -> Path:
+    def _newest(self, path: TomlPath, line: int) -> TomlPath:
         """Go down into a table; in an array of tables, into its newest one."""
         self.lines.setdefault(path, line)
         return (*path, self._rows[path]) if path in self._rows else path
 
-    def _entry(self, table: Path) -> Path:
-        """Read `key = value`, and return the table that it stands in."""
+    def _entry(self, table: TomlPath) -> TomlPath:
+        """Read `key = value`, and return the table that it is in."""
         line = self._line()
         path = table
         for key in self._keys():
@@ -104,7 +104,7 @@ class _Scanner:
 
     # ---------------------------------------------------------------- values
 
-    def _value(self, path: Path) -> None:
+    def _value(self, path: TomlPath) -> None:
         match self._next():
             case "[":
                 self._array(path)
@@ -114,7 +114,7 @@ class _Scanner:
                 found = _STRING.match(self._text, self._at) or _BARE.match(self._text, self._at)
                 self._at = max(found.end() if found else 0, self._at + 1)  # goes on, even in what is no TOML
 
-    def _array(self, path: Path) -> None:
+    def _array(self, path: TomlPath) -> None:
         self._at += 1
         index = 0
         while self._next() not in ("]", ""):
@@ -124,7 +124,7 @@ class _Scanner:
             index += 1
         self._at += 1
 
-    def _inline(self, path: Path) -> None:
+    def _inline(self, path: TomlPath) -> None:
         self._at += 1
         while self._next() not in ("}", ""):
             self._entry(path)

@@ -1,4 +1,4 @@
-"""The upstream when nobody names one: a server on this machine."""
+"""The upstream if none is named: a model server on this machine."""
 
 import asyncio
 from collections.abc import Mapping

@@ -23,8 +23,8 @@ NOTHING: Mapping[str, str] = {}
 def with_options(config: Config, options: Options = NO_OPTIONS, environ: Mapping[str, str] = NOTHING) -> Config:
     """Lay options over a configuration.
 
-    An upstream that is named becomes the only one, and every model name goes there. What is said about the upstream
-    waits, while there is none at all: say it again with the one that was found.
+    An upstream that is named becomes the only one, and every model name goes there. Options of the
+    upstream have no effect while there is none: pass them again with the one that was found.
     """
     if problems := option_problems(options):
         raise BadConfig(*problems)
@@ -124,7 +124,7 @@ def _with_only(config: Config, chosen: Upstream) -> Config:
 
 
 def _with_settings(config: Config, said: Options) -> Config:
-    """Lay the settings over those of all, of each upstream and of each model: who speaks later means all of them."""
+    """Lay the settings over those of all, of each upstream and of each model: an option means all of them."""
     settings = said.settings
     return replace(
         config,

@@ -1,4 +1,4 @@
-"""What is wrong with a configuration: all of it is found before anything is said.
+"""Problems of a configuration: all are collected before any is reported.
 
     toolspeak.toml:7: upstreams.groq.wire: 'opnai_chat' is not one of anthropic, …; did you mean 'openai_chat'?
 
@@ -11,7 +11,7 @@ from datetime import date, datetime, time
 from difflib import get_close_matches
 from typing import Final, TypeAlias
 
-from toolspeak.config.lines import Path, line_of
+from toolspeak.config.lines import TomlPath, line_of
 from toolspeak.errors import BadConfig
 
 Toml: TypeAlias = str | int | float | bool | datetime | date | time | list["Toml"] | dict[str, "Toml"]
@@ -22,15 +22,15 @@ _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 class Problems:
     """Collects what is wrong."""
 
-    def __init__(self, file: str, lines: Mapping[Path, int]) -> None:
+    def __init__(self, file: str, lines: Mapping[TomlPath, int]) -> None:
         """Take the file's name, and the lines of its fields."""
         self._file: Final = file
         self._lines: Final = lines
         self._found: Final[list[tuple[int, str]]] = []
         self.secrets = 0
-        """How many keys stand there as they are."""
+        """The number of keys that are written in the file itself."""
 
-    def add(self, path: Path, problem: str) -> None:
+    def add(self, path: TomlPath, problem: str) -> None:
         """Note what is wrong with a field."""
         line = line_of(self._lines, path)
         self._found.append((line, f"{self._file}:{line}: {written(path)}: {problem}"))
@@ -41,7 +41,7 @@ class Problems:
             raise BadConfig(*(text for _, text in sorted(self._found, key=lambda found: found[0])))
 
 
-def written(path: Path) -> str:
+def written(path: TomlPath) -> str:
     """Write a path as TOML would: `models."gpt 4".upstream`, `keys[0].tenant`."""
     text = ""
     for key in path:
@@ -68,7 +68,7 @@ def shown(value: Toml) -> str:
 
 
 def not_one_of(value: str, known: Sequence[str]) -> str:
-    """Say that a name is not among those that are known."""
+    """Return the message for an unknown name, with the nearest known one."""
     return f"{shown(value)} is not one of {', '.join(known)}{did_you_mean(value, known)}"
 
 

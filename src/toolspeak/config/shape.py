@@ -24,7 +24,7 @@ MOST_PORT = 65535
 
 
 class Approval(StrEnum):
-    """Who is asked before a tool changes something."""
+    """When a person must approve a call that changes something."""
 
     READ_ONLY = "read-only"
     ASK = "ask"
@@ -190,7 +190,7 @@ class McpServer:
     tools: tuple[str, ...] = ()
     """The tools that are wanted; empty means all."""
     trust: bool = False
-    """What it says of its tools (that one only reads) is believed."""
+    """Its claims about its tools, such as that one only reads, are believed."""
     reads: tuple[str, ...] = ()
     """Tools that only read: the user's own word."""
     seconds: float = MCP_SECONDS
@@ -242,7 +242,7 @@ class Config:
     upstreams: tuple[Upstream, ...] = ()
     models: tuple[Model, ...] = ()
     default: str = ""
-    """The model for names that nobody knows: an alias, or `upstream:model`."""
+    """The model for names that no upstream has: an alias, or `upstream:model`."""
     keys: tuple[Key, ...] = ()
     settings: Settings = NOTHING_SAID
     profiles: Path | None = None

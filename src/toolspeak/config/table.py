@@ -1,4 +1,4 @@
-"""A table of the file: each field is taken out by its type, and at the end those that nobody took are unknown.
+"""A table of the file: each field is taken out by its type, and fields left at the end are unknown.
 
     table = Table({"port": "80"}, ("server",), problems)
     table.flag("port")    -> None, and `server.port: '80' is not true or false` is noted
@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from enum import StrEnum
 from typing import Final, TypeAlias, TypeVar
 
-from toolspeak.config.lines import Path
+from toolspeak.config.lines import TomlPath
 from toolspeak.config.problems import Problems, Toml, did_you_mean, not_one_of, shown
 from toolspeak.declaration import Declaration
 
@@ -38,7 +38,7 @@ NOT_VISIBLE = "is not a string of visible ASCII characters (its value is not sho
 class Table:
     """One table, whose fields are taken out once each."""
 
-    def __init__(self, fields: dict[str, Toml], path: Path, problems: Problems) -> None:
+    def __init__(self, fields: dict[str, Toml], path: TomlPath, problems: Problems) -> None:
         """Take a table as tomllib gives it."""
         self.path: Final = path
         self.problems: Final = problems
@@ -48,11 +48,11 @@ class Table:
 
     @property
     def left(self) -> list[str]:
-        """The names of the fields that nobody took yet."""
+        """The names of the fields that are not taken yet."""
         return list(self._left)
 
     def end(self) -> None:
-        """Complain of every field, here and further in, that nobody took."""
+        """Note every field, here and in inner tables, that is not taken."""
         for name in self._left:
             habit = _HABITS.get(name)
             hint = f"; did you mean {habit!r}?" if habit in self._known else did_you_mean(name, self._known)
@@ -150,7 +150,7 @@ class Table:
         opened = [(each, self._opened(each, (*self.path, name, index))) for index, each in enumerate(rows)]
         return [table for each, table in opened if isinstance(each, dict)]
 
-    def _opened(self, value: Toml, path: Path) -> "Table":
+    def _opened(self, value: Toml, path: TomlPath) -> "Table":
         if not isinstance(value, dict):
             self.problems.add(path, f"{shown(value)} is not a table")
         table = Table(value if isinstance(value, dict) else {}, path, self.problems)
@@ -188,7 +188,7 @@ def _is_within(value: float, about: Declaration) -> bool:
 
 
 def secret_problem(value: str) -> str | None:
-    """Return why a key cannot stand in a header."""
+    """Return why a header cannot carry a key."""
     return None if _VISIBLE.fullmatch(value) else NOT_VISIBLE
 
 

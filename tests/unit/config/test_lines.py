@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from toolspeak.config.lines import Path, find_lines, line_of
+from toolspeak.config.lines import TomlPath, find_lines, line_of
 from toolspeak.config.problems import Toml
 
 KEYS = ["a", "b-c", "_1", '"a.b"', "'x]'", '"#"', '"="', '"é \\" \\u00e9"', "'\"'", '"[["']
@@ -95,7 +95,7 @@ def documents(draw: st.DrawFn) -> str:
     return writer.text
 
 
-def paths(value: Toml, path: Path = ()) -> Iterator[tuple[Path, Toml]]:
+def paths(value: Toml, path: TomlPath = ()) -> Iterator[tuple[TomlPath, Toml]]:
     """Return everything that a document has, with its path."""
     inner: list[tuple[str | int, Toml]] = []
     if isinstance(value, dict):
@@ -181,6 +181,6 @@ models = ["x",
         (("nobody", "knows"), 1),
     ],
 )
-def test_what_is_not_there_has_the_line_of_its_table(path: Path, line: int) -> None:
+def test_what_is_not_there_has_the_line_of_its_table(path: TomlPath, line: int) -> None:
     assert tomllib.loads(SAMPLE)
     assert line_of(find_lines(SAMPLE), path) == line
