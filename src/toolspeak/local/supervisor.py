@@ -109,7 +109,7 @@ _OK: Final = 200
 
 
 class ServerState(StrEnum):
-    """How the server stands."""
+    """The state of the server."""
 
     LOADING = "loading"
     """For the first time."""

@@ -184,7 +184,7 @@ def _connector(loop: asyncio.AbstractEventLoop) -> aiohttp.TCPConnector:
 
 
 class _HttpResponse:
-    """One timer an answer, not one a chunk: it looks now and then how long the present read has been waiting."""
+    """A response with one timer in total, not one per chunk: it checks now and then how long the current read waits."""
 
     def __init__(
         self, response: aiohttp.ClientResponse, timeouts: Timeouts, started: float, ending: set[aiohttp.ClientResponse]
@@ -240,7 +240,7 @@ class _HttpResponse:
             self._timer = self._loop.call_at(self._next_look(now), self._look)
 
     def _expired(self, now: float) -> str:
-        """Return the wait that is over; none while the reader is busy elsewhere."""
+        """Return the name of the timeout that has expired; none while no read is waiting."""
         if self._since is None:
             return ""
         if self._begun:
@@ -259,11 +259,11 @@ class _HttpResponse:
 
 
 class _TimedOut(TimeoutError):
-    """A wait of ours was over."""
+    """One of our timeouts expired; the message is its name."""
 
 
 def _transport_error(error: Exception, timeouts: Timeouts) -> TransportError:
-    """Say it without the URL, which may hold a key."""
+    """Describe the error without the URL, which may hold a key."""
     match error:
         case _TimedOut():
             which = str(error)

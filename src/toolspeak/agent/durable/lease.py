@@ -1,7 +1,7 @@
 """A worker's lease: as long as it renews it, its runs are its own.
 
 The worker counts its lease from before it asked, the others from when the database heard it: it stops before they
-begin. Whoever has lost it, because it was frozen or cut off, finds its row gone and can never renew it.
+begin. A worker that has lost its lease, because it was frozen or cut off, finds its row gone and can never renew it.
 """
 
 from typing import Final

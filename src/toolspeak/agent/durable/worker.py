@@ -1,6 +1,6 @@
 """A worker: it takes runs, works on them, and takes over those of workers that have died.
 
-start      lease, DBOS, then the beat: renew the lease, stop what is not ours any more, bury the dead
+start      lease, DBOS, then at an interval: renew the lease, stop runs that were lost, release those of dead workers
 close      begin no further step, let those that run end, put the rest back into the queue
 """
 

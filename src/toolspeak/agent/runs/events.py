@@ -1,4 +1,4 @@
-"""What people see of a run while it goes on (RUN-8). Each is a small JSON object with its `kind`.
+"""The events of a run, as people follow it (RUN-8). Each is a small JSON object with its `kind`.
 
 A `turn_began` that comes twice for one round means that the first was lost with its worker: its text does not count.
 """

@@ -1,4 +1,4 @@
-"""What a run does in the world: one turn, one tool. Each is a step that an engine may keep the outcome of."""
+"""The effects of a run: one turn of the model, one call of a tool. Each is a step whose outcome may be stored."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -77,7 +77,7 @@ class Work:
 
 
 def told(error: Exception) -> str:
-    """Return why a run broke; an error of ours says it by itself."""
+    """Return why a run failed. Our own errors are complete sentences; others get the name of their class."""
     return str(error) if isinstance(error, ToolspeakError) else f"{type(error).__name__}: {error}"
 
 

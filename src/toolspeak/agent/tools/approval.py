@@ -14,7 +14,7 @@ from toolspeak.config.shape import Approval
 
 
 class Ruling(StrEnum):
-    """What is said about one call."""
+    """The ruling on one call."""
 
     YES = "yes"
     ASK = "ask"
