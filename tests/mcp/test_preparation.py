@@ -14,7 +14,7 @@ from toolspeak.agent.runs.preparation import prepare_run
 from toolspeak.agent.runs.runs import Spec
 from toolspeak.agent.runs.steps import run_inline
 from toolspeak.config.assemble import assemble
-from toolspeak.config.file import parse
+from toolspeak.config.file import parse_config
 from toolspeak.config.shape import Approval, Config
 from toolspeak.engine.agent import Ending
 from toolspeak.errors import BadField
@@ -34,7 +34,7 @@ reads = ["echo"]
 def configured(url: str, folder: Path) -> Config:
     args = json.dumps(["-I", str(ODD), "plain"])
     file = FILE.format(url=url, python=json.dumps(sys.executable), args=args)
-    return parse(file, "t.toml", {"XDG_STATE_HOME": str(folder / "state")})
+    return parse_config(file, "t.toml", {"XDG_STATE_HOME": str(folder / "state")})
 
 
 async def worked(config: Config, folder: Path, server: str = "odd", ask: AskTool = approve_none) -> Ending:

@@ -51,7 +51,7 @@ def run_gateway(config: "Config", *, quiet: bool, transport: "Transport | None" 
     import signal  # noqa: PLC0415
 
     from toolspeak.gateway.build import build  # noqa: PLC0415
-    from toolspeak.gateway.server import serve as serve_gateway  # noqa: PLC0415
+    from toolspeak.gateway.server import run_server  # noqa: PLC0415
 
     check_config(config)
     logging.basicConfig(level=logging.WARNING if quiet else logging.INFO, format=LOG_FORMAT)
@@ -59,7 +59,7 @@ def run_gateway(config: "Config", *, quiet: bool, transport: "Transport | None" 
     # uvicorn raises the signal that ended it again after its shutdown.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with suppress(KeyboardInterrupt):
-        serve_gateway(build(config, transport=transport), config, lambda url: _welcome(url, config, quiet=quiet))
+        run_server(build(config, transport=transport), config, lambda url: _welcome(url, config, quiet=quiet))
 
 
 def check_config(config: "Config") -> None:

@@ -65,12 +65,12 @@ def build_request(messages: MessagesInput, tools: ToolsInput, options: ChatOptio
     if unknown := options.keys() - ChatOptions.__annotations__.keys():
         known = ", ".join(ChatOptions.__annotations__)
         raise TypeError(f"{min(unknown)!r} is not an option; the options are: {known}")
-    offered = read_tools(tools)
+    offered = to_tools(tools)
     return Request(
         options.get("model", ""),
         read_messages(messages),
         offered,
-        read_choice(options.get("choice", AUTO), offered),
+        to_choice(options.get("choice", AUTO), offered),
         _read_sampling(options),
         stream,
         options.get("output_schema"),
@@ -95,13 +95,13 @@ def read_messages(said: MessagesInput) -> tuple[Message, ...]:
     return tuple(_read_dicts(ours, Message, "messages", lambda request: request.messages))
 
 
-def read_tools(offered: ToolsInput) -> tuple[Tool, ...]:
+def to_tools(offered: ToolsInput) -> tuple[Tool, ...]:
     """Return the tools, in their order; raises `BadField`."""
     ours = [_in_our_form(one) if isinstance(one, Mapping) else one for one in offered]
     return tuple(_read_dicts(ours, Tool, "tools", lambda request: request.tools))
 
 
-def read_choice(choice: "str | ToolChoice", tools: Iterable[Tool]) -> ToolChoice:
+def to_choice(choice: "str | ToolChoice", tools: Iterable[Tool]) -> ToolChoice:
     """Return the choice: `auto`, `none`, `required`, or the name of the tool that must be called."""
     if isinstance(choice, ToolChoice):
         return choice

@@ -62,7 +62,7 @@ def load(path: str | Path | None, environ: Mapping[str, str], options: Options =
     return config
 
 
-def parse(text: str, name: str, environ: Mapping[str, str], mode: int = 0) -> Config:
+def parse_config(text: str, name: str, environ: Mapping[str, str], mode: int = 0) -> Config:
     """Read a text as the file of that name, which has these permissions."""
     try:
         document, lines = tomllib.loads(text), find_lines(text)
@@ -105,7 +105,7 @@ def _read(file: Path, environ: Mapping[str, str]) -> Config:
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise BadConfig(f"{file}:{line}: is not UTF-8") from None
-    return parse(text, str(file), environ, mode)
+    return parse_config(text, str(file), environ, mode)
 
 
 def _config(root: Table, environ: Mapping[str, str]) -> Config:

@@ -1,6 +1,6 @@
 """A run: turns and tools until the task is done (RUN-1). A program, as a turn is one.
 
-    program = run(task)
+    program = run_task(task)
     TakeTurn(round, request)   one turn of the model              answered with the Turn
     RunTools(round, calls)     run these, in any order            answered with their Results, in the calls' order
 
@@ -117,7 +117,7 @@ class Ending:
 RunProgram: TypeAlias = Generator[RunEffect, RunAnswer, Ending]
 
 
-def run(task: Task) -> RunProgram:
+def run_task(task: Task) -> RunProgram:
     """Work on a task until it is done, its rounds are used up, somebody cancels, or a turn fails."""
     return _Run(task).work()
 

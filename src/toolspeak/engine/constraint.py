@@ -110,7 +110,7 @@ def _tag(shape: Shape, tools: ToolSet, name: str, form: ConstraintForm) -> JsonO
     return {"type": "tag", "begin": shape.begin(name), "content": content, "end": shape.end}
 
 
-def schema(calls: AllowedCalls, form: ConstraintForm, key: str = "tools", thought: str = "") -> TextSchema:
+def calls_schema(calls: AllowedCalls, form: ConstraintForm, key: str = "tools", thought: str = "") -> TextSchema:
     """Describe an answer that is one JSON object with all calls under a key."""
     each: list[Json] = [_call_schema(calls.tools, name, form) for name in calls.names]
     items: Json = each[0] if len(each) == 1 else {"anyOf": each}
@@ -247,8 +247,8 @@ class Constraining:
         """Hold the whole answer to a schema: the dialect's own where it is JSON, else that of a decision."""
         shape, form = self._shape, self._plan.form
         if shape is None or not shape.is_whole:
-            return schema(calls, form)
-        return schema(calls, form, shape.key, shape.thought)
+            return calls_schema(calls, form)
+        return calls_schema(calls, form, shape.key, shape.thought)
 
 
 def words_for(constraint: Constraint | None, dialect: Dialect) -> tuple[str, ...]:

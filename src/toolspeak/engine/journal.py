@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from toolspeak.engine.agent import STOP, Ending, RunAnswer, RunEffect, RunProgram, Task, run
+from toolspeak.engine.agent import STOP, Ending, RunAnswer, RunEffect, RunProgram, Task, run_task
 from toolspeak.ir.complaint import Complaint, Problem
 from toolspeak.ir.event import CallRejected, Discarded, StopReason, Usage, Why
 from toolspeak.ir.failure import Failure
@@ -51,7 +51,7 @@ class Replayed:
 
 def replay(task: Task, answered: Callable[[RunEffect], RunAnswer]) -> Replayed:
     """Run a task over what is kept: `answered` gives the answer to an effect, None where there is none yet."""
-    program = run(task)
+    program = run_task(task)
     try:
         effect = next(program)
         while (answer := answered(effect)) is not None:

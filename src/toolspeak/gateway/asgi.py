@@ -11,9 +11,9 @@ from toolspeak.gateway.exchange import Beat, Gone, Headers, Refused, T
 from toolspeak.gateway.overload import Overload
 from toolspeak.ir.failure import Failure, FailureKind
 
-Message: TypeAlias = MutableMapping[str, Any]
-Receive: TypeAlias = Callable[[], Awaitable[Message]]
-Send: TypeAlias = Callable[[Message], Awaitable[None]]
+AsgiMessage: TypeAlias = MutableMapping[str, Any]
+Receive: TypeAlias = Callable[[], Awaitable[AsgiMessage]]
+Send: TypeAlias = Callable[[AsgiMessage], Awaitable[None]]
 _NONE: Final[list[str]] = []
 _BODY_PATIENCE = 10
 """Times `body_idle_seconds` that a whole body may take: one byte before each timeout would hold a slot for ever."""
@@ -27,7 +27,7 @@ class Asgi:
         self._gateway: Final = gateway
         self._limits: Final = limits
 
-    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: AsgiMessage, receive: Receive, send: Send) -> None:
         """Answer one HTTP request, or the server's start and end (`lifespan`); websockets are closed."""
         if scope["type"] == "http":
             exchange = _AsgiExchange(scope, receive, send, self._limits, self._gateway.overload)
@@ -50,7 +50,7 @@ class Asgi:
 
 
 class _AsgiExchange:
-    def __init__(self, scope: Message, receive: Receive, send: Send, limits: Limits, overload: Overload) -> None:
+    def __init__(self, scope: AsgiMessage, receive: Receive, send: Send, limits: Limits, overload: Overload) -> None:
         self.tenant = ""
         self.method: str = scope["method"]
         self.path: str = scope["raw_path"].decode("latin-1")
@@ -140,7 +140,7 @@ class _AsgiExchange:
             if message["type"] == "http.disconnect":
                 return
 
-    def _piece(self, message: Message, size: int) -> bytes:
+    def _piece(self, message: AsgiMessage, size: int) -> bytes:
         if message["type"] == "http.disconnect":
             raise Gone
         piece: bytes = message.get("body", b"")

@@ -23,7 +23,7 @@ _SOCKETS = 65_536
 _MMAP_THRESHOLD = -3
 
 
-def serve(app: Asgi, config: Config, ready: Callable[[str], None]) -> None:
+def run_server(app: Asgi, config: Config, ready: Callable[[str], None]) -> None:
     """Serve until a signal; open streams may finish."""
     _allow_sockets()
     _calm_collector()

@@ -12,10 +12,10 @@ from toolspeak.client.request import (
     MessagesInput,
     ToolsInput,
     build_request,
-    read_choice,
     read_messages,
-    read_tools,
     settings_from_options,
+    to_choice,
+    to_tools,
 )
 from toolspeak.engine.plan import Mode, Settings
 from toolspeak.errors import BadField
@@ -80,13 +80,13 @@ def test_images_come_in_the_form_of_openai() -> None:
     ],
 )
 def test_a_tool_can_be_a_dict_in_the_form_of_openai_anthropic_or_mcp(tool: Tool | Mapping[str, Any]) -> None:
-    found = read_tools([tool])[0]
+    found = to_tools([tool])[0]
     assert (found.name, found.description, found.parameters) == ("get_weather", "Weather now", WEATHER.parameters)
 
 
 def test_tools_keep_their_order() -> None:
     other = {"name": "b"}
-    assert [tool.name for tool in read_tools([CHAT_TOOL, Tool("a"), other, Tool("c")])] == [
+    assert [tool.name for tool in to_tools([CHAT_TOOL, Tool("a"), other, Tool("c")])] == [
         "get_weather",
         "a",
         "b",
@@ -106,13 +106,13 @@ def test_tools_keep_their_order() -> None:
     ],
 )
 def test_a_choice_is_a_word_or_the_name_of_a_tool(choice: str | ToolChoice, meant: ToolChoice) -> None:
-    assert read_choice(choice, [WEATHER]) == meant
+    assert to_choice(choice, [WEATHER]) == meant
 
 
 def test_a_tool_that_is_named_like_a_word_can_be_chosen_all_the_same() -> None:
     auto = Tool("auto")
-    assert read_choice("auto", [auto]) == AUTO
-    assert read_choice(ToolChoice(ChoiceMode.NAMED, "auto"), [auto]).name == "auto"
+    assert to_choice("auto", [auto]) == AUTO
+    assert to_choice(ToolChoice(ChoiceMode.NAMED, "auto"), [auto]).name == "auto"
 
 
 BAD: list[tuple[Any, Any, ChatOptions, str]] = [

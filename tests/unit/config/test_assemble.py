@@ -4,7 +4,7 @@ import pytest
 
 from testkit.loopback import in_loop
 from toolspeak.config.assemble import assemble
-from toolspeak.config.file import parse
+from toolspeak.config.file import parse_config
 from toolspeak.facts.model import ModelFacts, Source, Support
 from toolspeak.ir.quirks import IdForm
 from toolspeak.runtime.transport import HttpTransport
@@ -40,7 +40,7 @@ facts = { few_shot = true }
 async def facts_of(name: str) -> ModelFacts:
     transport = HttpTransport()
     try:
-        return (await assemble(parse(FILE, "t.toml", {}), transport).exactly(name)).facts
+        return (await assemble(parse_config(FILE, "t.toml", {}), transport).exactly(name)).facts
     finally:
         await transport.close()
 

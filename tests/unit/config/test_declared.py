@@ -14,7 +14,7 @@ import pytest
 from tools.configuration_page import PAGE, SCHEMA, page, schema
 from toolspeak.cli import toolspeak as command_line
 from toolspeak.config.declared import Declared, walk
-from toolspeak.config.file import parse
+from toolspeak.config.file import parse_config
 from toolspeak.config.forms import FORMS
 from toolspeak.config.options import Options, overrides, settings_by_path
 from toolspeak.config.schema import config_schema
@@ -30,7 +30,7 @@ SECTIONS = ("server", "limits", "runs", "tools", "redis")
 
 def problems(text: str) -> list[str]:
     with pytest.raises(BadConfig) as caught:
-        parse(text, "t.toml", {})
+        parse_config(text, "t.toml", {})
     return list(caught.value.problems)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from toolspeak import config
-from toolspeak.config.file import parse
+from toolspeak.config.file import parse_config
 from toolspeak.config.shape import Config, Durable, Key, Limits, McpServer, Model, Offer, Server, Upstream
 from toolspeak.engine.plan import Mode, Release, Settings, Strategy
 from toolspeak.engine.verdict import Depth
@@ -30,7 +30,7 @@ CANARY = "sk-canary-5f3e2d1c"
 
 
 def read(text: str, **environ: str) -> Config:
-    return parse(text, "t.toml", environ)
+    return parse_config(text, "t.toml", environ)
 
 
 def problems(text: str, **environ: str) -> list[str]:
@@ -75,8 +75,8 @@ TICKETS = McpServer(
 
 
 def test_the_example_of_the_page_says_all_of_it() -> None:
-    box, groq = (upstream.name for upstream in reversed(parse(EXAMPLE, "t.toml", ENVIRON).upstreams))
-    assert parse(EXAMPLE, "t.toml", ENVIRON) == Config(
+    box, groq = (upstream.name for upstream in reversed(parse_config(EXAMPLE, "t.toml", ENVIRON).upstreams))
+    assert parse_config(EXAMPLE, "t.toml", ENVIRON) == Config(
         server=Server(hosts=("tools.example.com",), origins=("https://chat.example.com",), probe=Depth.FULL),
         limits=Limits(),
         offer=Offer(folders=("/srv/site",)),
@@ -166,7 +166,7 @@ upstream = "grog"
 """
     shown = re.findall(r"```\n(toolspeak\.toml:.*?)\n```", PAGE.read_text(encoding="utf-8"), re.DOTALL)[0]
     with pytest.raises(BadConfig) as caught:
-        parse(text, "toolspeak.toml", {})
+        parse_config(text, "toolspeak.toml", {})
     assert str(caught.value) == shown
 
 
@@ -319,7 +319,7 @@ WRONG = [
     ("[upstreams.'a b']\npreset = 'groq'", '1: upstreams."a b": an upstream\'s name is letters, digits and . _ -'),
     (
         "[upstreams.groq]\nkey = 'a'\nkey_env = 'A'",
-        "2: upstreams.groq.key: is given together with key_env",
+        "2: upstreams.groq.key: is given together with key_env: remove one of the two",
     ),
     ("[upstreams.groq]\nkey_env = 'NOPE'", "2: upstreams.groq.key_env: the environment variable NOPE is not set"),
     ("[upstreams.groq]\nkey_env = 'ODD'", "2: upstreams.groq.key_env: the environment variable ODD is not a string of"),
@@ -358,7 +358,7 @@ WRONG = [
     ("[[keys]]\ntenant = 'a'\nsha256 = 'ab'", "3: keys[0].sha256: is not the SHA-256 of a key: 64 hexadecimal digits"),
     (
         "[[keys]]\ntenant = 'a'\nkey = 'k'\nsha256 = 'ab'",
-        "3: keys[0].key: is given together with sha256: remove",
+        "3: keys[0].key: is given together with sha256: remove one of the two",
     ),
     (
         "[[keys]]\ntenant = 'a'\nkey = 'k'\n[[keys]]\ntenant = 'b'\nkey = 'k'",

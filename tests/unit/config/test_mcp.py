@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from toolspeak.config.file import load, parse
+from toolspeak.config.file import load, parse_config
 from toolspeak.config.mcp import server_named
 from toolspeak.config.shape import McpServer
 from toolspeak.errors import BadConfig, BadField
@@ -13,7 +13,7 @@ ENVIRON = {"PATH": "/bin", "HOME": "/home/a", "TOKEN": "canary-7f3a", "OTHER": "
 
 
 def read(text: str) -> McpServer:
-    (server,) = parse(text, "t.toml", ENVIRON).mcp
+    (server,) = parse_config(text, "t.toml", ENVIRON).mcp
     return server
 
 

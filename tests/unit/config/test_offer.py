@@ -2,13 +2,13 @@
 
 import pytest
 
-from toolspeak.config.file import parse
+from toolspeak.config.file import parse_config
 from toolspeak.config.shape import Approval, Offer
 from toolspeak.errors import BadConfig
 
 
 def test_nothing_is_offered_by_itself_run5() -> None:
-    assert parse("", "t.toml", {}).offer == Offer(enabled=False, folders=(), approval=Approval.AUTO)
+    assert parse_config("", "t.toml", {}).offer == Offer(enabled=False, folders=(), approval=Approval.AUTO)
     assert "off" not in Offer().tools
     assert all(":" not in name for name in Offer().tools), "no server of tools, no function"
 
@@ -24,7 +24,7 @@ def test_all_that_can_be_offered() -> None:
         live = 2
     """
     offered = Offer(True, ("files", "mcp:git"), ("/srv/site",), Approval.ASK, 10, 2)
-    assert parse(text, "t.toml", {}).offer == offered
+    assert parse_config(text, "t.toml", {}).offer == offered
 
 
 @pytest.mark.parametrize(
@@ -40,5 +40,5 @@ def test_all_that_can_be_offered() -> None:
 )
 def test_what_is_offered_wrong_is_said(line: str, problem: str) -> None:
     with pytest.raises(BadConfig) as caught:
-        parse(f"[runs]\n{line}", "t.toml", {})
+        parse_config(f"[runs]\n{line}", "t.toml", {})
     assert str(caught.value) == f"t.toml:2: {problem}"

@@ -7,7 +7,7 @@ import pytest
 
 from toolspeak import config
 from toolspeak.config import Config, Options
-from toolspeak.config.file import parse
+from toolspeak.config.file import parse_config
 from toolspeak.engine.plan import Mode, Release, Settings, Strategy
 from toolspeak.errors import BadConfig
 from toolspeak.facts.model import Support
@@ -33,9 +33,9 @@ ONE = '[upstreams.box]\nurl = "http://127.0.0.1:9/v1"\nkey = "file-key"'
 def laid(text: str = "", environ: Mapping[str, str] | None = None, **said: str) -> Config:
     """Do it in both ways in which it can be done."""
     environ, options = environ or {}, Options(**said)  # pyright: ignore[reportArgumentType] # strings only
-    first = config.with_options(parse(text, "t.toml", environ), options, environ)
+    first = config.with_options(parse_config(text, "t.toml", environ), options, environ)
     again = config.with_options(
-        config.with_options(parse(text, "t.toml", environ), Options(), environ), options, environ
+        config.with_options(parse_config(text, "t.toml", environ), Options(), environ), options, environ
     )
     assert first == again
     return first
@@ -48,7 +48,7 @@ def refusal(text: str = "", environ: Mapping[str, str] | None = None, **said: st
 
 
 def test_nothing_said_changes_nothing() -> None:
-    assert laid(TWO) == parse(TWO, "t.toml", {})
+    assert laid(TWO) == parse_config(TWO, "t.toml", {})
 
 
 # ---------------------------------------------------------------- the upstream
@@ -128,7 +128,7 @@ HERE = {"TOOLSPEAK_UPSTREAM": "http://127.0.0.1:8/v1", "TOOLSPEAK_WIRE": "anthro
 
 def test_the_command_line_is_heard_before_the_environment_and_that_before_the_file() -> None:
     text, environ = "[server]\nport = 1", {"TOOLSPEAK_PORT": "2"}
-    assert parse(text, "t", {}).server.port == 1
+    assert parse_config(text, "t", {}).server.port == 1
     assert laid(text, environ).server.port == 2
     assert config.with_options(laid(text, environ), Options(port=3), environ).server.port == 3
 

@@ -10,7 +10,7 @@ from toolspeak.config import Config, Options
 from toolspeak.config.addresses import plain_url
 from toolspeak.config.assemble import assemble
 from toolspeak.config.environment import options_in, profiles_folder
-from toolspeak.config.file import parse
+from toolspeak.config.file import parse_config
 from toolspeak.engine.plan import Way
 from toolspeak.errors import BadConfig
 from toolspeak.facts.profile import Profile
@@ -53,16 +53,16 @@ def test_what_is_neither_yes_nor_no_is_said() -> None:
 
 def test_the_file_and_the_command_line_can_switch_them_off() -> None:
     home = {"HOME": "/home/a"}
-    assert parse("profiles = false", "t.toml", home).profiles is None
-    assert parse("profiles = true", "t.toml", home) == parse("", "t.toml", home)
+    assert parse_config("profiles = false", "t.toml", home).profiles is None
+    assert parse_config("profiles = true", "t.toml", home) == parse_config("", "t.toml", home)
     assert config.load(None, home, Options(profiles=False)).profiles is None
     with pytest.raises(BadConfig, match="profiles: 1 is not true or false"):
-        parse("profiles = 1", "t.toml", home)
+        parse_config("profiles = 1", "t.toml", home)
 
 
 def way(tmp_path: Path, text: str, name: str) -> Way:
     """Return what becomes of a request for a model whose profile wants emulation."""
-    found = parse(text, "t.toml", {"XDG_STATE_HOME": str(tmp_path)})
+    found = parse_config(text, "t.toml", {"XDG_STATE_HOME": str(tmp_path)})
     Profiles(found.profiles, plain_url(URL)).keep(Profile("m", plain_url(URL), "hermes", {"mode": "force"}))
     directory = assemble(found, Mock(spec=Transport))
     (route,) = [route for alias, route in directory._aliases.items() if alias == name]

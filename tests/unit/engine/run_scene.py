@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from toolspeak.engine.agent import Ending, RunAnswer, RunEffect, RunTools, TakeTurn, Task, run
+from toolspeak.engine.agent import Ending, RunAnswer, RunEffect, RunTools, TakeTurn, Task, run_task
 from toolspeak.ir.complaint import Complaint, Problem
 from toolspeak.ir.event import CallRejected, StopReason, Usage
 from toolspeak.ir.failure import Failure, FailureKind
@@ -40,7 +40,7 @@ def rounds(count: int, text: str = "a stone") -> list[RunAnswer]:
 
 def played(task: Task, answers: Iterable[RunAnswer]) -> tuple[list[RunEffect], Ending | None]:
     """Play answers to a run; return its effects, and its ending if they led to one."""
-    program = run(task)
+    program = run_task(task)
     effects = [next(program)]
     try:
         for answer in answers:

@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 
 from tests.unit.engine.run_scene import BAD, FAILED, SAID, SILENT, TASK, gave
-from toolspeak.engine.agent import STOP, Ending, RunAnswer, RunEffect, RunTools, Status, TakeTurn, Task, run
+from toolspeak.engine.agent import STOP, Ending, RunAnswer, RunEffect, RunTools, Status, TakeTurn, Task, run_task
 from toolspeak.ir.event import StopReason
 from toolspeak.ir.message import Call, Message, Reasoning, Result, Role, Text
 from toolspeak.ir.round import expand
@@ -42,7 +42,7 @@ def some_results(chance: Random, calls: tuple[Call, ...]) -> tuple[Result, ...]:
 
 def lived(task: Task, chance: Random) -> tuple[list[RunEffect], Ending]:
     """Let a run live with random answers until it ends."""
-    program, effects = run(task), list[RunEffect]()
+    program, effects = run_task(task), list[RunEffect]()
     answer: RunAnswer = None
     try:
         while True:

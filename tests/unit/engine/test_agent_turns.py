@@ -7,8 +7,7 @@ import pytest
 
 from tests.unit.engine.run_scene import worked
 from tests.unit.engine.scene import ASK, FORCE, NATIVE, OSLO, TOOLS, WRONG, ask, run, texts, written
-from toolspeak.engine.agent import Ending, RunAnswer, RunEffect, RunTools, Status, TakeTurn, Task
-from toolspeak.engine.agent import run as run_task
+from toolspeak.engine.agent import Ending, RunAnswer, RunEffect, RunTools, Status, TakeTurn, Task, run_task
 from toolspeak.engine.plan import Mode, Settings, decide
 from toolspeak.engine.turn import take_turn
 from toolspeak.ir.complaint import Problem

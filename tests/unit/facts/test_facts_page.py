@@ -6,7 +6,7 @@ import sys
 
 from tools.facts_page import PAGE, fresh
 from tools.snippets import python_lines
-from toolspeak.config.file import parse
+from toolspeak.config.file import parse_config
 
 TEXT = PAGE.read_text(encoding="utf-8")
 
@@ -26,4 +26,4 @@ def test_the_blocks_of_the_page_run_cap2() -> None:
 
 def test_the_rows_of_the_page_are_accepted_cap1() -> None:
     (block,) = re.findall(r"```toml\n(.*?)```", TEXT, re.DOTALL)
-    assert len(parse(block, "t.toml", {}).capabilities.rows) == 3
+    assert len(parse_config(block, "t.toml", {}).capabilities.rows) == 3

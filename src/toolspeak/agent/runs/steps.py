@@ -24,7 +24,7 @@ from toolspeak.agent.runs.events import RunEvent, ToolCallAsked, Watch, run_ende
 from toolspeak.agent.runs.work import Work, refused, unknown
 from toolspeak.agent.tools.action import ToolEffect
 from toolspeak.agent.tools.approval import Ruling
-from toolspeak.engine.agent import STOP, Ending, RunAnswer, RunEffect, RunTools, TakeTurn, Task, run
+from toolspeak.engine.agent import STOP, Ending, RunAnswer, RunEffect, RunTools, TakeTurn, Task, run_task
 from toolspeak.engine.journal import result_from, result_json, stands, turn_from, turn_json
 from toolspeak.ir.json import JsonObject
 from toolspeak.ir.message import Call, Result
@@ -166,7 +166,7 @@ class RunSteps:
 
     async def run(self, task: Task) -> Ending:
         """Work on a task until it ends. A program decides what is done; see `engine/agent.py`."""
-        program, answer = run(task), None
+        program, answer = run_task(task), None
         try:
             while True:
                 answer = await self._answer(program.send(answer))
