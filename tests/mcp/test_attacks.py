@@ -200,8 +200,8 @@ def test_a_server_that_makes_a_repository_is_stopped_and_git_does_not_run_it_run
     got = one(server, "repository", path=str(place), proof=str(proof), seconds=60)
     assert got.is_error
     assert "it made or changed" in said(got)
-    assert not (place / ".git").exists()
-    assert (place / ".git.refused").is_dir()
+    # A guard that is faster than the server stops it while its repository is empty, and keeps nothing of it.
+    assert [each.name for each in place.iterdir()] in ([".git.refused"], [])
     subprocess.run(["git", "status"], cwd=place, check=False, capture_output=True)
     assert not proof.exists()
     assert "The service evil has changed" in caplog.text
