@@ -1,5 +1,5 @@
-"""What confines the commands of a run: one writable folder, no network, limits, nothing left behind (RUN-5).
+"""Confines the commands of a run: one writable folder, no network, resource limits, no surviving process (RUN-5).
 
-Belongs here: how a command is shut in, watched and ended. Does not: who may call it; that is `agent/tools`.
-Read first: `sandbox.py` (what is asked of a sandbox), then `bwrap.py` and `launch.py`. `selection.py` chooses one.
+This package starts, watches and ends confined programs. Permission to call them is decided in `agent/tools`.
+Read first: `sandbox.py` (the interface), then `bwrap.py` and `launch.py`. `selection.py` chooses a backend.
 """

@@ -1,22 +1,25 @@
-"""What a run puts on the disk, counted so that no file can hide from it.
+"""Measures what a run adds to the disk, including files that have no name any more.
 
-    budget = DiskBudget(2 << 30)      one for a run, shared by all its commands
-    meter = DiskMeter(budget, …)      one for a command: `begin`, `is_suspicious` ten times a second, `breach`, `end`
+    budget = DiskBudget(2 << 30)      one per run, shared by all its commands
+    meter = DiskMeter(budget, …)      one per command: `begin`, `is_suspicious` ten times a second, `breach`, `end`
 
-An upper bound is cheap: how much the free space of the file system has gone down. While that is within the budget,
-nothing is counted. Beyond it, the command is held still (SIGSTOP) and its files are counted, with names and without:
+The loss of free space on the file system is a cheap upper bound. While it is within the budget, nothing is counted.
+Beyond it, the command is stopped for a moment (SIGSTOP) and its files are counted, with names and without:
 
 - files in the folder that are new or changed since the run began, by their inode;
-- files without a name that a descriptor holds, of every thread, or a running program;
-- files without a name that only a mapping holds: root reads their size, anybody else takes the largest allowed;
-- files in flight: descriptors in the queue of a unix socket. Nothing tells their size.
+- unlinked files that are open in any thread, or are a running program;
+- unlinked files that only a mapping holds: root reads their size, other users assume the largest allowed size;
+- files in flight: descriptors in the queue of a unix socket. The kernel does not report their size.
 
-The last two have taken 6,000 MiB past a limit that looked at descriptors only. A file of unknown size counts with all
-that the file system has lost and no other file explains. If every file is known, other programs have taken the space,
-and the command goes on.
+In an attack, each of the last two ways put 6,000 MiB past a limit of 2 GiB that looked at open descriptors only. A
+file of unknown size therefore counts with all lost space that no other file explains. If the size of every file is
+known, the rest of the loss comes from other programs, and the command continues.
 
-Holding still is part of the proof. A thread in `fcntl(F_SETLKW)` holds a file whose descriptor another thread has
-closed, and two processes can pass a file to and fro while they are looked at; a stopped thread is in no system call.
+The limit belongs to the run because a limit per command can be multiplied: three commands left 5,881 MiB.
+
+The count is only valid while the command is stopped. A thread in `fcntl(F_SETLKW)` holds a file whose descriptor
+another thread has closed, and two processes can pass a file back and forth during the count. A stopped thread is in no
+system call.
 """
 
 import os
@@ -33,7 +36,7 @@ from toolspeak.runtime.clock import CLOCK
 
 
 class Used(NamedTuple):
-    """What lies on a disk."""
+    """An amount of disk space: bytes and number of files."""
 
     size: int
     files: int
@@ -41,47 +44,47 @@ class Used(NamedTuple):
 
 SIZE: Final = 2048 << 20
 DEEPEST: Final = 256
-"""Folders within folders. Paths end at 4096 bytes, so a count must walk by descriptors, and it has that many."""
+"""Maximum nesting of folders. Paths end at 4096 bytes, so the walk uses one descriptor for each level."""
 _COARSE: Final = 2.0
-"""Seconds that a file system's clock may be late."""
+"""Seconds that a file system's timestamps may be late."""
 _PERIOD: Final = 0.1
-"""Seconds after which files are counted although the free space looks well: others may have freed as much. With a full
-second, a command wrote 320 MiB unseen while another one's files were deleted."""
+"""Seconds after which files are counted even if the free space looks unchanged: other programs may have freed as much.
+With a period of one second, a command wrote 320 MiB unnoticed while files of another one were deleted."""
 _SHARE: Final = 20
-"""Then counting takes at most a twentieth of the time."""
+"""This periodic count takes at most a twentieth of the time."""
 _PAUSES: Final = 4
-"""A suspicious command is counted again after so many times what the last count took."""
+"""A suspicious command is counted again after this many times the duration of the last count."""
 _CHEAP: Final = 0.1
 _NOTHING: Final = Used(1 << 20, 100)
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 DOUBTS: Final = 3
-"""Looks in a row at which a file in flight is seen before it is taken for hidden: programs pass files in passing."""
+"""Consecutive looks that must see a file in flight before it counts as hidden: ordinary programs pass files too."""
 _GLIMPSE: Final = 0.01
 """Seconds between these looks."""
 _SPARE: Final = 4
-"""A run that is over its budget by a quarter of it gets no further command; up to there, one may delete files."""
+"""A run that exceeds its budget by a quarter gets no further command. Up to there, commands may run to delete files."""
 
 
 @dataclass(slots=True)
 class DiskBudget:
-    """What a run may add to its folder. It outlives each command; after a restart it is counted from files again."""
+    """The disk budget of a run, shared by its commands. After a restart, the usage is counted from the files again."""
 
     size: int
     files: int = 500_000
     began: float = field(default_factory=lambda: float(CLOCK.seconds()))
-    """When the run began (seconds since 1970): files that have changed since count as its own."""
+    """When the run began (seconds since 1970). Files that changed later belong to the run."""
     added: Used | None = None
-    """At most so much is added already; None: not counted in this process yet."""
+    """Upper bound of what the run has added; None: not counted in this process yet."""
     base: Used | None = None
-    """What the folder held when the run began, known from the first count on."""
+    """Content of the folder when the run began; set by the first count."""
     is_cheap: bool = False
-    """The folder is so small that it is counted before every command."""
+    """Counting the folder is fast enough to do it before every command."""
     live: set[ProcessTree] = field(default_factory=set[ProcessTree])
-    """The commands that run now: what they hold counts together."""
+    """The commands that are running now. Files that they hold count together."""
 
     @property
     def refusal(self) -> str:
-        """Return why no further command may run, if so."""
+        """Return the reason why no further command may run, or an empty string."""
         most = Used(self.size + self.size // _SPARE, self.files + self.files // _SPARE)
         if self.added is None or (self.added.size <= most.size and self.added.files <= most.files):
             return ""
@@ -93,15 +96,15 @@ class DiskBudget:
 
 
 def disk_budget(size: int = SIZE, began: float | None = None) -> DiskBudget:
-    """Make the budget of a run that began then, or now."""
+    """Return the budget of a run that began at `began`, or now."""
     return DiskBudget(size) if began is None else DiskBudget(size, began=began)
 
 
 class _Count(NamedTuple):
     used: Used
-    """What the run has added, by its files."""
+    """What the run has added, as far as file sizes are known."""
     hidden: int
-    """Bytes that may be in files of unknown size."""
+    """Upper bound of the bytes in files of unknown size."""
     too_deep: bool
 
 
@@ -109,7 +112,7 @@ class DiskMeter:
     """Measures one command against the budget of its run."""
 
     def __init__(self, budget: DiskBudget, folders: Sequence[Path], largest: int) -> None:
-        """Take the budget, the folders that the command can write to, and how large one file can be."""
+        """Take the budget, the folders that the command can write to, and the maximum size of one file."""
         self._budget: Final = budget
         self._folders: Final = folders
         self._largest: Final = largest
@@ -119,17 +122,17 @@ class DiskMeter:
         self._most = Used(budget.size, budget.files)
         self._next = self._period = 0.0
         self._drops = 0
-        """Bytes that the disk has lost from look to look, whatever others have freed in between."""
+        """Sum of all decreases of the free space between two looks, regardless of what others freed in between."""
 
     def begin(self) -> str:
-        """Count what the run has added before, if need be; return why the command may not run. Call it in a thread."""
+        """Count what the run has added so far, if needed. Return the refusal, if any. Blocks: call it in a thread."""
         budget = self._budget
         if budget.added is None or budget.is_cheap or _exceeds(budget.added, self._most):
             began = CLOCK.monotonic()
             budget.added = self._count(()).used
             budget.is_cheap = CLOCK.monotonic() - began < _CHEAP
         self._before = budget.added
-        # A run that is over its budget can still delete files, as long as it adds nothing worth mentioning.
+        # A run that is over its budget may still delete files, as long as it adds no more than `_NOTHING`.
         self._most = Used(
             max(budget.size, self._before.size + _NOTHING.size), max(budget.files, self._before.files + _NOTHING.files)
         )
@@ -138,17 +141,17 @@ class DiskMeter:
         return budget.refusal
 
     def is_suspicious(self, family: ProcessTree) -> bool:
-        """Return whether files must be counted (`breach`); cheap enough to ask ten times a second."""
+        """Return whether `breach` must count files now. Cheap enough to call ten times a second."""
         self._budget.live.add(family)
         now = CLOCK.monotonic()
         return now >= self._next if self._is_over(self._bound()) else now >= self._period
 
     def is_over(self) -> bool:
-        """Return whether the disk has lost more than the command may take, and it is time to count."""
+        """Return whether the disk has lost more than the command may take, and the next count is due."""
         return self._is_over(self._bound()) and CLOCK.monotonic() >= self._next
 
     def breach(self) -> str:
-        """Count, and say what is too much, if anything. It may take seconds: call it in a thread."""
+        """Count files, and return the problem if the budget is exceeded. May take seconds: call it in a thread."""
         began, bound = CLOCK.monotonic(), self._bound()
         if not self._is_over(bound):
             count = self._count(pid for family in (*self._budget.live,) for pid in family.pids())
@@ -160,13 +163,13 @@ class DiskMeter:
         return self._problem(used, count)
 
     def end(self, family: ProcessTree) -> None:
-        """Note what is left of the command, which has ended."""
+        """Record what the run has added, after the command has ended."""
         self._budget.live.discard(family)
         bound, known = self._bound(), self._budget.added or Used(0, 0)
         self._budget.added = Used(max(bound.size, known.size), max(bound.files, known.files))
 
     def _bound(self) -> Used:
-        """Return what the run has added at most: what it had, and what the disk has lost since its emptiest moment."""
+        """Return the most that the run can have added: the last count, plus the loss since the peak of free space."""
         before, free = self._free, _free(self._disks)
         self._free = free
         self._drops += max(0, before.size - free.size)
@@ -178,12 +181,12 @@ class DiskMeter:
         return _exceeds(bound, self._most) or self._before.size + self._drops > self._most.size
 
     def _judge(self, bound: Used) -> tuple[Used, _Count]:
-        """Count while nothing moves; what may hide counts with all that no file explains."""
+        """Count while the command is stopped. A file of unknown size counts with all unexplained loss."""
         used, count = self._held_still(bound)
         for _ in range(DOUBTS - 1):
             if not count.hidden or not _exceeds(used, self._most) or _exceeds(count.used, self._most):
                 break
-            time.sleep(_GLIMPSE)  # noqa: TID251 # in a thread of its own
+            time.sleep(_GLIMPSE)  # noqa: TID251 # this runs in a worker thread
             used, count = self._held_still(bound)
         return used, count
 
@@ -193,7 +196,8 @@ class DiskMeter:
             if not still.held:
                 count = count._replace(hidden=UNKNOWN)
         known, hidden = count.used, count.hidden
-        # What hides may be all that was ever written: the space that others have freed in the meantime proves nothing.
+        # Hidden files may hold everything that was ever written: space that others freed meanwhile hides as much of
+        # the loss, so the sum of all decreases counts here and not the difference to the peak.
         lost = max(bound.size, self._before.size + self._drops)
         size = known.size + min(max(0, lost - known.size), hidden)
         return Used(size, max(known.files, bound.files) if hidden == UNKNOWN else known.files), count
@@ -231,7 +235,7 @@ def _exceeds(used: Used, most: Used) -> bool:
 
 
 def _disks(folders: Iterable[Path]) -> tuple[Path, ...]:
-    """Return one place on each file system: the folders', and what is mounted below them."""
+    """Return one path on each file system: those of the folders, and those mounted below them."""
     places = [*folders]
     for line in read_proc("/proc/self/mountinfo").splitlines():
         place = Path(line.split()[4].replace("\\040", " "))
@@ -249,9 +253,9 @@ def _free(disks: Iterable[Path]) -> Used:
 
 
 class _Walk:
-    """Adds up files and folders: all, and those that have changed since a moment.
+    """Sums up files and folders: all of them, and those that have changed since a moment.
 
-    That is their ctime, which the kernel sets: no program can set it back.
+    The change is judged by ctime, not by mtime: the kernel sets ctime, and no program can set it back.
     """
 
     def __init__(self, since: float) -> None:
@@ -294,7 +298,7 @@ class _Walk:
             found = os.open(name, _FOLDER, dir_fd=folder)
         except (FileNotFoundError, NotADirectoryError):
             return
-        except OSError:  # the command has taken our right to read it (chmod 0), or we have no descriptor left
+        except OSError:  # the command has removed read permission (chmod 0), or no descriptor is left
             self.is_incomplete = True
         else:
             self._enter(found, depth + 1)

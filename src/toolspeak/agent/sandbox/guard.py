@@ -1,19 +1,20 @@
-"""The process around a confined command. It keeps the work folder safe to use on the host, also if toolspeak is killed.
+"""The guard: a process around a confined command that keeps the work folder safe to use on the host.
 
 toolspeak ─▶ guard ─▶ launcher (`launch.py`) ─▶ the command, or a service such as an MCP server
 
-Before the command: it finds what `protected.py` names, makes the masks, and says what the launcher must mount
-read-only. While the command runs: it stops the command as soon as a forbidden name appears. When the command has
-ended, was stopped, or toolspeak has died: it kills all that is left, and renames what must not be there. Its report is
-the journal's entry, a file, so that it is found at the next start if toolspeak is not there to read it. What it does
-about each folder is in `folder_guard.py`; a command has one folder, a service any number.
+Before the command, the guard finds the paths that `protected.py` names, makes the masks, and tells the launcher what
+to mount read-only. While the command runs, the guard stops it as soon as a forbidden name appears. After the command
+has ended or was stopped, or toolspeak has died, the guard kills the remaining processes and renames forbidden files.
+Its report is the journal entry, a file, so that the next start finds it if toolspeak is gone. `folder_guard.py` has
+the part for one folder; a command has one folder, a service any number.
 
-The plan comes by a descriptor: standard input, output and error belong to the program inside.
+The plan comes through a descriptor: standard input, output and error belong to the confined program.
 
-An attack in 2026 showed why this cannot be a step of toolspeak itself: `kill -9` of toolspeak left a `.git/commondir`
-in the folder for ever, and the next `git status` of the person ran what it named.
+An attack in 2026 showed why toolspeak cannot do this in its own process: after `kill -9` of toolspeak, a
+`.git/commondir` that the command had made stayed in the folder, and the person's next `git status` ran the commands
+that it led to.
 
-It is a program, and runs in an interpreter of its own (see `guard_plan.py`) that loads only the modules named here.
+The guard is a program. It runs in its own interpreter (see `guard_plan.py`) that loads only the modules named here.
 """
 
 import ctypes
@@ -36,20 +37,23 @@ _LIBC: Final = ctypes.CDLL(None, use_errno=True)
 _PARENT_DEATH, _SUBREAPER = 1, 36
 _KILLED: Final = 128 + signal.SIGKILL
 _PAUSE: Final = 0.5
-"""Seconds between two looks if the kernel has no watches left; at least ten times what one look takes."""
+"""Seconds between two walks if the kernel has no inotify watches left; at least ten times the duration of a walk."""
 
 
 def main() -> NoReturn:
-    """Do what the plan says; the last argument is the descriptor that it is read from."""
+    """Run the guard, and exit with the command's status. The last argument is the descriptor of the plan."""
     with open(int(sys.argv[-1]), encoding="utf-8") as file:  # noqa: PTH123 # a descriptor
-        plan: dict[str, Any] = json.load(file)  # noqa: TID251 # ours, and nothing else can be imported here
+        plan: dict[str, Any] = json.load(file)  # noqa: TID251 # our own data; msgspec cannot be imported here
+    # As a subreaper, the guard becomes the parent of every process that loses its own. Without it, a daemon that a
+    # command starts (double fork) would get init as its parent, and `end_all` would not find it.
     _LIBC.prctl(_SUBREAPER, 1, 0, 0, 0)
     waker, wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
     for number in (signal.SIGTERM, signal.SIGCHLD):
+        # SIGTERM and not SIGKILL: the guard must outlive toolspeak for as long as it takes to clean up the folder.
         signal.signal(number, _wake)
     _LIBC.prctl(_PARENT_DEATH, signal.SIGTERM, 0, 0, 0)
-    if os.getppid() != plan["parent"]:  # it died before we were tied to it
+    if os.getppid() != plan["parent"]:  # toolspeak died before the parent-death signal was set
         os._exit(FAILED)
     try:
         status = _Guard(plan, waker).run()
@@ -59,7 +63,7 @@ def main() -> NoReturn:
 
 
 def _wake(number: int, frame: object) -> None:
-    """Let `set_wakeup_fd` tell; without a handler the signal would end us."""
+    """Do nothing: `set_wakeup_fd` reports the signal, but without a handler the signal would end the process."""
     del number, frame
 
 
@@ -80,7 +84,9 @@ class _Guard:
         lock = os.open(
             self._plan["journal"].removesuffix(".json") + ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600
         )
-        fcntl.flock(lock, fcntl.LOCK_SH)  # until we end: see `journal.py`
+        fcntl.flock(lock, fcntl.LOCK_SH)  # held until the guard exits, so that `journal.recover` leaves the entry alone
+        # The order matters. The entry is on disk before the first mask and before the command, so that a crash at any
+        # later point finds the state of the folder from before the command.
         for folder in self._folders:
             if why := folder.begin(mounts=self._plan["mounts"]):
                 return _fail(why)
@@ -109,15 +115,15 @@ class _Guard:
                 "pins": [path for each in self._folders for path in each.pins()],
                 "readonly": [path for each in self._folders for path in each.readonly()],
             }
-            launchers = import_module("toolspeak.agent.sandbox.launch")  # after the fork: the guard itself needs none
+            launchers = import_module("toolspeak.agent.sandbox.launch")  # after the fork: only the child needs it
             getattr(launchers, self._plan["launcher"])(plan)
-        except Exception as error:  # noqa: BLE001 # whatever it is, the command does not run
+        except Exception as error:  # noqa: BLE001 # after any error the command must not run
             _fail(f"{type(error).__name__}: {error}")
         finally:
             os._exit(FAILED)
 
     def _wait(self, child: int) -> int:
-        """Wait until the command has ended, or must be; return its status."""
+        """Wait until the command has ended or must be stopped; return its status."""
         poll, look = self._poll(), 0.0
         while True:
             status = _ended(child)
@@ -163,7 +169,7 @@ class _Guard:
         self._write({"state": "ended", "stopped": self._stopped, "folders": folders})
 
     def _write(self, entry: dict[str, Any]) -> None:
-        """Write the journal's entry: as a whole or not at all, since we may be killed."""
+        """Write the journal entry atomically, since the guard may be killed at any time."""
         path = self._plan["journal"]
         with open(f"{path}.new", "w", encoding="utf-8", errors="surrogateescape") as file:  # noqa: PTH123 # as above
             json.dump(entry, file)
@@ -171,11 +177,11 @@ class _Guard:
 
 
 def _seconds() -> float:
-    return time.monotonic()  # noqa: TID251 # a process of its own; nothing in it is replayed
+    return time.monotonic()  # noqa: TID251 # a separate process; nothing in it is replayed
 
 
 def _ended(child: int) -> int | None:
-    """Collect children that have ended; return the status if the first is among them."""
+    """Reap children that have ended. Return the status of the first child if it is among them, as a shell would."""
     status = None
     with suppress(ChildProcessError):
         while (found := os.waitpid(-1, os.WNOHANG))[0]:
@@ -185,7 +191,7 @@ def _ended(child: int) -> int | None:
 
 
 def end_all() -> None:
-    """Kill all that came from us, until there are none: whatever loses its parent becomes our child."""
+    """Kill all descendants until none is left: an orphan becomes a child of the guard, and is found next time."""
     while found := _children(os.getpid()):
         for pid in found:
             with suppress(ProcessLookupError, PermissionError):
@@ -195,7 +201,7 @@ def end_all() -> None:
                 continue
         except ChildProcessError:
             return
-        select.select((), (), (), 0.001)  # what was killed needs a moment to be gone
+        select.select((), (), (), 0.001)  # a killed process needs a moment to disappear
 
 
 def _children(pid: int) -> list[int]:

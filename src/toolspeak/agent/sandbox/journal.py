@@ -1,7 +1,8 @@
-"""The journal: an entry for each command or service that runs, so that what it left is found after a crash.
+"""The journal: one entry per running command or service, so that its leftovers are found after a crash.
 
-The guard writes the entry when it starts and replaces it with its report when it is done. Toolspeak and the guard both
-hold a lock on the entry; an entry that can be locked belongs to neither any more.
+The guard writes the entry when it starts, and replaces it with its report when it is done. Toolspeak and the guard
+both hold a shared lock on the entry's lock file. An entry whose lock can be taken exclusively has lost both: the kernel
+releases the lock of a killed process, so no process id has to be trusted.
 """
 
 import fcntl
@@ -27,7 +28,7 @@ _LOG: Final = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class LeftoverReport:
-    """What a guard has found in a folder. `stopped` says why it stopped the command; `notes` are for people."""
+    """The leftovers in one folder. `stopped` is the reason if the guard stopped the command; `notes` are for people."""
 
     folder: Path
     stopped: str = ""
@@ -35,19 +36,19 @@ class LeftoverReport:
 
 
 class JournalEntry:
-    """The entry of one command."""
+    """The entry of one command or service."""
 
     def __init__(self, path: Path) -> None:
-        """Take the file that the guard writes."""
+        """Take the path of the file that the guard writes."""
         self.path: Final = path
 
     @property
     def stopped(self) -> str:
-        """Why the guard has stopped the program, if it has ended and was stopped."""
+        """The reason why the guard stopped the program; empty while it runs, or if it was not stopped."""
         return visible(self._read().get("stopped", ""))
 
     def reports(self) -> list[LeftoverReport]:
-        """Return what the guard has found in each folder; if it was killed itself, look now."""
+        """Return the guard's report for each folder. If the guard was killed, do its work now, and report that."""
         said = self._read()
         if said.get("state") == "ended":
             stopped = visible(said["stopped"])
@@ -58,14 +59,14 @@ class JournalEntry:
         ]
 
     def _read(self) -> dict[str, Any]:
-        """Return what the guard has written; nothing if it never started."""
+        """Return the entry's content; an empty dict if the guard never started."""
         try:
             return msgspec.json.decode(self.path.read_bytes(), type=dict[str, Any])
         except (OSError, msgspec.DecodeError):
             return {}
 
     def remove(self) -> None:
-        """Forget it."""
+        """Delete the entry with its lock and its temporary file."""
         for suffix in (".json", ".json.new", ".lock"):
             with suppress(OSError):
                 self.path.with_suffix("").with_suffix(suffix).unlink()
@@ -76,7 +77,7 @@ def _visible(notes: Iterable[str]) -> tuple[str, ...]:
 
 
 def _finish(folder: Path, said: dict[str, Any]) -> Iterator[str]:
-    """Do what a guard could not do any more."""
+    """Do the work of a guard that was killed: restore copies, then rename forbidden files. Yield the notes."""
     if folder.is_dir():
         if said["copies"]:
             yield from Copies.load(str(folder), said["copies"]).put_back()
@@ -89,21 +90,21 @@ def _finish(folder: Path, said: dict[str, Any]) -> Iterator[str]:
 
 @contextmanager
 def open_entry(journal: Path | None) -> Generator[JournalEntry]:
-    """Make an entry for a command; it is removed afterwards unless it holds what was not read."""
+    """Create an entry for a command, and hold its lock. On exit it stays if the guard has written an unread report."""
     folder, temporary = _folder(journal)
     entry = JournalEntry(folder / f"{CLOCK.fresh_id()}.json")
     try:
         with _locked(entry.path.with_suffix(".lock"), fcntl.LOCK_SH):
             yield entry
     finally:
-        if not entry.path.exists():  # no guard was started
+        if not entry.path.exists():  # the guard never started, or its report was read
             entry.remove()
         if temporary:
             shutil.rmtree(folder, ignore_errors=True)
 
 
 def _folder(journal: Path | None) -> tuple[Path, bool]:
-    """Return where entries are, and whether that is only for now: without a journal nothing is found after a crash."""
+    """Return the folder of entries, and whether it is temporary. A temporary journal does not survive a crash."""
     if journal is not None:
         with suppress(OSError):
             journal.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -113,7 +114,10 @@ def _folder(journal: Path | None) -> tuple[Path, bool]:
 
 
 def recover(journal: Path | None) -> list[LeftoverReport]:
-    """Return what commands have left whose toolspeak was killed, and forget it; what is unsafe is out of use then."""
+    """Settle and remove the entries whose toolspeak and guard are gone. Return the reports that have notes.
+
+    Forbidden files are renamed when this returns. An entry that is still locked belongs to a running command.
+    """
     found = list[LeftoverReport]()
     for path in sorted(journal.glob("*.json")) if journal is not None else ():
         entry = JournalEntry(path)
@@ -125,7 +129,7 @@ def recover(journal: Path | None) -> list[LeftoverReport]:
 
 
 def warn(reports: Iterable[LeftoverReport], actor: str = "A command that toolspeak could not end") -> None:
-    """Log what was changed in folders, where no result of a command can tell it."""
+    """Log changes in folders where no command's result can report them."""
     for report in reports:
         for note in report.notes:
             _LOG.warning("%s has changed %s: %s", actor, report.folder, note)

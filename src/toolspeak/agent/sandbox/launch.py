@@ -1,12 +1,12 @@
-"""The last steps before a sandbox, in a process that the guard has forked; this module imports nothing of ours.
+"""Starts the sandbox program in a process that the guard has forked. This module imports nothing else of toolspeak.
 
-`start_bwrap` takes a plan (see `bwrap.py` and `guard.py`), sets limits, and becomes bubblewrap. If it is root, it
-becomes a user without rights first: root's limits on processes do not bind, and a process that broke out would be
-root. So that this user may work in the folder, the folder is mounted with its owner mapped to that user: files that it
-creates belong to the owner.
+`start_bwrap` takes a plan (see `bwrap.py` and `guard.py`), sets limits, and replaces itself with bubblewrap. If it
+runs as root, it drops to an unprivileged user first: the kernel does not apply process limits to root (with
+RLIMIT_NPROC set, all of 300 forks succeeded), and a process that escaped would be root. For this user the folder is
+mounted with its owner mapped to the user (an idmapped mount). New files belong to the owner of the folder.
 
 `start_sandlock` runs sandlock in this process. Sandlock has no process namespace, so processes that a command leaves
-running would live on. The guard ends them: a process that loses its parent becomes the guard's child.
+running would survive. The guard kills them: as a subreaper it adopts every process that loses its parent.
 """
 
 import ctypes
@@ -37,7 +37,7 @@ class _Attributes(ctypes.Structure):
 
 
 def start_bwrap(plan: dict[str, Any]) -> NoReturn:
-    """Do what the plan says."""
+    """Execute bubblewrap as the plan says. On an error, write it to stderr and exit with status 125."""
     try:
         _tie(plan["parent"])
         _become(plan)
@@ -47,7 +47,10 @@ def start_bwrap(plan: dict[str, Any]) -> NoReturn:
 
 
 def _tie(parent: int) -> None:
-    """Die with the one who started us; bubblewrap says so too, but only later, and only to a parent that lives."""
+    """Ask the kernel to kill this process when its parent dies.
+
+    `--die-with-parent` of bubblewrap takes effect only once bubblewrap runs, and only if the parent still lives then.
+    """
     _LIBC.prctl(_PARENT_DEATH, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:
         os._exit(FAILED)
@@ -61,7 +64,7 @@ def _become(plan: dict[str, Any]) -> NoReturn:
     if plan["user"] is not None:
         sources = _mapped(plan["binds"], plan["user"])
         _drop(plan["user"])
-        _tie(plan["parent"])  # who becomes somebody else is untied
+        _tie(plan["parent"])  # the kernel clears the parent-death signal on a change of user id
     for name, most in plan["limits"].items():
         _limit(getattr(resource, name), most)
     shown = zip(sources, plan["binds"], strict=True)
@@ -72,7 +75,11 @@ def _become(plan: dict[str, Any]) -> NoReturn:
 
 
 def _shown(source: str, path: str, plan: dict[str, Any], *, writable: bool) -> Iterator[str]:
-    """Show a path of the host: a folder that may be changed, or anything that may only be read."""
+    """Return bubblewrap's options for one path of the host: a writable folder, or a read-only file or folder.
+
+    The path is opened here and passed as a descriptor. A command that replaces the path by a link in the meantime
+    cannot redirect the mount.
+    """
     kind = os.O_DIRECTORY if writable else 0
     found = os.open(source, os.O_PATH | os.O_NOFOLLOW | kind)
     if stat.S_ISLNK(os.fstat(found).st_mode):
@@ -83,7 +90,7 @@ def _shown(source: str, path: str, plan: dict[str, Any], *, writable: bool) -> I
 
 
 def _limit(which: int, most: int) -> None:
-    """Set a limit, unless a lower one is set already."""
+    """Set a limit, unless a lower hard limit applies already: an unprivileged process cannot raise it."""
     hard = resource.getrlimit(which)[1]
     most = most if hard == resource.RLIM_INFINITY else min(most, hard)
     resource.setrlimit(which, (most, most))
@@ -93,10 +100,10 @@ def _limit(which: int, most: int) -> None:
 
 
 def _protected(folder: int, path: str, plan: dict[str, Any]) -> Iterator[str]:
-    """Pin the folders on the way, which stay writable, then shut what is read-only; see `folder_guard.py`.
+    """Pin the parent folders, which stay writable, then mount the protected paths read-only; see `folder_guard.py`.
 
-    A mount is neither renamed nor removed by what is below it, so nothing else can be put in its place. Each writable
-    folder gets the mounts in it: one inside another folder is mounted over those that the outer one got.
+    A process below a mount point can neither rename nor remove it, so it cannot put anything else in its place. Each
+    writable folder gets its own mounts: if one is inside another, its bind mount covers those of the outer one.
     """
     for how, paths in (("--bind-fd", plan["pins"]), ("--ro-bind-fd", plan["readonly"])):
         for each in paths:
@@ -106,7 +113,10 @@ def _protected(folder: int, path: str, plan: dict[str, Any]) -> Iterator[str]:
 
 
 def _opened(folder: int, path: str) -> int | None:
-    """Open a path part by part, and no symbolic link: a command may have made it, and it may lead anywhere."""
+    """Open a path part by part without following links. None if it does not exist or contains a link.
+
+    A command may have created the link, and it may lead anywhere.
+    """
     found = folder
     for part in path.split("/"):
         outer = found
@@ -124,7 +134,7 @@ def _opened(folder: int, path: str) -> int | None:
 
 
 def _bind(how: str, descriptor: int, path: str) -> list[str]:
-    os.set_inheritable(descriptor, True)  # noqa: FBT003 # it has no name
+    os.set_inheritable(descriptor, True)  # noqa: FBT003 # the parameter has no keyword
     return [how, str(descriptor), path]
 
 
@@ -139,7 +149,7 @@ def _memory(data: bytes) -> str:
 
 
 def _mapped(binds: list[tuple[str, bool]], user: int) -> list[str]:
-    """Mount each path for another user, where only we see it; return where."""
+    """Mount each path with its owner mapped to `user`, in a private mount namespace. Return the mount points."""
     trees = [_tree(path, user, writable=writable) for path, writable in binds]
     _call("unshare", _LIBC.unshare(_NEW_MOUNTS), "mounts")
     _call("mount", _LIBC.mount(b"none", b"/", None, _RECURSIVE | _PRIVATE, None), "/")
@@ -157,10 +167,10 @@ def _mapped(binds: list[tuple[str, bool]], user: int) -> list[str]:
 
 
 def _tree(path: str, user: int, *, writable: bool) -> int:
-    """Open a mount of a path whose owner is mapped to the user.
+    """Return a descriptor of a mount of the path, with its owner mapped to the user.
 
-    Where the file system cannot map owners, a path that is only read is mounted as it is: most programs' files may be
-    read by everybody. A folder that is to be changed could not be, so that is an error.
+    Some file systems (overlayfs, NFS) have no idmapped mounts. A read-only path is then mounted without the mapping,
+    since most programs' files are readable by everybody. A writable folder would not be writable, so this raises.
     """
     owner = os.stat(path)  # noqa: PTH116 # as above
     users = _user_namespace(f"{owner.st_uid} {user} 1\n", f"{owner.st_gid} {user} 1\n")
@@ -179,7 +189,7 @@ def _set(tree: int, want: _Attributes) -> int:
 
 
 def _user_namespace(users: str, groups: str) -> int:
-    """Make a namespace with these maps; a child holds it until it is open."""
+    """Return a descriptor of a user namespace with these maps. A child process keeps it alive until it is open."""
     ready, tell = os.pipe()
     child = os.fork()
     if child == 0:
@@ -219,9 +229,9 @@ def _write(path: str, text: str) -> None:
 
 
 def start_sandlock(plan: dict[str, Any]) -> NoReturn:
-    """Do what the plan says."""
+    """Run sandlock as the plan says, and exit with the command's status, or 125 if sandlock failed."""
     _LIBC.prctl(_PARENT_DEATH, signal.SIGKILL, 0, 0, 0)
-    if os.getppid() != plan["parent"]:  # it died before we were tied to it
+    if os.getppid() != plan["parent"]:  # the parent died before the parent-death signal was set
         os._exit(FAILED)
     for name, most in plan["limits"].items():
         which = getattr(resource, name)

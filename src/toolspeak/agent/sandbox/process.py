@@ -1,14 +1,14 @@
-"""A confined process while it runs: output capped, time and resources watched, ended with all that it has started.
+"""Runs a confined process: caps its output, watches its time and resources, and ends every process that it started.
 
-    ran = await run_process(start, command)                   a command, to its end
-    async with run_service(sandbox, service) as host:         a program that runs until it is stopped
+    ran = await run_process(start, command)                   runs a command to its end
+    async with run_service(sandbox, service) as host:         runs a program until it is stopped
         host.process.stdin, host.process.stdout               the caller writes and reads them
-        host.why                                              why toolspeak or the guard has stopped it, if so
+        host.why                                              the reason if toolspeak or the guard has stopped it
 
-Neither function returns, cancelled or not, while a process that it has started lives.
+Neither function returns, even if cancelled, while a process that it has started lives.
 
-Only head and tail of a command's output are ever held, so a flood costs time and no memory. Characters that would move
-a terminal's cursor, set its title, turn the direction of text or hide in it are shown as escapes.
+Only head and tail of a command's output are kept in memory, so a flood costs time but no memory. Characters that move
+a terminal's cursor, set its title, change the direction of text or are invisible are shown as escapes.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ class Capped:
     """Keeps the first and the last bytes of a stream, and counts the rest."""
 
     def __init__(self, most: int) -> None:
-        """Hold at most so many bytes, and a chunk."""
+        """Keep at most `most` bytes; while a chunk is taken, one chunk more is in memory."""
         self._first: Final = most - most // 2
         self._last: Final = most // 2
         self._head = bytearray()
@@ -45,7 +45,7 @@ class Capped:
         self.seen = 0
 
     def take(self, chunk: bytes) -> None:
-        """Take more of the stream."""
+        """Add a chunk of the stream."""
         self.seen += len(chunk)
         room = self._first - len(self._head)
         self._head += chunk[:room]
@@ -54,12 +54,12 @@ class Capped:
 
     @property
     def left_out(self) -> int:
-        """Return how many bytes are not kept."""
+        """Return the number of bytes that were dropped."""
         return self.seen - len(self._head) - len(self._tail)
 
     @property
     def text(self) -> str:
-        """Return what was kept, harmless, with a note of what was not."""
+        """Return the kept bytes as displayable text, with a note where bytes were dropped."""
         if not self.left_out:
             return harmless((self._head + self._tail).decode("utf-8", "replace"))
         head, tail = self._head.decode("utf-8", "replace"), self._tail.decode("utf-8", "replace")
@@ -67,7 +67,7 @@ class Capped:
 
 
 def harmless(text: str) -> str:
-    """Write control characters, and all that are not seen, as escapes; a lone carriage return ends a line."""
+    """Replace control characters and invisible characters by escapes; a lone carriage return ends a line."""
     return visible(_ENDS.sub("\n", text))
 
 
@@ -76,14 +76,14 @@ def harmless(text: str) -> str:
 
 _CHUNK: Final = 1 << 16
 _PATIENCE: Final = 5.0
-"""Seconds for the kernel to clear away what was killed."""
+"""Seconds to wait until the kernel has removed killed processes."""
 _GUARD_PATIENCE: Final = 30.0
-"""Seconds for the guard to look through a large folder."""
+"""Seconds to wait for a guard that ends: it walks the folder, which may be large."""
 _REFUSED: Final = 125
 
 
 async def spawn(start: Start, *, stdin: int, stderr: int, limit: int = _CHUNK) -> Process:
-    """Start a process whose output is a pipe. The plan has a descriptor: stdin belongs to the program inside."""
+    """Start a process whose stdout is a pipe. The plan is passed by descriptor: stdin belongs to the inner program."""
     plan = _memory(start.plan) if start.plan else None
     try:
         return await asyncio.create_subprocess_exec(
@@ -104,7 +104,7 @@ async def spawn(start: Start, *, stdin: int, stderr: int, limit: int = _CHUNK) -
 
 
 def _memory(data: bytes) -> int:
-    """Put data into a file that has no name, to be read from its beginning."""
+    """Write data to a memfd, and return its descriptor at position 0."""
     descriptor = os.memfd_create("plan", os.MFD_CLOEXEC)
     os.write(descriptor, data)
     os.lseek(descriptor, 0, os.SEEK_SET)
@@ -112,9 +112,9 @@ def _memory(data: bytes) -> int:
 
 
 def kill_all(process: Process, *, spares_guard: bool) -> None:
-    """Kill all of it at once: each process, since the first alone may die before it has taken the others along.
+    """Send SIGKILL to every process of the tree: the first one may die before it has ended the others.
 
-    The guard, if it is to be spared, is only asked to end, so that it can clean up.
+    With `spares_guard`, the guard gets SIGTERM instead, so that it can clean up the folder.
     """
     for pid in tree(process.pid) if process.returncode is None else ():
         how = signal.SIGTERM if spares_guard and pid == process.pid else signal.SIGKILL
@@ -126,7 +126,7 @@ def kill_all(process: Process, *, spares_guard: bool) -> None:
 
 
 async def end_process(process: Process, gone: Callable[[], Awaitable[None]], *, is_guarded: bool) -> None:
-    """Kill what is left, and wait until it is `gone`. If a guard does not end, `journal.py` finishes its work."""
+    """Kill the tree and await `gone()`. A guard that does not end in time is killed; `journal.py` finishes its work."""
     for spares_guard in (True, False) if is_guarded else (False,):
         kill_all(process, spares_guard=spares_guard)
         with suppress(TimeoutError):
@@ -136,7 +136,7 @@ async def end_process(process: Process, gone: Callable[[], Awaitable[None]], *, 
 
 
 async def run_process(start: Start, command: Command) -> Ran:
-    """Run it to its end, or end it; a run that is far over its disk budget gets no process at all."""
+    """Run a command until it ends or is stopped. A run that is far over its disk budget gets no process at all."""
     limits = command.limits
     budget = command.budget or DiskBudget(limits.folder_growth, limits.folder_files)
     meter = DiskMeter(budget, (command.folder, *start.scratch), limits.file_size)
@@ -166,7 +166,7 @@ class _Child:
         self._killed = ""
 
     async def work(self) -> None:
-        """Read until nobody can write any more."""
+        """Read output until every process that holds the pipe has closed it."""
         try:
             async with asyncio.timeout(self._command.seconds), asyncio.TaskGroup() as group:
                 guard = group.create_task(self._guard())
@@ -177,7 +177,7 @@ class _Child:
             self._killed = f"it ran for {self._command.seconds:g} seconds"
 
     async def end(self) -> None:
-        """Kill what is left, and wait until it is gone; what it had still to say is read."""
+        """Kill the remaining processes, read the rest of the output, and wait until they are gone."""
         await end_process(self._process, self._gone, is_guarded=self._is_guarded)
 
     async def _gone(self) -> None:
@@ -186,12 +186,12 @@ class _Child:
 
     @property
     def ran(self) -> Ran:
-        """Return how it ended."""
+        """Return the result."""
         status = self._process.returncode
         return Ran(-signal.SIGKILL if status is None else status, self._output.text, self._timed_out, self._killed)
 
     async def _read(self) -> None:
-        assert self._process.stdout is not None  # noqa: S101 # we asked for it
+        assert self._process.stdout is not None  # noqa: S101 # `spawn` asks for a pipe
         while chunk := await self._process.stdout.read(_CHUNK):
             self._output.take(chunk)
             if self._output.seen > self._command.limits.flood and not self._killed:
@@ -212,14 +212,14 @@ class _Child:
 
 
 _SERVICE_PAUSE: Final = 0.25
-"""Seconds between two looks at what it uses: a service idles for days, and a look costs CPU time."""
+"""Seconds between two checks of a service's resources: a service idles for days, and each check costs CPU time."""
 
 
 class RunningService:
-    """A service that runs."""
+    """A running service."""
 
     def __init__(self, process: Process, entry: JournalEntry | None) -> None:
-        """Take the process that all others of the service come from, and what its guard writes."""
+        """Take the first process of the service, and the journal entry of its guard."""
         self.process: Final = process
         self._entry: Final = entry
         self._breach = ""
@@ -227,16 +227,16 @@ class RunningService:
 
     @property
     def is_guarded(self) -> bool:
-        """The process is a guard."""
+        """Whether the process is a guard."""
         return self._entry is not None
 
     @property
     def why(self) -> str:
-        """Why it was stopped: what it used too much of, or what it has made in its folders."""
+        """The reason why the service was stopped: a limit that it exceeded, or a forbidden file that it made."""
         return self._breach or self._stopped or (self._entry.stopped if self._entry is not None else "")
 
     async def watch(self, watch: ResourceWatch) -> None:
-        """Kill the service once it uses more than it may."""
+        """Check the service until it exits, and kill it once it exceeds a limit."""
         while self.process.returncode is None:
             if breach := await watch.breach():
                 self._breach = breach
@@ -245,11 +245,11 @@ class RunningService:
         return None
 
     async def end(self) -> None:
-        """Kill what is left of it, and wait until it is gone."""
+        """Kill all its processes, and wait until they are gone."""
         await end_process(self.process, lambda: wait_until_exited(self.process), is_guarded=self.is_guarded)
 
     async def report(self, name: str) -> None:
-        """Log what the service has left in its folders that programs on the host obey: no result can tell it."""
+        """Log the files in its folders that programs on the host obey: a service has no result that could list them."""
         if self._entry is None:
             return
         reports = await asyncio.to_thread(self._entry.reports)
@@ -260,7 +260,7 @@ class RunningService:
 
 @asynccontextmanager
 async def run_service(sandbox: Sandbox, service: Service) -> AsyncGenerator[RunningService]:
-    """Start a service. Raises `OSError` and `BadField`."""
+    """Start a service, and end it on exit. Raises `OSError`, and `BadField` if the disk budget is exceeded."""
     limits = service.limits
     budget = service.budget or DiskBudget(limits.folder_growth, limits.folder_files)
     async with sandbox.prepare(service) as start:
@@ -283,8 +283,8 @@ async def run_service(sandbox: Sandbox, service: Service) -> AsyncGenerator[Runn
 
 
 async def wait_until_exited(process: Process) -> None:
-    """Wait for the exit itself: `wait` would wait for the pipes too, which a grandchild may hold open."""
-    while process.returncode is None:  # noqa: ASYNC110 # asyncio has no event for it
+    """Wait for the exit alone: `Process.wait` also waits for the pipes, which a grandchild may keep open."""
+    while process.returncode is None:  # noqa: ASYNC110 # asyncio has no event for the exit without the pipes
         await asyncio.sleep(0.01)
 
 
@@ -295,19 +295,19 @@ _UNCONFINED_ENV: Final = (("PATH", "/usr/local/bin:/usr/bin:/bin"), ("LANG", "C.
 
 
 class Unconfined:
-    """Runs commands with all our rights. Time and output are limited all the same, and what it uses is watched."""
+    """Runs commands with toolspeak's own rights. Time, output and resources are limited as in a sandbox."""
 
     @property
     def name(self) -> str:
-        """Return what people call it."""
+        """Return the display name."""
         return "unsafe"
 
     async def run(self, command: Command) -> Ran:
-        """Run a command."""
+        """Run a command with `/bin/sh`."""
         words = ("/bin/sh", "-c", command.text)
         return await run_process(Start(words, b"", (*_UNCONFINED_ENV, *command.env), str(command.folder)), command)
 
     @asynccontextmanager
     async def prepare(self, service: Service) -> AsyncGenerator[Start]:
-        """Start a service as it is. On Linux its first process ends with ours; what it has started may stay."""
+        """Start a service without a sandbox. On Linux its first process dies with toolspeak; its children may not."""
         yield Start(tuple(tethered(service.argv)), env=service.env, folder=service.cwd)

@@ -1,6 +1,6 @@
-"""The processes of a command, seen through /proc: which exist, how they are stopped, which files they hold.
+"""Inspects the processes of a command through /proc: lists them, stops them, and finds the files that they hold.
 
-Files without a name count as well: those held by a descriptor, by a mapping, or in the queue of a socket.
+Files without a name are found as well: those held by a descriptor, by a mapping, or in the queue of a socket.
 """
 
 import os
@@ -20,27 +20,28 @@ _STOPPED: Final = "TtZX"
 
 
 class ProcessTree(NamedTuple):
-    """The processes of one command, by the process that toolspeak has started."""
+    """The processes of one command, found from the first process that toolspeak has started."""
 
     first: int
     is_guarded: bool = False
-    """The first process is the guard, which is part of toolspeak and not of the command."""
+    """Whether the first process is the guard, which is part of toolspeak and not of the command."""
 
     def pids(self) -> list[int]:
-        """Return the processes of the command that exist now."""
+        """Return the ids of the command's processes that exist now."""
         found = tree(self.first)
         return found[1:] if self.is_guarded else found
 
 
 class Stillness:
-    """Stops processes, and lets them go on. `held` tells afterwards whether none has moved.
+    """Context manager that stops processes with SIGSTOP, and continues them on exit.
 
-    A guard is never stopped. If toolspeak is killed in this moment, nothing lets the stopped processes go on; only the
-    guard can end them then, and a stopped guard would not receive the signal that tells it so.
+    `held` tells at the end whether all of them stayed stopped. The guard is never stopped. If toolspeak is killed in
+    this moment, only the guard can end the stopped processes, and a stopped guard would not receive the signal that
+    tells it so.
     """
 
     def __init__(self, families: Collection[ProcessTree]) -> None:
-        """Take the commands that are to be held still."""
+        """Take the commands to stop."""
         self._families: Final = tuple(families)
         self._ours: Final = set[int]()
         self.pids: tuple[int, ...] = ()
@@ -57,12 +58,12 @@ class Stillness:
             known = pids
             self.pids = tuple(pids)
             if not self._complete:
-                time.sleep(_STEP)  # noqa: TID251 # in a thread of its own
+                time.sleep(_STEP)  # noqa: TID251 # this runs in a worker thread
         return self
 
     @property
     def held(self) -> bool:
-        """A timer can send SIGCONT to its own process, and a new process would not be in the list."""
+        """Whether every process stayed stopped: a timer can send SIGCONT, and a new process is not in the list."""
         return self._complete and set(self.pids) == set(self._all()) and all(map(_is_stopped, self.pids))
 
     def __exit__(self, *_: object) -> None:
@@ -85,12 +86,12 @@ def _is_stopped(pid: int) -> bool:
 
 
 def state(thread: str) -> str:
-    """Return the letter of a thread's state; X if it is gone."""
+    """Return the letter of a thread's state; X if the thread is gone."""
     return read_proc(f"{thread}/stat").rpartition(")")[2].strip()[:1] or "X"
 
 
 def tree(pid: int) -> list[int]:
-    """Return a process and all that come from it."""
+    """Return a process and all its descendants. The first process comes first."""
     found, ahead = list[int](), [pid]
     while ahead:
         found.append(parent := ahead.pop())
@@ -100,21 +101,21 @@ def tree(pid: int) -> list[int]:
 
 
 def threads(pid: int) -> list[str]:
-    """Return the threads of a process; none if it is gone."""
+    """Return the ids of a process's threads; an empty list if the process is gone."""
     with suppress(OSError):
         return os.listdir(f"/proc/{pid}/task")  # noqa: PTH208 # ten times a second
     return []
 
 
 def link(path: str) -> str:
-    """Return where a link leads; nothing if it cannot be read."""
+    """Return the target of a link; an empty string if it cannot be read."""
     with suppress(OSError):
         return os.readlink(path)  # noqa: PTH115 # as above
     return ""
 
 
 def read_proc(path: str) -> str:
-    """Return the text of a file; nothing if it cannot be read."""
+    """Return the text of a file; an empty string if it cannot be read, for example because the process is gone."""
     try:
         return Path(path).read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -122,7 +123,7 @@ def read_proc(path: str) -> str:
 
 
 def is_root() -> bool:
-    """Return whether we are root of the whole machine, and not only of a user namespace."""
+    """Return whether this process is root of the whole machine, and not only of a user namespace."""
     if os.geteuid() != 0:
         return False
     try:
@@ -137,7 +138,7 @@ def is_root() -> bool:
 
 BLOCK: Final = 512
 UNKNOWN: Final = 1 << 62
-"""Bytes of a file in flight."""
+"""Size of a file in flight, in bytes: larger than any disk, so the caller limits it to the unexplained loss."""
 _CONNECTING: Final = "02"
 
 
@@ -145,22 +146,22 @@ class Held(NamedTuple):
     """Files without a name that processes hold."""
 
     disk: dict[int, int]
-    """Bytes by inode, on the disk."""
+    """Size in bytes by inode, on a disk."""
     memory: dict[int, int]
-    """Bytes by inode, of files that are memory (memfd)."""
+    """Size in bytes by inode, in memory (memfd)."""
     mapped_disk: set[tuple[str, str]]
-    """Device and inode of those that only a mapping holds, where their size cannot be read."""
+    """Device and inode of files that only a mapping holds and whose size cannot be read."""
     mapped_memory: set[tuple[str, str]]
     in_flight: bool
-    """A unix socket holds descriptors, or a process does not show what it holds."""
+    """Whether a unix socket holds descriptors, or a process hides its own."""
 
     def hidden(self, mapped: Collection[tuple[str, str]], largest: int) -> int:
-        """Return how many bytes may be in files of unknown size."""
+        """Return the upper bound of the bytes in files of unknown size; `largest` is the maximum size of one."""
         return UNKNOWN if self.in_flight else len(mapped) * largest
 
 
 def held_files(pids: Iterable[int]) -> Held:
-    """Return what processes hold that has no name."""
+    """Return the files without a name that these processes hold."""
     held = _Holding()
     for pid in pids:
         held.look(pid)
@@ -174,13 +175,13 @@ class _Holding:
         self.in_flight = False
         self._networks: Final = {link("/proc/self/ns/net")}
         self._small: Final = set[int]()
-        """Devices of the sandbox's own `/tmp` and `/dev/shm`: memory, and limited in size."""
+        """Devices of the sandbox's own `/tmp` and `/dev/shm`: they are in memory and have a size limit."""
 
     def look(self, pid: int) -> None:
         for place in ("tmp", "dev/shm"):
             self._temporary(f"/proc/{pid}/root", place)
         for thread in threads(pid):
-            # A thread may have descriptors of its own (clone without CLONE_FILES): each is asked.
+            # A thread may have its own descriptor table (clone without CLONE_FILES), so every thread is inspected.
             self._descriptors(f"/proc/{pid}/task/{thread}")
         self._take(f"/proc/{pid}/exe")
         self._maps(pid)
@@ -195,7 +196,7 @@ class _Holding:
     def _descriptors(self, thread: str) -> None:
         try:
             names = os.listdir(f"{thread}/fd")  # noqa: PTH208 # as above
-        except PermissionError:  # it has made itself unreadable (PR_SET_DUMPABLE), or it is dead
+        except PermissionError:  # the process has made itself unreadable (PR_SET_DUMPABLE), or it is dead
             self.in_flight |= state(thread) not in "ZX"
             return
         except OSError:
@@ -224,12 +225,12 @@ class _Holding:
             if path.startswith(("/SYSV", "/dev/zero", "/anon_hugepage")) or device in small:
                 continue
             known = int(inode) in self.disk or int(inode) in self.memory
-            # Only the machine's root may follow these links; they are exact.
+            # Only the machine's root may follow these links. They give the exact size.
             if not known and not self._take(f"/proc/{pid}/map_files/{_shortest(place)}"):
                 (self.mapped_memory if path.startswith("/memfd:") else self.mapped_disk).add((device, inode))
 
     def _backlog(self, pid: int) -> None:
-        """Look for connections that are not accepted yet: before Linux 6.3 their queue shows at no descriptor."""
+        """Look for connections that are not accepted yet: before Linux 6.3 no descriptor shows their queue."""
         network = link(f"/proc/{pid}/ns/net")
         if network in self._networks:
             return
@@ -244,5 +245,5 @@ def _queued(path: str) -> bool:
 
 
 def _shortest(place: str) -> str:
-    """Write a range as `map_files` does: without the zeros that `maps` puts before."""
+    """Format an address range as `map_files` does: `maps` pads it with zeros, `map_files` does not."""
     return "-".join(f"{int(part, 16):x}" for part in place.split("-"))

@@ -1,12 +1,12 @@
-"""Limits on what a command uses in total: by a control group where we may create one, by watching in every case.
+"""Limits the total resources of a command: with a control group where one can be created, by watching in every case.
 
-The kernel limits single processes. `ResourceWatch` adds up the memory of all processes of a command and what they put
-on the disk, ten times a second. First comes what is cheap to ask (resident sizes, free memory, free space); only if
-that is suspicious, what is exact (shares of pages, files).
+The kernel's rlimits apply to single processes. `ResourceWatch` adds up the memory of all processes of a command and
+their use of the disk, ten times a second. It reads the cheap values first (resident sizes, free memory, free space),
+and the exact ones (proportional shares of pages, files) only if the cheap ones are suspicious.
 
-A control group is created below our own, so that nothing gets out of the limits that we live in. In version 2 that
-works only where our own group hands its controllers down. Where it does not work, the limits of processes and the
-watch hold.
+A control group is created below toolspeak's own group, so that the command stays within the limits that apply to
+toolspeak. In version 2 that works only where the own group delegates its controllers. Elsewhere the rlimits and the
+watch are the limit.
 """
 
 import asyncio
@@ -23,18 +23,18 @@ from toolspeak.agent.sandbox.sandbox import SandboxLimits
 
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 _LOOKS: Final = 0.1
-"""Seconds between two looks."""
+"""Seconds between two checks."""
 _GLANCES: Final = 5
-"""Glances at the free space between two looks: a command can write 2.5 GB in a second, into the page cache."""
+"""Reads of the free space between two checks: a command can write 2.5 GB per second into the page cache."""
 _SCARCE: Final = 10
-"""Less than a tenth of the machine's memory left is scarce."""
+"""Memory is scarce if less than a tenth of the machine's total is available."""
 
 
 class ResourceWatch:
-    """Watches one command."""
+    """Watches the resources of one command."""
 
     def __init__(self, family: ProcessTree, limits: SandboxLimits, meter: DiskMeter) -> None:
-        """Begin to watch the processes of a command."""
+        """Take the processes of a command, its limits, and the meter of its disk budget."""
         self._family: Final = family
         self._limits: Final = limits
         self._meter: Final = meter
@@ -42,7 +42,7 @@ class ResourceWatch:
         self._doubts = 0
 
     async def breach(self) -> str:
-        """Return what it uses too much of, if anything."""
+        """Return which limit the command exceeds, or an empty string."""
         if self._takes_memory(self._family.pids()):
             return f"it took more than {self._limits.memory >> 20} MiB of memory"
         if not self._meter.is_suspicious(self._family):
@@ -50,7 +50,7 @@ class ResourceWatch:
         return await asyncio.to_thread(self._meter.breach)
 
     async def pause(self) -> None:
-        """Wait until the next look: a tenth of a second, or less if the disk loses more than the command may take."""
+        """Wait until the next check: a tenth of a second, or less if the disk loses more than the command may take."""
         for _ in range(_GLANCES):
             await asyncio.sleep(_LOOKS / _GLANCES)
             if self._meter.is_over():
@@ -59,7 +59,7 @@ class ResourceWatch:
     def _takes_memory(self, pids: list[int]) -> bool:
         most, files = self._limits.memory, _memory_files(pids)
         left = _available()
-        self._most_available = max(self._most_available, left)  # others may have freed as much
+        self._most_available = max(self._most_available, left)  # other programs may have freed memory
         lost = self._most_available - left
         own = shared = 0
         if sum(map(_resident, pids)) + files > most:
@@ -68,8 +68,9 @@ class ResourceWatch:
                 return True
         if lost <= most:
             return False
-        # The machine has lost more than the command may have. A file of memory (memfd) that is in flight, or mapped
-        # and closed, shows neither as resident nor as a descriptor: then the loss counts as the command's.
+        # The machine has lost more memory than the command may use. A memfd that is in flight, or mapped and closed,
+        # is neither resident nor an open descriptor. If such files may exist, the loss counts as the command's. It must
+        # be seen DOUBTS times in a row, unless memory is scarce: another program may just have started.
         held = held_files(pids)
         known = own + max(shared, sum(held.memory.values()))
         over = known + min(lost - known, held.hidden(held.mapped_memory, self._limits.file_size)) > most
@@ -83,14 +84,14 @@ def _resident(pid: int) -> int:
 
 
 def _shares(pid: int) -> tuple[int, int]:
-    """Return a process's memory: its own, and that of files of memory; of what is shared its share."""
+    """Return a process's memory as (private, memfd), each page divided by the number of processes that share it."""
     words = (line.split() for line in read_proc(f"/proc/{pid}/smaps_rollup").splitlines())
     sizes = {line[0]: int(line[1]) << 10 for line in words if line[0].startswith("Pss")}
     return (sizes["Pss_Anon:"], sizes["Pss_Shmem:"]) if "Pss_Anon:" in sizes else (_resident(pid), 0)
 
 
 def _memory_files(pids: Iterable[int]) -> int:
-    """Add up files that are memory and have no name (memfd), mapped or not."""
+    """Return the total size of open memfds, mapped or not. Unmapped ones are in no process's resident size."""
     sizes = dict[int, int]()
     for path in _descriptors(pids):
         with suppress(OSError):
@@ -126,14 +127,17 @@ def _meminfo(field: str) -> int:
 ROOT: Final = Path("/sys/fs/cgroup")
 _PREFIX: Final = "toolspeak"
 _SPARE: Final = 8
-"""Processes of bubblewrap and the launcher."""
+"""Processes of bubblewrap and the launcher, which are in the group too."""
 _numbers: Final = count()
 _ours: Final[set[str]] = set()
 
 
 @contextmanager
 def confined(limits: SandboxLimits, root: Path = ROOT) -> Generator[tuple[str, ...]]:
-    """Make groups, and give the files that take a process in; they are removed in the end."""
+    """Create control groups, yield their `cgroup.procs` files, and remove the groups on exit.
+
+    The tuple is empty where no group can be created.
+    """
     name = f"{_PREFIX}-{os.getpid()}-{next(_numbers)}"
     _ours.add(name)
     made = [group for parent, settings in _parents(limits, root) if (group := _made(parent / name, settings))]
@@ -146,7 +150,7 @@ def confined(limits: SandboxLimits, root: Path = ROOT) -> Generator[tuple[str, .
 
 
 def _parents(limits: SandboxLimits, root: Path) -> Iterator[tuple[Path, dict[str, int]]]:
-    """Give our own groups, with what to set below them."""
+    """Yield the groups of this process, each with the settings for a group below it. Only root may create groups."""
     if not is_root():
         return
     pids = {"pids.max": limits.processes + _SPARE}
@@ -175,7 +179,7 @@ def _hands_down(group: Path) -> bool:
 
 
 def _made(group: Path, settings: dict[str, int]) -> Path | None:
-    """Make a group, or leave none behind."""
+    """Create a group with these settings. Return None, and leave no group, if the kernel refuses any of it."""
     _sweep(group.parent)
     try:
         group.mkdir()
@@ -191,7 +195,7 @@ def _made(group: Path, settings: dict[str, int]) -> Path | None:
 
 
 def _sweep(parent: Path) -> None:
-    """Remove what processes of ours have left that were killed, or could not remove yet."""
+    """Remove groups of toolspeak processes that were killed, or that could not be removed while still in use."""
     for group in parent.glob(f"{_PREFIX}-*-*"):
         maker = group.name.split("-")[1]
         alive = group.name in _ours if maker == str(os.getpid()) else Path("/proc", maker).exists()

@@ -1,6 +1,6 @@
-"""Which sandbox works here. Each is tried for real, once: it must run a command, and hold it.
+"""Finds a sandbox that works on this machine. Each backend runs one trial command that tries to escape.
 
-found = await find_sandbox()      found.sandbox, or none; found.tried says of each why, or why not
+found = await find_sandbox()      `found.sandbox` or None; `found.tried` has the problem of each backend
 """
 
 import asyncio
@@ -28,12 +28,12 @@ echo made >made
 
 Candidate: TypeAlias = Callable[[], Sandbox | str]
 CANDIDATES: Final[dict[str, Candidate]] = {"bwrap": find_bwrap, "sandlock": find_sandlock}
-"""The better first. Another kind is another row."""
+"""In order of preference. To add a backend, add a row."""
 
 
 @dataclass(frozen=True, slots=True)
 class SandboxTrial:
-    """What came of one kind: it works if `problem` is empty."""
+    """The result of one trial. An empty `problem` means that the backend works."""
 
     name: str
     problem: str = ""
@@ -41,14 +41,14 @@ class SandboxTrial:
 
 @dataclass(frozen=True, slots=True)
 class SandboxSearch:
-    """The first that works, and what came of all."""
+    """The first backend that works, and the results of all trials."""
 
     sandbox: Sandbox | None
     tried: tuple[SandboxTrial, ...]
 
     @property
     def refusal(self) -> str:
-        """Return why there is none, and what helps."""
+        """Return the error for people: no sandbox works, the problem of each backend, and what to install."""
         why = "; ".join(f"{each.name}: {each.problem}" for each in self.tried)
         return f"no sandbox works here, and commands do not run without one: {INSTALL} ({why})"
 
@@ -57,14 +57,14 @@ _known: Final[dict[str, SandboxSearch]] = {}
 
 
 async def find_sandbox() -> SandboxSearch:
-    """Return what works here; the first who asks waits for the trial."""
+    """Return the search result. The first call runs the trials; later calls in this process use the same result."""
     if "" not in _known:
         _known[""] = await try_sandboxes(CANDIDATES.items())
     return _known[""]
 
 
 async def try_sandboxes(candidates: Iterable[tuple[str, Candidate]]) -> SandboxSearch:
-    """Try each kind; the first that works is taken."""
+    """Try every backend, and choose the first that works. The others are tried too, for `toolspeak doctor`."""
     chosen: Sandbox | None = None
     tried = list[SandboxTrial]()
     for name, candidate in candidates:
@@ -77,18 +77,18 @@ async def try_sandboxes(candidates: Iterable[tuple[str, Candidate]]) -> SandboxS
 
 
 async def trial(sandbox: Sandbox) -> str:
-    """Let a command try to get out, and return what is wrong with the sandbox, if anything."""
+    """Run a command that tries to escape. Return the problem that it showed, or an empty string."""
     place = _Place()
     try:
         return await _tried(sandbox, place)
-    except Exception as error:  # noqa: BLE001 # whatever is wrong with it, it is not to be used
+    except Exception as error:  # noqa: BLE001 # a backend that fails in any way must not be used
         return f"{type(error).__name__}: {error}"
     finally:
         place.remove()
 
 
 class _Place:
-    """A folder for a command, and a file beside it that is none of its business."""
+    """A folder for the trial command, and next to it a secret file that the command must not reach."""
 
     def __init__(self) -> None:
         self._all: Final = Path(mkdtemp(prefix="toolspeak-trial-")).resolve()
@@ -100,12 +100,12 @@ class _Place:
 
     @property
     def kept(self) -> bool:
-        """Return whether the file is as it was."""
+        """Return whether the secret file is unchanged."""
         return self.secret.read_text(encoding="utf-8") == self.mark
 
     @property
     def usable(self) -> bool:
-        """Return whether the command could write."""
+        """Return whether the command could write to its folder."""
         return (self.folder / "made").is_file()
 
     def remove(self) -> None:
