@@ -1,4 +1,4 @@
-"""The database of runs: SQLite for one person, PostgreSQL for a fleet."""
+"""Opens the database of runs: SQLite for one person, PostgreSQL for a fleet."""
 
 import sqlite3
 from collections.abc import Generator
@@ -23,23 +23,24 @@ from toolspeak.errors import BadConfig, RunsUnavailable
 from toolspeak.runtime.clock import CLOCK
 
 OURS, ENGINE = 3, 8
-"""Connections of one process: for our own tables, for DBOS."""
+"""Connections per process: for our own tables, and for DBOS."""
 _SPARE: Final = 4
 _NEEDED: Final = (3, 42)
-"""DBOS asks SQLite for fractions of seconds, which older ones do not have."""
+"""DBOS needs `unixepoch('subsec')`. On SQLite 3.40 (Debian 12) its start failed with a NOT NULL constraint error."""
 _WAIT: Final = 30.0
-"""Seconds that a worker waits for a free connection."""
+"""Seconds that a worker waits for a free connection of its pool."""
 _CONNECT: Final = 10
-"""Seconds that a process without a limit of its own tries to connect."""
+"""Seconds to connect, for a process without `patience`."""
 _MIGRATION: Final = 60.0
-"""Seconds for one statement of a migration; it may wait for another process that migrates."""
+"""Seconds for one statement of a migration: it may have to wait for another process that migrates."""
 _KEEP_ALIVE: Final = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}
-"""Of TCP: a server whose machine has vanished is noticed within half a minute, not after two hours."""
+"""TCP keep-alive: a server whose machine has vanished is noticed within half a minute instead of two hours."""
 _WRONG: Final = ("28", "3D", "42501")
-"""Classes of SQLSTATE that waiting does not cure: wrong user or password, no such database, missing rights."""
+"""SQLSTATE classes that a retry does not fix: wrong user or password, no such database, missing permission."""
 _FAILED: Final = (OperationalError, InterfaceError, InternalError, NoConnectionFree)
-"""The database refuses, breaks off, has become read-only or has no connection left; no statement of ours is wrong."""
+"""The database refuses, disconnects, is read-only or has no connection left. No statement of ours is wrong."""
 _ATTEMPTS: Final = 30_000
+"""Milliseconds that SQLite waits for another writer."""
 T = TypeVar("T")
 
 
@@ -50,13 +51,13 @@ class _Opened(Protocol):
 
 
 class Database:
-    """An open database with all its tables. Everything in it blocks: call it from a thread."""
+    """An open database with all its tables. All methods block: call them in a thread."""
 
     def __init__(self, durable: Durable, patience: float | None = None) -> None:
         """Connect, and create the tables or migrate them.
 
-        With `patience`, a statement that gets no response within so many seconds fails. Raises `BadConfig` if the
-        database cannot be used until a person changes something, `RunsUnavailable` if it is only away.
+        With `patience`, a statement without a response within that many seconds fails. Raises `BadConfig` if a person
+        must change something before the database can be used, `RunsUnavailable` if it is temporarily unreachable.
         """
         self.url: Final = _url(durable)
         self._lease: Final = durable.lease
@@ -64,21 +65,21 @@ class Database:
         with self.translated_errors(opening=True):
             self._migrate()
         self.engine: Final = self.new_engine(OURS)
-        """For our own tables."""
+        """Connections for our own tables."""
         self._asking: Final = self.new_engine(OURS)
         self.client: Final = dbos_internals.client_of(self._asking)
-        """What is asked of DBOS by those who do not work."""
+        """The DBOS client for requests from outside a worker."""
         self.theirs: Final = dbos_internals.engine_of(self.client)
-        """Sees DBOS's tables, and ours."""
+        """Connections that see the tables of DBOS and ours, for transactions over both."""
         self.now: Final = now(self.engine)
 
     @property
     def is_sqlite(self) -> bool:
-        """Return whether it is a file."""
+        """Return whether the database is an SQLite file."""
         return self.engine.dialect.name == "sqlite"
 
     def new_engine(self, connections: int) -> sa.Engine:
-        """Return further connections."""
+        """Return an engine with a pool of this size."""
         if self._is_file:
             return _sqlite_engine(self.url, connections)
         engine = _postgres_engine(self.url, connections, self._lease, self._patience)
@@ -88,18 +89,20 @@ class Database:
 
     @contextmanager
     def translated_errors(self, *, opening: bool = False) -> Generator[None]:
-        """Raise errors of the environment as ours, in one line that shows no password.
+        """Translate errors of the environment into toolspeak's own: one line, without the password.
 
-        A file that cannot be opened is a matter for the person at this machine; everything else passes.
+        While `opening`, an unusable SQLite file raises `BadConfig`, since the person at this machine can fix it. Other
+        exceptions pass unchanged.
         """
-        # what fails while a connection is made ready (the first pragma on a read-only disk) is the driver's own error
+        # An error while a connection is set up (the first pragma on a read-only disk) comes from the driver itself;
+        # SQLAlchemy does not wrap it.
         raw = (_sqlite_module().Error,) if self._is_file else ()
         try:
             yield
         except (*_FAILED, *raw) as error:
             raise self._translated(error, opening=opening) from None
         except DatabaseError as error:
-            if not self._is_file or type(error) is not DatabaseError:  # its subclasses mean a wrong statement
+            if not self._is_file or type(error) is not DatabaseError:  # a subclass means that our statement is wrong
                 raise
             raise self._translated(error, opening=opening) from None  # "file is not a database"
 
@@ -123,13 +126,14 @@ class Database:
         return self.url.get_backend_name() == "sqlite"
 
     def _migrate(self) -> None:
-        """Bring DBOS's tables and ours up to date, on connections of their own: a migration may take its time."""
+        """Migrate the tables of DBOS and ours, on separate connections: a migration may exceed `patience`."""
         if self._is_file:
             engine = _sqlite_engine(self.url, 1)
             listen(engine, "begin", _lock_at_once)
         else:
             engine = _postgres_engine(self.url, 1, self._lease, self._patience)
             _limit_waits(engine, _MIGRATION)
+        # First: a database of a newer toolspeak must stay unchanged, including the tables of DBOS.
         try:
             schema.check_version(engine)
             dbos_internals.refuse_pickle()
@@ -143,7 +147,7 @@ class Database:
             engine.dispose()
 
     def close(self) -> None:
-        """Let go of all connections."""
+        """Close all connections."""
         self.client.destroy()
         self._asking.dispose()
         self.engine.dispose()
@@ -159,7 +163,7 @@ def _url(durable: Durable) -> sa.URL:
 
 
 def _postgres_engine(url: sa.URL, connections: int, lease: float, patience: float | None) -> sa.Engine:
-    """Connect to PostgreSQL. A frozen worker must not hold others up with what it has locked."""
+    """Connect to PostgreSQL. The idle timeout ends the transaction of a frozen worker, which would block others."""
     idle = f"-c idle_in_transaction_session_timeout={int(lease * 1000)}"
     connect = _CONNECT if patience is None else ceil(patience)
     return sa.create_engine(
@@ -173,11 +177,11 @@ def _postgres_engine(url: sa.URL, connections: int, lease: float, patience: floa
 
 
 def _limit_waits(engine: sa.Engine, seconds: float) -> None:
-    """Let every statement of an engine fail with `OperationalError` after so many seconds without a response.
+    """Let every statement of an engine fail with `OperationalError` after `seconds` without a response.
 
-    A frozen server (SIGSTOP, a stalled disk) keeps its sockets open, and its kernel acknowledges what we send: no TCP
-    timeout helps, and a statement timeout is the server's own to enforce. libpq then waits for ever, and its thread
-    too: a gateway would lose one thread to each request.
+    A frozen server (SIGSTOP, a stalled disk) keeps its sockets open, and its kernel acknowledges our packets. So no TCP
+    timeout fires, and a statement timeout would have to be enforced by the frozen server. libpq would wait for ever,
+    and with it its thread: a gateway would lose one thread per request.
     """
 
     def connect(dialect: object, record: object, args: Any, named: Any) -> psycopg.Connection[Any]:  # noqa: ANN401
@@ -190,7 +194,7 @@ def _limit_waits(engine: sa.Engine, seconds: float) -> None:
 
 
 class _Bounded(psycopg.Connection[Any]):
-    """Closes itself when a wait takes too long: what the server sends later would answer another statement."""
+    """A connection that closes itself after a timeout: a late response would answer the next statement."""
 
     seconds: float = 60.0
 
@@ -208,7 +212,7 @@ class _Late(psycopg.OperationalError):
 
 
 def _bounded(gen: PQGen[T], deadline: float) -> Generator[Any, Any, T]:
-    """Run a generator of psycopg until the deadline. psycopg resumes it every 0.1 s, with 0 if nothing has come."""
+    """Run a psycopg generator until the deadline. psycopg resumes it every 0.1 s, with 0 if no data has come."""
     try:
         state = next(gen)
         while True:
@@ -222,7 +226,7 @@ def _bounded(gen: PQGen[T], deadline: float) -> Generator[Any, Any, T]:
 
 
 def _sqlite_engine(url: sa.URL, connections: int) -> sa.Engine:
-    """Open a file: writers take turns, readers do not wait, and what is committed survives a power failure."""
+    """Open a file. Writers take turns, readers do not wait, and committed data survives a power failure."""
     if url.database:
         folder = Path(url.database).parent
         try:
@@ -238,17 +242,19 @@ def _sqlite_engine(url: sa.URL, connections: int) -> sa.Engine:
 
 
 def _lock_at_once(connection: sa.Connection) -> None:
-    """Begin with the write lock: Python's driver begins before INSERT only, so DDL would not be in the transaction."""
+    """Begin with the write lock: Python's driver opens a transaction before INSERT only, so DDL would be outside it."""
     connection.exec_driver_sql("BEGIN IMMEDIATE")
 
 
 def first_line(error: BaseException) -> str:
-    """Return what an error says, in one line: PostgreSQL's go on with hints."""
+    """Return the first line of an error's message: PostgreSQL adds hints below it."""
     return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
 
 
 def _prepare(opened: _Opened, record: object) -> None:
     del record
+    # DBOS sets none of these on an engine that it is given. IMMEDIATE takes the write lock at BEGIN: a transaction
+    # that reads first and writes later would fail at once with "database is locked", without the busy timeout.
     opened.isolation_level = "IMMEDIATE"
     for pragma in (f"busy_timeout={_ATTEMPTS}", "journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
         opened.execute(f"PRAGMA {pragma}")

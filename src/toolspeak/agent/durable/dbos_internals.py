@@ -1,8 +1,8 @@
-"""Everything that we take from DBOS beyond its public interface: `tests/runs` notices when it moves.
+"""All use of DBOS beyond its public interface. `tests/runs` fails when a new version of DBOS changes any of it.
 
-token          which execution of a run this is; a worker that takes over gets another, and the old one writes nothing
-claim          work here on a run that waits in a queue
-hand_back      put the runs of a worker that is dead, or that ends, back into the queue
+token          identifies one execution of a run; a worker that takes over gets a new one, and the old one cannot write
+claim          start a run here that waits in a queue
+hand_back      put the runs of a worker that is dead, or that shuts down, back into the queue
 """
 
 # pyright: reportPrivateUsage=false
@@ -24,19 +24,21 @@ from toolspeak.errors import BadConfig
 
 APPLICATION: Final = "toolspeak"
 VERSION: Final = "1"
-"""Of the steps that a run is made of. Only workers of the same version take up each other's runs."""
+"""Version of the sequence of steps. Only workers of the same version continue each other's runs. It is set here because
+DBOS would use a hash of the workflow's source: every upgrade would then strand the runs of the release before."""
 WORKFLOW: Final = "toolspeak.run"
 QUEUE: Final = "runs"
 HERE: Final = "here"
-"""Where a run stands for a moment that its own process is about to claim. Nobody listens there."""
+"""The queue of a run that its own process is about to claim. No worker listens to it."""
+# The default serializer of DBOS is pickle, so write access to the database would mean code execution.
 SERIALIZER: Final = DBOSPortableJSON
 WORKFLOWS: Final = SystemSchema.workflow_status
 STEPS: Final = SystemSchema.operation_outputs
 
 Cancelled = error.DBOSWorkflowCancelledError
-"""Somebody has cancelled the run: nothing of it is kept from here on."""
+"""The run was cancelled: no later step of this execution is stored."""
 Lost = error.DBOSWorkflowConflictIDError
-"""The run is another's by now."""
+"""Another worker has the run."""
 ENQUEUED, PENDING = WorkflowStatusString.ENQUEUED.value, WorkflowStatusString.PENDING.value
 CANCELLED = WorkflowStatusString.CANCELLED.value
 OVER: Final = (
@@ -48,7 +50,7 @@ OVER: Final = (
 
 
 def refuse_pickle() -> None:
-    """Read JSON only, whatever a row says it is: unpickling would let whoever writes to the database run code."""
+    """Accept JSON only, whatever format a row claims: unpickling would let anyone with write access run code."""
     DefaultSerializer.deserialize = _refuse  # type: ignore[method-assign,assignment]
 
 
@@ -58,7 +60,7 @@ def _refuse(self: object, written: str) -> NoReturn:
 
 
 def client_of(engine: sa.Engine) -> DBOSClient:
-    """Return a client of DBOS on these connections. A lost connection is an error; by default DBOS retries for ever."""
+    """Return a DBOS client on these connections. A lost connection raises; by default, DBOS would retry for ever."""
     share_the_log()
     return DBOSClient(
         system_database_engine=engine,
@@ -70,19 +72,19 @@ def client_of(engine: sa.Engine) -> DBOSClient:
 
 
 def migrate_dbos(client: DBOSClient) -> None:
-    """Make DBOS's tables, or bring them up to date."""
+    """Create or upgrade the tables of DBOS."""
     client._sys_db.run_migrations()
 
 
 def engine_of(client: DBOSClient) -> sa.Engine:
-    """Return connections that know where DBOS's tables are."""
+    """Return the engine that knows the schema of DBOS's tables."""
     return client._sys_db.engine
 
 
 def share_the_log() -> None:
-    """Let DBOS log where all of this process does: on its own it would keep hold of standard error.
+    """Send the log of DBOS through this process's handlers: its own handler would keep standard error open.
 
-    Only what goes wrong: each of its hundred migrations is a line otherwise.
+    Only warnings are logged: otherwise each of its hundred migrations logs a line.
     """
     log = logging.getLogger("dbos")
     if not log.handlers:
@@ -92,23 +94,25 @@ def share_the_log() -> None:
 
 
 def check_free() -> None:
-    """Refuse to share: a process has one DBOS, and it may be another program's."""
+    """Raise `BadConfig` if this process has a DBOS instance already: there is one per process, and it is not ours."""
     if its_instance._dbos_global_instance is not None:
         raise BadConfig("this process runs DBOS already: let `toolspeak worker` work on runs")
 
 
 def work_on_this_loop(dbos: DBOS) -> None:
-    """Let runs be worked on by the loop that calls this, though DBOS is started from a thread, to keep it free."""
+    """Execute runs on the calling event loop, although `DBOS.launch` is called in a thread to keep the loop free."""
     dbos._background_event_loop.set_main_loop()
 
 
 def token(run: str) -> str:
-    """Return the mark of this execution."""
+    """Return the token of the present execution of a run."""
     return current_owner_xid(run) or ""
 
 
 def claim(dbos: DBOS, run: str, executor: str, mark: str) -> bool:
-    """Begin to work here on a run that waits, under a fresh mark; call it from a thread."""
+    """Start a waiting run here, with a new token. Return False if another worker was faster. Blocks: use a thread."""
+    # This repeats what DBOS does on dequeue, without waiting for the queue's poll. The condition on the status makes
+    # it safe: of several processes that claim a run, one update succeeds.
     database = dbos._sys_db
     with database.engine.begin() as connection:
         done = connection.execute(
@@ -132,36 +136,36 @@ def claim(dbos: DBOS, run: str, executor: str, mark: str) -> bool:
 
 
 def hand_back(client: DBOSClient, run: str, executor: str) -> bool:
-    """Put a run back into the queue if that worker still has it."""
+    """Put a run back into the queue if that worker still has it; return whether it had."""
     return client._sys_db.reenqueue_for_recovery(run, [executor], QUEUE)
 
 
 def stop_taking(dbos: DBOS) -> None:
-    """Take no further runs out of the queue."""
+    """Take no further runs from the queue."""
     for each in dbos.background_thread_stop_events:
         each.set()
 
 
 def forget_tasks(dbos: DBOS) -> None:
-    """Stop executions that have lost their run, and wait for what comes of it elsewhere."""
+    """Cancel executions that have lost their run and wait in DBOS for the result of the other execution."""
     for task in dbos._workflow_tasks:
         task.cancel()
 
 
 def register_queue(client: DBOSClient, concurrent: int, poll: float) -> Queue:
-    """Return how the queue of runs is worked off."""
+    """Register the queue of runs: `concurrent` runs per worker, polled every `poll` seconds."""
     return client.register_queue(
         QUEUE, worker_concurrency=concurrent, polling_interval_sec=poll, application_name=APPLICATION
     )
 
 
 def queued(run: str, queue: str) -> EnqueueOptions:
-    """Return which run is to be queued where."""
+    """Return the options with which DBOS enqueues a run."""
     return {"workflow_name": WORKFLOW, "queue_name": queue, "workflow_id": run, "app_version": VERSION}
 
 
 def step_outputs(client: DBOSClient, run: str) -> list[tuple[int, str, Any, bool]]:
-    """Return a run's steps: number, name, what was kept, whether it raised."""
+    """Return a run's steps: number, name, stored value, and whether the step raised."""
     return [
         (step["function_id"], step["function_name"], step["output"], step["error"] is not None)
         for step in client.list_workflow_steps(run)

@@ -1,7 +1,7 @@
-"""Writes the events of runs, many at once: one transaction for all that have come together.
+"""Writes the events of all runs of a worker in batches: one transaction for all events that have come together.
 
-Text waits up to 200 ms for more of it. The end of a turn or a call does not wait, and its step waits for it: what a
-finished step has shown is never lost.
+Text waits up to 200 ms for more text: a durable write per token would cost 3 to 7 ms each. The end of a turn or a call
+is written at once, and its step waits for the write: the events of a finished step are never lost.
 """
 
 import asyncio
@@ -20,15 +20,16 @@ from toolspeak.agent.runs.events import RunEnded, RunEvent, ToolCallAsked, ToolC
 
 GATHER: Final = 0.2
 _AGAIN: Final = 1.0
+"""Seconds between two attempts while the database is unreachable."""
 _LOG: Final = logging.getLogger("toolspeak.runs")
 _URGENT: Final = (TurnEnded, ToolCallAsked, ToolCallEnded, RunEnded)
 
 
 class EventWriter:
-    """One for all runs of a worker. `work` must run beside them."""
+    """One writer for all runs of a worker. `work` must run concurrently."""
 
     def __init__(self, database: Database) -> None:
-        """Write to this database."""
+        """Take the database to write to."""
         self._database: Final = database
         self._said: dict[tuple[str, str], list[RunEvent]] = {}
         self._waiting: list[tuple[tuple[str, str], asyncio.Future[bool]]] = []
@@ -38,7 +39,7 @@ class EventWriter:
         self._thread: Final = ThreadPoolExecutor(1, "toolspeak-events")
 
     def watch(self, run: str, token: str) -> Watch:
-        """Return where an execution of a run says what it does; once it is another's, that raises."""
+        """Return the event sink of one execution. It raises `Lost` once another execution owns the run."""
         key = (run, token)
 
         async def said(event: RunEvent) -> None:
@@ -50,11 +51,12 @@ class EventWriter:
         return said
 
     async def work(self) -> None:
-        """Write until `end`."""
+        """Write until `end` is called and all events are written."""
         while not self._ending or self._said:
             await self._some.wait()
             await self._gather()
             self._some.clear()
+            # Cleared before the events are taken: an event that comes during the write sets the flag again.
             self._urgent.clear()
             said, waiting = self._said, self._waiting
             self._said, self._waiting = {}, []
@@ -62,7 +64,7 @@ class EventWriter:
         self._thread.shutdown(wait=False)
 
     def end(self) -> None:
-        """Write what is left, and stop."""
+        """Write the remaining events, and stop."""
         self._ending = True
         self._some.set()
         self._urgent.set()
@@ -92,10 +94,10 @@ class EventWriter:
                 kept.set_result(key not in refused)
 
     async def _insist(self, batch: list[EventBatch]) -> set[tuple[str, str]]:
-        """Write as soon as the database can be reached; until then the runs wait, as they do for their steps.
+        """Write, and repeat until the database can be reached. The runs wait in the meantime, as for their steps.
 
-        A worker that is about to end gives up: steps that are not kept are done again elsewhere. An outage is one line
-        of log, however long it lasts.
+        A worker that shuts down gives up after a failure: steps that were not stored are executed again elsewhere. An
+        outage is logged once, however long it lasts.
         """
         is_logged = False
         while True:
@@ -112,7 +114,7 @@ class EventWriter:
 
 
 def _join(events: list[RunEvent], event: RunEvent) -> None:
-    """Add an event; text that goes on becomes one piece."""
+    """Append an event; consecutive text of one kind becomes a single event."""
     last = events[-1] if events else None
     if (
         isinstance(event, Wrote)

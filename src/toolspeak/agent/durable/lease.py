@@ -1,7 +1,8 @@
-"""A worker's lease: as long as it renews it, its runs are its own.
+"""A worker's lease: while the worker renews it, its runs belong to it.
 
-The worker counts its lease from before it asked, the others from when the database heard it: it stops before they
-begin. A worker that has lost its lease, because it was frozen or cut off, finds its row gone and can never renew it.
+The worker counts its lease from before it sends the request, the others from when the database executes it. So the
+worker stops before the others take over, whatever the delay between them. A worker that has lost its lease, because it
+was frozen or disconnected, finds its row deleted and can never renew it: its runs may have a new owner.
 """
 
 from typing import Final
@@ -14,15 +15,16 @@ from toolspeak.agent.durable.schema import LEASES
 from toolspeak.runtime.clock import CLOCK, Clock
 
 RENEWALS: Final = 4
-"""So often within its seconds a lease is renewed."""
+"""A lease is renewed this many times within its duration, so that one failed renewal does not lose it."""
 _STRANDED: Final = 10.0
+"""Seconds after which a run that its own process never claimed is moved to the common queue."""
 
 
 class Lease:
-    """One worker's. `take`, `renew` and `drop` block."""
+    """The lease of one worker. `take`, `renew` and `drop` block."""
 
     def __init__(self, database: Database, seconds: float, clock: Clock = CLOCK) -> None:
-        """Make one that is not taken yet; its id is the worker's."""
+        """Create a lease that is not taken yet. Its id is the worker's id."""
         self.id: Final = f"worker_{clock.fresh_id()}"
         self.seconds: Final = seconds
         self._database: Final = database
@@ -32,23 +34,23 @@ class Lease:
 
     @property
     def held(self) -> bool:
-        """Return whether nobody can have taken over yet."""
+        """Return whether no other worker can have taken over yet."""
         return not self.lost and self._clock.monotonic() < self._until
 
     @property
     def due(self) -> bool:
-        """Return whether it is time to renew it."""
+        """Return whether the lease should be renewed now."""
         return self._clock.monotonic() >= self._until - self.seconds * (1 - 1 / RENEWALS)
 
     def take(self) -> None:
-        """Begin it."""
+        """Insert the lease into the database."""
         asked = self._clock.monotonic()
         with self._database.engine.begin() as connection:
             connection.execute(sa.insert(LEASES).values(id=self.id, expires=self._expires))
         self._until = asked + self.seconds
 
     def renew(self) -> bool:
-        """Go on with it; if others have declared it dead, it is lost for good."""
+        """Renew the lease, and return whether it is still held. A lease that others have deleted is lost for good."""
         asked = self._clock.monotonic()
         renewed = sa.update(LEASES).where(LEASES.c.id == self.id).values(expires=self._expires)
         with self._database.engine.begin() as connection:
@@ -58,7 +60,7 @@ class Lease:
         return not self.lost
 
     def drop(self) -> None:
-        """End it; what its worker has not finished goes back into the queue."""
+        """End the lease, and put the worker's unfinished runs back into the queue."""
         self.lost = True
         with self._database.engine.begin() as connection:
             connection.execute(sa.delete(LEASES).where(LEASES.c.id == self.id))
@@ -70,9 +72,9 @@ class Lease:
 
 
 def reap(database: Database) -> int:
-    """Bury workers whose lease has run out, and put their runs back into the queue; return how many runs.
+    """Delete expired leases, and put the runs of workers without one back into the queue. Return the number of runs.
 
-    Two who reap at once do no harm: a run is put back only as long as it is the dead worker's.
+    Several workers may do this at once: a run is put back only while it still belongs to the dead worker.
     """
     with database.engine.begin() as connection:
         connection.execute(sa.delete(LEASES).where(LEASES.c.expires < database.now))
@@ -91,7 +93,7 @@ def reap(database: Database) -> int:
 
 
 def is_alive(database: Database, worker: str) -> bool:
-    """Return whether a worker has its lease."""
+    """Return whether a worker has a valid lease."""
     with database.engine.begin() as connection:
         found = connection.execute(
             sa.select(LEASES.c.id).where(LEASES.c.id == worker, LEASES.c.expires >= database.now)
@@ -112,7 +114,7 @@ def _hand_back(database: Database, dead: list[str]) -> int:
 
 
 def _unstrand(database: Database) -> None:
-    """Queue what a process wanted to work on itself, and died before it began."""
+    """Move runs to the common queue whose own process died before it claimed them."""
     runs = dbos_internals.WORKFLOWS
     with database.theirs.begin() as connection:
         connection.execute(

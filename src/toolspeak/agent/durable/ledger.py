@@ -1,9 +1,9 @@
-"""Our own rows: runs and their events. Each function is one transaction, and blocks.
+"""Reads and writes our own rows: runs and their events. Each function is one transaction, and blocks.
 
-A run's row follows from its events, and is written with them. Only the execution whose token the row has may write:
-a worker that was taken over finds another's token there, and none of its events is stored.
+A run's row is derived from its events, and written in the same transaction. Only the execution whose token is in the
+row may write. A worker whose run was taken over finds another token there, and none of its events is stored.
 
-The last functions clean up: they delete old runs, and end those whose worker or canceller died before it wrote so.
+The last functions clean up: they delete old runs, and end runs whose worker or canceller died before it wrote the end.
 """
 
 from collections.abc import Iterable, Sequence
@@ -26,16 +26,16 @@ from toolspeak.engine.agent import Status
 from toolspeak.errors import TooManyRuns
 
 _TASK: Final = 200
-"""Characters of a task in a list."""
+"""Characters of the task in a list of runs."""
 _BATCH: Final = 500
 _ENDED: Final = "run_ended"
 _GATE: Final = 0x6C697665
-"""The first key of the advisory locks under which runs become live; the second is the tenant's."""
+"""First key of the advisory locks under which runs become live; the second key is derived from the tenant."""
 
 
 @dataclass(frozen=True, slots=True)
 class EventBatch:
-    """What one execution of a run says."""
+    """Events of one execution of a run."""
 
     run: str
     token: str
@@ -44,7 +44,7 @@ class EventBatch:
 
 @dataclass(frozen=True, slots=True)
 class RunRow:
-    """A run's row."""
+    """A row of the table of runs."""
 
     line: RunSummary
     spec: Spec
@@ -53,7 +53,7 @@ class RunRow:
 
 @dataclass(frozen=True, slots=True)
 class NewRun:
-    """A run that is about to start: its id, the name that its tenant knows it by, the queue that it waits in."""
+    """A run to start: its id, its name for the tenant, its spec, and its queue."""
 
     id: str
     name: str
@@ -62,9 +62,9 @@ class NewRun:
 
 
 def begin(database: Database, new: NewRun, live: int | None) -> bool:
-    """Write a run down and queue it, both or neither; return whether its name is new.
+    """Insert and enqueue a run in one transaction. Return False if the tenant has a run of this name already.
 
-    Raises `TooManyRuns`, and writes nothing, if its tenant has `live` live runs already.
+    Raises `TooManyRuns`, and writes nothing, if the tenant has `live` live runs already.
     """
     spec, text = new.spec, encode_spec(new.spec)
     row = {"id": new.id, "name": new.name, "tenant": spec.tenant, "task": spec.task[:_TASK], "model": spec.model}
@@ -73,7 +73,7 @@ def begin(database: Database, new: NewRun, live: int | None) -> bool:
     with database.theirs.begin() as connection:
         _enter_gate(connection, spec.tenant, live)
         added = insert(RUNS).values(**row, **fresh, spec=text, began=database.now).on_conflict_do_nothing()
-        if connection.execute(added.returning(RUNS.c.id)).first() is None:  # psycopg counts -1 rows of an insert
+        if connection.execute(added.returning(RUNS.c.id)).first() is None:  # psycopg reports -1 rows for an insert
             return False
         _check_room(connection, spec.tenant, live)
         database.client.enqueue_in_transaction(connection, dbos_internals.queued(new.id, new.queue), text)
@@ -81,18 +81,18 @@ def begin(database: Database, new: NewRun, live: int | None) -> bool:
 
 
 def _enter_gate(connection: sa.Connection, tenant: str, live: int | None) -> None:
-    """Let one transaction of a tenant at a time make a run live, in all processes.
+    """Serialise the transactions of a tenant that make a run live, across all processes.
 
-    60 requests at once passed a limit of 20 as long as each counted before any had inserted. PostgreSQL has the lock
-    for it; SQLite has one writer at a time, and the caller writes before it counts.
+    60 parallel requests passed a limit of 20 when each of them counted before any had inserted. PostgreSQL takes an
+    advisory lock. SQLite needs none: it has one writer at a time, and the caller writes before it counts.
     """
     if live is not None and connection.dialect.name == "postgresql":
-        key = int.from_bytes(sha256(tenant.encode()).digest()[:4], signed=True)  # tenants that share a key only wait
+        key = int.from_bytes(sha256(tenant.encode()).digest()[:4], signed=True)  # a collision only costs waiting
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_GATE, key)))
 
 
 def _check_room(connection: sa.Connection, tenant: str, live: int | None) -> None:
-    """Raise if a tenant has more than `live` live runs, with the one that this transaction has made live."""
+    """Raise `TooManyRuns` if the tenant has more than `live` live runs, including the one of this transaction."""
     if live is None:
         return
     count = sa.select(sa.func.count()).select_from(RUNS).where(RUNS.c.tenant == tenant, RUNS.c.ended == 0)
@@ -101,7 +101,7 @@ def _check_room(connection: sa.Connection, tenant: str, live: int | None) -> Non
 
 
 def take(database: Database, run: str, token: str) -> bool | None:
-    """Let this execution write about a run; None if it is over, False if it is another's."""
+    """Set the execution's token on a run. Return None if the run has ended, False if another execution owns it."""
     workflows = dbos_internals.WORKFLOWS
     owned = sa.exists().where(workflows.c.workflow_uuid == run, workflows.c.owner_xid == token)
     with database.theirs.begin() as connection:
@@ -120,16 +120,16 @@ def began(database: Database, run: str) -> float:
 
 
 def name_model(database: Database, run: str, model: str) -> None:
-    """Record the model of a run whose request did not name one."""
+    """Record the chosen model of a run whose request did not name one."""
     with database.engine.begin() as connection:
         connection.execute(sa.update(RUNS).where(RUNS.c.id == run).values(model=model))
 
 
 def write(database: Database, said: Iterable[EventBatch]) -> set[tuple[str, str]]:
-    """Keep what was said; return the run and token of those who were not allowed to."""
+    """Store events. Return the (run, token) pairs that were refused because another execution owns the run."""
     refused: set[tuple[str, str]] = set()
     with database.engine.begin() as connection:
-        for each in sorted(said, key=lambda each: each.run):  # always in one order, or two could wait for each other
+        for each in sorted(said, key=lambda each: each.run):  # a fixed lock order, or two workers could deadlock
             if not _written(connection, database, each):
                 refused.add((each.run, each.token))
     return refused
@@ -155,7 +155,7 @@ def _event_row(run: str, number: int, event: RunEvent) -> dict[str, Any]:
 
 
 def _standing(events: Sequence[RunEvent], database: Database) -> dict[str, Any]:
-    """Return what events say of how the run stands."""
+    """Return the columns of the run's row that follow from these events."""
     values: dict[str, Any] = {}
     for event in events:
         match event:
@@ -174,7 +174,7 @@ def _standing(events: Sequence[RunEvent], database: Database) -> dict[str, Any]:
 
 
 def end(database: Database, run: str, status: Status, reason: str) -> bool:
-    """End a run from outside; its execution may write no more. Return whether it was not over yet."""
+    """End a run from outside. Its execution can write no more. Return False if the run had ended already."""
     ended = {"status": status.value, "reason": reason, "ended": database.now, "token": "", "next": RUNS.c.next + 1}
     with database.engine.begin() as connection:
         row = connection.execute(
@@ -190,9 +190,9 @@ def end(database: Database, run: str, status: Status, reason: str) -> bool:
 
 
 def reopen(database: Database, line: RunSummary, live: int | None) -> bool:
-    """Make a run live again that has ended so; return False if it is live, or has ended otherwise, by now.
+    """Make an ended run live again. Return False if it is live, or has another status, by now.
 
-    Raises `TooManyRuns`, and changes nothing, if its tenant has `live` live runs already.
+    Raises `TooManyRuns`, and changes nothing, if the tenant has `live` live runs already.
     """
     workflows = dbos_internals.WORKFLOWS
     ended = (RUNS.c.id == line.id, RUNS.c.status == line.status.value, RUNS.c.ended > 0)
@@ -203,14 +203,15 @@ def reopen(database: Database, line: RunSummary, live: int | None) -> bool:
             return False
         _check_room(connection, line.tenant, live)
         connection.execute(sa.delete(EVENTS).where(EVENTS.c.run == line.id, EVENTS.c.kind == _ENDED))
-        # `mend` must not end it again in the moment before DBOS has it back in its queue
+        # DBOS still has the old final status until the caller has resumed the workflow. The new timestamp keeps
+        # `end_abandoned_runs` from ending the run again in between.
         touched = sa.update(workflows).where(workflows.c.workflow_uuid == line.id)
         connection.execute(touched.values(updated_at=sa.cast(database.now * 1000, sa.BigInteger)))
     return True
 
 
 def worker_of(database: Database, run: str) -> str:
-    """Return who works on a run; nobody if it waits or is over."""
+    """Return the id of the worker that executes a run; an empty string if the run waits or has ended."""
     workflows = dbos_internals.WORKFLOWS
     wanted = sa.select(workflows.c.executor_id).where(workflows.c.workflow_uuid == run)
     with database.theirs.begin() as connection:
@@ -219,7 +220,7 @@ def worker_of(database: Database, run: str) -> str:
 
 
 def read_run(database: Database, run: str) -> RunRow | None:
-    """Return a run's row."""
+    """Return a run's row; None if there is no such run."""
     with database.engine.begin() as connection:
         row = connection.execute(sa.select(RUNS).where(RUNS.c.id == run)).mappings().first()
     if row is None:
@@ -228,14 +229,14 @@ def read_run(database: Database, run: str) -> RunRow | None:
 
 
 def id_of(database: Database, tenant: str, name: str) -> str | None:
-    """Return the id of the run that a tenant knows by this name."""
+    """Return the id of the run that a tenant knows by this name; None if there is none."""
     with database.engine.begin() as connection:
         found = connection.execute(sa.select(RUNS.c.id).where(RUNS.c.tenant == tenant, RUNS.c.name == name)).scalar()
     return None if found is None else str(found)
 
 
 def lines(database: Database, limit: int, status: Status | None, tenant: str) -> list[RunSummary]:
-    """Return the latest runs, the newest first."""
+    """Return the latest runs, newest first. An empty tenant means all tenants."""
     wanted = sa.select(RUNS).order_by(RUNS.c.began.desc()).limit(limit)
     if status is not None:
         wanted = wanted.where(RUNS.c.status == status.value)
@@ -260,7 +261,7 @@ def _line(row: sa.RowMapping) -> RunSummary:
 
 
 def events_after(database: Database, run: str, after: int, kind: str = "") -> list[NumberedEvent]:
-    """Return the next events, of one kind if it is said."""
+    """Return the next events after a number, at most 500; with `kind`, only those of one kind."""
     wanted = sa.select(EVENTS.c.number, EVENTS.c.body).where(EVENTS.c.run == run, EVENTS.c.number > after)
     if kind:
         wanted = wanted.where(EVENTS.c.kind == kind)
@@ -275,11 +276,11 @@ def events_after(database: Database, run: str, after: int, kind: str = "") -> li
 _DAY: Final = 24 * 3600.0
 _MANY: Final = 200
 _SETTLED: Final = 5.0
-"""Seconds after which nobody is about to write the end any more."""
+"""Seconds after which an ended workflow counts as abandoned: before, its worker may still be writing the end."""
 
 
 def delete_old_runs(database: Database, days: float) -> int:
-    """Delete runs that ended longer ago than they are to be kept, with their steps, events and own folders."""
+    """Delete runs that ended more than `days` ago, with their steps, events and own folders. Return their number."""
     old = sa.select(RUNS.c.id).where(RUNS.c.ended > 0, RUNS.c.ended < database.now - days * _DAY)
     with database.engine.begin() as connection:
         runs = [str(row[0]) for row in connection.execute(old.limit(_MANY))]
@@ -296,7 +297,7 @@ def delete_old_runs(database: Database, days: float) -> int:
 
 
 def end_abandoned_runs(database: Database) -> int:
-    """End runs that DBOS has given up, or whose canceller died before it said so."""
+    """End runs that DBOS has given up, or whose canceller died between cancelling and writing the end."""
     workflows = dbos_internals.WORKFLOWS
     quiet = workflows.c.updated_at < (database.now - _SETTLED) * 1000
     found = (

@@ -1,4 +1,4 @@
-"""Runs that survive the death of their worker."""
+"""Durable runs in a database: start, show, watch, cancel, resume and approve them. They survive a dead worker."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
@@ -29,36 +29,38 @@ from toolspeak.runtime.clock import CLOCK, Clock
 from toolspeak.runtime.directory import Directory
 
 _LOOK, _LAZY_LOOK = 0.1, 0.5
-"""Seconds between looks for new events: while some come, and at most."""
+"""Seconds between two polls for new events: while events arrive, and at most."""
 _GRACE: Final = 2.0
 _AGAIN: Final = 1.0
-"""Seconds until a watcher asks again whose database was away."""
+"""Seconds until a watcher polls again after the database was unreachable."""
 _THREADS: Final = 8
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
 class DurableRuns:
-    """Keeps runs in a database. Without a worker of its own, it leaves the work to others.
+    """Runs in a database. Without a worker of its own, other processes execute them.
 
-    With `patience`, a method raises `RunsUnavailable` after so many seconds without a response of the database.
+    With `patience`, a method raises `RunsUnavailable` after that many seconds without a response of the database.
     """
 
     def __init__(
         self, database: Database, worker: Worker | None = None, clock: Clock = CLOCK, patience: float | None = None
     ) -> None:
-        """Ask this database; `open_runs` makes everything ready."""
+        """Use this database; `open_runs` creates all parts."""
         self._database: Final = database
         self._worker: Final = worker
         self._clock: Final = clock
         self._patience: Final = patience
-        # threads of its own: a database that hangs must not use up those that the rest of the process needs
+        # Separate threads: a database that hangs must not use up the threads that the rest of the process needs.
         self._threads: Final = ThreadPoolExecutor(_THREADS, "toolspeak-runs")
 
     async def start(self, spec: Spec, id: str = "", live: int | None = None) -> str:
-        """Start a run and return its id; a chosen id that the tenant has used already starts nothing."""
+        """Start a run and return its id. With an id that the tenant has used already, return that run instead."""
         fresh = f"run_{self._clock.fresh_id()}"
         name = checked_id(id) if id else fresh
+        # Names are unique within a tenant only. If the chosen name were the id, a taken one would reveal that another
+        # tenant has such a run.
         run = fresh if spec.tenant else name
         if await self._ask(ledger.begin, self._database, NewRun(run, name, spec, self._queue), live):
             await self._claim(run)
@@ -66,24 +68,24 @@ class DurableRuns:
         return await self.find(name, spec.tenant)
 
     async def find(self, name: str, tenant: str = "") -> str:
-        """Return the id of the run that a tenant knows by this name; without a tenant, names are ids."""
+        """Return the id of the run that a tenant knows by this name. Without a tenant, names are ids."""
         id = await self._ask(ledger.id_of, self._database, tenant, name) if tenant else name
         if id is None:
             raise _unknown(name)
         return id
 
     async def show(self, id: str) -> RunView:
-        """Return a run as it stands."""
+        """Return the present state of a run. Raises `UnknownRun`."""
         return await self._ask(self._view, id)
 
     async def list(self, limit: int = 50, status: Status | None = None, tenant: str = "") -> list[RunSummary]:
-        """Return the latest runs, the newest first."""
+        """Return the latest runs, newest first."""
         return await self._ask(ledger.lines, self._database, limit, status, tenant)
 
     async def events(self, id: str, after: int = -1) -> AsyncIterator[NumberedEvent]:
-        """Give the events after a number, and those to come; the last one is `RunEnded`.
+        """Yield the events after a number, then new ones as they come. The last one is `RunEnded`.
 
-        While the database is away, the events pause. A run that is not in it raises `UnknownRun`.
+        While the database is unreachable, the events pause. Raises `UnknownRun` for a run that is not in it.
         """
         wait = _LOOK
         while True:
@@ -97,32 +99,35 @@ class DurableRuns:
                 yield each
                 if isinstance(each.event, RunEnded):
                     return
-            if over and not found:  # this watcher has seen the end already
+            if over and not found:  # the watcher had seen the end before
                 return
             wait = _LOOK if found else min(wait * 1.5, _LAZY_LOOK)
             await self._clock.sleep(wait)
 
     async def cancel(self, id: str) -> None:
-        """Stop a run; its rounds are kept."""
+        """Stop a run; its rounds are kept. Cancelling an ended run does nothing."""
         if await self._ask(self._cancel, id) and self._worker is not None:
             self._worker.cancel(id)
 
     async def resume(self, id: str, live: int | None = None) -> None:
-        """Go on with a run that was cancelled or failed, from where it stood; or whose process is gone."""
+        """Continue a cancelled or failed run from its last stored step, or a run whose worker is dead.
+
+        Raises `BadRequest` for a completed run, and `TooManyRuns` if the tenant has `live` live runs already.
+        """
         await self._ask(self._resume, id, live)
         await self._claim(id)
 
     async def approve(self, id: str, call_id: str, *, allowed: bool, reason: str = "") -> None:
-        """Give a person's word on a call that waits for it; the first word counts."""
+        """Answer a call that waits for a person's approval; only the first answer counts. Raises `BadField`."""
         await self._ask(self._approve, id, call_id, {"allowed": allowed, "reason": reason})
 
     async def close(self) -> None:
-        """Let go of everything; runs go on elsewhere or later."""
+        """Stop the worker, if there is one. Its runs continue in other workers, or at the next start."""
         if self._worker is not None:
             await self._worker.close(_GRACE)
 
     def let_go(self) -> None:
-        """Give its threads back; one that waits for a database that hangs ends when its wait does."""
+        """Release the threads. A thread that waits for a hanging database ends when its wait does."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     # ---------------------------------------------------------------- within
@@ -136,7 +141,7 @@ class DurableRuns:
             await self._worker.claim(run)
 
     async def _ask(self, what: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
-        """Call what blocks in a thread. The one place where a database that is away becomes `RunsUnavailable`."""
+        """Call a blocking function in a thread. Only this method turns database errors into `RunsUnavailable`."""
         loop = asyncio.get_running_loop()
         try:
             with self._database.translated_errors():
@@ -165,11 +170,11 @@ class DurableRuns:
         return ledger.events_after(self._database, run, -1, "call_asked")
 
     def _look(self, run: str, after: int) -> tuple[Sequence[NumberedEvent], bool]:
-        """Return the next events, and whether no further ones will come."""
+        """Return the next events, and whether no more will come."""
         found = ledger.events_after(self._database, run, after)
         if found or not self._row(run).line.ended:
             return found, False
-        return ledger.events_after(self._database, run, after), True  # the end may have come between the two
+        return ledger.events_after(self._database, run, after), True  # the end may have been written in between
 
     def _cancel(self, run: str) -> bool:
         if self._row(run).line.ended:
@@ -197,10 +202,11 @@ class DurableRuns:
         topic = next((key for key, call in calls.items() if call.id == call_id), None)
         if topic is None:
             raise BadField("call_id", f"no call {call_id[:80]!r} of run {row.line.name} waits for a word")
+        # The key makes the first answer win: DBOS ignores a second message with the same key.
         self._database.client.send(run, word, topic, idempotency_key=f"{run}:{topic}")
 
     def _retry(self, line: RunSummary, live: int | None) -> None:
-        """Take the turn again that failed; without one, go on behind the last step."""
+        """Repeat the turn that failed; if none did, continue after the last step."""
         steps = dbos_internals.step_outputs(self._database.client, line.id)
         after = max((number for number, *_ in steps), default=0) + 1
         if ledger.reopen(self._database, line, live):
@@ -208,7 +214,7 @@ class DurableRuns:
             self._database.client.rewind_workflow(line.id, start_step=start, queue_name=self._queue)
 
     def _take_over(self, run: str) -> None:
-        """Put a run whose worker is gone back into the queue."""
+        """Put a run back into the queue if its worker has lost its lease."""
         worker = ledger.worker_of(self._database, run)
         if worker and not is_alive(self._database, worker):
             dbos_internals.hand_back(self._database.client, run, worker)
@@ -222,13 +228,13 @@ def _unknown(name: str) -> UnknownRun:
 
 
 def view_of(row: RunRow, steps: Mapping[str, str], asked: Iterable[NumberedEvent]) -> RunView:
-    """Put a view together from a run's row, its steps by name, and the calls that people were asked about."""
+    """Return the view of a run from its row, its steps by name, and the calls that people were asked about."""
     _, kept = _progress(row.spec, steps)
     return RunView(row.line, row.spec, kept, row.reason, tuple(waiting_calls(row, steps, asked).values()))
 
 
 def waiting_calls(row: RunRow, steps: Mapping[str, str], asked: Iterable[NumberedEvent]) -> dict[str, Call]:
-    """Return the calls that wait for a person's word, by the key of their steps."""
+    """Return the calls that wait for a person's approval, by the key of their steps."""
     effect, _ = _progress(row.spec, steps)
     if row.line.ended or not isinstance(effect, RunTools):
         return {}
@@ -240,7 +246,7 @@ def waiting_calls(row: RunRow, steps: Mapping[str, str], asked: Iterable[Numbere
 
 
 def failed_turn(steps: Iterable[tuple[int, str, object, bool]]) -> int | None:
-    """Return the number of the step at which a run failed: its last turn, if that brought no answer."""
+    """Return the number of the step at which a run failed: its last turn, if that gave no answer; else None."""
     turns = [step for step in steps if step[1].startswith("turn:")]
     if not turns:
         return None
@@ -249,7 +255,7 @@ def failed_turn(steps: Iterable[tuple[int, str, object, bool]]) -> int | None:
 
 
 def _progress(spec: Spec, steps: Mapping[str, str]) -> tuple[RunEffect | None, Compact]:
-    """Return what the run is about to do, and what it would keep if it were stopped now."""
+    """Return the run's next effect, and the rounds that it would keep if it were stopped now."""
     ending = frozenset[str](JSON.read(steps[BEGINNING])["ending"]) if BEGINNING in steps else frozenset[str]()
     task = Task(Request(spec.model, conversation(spec)), spec.rounds, ending)
     return progress(task, {name: form.read(text) for name, text in steps.items() if (form := _form(name)) is not None})
@@ -274,9 +280,9 @@ async def open_runs(
 ) -> AsyncGenerator[DurableRuns]:
     """Open the runs of a configuration.
 
-    With a directory of models, those that are started or resumed here are worked on here, as long as it is open, and
-    may name the functions of `imports`; without one, `toolspeak worker` works on them, and with `patience` nothing
-    here waits longer than so many seconds for a response of the database.
+    With a directory of models, this process executes the runs that are started or resumed here, while it is open; they
+    may name the functions of `imports`. Without one, `toolspeak worker` executes them. With `patience` and no
+    directory, no method waits longer than that many seconds for the database.
     """
     database = await asyncio.to_thread(Database, config.runs, None if directory else patience)
     stack = ExitStack()
@@ -298,7 +304,7 @@ async def open_runs(
 
 @asynccontextmanager
 async def open_worker(config: Config, directory: Directory, grace: float) -> AsyncGenerator[Worker]:
-    """Work off the queue, as long as it is open; what runs then has so many seconds to end."""
+    """Run a worker on the queue. On exit, running steps have `grace` seconds to finish."""
     database = await asyncio.to_thread(Database, config.runs)
     try:
         deps = WorkerDeps(database, config, directory, takes=True, imports=config.runs.imports)

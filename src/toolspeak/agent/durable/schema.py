@@ -1,13 +1,13 @@
-"""Our tables beside those of DBOS in the same database, their version, and the migrations from older versions.
+"""The tables of toolspeak beside those of DBOS in the same database, their version, and the migrations.
 
 schema    one row: the version of these tables
-runs      one row each: its spec, its state, which execution may write about it (`token`); `name` is the id that its
-          tenant knows it by, and `ended` is 0 while it is live
-events    what people see of a run, numbered from 0 without gaps that matter: `runs.next` is the next number
+runs      one row each: its spec, its state, the token of the execution that may write about it; `name` is the id that
+          its tenant knows it by, and `ended` is 0 while it is live
+events    the events of a run for people, numbered from 0; `runs.next` is the next number
 leases    the workers: a worker that has not renewed its lease in time counts as dead
 
-A process migrates when it opens the database: in one transaction, so a crash leaves the old tables as they were, and
-under a lock, so of several processes that start together one migrates and the others find its result.
+A process migrates the tables when it opens the database. It does so in one transaction, so that a crash leaves the old
+tables unchanged, and under a lock, so that one of several starting processes migrates and the others find the result.
 """
 
 from collections.abc import Mapping, Sequence
@@ -62,7 +62,7 @@ LEASES: Final = sa.Table(
 
 
 def now(engine: sa.Engine) -> sa.ColumnElement[float]:
-    """Return the database's clock, in seconds since 1970: one clock for all who share it."""
+    """Return the database's clock, in seconds since 1970. All processes use it, so their own clocks may differ."""
     if engine.dialect.name == "postgresql":
         return sa.literal_column("extract(epoch from clock_timestamp())::double precision", sa.Double)
     return sa.literal_column("((julianday('now') - 2440587.5) * 86400.0)", sa.Double)
@@ -73,18 +73,18 @@ def now(engine: sa.Engine) -> sa.ColumnElement[float]:
 
 VERSION: Final = 2
 _UNVERSIONED: Final = 1
-"""The tables of releases that stored no version."""
+"""The version of tables from releases that stored no version."""
 _LOCK: Final = 0x746F6F6C
-"""The key of the advisory lock for migrations; any number that other users of the database do not lock."""
+"""The key of the advisory lock for migrations: a number that no other user of the database locks."""
 _MIGRATIONS: Final[Mapping[int, Sequence[str]]] = {
-    1: (  # names become unique within a tenant; they were ids until now, and a taken one told of another tenant's run
+    1: (  # names become unique within a tenant: before, a taken id revealed that another tenant had such a run
         "ALTER TABLE toolspeak_runs ADD COLUMN name TEXT NOT NULL DEFAULT ''",
         "UPDATE toolspeak_runs SET name = id",
         "CREATE UNIQUE INDEX toolspeak_runs_name ON toolspeak_runs (tenant, name)",
         "CREATE INDEX toolspeak_runs_live ON toolspeak_runs (tenant, ended)",
     ),
 }
-"""The statements that lead from each version to the next; both databases must understand them."""
+"""The statements that lead from each version to the next. SQLite and PostgreSQL must both accept them."""
 
 
 def check_version(engine: sa.Engine) -> None:
@@ -94,7 +94,7 @@ def check_version(engine: sa.Engine) -> None:
 
 
 def migrate(engine: sa.Engine) -> None:
-    """Create the tables, or bring those of an older version up to date. Raises `BadConfig` for a newer version.
+    """Create the tables, or migrate those of an older version. Raises `BadConfig` for a newer version.
 
     On SQLite, `engine` must begin its transactions with a write lock: Python's driver would commit before DDL.
     """

@@ -1,6 +1,6 @@
-"""One execution of a durable run: a worker's claim to it, and its steps, which DBOS stores (RUN-3).
+"""One execution of a durable run: the worker's claim to it, and its steps, which DBOS stores (RUN-3).
 
-After a crash DBOS returns the stored outcome of each step that was done.
+After a crash, DBOS returns the stored result of each finished step instead of executing it again.
 """
 
 import asyncio
@@ -17,19 +17,20 @@ from toolspeak.ir.message import Call
 
 
 class RunClaim(StopSwitch):
-    """One execution of a run. DBOS keeps none of its steps once `token` is not the run's any more."""
+    """One execution of a run. DBOS stores none of its steps once the run has another token."""
 
     def __init__(self, run: str, token: str, lease: Lease) -> None:
-        """Begin one."""
+        """Claim a run for this execution."""
         super().__init__()
         self.run: Final = run
         self.token: Final = token
         self._lease: Final = lease
 
     async def assure(self) -> None:
-        """Return only while no other worker can have this worker's runs; raise `Lost` if one has taken over.
+        """Return once the lease is confirmed, so that no other worker can have the run. Raise `Lost` if one has.
 
-        A call that must not run twice is begun right after it.
+        A call that must not run twice begins right after it. Without this check, a worker that was frozen (SIGSTOP, a
+        suspended machine) would run the call on waking up, although another worker has run it already.
         """
         while not self._lease.held:
             if not await asyncio.to_thread(self._lease.renew):
@@ -37,22 +38,22 @@ class RunClaim(StopSwitch):
 
 
 BEGINNING: Final = "outfit"
-"""The first step: what the run was given. Databases have runs with this name in them, so it stays."""
+"""Name of the first step, which stores the run's settings. It must not change: existing databases contain it."""
 _YEAR: Final = 365 * 24 * 3600.0
-"""Seconds that a person's answer is waited for."""
+"""Seconds to wait for a person's approval."""
 
 
 @dataclass(frozen=True, slots=True)
 class DbosStepStore:
-    """Keeps the steps of one execution of a run. Implements `Keeper`."""
+    """Stores the steps of one execution of a run in DBOS. Implements `StepStore`."""
 
     claim: RunClaim
 
     async def keep(self, step: str, form: TextForm[T], do: Do[T], *, once: bool = False) -> T:
-        """Return what the step gave when it was done, or do it.
+        """Return the stored result of the step, or execute and store it.
 
-        DBOS gives the step its number in this call before it awaits anything, and stores the outcome only if the run
-        is still this execution's.
+        DBOS numbers the step in this call before it awaits anything, so the numbers follow the order of calls even if
+        steps run concurrently. It stores the result only if this execution still owns the run.
         """
 
         async def body() -> str:
@@ -67,7 +68,7 @@ class DbosStepStore:
         return form.read(given)
 
     async def ask(self, key: str, call: Call) -> Permission:
-        """Wait for the message that `DurableRuns.approve` sends. DBOS stores it: it may come while no worker works."""
+        """Wait for the message of `DurableRuns.approve`. DBOS stores it, so it may arrive while no worker runs."""
         del call
         self.claim.admit()
         with self.claim.stoppable(waits=True):
@@ -77,7 +78,7 @@ class DbosStepStore:
         return Permission(said["allowed"] is True, said["reason"])
 
     async def beginning(self, task: Task) -> Task:
-        """Return the task as it was when the run began, however its tools have changed since."""
+        """Return the task with the ending tools that it had when the run began, even if the tools have changed."""
 
         async def given() -> Any:  # noqa: ANN401 # JSON
             return {"model": task.request.model, "ending": sorted(task.ending)}

@@ -1,7 +1,11 @@
-"""A worker: it takes runs, works on them, and takes over those of workers that have died.
+"""The worker: takes runs from the queue, executes them, and takes over runs of workers that have died.
 
-start      lease, DBOS, then at an interval: renew the lease, stop runs that were lost, release those of dead workers
-close      begin no further step, let those that run end, put the rest back into the queue
+start      take the lease, launch DBOS, then periodically renew the lease, stop lost runs, release runs of dead workers
+close      begin no further step, let running steps finish, put the remaining runs back into the queue
+
+A run has at most one owner that can write. Three checks ensure it. The lease stops a worker before others may take its
+runs. The token of the execution is compared in each transaction that stores an event or a step. And a call that must
+not run twice begins only right after the lease was confirmed (`RunClaim.assure`).
 """
 
 import asyncio
@@ -37,12 +41,12 @@ from toolspeak.runtime.clock import CLOCK, Clock
 from toolspeak.runtime.directory import Directory
 
 BEAT: Final = 0.4
-"""Seconds: a run that is cancelled elsewhere stops here within them."""
+"""Seconds between two beats: a run that is cancelled in another process stops here within this time."""
 POLL: Final = 0.25
-"""Seconds between looks into the queue."""
+"""Seconds between two polls of the queue. With the default of DBOS (1 s), a run waited 0.5 to 0.8 s for its start."""
 _CLEAN: Final = 600.0
 _THREADS: Final = 2 * ENGINE
-"""Of DBOS: with more than it has connections for, they only keep the loop waiting."""
+"""Threads of DBOS. More threads than connections would only wait for a connection, and delay the event loop."""
 _LOG: Final = logging.getLogger("toolspeak.runs")
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -50,22 +54,22 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class WorkerDeps:
-    """What a worker needs. With `takes` it works off the queue; without, it has only runs of its own process."""
+    """Dependencies of a worker. With `takes` it works off the queue; without, it executes runs of its own process."""
 
     database: Database
     config: Config
     directory: Directory
     takes: bool
     imports: Sequence[str] = ()
-    """Functions that specs may name, as `prepare_run` takes them."""
+    """Names or globs of functions that specs may name, as in `prepare_run`."""
     clock: Clock = CLOCK
 
 
 class Worker:
-    """One per process, as DBOS is."""
+    """Executes runs. There is one per process, because DBOS has one instance per process."""
 
     def __init__(self, deps: WorkerDeps) -> None:
-        """Make one that has not begun."""
+        """Create a worker that has not started."""
         self._deps: Final = deps
         self.lease: Final = Lease(deps.database, deps.config.runs.lease, deps.clock)
         self._writer: Final = EventWriter(deps.database)
@@ -74,20 +78,22 @@ class Worker:
         self._idle.set()
         self._ended: Final = asyncio.Event()
         self.lost: Final = asyncio.Event()
-        """Its lease is gone: others have its runs, and it can only end."""
+        """Set when the lease is gone: other workers have the runs, and this one can only exit."""
         self._reap_at = self._clean_at = 0.0
+        # Two threads for the lease and the ledger alone: a hundred steps that wait for DBOS's threads must not delay a
+        # renewal, or the worker would lose all its runs under load.
         self._ledger_threads: Final = ThreadPoolExecutor(2, "toolspeak-keeper")
         self._dbos: DBOS | None = None
 
     @property
     def place(self) -> str:
-        """Return which database it works for, without its password."""
+        """Return the URL of the database, without its password."""
         return self._deps.database.url.render_as_string()
 
     # ---------------------------------------------------------------- beginning and end
 
     async def start(self) -> None:
-        """Begin to work. `beat` and `write` must run beside it."""
+        """Launch DBOS. `beat` and `write` must run concurrently. Raises `BadConfig` if DBOS is in use already."""
         dbos_internals.check_free()
         if self._deps.takes:
             concurrent = self._deps.config.runs.concurrent
@@ -98,11 +104,15 @@ class Worker:
         await asyncio.to_thread(DBOS.launch)
 
     async def write(self) -> None:
-        """Write what the runs say."""
+        """Write the events of all runs until `close`."""
         await self._writer.work()
 
     async def close(self, grace: float) -> None:
-        """End: steps that run have `grace` seconds to finish."""
+        """Stop: running steps have `grace` seconds to finish, then they are cancelled. Other workers continue the runs.
+
+        The order matters: no new runs, no new steps, then cancellation. The lease is dropped last, since another worker
+        may start the runs from that moment on.
+        """
         if self._dbos is not None:
             dbos_internals.stop_taking(self._dbos)
         for claim in self._claims:
@@ -123,17 +133,17 @@ class Worker:
         dbos_internals.forget_tasks(self._dbos)
         self._dbos = None
         await asyncio.to_thread(DBOS.destroy)
-        # DBOS has put its threads in place of the loop's, and closed them: whoever goes on here needs others
+        # DBOS has replaced the loop's default executor by its own, and closed it: the caller needs a working one.
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor())
 
     def let_go(self) -> None:
-        """Give its threads back, once nothing beats any more."""
+        """Shut down the ledger's threads. Call it after `beat` has ended."""
         self._ledger_threads.shutdown(wait=False)
 
     # ---------------------------------------------------------------- the beat
 
     async def beat(self) -> None:
-        """Keep the lease and the house, until the end."""
+        """Renew the lease and do periodic work until `close`. An unreachable database is logged, and tried again."""
         while not self._ended.is_set():
             try:
                 await self._beat()
@@ -170,7 +180,7 @@ class Worker:
             claim.stop(dbos_internals.Lost(claim.run))
 
     async def _stop_foreign(self) -> None:
-        """Stop runs that were cancelled, or taken over."""
+        """Stop runs that were cancelled or taken over elsewhere: their token in the database has changed."""
         claims = {each.run: each for each in self._claims}
         for run_id, token, status in await self._keep(_owners, self._deps.database, list(claims)):
             if token != claims[run_id].token:
@@ -182,7 +192,7 @@ class Worker:
                 claims[run_id].stop(why)
 
     async def _keep(self, what: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
-        """Ask the database beside the steps: the lease must not wait behind a hundred of them."""
+        """Call a blocking function in the ledger's own threads."""
         return await asyncio.get_running_loop().run_in_executor(
             self._ledger_threads, partial(what, *arguments, **named)
         )
@@ -190,7 +200,7 @@ class Worker:
     # ---------------------------------------------------------------- runs
 
     async def claim(self, run_id: str) -> bool:
-        """Begin to work here on a run that waits."""
+        """Start a waiting run here. Return False if another worker was faster, or this one is not running."""
         if self._dbos is None:
             return False
         return await asyncio.to_thread(
@@ -198,7 +208,7 @@ class Worker:
         )
 
     def cancel(self, run_id: str) -> None:
-        """Stop a run at once, if it is here."""
+        """Stop a run at once, if this worker executes it."""
         for claim in self._claims:
             if claim.run == run_id:
                 claim.stop(dbos_internals.Cancelled(run_id))
@@ -206,7 +216,7 @@ class Worker:
     async def _work_on(self, run_id: str, text: str) -> str:
         token = dbos_internals.token(run_id)
         took = await asyncio.to_thread(ledger.take, self._deps.database, run_id, token)
-        if took is None:  # it had written its end, and died before DBOS knew
+        if took is None:  # the run's end was written, but its worker died before DBOS had recorded it
             return ""
         if not took:
             raise dbos_internals.Lost(run_id)
@@ -224,7 +234,7 @@ class Worker:
         watch = self._writer.watch(claim.run, claim.token)
         try:
             ending = await self._drive(claim, spec, watch)
-        except Exception as error:  # noqa: BLE001 # whatever it is, the run must end
+        except Exception as error:  # noqa: BLE001 # after any error the run must end, or its watchers wait for ever
             if not isinstance(error, ToolspeakError):
                 _LOG.exception("run %s failed", claim.run)
             ending = Ending(Status.FAILED, Compact(Message(Role.ASSISTANT, ())), told(error))
@@ -245,13 +255,13 @@ class Worker:
 
 @asynccontextmanager
 async def working(deps: WorkerDeps, grace: float) -> AsyncGenerator[Worker]:
-    """Let a worker work; in the end, what runs has so many seconds to finish."""
+    """Run a worker. On exit, running steps have `grace` seconds to finish. Raises `BadConfig`, `RunsUnavailable`."""
     worker = Worker(deps)
-    with deps.database.translated_errors(opening=True):  # the first write: here a full disk is noticed
+    with deps.database.translated_errors(opening=True):  # the first write, which fails on a full disk
         await asyncio.to_thread(worker.lease.take)
     try:
         async with asyncio.TaskGroup() as group:
-            group.create_task(worker.beat())  # at once: to begin may take longer than the lease
+            group.create_task(worker.beat())  # before `start`, which may take longer than the lease
             group.create_task(worker.write())
             try:
                 with deps.database.translated_errors(opening=True):
@@ -259,7 +269,7 @@ async def working(deps: WorkerDeps, grace: float) -> AsyncGenerator[Worker]:
                 yield worker
             finally:
                 await worker.close(grace)
-    except BaseExceptionGroup as errors:  # what goes wrong in here is the caller's as it is
+    except BaseExceptionGroup as errors:  # the caller gets the plain error: the task group is an internal detail
         raise errors.exceptions[0] from None
     finally:
         worker.let_go()
@@ -274,7 +284,7 @@ def _owners(database: Database, runs: list[str]) -> list[tuple[str, str, str]]:
 
 
 def new_dbos(database: Database, executor: str, work_on: Callable[[str, str], Any], *, takes: bool) -> DBOS:
-    """Make DBOS ready in this process: it knows how to work on a run."""
+    """Configure DBOS in this process, with the workflow that executes a run."""
 
     async def durable_run(text: str) -> str:
         kept: str = await work_on(DBOS.workflow_id or "", text)
@@ -288,6 +298,7 @@ def new_dbos(database: Database, executor: str, work_on: Callable[[str, str], An
             "serializer": dbos_internals.SERIALIZER,
             "application_version": dbos_internals.VERSION,
             "executor_id": executor,
+            # `Database` has migrated the tables, under its own lock.
             "run_migrations": False,
             "enable_otlp": False,
             "log_level": "CRITICAL",

@@ -1,6 +1,6 @@
-"""Runs: tasks worked to their end, round by round, here or by workers that may die (RUN-1 to RUN-3).
+"""Runs: execute tasks round by round until they end, in this process or in workers that may die (RUN-1 to RUN-3).
 
-Belongs here: how a run is described, driven, kept, watched, cancelled and taken up again. Does not: what a round is
-(`engine/agent.py`), what tools do (`agent/tools`), how runs are shown.
-Read first: `runs.py` (what can be asked of runs), then `work.py` and `steps.py`.
+This package describes, drives, stores, watches, cancels and resumes runs. Rounds are defined in `engine/agent.py`,
+tools in `agent/tools`.
+Read first: `runs.py` (the interface), then `work.py` and `steps.py`.
 """

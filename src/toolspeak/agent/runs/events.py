@@ -1,6 +1,6 @@
-"""The events of a run, as people follow it (RUN-8). Each is a small JSON object with its `kind`.
+"""The events of a run, for people who follow it (RUN-8). Each is a small JSON object with its `kind`.
 
-A `turn_began` that comes twice for one round means that the first was lost with its worker: its text does not count.
+A second `turn_began` for one round means that the first turn was lost with its worker: its text does not count.
 """
 
 from collections.abc import Awaitable, Callable
@@ -12,24 +12,24 @@ from toolspeak.engine.agent import Ending, Status
 
 
 class RoundEvent(Struct, frozen=True, tag_field="kind", omit_defaults=True):
-    """Something of one round."""
+    """An event in a round."""
 
     round: int
 
 
 class TurnBegan(RoundEvent, frozen=True, tag="turn_began"):
-    """The model is asked."""
+    """The model is asked for a turn."""
 
 
 class Wrote(RoundEvent, frozen=True, tag="wrote"):
-    """More text of the model; several pieces may have become one."""
+    """More text of the model. Consecutive pieces may have been joined."""
 
     text: str
     thought: bool = False
 
 
 class TurnEnded(RoundEvent, frozen=True, tag="turn_ended"):
-    """The model has answered; `text` is the whole text, `calls` how many calls it made."""
+    """The turn is complete. `text` is its whole text, `calls` the number of its calls."""
 
     text: str
     calls: int
@@ -37,7 +37,7 @@ class TurnEnded(RoundEvent, frozen=True, tag="turn_ended"):
 
 
 class ToolCallBegan(RoundEvent, frozen=True, tag="call_began"):
-    """A tool runs."""
+    """A tool call starts."""
 
     id: str
     name: str
@@ -45,7 +45,7 @@ class ToolCallBegan(RoundEvent, frozen=True, tag="call_began"):
 
 
 class ToolCallAsked(RoundEvent, frozen=True, tag="call_asked"):
-    """A person's word is waited for."""
+    """A call waits for a person's approval."""
 
     id: str
     name: str
@@ -53,7 +53,7 @@ class ToolCallAsked(RoundEvent, frozen=True, tag="call_asked"):
 
 
 class ToolCallEnded(RoundEvent, frozen=True, tag="call_ended"):
-    """A tool has answered."""
+    """A tool call has a result."""
 
     id: str
     name: str
@@ -63,7 +63,7 @@ class ToolCallEnded(RoundEvent, frozen=True, tag="call_ended"):
 
 
 class RunEnded(RoundEvent, frozen=True, tag="run_ended"):
-    """Nothing comes after it."""
+    """The run has ended. It is the last event."""
 
     status: Status
     text: str
@@ -75,10 +75,10 @@ Watch: TypeAlias = Callable[[RunEvent], Awaitable[None]]
 
 
 def run_ended(ending: Ending) -> RunEnded:
-    """Tell how a run ended."""
+    """Return the event for the end of a run."""
     return RunEnded(len(ending.kept.rounds), ending.status, ending.text, ending.reason)
 
 
 async def unwatched(event: RunEvent) -> None:
-    """Show nothing."""
+    """Ignore the event."""
     del event

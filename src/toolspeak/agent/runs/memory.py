@@ -1,9 +1,9 @@
-"""Runs in this process, kept in its memory: watched, cancelled, taken up again, and gone with it.
+"""Runs in the memory of this process. They can be watched, cancelled and resumed, and are gone when it exits.
 
-MemoryRuns          all runs by id; of those that have ended, the latest stay
-└── _Run            one run: its log, its steps, the task that works on it
-    ├── _Log        what was seen of it, numbered; readers come and go
-    └── _DictKeeper keeps what its steps gave, for one attempt at it
+MemoryRuns             all runs by id; of ended runs, only the latest are kept
+└── _Run               one run: its log, its steps, the task that executes it
+    ├── _Log           its numbered events, for any number of readers
+    └── _DictStepStore stores the outcomes of steps, for one attempt at the run
 """
 
 import asyncio
@@ -25,7 +25,7 @@ from toolspeak.runtime.clock import CLOCK, Clock
 PrepareRun: TypeAlias = Callable[[str, Spec, Watch, float], AbstractAsyncContextManager[Work]]
 """`preparation.prepare_run` with its configuration. The last argument is when the run began."""
 KEPT: Final = 200
-"""Runs that have ended and can still be asked about."""
+"""Ended runs that are kept."""
 _NOTHING: Final = Compact(Message(Role.ASSISTANT, ()))
 _TOO_EARLY: Final = "cancelled before it began"
 _NANO = 1e9
@@ -35,7 +35,7 @@ class MemoryRuns:
     """Implements `Runs`."""
 
     def __init__(self, prepare: PrepareRun, clock: Clock = CLOCK, kept: int = KEPT) -> None:
-        """Begin with none."""
+        """Begin without runs. `kept` ended ones stay."""
         self._prepare: Final = prepare
         self._clock: Final = clock
         self._kept: Final = kept
@@ -44,9 +44,9 @@ class MemoryRuns:
         """Ids by tenant and name."""
 
     async def start(self, spec: Spec, id: str = "", live: int | None = None) -> str:
-        """Start a run and return its id; a chosen id that the tenant has used already starts nothing.
+        """Start a run and return its id. With an id that the tenant has used already, return that run instead.
 
-        Nothing is awaited between the count and the insert, so no other request can come between them.
+        Nothing is awaited between the count and the insert, so no other request can exceed the limit in between.
         """
         name = checked_id(id) if id else ""
         if name and (known := self._names.get((spec.tenant, name))):
@@ -61,43 +61,46 @@ class MemoryRuns:
         return id
 
     async def find(self, name: str, tenant: str = "") -> str:
-        """Return the id of the run that a tenant knows by this name; without a tenant, names are ids."""
+        """Return the id of the run that a tenant knows by this name. Without a tenant, names are ids."""
         id = self._names.get((tenant, name)) if tenant else name
         if id not in self._runs:
             raise UnknownRun(f"no run has the id {name[:80]!r}")
         return id
 
     async def show(self, id: str) -> RunView:
-        """Return a run as it stands."""
+        """Return the present state of a run."""
         return self._run(id).view
 
     async def list(self, limit: int = 50, status: Status | None = None, tenant: str = "") -> list[RunSummary]:
-        """Return the latest runs, the newest first; without a tenant, those of all."""
+        """Return the latest runs, newest first; without a tenant, those of all tenants."""
         lines = (each.line for each in reversed(self._runs.values()))
         found = [line for line in lines if status in (None, line.status) and tenant in ("", line.tenant)]
         return found[:limit]
 
     def events(self, id: str, after: int = -1) -> AsyncIterator[NumberedEvent]:
-        """Give the events behind a number, those to come as well; the last one is `RunEnded`."""
+        """Yield the events after a number, then new ones as they come. The last one is `RunEnded`."""
         return self._run(id).events(after)
 
     async def cancel(self, id: str) -> None:
-        """Stop a run, and wait until it has; its rounds are kept."""
+        """Stop a run, and wait until it has stopped; its rounds are kept."""
         await self._run(id).cancel()
 
     async def resume(self, id: str, live: int | None = None) -> None:
-        """Go on with a run that was cancelled or failed, from where it stood; one that goes on is left alone."""
+        """Continue a cancelled or failed run from its last stored step; a live run is left alone.
+
+        The limit applies as in `start`: otherwise a client could cancel 20 runs, start 20, resume 20, and have 40.
+        """
         found = self._run(id)
         if found.can_resume():
             self._check_room(found.line.tenant, live)
             found.begin()
 
     async def approve(self, id: str, call_id: str, *, allowed: bool, reason: str = "") -> None:
-        """Give a person's word on a call that waits for it."""
+        """Answer a call that waits for a person's approval. Raises `BadField` if it does not wait."""
         self._run(id).approve(call_id, allowed=allowed, reason=reason)
 
     async def close(self) -> None:
-        """Cancel what goes on."""
+        """Cancel all live runs."""
         async with asyncio.TaskGroup() as group:
             for each in self._runs.values():
                 group.create_task(each.cancel())
@@ -112,7 +115,7 @@ class MemoryRuns:
             raise TooManyRuns(live)
 
     def _forget(self) -> None:
-        """Let the runs go that ended first, where too many are kept."""
+        """Remove the runs that ended first, if too many are kept."""
         ended = sorted((each.line for each in self._runs.values() if not each.going), key=lambda line: line.ended)
         for line in ended[: max(len(ended) - self._kept + 1, 0)]:
             del self._runs[line.id]
@@ -128,7 +131,7 @@ class _Run:
         self._clock: Final = clock
         self._log: Final = _Log()
         self._outcomes: Final[dict[str, Any]] = {}
-        """What the steps of all attempts gave, by their names."""
+        """The outcomes of the steps of all attempts, by step name."""
         self._store: _DictStepStore | None = None
         self._model = spec.model
         self._task: Task | None = None
@@ -164,7 +167,7 @@ class _Run:
 
     @property
     def _kept(self) -> Compact:
-        """Return the rounds so far: those that a run would keep that is stopped now."""
+        """Return the rounds so far, as they would be kept if the run were stopped now."""
         if self._ending is not None:
             return self._ending.kept
         return _NOTHING if self._task is None else progress(self._task, self._outcomes)[1]
@@ -178,16 +181,16 @@ class _Run:
 
     async def cancel(self) -> None:
         if self.going and self._job is not None:
-            if self._store is None:  # it is being made ready
+            if self._store is None:  # the run is still being prepared
                 self._job.cancel()
             else:
                 self._store.stop()
             await asyncio.wait((self._job,))
-            if self.going:  # asyncio does not even enter a task that is cancelled before its first step
+            if self.going:  # asyncio never enters a task that is cancelled before its first step
                 self._end(Ending(Status.CANCELLED, self._kept, _TOO_EARLY))
 
     def can_resume(self) -> bool:
-        """Return whether `begin` would make it live again; False while it is, raises if it never can."""
+        """Return whether `begin` would make the run live again. Raises `BadRequest` if it never can."""
         if self._ending is None:
             return False
         if self._ending.status not in (Status.CANCELLED, Status.FAILED):
@@ -207,7 +210,7 @@ class _Run:
                 ending = await RunSteps(work, self._store).run(work.task)
         except asyncio.CancelledError:
             ending = ending or Ending(Status.CANCELLED, self._kept, _TOO_EARLY)
-        except Exception as error:  # noqa: BLE001 # whatever broke, who watches is owed an end
+        except Exception as error:  # noqa: BLE001 # after any error the watchers need an end
             ending = ending or Ending(Status.FAILED, self._kept, told(error))
         self._end(ending)
 
@@ -221,7 +224,7 @@ class _Run:
 
 
 class _Log:
-    """Events in order. Text that nobody has read yet grows in place: a run that nobody watches keeps few of them."""
+    """Numbered events. Text that no reader has seen yet grows in place, so an unwatched run has few events."""
 
     def __init__(self) -> None:
         self._events: Final[list[RunEvent]] = []
@@ -238,6 +241,7 @@ class _Log:
         else:
             self._events.append(event)
         self._more.set()
+        # A new event object instead of `clear`: every reader that waits on the old one wakes up.
         self._more = asyncio.Event()
 
     async def after(self, number: int, going: Callable[[], bool]) -> AsyncIterator[NumberedEvent]:
@@ -253,9 +257,9 @@ class _Log:
 
 
 class _DictStepStore:
-    """Keeps outcomes in a dict, for one attempt at a run; the dict is the run's. Implements `Keeper`.
+    """Stores outcomes in the run's dict, for one attempt at the run. Implements `StepStore`.
 
-    A turn that failed is not kept: a run that goes on takes it again.
+    A failed turn is not stored: a resumed run takes it again.
     """
 
     def __init__(self, outcomes: dict[str, Any]) -> None:
@@ -268,18 +272,18 @@ class _DictStepStore:
         return () if self._waiting is None else (self._waiting[0],)
 
     def stop(self) -> None:
-        """Break off the steps that are being done, and let no further one begin."""
+        """Stop the running steps, and let no further one begin."""
         self._switch.stop(Stopped())
 
     def answer(self, call_id: str, permission: Permission) -> bool:
-        """Give the answer that is waited for; return whether it was."""
+        """Pass on a person's answer. Return False if the call does not wait for one."""
         if self._waiting is None or self._waiting[0].id != call_id or self._waiting[1].done():
             return False
         self._waiting[1].set_result(permission)
         return True
 
     async def keep(self, step: str, form: TextForm[T], do: Do[T], *, once: bool = False) -> T:
-        del form, once  # nothing else can have the run, and nothing is awaited between a start and its call
+        del form, once  # no other process can have the run, and nothing is awaited between a start and its call
         if step in self._outcomes:
             kept: T = self._outcomes[step]
             return kept

@@ -1,4 +1,4 @@
-"""Prepares a run: finds its model, and makes its tools and its folder ready."""
+"""Prepares a run: finds its model, opens its tools, and creates its folder."""
 
 import re
 from asyncio import to_thread
@@ -37,11 +37,11 @@ BUILT_IN: Final = {
     "shell": "toolspeak.agent.tools.shell",
     "final_output": "toolspeak.agent.tools.final",
 }
-"""Each module has `actions(workplace)`, and is loaded when a run wants it."""
+"""Modules of the built-in tools. Each has `actions(workplace)`, and is imported when a run uses it."""
 MCP: Final = "mcp:"
-"""Before the name of a server of the configuration."""
+"""Prefix of the name of a configured MCP server."""
 _PLAIN_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
-"""Ids that can be the name of a folder; a client may have made up others."""
+"""Ids that can be the name of a folder. Others, which a client may have chosen, are hashed."""
 
 
 @asynccontextmanager
@@ -56,22 +56,22 @@ async def prepare_run(  # noqa: PLR0913 # all that a run needs
     ask_tool: AskTool = approve_none,
     began: float | None = None,
 ) -> AsyncGenerator[Work]:
-    """Make everything ready for a run, and close it in the end.
+    """Open everything that a run needs, and close it on exit. Raises `BadField` for a spec that cannot be executed.
 
-    `imports` are the names (or globs) of functions that may be imported: `*` where the spec is the user's own. A spec
-    that came from elsewhere must not say what this process imports, so by default nothing is. `ask_tool` is asked about
-    tools of MCP servers that are not approved as they are. `began` is when the run began, in seconds since 1970: a
-    worker that takes it over counts what it has put on the disk since then; None means now.
+    `imports` are the names (or globs) of functions that may be imported: `*` if the spec is the user's own. A spec from
+    a client must not decide what this process imports, so the default is nothing. `ask_tool` is called for tools of MCP
+    servers that are not approved in their present form. `began` is when the run began, in seconds since 1970 (None:
+    now): a worker that takes it over counts the files that the run has added since then.
     """
     async with AsyncExitStack() as stack:
         budget = disk_budget(config.runs.disk_mib * MIB, began)
         journal = journal_folder(current())
-        warn(await to_thread(recover, journal))  # before this run, or a person, uses such a folder
+        warn(await to_thread(recover, journal))  # before this run, or a person, uses a folder with leftovers
         workplace = Workplace(folder_of(id, spec), spec.output, config.runs.unsafe_shell, journal, budget)
         approved = ApprovalStore(config.approvals, ask_tool)
 
         async def served(server: str) -> Sequence[Action]:
-            # A budget of its own: what the folder held before is counted once for each set of folders.
+            # A separate budget: the initial content of the folders is counted once for each set of folders.
             own = disk_budget(config.runs.disk_mib * MIB, began)
             return await stack.enter_async_context(open_mcp_tools(config.mcp, server, approved, own))
 
@@ -87,7 +87,7 @@ async def prepare_run(  # noqa: PLR0913 # all that a run needs
 
 
 def folder_of(id: str, spec: Spec) -> Path:
-    """Return a run's folder. Its own one is named by its id, so that a process that takes the run over finds it."""
+    """Return a run's folder. Its own folder is named after its id, so that a worker that takes over finds it."""
     if spec.folder:
         return _named(spec.folder)
     folder = own_folder(id)
@@ -95,19 +95,19 @@ def folder_of(id: str, spec: Spec) -> Path:
         raise BadField("folder", "it is empty, and there is no home to keep one in; name a folder")
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError as error:  # without its path: a client of the gateway sees this
+    except OSError as error:  # without the path, since clients of the gateway see this message
         raise BadField("folder", f"the run's own folder cannot be created: {error.strerror or error}") from None
     return folder.resolve()
 
 
 def own_folder(id: str) -> Path | None:
-    """Return where the folder is that is a run's own, if it has one; None if the user has no home."""
+    """Return the path of a run's own folder, which may not exist; None if the user has no home."""
     kept = workplaces_folder(current())
     return kept / (id if _PLAIN_ID.fullmatch(id) else sha256(id.encode()).hexdigest()) if kept else None
 
 
 def built_in_actions(name: str, workplace: Workplace) -> Sequence[Action]:
-    """Return tools of our own by their name."""
+    """Return the built-in tools of a name. Raises `BadField` for an unknown one."""
     if name not in BUILT_IN:
         raise BadField("tools", f"{name!r} is not one of {', '.join(BUILT_IN)}")
     make: Callable[[Workplace], Sequence[Action]] = import_module(BUILT_IN[name]).actions
@@ -115,16 +115,16 @@ def built_in_actions(name: str, workplace: Workplace) -> Sequence[Action]:
 
 
 def is_function(name: str) -> bool:
-    """Return whether a name is of the form `module:attribute`, each with dots or without."""
+    """Return whether a name has the form `module:attribute`; both parts may have dots."""
     module, _, attribute = name.partition(":")
     parts = (*module.split("."), *attribute.split("."))
     return f"{module}:" != MCP and all(part.isidentifier() for part in parts)
 
 
 def import_functions(name: str, allowed: Sequence[str]) -> Sequence[Action]:
-    """Import a function, or a sequence of them, if its name is one of those that are allowed, or fits a glob.
+    """Import a function, or a sequence of them, if its name is allowed or matches a glob. Raises `BadField`.
 
-    The name is judged before anything is imported, because importing runs the module.
+    The name is checked before the import, because importing a module executes it.
     """
     if not any(fnmatchcase(name, pattern) for pattern in allowed):
         raise BadField("tools", f"{name!r} may not be imported here; allowed: {', '.join(allowed) or 'nothing'}")
@@ -146,7 +146,7 @@ def _named(folder: str) -> Path:
 
 
 def conversation(spec: Spec) -> tuple[Message, ...]:
-    """Return what is said before a run's first turn."""
+    """Return the messages before a run's first turn."""
     system = (Message(Role.SYSTEM, (Text(spec.system),)),) if spec.system else ()
     before = expand(compact_from(each) for each in spec.history)
     return (*system, *before, Message(Role.USER, (Text(spec.task),)))
@@ -155,7 +155,7 @@ def conversation(spec: Spec) -> tuple[Message, ...]:
 async def _actions(
     name: str, workplace: Workplace, imports: Sequence[str], served: Callable[[str], Awaitable[Sequence[Action]]]
 ) -> Sequence[Action]:
-    """Return the tools of one name; `served` gives those of a server."""
+    """Return the tools of one name; `served` opens those of an MCP server."""
     if name in BUILT_IN:
         return built_in_actions(name, workplace)
     if is_function(name):

@@ -1,4 +1,4 @@
-"""The runs of this machine: in a database where the extra `runs` is installed, else in memory."""
+"""Opens the runs of this machine: in a database if the extra `runs` is installed, else in memory."""
 
 import logging
 from collections.abc import AsyncGenerator, Sequence
@@ -19,7 +19,7 @@ _ENGINE = "dbos"
 
 @dataclass(frozen=True, slots=True)
 class OpenRuns:
-    """A keeper; `lasts` tells whether its runs outlive this process."""
+    """Open runs. `lasts` tells whether they outlive this process."""
 
     runs: Runs
     lasts: bool
@@ -27,16 +27,16 @@ class OpenRuns:
 
 @asynccontextmanager
 async def open_user_runs(config: Config, *, works: bool = True) -> AsyncGenerator[OpenRuns]:
-    """Open the keeper for one person: a database where the extra `runs` is installed, else this process's memory.
+    """Open the runs of one person: in a database if the extra `runs` is installed, else in this process's memory.
 
-    With `works`, runs that are started or resumed are worked on here, as long as it is open.
+    With `works`, this process executes the runs that are started or resumed, while it is open.
     """
     transport = HttpTransport()
     try:
         directory = assemble(config, transport)
         if find_spec(_ENGINE) is not None and (config.runs.database or config.runs.folder):
             async with open_durable_runs(config, directory if works else None, ("*",)) as runs:
-                logging.getLogger(_ENGINE).setLevel(logging.CRITICAL)  # it shows cancelled runs as its own faults
+                logging.getLogger(_ENGINE).setLevel(logging.CRITICAL)  # DBOS logs cancelled runs as its own errors
                 yield OpenRuns(runs, lasts=True)
         else:
             here = memory_runs(config, directory, ("*",))
@@ -52,15 +52,15 @@ async def open_user_runs(config: Config, *, works: bool = True) -> AsyncGenerato
 async def open_durable_runs(
     config: Config, directory: Directory | None = None, imports: Sequence[str] = (), patience: float | None = None
 ) -> AsyncGenerator[Runs]:
-    """Open the database's keeper; without a directory of models, others work on its runs. See `open_runs`."""
-    from toolspeak.agent.durable.runs import open_runs  # noqa: PLC0415 # it takes two seconds to load
+    """Open the runs of the database. Without a directory of models, other processes execute them. See `open_runs`."""
+    from toolspeak.agent.durable.runs import open_runs  # noqa: PLC0415 # importing DBOS takes two seconds
 
     async with open_runs(config, directory, imports, patience=patience) as runs:
         yield runs
 
 
 def memory_runs(config: Config, directory: Directory, imports: Sequence[str] = ()) -> MemoryRuns:
-    """Make a keeper whose runs end with this process; `imports` are the functions that specs may name."""
+    """Return runs that end with this process. `imports` are the names or globs of functions that specs may name."""
     return MemoryRuns(
         lambda id, spec, watch, began: prepare_run(id, spec, config, directory, watch, imports=imports, began=began)
     )

@@ -1,7 +1,7 @@
-"""A run as its users see it: what it is asked to do, its state, and the operations on it. All of it has a JSON form.
+"""The interface of runs: the spec of a run, its state, and the operations on it. All of it has a JSON form.
 
-The command line, the gateway and MCP know `Runs` and nothing else of the agent. A `Spec` is JSON, so any process that
-has it can work on the run, also after a crash.
+The command line, the gateway and MCP use `Runs` and nothing else of the agent. A `Spec` is JSON, so any process that
+has it can execute the run, also after a crash.
 """
 
 import re
@@ -29,35 +29,35 @@ Described = TypeVar("Described", Settings, Sampling)
 
 
 class Spec(Struct, frozen=True, omit_defaults=True):
-    """A run's beginning. What is not said is left to the configuration of whoever works on it."""
+    """The description of a run. An empty field is filled from the configuration of the process that executes it."""
 
     task: str
     model: str = ""
     system: str = ""
     tools: tuple[str, ...] = ("files", "shell", "final_output")
-    """Names of built-in tools, `mcp:NAME` for a server of the configuration, `module:attribute` for functions."""
+    """Names of built-in tools, `mcp:NAME` for a configured server, `module:attribute` for functions."""
     folder: str = ""
-    """The one folder that the run's tools may change; empty: a fresh one of its own."""
+    """The one folder that the run's tools may change; empty: a new folder of its own."""
     approval: Approval = Approval.ASK
     rounds: int = ROUNDS
     output: int = OUTPUT
     history: tuple[JsonObject, ...] = ()
-    """Messages that came before, each as `engine.journal.compact_json` writes it."""
+    """Earlier messages, each in the form of `engine.journal.compact_json`."""
     settings: JsonObject = {}
-    """What is said about tool calling (`engine.plan.Settings`), by name."""
+    """Settings of tool calling by name; see `engine.plan.Settings`."""
     sampling: JsonObject = {}
-    """How the model is to write (`ir.request.Sampling`), by name: `max_tokens`, `temperature` …"""
+    """Sampling parameters by name, such as `max_tokens` and `temperature`; see `ir.request.Sampling`."""
     tenant: str = ""
 
 
 def encode_spec(spec: Spec) -> str:
-    """Write a spec as JSON; fields with their default are left out."""
+    """Return the spec as JSON. Fields with their default value are left out."""
     return msgspec.json.encode(spec).decode()
 
 
 def decode_spec(text: str) -> Spec:
-    """Read what `encode_spec` wrote."""
-    fields = msgspec.json.decode(text)  # by hand: msgspec cannot resolve the recursive type of JSON values
+    """Return the spec from the JSON of `encode_spec`."""
+    fields = msgspec.json.decode(text)  # untyped: msgspec cannot resolve the recursive type of JSON values
     for name in ("tools", "history"):
         if name in fields:
             fields[name] = tuple(fields[name])
@@ -67,7 +67,7 @@ def decode_spec(text: str) -> Spec:
 
 
 def read_described(kind: type[Described], said: JsonObject, field: str) -> Described:
-    """Read what a spec says by name; what is unknown or does not fit names its field."""
+    """Convert named values of a spec. Raises `BadField` with the path of an unknown or unsuitable one."""
     known = [each.name for each in fields(kind)]
     for name in said:
         if name not in known:
@@ -79,7 +79,7 @@ def read_described(kind: type[Described], said: JsonObject, field: str) -> Descr
 
 
 def misfit(error: msgspec.MsgspecError, field: str = "") -> BadField:
-    """Return what does not fit, and where below a field."""
+    """Return msgspec's error as `BadField`, with its path below `field`."""
     problem, _, path = str(error).partition(" - at `$")
     return BadField(f"{field}{path.strip('`')}".strip("."), problem)
 
@@ -91,7 +91,7 @@ _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 
 
 def checked_id(id: str) -> str:
-    """Return an id that somebody chose; it stands in paths of files and URLs."""
+    """Return a chosen id if it is safe in file paths and URLs. Raises `BadField`."""
     if _ID.fullmatch(id):
         return id
     raise BadField("id", f"{id[:80]!r} is not 1 to 128 letters, digits and . _ -, the first a letter or digit")
@@ -99,7 +99,7 @@ def checked_id(id: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:
-    """A run in a list. Times are seconds since 1970; `ended` is 0 while it goes on."""
+    """A run in a list. Times are seconds since 1970; `ended` is 0 while the run is live."""
 
     id: str
     task: str
@@ -110,12 +110,12 @@ class RunSummary:
     rounds: int = 0
     tenant: str = ""
     name: str = ""
-    """The id that its tenant knows it by: unique within the tenant. Equal to `id` for a run without a tenant."""
+    """The id that its tenant knows it by; unique within the tenant. Equal to `id` for a run without a tenant."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunView:
-    """A run as it stands: what it was asked, its rounds so far, its final text, the calls that wait for a word."""
+    """The present state of a run: its spec, its rounds and text so far, and the calls that wait for approval."""
 
     line: RunSummary
     spec: Spec
@@ -126,17 +126,17 @@ class RunView:
 
 @dataclass(frozen=True, slots=True)
 class NumberedEvent:
-    """An event and its number: who lost the line asks for those after it."""
+    """An event and its number. A client that was disconnected asks for the events after the last number it has."""
 
     number: int
     event: RunEvent
 
 
 class Runs(Protocol):
-    """Keeps runs. A run that nobody knows is `UnknownRun`."""
+    """Operations on runs. An unknown run raises `UnknownRun`."""
 
     async def start(self, spec: Spec, id: str = "", live: int | None = None) -> str:
-        """Start a run and return its id; a chosen id that the tenant has used already starts nothing.
+        """Start a run and return its id. With an id that the tenant has used already, return that run instead.
 
         A tenant's chosen id becomes the run's `name`: ids are shared by all tenants, so the run itself gets a random
         one, and no tenant can learn which names others use. Raises `TooManyRuns` if the tenant would then have more
@@ -145,19 +145,19 @@ class Runs(Protocol):
         ...
 
     async def find(self, name: str, tenant: str = "") -> str:
-        """Return the id of the run that a tenant knows by this name; without a tenant, names are ids."""
+        """Return the id of the run that a tenant knows by this name. Without a tenant, names are ids."""
         ...
 
     async def show(self, id: str) -> RunView:
-        """Return a run as it stands."""
+        """Return the present state of a run."""
         ...
 
     async def list(self, limit: int = 50, status: Status | None = None, tenant: str = "") -> list[RunSummary]:
-        """Return the latest runs, the newest first."""
+        """Return the latest runs, newest first."""
         ...
 
     def events(self, id: str, after: int = -1) -> AsyncIterator[NumberedEvent]:
-        """Give the events behind a number, those to come as well; the last one is `RunEnded`."""
+        """Yield the events after a number, then new ones as they come. The last one is `RunEnded`."""
         ...
 
     async def cancel(self, id: str) -> None:
@@ -165,15 +165,15 @@ class Runs(Protocol):
         ...
 
     async def resume(self, id: str, live: int | None = None) -> None:
-        """Go on with a run that was cancelled or failed, from where it stood; `live` limits as in `start`."""
+        """Continue a cancelled or failed run from its last stored step. `live` is a limit as in `start`."""
         ...
 
     async def approve(self, id: str, call_id: str, *, allowed: bool, reason: str = "") -> None:
-        """Give a person's word on a call that waits for it."""
+        """Answer a call that waits for a person's approval."""
         ...
 
     async def close(self) -> None:
-        """Let go of everything; runs go on elsewhere or later."""
+        """Release all resources. Durable runs continue elsewhere or later."""
         ...
 
 
@@ -181,7 +181,7 @@ class Runs(Protocol):
 
 
 def line_json(line: RunSummary) -> JsonObject:
-    """Write a run in a list; `ended` is null while it goes on."""
+    """Return the JSON of a run in a list; `ended` is null while the run is live."""
     return {
         "id": line.id,
         "object": "run",
@@ -195,7 +195,7 @@ def line_json(line: RunSummary) -> JsonObject:
 
 
 def view_json(view: RunView) -> JsonObject:
-    """Write a run with all that is kept of it."""
+    """Return the JSON of a run with everything that is stored of it."""
     return {
         **line_json(view.line),
         "reason": view.reason,
@@ -207,13 +207,13 @@ def view_json(view: RunView) -> JsonObject:
 
 
 def messages_json(view: RunView, form: str) -> JsonObject:
-    """Write a run's messages out, as a vendor has them (RUN-2): what was asked, the rounds, the text."""
+    """Return a run's messages in a vendor's form (RUN-2): the task, the rounds, the text."""
     asked = Compact(Message(Role.USER, (Text(view.spec.task),)))
     return {"messages": [*export_messages((asked, view.kept), form)]}
 
 
 def event_json(each: NumberedEvent) -> JsonObject:
-    """Write an event with its number."""
+    """Return the JSON of an event with its number."""
     return {"number": each.number, **msgspec.to_builtins(each.event)}
 
 

@@ -1,13 +1,14 @@
-"""The steps of a run: approve, start, run and show, the same whatever keeps their outcomes (RUN-1, RUN-3, RUN-5).
+"""The steps of a run, independent of where their outcomes are stored (RUN-1, RUN-3, RUN-5).
 
-    turn:N               the Nth turn of the run: a round may have two, where words are asked for
-    asked:ROUND:CALL     a person was asked for permission
-    started:ROUND:CALL   a call that may run only once is about to run
-    tool:ROUND:CALL      a call's result
+    turn:N               the Nth turn of the run; a round may have two, if the model is asked for a final text
+    asked:ROUND:CALL     a person was asked for approval
+    started:ROUND:CALL   a call that must not run twice is about to run
+    tool:ROUND:CALL      the result of a call
 
-`RunSteps` decides what is a step and in which order steps are done; a `StepStore` keeps their outcomes. There are three
-stores: `NoStepStore` keeps nothing, `memory.py` has a dict, `durable/step_store.py` a journal in a database. A step
-whose outcome is stored is not done again. `started` without `tool` means that the outcome of the call is unknown.
+`RunSteps` defines the steps and their order; a `StepStore` stores their outcomes. There are three stores: `NoStepStore`
+stores nothing, `memory.py` has a dict, `durable/step_store.py` a database. A step whose outcome is stored is not
+executed again. A `started` without a `tool` means that the outcome of the call is unknown: the process died in between.
+The names are stored in databases, so they must not change.
 """
 
 import asyncio
@@ -38,7 +39,7 @@ Do: TypeAlias = Callable[[], Awaitable[T]]
 
 @dataclass(frozen=True, slots=True)
 class TextForm(Generic[T]):
-    """How the outcome of a step is stored as text, and read again."""
+    """How the outcome of a step is stored as text, and read back."""
 
     write: Callable[[T], str]
     read: Callable[[str], T]
@@ -52,74 +53,78 @@ JSON: Final[TextForm[Any]] = TextForm(lambda value: msgspec.json.encode(value).d
 TURN: Final = _as_json(turn_json, turn_from)
 RESULT: Final = _as_json(result_json, result_from)
 NOTHING: Final[TextForm[None]] = TextForm(lambda _: "", lambda _: None)
-"""Of a step that counts only because it was done."""
+"""For a step without an outcome: only the fact that it was done is stored."""
 
 
 @dataclass(frozen=True, slots=True)
 class Permission:
-    """A person's answer to whether a call may run, with the reason if one was given."""
+    """A person's answer whether a call may run, with an optional reason."""
 
     granted: bool
     reason: str = ""
 
 
 class StepStore(Protocol):
-    """Stores the outcomes of steps, and asks people."""
+    """Stores the outcomes of steps, and waits for people's answers."""
 
     async def keep(self, step: str, form: TextForm[T], do: Do[T], *, once: bool = False) -> T:
-        """Return the outcome that is stored under this name; if there is none, do the step and store its outcome.
+        """Return the outcome that is stored under this name; if there is none, execute the step and store its outcome.
 
         This is `get` and `put` in one call, because DBOS numbers a step when it begins and finds it again by its
-        number. An implementation therefore awaits nothing before the step has its number: `RunSteps` begins steps in
-        the same order in every attempt, parallel ones as well.
+        number. An implementation must therefore await nothing before the step has its number: `RunSteps` begins steps
+        in the same order in every attempt, including parallel ones.
 
         `once` is for a call that must not run twice. Its start is stored already, so it may begin even if no further
-        step may; and the store makes sure that nothing else works on the run before it calls `do`.
+        step may. The store ensures that no other process has the run before it calls `do`.
 
-        Raises `Stopped` if the run was stopped and is to end as cancelled.
+        Raises `Stopped` if the run was stopped and must end as cancelled.
         """
         ...
 
     async def ask(self, key: str, call: Call) -> Permission:
-        """Wait for a person's permission for a call; an answer that is stored counts. Raises as `keep` does."""
+        """Wait for a person's approval of a call, or return the stored answer. Raises as `keep` does."""
         ...
 
 
 class Stopped(Exception):
-    """The run was stopped; the program is told so with STOP."""
+    """The run was stopped. The program receives STOP."""
 
 
 class StopSwitch:
-    """Stops one attempt at a run: the steps that are being done, and those that would begin."""
+    """Stops one attempt at a run: its running steps, and those that would begin.
+
+    It has two strengths. `drain` is for a worker that shuts down: running steps may finish, so that their outcomes are
+    stored and not repeated elsewhere. `stop` is for a run that was cancelled or lost: its steps are cancelled at once.
+    """
 
     def __init__(self) -> None:
         """Begin with nothing stopped."""
         self._tasks: Final[dict[asyncio.Task[Any], bool]] = {}
-        """The tasks that can be stopped, and whether they only wait for a person."""
+        """The tasks that can be stopped, each with whether it only waits for a person."""
         self._why: BaseException | None = None
         self._stopped = False
 
     def admit(self) -> None:
-        """Raise if no further step may begin."""
+        """Raise the reason if no further step may begin."""
         if self._why is not None:
             raise self._why
 
     def drain(self, why: BaseException) -> None:
-        """Let no further step begin; a step that runs may end, waiting for a person may not go on."""
+        """Let no further step begin. Running steps may finish; waiting for a person ends, since it may take days."""
         self._why = self._why or why
         for task, waits in self._tasks.items():
             if waits:
                 task.cancel()
 
     def stop(self, why: BaseException) -> None:
-        """Stop at once; `why` is raised by all that is stopped, and by all that would begin."""
+        """Stop at once. All running steps, and all that would begin, raise `why`."""
         self._why, self._stopped = why, True
         for task in self._tasks:
             task.cancel()
 
     @contextmanager
     def stoppable(self, *, waits: bool = False) -> Generator[None]:
-        """Let the current task be stopped inside this block. A cancellation from elsewhere passes through as it is."""
+        """Make the current task stoppable inside this block. A cancellation from elsewhere passes unchanged."""
         task = asyncio.current_task()
         if task is None:
             raise RuntimeError("only a task can be stopped")
@@ -135,21 +140,22 @@ class StopSwitch:
             raise self._why from None
         finally:
             del self._tasks[task]
-            # The task goes on, and must not count as cancelled: a run may be stopped twice while its tool cleans up,
-            # and a tool may have caught the cancellation.
+            # The task continues, so it must not count as cancelled: `asyncio.timeout` and `TaskGroup` look at the count of
+            # requests. There may be several: a run may be stopped twice while its tool cleans up, and a tool may
+            # have caught the cancellation.
             while self._why is not None and task.cancelling() > before:
                 task.uncancel()
 
 
 @dataclass(frozen=True, slots=True)
 class _CallStep:
-    """A call, and which one of its round it is."""
+    """A call and its position in its round."""
 
     round: int
     index: int
     call: Call
     is_free_read: bool
-    """It changes nothing and needs no permission, so it may run beside others."""
+    """The call changes nothing and needs no approval, so it may run in parallel with others."""
 
     @property
     def key(self) -> str:
@@ -158,14 +164,14 @@ class _CallStep:
 
 @dataclass(frozen=True, slots=True)
 class RunSteps:
-    """One attempt at a run: what it does in the world, and where the outcomes are kept."""
+    """One attempt at a run: its work, and the store of its outcomes."""
 
     work: Work
     store: StepStore
     _turns: Iterator[int] = field(default_factory=count)
 
     async def run(self, task: Task) -> Ending:
-        """Work on a task until it ends. A program decides what is done; see `engine/agent.py`."""
+        """Execute a task until it ends. `engine/agent.py` decides each effect, and this executes it."""
         program, answer = run_task(task), None
         try:
             while True:
@@ -184,7 +190,7 @@ class RunSteps:
         return await self.store.keep(f"turn:{next(self._turns)}", TURN, partial(self.work.turn, effect))
 
     async def _tools(self, effect: RunTools) -> tuple[Result, ...]:
-        """Run calls in their order; neighbours that only read run in parallel."""
+        """Run calls in their order; adjacent calls that only read run in parallel."""
         calls = [
             _CallStep(effect.round, index, call, self._is_free_read(call)) for index, call in enumerate(effect.calls)
         ]
@@ -198,11 +204,11 @@ class RunSteps:
         return self.work.effect(call) is ToolEffect.READS and self.work.ruling(call) is Ruling.YES
 
     async def _in_parallel(self, calls: Sequence[_CallStep]) -> list[Result]:
-        """Run calls side by side, so many at a time.
+        """Run calls in parallel, at most `PARALLEL_READS` at a time.
 
-        Their steps begin in the calls' order, because tasks start in the order of their creation and `keep` awaits
-        nothing before a step has its place. Each call waits until the one before it has begun: people see them begin
-        in order as well.
+        Their steps begin in the order of the calls, because tasks start in the order of their creation and `keep`
+        awaits nothing before a step has its number. Each call waits until the one before it has begun, so that
+        watchers see them begin in order as well.
         """
         room = asyncio.Semaphore(PARALLEL_READS)
         begun = [asyncio.Event() for _ in range(len(calls) + 1)]
@@ -243,7 +249,7 @@ class RunSteps:
         return await (self._once(each) if self.work.effect(each.call) is ToolEffect.ONCE else self._run(each))
 
     async def _permission(self, each: _CallStep) -> Permission:
-        """Ask a person, and wait for the answer; nothing runs meanwhile."""
+        """Ask a person, and wait for the answer. No other call of the run executes in the meantime."""
         call = each.call
         shown = partial(self.work.watch, ToolCallAsked(each.round, call.id, call.name, call.arguments))
         await self.store.keep(f"asked:{each.key}", NOTHING, shown)
@@ -253,10 +259,10 @@ class RunSteps:
         return await self._result(each, partial(self.work.tool, each.round, each.index, each.call))
 
     async def _once(self, each: _CallStep) -> Result:
-        """Run a call that may not run twice: its start is stored before it starts.
+        """Run a call that must not run twice: its start is stored before it runs.
 
-        An attempt that finds the start stored did not start the call itself: an earlier one did, and was interrupted
-        before it could store the result.
+        If the start is stored already, an earlier attempt has started the call, and was interrupted before it could
+        store the result. This attempt then reports an unknown outcome instead of running the call again.
         """
         is_first = False
 
@@ -281,9 +287,9 @@ class RunSteps:
 
 
 def progress(task: Task, outcomes: Mapping[str, object]) -> tuple[RunEffect | None, Compact]:
-    """Return what a run is about to do (None: it has ended), and the rounds that it would keep if it were stopped now.
+    """Return the next effect of a run (None: it has ended), and the rounds that it would keep if stopped now.
 
-    `outcomes` has the turns and results that are kept, by the names of their steps; others are ignored.
+    `outcomes` has the stored turns and results by step name; other entries are ignored.
     """
     turns = count()
 
@@ -306,30 +312,30 @@ AskPermission: TypeAlias = Callable[[Call], Awaitable[bool]]
 
 
 async def refuse(call: Call) -> bool:
-    """Answer where there is no person to ask: the call may not run."""
+    """Refuse the call, where there is no person to ask."""
     del call
     return False
 
 
 @dataclass(frozen=True, slots=True)
 class NoStepStore:
-    """Keeps nothing: each step is done once, at once. Implements `Keeper`."""
+    """Stores nothing: each step is executed once. Implements `StepStore`."""
 
     ask_person: AskPermission = refuse
 
     async def keep(self, step: str, form: TextForm[T], do: Do[T], *, once: bool = False) -> T:
-        """Do the step."""
+        """Execute the step."""
         del step, form, once
         return await do()
 
     async def ask(self, key: str, call: Call) -> Permission:
-        """Ask at once."""
+        """Ask the person now."""
         del key
         return Permission(await self.ask_person(call))
 
 
 async def run_inline(work: Work, ask: AskPermission = refuse) -> Ending:
-    """Work on a run to its end. `work.watch` is called with one event at a time, though calls may run in parallel."""
+    """Execute a run until it ends. `work.watch` gets one event at a time, although calls may run in parallel."""
     work = replace(work, watch=_one_at_a_time(work.watch))
     ending = await RunSteps(work, NoStepStore(ask)).run(work.task)
     await work.watch(run_ended(ending))
@@ -337,7 +343,7 @@ async def run_inline(work: Work, ask: AskPermission = refuse) -> Ending:
 
 
 def _one_at_a_time(watch: Watch) -> Watch:
-    """Let a function that awaits see an event only after it has dealt with the one before it."""
+    """Return a watcher that handles each event completely before it gets the next one."""
     lock = asyncio.Lock()
 
     async def watched(event: RunEvent) -> None:

@@ -1,4 +1,4 @@
-"""The effects of a run: one turn of the model, one call of a tool. Each is a step whose outcome may be stored."""
+"""Executes the effects of a run: one turn of the model, one tool call. Each is a step whose outcome may be stored."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ _UNKNOWN = (
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """One run's model, tools and rules. `run` is its id."""
+    """The model, tools and rules of one run. `run` is its id."""
 
     run: str
     task: Task
@@ -38,7 +38,7 @@ class Work:
     clock: Clock = CLOCK
 
     async def turn(self, effect: TakeTurn) -> Turn:
-        """Take one turn."""
+        """Take one turn of the model, and report its text as it streams."""
         began = self.clock.monotonic()
         await self.watch(TurnBegan(effect.round))
 
@@ -53,17 +53,17 @@ class Work:
         return turn
 
     def ruling(self, call: Call) -> Ruling:
-        """Return whether a call may run; one of a tool that does not exist may, and gets its error."""
+        """Return whether a call may run. A call of an unknown tool may: its result is an error for the model."""
         action = self.toolbox.action(call.name)
         return Ruling.YES if action is None else rule_on(self.approval, action)
 
     def effect(self, call: Call) -> ToolEffect:
-        """Return what a call does to the world."""
+        """Return a call's effect on the world; an unknown tool has none."""
         action = self.toolbox.action(call.name)
         return ToolEffect.READS if action is None else action.effect
 
     async def tool(self, round: int, index: int, call: Call) -> Result:  # noqa: A002 # the word of the house
-        """Run one call, the `index`th of its round."""
+        """Run one call, the `index`th of its round. Its idempotency key is `run:round:index`, equal in each attempt."""
         began = self.clock.monotonic()
         await self.watch(ToolCallBegan(round, call.id, call.name, call.arguments))
         result = await self.toolbox.run(call, CallContext(self.run, f"{self.run}:{round}:{index}"))
@@ -71,13 +71,13 @@ class Work:
         return result
 
     async def ended(self, round: int, result: Result, seconds: float = 0.0) -> None:  # noqa: A002 # as above
-        """Show a result."""
+        """Report a result to the watchers."""
         text = result_text(result)
         await self.watch(ToolCallEnded(round, result.call_id, result.name, text, result.is_error, seconds))
 
 
 def told(error: Exception) -> str:
-    """Return why a run failed. Our own errors are complete sentences; others get the name of their class."""
+    """Return why a run failed. Messages of toolspeak's own errors are complete; others get the name of their class."""
     return str(error) if isinstance(error, ToolspeakError) else f"{type(error).__name__}: {error}"
 
 
@@ -86,6 +86,8 @@ def refused(call: Call, why: str) -> Result:
     return Result(call.id, (Text(_REFUSED.format(name=call.name, why=why)),), call.name, is_error=True)
 
 
+# A call with side effects is not repeated after a crash: running it twice could do its work twice. The model gets
+# this error instead, and can look before it decides.
 def unknown(call: Call) -> Result:
     """Return the result of a call that was started and whose outcome is lost (RUN-3)."""
     return Result(call.id, (Text(_UNKNOWN.format(name=call.name)),), call.name, is_error=True)

@@ -1,11 +1,11 @@
-"""Bubblewrap: namespaces of everything, nothing of the host but its programs and one folder, and a filter of calls.
+"""The bubblewrap backend: new namespaces, a minimal file system, one writable folder, and a system call filter.
 
-/usr, /bin, /lib…    as outside, read-only
-/etc                 what the loader needs, and two users
-/tmp, /dev/shm       memory, small
-/proc, /dev          new ones
-the folder           under its own name, writable; in it `.git` and what else the host obeys, read-only
-all else             is not there
+/usr, /bin, /lib…    as on the host, read-only
+/etc                 files of the dynamic loader, and two users
+/tmp, /dev/shm       small tmpfs mounts
+/proc, /dev          new instances
+the folder           at its own path, writable; `.git` and the other protected paths in it are read-only
+everything else      does not exist
 """
 
 import platform
@@ -26,9 +26,10 @@ from toolspeak.ir.json import Json, JsonObject
 from toolspeak.runtime.clock import CLOCK
 
 NOBODY: Final = 65534
-"""Whom commands take themselves for."""
+"""User and group id inside the sandbox. bubblewrap needs it: `--unshare-all` alone leaves uid 0 inside."""
 STRANGER: Final = 0x7000_0007
-"""Who they are to the host where we are root: nobody's number has friends, such as a disk's reserved blocks."""
+"""User id on the host if toolspeak runs as root. The host's `nobody` is not used: other things may belong to it, such
+as the reserved blocks of a disk."""
 _NAME: Final = "bwrap"
 _USERS: Final = {
     "/etc/passwd": f"root:x:0:0::/:/bin/sh\nnobody:x:{NOBODY}:{NOBODY}::/tmp:/bin/sh\n",
@@ -54,14 +55,14 @@ HIDDEN_FILES: Final = (
     *("partitions", "sched_debug", "slabinfo", "softirqs", "swaps", "timer_list", "timer_stats", "vmallocinfo"),
     *("sys/kernel/core_pattern", "sys/kernel/modprobe"),
 )
-"""Of `/proc`: what tells one machine from another, or what it is made of. The kernel's command line holds the names of
-disks and sometimes passwords; `locks` lists files of all processes. They are empty, and the boot id is a random one."""
+"""Files of `/proc` that identify the machine or describe its hardware. The kernel's command line has names of disks and
+sometimes passwords; `locks` lists files of all processes. They are empty inside, and the boot id is a random one."""
 HIDDEN_FOLDERS: Final = ("acpi", "asound", "bus", "driver", "fs", "irq", "scsi", "sys/dev", "sysvipc", "tty")
 _ETC: Final = ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives")
 _SYSTEM: Final = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 GIT_ENV: Final = (("GIT_OPTIONAL_LOCKS", "0"),)
-"""`git status` would like to write the index anew, which is read-only."""
-_TMP: Final = "/tmp"  # noqa: S108 # the one inside
+"""Without it, `git status` tries to rewrite the index, which is read-only."""
+_TMP: Final = "/tmp"  # noqa: S108 # the path inside the sandbox
 _ENV: Final = (
     ("PATH", "/usr/local/bin:/usr/bin:/bin"),
     ("HOME", _TMP),
@@ -72,29 +73,29 @@ _ENV: Final = (
 _SHARED_MEMORY: Final = 16 * MIB
 _PAGE: Final = 4096
 _LIMITED: Final = '{ ulimit -p "$0" || ulimit -u "$0"; } 2>/dev/null || exit 125; exec /bin/sh -c "$1"'
-"""Processes are counted from within, where nobody else's count; dash says -p, bash says -u."""
+"""Sets the process limit inside the user namespace, where no other processes count. dash has -p for it, bash has -u."""
 _LIMITED_SERVICE: Final = '{ ulimit -p "$0" || ulimit -u "$0"; } 2>/dev/null || exit 125; exec "$@"'
 _ADDRESSES: Final = 128 << 30
-"""Bytes of address space of each process of a service."""
+"""Address space of each process of a service, in bytes."""
 _ETC_CLOCK: Final = ("localtime", "timezone")
 _ETC_NETWORK: Final = ("hosts", "resolv.conf", "nsswitch.conf", "gai.conf", "ssl", "pki", "ca-certificates")
 _TAKEN: Final = ("/usr", "/etc", "/proc", "/dev", "/sys", "/bin", "/sbin", "/lib", "/lib64", "/boot", "/run")
 
 
 class Bwrap:
-    """Confines commands with bubblewrap."""
+    """Runs commands and services in bubblewrap."""
 
     def __init__(self, program: str) -> None:
-        """Take where bubblewrap is."""
+        """Take the path of the `bwrap` program."""
         self._program: Final = program
 
     @property
     def name(self) -> str:
-        """Return what people call it."""
+        """Return the display name."""
         return _NAME
 
     async def run(self, command: Command) -> Ran:
-        """Run a command."""
+        """Run a command until it ends or is stopped. Raises `BadField` for a folder that must not be writable."""
         check_folder(command.folder)
         with confined(command.limits) as cgroups:
             plan = self._plan(
@@ -108,7 +109,7 @@ class Bwrap:
 
     @asynccontextmanager
     async def prepare(self, service: Service) -> AsyncGenerator[Start]:
-        """Make ready what a service needs, for as long as it runs."""
+        """Prepare a service and keep its control groups while it runs. Raises `BadField` for an unsuitable folder."""
         for folder in service.writable:
             check_folder(folder)
         with confined(service.limits) as cgroups:
@@ -129,7 +130,7 @@ class Bwrap:
     def _plan(
         self, cgroups: tuple[str, ...], limits: JsonObject, binds: list[Json], before: list[Json], after: list[Json]
     ) -> JsonObject:
-        """Return what the launcher must do."""
+        """Return the plan for `launch.start_bwrap`."""
         return {
             "bwrap": self._program,
             "user": STRANGER if is_root() else None,
@@ -144,7 +145,7 @@ class Bwrap:
 
 
 def rlimits(limits: SandboxLimits, seconds: float) -> dict[str, int]:
-    """Return the limits of each process; together they are watched."""
+    """Return the rlimits of each process of a command. `resources.py` watches the total."""
     return {
         "RLIMIT_CORE": 0,
         "RLIMIT_CPU": int(seconds) + 1,
@@ -156,7 +157,7 @@ def rlimits(limits: SandboxLimits, seconds: float) -> dict[str, int]:
 
 
 def service_rlimits(limits: SandboxLimits) -> dict[str, int]:
-    """Return the limits of each process of a service.
+    """Return the rlimits of each process of a service.
 
     There is no limit on CPU time, since a service may run for weeks. Address space is bounded far above memory: V8 and
     WebAssembly reserve tens of gigabytes that they never touch, and node does not start without.
@@ -167,7 +168,7 @@ def service_rlimits(limits: SandboxLimits) -> dict[str, int]:
 
 
 def visible_paths(service: Service) -> list[tuple[Path, bool]]:
-    """Return what of the host a service sees, and whether it may change it; the deeper path comes later, and wins."""
+    """Return the paths of the host that a service sees, and whether each is writable. Deeper paths come later."""
     paths = dict.fromkeys(service.read, False) | dict.fromkeys(service.writable, True)
     return sorted(paths.items(), key=lambda each: len(each[0].parts))
 
@@ -192,7 +193,7 @@ def _before(env: tuple[tuple[str, str], ...], limits: SandboxLimits) -> Iterator
 
 
 def _hidden_files() -> dict[str, Json]:
-    """Return what lies over files of `/proc`, where this kernel has them."""
+    """Return the files to mount over files of `/proc`, as far as this kernel has them."""
     hidden: dict[str, Json] = {f"/proc/{name}": "" for name in HIDDEN_FILES if Path("/proc", name).is_file()}
     if Path("/", BOOT_ID).is_file():
         digits = CLOCK.fresh_id() + CLOCK.fresh_id()
@@ -201,7 +202,7 @@ def _hidden_files() -> dict[str, Json]:
 
 
 def _same(path: Path) -> tuple[str, ...]:
-    """Show a folder of the system as it is outside: today mostly a link into /usr."""
+    """Return the options that show a system folder as on the host, where it is usually a link into /usr."""
     if path.is_symlink():
         return ("--symlink", str(path.readlink()), str(path))
     return ("--ro-bind", str(path), str(path)) if path.is_dir() else ()
@@ -225,7 +226,7 @@ def _after_service(service: Service) -> Iterator[str]:
 
 
 def check_folder(folder: Path) -> None:
-    """Refuse a folder that would open the whole system, or the user's home with its keys."""
+    """Raise `BadField` for a folder that would expose the system, or the user's home with its keys."""
     if not folder.is_absolute() or not folder.is_dir() or folder.resolve() != folder:
         raise BadField("folder", f"{str(folder)!r} is not a folder's full path without links")
     if any(Path(taken).is_relative_to(folder) for taken in _TAKEN) or folder.parts[1] in {"proc", "dev", "sys"}:
@@ -235,7 +236,7 @@ def check_folder(folder: Path) -> None:
 
 
 def find_bwrap() -> Bwrap | str:
-    """Return bubblewrap, or why it cannot be used."""
+    """Return the backend, or the reason why it cannot be used."""
     if sys.platform != "linux":
         return "it needs Linux"
     if platform.machine() not in MACHINES:

@@ -1,9 +1,9 @@
-"""The guard's part for one work folder: finds what is protected, notices new names, and settles what is left.
+"""The guard's part for one work folder: finds protected paths, watches for new names, and settles it at the end.
 
-`guard.py` has one `FolderGuard` for each folder that the confined program can write to. `NameWatch` reports names as
-they appear, through the kernel's inotify. It only shortens the time in which a forbidden name exists: the verdict at
-the end does not rely on it. If the kernel has no watch left, `is_blind` is set, and the guard walks the folder from
-time to time. Like the guard, this module runs in an interpreter of its own and imports only what it needs.
+`guard.py` has one `FolderGuard` for each folder that the confined program can write to. `NameWatch` reports new names
+through the kernel's inotify. It only shortens the time in which a forbidden name exists: the verdict at the end does
+not rely on it. If the kernel has no watch left, `is_blind` is set, and the guard walks the folder periodically
+instead. Like the guard, this module runs in its own interpreter and imports only the modules that it needs.
 """
 
 import ctypes
@@ -38,7 +38,7 @@ _CHUNK: Final = 1 << 18
 
 
 class Appeared(NamedTuple):
-    """A name in a folder; `lost` says that the kernel has dropped events, so that all must be looked over."""
+    """A new name in a folder. `lost` means that the kernel has dropped events, so the whole folder must be walked."""
 
     folder: str
     name: str
@@ -50,25 +50,25 @@ class NameWatch:
     """Watches folders by their path relative to one root."""
 
     def __init__(self, root: str) -> None:
-        """Open a queue; there may be none left for this user."""
+        """Open an inotify queue. If this user has none left, the watch is blind from the beginning."""
         self._root: Final = root
         self.descriptor: Final[int] = _LIBC.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
         self._paths: Final[dict[int, str]] = {}
         self.is_blind = self.descriptor < 0
 
     def add(self, relative: str, *, changes: bool = False) -> None:
-        """Watch a folder: names that appear in it, or with `changes` whatever is done to what is in it."""
+        """Watch a folder for new names, or with `changes` for every change of its entries."""
         if self.descriptor < 0:
             return
         path = os.fsencode(f"{self._root}/{relative}" if relative else self._root)
         watch: int = _LIBC.inotify_add_watch(self.descriptor, path, _CHANGES if changes else _NAMES)
         if watch >= 0:
-            self._paths[watch] = relative  # a folder that was moved keeps its number, and gets its new path here
+            self._paths[watch] = relative  # a folder that was moved keeps its watch number; its path is updated here
         elif ctypes.get_errno() == 28:  # noqa: PLR2004 # ENOSPC: fs.inotify.max_user_watches is reached
             self.is_blind = True
 
     def read(self) -> Iterator[Appeared]:
-        """Give what has appeared since the last time."""
+        """Yield the names that have appeared since the last call."""
         while True:
             try:
                 data = os.read(self.descriptor, _CHUNK)
@@ -92,14 +92,14 @@ class NameWatch:
 
 
 class FolderGuard:
-    """Protects one folder. `begin`, `mask`, then `look` and `read` until the program has ended, then `settle`."""
+    """Protects one folder: `begin`, `mask`, then `look` and `read` until the program has ended, then `settle`."""
 
     def __init__(self, path: str, referenced: list[str], gitlinks: list[str]) -> None:
         """Take the folder, and the paths in it that git's settings name (see `guard_plan.py`)."""
         self.path: Final = path
         self.watch: Final = NameWatch(path)
         self.stopped = ""
-        """Why the program must be stopped, if so."""
+        """The reason why the program must be stopped; empty if it need not be."""
         self._referenced: Final = referenced
         self._gitlinks: Final = gitlinks
         self._before: ProtectedPaths = {}
@@ -110,7 +110,7 @@ class FolderGuard:
     # ------------------------------------------------------------ before
 
     def begin(self, *, mounts: bool) -> str:
-        """Walk the folder, and take copies if nothing can be mounted; return why it cannot be protected, if so."""
+        """Walk the folder, and take copies if mounting is impossible. Return why it cannot be protected, if so."""
         self._before = survey(self.path, enter=self.watch.add)
         if why := self._unprotectable():
             return why
@@ -124,7 +124,7 @@ class FolderGuard:
         return ""
 
     def _unprotectable(self) -> str:
-        """Return what makes the folder unfit: nothing can be mounted over a link, nor can all of it be read-only."""
+        """Return the problem with the folder: a link cannot be mounted over, and a bare repository is all read-only."""
         for path, each in self._before.items():
             if each.kind == BARE and not path:
                 return (
@@ -135,23 +135,26 @@ class FolderGuard:
         return ""
 
     def record(self) -> dict[str, Any]:
-        """Return for the journal what is needed to settle the folder if the guard is killed."""
+        """Return the journal record with which the folder can be settled if the guard is killed."""
         known = {path: [*each] for path, each in self._before.items()}
         return {"folder": self.path, "known": known, "copies": self._copies.dump() if self._copies else None}
 
     def mask(self) -> None:
-        """Make what the program must not make, empty; a gitlink whose repository was never fetched is such a place."""
+        """Create the masks: empty folders at paths that the program must not create.
+
+        The `.git` of a submodule that was never fetched is such a path: git would enter a repository there.
+        """
         for path in (*MASKED, *(f"{link}/.git" for link in self._gitlinks)):
             if (mask := Mask.make(self.path, path)) is not None:
                 self._masks.append(mask)
 
     def readonly(self) -> list[str]:
-        """Return the full paths that are read-only to the program."""
+        """Return the absolute paths that are read-only for the program."""
         found = dict.fromkeys((*self._shut, *(mask.path for mask in self._masks)))
         return [f"{self.path}/{path}" for path in sorted(found)]
 
     def pins(self) -> list[str]:
-        """Return the folders on the way to what is read-only, outer ones first.
+        """Return the parent folders of all read-only paths, outer ones first.
 
         Each is mounted on itself: a mount cannot be renamed or removed. Otherwise a command could move `libs` aside,
         with the read-only `libs/sub/.git` in it, and make a new `libs/sub/.git` where git on the host expects a
@@ -166,7 +169,7 @@ class FolderGuard:
     # ------------------------------------------------------------ while it runs
 
     def look(self) -> None:
-        """Walk the folder, where the kernel has no watches left."""
+        """Walk the folder, for a kernel without watches left."""
         self._judge(survey(self.path))
 
     def read(self) -> None:
@@ -175,7 +178,7 @@ class FolderGuard:
             self._see(each)
 
     def _see(self, event: Appeared) -> None:
-        """Judge a name that has appeared; a folder is entered, since more may have appeared in it already."""
+        """Judge a new name. A new folder is walked, since names may have appeared in it before it was watched."""
         if event.lost:
             return self._judge(survey(self.path, enter=self.watch.add))
         path = f"{event.folder}/{event.name}" if event.folder else event.name
@@ -213,7 +216,7 @@ class FolderGuard:
     # ------------------------------------------------------------ after it
 
     def settle(self) -> list[str]:
-        """Put back and take out of use what must not be; return a note about each change."""
+        """Restore copies, remove masks and rename forbidden files. Return a note about each change."""
         restored = self._copies.put_back() if self._copies is not None else []
         shared = {mask.path for mask in self._masks if not mask.remove()}
         return [*restored, *settle(self.path, self._before, shared)]

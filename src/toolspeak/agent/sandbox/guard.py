@@ -50,8 +50,8 @@ def main() -> NoReturn:
     waker, wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
     for number in (signal.SIGTERM, signal.SIGCHLD):
-        # SIGTERM and not SIGKILL: the guard must outlive toolspeak for as long as it takes to clean up the folder.
         signal.signal(number, _wake)
+    # SIGTERM and not SIGKILL: the guard must outlive toolspeak for as long as it takes to clean up the folder.
     _LIBC.prctl(_PARENT_DEATH, signal.SIGTERM, 0, 0, 0)
     if os.getppid() != plan["parent"]:  # toolspeak died before the parent-death signal was set
         os._exit(FAILED)

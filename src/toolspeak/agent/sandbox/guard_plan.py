@@ -1,11 +1,12 @@
-"""Starts confined programs with the guard around them; every sandbox does so through this module.
+"""Starts confined programs with the guard around them. Every backend uses this module.
 
-The guard is told which files git on the host obeys beyond its own `.git`. A repository may name scripts of its own
-folder (`core.hooksPath = .husky`, `include.path = ../.gitconfig`, a filter `./tools/clean.sh`). A command that could
-write these would write what the person's next `git commit` runs. So git itself is asked, before a command runs.
+The guard needs to know which files git on the host obeys outside `.git`. A repository's settings may name scripts in
+its working tree (`core.hooksPath = .husky`, `include.path = ../.gitconfig`, a filter `./tools/clean.sh`). A command
+that could write these could change the commands that the person's next `git commit` runs. So this module asks git
+before each command.
 
-The guard runs in an interpreter of its own that loads nothing else of toolspeak: its packages are stand-ins that only
-have a path, since the real `toolspeak` loads half a second's worth of modules.
+The guard runs in its own interpreter, without the rest of toolspeak: its packages are empty modules that only have a
+path, because importing the real `toolspeak` takes half a second.
 """
 
 import asyncio
@@ -35,18 +36,20 @@ _COMMANDS: Final = re.compile(
 )
 _GITLINK: Final = b"160000 "
 _SECONDS: Final = 10.0
+# These override the settings of a repository that this very command line reads: without them, git would run its
+# `core.fsmonitor` and its hooks on the host.
 _SAFE: Final = ("-c", "safe.directory=*", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
 
 
 class GitPaths(NamedTuple):
-    """Paths relative to the folder: files that git's settings name, and where submodules belong."""
+    """Paths relative to the folder: files that git's settings name, and the places of submodules."""
 
     referenced: tuple[str, ...] = ()
     gitlinks: tuple[str, ...] = ()
 
 
 async def git_paths(folder: Path) -> GitPaths:
-    """Ask git; a folder without a repository, or a host without git, has none."""
+    """Ask git. The result is empty for a folder without a repository, or a host without git."""
     git = shutil.which("git")
     if git is None or not (folder / ".git").exists():
         return GitPaths()
@@ -63,7 +66,7 @@ async def git_paths(folder: Path) -> GitPaths:
 
 
 def _named(folder: Path, name: str, value: str) -> list[str]:
-    """Return the paths in the folder that a setting names."""
+    """Return the paths inside the folder that a setting names."""
     if _FOLDERS.fullmatch(name):
         words = [value]
     elif _COMMANDS.fullmatch(name):
@@ -72,7 +75,7 @@ def _named(folder: Path, name: str, value: str) -> list[str]:
         return []
     found = list[str]()
     for word in words:
-        for base in (folder, folder / ".git"):  # an included file is named as seen from the including one
+        for base in (folder, folder / ".git"):  # `include.path` is relative to the including file
             path = Path(os.path.normpath(base / Path(word).expanduser() if word.startswith("~") else base / word))
             inside = path.is_relative_to(folder) and path != folder and path.exists() and not path.is_symlink()
             if inside and path.relative_to(folder).parts[0] != ".git" and (words == [value] or path.is_file()):
@@ -120,7 +123,7 @@ main()
 
 
 def guard_words() -> tuple[str, ...]:
-    """Return the words that start the guard."""
+    """Return the command line of the guard. `-I -S`: no environment variables, no site packages, faster start."""
     return (sys.executable, "-I", "-S", "-c", _START, str(Path(__file__).parents[3]))
 
 
@@ -128,19 +131,19 @@ def guard_words() -> tuple[str, ...]:
 
 
 class Launch(NamedTuple):
-    """What the guard starts: a function of `launch.py`, and its plan."""
+    """The program that the guard starts: a function of `launch.py`, and its plan."""
 
     launcher: str
     plan: JsonObject
     mounts: bool
-    """The launcher can mount paths read-only. Otherwise the guard keeps copies, and puts back what was changed."""
+    """Whether the launcher can mount paths read-only. If not, the guard keeps copies, and restores changed files."""
     temporary: str = ""
     """A folder for the program's own files, which the guard removes."""
 
 
 @asynccontextmanager
 async def prepare_guard(folders: Sequence[Path], journal_folder: Path | None, launch: Launch) -> AsyncGenerator[Start]:
-    """Make ready a guard for a program that can write to these folders; its entry in the journal is the caller's."""
+    """Yield the start of a guard for a program that can write to these folders. The caller removes its entry."""
     described: list[Json] = []
     for folder in _outermost(folders):
         paths = await git_paths(folder)
@@ -160,7 +163,7 @@ async def prepare_guard(folders: Sequence[Path], journal_folder: Path | None, la
 
 
 async def run_guarded(command: Command, launch: Launch) -> Ran:
-    """Run a command to its end, and say what it has left in its folder."""
+    """Run a command until it ends or is stopped. The result has notes about the files that it left in its folder."""
     left = await _left(command)
     async with prepare_guard((command.folder,), command.journal, launch) as start:
         entry, is_done = start.entry, False
@@ -172,7 +175,7 @@ async def run_guarded(command: Command, launch: Launch) -> Ran:
             reports = await asyncio.to_thread(entry.reports)
             if is_done or not any(each.notes for each in reports):
                 entry.remove()
-            elif command.journal is None:  # else the next command in this folder tells, or the next start
+            elif command.journal is None:  # with a journal, the next command or the next start reports them
                 journal.warn(reports)
     stopped = next((each.stopped for each in reports), "")
     notes = tuple(note for each in reports for note in each.notes)
@@ -180,12 +183,12 @@ async def run_guarded(command: Command, launch: Launch) -> Ran:
 
 
 async def _left(command: Command) -> tuple[str, ...]:
-    """Return what earlier commands have left in this folder whose toolspeak was killed."""
+    """Settle what was left by commands whose toolspeak was killed. Return the notes about this command's folder."""
     reports = await asyncio.to_thread(journal.recover, command.journal)
     journal.warn(each for each in reports if each.folder != command.folder)
     return tuple(note for each in reports if each.folder == command.folder for note in each.notes)
 
 
 def _outermost(folders: Sequence[Path]) -> list[Path]:
-    """Leave out folders inside others: what is in them is found, and judged, once."""
+    """Drop folders inside others: the walk of the outer one finds everything, once."""
     return [each for each in dict.fromkeys(folders) if not any(outer in each.parents for outer in folders)]

@@ -1,12 +1,16 @@
-"""Names in a work folder that programs on the host obey, what toolspeak does about each, and a walk that finds them.
+"""The table of names in a work folder that programs on the host obey, and the walk that finds them.
 
 The rule: a name is in the table if a program on the host executes it, or a command written in it, although the person
 did not ask that program to run the project's code. Entering the folder, opening it in an editor and asking git about
 it are not such requests. `make`, `npm run` and `pytest` are, so a Makefile, a package.json and a conftest.py are
 ordinary work and not in the table.
 
-`guard.py` applies the table to commands, `agent/tools/folder.py` to the file tools. This module imports nothing of
-ours: the guard runs in an interpreter of its own that loads only the modules it needs. The walk follows no link.
+`.git` is refused and not repaired, because of an attack: a command made a repository in a subfolder, set
+`core.fsmonitor` in its config and added it to the index as a submodule. `git status` at the top level of the host then
+ran the command in that setting.
+
+`guard.py` applies the table to commands, `agent/tools/folder.py` to the file tools. This module imports nothing else of
+toolspeak: the guard's interpreter loads only the modules that it needs. The walk follows no link.
 """
 
 import os
@@ -17,23 +21,23 @@ from contextlib import suppress
 from typing import Final, NamedTuple, TypeAlias
 
 REFUSE: Final = "refuse"
-"""Read-only if it exists. A new one cannot be made, or the command is stopped and the new one is renamed."""
+"""Read-only if it exists. A new one cannot be created, or the command is stopped and the new one is renamed."""
 KEEP: Final = "keep"
-"""Read-only if it exists when the command starts; a new one is reported."""
+"""Read-only if it exists when the command starts. A new one is reported."""
 REPORT: Final = "report"
-"""May be written; the change is reported to the model and to the person."""
+"""Writable. A change is reported to the model and to the person."""
 
 SUFFIX: Final = ".refused"
-"""Appended to the name of what the guard has taken out of use."""
+"""Appended to the name of a file that the guard has renamed."""
 
 
 class ProtectionRule(NamedTuple):
-    """What applies to a name. `reason` completes the sentence "this matters because …"."""
+    """The rule for a name. `reason` completes the sentence "this matters because …"."""
 
     action: str
     reason: str
     top: bool = False
-    """Applies only directly in the work folder; anywhere below it, the name is reported."""
+    """The rule applies only at the top of the work folder; below it, the name is only reported."""
 
 
 _GIT: Final = ProtectionRule(REFUSE, "git on the host runs commands that its configuration and its hooks name")
@@ -95,8 +99,8 @@ RULES: Final[dict[str, ProtectionRule]] = {
     ".lldbinit": _OPENED,
 }
 MASKED: Final = (".git", ".vscode", ".idea")
-"""Folders that are made empty and read-only for the time of a command, if they do not exist, so that it cannot make
-them. Files are not masked: an empty `.envrc` or `toolspeak.toml` would be seen, and obeyed, while the command runs."""
+"""Folders that the guard creates, empty and read-only, for the duration of a command, so that the command cannot create
+them. Files are not masked: host programs would see and obey an empty `.envrc` or `toolspeak.toml` in the meantime."""
 
 BARE: Final = "bare"
 BARE_REASON: Final = "git on the host takes it for a repository, and runs commands that its config names"
@@ -108,7 +112,7 @@ _LONGEST: Final = max(map(len, RULES)) + 32
 
 
 def canonical(name: str) -> str:
-    """Return the name that other file systems would take this one for.
+    """Return the name that other file systems would read this one as.
 
     A folder travels: to macOS, where `.GIT` and `.g\u200cit` are `.git`, and to Windows, where `git~1`, `.git.` and
     `.git::$INDEX_ALLOCATION` are. Git itself refuses these names in commits for the same reason (CVE-2014-9390).
@@ -120,9 +124,9 @@ def canonical(name: str) -> str:
 
 
 def rule_of(name: str, *, top: bool) -> ProtectionRule | None:
-    """Return the rule for a name, directly in the work folder or anywhere below; None for ordinary work."""
+    """Return the rule for a name, at the top of the work folder or below it; None for ordinary files."""
     if name.isascii() and name.islower() and name not in RULES and name[-1] not in ". " and not _odd(name):
-        return None  # nearly every name ends here
+        return None  # the fast path for nearly every name of a walk
     if len(name) > _LONGEST:
         return None
     rule = RULES.get(canonical(name))
@@ -136,17 +140,17 @@ def _odd(name: str) -> bool:
 
 
 def is_git(name: str) -> bool:
-    """Return whether a name is git's own folder or file, under any spelling."""
+    """Return whether a name is git's own folder or file, in any spelling."""
     return rule_of(name, top=False) is _GIT
 
 
 def is_part_of_bare(name: str) -> bool:
-    """Return whether a name may complete a repository without a `.git` folder."""
+    """Return whether a file of this name may turn its folder into a bare repository."""
     return name.casefold() in _BARE_PARTS
 
 
 def is_bare(names: set[str]) -> bool:
-    """Return whether git takes a folder with these names for a repository, whatever the folder is called.
+    """Return whether git treats a folder with these names as a repository, whatever the folder's own name is.
 
     `objects` and `refs` may lie elsewhere if there is a `commondir`.
     """
@@ -157,7 +161,7 @@ def is_bare(names: set[str]) -> bool:
 
 
 def rule_for_path(parts: tuple[str, ...]) -> ProtectionRule | None:
-    """Return the strictest rule for any part of a path that is relative to the work folder."""
+    """Return the strictest rule for any part of a path relative to the work folder."""
     rules = [rule for level, part in enumerate(parts) if (rule := rule_of(part, top=level == 0))]
     return min(rules, key=lambda rule: (REFUSE, KEEP, REPORT).index(rule.action), default=None)
 
@@ -166,9 +170,9 @@ def rule_for_path(parts: tuple[str, ...]) -> ProtectionRule | None:
 
 
 LONGEST_PATH: Final = 3500
-"""Bytes. Deeper folders cannot be looked into by their path, so a command may not make them."""
+"""Bytes. The walk cannot open longer paths (the kernel's limit is 4096), so a command may not create them."""
 _SYSTEM: Final = ("/usr/", "/bin/", "/sbin/", "/lib", "/etc/alternatives/", "/dev/", "/proc/")
-"""Links into these are made by every virtual environment, and lead to programs of the system."""
+"""Targets in the system. Every virtual environment has links to programs there, so these links are not reported."""
 _LINK: Final = ProtectionRule(REPORT, "it leads out of the folder, and programs on the host follow it")
 _DEEP: Final = ProtectionRule(REFUSE, "it is nested too deeply to be looked into")
 _CLOSED: Final = ProtectionRule(REPORT, "it cannot be read, so nobody knows what is in it")
@@ -177,7 +181,7 @@ Fingerprint: TypeAlias = tuple[int, ...]
 
 
 class ProtectedPath(NamedTuple):
-    """Something that the table names: its rule, what it is (`git`, `bare` or ``), and its state."""
+    """A path that the table names: its rule, its kind (`git`, `bare` or ``), and its state, to detect changes."""
 
     rule: ProtectionRule
     kind: str
@@ -185,14 +189,14 @@ class ProtectedPath(NamedTuple):
 
 
 ProtectedPaths: TypeAlias = dict[str, ProtectedPath]
-"""By path, relative to the work folder."""
+"""By path relative to the work folder."""
 GIT: Final = "git"
 
 
 def survey(
     folder: str, start: str = "", enter: Callable[[str], None] | None = None, *, force: bool = False
 ) -> ProtectedPaths:
-    """Walk from `start` (relative to `folder`) and return what the table names.
+    """Walk from `start` (relative to `folder`) and return the paths that the table names.
 
     `enter` is called with each directory before its names are read, so that a watch set there misses nothing. With
     `force`, a directory that may not be read is made readable: a command could hide a repository by `chmod 0`.
@@ -235,13 +239,13 @@ def _entries(path: str, *, force: bool) -> list["os.DirEntry[str]"] | None:
                 return None
             with suppress(OSError):
                 os.chmod(path, 0o700)  # noqa: PTH101 # pathlib takes longer to load than all this
-        except OSError:  # it is gone
+        except OSError:  # the folder has just been removed
             return []
     return None
 
 
 def finding(folder: str, relative: str, *, is_link: bool) -> ProtectedPath | None:
-    """Return what the table says about one path."""
+    """Return the table's verdict on one path."""
     parent, _, name = relative.rpartition("/")
     rule, path = rule_of(name, top=not parent), f"{folder}/{relative}"
     if rule is None:
@@ -250,7 +254,7 @@ def finding(folder: str, relative: str, *, is_link: bool) -> ProtectedPath | Non
 
 
 def identity(path: str) -> Fingerprint:
-    """Return which file it is. A repository is not fingerprinted: it may hold a million objects, and is read-only."""
+    """Return device and inode. A repository gets no fingerprint: it may have a million objects, and is read-only."""
     try:
         status = os.lstat(path)  # as above
     except OSError:
@@ -259,7 +263,7 @@ def identity(path: str) -> Fingerprint:
 
 
 def fingerprint(path: str) -> Fingerprint:
-    """Return numbers that change whenever a file, or anything in a folder, changes; the change time cannot be set."""
+    """Return numbers that change with any change of a file, or in a folder. Programs cannot set the change time."""
     try:
         status = os.lstat(path)  # as above
     except OSError:

@@ -1,11 +1,11 @@
-"""Takes out of use, or puts back, what a command has left in its folder that programs on the host would obey.
+"""Renames or restores files in a work folder that a command has left and that programs on the host would obey.
 
-`settle` compares the folder with what was there before: a forbidden file is renamed, another change is reported. Where
-a sandbox cannot mount protected files read-only, `Copies` keeps them and puts back what a command has changed. Of a
-repository everything is copied that git takes orders from. Objects, references, logs and the index are not copied: git
-runs nothing that is in them.
+`settle` compares the folder with its state before the command: forbidden files are renamed, other changes reported.
+Where a sandbox cannot mount protected files read-only, `Copies` keeps their content and restores changed files. Of a
+repository it copies every file that can make git run a command. Objects, references, logs and the index are not
+copied: git runs nothing that is in them.
 
-Everything here works on descriptors, folder by folder, and follows no link: another command may be at work in the same
+All functions work on descriptors, folder by folder, and follow no link: another command may be running in the same
 folder, and the guard may be root. The module runs in the guard's interpreter and imports only `protected.py` of ours.
 """
 
@@ -27,24 +27,28 @@ class Mask:
     """An empty folder, mounted in place of one that commands must not create; all commands in a folder share it."""
 
     def __init__(self, folder: str, path: str, descriptor: int) -> None:
-        """Take an open and locked folder."""
+        """Take the open and locked descriptor of the folder."""
         self.path: Final = path
         self._folder: Final = folder
         self._descriptor: Final = descriptor
 
     @classmethod
     def make(cls, folder: str, path: str) -> "Mask | None":
-        """Make it, or share the one of another command; None if something that is not empty is in its place."""
+        """Create the mask, or share that of another command. None if the path is taken by something that is not empty.
+
+        The shared lock counts the users of a mask. Between `mkdir` and the lock its last user may remove it, so the
+        inode is compared afterwards, and the attempt repeated.
+        """
         parents, name = _split(path)
         for _ in range(_TRIES):
             try:
                 with open_beneath(folder, parents) as parent:
                     _make(parent, name)
                     found = os.open(name, _FOLDER, dir_fd=parent)
-                    with suppress(OSError):  # a file system without locks: then each removes its own
+                    with suppress(OSError):  # a file system without locks: each command then removes its own mask
                         fcntl.flock(found, fcntl.LOCK_SH)
                     same = os.fstat(found).st_ino == os.stat(name, dir_fd=parent, follow_symlinks=False).st_ino
-            except FileNotFoundError:  # its owner has just removed it, or there is no such folder
+            except FileNotFoundError:  # its last user has just removed it, or the parent folder does not exist
                 continue
             except OSError:
                 return None
@@ -56,7 +60,7 @@ class Mask:
         return None
 
     def is_intact(self) -> bool:
-        """Return whether it is still in its place, and empty."""
+        """Return whether the mask is still in its place, and empty."""
         parents, name = _split(self.path)
         with suppress(OSError), open_beneath(self._folder, parents) as parent:
             same = os.fstat(self._descriptor).st_ino == os.stat(name, dir_fd=parent, follow_symlinks=False).st_ino
@@ -64,7 +68,7 @@ class Mask:
         return False
 
     def remove(self) -> bool:
-        """Remove it; return False if another command still needs it."""
+        """Remove the mask and close it. Return False if another command still needs it."""
         parents, name = _split(self.path)
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -88,7 +92,10 @@ def _make(parent: int, name: str) -> None:
 
 
 def settle(folder: str, before: ProtectedPaths, shared: set[str]) -> list[str]:
-    """Take out of use what must not be there, and return a note about that and about each change to report."""
+    """Rename forbidden files. Return a note about each of them, and about each other change of a protected path.
+
+    Paths in `shared` are masks of other commands that still run. At most 20 notes are returned.
+    """
     notes, ahead = list[str](), [survey(folder, force=True)]
     while ahead:
         for path, each in ahead.pop().items():
@@ -99,14 +106,14 @@ def settle(folder: str, before: ProtectedPaths, shared: set[str]) -> list[str]:
             elif path not in shared and (known is None or (each.kind and each.state != known.state)):
                 now, note = _take_out_of_use(folder, path, each)
                 notes += [note] if note else []
-                if now:  # what was hidden in it is in the open now
+                if now:  # the walk does not enter `.git`, but it must enter the renamed folder
                     ahead.append(survey(folder, now, force=True))
     more = len(notes) - _MOST_NOTES
     return notes if more <= 0 else [*notes[:_MOST_NOTES], f"and {more} more"]
 
 
 def _take_out_of_use(folder: str, path: str, each: ProtectedPath) -> tuple[str, str]:
-    """Return the new path, if it has one, and what to tell people."""
+    """Rename one path. Return the new path if it is a folder, and the note for people."""
     parents, name = _split(path)
     try:
         return _disabled(folder, parents, name, each)
@@ -123,7 +130,7 @@ def _disabled(folder: str, parents: tuple[str, ...], name: str, each: ProtectedP
         return "", f"{path!r}: its {', '.join(heads)} was renamed: {each.rule.reason}" if heads else ""
     with open_beneath(folder, parents) as parent:
         with suppress(OSError):
-            os.rmdir(name, dir_fd=parent)  # empty, so there is nothing to keep: the mask of a guard that was killed
+            os.rmdir(name, dir_fd=parent)  # an empty folder is the mask of a guard that was killed
             return "", ""
         now = _rename(parent, name)
         is_folder = stat.S_ISDIR(os.stat(now, dir_fd=parent, follow_symlinks=False).st_mode)
@@ -135,7 +142,7 @@ def _disabled(folder: str, parents: tuple[str, ...], name: str, each: ProtectedP
 
 
 def _rename_heads(inside: int) -> list[str]:
-    """Rename `HEAD`, without which git takes no folder for a repository."""
+    """Rename `HEAD`: without it, git does not treat the folder as a repository."""
     names = [name for name in os.listdir(inside) if name.casefold() == "head"]  # it is a descriptor
     for name in names:
         _rename(inside, name)
@@ -150,7 +157,7 @@ def _rename(parent: int, name: str) -> str:
         new = f"{name}{SUFFIX}-{number}"
     try:
         os.rename(name, new, src_dir_fd=parent, dst_dir_fd=parent)
-    except PermissionError:  # a command may have made the folder read-only
+    except PermissionError:  # a command may have made the parent folder read-only
         os.fchmod(parent, stat.S_IMODE(os.fstat(parent).st_mode) | 0o700)
         os.rename(name, new, src_dir_fd=parent, dst_dir_fd=parent)
     return new
@@ -158,7 +165,7 @@ def _rename(parent: int, name: str) -> str:
 
 @contextmanager
 def open_beneath(folder: str, parts: tuple[str, ...]) -> Generator[int]:
-    """Open a folder below another, part by part and through no link; what may not be read is made readable."""
+    """Open a folder below another, part by part, without following links. Unreadable folders are made readable."""
     inner = os.open(folder, _FOLDER)
     try:
         for part in parts:
@@ -175,8 +182,8 @@ def open_beneath(folder: str, parts: tuple[str, ...]) -> Generator[int]:
 
 
 def remove_tree(path: str) -> None:
-    """Remove a folder of ours with all that a command has put in it."""
-    from shutil import rmtree  # noqa: PLC0415 # it takes time to load, and only sandlock needs it
+    """Remove a temporary folder of toolspeak with everything that a command has put in it."""
+    from shutil import rmtree  # noqa: PLC0415 # slow to import, and only sandlock needs it
 
     rmtree(path, ignore_errors=True)
 
@@ -191,39 +198,39 @@ def _split(path: str) -> tuple[tuple[str, ...], str]:
 
 _NO_ORDERS: Final = frozenset(("objects", "refs", "logs", "lfs", "index", "packed-refs"))
 _LARGEST: Final = 1 << 20
-"""Bytes of a file that is copied; hooks and settings are smaller."""
+"""Maximum bytes of a file that are copied; hooks and settings are smaller."""
 _SETUID: Final = 0o6000
 
 
 class Copies:
-    """The content of protected files as it was."""
+    """The original content of protected files."""
 
     def __init__(self, folder: str, kept: dict[str, dict[str, tuple[int, str]]], known: dict[str, list[int]]) -> None:
-        """Take for each protected path the files in it (`` for itself) with their mode and content as latin-1."""
+        """Take the files of each protected path (`` is the path itself), with mode, and content decoded as latin-1."""
         self._folder: Final = folder
         self._kept: Final = kept
         self._known: Final = known
 
     @classmethod
     def take(cls, folder: str, paths: list[str]) -> "Copies":
-        """Copy what is there now."""
+        """Copy the present content of these paths."""
         known = {path: [*identity(f"{folder}/{path}")] for path in paths}
         return cls(folder, {path: _read(f"{folder}/{path}") for path in paths}, known)
 
     def dump(self) -> dict[str, Any]:
-        """Return all of it as JSON."""
+        """Return all copies as JSON, for the journal."""
         return {"kept": self._kept, "known": self._known}
 
     @classmethod
     def load(cls, folder: str, said: dict[str, Any]) -> "Copies":
-        """Take what `dump` gave."""
+        """Restore copies from the result of `dump`."""
         kept = {
             path: {name: (file[0], file[1]) for name, file in files.items()} for path, files in said["kept"].items()
         }
         return cls(folder, kept, said["known"])
 
     def folders(self) -> list[str]:
-        """Return the folders in which a change is a change of something protected."""
+        """Return the folders to watch: a change in one of them is a change of a protected path."""
         found = dict.fromkeys(path.rpartition("/")[0] for path in self._kept)
         for path, files in self._kept.items():
             if os.path.isdir(f"{self._folder}/{path}"):  # noqa: PTH112 # pathlib takes time to load
@@ -231,13 +238,13 @@ class Copies:
         return [*found]
 
     def holds(self, path: str) -> bool:
-        """Return whether a path is protected, or in something that is."""
+        """Return whether a path is protected, or inside a protected folder."""
         return any(path == each or path.startswith(f"{each}/") for each in self._kept)
 
     def put_back(self) -> list[str]:
-        """Put back what is different, and take setuid bits away; return a note about each path that was changed."""
+        """Restore changed files, and clear setuid bits. Return a note about each path that was changed."""
         changed = [path for path in self._kept if self._put_back(path)]
-        for _, _, names, here in os.fwalk(self._folder):  # by descriptors: a path may be too long to be named
+        for _, _, names, here in os.fwalk(self._folder):  # by descriptors: a path may be longer than the kernel allows
             for name in names:
                 _without_setuid(name, here)
         return [f"{path!r} was changed, and was put back" for path in changed]
@@ -245,7 +252,7 @@ class Copies:
     def _put_back(self, path: str) -> bool:
         place, kept = f"{self._folder}/{path}", self._kept[path]
         parent = os.path.dirname(place)  # noqa: PTH120 # as above
-        if os.path.realpath(parent) != parent:  # a part of the way has become a link
+        if os.path.realpath(parent) != parent:  # a parent folder was replaced by a link: writing would follow it
             return True
         moved = [*identity(place)] != self._known[path]
         if moved and (old := self._moved(path)):
@@ -264,7 +271,7 @@ class Copies:
         return True
 
     def _moved(self, path: str) -> str:
-        """Return where a repository was moved to, if it is still in the folder."""
+        """Return the present path of a repository that was moved within the folder, or an empty string."""
         for found, each in survey(self._folder).items():
             if each.kind == BARE and [*each.state] == self._known[path]:
                 return f"{self._folder}/{found}"
@@ -272,7 +279,7 @@ class Copies:
 
 
 def _read(place: str) -> dict[str, tuple[int, str]]:
-    """Return the files at a path, which may be one; links and what git takes no orders from are left out."""
+    """Return the files at or below a path. Links, and files from which git runs nothing, are left out."""
     found = dict[str, tuple[int, str]]()
     with suppress(OSError):
         status = os.lstat(place)  # as above
@@ -297,7 +304,7 @@ def _write(place: str, mode: int, content: str) -> None:
 
 
 def _aside(place: str) -> None:
-    """Move away what is in the place of something protected."""
+    """Rename the file or folder that has taken a protected path."""
     with suppress(OSError):
         os.rename(place, f"{place}{SUFFIX}-{os.getpid()}")  # noqa: PTH104 # as above
 

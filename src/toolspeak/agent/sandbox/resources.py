@@ -70,7 +70,7 @@ class ResourceWatch:
             return False
         # The machine has lost more memory than the command may use. A memfd that is in flight, or mapped and closed,
         # is neither resident nor an open descriptor. If such files may exist, the loss counts as the command's. It must
-        # be seen DOUBTS times in a row, unless memory is scarce: another program may just have started.
+        # be seen DOUBTS times in a row, unless memory is scarce: ordinary programs pass files too.
         held = held_files(pids)
         known = own + max(shared, sum(held.memory.values()))
         over = known + min(lost - known, held.hidden(held.mapped_memory, self._limits.file_size)) > most

@@ -1,4 +1,8 @@
-"""Sandlock: Landlock and a filter of calls with a judge, for machines without user namespaces. The second choice."""
+"""The sandlock backend: Landlock and a system call filter, for machines without user namespaces. The second choice.
+
+Sandlock cannot mount, so protected files are not read-only: the guard keeps copies, stops a command that changes one,
+and restores the content. It does not change the user either, so it is refused to root.
+"""
 
 import shutil
 import sys
@@ -33,23 +37,23 @@ _ETC_CLOCK: Final = ("/etc/localtime", "/etc/timezone")
 _ETC_NETWORK: Final = ("/etc/hosts", "/etc/resolv.conf", "/etc/nsswitch.conf", "/etc/ssl", "/etc/pki")
 _DENIED: Final = (f"/{BOOT_ID}", *(f"/proc/{name}" for name in (*HIDDEN_FILES, *HIDDEN_FOLDERS)))
 _CALLS: Final = (*REFUSED, "fallocate", "io_setup", "io_submit", "semget", "mq_open", "name_to_handle_at", "vmsplice")
-"""Sandlock has a deny-list of its own, which can only be made longer: calls that it does not know reach the kernel."""
+"""Calls to add to sandlock's own deny-list. That list can only be extended: calls it does not know reach the kernel."""
 
 
 class Sandlock:
-    """Confines commands with sandlock."""
+    """Runs commands and services in sandlock."""
 
     def __init__(self, package: str) -> None:
-        """Take the folder that holds the package."""
+        """Take the folder that contains the `sandlock` package."""
         self._package: Final = package
 
     @property
     def name(self) -> str:
-        """Return what people call it."""
+        """Return the display name."""
         return _NAME
 
     async def run(self, command: Command) -> Ran:
-        """Run a command; its `/tmp` is a folder that is removed afterwards."""
+        """Run a command until it ends or is stopped. Its `/tmp` is a folder that is removed afterwards."""
         check_folder(command.folder)
         with _temporary() as temporary:
             folder = str(command.folder)
@@ -62,7 +66,7 @@ class Sandlock:
 
     @asynccontextmanager
     async def prepare(self, service: Service) -> AsyncGenerator[Start]:
-        """Make ready what a service needs; what it may not have changed is put back when it ends."""
+        """Prepare a service. Protected files that it changes are restored when it ends. Raises `BadField`."""
         for folder in service.writable:
             check_folder(folder)
         with _temporary() as temporary:
@@ -85,7 +89,7 @@ class Sandlock:
 
 @contextmanager
 def _temporary() -> Generator[str]:
-    """Make a folder for the program's own files. The guard removes it, too, if toolspeak is killed."""
+    """Create a folder for the program's own files, and remove it on exit. If toolspeak is killed, the guard does."""
     folder = mkdtemp(prefix="toolspeak-")
     try:
         yield folder
@@ -117,7 +121,7 @@ def _present(paths: Iterable[str]) -> Iterator[str]:
 
 
 def find_sandlock() -> Sandlock | str:
-    """Return sandlock, or why it cannot be used."""
+    """Return the backend, or the reason why it cannot be used."""
     if sys.platform != "linux":
         return "it needs Linux"
     if is_root():

@@ -1,10 +1,10 @@
-"""The system calls that a command may make, as a program for the kernel (classic BPF, for seccomp).
+"""The seccomp filter: the system calls that a command may make, as a classic BPF program for the kernel.
 
-It is an allow-list. A deny-list grows old: `open_tree_attr` (467) came with Linux 6.15 and reached the kernel although
-its sibling `open_tree` was refused. What is on no list here fails with ENOSYS, as on a kernel that does not have the
-call, so that libraries fall back to the older one. Known calls that no command needs fail with EPERM.
+The filter is an allow-list. A deny-list becomes outdated: `open_tree_attr` (467) came with Linux 6.15 and reached the
+kernel although its sibling `open_tree` was refused. A call that is on no list here fails with ENOSYS, as on a kernel
+without it, so that libraries fall back to the older call. Known calls that no command needs fail with EPERM.
 
-The list holds what ordinary programs use (shells, git, compilers, Python, Node, Java, databases in a file). It leaves
+The list has the calls of ordinary programs (shells, git, compilers, Python, Node, Java, databases in a file). It leaves
 out: namespaces and mounts, other processes' memory, modules, keyrings, BPF, perf, io_uring and the older AIO,
 System V IPC and POSIX queues (memory that belongs to no process), NUMA policy, file handles, and every call that is
 younger than this table.
@@ -18,7 +18,7 @@ from typing import Final, TypeAlias
 
 Instruction: TypeAlias = tuple[int, int, int, int]
 SyscallNumbers: TypeAlias = tuple[int, int]
-"""The number of a call on x86_64 and on aarch64; -1 where there is none."""
+"""The number of a call on x86_64 and on aarch64; -1 where the call does not exist."""
 Judged: TypeAlias = tuple[SyscallNumbers, tuple[Instruction, ...]]
 
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN, _AND = 0x20, 0x15, 0x35, 0x45, 0x06, 0x54
@@ -28,30 +28,31 @@ _NUMBER, _ARCH, _ARGUMENTS = 0, 4, 16
 _ALLOWED: Final[Instruction] = (_RETURN, 0, 0, _ALLOW)
 _X32: Final = 0x40000000
 _NO_CALL: Final = 0xFFFFFFFF
-"""-1, with which programs ask whether unknown calls fail. It has x32's bit, but it is no call of x32."""
+"""Call number -1, with which programs test whether unknown calls fail. It has the x32 bit, but is no x32 call."""
 
 NAMESPACES: Final = 0x7E020000
-"""Every CLONE_NEW… flag that clone takes."""
+"""Every CLONE_NEW… flag of clone."""
 SETUID_BITS: Final = 0o6000
 CREATES: Final = 0o20000100
-"""O_CREAT and O_TMPFILE: without them an open has no mode."""
+"""O_CREAT and O_TMPFILE: an open without them has no mode argument."""
 TERMINAL: Final = (0x5412, 0x541C, 0x541D, 0x5423)
-"""TIOCSTI types for the user, TIOCLINUX pastes for them, TIOCCONS takes the console, TIOCSETD loads modules."""
+"""TIOCSTI fakes keyboard input, TIOCLINUX pastes, TIOCCONS redirects the console, TIOCSETD loads kernel modules."""
 IOCTL_TYPES: Final = (0x5400, 0x8900)
-"""Terminals (FIONREAD and FIONBIO are theirs too) and sockets. Which driver gets another type depends on the file."""
+"""ioctl types of terminals (with FIONREAD and FIONBIO) and sockets. For another type, the file decides which driver
+receives it, so the number alone says nothing."""
 IOCTLS: Final = (0x40049409, 0x4020940D, 0x80086601, 0xC020660B)
-"""FICLONE, FICLONERANGE, FS_IOC_GETFLAGS, FS_IOC_FIEMAP. Not FS_IOC_RESVSP: it is `fallocate` by another name."""
+"""FICLONE, FICLONERANGE, FS_IOC_GETFLAGS, FS_IOC_FIEMAP. Not FS_IOC_RESVSP, which does the same as `fallocate`."""
 FAMILIES: Final = (1, 2, 10)
-"""Unix, IPv4, IPv6: each of them belongs to a network namespace, and ours is empty."""
+"""Unix, IPv4, IPv6. Each belongs to a network namespace, and that of the sandbox is empty. vsock does not."""
 NETLINK: Final = 16
-"""Only its protocol 0 (routes), with which libc lists interfaces."""
+"""Only with protocol 0 (routes), with which libc lists interfaces."""
 PERSONALITIES: Final = (0, 8, 0x20000, 0x20008, 0x40000, 0xFFFFFFFF)
-"""Plain Linux, 32 bits, the release as 2.6, no random addresses, and a question. READ_IMPLIES_EXEC is not here."""
+"""Plain Linux, 32 bits, the release as 2.6, no random addresses, and -1 (a query). Without READ_IMPLIES_EXEC."""
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """A processor: its name to the kernel, and its column in the tables."""
+    """A processor architecture: its id in the kernel, and its column in the tables."""
 
     arch: int
     column: int
@@ -62,7 +63,7 @@ MACHINES: Final = {"x86_64": Machine(0xC000003E, 0, x32=True), "aarch64": Machin
 
 
 def _read(table: str) -> dict[str, SyscallNumbers]:
-    """Read rows of `name x86_64 aarch64`; one number means that both have the same."""
+    """Parse rows of `name x86_64 aarch64`; a single number applies to both."""
     words = (row.split() for row in table.replace("\n", " ").split(","))
     return {name: (int(numbers[0]), int(numbers[-1])) for name, *numbers in words}
 
@@ -111,14 +112,14 @@ pkey_free 331 290, statx 332 291, rseq 334 293, pidfd_send_signal 424, pidfd_ope
 faccessat2 439, epoll_pwait2 441, landlock_create_ruleset 444, landlock_add_rule 445,
 landlock_restrict_self 446, futex_waitv 449, cachestat 451, map_shadow_stack 453 -1
 """)
-"""Allowed whatever their arguments are."""
+"""Calls that are allowed with any arguments."""
 
 CLONE: Final = (56, 220)
 IOCTL: Final = (16, 29)
 PERSONALITY: Final = (135, 92)
 SOCKETS: Final = {"socket": (41, 198), "socketpair": (53, 199)}
 OPENS: Final = {"open": ((2, -1), 1), "openat": ((257, 56), 2)}
-"""With the index of their flags; their mode comes next."""
+"""With the index of the flags argument; the mode is the next argument."""
 MODES: Final = {
     "creat": ((85, -1), 1),
     "mknod": ((133, -1), 1),
@@ -128,11 +129,11 @@ MODES: Final = {
     "fchmodat": ((268, 53), 2),
     "fchmodat2": ((452, 452), 2),
 }
-"""With the index of their mode."""
+"""With the index of the mode argument."""
 
 FALLOCATE: Final = (285, 47)
-"""Fails as on a file system that cannot do it; libc then writes zeros. It takes gigabytes of a disk in a millisecond,
-and the disk budget (`disk.py`) looks only ten times a second."""
+"""Fails as on a file system without it; libc then writes zeros. A `fallocate` takes gigabytes of a disk in a
+millisecond, and the disk budget (`disk.py`) checks only ten times a second."""
 
 REFUSED: Final = _read("""
 mount 165 40, umount2 166 39, pivot_root 155 41, chroot 161 51, setns 308 268, unshare 272 97, mount_setattr 442,
@@ -146,20 +147,20 @@ kexec_load 246 104, kexec_file_load 320 294, reboot 169 142, swapon 167 224, swa
 quotactl 179 60, quotactl_fd 443, syslog 103 116, open_by_handle_at 304 265, lookup_dcookie 212 18, vhangup 153 58,
 iopl 172 -1, ioperm 173 -1, modify_ldt 154 -1
 """)
-"""Fail with EPERM instead of ENOSYS: programs then say that they may not, and do not take the kernel for an old one."""
+"""Fail with EPERM instead of ENOSYS: programs then report missing permission, and not an old kernel."""
 
 MISSING: Final = {"clone3": (435, 435), "openat2": (437, 437)}
-"""Their flags lie in memory, where no filter can look; every libc falls back to the older call. They are on no other
-list, so they fail with ENOSYS; they are named because tests and readers ask for them."""
+"""Their flags are in memory, which a filter cannot read; every libc falls back to the older call. They are on no other
+list, so they fail with ENOSYS. The names are here for tests and readers."""
 
 
 def program(machine: str) -> bytes:
-    """Return the filter for a processor, as the kernel and bubblewrap read it."""
+    """Return the filter for a processor, in the binary form that the kernel and bubblewrap read."""
     return b"".join(pack("=HBBI", *each) for each in instructions(MACHINES[machine]))
 
 
 def instructions(machine: Machine) -> Iterator[Instruction]:
-    """Write the filter."""
+    """Yield the instructions of the filter. Calls with argument checks come first; unlisted calls end in ENOSYS."""
     yield from _beginning(machine)
     for row, body in (*_judged(), *_modes()):
         for number in _numbers((row,), machine):
@@ -172,7 +173,7 @@ def instructions(machine: Machine) -> Iterator[Instruction]:
 
 
 def _beginning(machine: Machine) -> Iterator[Instruction]:
-    """Kill a process that calls by another processor's numbers (i386, x32): the tables say nothing about those."""
+    """Kill a process that uses the call numbers of another ABI (i386, x32): the tables do not apply to those."""
     yield from ((_LOAD, 0, 0, _ARCH), (_EQUAL, 1, 0, machine.arch), (_RETURN, 0, 0, _KILL))
     yield (_LOAD, 0, 0, _NUMBER)
     if machine.x32:
@@ -180,7 +181,7 @@ def _beginning(machine: Machine) -> Iterator[Instruction]:
 
 
 def _judged() -> Iterator[Judged]:
-    """Give the calls that depend on an argument, with what is done then; each ends in a return."""
+    """Yield the calls that depend on an argument, each with the code that decides. The code ends in a return."""
     yield CLONE, (_argument(0), (_ANY_BIT, 0, 1, NAMESPACES), _error(_EPERM), _ALLOWED)
     yield IOCTL, (*_ioctl(),)
     yield PERSONALITY, (_argument(0), *_one_of(PERSONALITIES, _ALLOWED), _error(_EPERM))
@@ -200,7 +201,7 @@ def _ioctl() -> Iterator[Instruction]:
 
 
 def _modes() -> Iterator[Judged]:
-    """Give the calls that could make a setuid file."""
+    """Yield the calls that could create a setuid file."""
     for row, index in MODES.values():
         yield row, (*_no_setuid(index), _ALLOWED)
     for row, index in OPENS.values():
@@ -212,13 +213,13 @@ def _no_setuid(index: int) -> tuple[Instruction, ...]:
 
 
 def _one_of(values: tuple[int, ...], then: Instruction) -> Iterator[Instruction]:
-    """Return from the filter if the word that was read is one of these."""
+    """Yield code that executes `then` if the loaded word is one of the values."""
     for value in values:
         yield from ((_EQUAL, 0, 1, value), then)
 
 
 def _argument(index: int) -> Instruction:
-    """Read the lower half of an argument: these are ints to the kernel, which ignores the upper half as we do."""
+    """Load the lower half of an argument. The kernel takes these as ints, and ignores the upper half too."""
     return (_LOAD, 0, 0, _ARGUMENTS + 8 * index)
 
 
@@ -231,7 +232,7 @@ def _numbers(rows: Iterable[SyscallNumbers], machine: Machine) -> Iterator[int]:
 
 
 def _ranges(numbers: Iterable[int]) -> Iterator[SyscallNumbers]:
-    """Put numbers that follow one another together."""
+    """Group consecutive numbers into ranges, which makes the filter shorter."""
     position = count()
     for _, group in groupby(sorted(numbers), lambda number: number - next(position)):
         run = [*group]
