@@ -1,12 +1,12 @@
-"""The agent runner: tasks worked to their end, and all that a run may use (RUN-1 to RUN-5).
+"""The agent runner: executes tasks until they end, with everything that a run may use (RUN-1 to RUN-5).
 
-`runs/`     what a run is, how it is driven, watched and kept in memory
+`runs/`     the description, execution and events of a run, and runs in memory
 `durable/`  runs that survive the death of a process, in SQLite or PostgreSQL
 `tools/`    Python functions, files and a shell as tools
 `mcp/`      tools of MCP servers
 `sandbox/`  the confinement of commands and MCP servers
 
-Belongs here: everything that exists only because toolspeak runs tools itself. Does not: a single turn (`engine`), the
-connection to a model (`runtime`).
+This package has the code that exists only because toolspeak runs tools itself. A single turn is in `engine`, the
+connection to a model in `runtime`.
 Read first: `runs/steps.py`, then `tools/action.py`.
 """

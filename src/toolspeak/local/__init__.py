@@ -1,6 +1,5 @@
-"""Model servers on this machine: one that already runs is detected, one of our own is started and watched (RUN-6).
+"""Model servers on this machine: detects running ones, and starts and supervises one of our own (RUN-6).
 
-Belongs here: finding, starting and keeping a server. Does not: requests to its model; to all other code it is an
-upstream like any other.
+This package finds, starts and watches a server. To all other code the server is an upstream like any other.
 Read first: `supervisor.py` (our own server), `detection.py` (servers of others).
 """

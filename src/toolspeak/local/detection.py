@@ -1,11 +1,11 @@
-"""Servers of this machine, known by what they answer and not by where they listen.
+"""Detects model servers on this machine by their responses, not by their ports.
 
-GET /v1/models      {"data": [{"owned_by": "llamacpp"}]}    llama.cpp; vLLM and SGLang call themselves there too
-                    Server: llama.cpp                       also while it loads its model, or wants a key
+GET /v1/models      {"data": [{"owned_by": "llamacpp"}]}    llama.cpp; vLLM and SGLang give their names there too
+                    Server: llama.cpp                       also while it loads its model, or requires a key
 GET /api/version    {"version": "0.13.0"}                   Ollama
 GET /api/v0/models  {"data": [...]}                         LM Studio
 
-A port says nothing: 8000 and 8080 are everybody's. Who is none of these is not asked for anything more.
+A port proves nothing: many programs use 8000 and 8080. A server that is none of these gets no further request.
 """
 
 import asyncio
@@ -18,9 +18,10 @@ from toolspeak.runtime.transport import Timeouts, Transport, TransportError
 
 _TIMEOUTS = Timeouts(connect=0.3, first_byte=0.7, idle=0.7, total=1.0)
 _LIMIT = 1.0
-"""Seconds for all questions to one place."""
+"""Seconds for all requests to one place."""
 _MOST = 1 << 20
 _OK = 200
+# The last two are the placeholder that LM Studio sends as the owner.
 _OWNERS = {
     "llamacpp": "llamacpp",
     "vllm": "vllm",
@@ -35,7 +36,7 @@ _NOT_FOR_CHAT = ("embedding", "embeddings")
 
 @dataclass(frozen=True, slots=True)
 class LocalServer:
-    """A server that was found: the preset that fits, its base URL, the models that it lists."""
+    """A server that was found: its preset, its base URL, and the models that it lists."""
 
     preset: str
     url: str
@@ -43,7 +44,7 @@ class LocalServer:
 
 
 async def find_local(transport: Transport, places: Sequence[str]) -> LocalServer | None:
-    """Look at all places (such as `http://127.0.0.1:8080`) at once; return the first that has a server."""
+    """Look at all places (such as `http://127.0.0.1:8080`) at once. Return the first in this order with a server."""
     async with asyncio.TaskGroup() as group:
         looks = [group.create_task(_look(transport, place)) for place in places]
         found: LocalServer | None = None
@@ -66,7 +67,7 @@ async def _look(transport: Transport, place: str) -> LocalServer | None:
 async def _known(transport: Transport, place: str) -> LocalServer | None:
     listed, headers = await _ask(transport, f"{place}/v1/models")
     if any(name.lower().startswith(_OURS) for name in headers):
-        return None  # a gateway of ours, which answers like all of them
+        return None  # another toolspeak gateway, which answers the requests of all kinds
     owner = next((_OWNERS[entry.owned_by] for entry in listed.data if entry.owned_by in _OWNERS), None)
     if headers.get("server") == _LLAMACPP:
         owner = "llamacpp"
@@ -98,7 +99,7 @@ class _Answer(msgspec.Struct):
 
 
 async def _ask(transport: Transport, url: str) -> tuple[_Answer, Mapping[str, str]]:
-    """Return what a server answers; nothing if it is an error, too long, or not JSON of that form."""
+    """Return a server's response. It is empty for an error, or a body that is too long or not JSON of this form."""
     response = await transport.send("GET", url, (), b"", _TIMEOUTS)
     body = bytearray()
     try:

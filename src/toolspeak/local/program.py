@@ -1,6 +1,6 @@
-"""What runs a model: a GGUF file, and a `llama-server` of this machine or llama.cpp out of a Python package.
+"""Finds the program and the file to run a model: a GGUF file, and `llama-server` or the package `xllamacpp`.
 
-The file is checked before anything is started for it.
+The file is checked before a server is started for it, so that a wrong one is reported and does not crash the server.
 """
 
 import shutil
@@ -19,25 +19,25 @@ _UNITS: Final = (("GB", 1e9), ("MB", 1e6), ("kB", 1e3))
 
 @dataclass(frozen=True, slots=True)
 class ModelFile:
-    """A file that begins as a model does."""
+    """A file that starts like a GGUF model."""
 
     path: Path
     size: int
 
     @property
     def name(self) -> str:
-        """Return what the model is called: families are known by it."""
+        """Return the model's name, by which its family is recognised."""
         return self.path.stem
 
     @property
     def bulk(self) -> str:
-        """Return its size as people say it."""
+        """Return its size for people, such as `4.37 GB`."""
         unit, bytes_ = next((each for each in _UNITS if self.size >= each[1]), ("bytes", 1.0))
         return f"{self.size / bytes_:.3g} {unit}"
 
 
 def model_file(path: Path) -> ModelFile:
-    """Look at a file; what is no model is said here, and not by a server that dies of it."""
+    """Check a file and return it. Raises `BadConfig` if it is not a GGUF file."""
     try:
         with path.open("rb") as file:
             begins = file.read(len(_MAGIC))
@@ -54,7 +54,7 @@ def model_file(path: Path) -> ModelFile:
 
 HOST: Final = "127.0.0.1"
 CONTEXT: Final = 32_768
-"""Tokens: agents send long prompts."""
+"""Tokens. Agents send long prompts."""
 _BINARY: Final = "llama-server"
 _PACKAGE: Final = "xllamacpp"
 _CHILD: Final = "toolspeak.local.serve"
@@ -66,7 +66,7 @@ _NOTHING: Final = (
 
 @dataclass(frozen=True, slots=True)
 class ServerOptions:
-    """How a model is to be run. No `threads`: as many as the server thinks right; `further` is for `llama-server`."""
+    """Options of a model server. `threads` 0: the server decides; `further` are extra arguments of `llama-server`."""
 
     port: int
     context: int = CONTEXT
@@ -76,17 +76,17 @@ class ServerOptions:
 
 @dataclass(frozen=True, slots=True)
 class ServerProgram:
-    """Something that runs a model; without a path it is the package."""
+    """A program that serves a model; without a path, the package."""
 
     path: str = ""
 
     @property
     def name(self) -> str:
-        """Return what people call it."""
+        """Return the display name."""
         return _BINARY if self.path else _PACKAGE
 
     def command(self, model: ModelFile, wish: ServerOptions) -> list[str]:
-        """Return the command that serves a model on loopback."""
+        """Return the command line that serves a model on loopback. `--jinja` is needed for tools in llama.cpp."""
         if not self.path:
             counts = (wish.port, wish.context, wish.threads)
             return [sys.executable, "-m", _CHILD, str(model.path), model.name, *map(str, counts)]
@@ -102,7 +102,7 @@ class ServerProgram:
 
 
 def find_server_program(said: str, path: str, further: Sequence[str] = ()) -> ServerProgram:
-    """Find it: what was said, a `llama-server` on this PATH, the package."""
+    """Return the program: the given one, a `llama-server` on this PATH, or the package. Raises `BadConfig`."""
     if said:
         return ServerProgram(_found(said, path))
     if on_path := shutil.which(_BINARY, path=path):

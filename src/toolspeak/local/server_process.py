@@ -1,6 +1,6 @@
-"""One process in a group of its own, tied to us: it and everything that it starts can be ended as one.
+"""A child process in its own process group, tied to ours: it and everything it starts can be ended together.
 
-Its output is read at once, because a full pipe would stop it; the last lines are kept.
+Its output is read all the time, because a full pipe would block it; the last lines are kept.
 """
 
 import os
@@ -21,10 +21,10 @@ _SOON: Final = 1.0
 
 
 class Tail:
-    """Reads what a process prints to its end, closes the pipe, and keeps the end."""
+    """Reads a process's output to its end in a thread, and keeps the last bytes."""
 
     def __init__(self, process: Popen[bytes]) -> None:
-        """Begin to read; the process must have its output in a pipe without a buffer."""
+        """Start to read. The process must have an unbuffered pipe as its output."""
         if process.stdout is None:
             raise ValueError("the process has no pipe for its output")
         self._kept = b""
@@ -32,12 +32,12 @@ class Tail:
         self._thread.start()
 
     def lines(self, count: int) -> list[str]:
-        """Return the last lines that say something."""
+        """Return the last lines that are not blank."""
         kept = self._kept.decode(errors="replace").splitlines()
         return [line for line in kept if line.strip()][-count:]
 
     def end(self) -> None:
-        """Wait for the rest of a process that has ended."""
+        """Wait for the rest of the output of a process that has ended."""
         self._thread.join(_SOON)
 
     def _drain(self, pipe: IO[bytes]) -> None:
@@ -51,10 +51,10 @@ _IS_WINDOWS: Final = sys.platform == "win32"
 
 
 class Child:
-    """A process that was started. Its input is a pipe that closes when we end, its output is kept as far as it fits."""
+    """A started process. Its input is a pipe that closes when we exit. The end of its output is kept."""
 
     def __init__(self, command: Sequence[str]) -> None:
-        """Start it. Ctrl-C is for us, so its group is another; `OSError` if there is no such program."""
+        """Start it in another process group, since Ctrl-C is meant for us. Raises `OSError` without such a program."""
         self._process: Final = subprocess.Popen(  # noqa: S603 # the user's own program
             tethered(command),
             bufsize=0,
@@ -72,21 +72,21 @@ class Child:
         return self._process.poll() is None
 
     def ask_to_end(self) -> None:
-        """Tell its group to end in order."""
+        """Ask its group to end (SIGTERM)."""
         if self.lives:
             self._signal(hard=False)
 
     def kill(self) -> None:
-        """End its group now."""
+        """Kill its group (SIGKILL)."""
         if self.lives:
             self._signal(hard=True)
 
     def wait(self) -> None:
-        """Wait for its end."""
+        """Wait until it has ended."""
         self._process.wait()
 
     def ends_within(self, seconds: float) -> bool:
-        """Wait for its end, but not longer than that; tell whether it has ended."""
+        """Wait at most this long; return whether it has ended."""
         try:
             self._process.wait(seconds)
         except subprocess.TimeoutExpired:
@@ -94,7 +94,7 @@ class Child:
         return True
 
     def buried(self) -> tuple[str, list[str]]:
-        """End what it has left behind, once it has ended; return what it died of and its last lines."""
+        """Wait for its end, and kill the rest of its group. Return the cause of its end, and its last lines."""
         status = self._process.wait()
         self._signal(hard=True)
         self._tail.end()

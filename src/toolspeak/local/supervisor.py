@@ -1,16 +1,16 @@
 """Keeps a model server running.
 
-    with Supervisor(command, port) as server:   started, and stopped at the end, with everything that it has started
+    with Supervisor(command, port) as server:   starts it, and stops it at the end, with every process that it started
         server.wait(0.5)                        loading, up, restarting, lost
 
-One thread owns the process: it starts it, requests its health, and starts it again after it has died or hung. A server
-that has never been healthy is given up at once, and so is one that dies or hangs again and again soon after its start.
+One thread owns the process: it starts it, requests its health, and restarts it after a crash or a hang. A server that
+has never been healthy is given up at once. So is one that repeatedly dies or hangs soon after its start.
 
 A hung server (stopped by a signal, deadlocked, stuck on a dead GPU driver) keeps its socket open: the kernel accepts
 connections for it, and every request waits until its own timeout. So `/health` is requested at an interval. A missed
-answer alone proves nothing. llama.cpp answers `/health` from the same pool of HTTP threads that holds open streams, so
+answer alone proves nothing: llama.cpp answers `/health` from the same pool of HTTP threads that holds open streams, so
 a saturated server that works well may not answer for minutes. Two more signs of life therefore count: bytes that
-arrived for a client, and CPU time that the process has used since the last look. A server without any sign of life is
+arrived for a client, and CPU time that the process has used since the last check. A server without any sign of life is
 restarted after a few missed answers; one that only uses CPU time gets `busy` seconds.
 """
 
@@ -31,30 +31,30 @@ from toolspeak.runtime.clock import CLOCK, Clock
 from toolspeak.runtime.transport import DEFAULT_TIMEOUTS, Headers, Response, Timeouts, Transport, TransportError
 
 _TICKS_OF_WORK: Final = 5
-"""CPU ticks (usually 10 ms each) between two looks that count as work. An idle server's timers use none or one."""
+"""CPU ticks (usually 10 ms each) between two checks that count as work. An idle server's timers use none or one."""
 _USER, _SYSTEM = 11, 12
-"""Fields of /proc/PID/stat, counted after the name of the program."""
+"""Indexes of fields of /proc/PID/stat, counted after the program's name, which may contain spaces."""
 
 
 @dataclass(frozen=True, slots=True)
 class HealthInterval:
-    """How a running server is watched; times are in seconds."""
+    """How a running server is watched. Times are in seconds."""
 
     every: float = 3.0
-    """Between two requests to `/health`."""
+    """Time between two requests to `/health`."""
     answer: float = 5.0
-    """How long one request may take."""
+    """Timeout of one request."""
     misses: int = 3
-    """Requests in a row without an answer, while no CPU time is used, after which the server counts as hung."""
+    """Consecutive missed answers without CPU use after which the server counts as hung."""
     busy: float = 900.0
     """How long a server that uses CPU time may go without an answer or a byte for a client."""
 
 
 class Heartbeat:
-    """Watches one process; `beat` once per interval."""
+    """Watches one process. Call `beat` once per interval."""
 
     def __init__(self, pid: int, answers: Callable[[], bool], rhythm: HealthInterval, clock: Clock) -> None:
-        """Begin with a server that has just answered; `answers` requests `/health` and waits for it."""
+        """Begin with a server that has just answered. `answers` requests `/health` and returns whether it answered."""
         self._pid: Final = pid
         self._answers: Final = answers
         self._rhythm: Final = rhythm
@@ -69,16 +69,17 @@ class Heartbeat:
         return self._last_sign
 
     def note(self) -> None:
-        """Count bytes that arrived from the server as a sign of life; any thread may call it."""
+        """Record bytes from the server as a sign of life. Any thread may call it."""
         self._last_sign = self._clock.monotonic()
 
     def beat(self) -> str:
-        """Request `/health` once; return why the server counts as hung, or nothing."""
+        """Request `/health` once. Return the reason if the server counts as hung, else an empty string."""
         asked = self._clock.monotonic()
         if self._answers():
             self.note()
         ticks, before = cpu_ticks(self._pid), self._ticks
         self._ticks = ticks
+        # Compared with the time of the request: bytes for a client that came meanwhile count like an answer.
         if self._last_sign >= asked:
             self._misses = 0
             return ""
@@ -93,7 +94,7 @@ class Heartbeat:
 
 
 def cpu_ticks(pid: int) -> int | None:
-    """Return the CPU time that a process and all its threads have used; None where the system does not tell."""
+    """Return the CPU time of a process with all its threads; None where the system does not report it."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
         return int(fields[_USER]) + int(fields[_SYSTEM])
@@ -112,29 +113,29 @@ class ServerState(StrEnum):
     """The state of the server."""
 
     LOADING = "loading"
-    """For the first time."""
+    """It is starting for the first time."""
     UP = "up"
     RESTARTING = "restarting"
     LOST = "lost"
-    """It is given up."""
+    """It was given up."""
     STOPPED = "stopped"
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How long everything may take, in seconds."""
+    """Timeouts and pauses, in seconds."""
 
     start: float = 900.0
-    """Until it is healthy: large models come from slow disks."""
+    """From start to healthy: large models are loaded from slow disks."""
     stop: float = 5.0
-    """From the request to end until it is killed."""
+    """From SIGTERM to SIGKILL."""
     look: float = 0.1
     first_pause: float = 0.5
     longest_pause: float = 30.0
     steady: float = 60.0
-    """What dies later than that did not die of its start."""
+    """A server that dies later than this did not die of its start."""
     deaths: int = 5
-    """Quick ones in a row, after which it is given up."""
+    """Quick deaths in a row after which it is given up."""
     rhythm: HealthInterval = field(default_factory=HealthInterval)
     """How it is watched once it is up."""
 
@@ -143,7 +144,7 @@ PACE: Final = Pace()
 
 
 def ignore_failure(why: str) -> None:
-    """Hear that a server was given up, where nobody wants to know."""
+    """Ignore that a server was given up."""
     del why
 
 
@@ -158,7 +159,7 @@ class Supervisor:
         pace: Pace = PACE,
         clock: Clock = CLOCK,
     ) -> None:
-        """Start nothing yet; `lost` is told, once, in the keeper's thread, why a server that was up is given up."""
+        """Start nothing yet. `lost` is called once, in the supervisor's thread, if a server that was up is given up."""
         self._command: Final = command
         self._port: Final = port
         self._lost: Final = lost
@@ -171,9 +172,9 @@ class Supervisor:
         self._heartbeat: Heartbeat | None = None
         self.state = ServerState.LOADING
         self.why = ""
-        """Why it is lost."""
+        """Why the server was given up."""
         self.last_lines: list[str] = []
-        """What it said before it died."""
+        """The last output of the server that died."""
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -186,24 +187,24 @@ class Supervisor:
 
     @property
     def pid(self) -> int:
-        """Return the server's process; 0 while there is none."""
+        """Return the server's process id; 0 while there is none."""
         child = self._child
         return child.pid if child is not None and child.lives else 0
 
     def wait(self, seconds: float) -> ServerState:
-        """Wait until it is up, or lost, but not longer than that."""
+        """Wait until the server is up or given up, but at most this long. Return the state."""
         with self._changed:
             self._changed.wait_for(lambda: self.state not in (ServerState.LOADING, ServerState.RESTARTING), seconds)
         return self.state
 
     def note_bytes(self) -> None:
-        """Count bytes that arrived from the server as a sign of life; any thread may call it."""
+        """Record bytes from the server as a sign of life. Any thread may call it."""
         if (heartbeat := self._heartbeat) is not None:
             heartbeat.note()
 
     def stop(self) -> None:
-        """End the server, and all that it has started: in order if it can, else by force."""
-        with self._changed:  # from here on nothing is started
+        """End the server and every process that it started: by SIGTERM, then by SIGKILL."""
+        with self._changed:  # `_started` checks the flag under the same lock: no process is started after this
             self._stopping.set()
         if (child := self._child) is not None:
             child.ask_to_end()
@@ -218,8 +219,8 @@ class Supervisor:
             began = self._clock.monotonic()
             why, was_up = self._lived()
             has_been_up |= was_up
-            # The seconds in which a hung server was still being watched do not count as a good life: else one that
-            # hangs at once after each start would be restarted for ever.
+            # The seconds in which a hung server was only watched do not count as uptime: otherwise a server that hangs
+            # right after each start would be restarted for ever.
             ended = self._heartbeat.last_sign if was_up and self._heartbeat is not None else self._clock.monotonic()
             lived = ended - began
             deaths = 1 if was_up and lived >= self._pace.steady else deaths + 1
@@ -229,7 +230,7 @@ class Supervisor:
             self._pause(why, lived, deaths)
 
     def _lived(self) -> tuple[str, bool]:
-        """Let it live once; return what it died of, and whether it was up before."""
+        """Run the server once, until it dies. Return the cause, and whether it was up."""
         try:
             child = self._started()
         except OSError as error:
@@ -250,16 +251,16 @@ class Supervisor:
         return why or cause, was_up
 
     def _watched(self, child: Child) -> str:
-        """Watch a server that is up until it dies or hangs; return why it counts as hung."""
+        """Watch a server until it dies or hangs. Return the reason if it hangs, else an empty string."""
         heartbeat = Heartbeat(child.pid, lambda: self._health() is not None, self._pace.rhythm, self._clock)
         self._heartbeat = heartbeat
         self._turn(ServerState.UP)
         while not child.ends_within(self._pace.rhythm.every):
             if self._stopping.is_set():
-                return ""  # `stop` ends it, and must not be overtaken by a verdict
+                return ""  # `stop` ends the process; a verdict must not get ahead of it
             if (why := heartbeat.beat()) and child.lives:
                 return why
-        heartbeat.note()  # it lived until now
+        heartbeat.note()  # the server lived until now
         return ""
 
     def _started(self) -> Child | None:
@@ -270,7 +271,7 @@ class Supervisor:
         return self._child
 
     def _becomes_healthy(self, child: Child) -> bool:
-        """Ask until it is healthy, dead, or too late."""
+        """Request `/health` until the server is healthy, dead, or too late."""
         until = self._clock.monotonic() + self._pace.start
         while child.lives and self._clock.monotonic() < until:
             if self._health() == _OK and child.lives:
@@ -280,7 +281,7 @@ class Supervisor:
         return False
 
     def _health(self) -> int | None:
-        """Return the status of `/health`; None if there is no answer in time. A new connection each time."""
+        """Return the status of `/health`; None without an answer in time. Each request uses a new connection."""
         connection = http.client.HTTPConnection(HOST, self._port, timeout=self._pace.rhythm.answer)
         try:
             connection.request("GET", "/health")
@@ -314,16 +315,16 @@ class Supervisor:
 
 
 PATIENCE: Final = 10.0
-"""Seconds that a request waits; most models are back by then."""
+"""Seconds that a request waits for a restart. Most models are loaded again by then."""
 _STEP: Final = 0.05
 _AGAIN: Final = 5.0
 
 
 class RestartAwareTransport:
-    """A transport to a server that is kept."""
+    """A transport to a supervised server: requests wait while it restarts."""
 
     def __init__(self, inner: Transport, keeper: Supervisor, patience: float = PATIENCE, clock: Clock = CLOCK) -> None:
-        """Send by another transport, once the server is up."""
+        """Send through another transport, once the server is up."""
         self._inner: Final = inner
         self._keeper: Final = keeper
         self._patience: Final = patience
@@ -332,7 +333,10 @@ class RestartAwareTransport:
     async def send(
         self, method: str, url: str, headers: Headers, body: bytes, timeouts: Timeouts = DEFAULT_TIMEOUTS
     ) -> Response:
-        """Send one, and wait until the answer's headers are there."""
+        """Send a request and wait for the headers. Raises `TransportError` if the server is not back in time.
+
+        A server that is given up, or was never up, fails at once.
+        """
         until = self._clock.monotonic() + min(self._patience, timeouts.first_byte)
         while self._keeper.state is not ServerState.UP:
             if self._keeper.state is not ServerState.RESTARTING or self._clock.monotonic() >= until:
@@ -348,7 +352,7 @@ class RestartAwareTransport:
 
 
 class _Noted:
-    """A reply whose bytes count as a sign of life of its server: a saturated one may not answer `/health`."""
+    """A response whose bytes count as a sign of life: a saturated server may not answer `/health`."""
 
     def __init__(self, inner: Response, keeper: Supervisor) -> None:
         self._inner: Final = inner

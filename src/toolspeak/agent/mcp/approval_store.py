@@ -1,9 +1,9 @@
-"""Definitions that a person has seen and approved: one small JSON file for each server.
+"""Stores which tool definitions a person has approved: one small JSON file per server.
 
     ~/.local/state/toolspeak/mcp/files.json
 
-A server may describe a tool one way today and another way tomorrow. So the first use of a tool and every change of its
-definition need a person's approval; where no person can be asked, the tool is left out.
+A description is text that a model obeys, and a server can change it from one day to the next. So the first use of a
+tool, and every change of its definition, need a person's approval. Where no person can be asked, the tool is left out.
 """
 
 import os
@@ -24,7 +24,7 @@ LARGEST: Final = 1 << 20
 
 
 class ApprovalState(StrEnum):
-    """How a definition stands to what was approved."""
+    """The state of a definition, compared with the approved one."""
 
     APPROVED = "approved"
     NEW = "new"
@@ -32,39 +32,40 @@ class ApprovalState(StrEnum):
 
 
 AskTool: TypeAlias = Callable[[McpServer, Definition, ApprovalState], Awaitable[bool]]
-"""A person's word on a definition that is new or has changed."""
+"""Asks a person whether a new or changed definition may be used."""
 
 
 async def approve_none(server: McpServer, definition: Definition, known: ApprovalState) -> bool:
-    """Answer where there is no person."""
+    """Approve nothing, where there is no person to ask."""
     del server, definition, known
     return False
 
 
+# `place` is the command or URL: another server under the same name must not inherit the approvals.
 class _Kept(msgspec.Struct, frozen=True):
     format: int
     place: str
     tools: dict[str, str]
-    """Digests by the names of tools."""
+    """Digests by tool name."""
 
 
 class ApprovalStore:
-    """What was allowed. Without a folder nothing is, and nothing is kept."""
+    """Approved definitions. Without a folder, nothing is approved and nothing is stored."""
 
     def __init__(self, folder: Path | None, ask: AskTool = approve_none) -> None:
-        """Look at nothing yet."""
+        """Take the folder of the files, and the function that asks a person. Nothing is read yet."""
         self._folder: Final = folder
         self._ask: Final = ask
 
     def known(self, server: McpServer, definition: Definition) -> ApprovalState:
-        """Return how a definition stands to what was approved."""
+        """Return whether a definition is approved, new or changed."""
         digest = self._read(server).get(definition.name)
         if digest is None:
             return ApprovalState.NEW
         return ApprovalState.APPROVED if digest == definition.digest else ApprovalState.CHANGED
 
     async def allows(self, server: McpServer, definition: Definition) -> bool:
-        """Return whether a tool may be used, and ask if nobody knows; a yes is kept."""
+        """Return whether a tool may be used. Asks a person if it is not approved, and stores a yes."""
         known = self.known(server, definition)
         if known is ApprovalState.APPROVED:
             return True
@@ -74,7 +75,7 @@ class ApprovalStore:
         return True
 
     def keep(self, server: McpServer, definitions: Iterable[Definition]) -> None:
-        """Note that these are allowed. Raises `OSError`."""
+        """Store that these definitions are approved. Raises `OSError`."""
         if self._folder is None:
             return
         tools = self._read(server) | {each.name: each.digest for each in definitions}
@@ -82,7 +83,7 @@ class ApprovalStore:
         _write(self._path(self._folder, server), msgspec.json.encode(_Kept(FORMAT, server.place, tools)))
 
     def _read(self, server: McpServer) -> dict[str, str]:
-        """Return the digests; what cannot be read, or is of another command or URL, approves nothing."""
+        """Return the digests. A file that is unreadable, or of another command or URL, approves nothing."""
         try:
             with self._path(self._folder or Path(), server).open("rb") as file:
                 kept = msgspec.json.decode(file.read(LARGEST), type=_Kept)
@@ -96,7 +97,7 @@ class ApprovalStore:
 
 
 def _write(path: Path, body: bytes) -> None:
-    """Write a file whole or not at all."""
+    """Write a file atomically."""
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.stem, suffix=".new")
     try:
         with os.fdopen(handle, "wb") as file:

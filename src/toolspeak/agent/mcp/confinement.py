@@ -1,4 +1,4 @@
-"""What a stdio server may reach: its configuration becomes a `Service` for the sandbox that also confines the shell.
+"""Converts the configuration of a stdio server into a `Service` for the sandbox, which also confines the shell.
 
 [mcp.notes]                       the server sees
 command = "mcp-server-notes"      /usr, its program, its interpreter and packages, read-only
@@ -6,17 +6,17 @@ folders = ["~/notes"]             ~/notes, to change
 read = ["/srv/dictionary"]        /srv/dictionary, read-only
 network = false                   no network, no loopback; nothing else of the machine
 
-A server is a program of a third party, and it takes part in what a model reads and does. Without a sandbox it could
-read the keys of the user, call the gateway on loopback, and stay running as a daemon.
+A server is a third party's program that takes part in what a model reads and does. Without a sandbox it could read the
+user's keys, call the gateway on loopback, and leave a daemon running.
 
-A program needs files to start, besides the system's own: itself, its interpreter, their packages.
+Besides the system's files, a program needs other files to start: itself, its interpreter, their packages.
 
 ~/.venv/bin/mcp-server-git        →  ~/.venv/{bin,lib,pyvenv.cfg}, ~/.pyenv/versions/3.12.7/{bin,lib}
 node_modules/.bin/mcp-server-x    →  node_modules, and the prefix of the node on the PATH
 ~/.local/bin/mcp-server-time      →  the uv tool's virtual environment that the link leads to
 
-Of a prefix only the folders that hold programs are taken: `~/.local/bin` and `~/.local/lib` hold packages, but
-`~/.local/share` holds keyrings. A program without such a prefix is shown alone.
+Only the folders of a prefix that have programs are shown: `~/.local/bin` and `~/.local/lib` have packages, but
+`~/.local/share` has keyrings. A program without such a prefix is shown alone.
 """
 
 import os
@@ -36,13 +36,13 @@ from toolspeak.errors import BadField, McpFailed
 _PATH: Final = "PATH"
 _USUAL_PATH: Final = "/usr/local/bin:/usr/bin:/bin"
 _OFFLINE: Final = (("npm_config_offline", "true"), ("UV_OFFLINE", "1"))
-"""Without a network, npx and uvx would try for minutes to reach a registry; so they take what their home holds, or say
-at once what is missing."""
+"""For a server without network: npx and uvx would try for minutes to reach a registry. Offline, they use the packages
+in the server's home, or report at once what is missing."""
 _DOWNLOADERS: Final = ("npx", "uvx", "bunx", "pnpx", "pipx", "uv", "npm", "pnpm", "yarn", "deno", "bun")
 
 
 async def sandbox_for(server: McpServer) -> Sandbox:
-    """Return what confines a server; raises `McpFailed` where no sandbox works, unless the user waives it."""
+    """Return the sandbox of a server. Raises `McpFailed` if none works, unless the user has set `sandbox = false`."""
     if not server.sandbox:
         return Unconfined()
     found = await find_sandbox()
@@ -53,7 +53,7 @@ async def sandbox_for(server: McpServer) -> Sandbox:
 
 
 def service_of(server: McpServer) -> Service:
-    """Describe a server's process to the sandbox; raises `McpFailed` if something that it names is not there."""
+    """Return the sandbox's description of a server's process. Raises `McpFailed` if a configured path is missing."""
     env = dict(server.env)
     path = env.get(_PATH, _USUAL_PATH)
     program = find_command(server.command, path, server.cwd)
@@ -79,7 +79,7 @@ def service_of(server: McpServer) -> Service:
 
 
 def hint(server: McpServer) -> str:
-    """Return what a server that did not start may miss in its sandbox, and what to write into the configuration."""
+    """Return advice for a server that did not start: what its sandbox may lack, and the setting that adds it."""
     if not server.command or not server.sandbox:
         return ""
     if Path(server.command).name in _DOWNLOADERS and not server.network:
@@ -114,7 +114,7 @@ def _folder(path: str) -> Path:
 
 
 def _existing(path: str) -> Path:
-    """Return a path without links; raises `McpFailed` if it is not there, or would show the whole home."""
+    """Return a path without links. Raises `McpFailed` if it does not exist, or would expose the whole home."""
     try:
         found = Path(path).resolve(strict=True)
     except OSError as error:
@@ -137,7 +137,7 @@ _MOST_LINKS: Final = 16
 
 
 def find_command(command: str, path: str, cwd: str = "") -> Path | None:
-    """Return the full path of a command, found as a shell would: on the PATH, or relative to its folder."""
+    """Return the absolute path of a command, found as a shell would: on the PATH, or relative to its folder."""
     if os.sep in command and not command.startswith(os.sep):
         command = os.path.join(cwd or os.getcwd(), command)  # noqa: PTH109, PTH118 # `..` must stay as it is
     found = shutil.which(command, path=path)
@@ -145,7 +145,7 @@ def find_command(command: str, path: str, cwd: str = "") -> Path | None:
 
 
 def program_paths(program: Path, args: Sequence[str], path: str) -> tuple[Path, ...]:
-    """Return what must be readable for a program to start; its first argument that is a file counts as its script."""
+    """Return the paths that a program needs to start. Its first argument counts as its script if it is a file."""
     found = dict.fromkeys(_needs(program, path))
     script = next((Path(each) for each in args if not each.startswith("-")), None)
     if script is not None and script.is_absolute() and script.is_file():
@@ -154,7 +154,7 @@ def program_paths(program: Path, args: Sequence[str], path: str) -> tuple[Path, 
 
 
 def _needs(program: Path, path: str) -> Iterator[Path]:
-    """Give what a file needs: each step of its links, and its interpreter."""
+    """Yield the paths that a file needs: those of each step of its links, and of its interpreter."""
     for step in _links(program):
         yield from _around(step)
     for interpreter in _interpreters(program, path):
@@ -163,7 +163,7 @@ def _needs(program: Path, path: str) -> Iterator[Path]:
 
 
 def _links(path: Path) -> Iterator[Path]:
-    """Give a path, what it links to, and so on. Folders on the way are resolved, as binds must have no links."""
+    """Yield a path, its link target, and so on. Parent folders are resolved, since bind mounts must have no links."""
     for _ in range(_MOST_LINKS):
         path = path.parent.resolve() / path.name
         yield path
@@ -173,7 +173,7 @@ def _links(path: Path) -> Iterator[Path]:
 
 
 def _around(program: Path) -> Iterator[Path]:
-    """Give the folders of packages that a program belongs to; without any, the program itself."""
+    """Yield the package folders that a program belongs to; without any, the program itself."""
     if _PACKAGES in program.parts:
         index = program.parts.index(_PACKAGES)
         yield Path(*program.parts[: index + 1])
@@ -187,14 +187,14 @@ def _around(program: Path) -> Iterator[Path]:
 
 
 def _is_prefix(folder: Path) -> bool:
-    """Return whether a folder is one that Python or node was installed to, or a virtual environment."""
+    """Return whether a folder is the prefix of a Python or node installation, or a virtual environment."""
     if (folder / _VENV).is_file() or (folder / "bin" / "node").exists() or (folder / "lib" / _PACKAGES).is_dir():
         return True
     return any((folder / "lib").glob("python3*"))
 
 
 def _base(settings: Path) -> Iterator[Path]:
-    """Give the installation that a virtual environment was made from: `home = /opt/python/bin`."""
+    """Yield the installation that a virtual environment was made from: `home = /opt/python/bin`."""
     try:
         lines = settings.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
@@ -207,7 +207,7 @@ def _base(settings: Path) -> Iterator[Path]:
 
 
 def _interpreters(program: Path, path: str) -> Iterator[Path]:
-    """Give what the first line of a script names: `#!/usr/bin/env node`, `#!/home/a/.venv/bin/python`."""
+    """Yield the interpreters of a script's first line: `#!/usr/bin/env node`, `#!/home/a/.venv/bin/python`."""
     try:
         with program.open("rb") as file:
             first = file.read(_LONGEST_SHEBANG).split(b"\n")[0]

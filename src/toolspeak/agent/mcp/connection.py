@@ -3,14 +3,15 @@
     async with open_actions(server, ApprovalStore(folder)) as actions:
         toolbox = Toolbox(actions)
 
-call ──▶ alive? ──no──▶ wait a little, start, list again ──▶ same definition? ──yes──▶ tools/call
-                                                                          └──no──▶ an error: nothing is run
+call ──▶ alive? ──no──▶ wait, start, list tools again ──▶ same definition? ──yes──▶ tools/call
+                                                                       └──no──▶ an error; the tool is not run
 
-A server that died is started again by the next call, and must then offer the same definition. A call that was on its
-way when the server died is an error, and is never sent again: its outcome is unknown.
+The next call restarts a server that died. The server must then offer the same definition: otherwise it could change a
+tool after its approval by exiting. A call that was in flight when the server died is an error, and is never sent again,
+because its outcome is unknown.
 
-One task owns everything of the SDK: its cancel scopes must be left in the task that entered them, and calls come from
-any task.
+One task owns all objects of the SDK: its cancel scopes must be exited in the task that entered them, and calls come
+from any task.
 """
 
 import asyncio
@@ -39,7 +40,7 @@ from toolspeak.ir.json import JsonObject
 from toolspeak.runtime.clock import CLOCK, Clock
 
 FindSandbox: TypeAlias = Callable[[McpServer], Awaitable[Sandbox]]
-"""Returns what confines the command of a server; raises `McpFailed` if it may not run here."""
+"""Returns the sandbox for the command of a server. Raises `McpFailed` if the command must not run here."""
 FIRST_WAIT: Final = 0.2
 LONGEST_WAIT: Final = 10.0
 _LONGEST_MESSAGE: Final = 1000
@@ -53,7 +54,7 @@ _ODD: Final = "The server {name} answered with something that is no result of a 
 
 
 class ServerConnection:
-    """Calls the tools of one server. `start` first, `close` in the end."""
+    """Calls the tools of one server. Call `start` first, and `close` at the end."""
 
     def __init__(
         self,
@@ -63,7 +64,7 @@ class ServerConnection:
         *,
         budget: DiskBudget | None = None,
     ) -> None:
-        """Connect nothing yet."""
+        """Create a connection that is not started."""
         self.server: Final = server
         self._sandbox: Final = sandbox
         self._clock: Final = clock
@@ -77,10 +78,10 @@ class ServerConnection:
         self._falls = 0
         self._stale = False
         self.definitions: dict[str, Definition] = {}
-        """What it says its tools are, as it said last."""
+        """The tool definitions that the server listed last."""
 
     async def start(self) -> None:
-        """Start or reach the server, and list its tools; raises `McpFailed`."""
+        """Start or connect to the server, and list its tools. Raises `McpFailed`."""
         self._ended, self._lost, self._talk = asyncio.Event(), None, None
         ready: asyncio.Future[Session] = asyncio.get_running_loop().create_future()
         self._owner = asyncio.get_running_loop().create_task(self._own_session(ready))
@@ -88,7 +89,7 @@ class ServerConnection:
             async with asyncio.timeout(self.server.seconds):
                 self._session = await asyncio.shield(ready)
         except BaseException as error:
-            self._owner.cancel()  # it may wait for an answer that never comes
+            self._owner.cancel()  # it may be waiting for an answer that never comes
             await self.close()
             if isinstance(error, TimeoutError):
                 slow = f"{self.server.name}: it did not start in {self.server.seconds:g} seconds"
@@ -96,7 +97,7 @@ class ServerConnection:
             raise
 
     async def close(self) -> None:
-        """End the server, and what belongs to it."""
+        """End the session, and the server's process."""
         self._session = None
         self._ended.set()
         if self._owner is None:
@@ -108,7 +109,10 @@ class ServerConnection:
         self._owner = None
 
     async def call(self, name: str, digest: str, arguments: JsonObject) -> ToolOutput:
-        """Call a tool whose definition has this digest."""
+        """Call a tool, if its definition still has this digest. Raises `McpFailed` if it has not.
+
+        The call is sent a second time only if the first one cannot have reached the server.
+        """
         for again in (True, False):
             session = await self._alive(name, digest)
             try:
@@ -119,14 +123,17 @@ class ServerConnection:
                 continue
             except InvalidToolResult as error:
                 return tool_output(error.result, plain_line(str(error), _LONGEST_MESSAGE))
-            except (ValueError, RuntimeError) as error:  # what the SDK makes of answers that break the protocol
+            except (ValueError, RuntimeError) as error:  # the SDK raises these for responses that break the protocol
                 return self._odd(error)
             self._falls = 0
             return tool_output(result)
         raise AssertionError
 
     async def _alive(self, name: str, digest: str) -> Session:
-        """Return a session whose tool is still what was approved."""
+        """Return a live session in which the tool still has the approved definition. Restarts the server if needed.
+
+        The lock ensures that of several parallel calls only one restarts the server.
+        """
         async with self._starting:
             if not self._is_alive:
                 await self._again()
@@ -147,14 +154,14 @@ class ServerConnection:
         return running and self._session is not None and not self._ended.is_set()
 
     async def _again(self) -> None:
-        """Start a server again that died; the more often it does, the longer it waits."""
+        """Restart a server that died, after a pause that doubles with each death in a row."""
         await self.close()
         await self._clock.sleep(min(FIRST_WAIT * 2**self._falls, LONGEST_WAIT))
         self._falls += 1
         await self.start()
 
     async def _was_sent(self, error: MCPError) -> bool:
-        """Return whether a call that failed may have reached the server; ends the session if it is of no more use."""
+        """Return whether a failed call may have reached the server. Ends the session if it cannot be used any more."""
         if _session_is_gone(error):
             self._ended.set()
             return False
@@ -181,14 +188,14 @@ class ServerConnection:
     # ---------------------------------------------------------------- the keeper
 
     async def _own_session(self, ready: asyncio.Future[Session]) -> None:
-        """Hold the session open until the server or the line ends."""
+        """Own the session until the server or the connection ends."""
         try:
             async with await self._streams() as streams, Session(streams, self.server.seconds, self._heard) as session:
                 await _greet(session)
                 self.definitions = await list_tools(session, self.server)
                 ready.set_result(session)
                 await self._ended.wait()
-        except (Exception, BaseExceptionGroup) as error:  # noqa: BLE001 # whatever the SDK's tasks died of
+        except (Exception, BaseExceptionGroup) as error:  # noqa: BLE001 # the SDK's tasks can fail in any way
             self._lost = _root(error)
             if not ready.done():
                 ready.set_exception(McpFailed(f"{self.server.name}: {self._reason(self._lost)}"))
@@ -199,7 +206,7 @@ class ServerConnection:
         if self.server.url:
             return open_http_transport(self.server)
         service = service_of(self.server)
-        # One budget for all starts: a server that is stopped over it would get a new one by being started again.
+        # One budget for all starts: otherwise a server that was stopped over its budget gets a new one by restarting.
         self._budget = self._budget or DiskBudget(service.limits.folder_growth, service.limits.folder_files)
         self._talk = StdioTransport(
             await self._sandbox(self.server), replace(service, budget=self._budget), self._ended
@@ -210,7 +217,7 @@ class ServerConnection:
         self._stale |= isinstance(message, types.ToolListChangedNotification)
 
     def _reason(self, error: BaseException) -> str:
-        """Return why a server cannot be used, to a person."""
+        """Return why the server cannot be used, for a person."""
         if isinstance(error, McpFailed | BadField):
             return str(error)
         if isinstance(error, httpx2.ConnectError):
@@ -221,9 +228,9 @@ class ServerConnection:
 
 
 async def _greet(session: Session) -> None:
-    """Agree on a version of the protocol: the stateless one, else by a handshake.
+    """Agree on a version of the protocol: the stateless one (2026-07-28) if possible, else by a handshake.
 
-    A server that starts slowly may hear the question late, and then wants no handshake any more: it is asked again.
+    A server that starts slowly may process the first request late, and then reject the handshake: it is asked again.
     """
     try:
         await session.discover()
@@ -237,13 +244,13 @@ async def _greet(session: Session) -> None:
 
 
 def _session_is_gone(error: MCPError) -> bool:
-    """Return whether a server over HTTP has forgotten us: it was started anew, and has run nothing."""
+    """Return whether an HTTP server does not know the session: it was restarted, and has not run the call."""
     refused = error.code in (types.INVALID_REQUEST, -32000, -32001)
     return refused and "session" in error.message.lower()
 
 
 def _root(error: BaseException) -> BaseException:
-    """Return the first error in a group of groups."""
+    """Return the first error of nested exception groups."""
     while isinstance(error, BaseExceptionGroup):
         error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
     return error
@@ -253,15 +260,15 @@ def _root(error: BaseException) -> BaseException:
 
 
 _TRIES: Final = 3
-"""A call may have to start the server again, and list its tools, before it is sent."""
+"""A call may have to restart the server and list its tools before it is sent, so it gets three times the seconds."""
 _LEFT_OUT: Final = "the tool %s of the server %s is left out: %s"
 _NOT_SEEN: Final = "nobody has approved it as it is now; see `toolspeak mcp tools {name}`"
 _UNSET: Final = "the server %s was to get %s from the environment, where it is not set"
 _LONGEST_NAME: Final = 80
 _LOG: Final = logging.getLogger(__name__)
 
-# The SDK logs what servers say, with a traceback for each message that it does not understand: 50,000 notifications
-# were 14 MB in the log of a gateway. What matters of it is in the errors of calls.
+# The SDK logs messages of servers, with a traceback for each one that it does not understand: 50,000 notifications
+# made 14 MB in the log of a gateway. The errors of calls contain what a person needs.
 for _name in ("mcp", "client"):
     logging.getLogger(_name).setLevel(logging.CRITICAL + 1)
 
@@ -270,9 +277,9 @@ for _name in ("mcp", "client"):
 async def open_actions(
     server: McpServer, approved: ApprovalStore, sandbox: FindSandbox = sandbox_for, *, budget: DiskBudget | None = None
 ) -> AsyncGenerator[Sequence[Action]]:
-    """Start or reach a server and give the tools of it that may be used; raises `McpFailed`.
+    """Start or connect to a server, and yield its approved tools. Raises `McpFailed`.
 
-    `budget` is what a command may put on the disk, however often it is started.
+    `budget` is the disk budget of its command, over all restarts.
     """
     for variable in server.missing:
         _LOG.warning(_UNSET, server.name, variable)

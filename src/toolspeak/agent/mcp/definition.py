@@ -1,10 +1,10 @@
-"""A tool as its server describes it, and which parts of that we believe.
+"""A tool definition from a server, and the parts of it that toolspeak believes.
 
-    files: read.file "Reads."  →  files__read_file "Reads."       a name that every upstream takes
-    definition.digest                                             another definition is another digest
+    files: read.file "Reads."  →  files__read_file "Reads."       a name that every upstream accepts
+    definition.digest                                             changes with any change of the definition
 
-A definition with a name, schema or size that cannot be used is left out, with its reason. Text from a server loses the
-characters that people do not see: with them it could tell a model something else than it shows to people.
+A definition with an unusable name, schema or size is left out, with the reason. Invisible characters are removed from a
+server's text: with them, a description could tell a model something that the person who approves it does not see.
 """
 
 import re
@@ -24,22 +24,25 @@ from toolspeak.text.display import cut
 from toolspeak.text.schema import compile_schema
 
 _UNSEEN: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\U000e0000-\U000e007f]")
-"""Control characters but line ends and tabs, what turns the direction of text, half characters, Unicode tags."""
+"""Control characters except line ends and tabs, bidirectional overrides, lone surrogates, Unicode tags."""
 _ZERO_WIDTH: Final = re.compile("[\u00ad\u034f\u061c\u180e\u200b-\u200f\u2060-\u2065\u206a-\u206f\ufeff]")
 
 
 def plain_text(text: str, most: int) -> str:
-    """Return a result's text, cleaned, of at most so many bytes and a note. Joiners of letters stay."""
+    """Return a result's text without invisible characters, at most `most` bytes and a note.
+
+    Zero-width joiners stay: some scripts and emoji need them.
+    """
     return cut(_UNSEEN.sub("", text), most)
 
 
 def plain_line(text: str, most: int) -> str:
-    """Return a text that a server says of itself: zero-width characters go as well."""
+    """Return a server's own description as `plain_text`, without zero-width characters either."""
     return plain_text(_ZERO_WIDTH.sub("", text), most)
 
 
 def is_plain(text: str) -> bool:
-    """Return whether everything in a text can be seen."""
+    """Return whether every character of a text is visible."""
     return not _UNSEEN.search(text) and not _ZERO_WIDTH.search(text)
 
 
@@ -47,10 +50,10 @@ def is_plain(text: str) -> bool:
 
 
 LONGEST_NAME: Final = 64
-"""What the strictest upstreams take."""
+"""The limit of the strictest upstreams."""
 LONGEST_DESCRIPTION: Final = 2048
 LONGEST_REMARK: Final = 512
-"""Bytes of a description inside a schema."""
+"""Maximum bytes of a description inside a schema."""
 _REFUSED: Final = re.compile(r"[^A-Za-z0-9_-]+")
 _MARK: Final = "__"
 _DIGITS: Final = 8
@@ -59,7 +62,7 @@ _REMARKS: Final = ("description", "title", "$comment")
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """A tool as its server describes it. `hints` are the server's own word on what a call does."""
+    """A tool as its server describes it. `hints` are the server's claims about the effect of a call."""
 
     name: str
     description: str
@@ -69,14 +72,15 @@ class Definition:
 
     @property
     def digest(self) -> str:
-        """Return what changes if anything in it does."""
+        """Return a hash of the whole definition. It changes with any part, since models act on all of them."""
         whole = (self.name, self.description, self.schema, self.output, self.hints)
         return sha256(msgspec.json.encode(whole, order="sorted")).hexdigest()
 
 
 def tool_of(server: McpServer, definition: Definition) -> Tool:
-    """Return what the model is told; raises `BadSchema` with the reason if it may not be told."""
+    """Return the tool for the model. Raises `BadSchema` with the reason if the definition cannot be used."""
     if not definition.name or not is_plain(definition.name):
+        # Names and values of a schema cannot be cleaned like a description: the server would not recognise them.
         raise BadSchema("its name has characters that nobody sees")
     compile_schema(definition.schema)
     schema = _cleaned(definition.schema)
@@ -87,7 +91,7 @@ def tool_of(server: McpServer, definition: Definition) -> Tool:
 
 
 def effect_of(server: McpServer, definition: Definition) -> ToolEffect:
-    """Return what a call does: the user's word counts, the server's only if the user trusts it."""
+    """Return the effect of a call. The user's setting decides; the server's hints count only if the user trusts it."""
     if definition.name in server.reads:
         return ToolEffect.READS
     hints = definition.hints or {}
@@ -97,7 +101,7 @@ def effect_of(server: McpServer, definition: Definition) -> ToolEffect:
 
 
 def _name(server: str, tool: str) -> str:
-    """Join the names; one that is too long keeps its beginning and becomes sure by a digest."""
+    """Join the names. A name that is too long is cut, and gets a digest that keeps it unique."""
     name = f"{server}{_MARK}{_REFUSED.sub('_', tool)}"
     if len(name) <= LONGEST_NAME:
         return name
@@ -105,7 +109,7 @@ def _name(server: str, tool: str) -> str:
 
 
 def _cleaned(schema: Json) -> Json:
-    """Copy a schema whose depth is checked, with remarks made short and plain; values and names stay as they are."""
+    """Copy a schema whose depth was checked, with short and plain remarks. Values and names are unchanged."""
     if isinstance(schema, list):
         return [_cleaned(each) for each in schema]
     if not isinstance(schema, dict):

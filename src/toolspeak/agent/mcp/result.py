@@ -1,4 +1,4 @@
-"""What a server answered to a call becomes a Yield: bounded while it is converted, and nothing is fetched."""
+"""Converts a server's result of a call into a `ToolOutput`. Sizes are bounded, and no link is fetched."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -13,11 +13,11 @@ from toolspeak.ir.message import Image, Text
 from toolspeak.text.strict import dump
 
 MOST_TEXT: Final = 64 * 1024
-"""Bytes of all texts of a result together; the toolbox cuts further."""
+"""Maximum bytes of all texts of a result; the toolbox cuts further."""
 MOST_BLOCKS: Final = 256
 MOST_IMAGES: Final = 4
 LARGEST_IMAGE: Final = 2 << 20
-"""Characters of its base64."""
+"""Maximum characters of an image's base64."""
 LONGEST_NAME: Final = 256
 _IMAGES: Final = frozenset(("image/gif", "image/jpeg", "image/png", "image/webp"))
 _BASE64: Final = re.compile(r"[A-Za-z0-9+/]+={0,2}")
@@ -25,7 +25,7 @@ _UNFIT: Final = "It was run, but what it returned is not what it declares ({prob
 
 
 def tool_output(result: types.CallToolResult, problems: str = "") -> ToolOutput:
-    """Convert a result. `problems` say how it breaks the server's own schema; then it is an error."""
+    """Convert a result. With `problems`, it violates the server's own output schema, and becomes an error."""
     parts = list(_parts(result.content[:MOST_BLOCKS]))
     images = [part for part in parts if isinstance(part, Image)]
     pieces = [_UNFIT.format(problems=problems)] if problems else []
@@ -41,7 +41,7 @@ def tool_output(result: types.CallToolResult, problems: str = "") -> ToolOutput:
 
 
 def _parts(blocks: Iterable[types.ContentBlock]) -> Iterator[Image | str]:
-    """Convert blocks: a few images stay what they are."""
+    """Convert blocks: the first few images stay images, everything else becomes text."""
     images = 0
     for block in blocks:
         if isinstance(block, types.ImageContent) and images < MOST_IMAGES and _can_be_shown(block):
@@ -78,7 +78,7 @@ def _structured(value: object) -> str:
 
 
 def _joined(pieces: Iterable[str]) -> str:
-    """Join texts, and stop when there is enough: the rest is only counted."""
+    """Join texts until the limit is reached, with a note that the rest is left out."""
     kept: list[str] = []
     size = 0
     for piece in pieces:

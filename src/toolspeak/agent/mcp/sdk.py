@@ -1,4 +1,4 @@
-"""The door to a server's tools for code that must not load the MCP SDK: an extra, and a second of imports."""
+"""Opens a server's tools for code that must not import the MCP SDK, which is an extra and takes a second to import."""
 
 from asyncio import to_thread
 from collections.abc import AsyncGenerator, Sequence
@@ -18,10 +18,13 @@ from toolspeak.errors import McpFailed
 async def open_mcp_tools(
     servers: Sequence[McpServer], name: str, approved: ApprovalStore, budget: DiskBudget | None = None
 ) -> AsyncGenerator[Sequence[Action]]:
-    """Start or reach a server, for as long as its tools are used; `budget` is what its command may put on the disk."""
+    """Start or connect to a server while its tools are used. `budget` is the disk budget of its command.
+
+    Raises `McpFailed` if the SDK is missing, or the server does not start.
+    """
     server = server_named(servers, name)
     require_sdk()
-    # The SDK is an extra, and takes a second to load. In the event loop of a gateway every other request would wait.
+    # Imported in a thread: in the event loop of a gateway, every other request would wait for a second.
     actions = await to_thread(import_module, "toolspeak.agent.mcp.connection")
     tools: AbstractAsyncContextManager[Sequence[Action]] = actions.open_actions(server, approved, budget=budget)
     async with tools as found:

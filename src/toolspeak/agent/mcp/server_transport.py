@@ -1,8 +1,8 @@
-"""How a server is reached: over the stdin and stdout of its own process, or over streamable HTTP. Both are bounded.
+"""Transports to a server: stdin and stdout of its own process, or streamable HTTP. Both are bounded.
 
-A process runs in a sandbox (`confinement.py`) and gets only the environment that is named; everything that it has
-started ends with it. A line has a largest length; its stderr is read, and only the end of it is kept. An HTTP response
-has a largest size and may not be compressed.
+A process runs in a sandbox (`confinement.py`) with only the configured environment; every process that it starts ends
+with it. The length of a line is limited. Its stderr is read all the time, since a full pipe would block the server, and
+only the end of it is kept. An HTTP response has a maximum size and must not be compressed.
 """
 
 import asyncio
@@ -29,11 +29,11 @@ from toolspeak.config.shape import McpServer
 
 LONGEST_LINE: Final = 8 << 20
 MOST_JUNK: Final = 10_000
-"""Lines that are no message; some servers greet."""
+"""Maximum number of lines that are not messages: some servers print a greeting."""
 _LINES_AT_ONCE: Final = 50
 _CHANGED: Final = "notifications/tools/list_changed"
-"""The one notification that we act on. The others (logs, progress) are dropped here: a flood of them must not cost what
-the SDK spends on each."""
+"""The one notification that toolspeak uses. Others (logs, progress) are dropped here: the SDK's cost for each of them
+would make a flood expensive."""
 _LAST_WORDS: Final = 2048
 _SHOWN_LINES: Final = 3
 _SHOWN_WORDS: Final = 300
@@ -44,10 +44,10 @@ _Outgoing = MemoryObjectReceiveStream[SessionMessage]
 
 
 class StdioTransport:
-    """One process, spoken with."""
+    """The connection to one process."""
 
     def __init__(self, sandbox: Sandbox, service: Service, ended: asyncio.Event) -> None:
-        """Start nothing yet; `ended` is set when it says nothing more."""
+        """Start nothing yet. `ended` is set when the process closes its output."""
         self._sandbox: Final = sandbox
         self._service: Final = service
         self._words = b""
@@ -56,23 +56,23 @@ class StdioTransport:
         self._why = ""
         self._ended: Final = ended
         self.over = False
-        """It said nothing more, though we still listened."""
+        """Whether the process closed its output while we were still reading."""
 
     @property
     def why(self) -> str:
-        """Return why it ended, if we know it: the sandbox stopped it, or what it wrote."""
+        """Return why it ended, if known: the sandbox stopped it, or it wrote something too large."""
         return (self._host.why if self._host is not None else "") or self._why
 
     @property
     def end(self) -> str:
-        """Say to a person how it ended, with the last it wrote to stderr, made fit to be shown."""
+        """Return how it ended, for a person, with the cleaned last lines of its stderr."""
         lines = self._words.decode("utf-8", "replace").strip().splitlines()
         words = plain_line(" ".join(lines[-_SHOWN_LINES:]), _SHOWN_WORDS)
         return f"it ended{f' ({self.why})' if self.why else ''}{f'; its last words: {words}' if words else ''}"
 
     @asynccontextmanager
     async def opened(self) -> AsyncGenerator[TransportStreams]:
-        """Start the process; raises `OSError` or `BadField` if it cannot be."""
+        """Start the process, and end it on exit. Raises `OSError` or `BadField` if it cannot be started."""
         async with run_service(self._sandbox, self._service) as host:
             self._host = host
             try:
@@ -102,7 +102,7 @@ class StdioTransport:
                 while junk < MOST_JUNK and (line := await self._line(process)):
                     lines += 1
                     if lines % _LINES_AT_ONCE == 0:
-                        await asyncio.sleep(0)  # lines that are in the buffer already come without a pause
+                        await asyncio.sleep(0)  # lines in the buffer are read without a pause: let other tasks run
                     try:
                         message = jsonrpc_message_adapter.validate_json(line, by_name=False)
                     except ValueError:
@@ -112,17 +112,17 @@ class StdioTransport:
                         await arrived.send(SessionMessage(message))
                 self.over = True
         except (anyio.BrokenResourceError, anyio.ClosedResourceError, ConnectionError):
-            pass  # nobody listens any more
+            pass  # the session has closed the stream
         finally:
             if junk >= MOST_JUNK:
                 self._why = f"it wrote {junk} lines that are no messages"
             self._ended.set()
 
     async def _line(self, process: Process) -> bytes:
-        """Return a line; nothing at the end, or if the line is too long.
+        """Return a line; empty at the end of the stream, or if the line is too long.
 
-        The lines are put together here and not by the stream: its buffer would live on in the errors that it raises,
-        and a server that writes a line without an end would hold 64 MB of ours.
+        This does not use `StreamReader.readline`: the errors that it raises keep its buffer alive, and a server that
+        writes an endless line would hold 64 MB of our memory.
         """
         looked = 0
         while (end := self._buffer.find(b"\n", looked)) < 0:
@@ -156,7 +156,7 @@ class StdioTransport:
 
 
 async def _end(host: RunningService) -> None:
-    """Let a process end by itself, then end it and whatever it has started. A sandbox does not pass SIGTERM on."""
+    """Let the process exit by itself, then end it and every process it started. A sandbox does not forward SIGTERM."""
     process = host.process
     if process.stdin is not None:
         process.stdin.close()
@@ -169,7 +169,7 @@ async def _end(host: RunningService) -> None:
                 break
     await host.end()
     transport = getattr(process, "_transport", None)
-    if transport is not None:  # a grandchild may hold the pipes open
+    if transport is not None:  # a grandchild may keep the pipes open
         transport.close()
 
 
@@ -188,9 +188,9 @@ _EVENTS: Final = "text/event-stream"
 
 @asynccontextmanager
 async def open_http_transport(server: McpServer) -> AsyncGenerator[TransportStreams]:
-    """Connect with a server."""
+    """Connect to a server over HTTP. Redirects are not followed, and proxies from the environment are not used."""
     waits = httpx2.Timeout(_CONNECT, read=max(server.seconds, _CONNECT) * 2)
-    headers = {**dict(server.headers), "accept-encoding": "identity"}  # a small answer could unpack to a large one
+    headers = {**dict(server.headers), "accept-encoding": "identity"}  # a small compressed response can be a huge one
     bounded = _Bounded(httpx2.AsyncHTTPTransport(trust_env=False))
     async with (
         httpx2.AsyncClient(headers=headers, timeout=waits, transport=bounded, trust_env=False) as client,
@@ -200,7 +200,7 @@ async def open_http_transport(server: McpServer) -> AsyncGenerator[TransportStre
 
 
 class _Bounded(httpx2.AsyncBaseTransport):
-    """Stops answers that are too large. The SDK bounds events itself."""
+    """Limits the size of responses. The SDK limits the size of events itself."""
 
     def __init__(self, inner: httpx2.AsyncBaseTransport) -> None:
         self._inner: Final = inner

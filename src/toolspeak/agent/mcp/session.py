@@ -1,7 +1,8 @@
-"""The SDK's session, bounded: output schemas are checked by our own validators, lists of tools have a limit.
+"""The SDK's session with limits: our own validators check output schemas, and the list of tools is bounded.
 
-The SDK would match a server's patterns with an engine that backtracks: `^(a+)+$` and thirty letters stop the whole
-process. Ours run in linear time and fetch nothing; a schema over its limits is not checked at all.
+SDK 2.3 matches a server's patterns with an engine that backtracks: the pattern `^(a+)+$` and a string of 30 letters
+blocked the event loop for more than 15 seconds. Our validators run in linear time and fetch nothing. A schema over
+their limits is not checked at all.
 """
 
 import logging
@@ -19,24 +20,24 @@ from toolspeak.text.schema import Validator, compile_schema
 
 
 class InvalidToolResult(Exception):
-    """A result breaks the schema that its server declares."""
+    """A result violates the output schema that its server declares."""
 
     def __init__(self, result: types.CallToolResult, problems: str) -> None:
-        """Keep the result: its tool has run."""
+        """Keep the result: the tool has run, so the model must see what came back."""
         super().__init__(problems)
         self.result: Final = result
 
 
 class Session(ClientSession):
-    """A session whose `outputs` are the validators of the tools that were listed last."""
+    """A session. `outputs` has the output validators of the tools that were listed last."""
 
     def __init__(self, streams: TransportStreams, seconds: float, heard: MessageHandlerFnT) -> None:
-        """Speak over streams; `heard` gets what the server says unasked."""
+        """Communicate over the streams. `heard` receives the server's notifications."""
         super().__init__(*streams, seconds, message_handler=heard)
         self.outputs: Final[dict[str, Validator]] = {}
 
     def expect(self, name: str, schema: dict[str, Any] | None) -> None:
-        """Note what a tool declares to return."""
+        """Compile the output schema of a tool. A schema that cannot be compiled is not checked."""
         if schema is None:
             return
         try:
@@ -46,7 +47,7 @@ class Session(ClientSession):
 
     @override
     async def validate_tool_result(self, name: str, result: types.CallToolResult) -> None:
-        """Raise `InvalidToolResult` if a result is not what its tool declares."""
+        """Raise `InvalidToolResult` if a result violates the schema of its tool. Replaces the SDK's own check."""
         validator = self.outputs.get(name)
         if validator is None:
             return
@@ -68,7 +69,7 @@ class Session(ClientSession):
 MOST_PAGES: Final = 16
 MOST_LISTED: Final = 1024
 MOST_TOOLS: Final = 128
-"""Of one server; `tools` in the configuration names those that are wanted."""
+"""Maximum tools of one server. `tools` in the configuration selects the wanted ones."""
 _MORE: Final = (
     "the server %s has more than %d tools: name those that are wanted in its `tools`; the others are left out"
 )
@@ -76,7 +77,7 @@ _LOG: Final = logging.getLogger(__name__)
 
 
 async def list_tools(session: Session, server: McpServer) -> dict[str, Definition]:
-    """List the tools that are wanted, by their names at the server."""
+    """Return the wanted tools by their names at the server, and prepare their output validators."""
     found: dict[str, Definition] = {}
     session.outputs.clear()
     for tool in await _pages(session):
@@ -93,6 +94,7 @@ async def list_tools(session: Session, server: McpServer) -> dict[str, Definitio
 async def _pages(session: Session) -> list[types.Tool]:
     tools: list[types.Tool] = []
     cursor: str | None = None
+    # Bounded, since a hostile server can send pages without end.
     for _ in range(MOST_PAGES):
         page = await session.list_tools(params=types.PaginatedRequestParams(cursor=cursor) if cursor else None)
         tools += page.tools

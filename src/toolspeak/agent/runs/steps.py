@@ -140,9 +140,9 @@ class StopSwitch:
             raise self._why from None
         finally:
             del self._tasks[task]
-            # The task continues, so it must not count as cancelled: `asyncio.timeout` and `TaskGroup` look at the count of
-            # requests. There may be several: a run may be stopped twice while its tool cleans up, and a tool may
-            # have caught the cancellation.
+            # The task continues, so it must not count as cancelled: `asyncio.timeout` and `TaskGroup` look at the
+            # number of requests. There may be several: a run may be stopped twice while its tool cleans up, and a tool
+            # may have caught the cancellation.
             while self._why is not None and task.cancelling() > before:
                 task.uncancel()
 

@@ -102,7 +102,7 @@ def disk_budget(size: int = SIZE, began: float | None = None) -> DiskBudget:
 
 class _Count(NamedTuple):
     used: Used
-    """What the run has added, as far as file sizes are known."""
+    """Files of the run whose sizes are known."""
     hidden: int
     """Upper bound of the bytes in files of unknown size."""
     too_deep: bool

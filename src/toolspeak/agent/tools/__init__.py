@@ -1,5 +1,5 @@
-"""Tools that run here: Python functions, files, a shell, other servers' (RUN-4).
+"""Tools that toolspeak runs itself: Python functions, files, a shell, tools of MCP servers (RUN-4).
 
-Belongs here: what a tool does, and what it may do. Does not: when it is called; that is a run's.
-Read first: `action.py` (what a tool that can run is), then `toolbox.py`.
+This package defines tools and their permissions. Runs decide when a tool is called.
+Read first: `action.py` (the definition of a runnable tool), then `toolbox.py`.
 """

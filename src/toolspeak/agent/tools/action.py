@@ -1,9 +1,9 @@
-"""A tool that can run.
+"""The definition of a tool that can run.
 
-    Action(tool, act, effect)     `act` gets the arguments and which call it is, and returns a Yield
+    Action(tool, act, effect)     `act` takes the arguments and the call's context, and returns a `ToolOutput`
 
-`effect` says what running it twice would mean. After a crash a call whose outcome nobody knows is run again if it only
-reads or can be repeated; else the model is told that the outcome is unknown (RUN-3).
+`effect` tells what a second execution would mean. After a crash, a call with an unknown outcome is executed again if it
+only reads or can be repeated. Otherwise the model is told that the outcome is unknown (RUN-3).
 """
 
 from collections.abc import Awaitable, Callable
@@ -20,22 +20,22 @@ from toolspeak.ir.tool import Tool
 
 SECONDS: Final = 120.0
 OUTPUT: Final = 4096
-"""Bytes of a result's text; more is cut in the middle (RUN-4)."""
+"""Maximum bytes of a result's text; longer text is cut in the middle (RUN-4)."""
 
 
 class ToolEffect(StrEnum):
-    """What a call does to the world."""
+    """The effect of a call on the world."""
 
     READS = "reads"
-    """Nothing."""
+    """None."""
     REPEATS = "repeats"
-    """Something; a second time changes nothing more."""
+    """Some; a second execution changes nothing more."""
     ONCE = "once"
-    """Something; a second time would do it again."""
+    """Some; a second execution would do it again."""
 
 
 def parse_effect(effect: ToolEffect | str) -> ToolEffect:
-    """Return the effect of that name; raises `BadField` if there is none."""
+    """Return the effect with this name. Raises `BadField` for an unknown one."""
     if effect not in list(ToolEffect):
         raise BadField("effect", f"{effect!r} is not one of {', '.join(ToolEffect)}")
     return ToolEffect(effect)
@@ -43,7 +43,7 @@ def parse_effect(effect: ToolEffect | str) -> ToolEffect:
 
 @dataclass(frozen=True, slots=True)
 class CallContext:
-    """Which call is running: of which run, and under which key. A call that runs again has the same key."""
+    """Identifies a running call: its run, and its key. A call that is executed again has the same key."""
 
     run: str = ""
     key: str = ""
@@ -51,7 +51,7 @@ class CallContext:
 
 @dataclass(frozen=True, slots=True)
 class ToolOutput:
-    """What a call gave."""
+    """The result of a call."""
 
     content: tuple[ResultPart, ...]
     is_error: bool = False
@@ -62,39 +62,39 @@ Act: TypeAlias = Callable[[JsonObject, CallContext], Awaitable[ToolOutput]]
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """A tool and how to run it."""
+    """A tool and the function that runs it. By default it counts as uncontained and not repeatable."""
 
     tool: Tool
     act: Act
     effect: ToolEffect = ToolEffect.ONCE
     contained: bool = False
-    """It cannot reach out of the sandbox or the run's folder."""
+    """It cannot reach anything outside the sandbox or the run's folder."""
     ends: bool = False
-    """Its call is the end of the run, and what it yields the final text."""
+    """A call of it ends the run, and its output is the final text."""
     seconds: float = SECONDS
     asks: bool = False
     """A person is asked before each call, unless the approval mode is `off`."""
 
     @property
     def name(self) -> str:
-        """Return the name that the model calls."""
+        """Return the name that the model uses."""
         return self.tool.name
 
 
 @dataclass(frozen=True, slots=True)
 class Workplace:
-    """Where a run's own tools work: the one folder that they may change, and how many bytes a result may have."""
+    """Settings of a run's built-in tools: the one folder that they may change, and the maximum bytes of a result."""
 
     folder: Path
     output: int = OUTPUT
     unsafe: bool = False
-    """Commands run without a sandbox: only the configuration may say so, never who asks for a run."""
+    """Commands run without a sandbox. Only the configuration can set it, never the client that starts a run."""
     journal: Path | None = None
-    """Where running commands are recorded, so that what they leave is found after a crash."""
+    """The journal of running commands, with which their leftovers are found after a crash."""
     budget: DiskBudget = field(default_factory=disk_budget)
-    """What the run may put on the disk; its commands share it."""
+    """The disk budget of the run, shared by its commands."""
 
 
 def text_output(text: str, *, is_error: bool = False) -> ToolOutput:
-    """Yield plain text."""
+    """Return plain text as an output."""
     return ToolOutput((Text(text),), is_error)

@@ -1,4 +1,4 @@
-"""Which calls may run: at once, after a person's word, or not at all (RUN-5).
+"""The approval policy: which calls run at once, after a person's approval, or not at all (RUN-5).
 
 mode        reads   contained   reaches further   asks, and reads   asks, and changes
 read-only   yes     no          no                ask               no
@@ -14,7 +14,7 @@ from toolspeak.config.shape import Approval
 
 
 class Ruling(StrEnum):
-    """The ruling on one call."""
+    """The decision on one call."""
 
     YES = "yes"
     ASK = "ask"
@@ -22,7 +22,7 @@ class Ruling(StrEnum):
 
 
 def rule_on(mode: Approval, action: Action) -> Ruling:
-    """Return whether a call of this tool may run."""
+    """Return whether a call of this tool may run, in this approval mode."""
     reads = action.effect is ToolEffect.READS
     if mode is Approval.OFF:
         return Ruling.YES

@@ -1,7 +1,7 @@
-"""Files of the run's folder: read, write, edit, list (RUN-4).
+"""Tools for files in the run's folder: read, write, edit, list (RUN-4).
 
-Reading and listing change nothing, and writing the same file again gives the same file. An edit counts as done once:
-a text that is put in beside the one that is looked for would be there twice after a second time.
+Reading and listing change nothing, and writing a file twice gives the same file. An edit must not be repeated: if the
+new text contains the old one, a second execution would insert it twice.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from toolspeak.text.display import cut, tamed, visible
 _LINES: Final = 2000
 _DEEPEST: Final = 8
 _NOTE: Final = 200
-"""Bytes that are kept free for what is said about the rest."""
+"""Bytes that are reserved for the note about omitted lines."""
 
 FilePath = Annotated[str, "The path of the file, as seen from the run's folder"]
 FolderPath = Annotated[str, "The folder, as seen from the run's folder, which is ."]
@@ -29,19 +29,19 @@ Depth = Annotated[int, Meta(ge=1, le=_DEEPEST), "How many levels of folders to s
 
 
 def actions(workplace: Workplace) -> Sequence[Action]:
-    """Return the tools."""
+    """Return the file tools of a workplace."""
     files = Files(Folder(workplace.folder.resolve()), workplace.output)
     return tuple(action_of(each) for each in (files.read_file, files.write_file, files.edit_file, files.list_files))
 
 
 class Files:
-    """The files of one folder; results have at most so many bytes."""
+    """The files of one folder. Results have at most `output` bytes."""
 
     def __init__(self, folder: Folder, output: int) -> None:
-        """Take the folder."""
+        """Take the folder, and the maximum bytes of a result."""
         self._folder: Final = folder
         self._output: Final = output
-        self._changing: Final = Lock()  # between the reading and the writing of an edit nobody else writes
+        self._changing: Final = Lock()  # held from the read to the write of an edit: parallel edits would be lost
 
     @tool(effect=ToolEffect.READS, contained=True)
     async def read_file(self, path: FilePath, offset: FirstLine = 1, limit: Lines = _LINES) -> ToolOutput:
@@ -84,7 +84,7 @@ class Files:
         return f"{text}\n[lines {first} to {last} of {len(lines)}{more}]"
 
     def _page(self, lines: Sequence[str]) -> list[str]:
-        """Return as many lines as a result can hold; at least one, which is then cut."""
+        """Return as many lines as fit into a result; at least one, which is cut if needed."""
         left, page = max(self._output - _NOTE, _NOTE), list[str]()
         for line in map(tamed, lines):
             left -= len(line.encode()) + 1
@@ -109,7 +109,7 @@ class Files:
 
     def _edited(self, path: str, old: str, new: str, *, every: bool) -> str:
         text = _decoded(self._folder.read(path), path)
-        if "\r\n" in text and "\r" not in old + new:  # we show such lines without their \r
+        if "\r\n" in text and "\r" not in old + new:  # `read_file` shows these lines without \r, so the model omits it
             old, new = old.replace("\n", "\r\n"), new.replace("\n", "\r\n")
         found = text.count(old)
         if not found:
@@ -118,7 +118,7 @@ class Files:
             raise BadPath(
                 f"the old text is {found} times in {visible(path)!r}; take more of its lines, or say all=true"
             )
-        if len(text) + found * (len(new) - len(old)) > LARGEST:  # before it is made, not after
+        if len(text) + found * (len(new) - len(old)) > LARGEST:  # checked before the text is built in memory
             raise BadPath(f"{visible(path)!r} would be too large; at most {LARGEST} bytes are written")
         self._folder.write(path, _bytes(text.replace(old, new)))
         return f"{visible(path)!r} was edited in {found} {'place' if found == 1 else 'places'}." + self._warning(path)
@@ -132,12 +132,12 @@ class Files:
 
 
 async def _done(work: Callable[[], str]) -> ToolOutput:
-    """Do it beside the loop; what is wrong with a path is a result."""
+    """Run the work in a thread. A problem with a path becomes an error result."""
     try:
         return text_output(await asyncio.to_thread(work))
     except BadPath as error:
         return text_output(f"{error}.".replace("?.", "?"), is_error=True)
-    except OSError as error:  # its own text would show where the folder is
+    except OSError as error:  # its full message would reveal the host path of the folder
         return text_output(f"It cannot be done: {error.strerror}.", is_error=True)
 
 

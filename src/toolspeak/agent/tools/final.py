@@ -1,4 +1,4 @@
-"""`final_output`: the model says that it is done, and with what (RUN-4)."""
+"""The tool `final_output`, with which the model ends a run and gives its result (RUN-4)."""
 
 from collections.abc import Sequence
 from typing import Annotated

@@ -1,8 +1,8 @@
-"""The one folder that a run's tools may see and change, entered step by step (RUN-4).
+"""Access to the one folder that a run's tools may see and change (RUN-4).
 
-A path is taken apart, and each part opened by the descriptor of the one before it, never through a symbolic link: who
-swaps a folder for a link between a check and its use finds that there is no such moment. Links are not followed even
-if they lead to a place inside.
+A path is split, and each part is opened relative to the descriptor of its parent, without following links. So there is
+no moment between a check and its use in which a concurrent command could replace a folder by a link. Paths are compared
+by their parts, not as strings: `/work/a` is no prefix of `/work/ab`. Links are not followed even if they lead inside.
 """
 
 import os
@@ -28,12 +28,13 @@ from toolspeak.runtime.clock import CLOCK
 from toolspeak.text.display import visible
 
 LARGEST: Final = 8 << 20
-"""Bytes of a file that is read or written."""
+"""Maximum bytes of a file that is read or written."""
 MOST_NAMES: Final = 1000
-"""Of a folder that are shown."""
+"""Maximum names of a folder that are shown."""
 _LONGEST_PATH: Final = 4096
 _LONGEST_NAME: Final = 255
 _SHOWN_NAMES: Final = 20
+# O_NONBLOCK: opening a named pipe must not block. O_NOCTTY: a terminal must not become ours.
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _MAKE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -48,34 +49,34 @@ _KINDS: Final = (
 
 
 class BadPath(Exception):
-    """A path that cannot be used; it says why, and what there is instead."""
+    """A path that cannot be used. The message has the reason, and the names that exist instead."""
 
 
 @dataclass(frozen=True, slots=True)
 class FolderEntry:
-    """Something in a folder; `depth` is 0 for what stands in the folder that was asked for."""
+    """An entry of a folder. `depth` is 0 for the entries of the listed folder itself."""
 
     name: str
     depth: int
     kind: str
-    """`file`, `folder`, or what else it is."""
+    """`file`, `folder`, or another kind."""
     size: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """A folder by its path, which must have no link in it any more."""
+    """A folder by its path, which must contain no link."""
 
     path: Path
 
     def read(self, path: str) -> bytes:
-        """Return the bytes of a file."""
+        """Return the content of a file. Raises `BadPath`."""
         *parents, name = self._file(path)
         with self._entered(parents) as folder:
             return _read(folder, name, path)
 
     def write(self, path: str, data: bytes) -> bool:
-        """Write a file as a whole or not at all, with the folders that lead to it; tell whether it is new."""
+        """Write a file atomically, and create its parent folders. Return whether it is new. Raises `BadPath`."""
         if len(data) > LARGEST:
             raise BadPath(f"the content has {len(data)} bytes; at most {LARGEST} are written")
         parts = self._file(path)
@@ -87,12 +88,12 @@ class Folder:
             return _write(folder, parts[-1], path, data)
 
     def report(self, path: str) -> str:
-        """Return why the host obeys a file that may be written, or nothing."""
+        """Return why programs on the host obey this file; empty if they do not."""
         rule = rule_for_path(self._file(path))
         return rule.reason if rule is not None else ""
 
     def entries(self, path: str, depth: int, most: int) -> list[FolderEntry]:
-        """Return what is in a folder, and in its folders down to a depth; what is in `.git` is nobody's business."""
+        """Return at most `most` entries of a folder and its subfolders down to `depth`. `.git` is not entered."""
         with self._entered(self._parts(path)) as folder, closing(_entries(folder, depth, 0)) as found:
             return list(islice(found, most))
 
@@ -100,7 +101,7 @@ class Folder:
         return os.path.lexists(self.path / name)
 
     def _refuse_bare(self, parts: tuple[str, ...]) -> None:
-        """Refuse a file that is part of a repository without `.git`, or would make its folder one."""
+        """Raise `BadPath` for a file in a bare repository, or one that would turn its folder into one."""
         for count in range(len(parts)):
             if is_part_of_bare(parts[count]) and is_bare({*self._names_in(parts[:count]), parts[count]}):
                 raise BadPath(f"{visible('/'.join(parts))!r} is not written: {BARE_REASON}")
@@ -109,7 +110,7 @@ class Folder:
         try:
             with self._entered(parts) as folder:
                 return os.listdir(folder)  # noqa: PTH208 # it is a descriptor
-        except BadPath:  # it is made with the file
+        except BadPath:  # the folder does not exist yet
             return []
 
     def _file(self, path: str) -> tuple[str, ...]:
@@ -118,7 +119,7 @@ class Folder:
         return parts
 
     def _parts(self, path: str) -> tuple[str, ...]:
-        """Take a path apart; `..` is gone then, and so is the folder's own path."""
+        """Split a path into its parts below the folder. `..` and the folder's own absolute path are resolved."""
         if problem := _problem(path):
             raise BadPath(problem)
         given, own = PurePosixPath(path).parts, self.path.parts
@@ -138,7 +139,7 @@ class Folder:
 
     @contextmanager
     def _entered(self, parts: Iterable[str], *, make: bool = False) -> Generator[int]:
-        """Walk to a folder and give its descriptor."""
+        """Open a subfolder part by part, and yield its descriptor."""
         folder, walked = os.open(self.path, _FOLDER), PurePosixPath()
         try:
             for part in parts:
@@ -192,7 +193,7 @@ def _read(folder: int, name: str, path: str) -> bytes:
         _refuse(folder, name, parent, error, "a file")
     with os.fdopen(file, "rb") as opened:
         found = os.fstat(file)
-        if not stat.S_ISREG(found.st_mode):  # it was swapped since we looked
+        if not stat.S_ISREG(found.st_mode):  # it was replaced after the check
             raise _other(name, found.st_mode, "a file")
         data = opened.read(LARGEST + 1) if found.st_size <= LARGEST else b""
     if found.st_size > LARGEST or len(data) > LARGEST:
@@ -201,7 +202,7 @@ def _read(folder: int, name: str, path: str) -> bytes:
 
 
 def _write(folder: int, name: str, path: str, data: bytes) -> bool:
-    """Write beside the file, then put it in its place: whoever else has the old file by another name keeps it."""
+    """Write a temporary file and rename it. Other hard links to the old file keep its content."""
     before = _must_be_file(folder, name, str(PurePosixPath(path).parent), missing=True)
     beside = f".toolspeak-{CLOCK.fresh_id()}"
     file = os.open(beside, _MAKE, 0o666, dir_fd=folder)
@@ -220,7 +221,7 @@ def _write(folder: int, name: str, path: str, data: bytes) -> bool:
 
 
 def _give(made: int, like: os.stat_result) -> None:
-    """Let what root makes belong to whom the file or the folder belonged: the shell beside us is not root."""
+    """Give a file that root creates to the owner of the old file or the folder: the shell does not run as root."""
     if os.geteuid() == 0:
         os.fchown(made, like.st_uid, like.st_gid)
 
@@ -238,7 +239,7 @@ def _must_be_file(folder: int, name: str, walked: str, *, missing: bool = False)
 
 
 def _refuse(folder: int, name: str, walked: str, error: OSError, wanted: str) -> NoReturn:
-    """Return why something cannot be opened: what it is, or what there is instead."""
+    """Raise `BadPath` with the reason why something cannot be opened, or with the names that exist instead."""
     shown, place = visible(name), "the folder" if walked in ("", ".") else repr(visible(walked))
     try:
         found = os.stat(name, dir_fd=folder, follow_symlinks=False)
@@ -285,7 +286,7 @@ def _entries(folder: int, depth: int, level: int) -> Generator[FolderEntry]:
 def _entry(folder: int, name: str, level: int) -> FolderEntry | None:
     try:
         found = os.stat(name, dir_fd=folder, follow_symlinks=False)
-    except OSError:  # it is gone
+    except OSError:  # it was removed in the meantime
         return None
     kind = "link" if stat.S_ISLNK(found.st_mode) else _kind(found.st_mode).removeprefix("a ")
     return FolderEntry(name, level, kind, found.st_size)
@@ -294,7 +295,7 @@ def _entry(folder: int, name: str, level: int) -> FolderEntry | None:
 def _inside(folder: int, name: str, depth: int, level: int) -> Generator[FolderEntry]:
     try:
         inner = os.open(name, _FOLDER, dir_fd=folder)
-    except OSError:  # gone, forbidden, or no folder any more
+    except OSError:  # removed, forbidden, or no folder any more
         return
     try:
         yield from _entries(inner, depth, level)

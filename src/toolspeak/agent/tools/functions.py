@@ -1,12 +1,12 @@
-"""Python functions as tools: the signature is the schema, the docstring the description (RUN-4).
+"""Converts Python functions into tools: the signature becomes the schema, the docstring the description (RUN-4).
 
 @tool(effect="reads")
 def weather(city: Annotated[str, "its name"], days: int = 1) -> list[Day]:
     'Say what the weather will be.'
 
-The decorator only notes what a signature does not show: the function stays a function. `action_of` makes the tool.
+The decorator only stores what a signature does not show; the function is unchanged. `action_of` makes the tool.
 Arguments from the model are converted to the annotated types, and never evaluated. A function that may block runs in a
-thread beside the event loop.
+thread, so that it does not block the event loop.
 """
 
 import asyncio
@@ -42,11 +42,11 @@ T = TypeVar("T")
 
 
 async def run_in_thread(function: Callable[..., T], *args: object, **kwargs: object) -> T:
-    """Call a function in a thread of its own.
+    """Call a function in its own thread, and return its result.
 
-    Python cannot stop a thread: who is cancelled here, or out of time, no longer waits, but the function goes on. It
-    is no thread of asyncio's pool, because a few functions that hang would then hold up all others (the look-up of
-    hosts too), and the end of the process.
+    Python cannot stop a thread: after a cancellation or a timeout this stops waiting, but the function continues.
+    asyncio's thread pool is not used, because a few functions that hang would block all other users of the pool
+    (such as DNS lookups), and the exit of the process. A daemon thread does neither.
     """
     loop, context = asyncio.get_running_loop(), contextvars.copy_context()
     ended: asyncio.Future[T] = loop.create_future()
@@ -54,7 +54,7 @@ async def run_in_thread(function: Callable[..., T], *args: object, **kwargs: obj
     def call() -> None:
         try:
             value = context.run(function, *args, **kwargs)
-        except BaseException as error:  # noqa: BLE001 # SystemExit too: a tool does not end the process
+        except BaseException as error:  # noqa: BLE001 # SystemExit too: a tool must not end the process
             _tell(loop, ended, partial(ended.set_exception, _catchable(error)))
         else:
             _tell(loop, ended, partial(ended.set_result, value))
@@ -68,12 +68,12 @@ def _tell(loop: asyncio.AbstractEventLoop, ended: "asyncio.Future[T]", settle: C
         if not ended.done():
             settle()
 
-    with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+    with suppress(RuntimeError):  # the loop is closed, so no task waits for the result
         loop.call_soon_threadsafe(settled)
 
 
 def _catchable(error: BaseException) -> Exception:
-    """Return an error that a future can hold and a caller expects."""
+    """Return an exception for a future: it rejects StopIteration, and callers of a tool catch `Exception` only."""
     if isinstance(error, Exception) and not isinstance(error, StopIteration):
         return error
     return RuntimeError(f"{type(error).__name__}: {error}")
@@ -94,14 +94,14 @@ _UNNAMED: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """The parameters of a function; `context` names those that receive the `CallContext`."""
+    """The parameters of a function. `context` names those that receive the `CallContext`."""
 
     schema: JsonObject
     types: Mapping[str, Any]
     context: tuple[str, ...] = ()
 
     def values(self, arguments: JsonObject, context: CallContext) -> dict[str, Any]:
-        """Convert what the model wrote to the annotated types; `BadField` says which parameter cannot be."""
+        """Convert the model's arguments to the annotated types. Raises `BadField` with the name of a wrong one."""
         if unknown := arguments.keys() - self.types.keys():
             raise BadField(min(unknown), f"is no parameter; these are: {', '.join(self.types) or 'none'}")
         told = dict.fromkeys(self.context, context)
@@ -109,7 +109,7 @@ class Signature:
 
 
 def signature_of(function: Callable[..., Any], name: str) -> Signature:
-    """Read a function's signature."""
+    """Read a function's signature. Raises `BadField` for a parameter without a JSON form."""
     parameters = _parameters(function, name)
     hints = _hints(function, name)
     types = {each.name: hints.get(each.name, Any) for each in parameters}
@@ -120,7 +120,7 @@ def signature_of(function: Callable[..., Any], name: str) -> Signature:
 
 
 def described(function: Callable[..., Any]) -> str:
-    """Return the first paragraph of a function's docstring."""
+    """Return the first paragraph of a function's docstring, as one line."""
     first = (inspect.getdoc(_bare(function)) or "").split("\n\n", 1)[0]
     return " ".join(line.strip() for line in first.splitlines())
 
@@ -151,7 +151,7 @@ def _hints(function: Callable[..., Any], name: str) -> dict[str, Any]:
 
 
 def _bare(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the function that has the annotations and the docstring."""
+    """Return the function that has the annotations and the docstring: partials and callable objects have none."""
     while isinstance(function, functools.partial):
         function = function.func
     return function if inspect.isroutine(function) else type(function).__call__
@@ -186,7 +186,7 @@ def _of_type(kind: Any, where: str) -> tuple[JsonObject, JsonObject]:  # noqa: A
 
 
 def _noted(parameter: inspect.Parameter, kind: Any, documented: Mapping[str, str]) -> JsonObject:  # noqa: ANN401
-    """Add what is said of a parameter, and what it is if nothing is said; None says nothing."""
+    """Return the description and the default of a parameter, as far as it has them. A default of None is omitted."""
     text = _annotation_text(kind) or documented.get(parameter.name, "")
     noted: JsonObject = {"description": text} if text else {}
     if parameter.default in (None, inspect.Parameter.empty):
@@ -203,7 +203,7 @@ def _annotation_text(kind: Any) -> str:  # noqa: ANN401 # whatever is annotated
 
 
 def _documented(function: Callable[..., Any]) -> dict[str, str]:
-    """Read the lines `name: text` below `Args:` of a docstring; deeper lines go on with the text."""
+    """Parse the lines `name: text` below `Args:` of a docstring; indented lines continue the text."""
     found: dict[str, str] = {}
     name, margin = "", None
     for line in _section((inspect.getdoc(_bare(function)) or "").splitlines()):
@@ -218,7 +218,7 @@ def _documented(function: Callable[..., Any]) -> dict[str, str]:
 
 
 def _section(lines: Iterable[str]) -> Iterable[str]:
-    """Return the lines of the section about arguments."""
+    """Return the lines of the docstring's section on arguments."""
     inside = False
     for line in lines:
         if line.strip() and not line[0].isspace():
@@ -238,7 +238,7 @@ _NOTES: Final = "__toolspeak__"
 
 @dataclass(frozen=True, slots=True)
 class Notes:
-    """What is said about a function beside its signature."""
+    """Properties of a tool that its function's signature does not show."""
 
     name: str = ""
     description: str = ""
@@ -275,11 +275,11 @@ def tool(  # noqa: PLR0913 # all by name
     ends: bool = False,
     seconds: float = SECONDS,
 ) -> F | Callable[[F], F]:
-    """Note what a function does as a tool. It is still called as before.
+    """Store a function's properties as a tool. The function can still be called as before.
 
-    `effect` says what a second time would mean: it `reads`, it `repeats` (nothing more happens), or it may be done only
-    `once`, which is what we believe of a function that says nothing. `contained`: it cannot reach out of the run's
-    folder. `ends`: its result is the run's final text. `seconds` is how long a call may take.
+    `effect` tells what a second execution would mean: it `reads`, it `repeats` (nothing more happens), or it must run
+    only `once`, which is the default. `contained`: it cannot reach anything outside the run's folder. `ends`: its
+    result is the run's final text. `seconds` is the timeout of a call.
     """
     notes = Notes(name, description, parse_effect(effect), contained, ends, seconds)
 
@@ -291,7 +291,7 @@ def tool(  # noqa: PLR0913 # all by name
 
 
 def action_of(function: Function) -> Action:
-    """Make a function a tool; `BadField` says which parameter no schema can be written for."""
+    """Return a function as a tool. Raises `BadField` for a parameter without a JSON form."""
     notes: Notes = getattr(function, _NOTES, Notes())
     name = notes.name or getattr(function, "__name__", "")
     if not name.isidentifier() and not notes.name:
@@ -303,7 +303,7 @@ def action_of(function: Function) -> Action:
 
 
 def actions_of(runnables: Iterable[Runnable]) -> tuple[Action, ...]:
-    """Make functions tools, and leave what is one."""
+    """Convert functions to tools; actions are returned unchanged."""
     return tuple(each if isinstance(each, Action) else action_of(_callable(each)) for each in runnables)
 
 
@@ -323,7 +323,7 @@ def _act(function: Function, taken: Signature) -> Act:
 
 
 def _awaits(function: Function) -> bool:
-    """Return whether calling it does nothing yet; all others get a thread, where they may block."""
+    """Return whether calling the function only creates a coroutine. Others get a thread, where they may block."""
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
 
 

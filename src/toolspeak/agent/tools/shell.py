@@ -1,4 +1,8 @@
-"""`shell`: a command in the run's folder, confined (RUN-5). Where no sandbox works, it refuses."""
+"""The tool `shell`: runs a command in the run's folder, in a sandbox (RUN-5). Without a working sandbox, it refuses.
+
+There is no list of forbidden commands: a study of 1,709 such lists could bypass 69 to 98 % of them. The sandbox is the
+boundary, and approval comes on top of it.
+"""
 
 import re
 from collections.abc import Sequence
@@ -41,7 +45,7 @@ _PARAMETERS: Final[JsonObject] = {
 
 
 def actions(workplace: Workplace) -> Sequence[Action]:
-    """Return the tool, for one folder."""
+    """Return the shell tool of a workplace."""
 
     async def act(arguments: JsonObject, context: CallContext) -> ToolOutput:
         del context

@@ -1,7 +1,7 @@
-"""All tools of a run, by name. Each call has exactly one result, of limited size, whatever its tool does (RUN-4).
+"""All tools of a run by name. Each call gets exactly one result of limited size, whatever its tool does (RUN-4).
 
-A toolbox keeps nothing of a call: calls may run at the same time. The size of a result is limited because a run keeps
-every result and sends it to the model again, round by round.
+A toolbox has no state per call, so calls may run concurrently. The size of a result is limited because a run keeps
+every result and sends it to the model again in each round.
 """
 
 import asyncio
@@ -21,13 +21,13 @@ from toolspeak.toolset.toolset import ToolSet
 
 IMAGES: Final = 4
 IMAGE_BYTES: Final = 4 << 20
-"""Of all images of a result together, as base64."""
+"""Maximum bytes of all images of a result, as base64."""
 
 
 def fit_output(content: Iterable[ResultPart], most: int) -> tuple[ResultPart, ...]:
-    """Cut texts that are too long, alone or together, and leave out images that are too many or too large.
+    """Cut texts that are too long, alone or together, and replace surplus or oversized images by a note.
 
-    Texts that are too long together become one, before all that is no text.
+    Texts that are too long together become one text, before all other parts.
     """
     pieces = tuple(_without_surplus(content))
     texts = [piece.text for piece in pieces if isinstance(piece, Text)]
@@ -62,7 +62,7 @@ def _weight(piece: Image | ToolReference | Opaque) -> int:
 
 
 def _writable(piece: Text) -> Text:
-    """Replace halves of surrogates: a file's name may have them, JSON cannot."""
+    """Replace lone surrogates: a file's name may contain them, JSON cannot."""
     if piece.text.isascii():
         return piece
     text = piece.text.encode("utf-8", "replace").decode()
@@ -77,10 +77,10 @@ __all__ = ["OUTPUT", "Toolbox"]
 
 
 class Toolbox:
-    """Runs calls. Two tools of one name are an error, and so are names and schemas that no model could be told."""
+    """Runs calls. Raises `BadField` for two tools of one name, and for a name or schema that no upstream accepts."""
 
     def __init__(self, actions: Iterable[Action], output: int = OUTPUT) -> None:
-        """Take the tools, and how long a result may be."""
+        """Take the tools, and the maximum bytes of a result."""
         self._actions: Final[dict[str, Action]] = {}
         self._output: Final = output
         for action in actions:
@@ -88,20 +88,23 @@ class Toolbox:
                 raise BadField("tools", f"two tools are called {action.name!r}")
             self._actions[action.name] = action
         self.tools: Final[tuple[Tool, ...]] = tuple(action.tool for action in self._actions.values())
-        """What the model is told."""
+        """The tools as the model sees them."""
         self._set: Final = ToolSet.of(self.tools)
 
     @property
     def ending(self) -> frozenset[str]:
-        """Return the tools whose call ends a run."""
+        """Return the names of the tools whose call ends a run."""
         return frozenset(action.name for action in self._actions.values() if action.ends)
 
     def action(self, name: str) -> Action | None:
-        """Return the tool of that name."""
+        """Return the tool with this name; None if there is none."""
         return self._actions.get(name)
 
     async def run(self, call: Call, context: CallContext) -> Result:
-        """Run a call. Only cancelling it raises. What ends a run is for people, who read it whole."""
+        """Run a call and return its result. Only cancellation raises.
+
+        The output of an ending tool is not cut: it is the final text, and people read it whole.
+        """
         yielded = await self._yield(call, context)
         whole = call.name in self.ending and not yielded.is_error
         content = yielded.content if whole else fit_output(yielded.content, self._output)
@@ -114,15 +117,17 @@ class Toolbox:
             return text_output(f"There is no tool {call.name!r}; there are: {known}.", is_error=True)
         try:
             return await _in_time(action, self._arguments(call), context)
-        except Exception as error:  # noqa: BLE001 # a tool's failure is the model's to handle
+        except Exception as error:  # noqa: BLE001 # a failure of a tool is a result that the model handles
             return text_output(f"{call.name} failed: {_told(error)}", is_error=True)
+        # A tool that raises `CancelledError` by itself (a cancelled subtask, an inner timeout) must not look like a
+        # cancelled run. Only a request to cancel this task counts.
         except asyncio.CancelledError:
             if _is_cancelled():
                 raise
             return text_output(f"{call.name} failed: it cancelled itself", is_error=True)
 
     def _arguments(self, call: Call) -> JsonObject:
-        """Read a call's arguments; a run's are checked already, those of other callers are not."""
+        """Parse and check a call's arguments. Those of a run were checked before; those of other callers were not."""
         try:
             read: Json = jiter.from_json(call.arguments.encode() or b"{}")
         except ValueError as error:
@@ -141,7 +146,7 @@ async def _in_time(action: Action, arguments: JsonObject, context: CallContext) 
         async with limit:
             return await action.act(arguments, context)
     except TimeoutError:
-        if not limit.expired():  # the tool's own
+        if not limit.expired():  # the tool's own timeout, which is an ordinary failure
             raise
         late = f"{action.name} was stopped after {action.seconds:g} seconds; what it did until then is done."
         return text_output(late, is_error=True)
@@ -153,9 +158,9 @@ def _is_cancelled() -> bool:
 
 
 def _told(error: Exception) -> str:
-    """Return what went wrong; an error of ours says it by itself."""
+    """Return the message of an error. Messages of `BadField` are complete; others get the name of their class."""
     try:
         text = str(error)
-    except Exception:  # noqa: BLE001 # not even that
+    except Exception:  # noqa: BLE001 # `__str__` of a foreign exception may fail too
         text = ""
     return text if isinstance(error, BadField) else f"{type(error).__name__}: {text}".removesuffix(": ")

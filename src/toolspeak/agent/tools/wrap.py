@@ -1,4 +1,4 @@
-"""Tools of others, made to fit: some left out, named otherwise, or judged otherwise (RUN-4, RUN-5).
+"""Adapts existing tools: leaves some out, renames them, or changes their approval and effect (RUN-4, RUN-5).
 
 prefixed(without(tools, "delete_*"), "github__")
 """
@@ -15,36 +15,36 @@ _GLOB: Final = frozenset("*?[")
 
 
 def only(actions: Sequence[Action], *patterns: str) -> tuple[Action, ...]:
-    """Keep the tools of these names or globs."""
+    """Keep only the tools with these names or globs."""
     chosen = _chosen(actions, patterns)
     return tuple(action for action in actions if action.name in chosen)
 
 
 def without(actions: Sequence[Action], *patterns: str) -> tuple[Action, ...]:
-    """Leave out the tools of these names or globs."""
+    """Leave out the tools with these names or globs."""
     chosen = _chosen(actions, patterns)
     return tuple(action for action in actions if action.name not in chosen)
 
 
 def prefixed(actions: Sequence[Action], prefix: str) -> tuple[Action, ...]:
-    """Put a prefix before all names."""
+    """Add a prefix to all names."""
     return tuple(replace(action, tool=replace(action.tool, name=prefix + action.name)) for action in actions)
 
 
 def asked(actions: Sequence[Action], *patterns: str) -> tuple[Action, ...]:
-    """Let a person be asked about these, even in the mode `auto`, and even if they only read; no pattern: about all."""
+    """Require a person's approval for these tools, even in the mode `auto` and for reads. No pattern means all."""
     chosen = _chosen(actions, patterns or ("*",))
     return tuple(replace(action, asks=True) if action.name in chosen else action for action in actions)
 
 
 def judged(actions: Sequence[Action], effect: ToolEffect | str, *patterns: str) -> tuple[Action, ...]:
-    """Return what these do to the world, whatever they say themselves; no pattern: all."""
+    """Set the effect of these tools, whatever they declare. No pattern means all."""
     chosen, meant = _chosen(actions, patterns or ("*",)), parse_effect(effect)
     return tuple(replace(action, effect=meant) if action.name in chosen else action for action in actions)
 
 
 def _chosen(actions: Sequence[Action], patterns: Sequence[str]) -> frozenset[str]:
-    """Return the names that are meant. A name that nobody has is a mistake, which could leave a door open."""
+    """Return the selected names. Raises `BadField` for an unknown plain name: a misspelt one would stay offered."""
     names = [action.name for action in actions]
     for pattern in patterns:
         if pattern not in names and _GLOB.isdisjoint(pattern):
