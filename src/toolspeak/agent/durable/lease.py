@@ -52,6 +52,8 @@ class Lease:
     def renew(self) -> bool:
         """Renew the lease, and return whether it is still held. A lease that others have deleted is lost for good."""
         asked = self._clock.monotonic()
+        # The time before the request counts: the lease must end here before it ends for the others, however long the
+        # database takes.
         renewed = sa.update(LEASES).where(LEASES.c.id == self.id).values(expires=self._expires)
         with self._database.engine.begin() as connection:
             self.lost |= not connection.execute(renewed).rowcount
@@ -63,6 +65,7 @@ class Lease:
         """End the lease, and put the worker's unfinished runs back into the queue."""
         self.lost = True
         with self._database.engine.begin() as connection:
+            # The flag above comes first: from then on `held` is False, and no call that must not run twice begins.
             connection.execute(sa.delete(LEASES).where(LEASES.c.id == self.id))
         _hand_back(self._database, [self.id])
 
@@ -77,6 +80,8 @@ def reap(database: Database) -> int:
     Several workers may do this at once: a run is put back only while it still belongs to the dead worker.
     """
     with database.engine.begin() as connection:
+        # The row is deleted before the runs are handed back: a worker that wakes up now cannot renew, and learns that
+        # it has lost them.
         connection.execute(sa.delete(LEASES).where(LEASES.c.expires < database.now))
     runs = dbos_internals.WORKFLOWS
     alive = sa.select(LEASES.c.id)

@@ -72,6 +72,8 @@ def begin(database: Database, new: NewRun, live: int | None) -> bool:
     insert = sqlite.insert if database.is_sqlite else postgresql.insert
     with database.theirs.begin() as connection:
         _enter_gate(connection, spec.tenant, live)
+        # The insert comes before the count: on SQLite it takes the write lock, so no other process can insert in
+        # between.
         added = insert(RUNS).values(**row, **fresh, spec=text, began=database.now).on_conflict_do_nothing()
         if connection.execute(added.returning(RUNS.c.id)).first() is None:  # psycopg reports -1 rows for an insert
             return False
@@ -286,6 +288,7 @@ def delete_old_runs(database: Database, days: float) -> int:
         runs = [str(row[0]) for row in connection.execute(old.limit(_MANY))]
     if not runs:
         return 0
+    # DBOS's rows first: after a crash in between, our row is still there, and the next call deletes the rest.
     database.client.delete_workflows(runs)
     with database.engine.begin() as connection:
         connection.execute(sa.delete(EVENTS).where(EVENTS.c.run.in_(runs)))

@@ -179,6 +179,8 @@ class DurableRuns:
     def _cancel(self, run: str) -> bool:
         if self._row(run).line.ended:
             return False
+        # DBOS first, which stops the execution from storing anything. If this process dies in between,
+        # `ledger.end_abandoned_runs` writes the end.
         self._database.client.cancel_workflow(run)
         ledger.end(self._database, run, Status.CANCELLED, "cancelled")
         return True

@@ -29,8 +29,9 @@ class RunClaim(StopSwitch):
     async def assure(self) -> None:
         """Return once the lease is confirmed, so that no other worker can have the run. Raise `Lost` if one has.
 
-        A call that must not run twice begins right after it. Without this check, a worker that was frozen (SIGSTOP, a
-        suspended machine) would run the call on waking up, although another worker has run it already.
+        A call that must not run twice begins right after it. A worker that was frozen (SIGSTOP, a suspended machine)
+        stops here when it wakes up, since its run went on elsewhere with an unknown outcome of the call. Only if it
+        freezes between this check and the first byte of the call, the call still begins, once, and its result is lost.
         """
         while not self._lease.held:
             if not await asyncio.to_thread(self._lease.renew):

@@ -101,6 +101,7 @@ class Worker:
         dbos = new_dbos(self._deps.database, self.lease.id, self._work_on, takes=self._deps.takes)
         dbos_internals.work_on_this_loop(dbos)
         self._dbos = dbos
+        # The launch blocks for a while: in a thread, so that `beat` renews the lease in the meantime.
         await asyncio.to_thread(DBOS.launch)
 
     async def write(self) -> None:
@@ -238,6 +239,7 @@ class Worker:
             if not isinstance(error, ToolspeakError):
                 _LOG.exception("run %s failed", claim.run)
             ending = Ending(Status.FAILED, Compact(Message(Role.ASSISTANT, ())), told(error))
+        # Raises if the run was cancelled or lost meanwhile, or this worker shuts down: others then write the end.
         claim.admit()
         await watch(run_ended(ending))
         return ending.status.value
@@ -298,7 +300,7 @@ def new_dbos(database: Database, executor: str, work_on: Callable[[str, str], An
             "serializer": dbos_internals.SERIALIZER,
             "application_version": dbos_internals.VERSION,
             "executor_id": executor,
-            # `Database` has migrated the tables, under its own lock.
+            # `Database` has migrated the tables already.
             "run_migrations": False,
             "enable_otlp": False,
             "log_level": "CRITICAL",

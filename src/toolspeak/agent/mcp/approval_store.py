@@ -4,6 +4,7 @@
 
 A description is text that a model obeys, and a server can change it from one day to the next. So the first use of a
 tool, and every change of its definition, need a person's approval. Where no person can be asked, the tool is left out.
+In the MCPTox benchmark, poisoned descriptions succeeded in 72.8 % of the attempts on o1-mini.
 """
 
 import os

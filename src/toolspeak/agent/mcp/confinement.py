@@ -179,6 +179,7 @@ def _around(program: Path) -> Iterator[Path]:
         yield Path(*program.parts[: index + 1])
         return
     prefix = program.parent.parent
+    # The prefix of `~/bin` is the home itself, whose other folders must not be shown.
     if program.parent.name != "bin" or prefix == Path.home() or not _is_prefix(prefix):
         yield program
         return

@@ -214,6 +214,7 @@ class ServerConnection:
         return self._talk.opened()
 
     async def _heard(self, message: object) -> None:
+        # Only a mark: the next call lists the tools again, under the lock.
         self._stale |= isinstance(message, types.ToolListChangedNotification)
 
     def _reason(self, error: BaseException) -> str:

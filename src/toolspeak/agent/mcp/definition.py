@@ -94,6 +94,7 @@ def effect_of(server: McpServer, definition: Definition) -> ToolEffect:
     """Return the effect of a call. The user's setting decides; the server's hints count only if the user trusts it."""
     if definition.name in server.reads:
         return ToolEffect.READS
+    # A server that claims to only read would get its calls past approval.
     hints = definition.hints or {}
     if server.trust and hints.get("readOnlyHint") is True:
         return ToolEffect.READS

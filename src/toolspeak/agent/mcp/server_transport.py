@@ -44,7 +44,10 @@ _Outgoing = MemoryObjectReceiveStream[SessionMessage]
 
 
 class StdioTransport:
-    """The connection to one process."""
+    """The connection to one process.
+
+    It replaces the SDK's own stdio transport, which has no limit for a line and takes quadratic time in its length.
+    """
 
     def __init__(self, sandbox: Sandbox, service: Service, ended: asyncio.Event) -> None:
         """Start nothing yet. `ended` is set when the process closes its output."""

@@ -86,6 +86,7 @@ async def list_tools(session: Session, server: McpServer) -> dict[str, Definitio
         if len(found) == MOST_TOOLS:
             _LOG.warning(_MORE, server.name, MOST_TOOLS)
             break
+        # The first of two tools of one name stays: a later one must not replace it.
         found.setdefault(tool.name, _definition(tool))
         session.expect(tool.name, tool.output_schema)
     return found

@@ -201,6 +201,8 @@ class RunSteps:
         return tuple(results)
 
     def _is_free_read(self, call: Call) -> bool:
+        # The ruling counts as well as the effect: durable runs once ran every read in parallel, so a reading tool with
+        # `asks` was never asked about.
         return self.work.effect(call) is ToolEffect.READS and self.work.ruling(call) is Ruling.YES
 
     async def _in_parallel(self, calls: Sequence[_CallStep]) -> list[Result]:

@@ -147,9 +147,11 @@ class Bwrap:
 def rlimits(limits: SandboxLimits, seconds: float) -> dict[str, int]:
     """Return the rlimits of each process of a command. `resources.py` watches the total."""
     return {
+        # A core dump would be left in the folder of the user.
         "RLIMIT_CORE": 0,
         "RLIMIT_CPU": int(seconds) + 1,
         "RLIMIT_DATA": limits.memory,
+        # Programs reserve more address space than they use, so this bound is wider than the one on data.
         "RLIMIT_AS": 4 * limits.memory,
         "RLIMIT_FSIZE": limits.file_size,
         "RLIMIT_NOFILE": limits.files,
@@ -174,6 +176,9 @@ def visible_paths(service: Service) -> list[tuple[Path, bool]]:
 
 
 def _before(env: tuple[tuple[str, str], ...], limits: SandboxLimits) -> Iterator[str]:
+    # `--disable-userns`: in a nested user namespace a command would be root, and could mount. `--new-session`: without
+    # a session of its own it could type into the terminal of the user (TIOCSTI). `--clearenv`: the environment of
+    # toolspeak has keys.
     yield from ("--unshare-all", "--unshare-user", "--disable-userns", "--cap-drop", "ALL")
     yield from ("--uid", str(NOBODY), "--gid", str(NOBODY), "--hostname", "sandbox")
     yield from ("--die-with-parent", "--new-session", "--clearenv")
@@ -188,6 +193,7 @@ def _before(env: tuple[tuple[str, str], ...], limits: SandboxLimits) -> Iterator
     for name in HIDDEN_FOLDERS:
         if Path("/proc", name).is_dir():
             yield from ("--size", str(_PAGE), "--tmpfs", f"/proc/{name}", "--remount-ro", f"/proc/{name}")
+    # `/dev` is a tmpfs without a size limit, so it becomes read-only once `/dev/shm` has its own.
     yield from ("--size", str(_SHARED_MEMORY), "--tmpfs", "/dev/shm", "--remount-ro", "/dev")  # noqa: S108 # inside
     yield from ("--size", str(limits.temporary), "--tmpfs", _TMP)
 
@@ -209,6 +215,7 @@ def _same(path: Path) -> tuple[str, ...]:
 
 
 def _after(command: Command) -> Iterator[str]:
+    # The root is a tmpfs without a size limit: a command could fill the memory with files in `/`.
     yield from ("--remount-ro", "/", "--chdir", str(command.folder))
     yield from ("--", "/bin/sh", "-c", _LIMITED, str(command.limits.processes), command.text)
 

@@ -172,6 +172,8 @@ class DiskMeter:
         """Return the most that the run can have added: the last count, plus the loss since the peak of free space."""
         before, free = self._free, _free(self._disks)
         self._free = free
+        # Files that other programs delete raise the free space, and would hide as much of what the command writes. The
+        # peak and the sum of decreases keep what the difference to the start would lose.
         self._drops += max(0, before.size - free.size)
         self._peak = Used(max(self._peak.size, free.size), max(self._peak.files, free.files))
         lost = Used(self._peak.size - free.size, self._peak.files - free.files)
@@ -193,6 +195,7 @@ class DiskMeter:
     def _held_still(self, bound: Used) -> tuple[Used, _Count]:
         with Stillness(self._budget.live) as still:
             count = self._count(still.pids)
+            # A process that moved during the count may have hidden any file, so the size of all is unknown.
             if not still.held:
                 count = count._replace(hidden=UNKNOWN)
         known, hidden = count.used, count.hidden
@@ -219,6 +222,8 @@ class DiskMeter:
         budget, walk, held = self._budget, _Walk(self._budget.began - _COARSE), held_files(pids)
         for folder in self._folders:
             walk.go(folder)
+        # The first count of a run: what is older than the run is the base. Files that have changed since then are the
+        # run's, also in a worker that has taken it over.
         if budget.base is None:
             budget.base = Used(walk.all.size - walk.new.size, walk.all.files - walk.new.files)
         size, files = max(0, walk.all.size - budget.base.size), max(0, walk.all.files - budget.base.files)

@@ -193,6 +193,7 @@ class FolderGuard:
         found: ProtectedPaths = {}
         if (one := finding(self.path, path, is_link=False)) is not None:
             found[path] = one
+        # The walk adds a watch to each new folder before it reads the names in it, so no name is missed in between.
         if event.is_folder and (one is None or one.kind != GIT):
             found |= survey(self.path, path, self.watch.add)
         if is_part_of_bare(event.name):
@@ -217,6 +218,8 @@ class FolderGuard:
 
     def settle(self) -> list[str]:
         """Restore copies, remove masks and rename forbidden files. Return a note about each change."""
+        # The masks must be gone before `settle` walks the folder: it would take them for a new `.git`. A mask that
+        # another command still uses stays, and is excluded.
         restored = self._copies.put_back() if self._copies is not None else []
         shared = {mask.path for mask in self._masks if not mask.remove()}
         return [*restored, *settle(self.path, self._before, shared)]

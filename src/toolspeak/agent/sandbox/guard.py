@@ -107,6 +107,8 @@ class _Guard:
         if child:
             return child
         try:
+            # Without the handlers of the guard: they would swallow the signals of the child, and write into the pipe
+            # that wakes the guard.
             signal.set_wakeup_fd(-1)
             for number in (signal.SIGTERM, signal.SIGCHLD):
                 signal.signal(number, signal.SIG_DFL)
@@ -161,6 +163,7 @@ class _Guard:
         notes = {each.path: each.settle() for each in self._folders}
         if temporary := self._plan.get("temporary"):
             remove_tree(temporary)
+        # With toolspeak gone, an empty report has no reader. One with notes stays, for the next start.
         if os.getppid() != self._plan["parent"] and not any(notes.values()):
             with suppress(OSError):
                 os.unlink(self._plan["journal"])  # noqa: PTH108 # pathlib takes longer to load than all this

@@ -57,8 +57,11 @@ def _tie(parent: int) -> None:
 
 
 def _become(plan: dict[str, Any]) -> NoReturn:
+    # The order matters: joining control groups and mounting need root, so they come before the change of user. Nothing
+    # of the command has run until then.
     for path in plan["cgroups"]:
         _write(path, "0")
+    # If the machine runs out of memory, the kernel kills the command first. A command cannot lower the score again.
     _write("/proc/self/oom_score_adj", "1000")
     sources = [path for path, _ in plan["binds"]]
     if plan["user"] is not None:
@@ -71,6 +74,7 @@ def _become(plan: dict[str, Any]) -> NoReturn:
     binds = [word for source, (path, writable) in shown for word in _shown(source, path, plan, writable=writable)]
     data = [word for path, text in plan["files"].items() for word in ("--ro-bind-data", _memory(text.encode()), path)]
     seccomp = ["--seccomp", _memory(bytes.fromhex(plan["seccomp"]))]
+    # With an empty environment: bubblewrap needs none, and that of toolspeak has keys.
     os.execve(plan["bwrap"], [plan["bwrap"], *plan["before"], *data, *binds, *seccomp, *plan["after"]], {})  # noqa: S606
 
 

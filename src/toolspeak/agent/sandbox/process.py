@@ -116,6 +116,8 @@ def kill_all(process: Process, *, spares_guard: bool) -> None:
 
     With `spares_guard`, the guard gets SIGTERM instead, so that it can clean up the folder.
     """
+    # SIGKILL, because a command may ignore SIGTERM. The tree and not only the process group: a daemon has left the
+    # group.
     for pid in tree(process.pid) if process.returncode is None else ():
         how = signal.SIGTERM if spares_guard and pid == process.pid else signal.SIGKILL
         with suppress(ProcessLookupError, PermissionError):
@@ -204,6 +206,7 @@ class _Child:
             await self._watch.pause()
 
     def _stop(self, why: str) -> None:
+        # The guard survives and settles the folder; `end` waits for it.
         self._killed = why
         kill_all(self._process, spares_guard=self._is_guarded)
 

@@ -48,6 +48,8 @@ class Stillness:
         self._complete = False
 
     def __enter__(self) -> Self:
+        # A process that is not stopped yet can fork. So this repeats until two looks in a row find the same processes,
+        # all of them stopped. A command that forks faster than that for a second is not held, and `held` is False.
         late, known = CLOCK.monotonic() + _STILL_SECONDS, set[int]()
         while not self._complete and CLOCK.monotonic() < late:
             pids = set(self._all())

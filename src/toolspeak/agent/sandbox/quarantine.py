@@ -96,6 +96,7 @@ def settle(folder: str, before: ProtectedPaths, shared: set[str]) -> list[str]:
 
     Paths in `shared` are masks of other commands that still run. At most 20 notes are returned.
     """
+    # With `force`: a command could hide a repository in a folder that it made unreadable (`chmod 0`).
     notes, ahead = list[str](), [survey(folder, force=True)]
     while ahead:
         for path, each in ahead.pop().items():

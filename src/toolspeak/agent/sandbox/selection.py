@@ -19,6 +19,9 @@ from toolspeak.agent.sandbox.sandlock import find_sandlock
 INSTALL: Final = "install bubblewrap (apt install bubblewrap; dnf install bubblewrap)"
 _SECONDS: Final = 15.0
 _WORD: Final = "inside"
+# An installed backend may still not work (a kernel or container that forbids user namespaces), or not confine. So each
+# one runs this: it tries to read and change a file outside, and to reach a service on loopback. Only bash can connect
+# without further programs.
 _TRIAL: Final = """echo {word}
 cat '{secret}' 2>/dev/null
 echo changed 2>/dev/null >'{secret}'
@@ -125,6 +128,7 @@ async def _tried(sandbox: Sandbox, place: _Place) -> str:
     async with server:
         text = _TRIAL.format(word=_WORD, secret=place.secret, port=server.sockets[0].getsockname()[1])
         ran = await sandbox.run(Command(text, place.folder, _SECONDS))
+        # The server gets a chance to handle a connection that was made at the very end.
         await asyncio.sleep(0)
     if ran.killed or not ran.output.startswith(_WORD):
         return f"it does not run commands: {ran.killed or ran.output.strip()[:300]}"

@@ -83,6 +83,7 @@ class Folder:
         rule = rule_for_path(parts)
         if rule is not None and (rule.action == REFUSE or (rule.action == KEEP and self._exists(parts[0]))):
             raise BadPath(f"{visible(path)!r} is read-only here: {rule.reason}. Ask the person to change it")
+        # A bare repository needs no forbidden name: `HEAD`, `objects` and `refs` in any folder are enough for git.
         self._refuse_bare(parts)
         with self._entered(parts[:-1], make=True) as folder:
             return _write(folder, parts[-1], path, data)
@@ -210,6 +211,7 @@ def _write(folder: int, name: str, path: str, data: bytes) -> bool:
         with os.fdopen(file, "wb") as opened:
             opened.write(data)
             if before is not None:
+                # Without setuid bits: they must not pass from the old content to the new.
                 os.fchmod(file, stat.S_IMODE(before.st_mode) & 0o777)
             _give(file, before or os.fstat(folder))
         os.rename(beside, name, src_dir_fd=folder, dst_dir_fd=folder)

@@ -59,6 +59,7 @@ async def run_in_thread(function: Callable[..., T], *args: object, **kwargs: obj
         else:
             _tell(loop, ended, partial(ended.set_result, value))
 
+    # A daemon: a function that hangs must not keep the process from exiting.
     threading.Thread(target=call, name=f"tool {getattr(function, '__name__', '')}", daemon=True).start()
     return await ended
 

@@ -106,6 +106,7 @@ class Toolbox:
         The output of an ending tool is not cut: it is the final text, and people read it whole.
         """
         yielded = await self._yield(call, context)
+        # An error of an ending tool goes to the model, so it is cut like any other.
         whole = call.name in self.ending and not yielded.is_error
         content = yielded.content if whole else fit_output(yielded.content, self._output)
         return Result(call.id, content, call.name, yielded.is_error)
