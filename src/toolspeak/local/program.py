@@ -86,7 +86,7 @@ class ServerProgram:
         return _BINARY if self.path else _PACKAGE
 
     def command(self, model: ModelFile, wish: ServerOptions) -> list[str]:
-        """Return the command line that serves a model on loopback. `--jinja` is needed for tools in llama.cpp."""
+        """Return the command line that serves a model on loopback."""
         if not self.path:
             counts = (wish.port, wish.context, wish.threads)
             return [sys.executable, "-m", _CHILD, str(model.path), model.name, *map(str, counts)]
@@ -98,6 +98,7 @@ class ServerProgram:
             "--ctx-size": str(wish.context),
             **({"--threads": str(wish.threads)} if wish.threads else {}),
         }
+        # Without `--jinja`, llama.cpp rejects requests with tools ("tools param requires --jinja flag").
         return [self.path, *(word for option in options.items() for word in option), "--jinja", *wish.further]
 
 

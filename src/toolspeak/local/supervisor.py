@@ -246,6 +246,7 @@ class Supervisor:
             child.kill()
         child.wait()
         if was_up:
+            # Before `buried`, which may take a second: requests wait from now on, instead of failing on a dead port.
             self._turn(ServerState.RESTARTING)
         cause, self.last_lines = child.buried()
         return why or cause, was_up

@@ -172,6 +172,7 @@ def _postgres_engine(url: sa.URL, connections: int, lease: float, patience: floa
         pool_size=connections,
         max_overflow=_SPARE,
         pool_timeout=patience or _WAIT,
+        # A connection that died while idle is replaced, instead of failing the next statement.
         pool_pre_ping=True,
     )
 

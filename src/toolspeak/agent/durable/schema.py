@@ -1,4 +1,4 @@
-"""The tables of toolspeak beside those of DBOS in the same database, their version, and the migrations.
+"""Defines the tables of toolspeak, which share a database with those of DBOS, their version, and the migrations.
 
 schema    one row: the version of these tables
 runs      one row each: its spec, its state, the token of the execution that may write about it; `name` is the id that

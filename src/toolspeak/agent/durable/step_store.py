@@ -63,6 +63,7 @@ class DbosStepStore:
                     await self.claim.assure()
                 return form.write(await do())
 
+        # A `once` call is exempt: its start is stored, so without a result its outcome would count as unknown.
         if not once:
             self.claim.admit()
         given: str = await DBOS.run_step_async({"name": step}, body)

@@ -235,6 +235,7 @@ class _Log:
         self.put(event)
 
     def put(self, event: RunEvent) -> None:
+        # An event that a reader has seen must not grow: the reader would miss the rest.
         last = self._events[-1] if len(self._events) - 1 > self._read else None
         if isinstance(event, Wrote) and isinstance(last, Wrote) and last.thought is event.thought:
             self._events[-1] = Wrote(event.round, last.text + event.text, event.thought)

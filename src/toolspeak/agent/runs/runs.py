@@ -87,6 +87,7 @@ def misfit(error: msgspec.MsgspecError, field: str = "") -> BadField:
 # ---------------------------------------------------------------- operations
 
 
+# The first character excludes `.` and `..`, and names that a command would read as an option.
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 
 

@@ -177,7 +177,7 @@ def visible_paths(service: Service) -> list[tuple[Path, bool]]:
 
 def _before(env: tuple[tuple[str, str], ...], limits: SandboxLimits) -> Iterator[str]:
     # `--disable-userns`: in a nested user namespace a command would be root, and could mount. `--new-session`: without
-    # a session of its own it could type into the terminal of the user (TIOCSTI). `--clearenv`: the environment of
+    # its own session it could type into the terminal of the user (TIOCSTI). `--clearenv`: the environment of
     # toolspeak has keys.
     yield from ("--unshare-all", "--unshare-user", "--disable-userns", "--cap-drop", "ALL")
     yield from ("--uid", str(NOBODY), "--gid", str(NOBODY), "--hostname", "sandbox")

@@ -1,4 +1,4 @@
-"""Measures what a run adds to the disk, including files that have no name any more.
+"""Measures the disk space that a run takes, including files that have no name any more.
 
     budget = DiskBudget(2 << 30)      one per run, shared by all its commands
     meter = DiskMeter(budget, …)      one per command: `begin`, `is_suspicious` ten times a second, `breach`, `end`

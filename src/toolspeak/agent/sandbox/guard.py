@@ -141,6 +141,7 @@ class _Guard:
             if blind and (now := _seconds()) >= look:
                 for each in blind:
                     each.look()
+                # Walks take at most a tenth of the time, however large the folder is.
                 look = _seconds() + 10 * (_seconds() - now)
             for each in self._folders:
                 each.read()

@@ -172,6 +172,8 @@ async def run_guarded(command: Command, launch: Launch) -> Ran:
             ran = await run_process(start, command)
             is_done = True
         finally:
+            # Also after a cancellation. No result can carry the notes then: the entry stays for the next command or
+            # start, or the notes are logged.
             reports = await asyncio.to_thread(entry.reports)
             if is_done or not any(each.notes for each in reports):
                 entry.remove()

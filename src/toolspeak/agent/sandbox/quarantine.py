@@ -256,6 +256,8 @@ class Copies:
         if os.path.realpath(parent) != parent:  # a parent folder was replaced by a link: writing would follow it
             return True
         moved = [*identity(place)] != self._known[path]
+        # A repository that the command has moved is moved back: its objects exist only there, since they are not
+        # copied.
         if moved and (old := self._moved(path)):
             _aside(place)
             os.rename(old, place)  # noqa: PTH104 # as above

@@ -62,6 +62,8 @@ class ResourceWatch:
         self._most_available = max(self._most_available, left)  # other programs may have freed memory
         lost = self._most_available - left
         own = shared = 0
+        # Resident sizes count a shared page once per process, so they are only an upper bound. The exact shares are
+        # slow to read.
         if sum(map(_resident, pids)) + files > most:
             own, shared = map(sum, zip(*map(_shares, pids), strict=True))
             if own + max(shared, files) > most:

@@ -110,6 +110,7 @@ def _policy(
         "max_memory": limits.memory,
         "max_processes": limits.processes,
         "max_open_files": limits.files,
+        # The environment of toolspeak has keys.
         "clean_env": True,
         "env": env,
         "cwd": cwd,
@@ -124,6 +125,7 @@ def find_sandlock() -> Sandlock | str:
     """Return the backend, or the reason why it cannot be used."""
     if sys.platform != "linux":
         return "it needs Linux"
+    # Limits on processes do not bind root, and a process that escaped would be root.
     if is_root():
         return "it leaves root root: run as an ordinary user"
     spec = find_spec(_NAME)

@@ -174,6 +174,7 @@ def instructions(machine: Machine) -> Iterator[Instruction]:
 
 def _beginning(machine: Machine) -> Iterator[Instruction]:
     """Kill a process that uses the call numbers of another ABI (i386, x32): the tables do not apply to those."""
+    # A number is another call in another ABI, so this check comes before all others.
     yield from ((_LOAD, 0, 0, _ARCH), (_EQUAL, 1, 0, machine.arch), (_RETURN, 0, 0, _KILL))
     yield (_LOAD, 0, 0, _NUMBER)
     if machine.x32:
@@ -193,6 +194,7 @@ def _judged() -> Iterator[Judged]:
 
 def _ioctl() -> Iterator[Instruction]:
     yield _argument(1)
+    # The order matters: these have an allowed type, so they must be refused before the type is compared.
     yield from _one_of(TERMINAL, _error(_EPERM))
     yield from _one_of(IOCTLS, _ALLOWED)
     yield (_AND, 0, 0, 0xFF00)

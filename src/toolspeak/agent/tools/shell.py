@@ -18,6 +18,8 @@ from toolspeak.ir.tool import Tool
 
 SECONDS: Final = 60.0
 MOST_SECONDS: Final = 600.0
+# Seconds by which the timeout of the tool exceeds that of the command: the sandbox must stop the command first, since
+# only its result has the output so far.
 _SPARE: Final = 30.0
 _ABOUT: Final = (
     "Run a command with /bin/sh in your folder. It has no network and cannot see or change anything outside the "
