@@ -58,6 +58,7 @@ async def find_local(transport: Transport, places: Sequence[str]) -> LocalServer
 
 async def _look(transport: Transport, place: str) -> LocalServer | None:
     try:
+        # A silent server must not delay the start of toolspeak.
         async with asyncio.timeout(_LIMIT):
             return await _known(transport, place)
     except (TransportError, TimeoutError):
@@ -103,6 +104,7 @@ async def _ask(transport: Transport, url: str) -> tuple[_Answer, Mapping[str, st
     response = await transport.send("GET", url, (), b"", _TIMEOUTS)
     body = bytearray()
     try:
+        # Any program may listen on these ports, so the size of its response is bounded.
         while len(body) <= _MOST and (chunk := await response.read()):
             body += chunk
     finally:

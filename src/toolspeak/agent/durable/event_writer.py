@@ -45,6 +45,8 @@ class EventWriter:
         async def said(event: RunEvent) -> None:
             _join(self._said.setdefault(key, []), event)
             self._some.set()
+            # The step waits for the write: once its outcome is stored, a run that is taken over does not repeat it, so
+            # an event that was not written would be missing for good.
             if isinstance(event, _URGENT) and not await self._kept(key):
                 raise Lost(run)
 

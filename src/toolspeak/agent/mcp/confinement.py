@@ -66,6 +66,7 @@ def service_of(server: McpServer) -> Service:
     folders = tuple(_folder(each) for each in server.folders)
     read = (*program_paths(program, server.args, path), *(_existing(each) for each in server.read))
     basics = {_PATH: path, **({"HOME": str(home)} if home else {}), **({} if server.network else dict(_OFFLINE))}
+    # In this order: variables that the user has configured override ours.
     env = basics | env
     return replace(
         service,

@@ -82,6 +82,7 @@ class StdioTransport:
                 async with self._streams(host.process) as streams:
                     yield streams
             finally:
+                # Shielded: a cancelled run must still wait until the process is gone, or it would outlive the run.
                 with anyio.CancelScope(shield=True):
                     await _end(host)
 

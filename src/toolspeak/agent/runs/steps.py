@@ -254,6 +254,7 @@ class RunSteps:
         """Ask a person, and wait for the answer. No other call of the run executes in the meantime."""
         call = each.call
         shown = partial(self.work.watch, ToolCallAsked(each.round, call.id, call.name, call.arguments))
+        # A step of its own, so that a resumed run does not show the question a second time.
         await self.store.keep(f"asked:{each.key}", NOTHING, shown)
         return await self.store.ask(each.key, call)
 

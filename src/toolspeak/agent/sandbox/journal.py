@@ -121,6 +121,8 @@ def recover(journal: Path | None) -> list[LeftoverReport]:
     found = list[LeftoverReport]()
     for path in sorted(journal.glob("*.json")) if journal is not None else ():
         entry = JournalEntry(path)
+        # A lock that cannot be taken means that toolspeak or the guard of this command still lives: the entry is
+        # theirs.
         with suppress(OSError), _locked(path.with_suffix(".lock"), fcntl.LOCK_EX | fcntl.LOCK_NB):
             reports = entry.reports()
             entry.remove()
