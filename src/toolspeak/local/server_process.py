@@ -95,8 +95,8 @@ class Child:
 
     def buried(self) -> tuple[str, list[str]]:
         """Wait for its end, and kill the rest of its group. Return the cause of its end, and its last lines."""
-        # Helpers of the server are in its group. They must not outlive it, and would keep the output pipe open.
         status = self._process.wait()
+        # Helpers of the server are in its group. They must not outlive it, and would keep the output pipe open.
         self._signal(hard=True)
         self._tail.end()
         if self._process.stdin is not None:

@@ -3,8 +3,9 @@
     budget = DiskBudget(2 << 30)      one per run, shared by all its commands
     meter = DiskMeter(budget, …)      one per command: `begin`, `is_suspicious` ten times a second, `breach`, `end`
 
-The loss of free space on the file system is a cheap upper bound. While it is within the budget, nothing is counted.
-Beyond it, the command is stopped for a moment (SIGSTOP) and its files are counted, with names and without:
+The loss of free space on the file system is a cheap upper bound. While it is within the budget, the command runs on and
+is only counted from time to time, since other programs may have freed as much. Beyond it, the command is stopped for a
+moment (SIGSTOP) and its files are counted, with names and without:
 
 - files in the folder that are new or changed since the run began, by their inode;
 - unlinked files that are open in any thread, or are a running program;
