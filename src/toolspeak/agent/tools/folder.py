@@ -2,7 +2,7 @@
 
 A path is split, and each part is opened relative to the descriptor of its parent, without following links. So there is
 no moment between a check and its use in which a concurrent command could replace a folder by a link. Paths are compared
-by their parts, not as strings: `/work/a` is no prefix of `/work/ab`. Links are not followed even if they lead inside.
+by their parts, not as strings: `/srv/a` is no prefix of `/srv/ab`. Links are not followed even if they lead inside.
 """
 
 import os

@@ -1,7 +1,7 @@
 """The tool `shell`: runs a command in the run's folder, in a sandbox (RUN-5). Without a working sandbox, it refuses.
 
-There is no list of forbidden commands: a study of 1,709 such lists could bypass 69 to 98 % of them. The sandbox is the
-boundary, and approval comes on top of it.
+There is no list of forbidden commands: a study of 1,709 such lists could bypass 69 to 98.6 % of them. The sandbox is
+the boundary, and approval comes on top of it.
 """
 
 import re
