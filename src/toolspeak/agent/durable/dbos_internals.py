@@ -25,7 +25,7 @@ from toolspeak.errors import BadConfig
 APPLICATION: Final = "toolspeak"
 VERSION: Final = "1"
 """Version of the sequence of steps. Only workers of the same version continue each other's runs. It is set here because
-DBOS would use a hash of the workflow's source: an upgrade that changes it would strand the runs of the release before."""
+DBOS would use a hash of the workflow's source: an upgrade that changes it would strand the runs of older releases."""
 WORKFLOW: Final = "toolspeak.run"
 QUEUE: Final = "runs"
 HERE: Final = "here"

@@ -120,8 +120,8 @@ class Toolbox:
             return await _in_time(action, self._arguments(call), context)
         except Exception as error:  # noqa: BLE001 # a failure of a tool is a result that the model handles
             return text_output(f"{call.name} failed: {_told(error)}", is_error=True)
-        # A tool that raises `CancelledError` by itself (from a cancelled subtask) must not look like a
-        # cancelled run. Only a request to cancel this task counts.
+        # A tool that raises `CancelledError` by itself (from a cancelled subtask) must not look like a cancelled run.
+        # Only a request to cancel this task counts.
         except asyncio.CancelledError:
             if _is_cancelled():
                 raise
