@@ -1,5 +1,5 @@
-"""The connection to models: drives the engine's programs against real servers, clocks and connections.
+"""Connects the engine to models: runs its programs against real servers, clocks and connections.
 
-Belongs here: I/O towards upstreams, probing, the clock. Does not: decisions, vendor bodies, tools that run (`agent`).
-Read first: `drive.py`.
+Belongs here: I/O towards upstreams, probing, the clock. Does not: decisions (`engine`), vendor formats (`wires`), the
+execution of tools (`agent`). Read first: `drive.py`.
 """

@@ -1,12 +1,13 @@
-"""Where verdicts are kept between requests, and who may probe: in process (here), or shared by a fleet (`shared.py`).
+"""Stores probe verdicts and claims on probes, in this process. `shared.py` does the same for a fleet, in Redis.
 
-    verdict = await verdicts.find(subject)             None if nobody knows
-    token = await verdicts.claim(subject)              "" if somebody else is probing it
+    verdict = await verdicts.find(subject)             None if there is no verdict
+    token = await verdicts.claim(subject)              "" if another task or process is probing the model
     await verdicts.keep(subject, verdict)
     await verdicts.release(subject, token)
 
-A verdict belongs to an endpoint, a model and the server's fingerprint: a server that comes back with another build or
-template has another one. Which fingerprint it had last is kept for a shorter time, since to look again is free.
+A verdict belongs to an endpoint, a model and the server's fingerprint: a server that restarts with another build or
+chat template gets a new verdict. The last fingerprint of a server is stored for a shorter time than its verdict: a new
+look, which finds it, costs no tokens.
 """
 
 from dataclasses import dataclass, replace
@@ -18,20 +19,21 @@ from toolspeak.facts.model import Support
 from toolspeak.runtime.clock import CLOCK, Clock
 
 LONG, SHORT, SOON = 86_400.0, 600.0, 60.0
-"""Seconds: that a verdict counts, that an uncertain one does, that a broken probe waits for the next."""
+"""Lifetimes in seconds: of a verdict, of an uncertain one, and of the result of a probe that was interrupted."""
 NEGATIVE: Final = 3_600.0
-"""That a measured "no tools" counts: it is the one that takes something away from people."""
+"""Seconds that a measured "no tools" is valid. It is shorter than `LONG`, because a wrong one disables native calls."""
 SEEN: Final = 3_600.0
-"""That a server is taken for the one that it was."""
+"""Seconds that a fingerprint is valid: afterwards a look checks that it is still the same server."""
 LONGEST_PROBE: Final = 360.0
-"""Seconds after which who claimed a probe is taken for dead."""
+"""Seconds after which a claim expires. It exceeds the limit of a probe, so only a dead process loses its claim."""
 MOST: Final = 4096
+"""Entries of each table of `Memory`: clients choose model names, so the number must be bounded."""
 _Kept = TypeVar("_Kept")
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What a verdict is about. The fingerprint is empty where it is not known yet."""
+    """The key of a verdict. The fingerprint is empty until a look has found it."""
 
     endpoint: str
     model: str
@@ -39,16 +41,16 @@ class Subject:
 
     @property
     def key(self) -> str:
-        """Return what it is kept under; a URL could hold a key, so it is not shown."""
+        """Return a hash of all fields. It is a hash because the endpoint's URL may contain an API key."""
         return sha256(f"{self.endpoint}\n{self.model}\n{self.fingerprint}".encode()).hexdigest()
 
     def of(self, fingerprint: str) -> "Subject":
-        """Return the same model of a server with another fingerprint."""
+        """Return the same endpoint and model with another fingerprint."""
         return replace(self, fingerprint=fingerprint)
 
 
 def lifetime(verdict: Verdict) -> float:
-    """Return for how many seconds a verdict counts."""
+    """Return for how many seconds a verdict is valid: the less certain or the more harmful if wrong, the shorter."""
     if verdict.stopped and verdict.tools is Support.UNKNOWN:
         return SOON
     if verdict.tools is Support.UNKNOWN:
@@ -60,43 +62,43 @@ def lifetime(verdict: Verdict) -> float:
 
 
 class Verdicts(Protocol):
-    """What keeps verdicts. Nothing here raises: who cannot keep or find something goes on without."""
+    """Stores probe verdicts. Storage errors are logged and treated as a cache miss; methods never raise."""
 
     @property
     def check(self) -> float:
-        """Seconds after which a process should look here again: others may have put something in."""
+        """Seconds after which a process should read its verdict again, because other processes may have stored one."""
         ...
 
     async def find(self, subject: Subject) -> Verdict | None:
-        """Return what is known; without a fingerprint, about the server that was there last."""
+        """Return the valid verdict, or None. A subject without a fingerprint means the server that was seen last."""
         ...
 
     async def keep(self, subject: Subject, verdict: Verdict) -> None:
-        """Keep a verdict under its fingerprint, and that this is the one that was there last."""
+        """Store a verdict under its own fingerprint, which becomes the one that was seen last."""
         ...
 
     async def seen(self, subject: Subject) -> None:
-        """Note that the server with this fingerprint is still there."""
+        """Store that the server still has the subject's fingerprint."""
         ...
 
     async def claim(self, subject: Subject) -> str:
-        """Return a token if nobody else is probing this model, else an empty string."""
+        """Return a token if no other task or process is probing this model, else an empty string."""
         ...
 
     async def release(self, subject: Subject, token: str) -> None:
-        """Let others probe again."""
+        """Give up a claim. An outdated token has no effect: the claim may belong to another process by now."""
         ...
 
     async def close(self) -> None:
-        """Close what is open."""
+        """Close the connections of the store."""
         ...
 
 
 class Memory:
-    """In this process, bounded (P7)."""
+    """Stores verdicts in this process, up to `most` of them; the oldest is dropped first (P7)."""
 
     def __init__(self, clock: Clock = CLOCK, most: int = MOST) -> None:
-        """Know nothing."""
+        """Create an empty store."""
         self._clock: Final = clock
         self._most: Final = most
         self._kept: Final[dict[str, tuple[float, Verdict]]] = {}
@@ -105,28 +107,29 @@ class Memory:
 
     @property
     def check(self) -> float:
-        """Nobody else puts anything in: look again when a server should be looked at again."""
+        """No other process writes here, so one look per lifetime of a fingerprint is enough."""
         return SEEN
 
     async def find(self, subject: Subject) -> Verdict | None:
-        """Return what is known."""
+        """Return the valid verdict, or None."""
         fingerprint = subject.fingerprint or self._fresh(self._seen, subject.key)
         if fingerprint is None:
             return None
         return self._fresh(self._kept, subject.of(fingerprint).key)
 
     async def keep(self, subject: Subject, verdict: Verdict) -> None:
-        """Keep a verdict."""
+        """Store a verdict under its own fingerprint, which becomes the one that was seen last."""
         known = subject.of(verdict.fingerprint)
         self._put(self._kept, known.key, verdict, lifetime(verdict))
         await self.seen(known)
 
     async def seen(self, subject: Subject) -> None:
-        """Note that the server with this fingerprint is still there."""
+        """Store that the server still has the subject's fingerprint."""
         self._put(self._seen, subject.of("").key, subject.fingerprint, SEEN)
 
     async def claim(self, subject: Subject) -> str:
-        """Return a token if nobody else is probing."""
+        """Return a token if no other task is probing this model, else an empty string."""
+        # The fingerprint is not part of the key: two probes of one model must not run even if the server has changed.
         key = subject.of("").key
         if self._fresh(self._claims, key) is not None:
             return ""
@@ -135,20 +138,20 @@ class Memory:
         return token
 
     async def release(self, subject: Subject, token: str) -> None:
-        """Let others probe again."""
+        """Give up a claim, if the token is still its current one."""
         key = subject.of("").key
         if self._fresh(self._claims, key) == token:
             del self._claims[key]
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: there are no connections."""
 
     def _fresh(self, where: dict[str, tuple[float, _Kept]], key: str) -> _Kept | None:
         until, found = where.get(key, (0.0, None))
         return found if self._clock.monotonic() < until else None
 
     def _put(self, where: dict[str, tuple[float, _Kept]], key: str, value: _Kept, lasts: float) -> None:
-        where.pop(key, None)
+        where.pop(key, None)  # a dict keeps the order of insertion: an entry that is written again becomes the newest
         if len(where) >= self._most:
             where.pop(next(iter(where)))
         where[key] = (self._clock.monotonic() + lasts, value)

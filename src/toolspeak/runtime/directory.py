@@ -1,11 +1,11 @@
-"""Which model of which upstream a name means.
+"""Resolves a model name of a request to a model of an upstream.
 
     claude-sonnet     an alias of the configuration
     groq:llama-3.3    a model of the upstream `groq`; `groq/llama-3.3` is the same
     qwen2.5-coder     a model that an upstream lists
     anything else     the default; without one, the first model that the first upstream lists
 
-Agents ask for names that are wired into them, so an unknown name is no error.
+Agents request names that are built into them (such as `gpt-5.5`), so an unknown name is not an error.
 """
 
 import asyncio
@@ -33,7 +33,9 @@ from toolspeak.runtime.upstream import HttpUpstream, list_models
 
 EmitEvents: TypeAlias = Callable[[Sequence[Event]], Awaitable[None]]
 _FRESH, _FRESH_FAILURE = 60.0, 10.0
+"""Seconds until a list of models is read again: after a success, and after an error."""
 _MOST_ROUTES, _LONGEST_NAME = 4096, 256
+"""Bounds of the cached routes: clients choose the names."""
 
 
 class Catalogue(Protocol):
@@ -50,7 +52,7 @@ class Catalogue(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ConfiguredUpstream:
-    """An upstream, and what holds for all of its models."""
+    """An upstream with the facts and settings that apply to all of its models."""
 
     name: str
     upstream: HttpUpstream
@@ -59,23 +61,23 @@ class ConfiguredUpstream:
     learned: Learned = field(default_factory=Learned, compare=False, repr=False)
     profiles: Profiles = field(default=NO_PROFILES, compare=False, repr=False)
     providers: tuple[str, ...] = ()
-    """Further names under which overrides may speak of it: its preset, its URL."""
+    """Further names by which overrides may refer to it: its preset, its URL."""
     overrides: Overrides = NO_OVERRIDES
 
     def route(
         self, model: str, facts: ModelFacts = UNKNOWN_MODEL, settings: Settings = NOTHING_SAID, alias: str = ""
     ) -> "Route":
-        """Return one of its models; these facts and settings are the model's own, and heard first."""
+        """Return the route to one of its models. The model's own facts and settings override the upstream's."""
         known = facts.over(facts_of(model, self.facts, (self.name, *self.providers), self.overrides))
         described = bool(facts.said) or known.source is Source.SAID
-        profiles = NO_PROFILES if described else self.profiles  # who describes a model is heard before who measures it
+        profiles = NO_PROFILES if described else self.profiles  # what the user states overrides what was measured
         upstream = self.upstream.with_quirks(known.quirks)
         return Route(self.name, upstream, model, known, settings.over(self.settings), alias, self.learned, profiles)
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A model: where it is, its name there, what is known about it and set for it."""
+    """A model of an upstream: its name there, its facts and its settings."""
 
     place: str
     upstream: AsyncUpstream
@@ -88,31 +90,31 @@ class Route:
     tenant: str = ""
     """The tenant whose turns use this route; empty without keys."""
     catalogue: Catalogue | None = field(default=None, compare=False, repr=False)
-    """Where to find out whether the model exists; None if the operator or the program has named it."""
+    """The list that shows whether the model exists; None if the operator or the program has named it."""
 
     def of_tenant(self, tenant: str) -> "Route":
-        """Return the same model for the turns of one tenant."""
+        """Return the same route for the turns of one tenant."""
         return self if tenant == self.tenant else replace(self, tenant=tenant)
 
     @property
     def is_real(self) -> bool:
-        """Return whether the model is known to exist: clients can invent names, and facts about those are no use."""
+        """Return whether the model is known to exist. Clients can invent names; nothing is learned about those."""
         return self.catalogue is None or self.catalogue.lists(self.model)
 
     async def confirm_real(self) -> bool:
-        """Return the same after a look at the upstream's list, if that is old."""
+        """Return whether the model exists, after reading the upstream's list again if it is old."""
         if not self.is_real and self.catalogue is not None:
             await self.catalogue.look()
         return self.is_real
 
     @property
     def measured(self) -> Measured:
-        """Return what the doctor has measured, as long as the server is the same."""
+        """Return the doctor's profile, if the server is still the one that was measured."""
         return self.profiles.heard(self.model, self.learned.verdict(self.model).fingerprint)
 
     @property
     def known(self) -> ModelFacts:
-        """Return the facts, with what was measured and what traffic has shown."""
+        """Return the facts, completed by the doctor's profile and by the current verdict."""
         return self._known(UNKNOWN_ORIGIN)
 
     def _known(self, origin: Origin) -> ModelFacts:
@@ -120,27 +122,28 @@ class Route:
 
     @property
     def identity(self) -> str:
-        """Return the one name by which permissions know this route: the alias that led to it, else `upstream:model`.
+        """Return the one name that permissions are checked against: the alias that led here, else `upstream:model`.
 
-        A bare model name is never an identity: a client may write any name after `upstream:`, also that of an alias,
-        and would so have the permission of the alias for another upstream's model.
+        A bare model name is never an identity. A client may write any name after `upstream:`, also that of an alias:
+        with permission for the alias `fast`, a request for `up:fast` reached another upstream with the operator's key.
         """
         return self.alias or f"{self.place}:{self.model}"
 
     def plan(self, request: Request, asked: Settings = NOTHING_SAID) -> Plan:
-        """Decide what to do with a request."""
+        """Return the plan for a request. `asked` are the settings of the request, which override all others."""
         said, measured, known = asked.over(self.settings), self.measured, self._known(self._origin(request))
         heard = measured.under(said)
-        if known.constraint is Constrain.OFF:  # what traffic has switched off, a profile does not switch on
+        if known.constraint is Constrain.OFF:  # the upstream refused constraints lately: a profile must not undo that
             heard = replace(heard, constraint=said.constraint)
         return measured.noted(decide(request, heard, known), said)
 
     async def take(
         self, request: Request, plan: Plan, emit: EmitEvents, clock: Clock = CLOCK, prepare: Run = at_once
     ) -> Outcome:
-        """Run one turn. The wire writes constraints in the plan's form, whatever is learned while the turn runs.
+        """Run one turn, emit its events and return its outcome, which is also noted as evidence about the model.
 
-        `prepare` says where the work runs that takes time in proportion to the request.
+        Constraints are written in the plan's form, whatever is learned while the turn runs. `prepare` decides where
+        the work runs that takes time in proportion to the request.
         """
         sent = request if request.model == self.model else replace(request, model=self.model)
         upstream = self.upstream
@@ -156,14 +159,14 @@ class Route:
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A model as the gateway lists it."""
+    """A model under the name by which the gateway lists it."""
 
     name: str
     route: Route
 
 
 class Directory:
-    """All models that can be asked for. It needs at least one place."""
+    """All models that clients can request. It needs at least one upstream."""
 
     def __init__(
         self,
@@ -172,27 +175,27 @@ class Directory:
         default: str = "",
         clock: Clock = CLOCK,
     ) -> None:
-        """Take the upstreams in the order in which they are asked, and what is known by name."""
+        """Take the upstreams in the order of their priority, the aliases, and the model for unknown names."""
         self._places: Final = {place.name: _Lister(place, clock) for place in places}
         self._aliases: Final = dict(aliases or {})
         self._default: Final = default
         prefixes = [(f"{name}{mark}", lister) for name, lister in self._places.items() for mark in ":/"]
         self._prefixes: Final = sorted(prefixes, key=lambda each: -len(each[0]))
-        """The longest first: `box:8000:` goes before `box:`."""
+        """The longest first: `box:8000:` must be tried before `box:`."""
 
     async def find(self, name: str) -> Route:
-        """Return the model that a name means."""
+        """Return the route for a name; for an unknown name, the route of the default. Never raises."""
         return self._named(name) or await self._listed(name) or await self._instead(name)
 
     async def exactly(self, name: str) -> Route:
-        """Return the model of that name and no other: what nobody lists is asked for as it is."""
+        """Return the route for exactly this name. If no upstream lists it, the first upstream gets it unchanged."""
         found = self._named(name)
         if found is None and len(self._places) > 1:
             found = await self._listed(name)
         return found or self._first().route(name)
 
     async def listing(self) -> list[Listed]:
-        """Return all models that are known by name, each once."""
+        """Return the aliases and all models that upstreams list, each name once; an alias hides a model of its name."""
         async with asyncio.TaskGroup() as group:
             for lister in self._places.values():
                 group.create_task(lister.look())
@@ -212,7 +215,7 @@ class Directory:
         return None
 
     async def _listed(self, name: str) -> Route | None:
-        """Return the model if an upstream lists it; what was listed once needs no new look."""
+        """Return the route if an upstream lists the model. Lists are only read again if none of them has the name."""
         for lister in self._places.values():
             if found := lister.route_of(name):
                 return found
@@ -231,7 +234,11 @@ class Directory:
 
 
 async def _looked_up(name: str, listers: "Sequence[_Lister]") -> Route | None:
-    """Look at all at once; the first that lists the model has it, and need not wait for the others."""
+    """Read the lists of all upstreams at once, and return the route of the first that has the model.
+
+    Upstreams keep their priority: a later one is only used when all before it have answered without the model. The
+    lists after the first match are cancelled, so that a slow upstream does not delay the request.
+    """
     found: Route | None = None
     async with asyncio.TaskGroup() as group:
         looks = [(lister, group.create_task(lister.look())) for lister in listers]
@@ -245,7 +252,7 @@ async def _looked_up(name: str, listers: "Sequence[_Lister]") -> Route | None:
 
 
 class _Lister:
-    """An upstream's models, asked for now and then; many that wait ask once."""
+    """The models of one upstream. Its list is read again when it is old; concurrent callers share one request."""
 
     def __init__(self, place: ConfiguredUpstream, clock: Clock) -> None:
         self._place: Final = place
@@ -256,7 +263,7 @@ class _Lister:
         self._lock: Final = asyncio.Lock()
 
     def route(self, model: str) -> Route:
-        """Return a model of this upstream; it is asked for with each request, and put together once."""
+        """Return the route to a model of this upstream. Routes are cached, because each request needs one."""
         found = self._routes.get(model) or replace(self._place.route(model), catalogue=self)
         if len(self._routes) < _MOST_ROUTES and len(model) <= _LONGEST_NAME:
             self._routes[model] = found
@@ -264,25 +271,25 @@ class _Lister:
 
     @property
     def names(self) -> list[str]:
-        """Return the names as the upstream writes them."""
+        """Return the listed names as the upstream spells them."""
         return list(dict.fromkeys(self._names.values()))
 
     def lists(self, model: str) -> bool:
-        """Return whether the upstream listed the model."""
+        """Return whether the upstream listed the model, with or without `:latest`."""
         return model in self._names or without_latest(model) in self._names
 
     def route_of(self, name: str) -> Route | None:
-        """Return the model, under the name that the upstream writes, if it was listed."""
+        """Return the route under the name that the upstream spells, if it was listed."""
         found = self._names.get(name) or self._names.get(without_latest(name))
         return self.route(found) if found else None
 
     def is_old(self) -> bool:
-        """Return whether it is time for a new look."""
+        """Return whether it is time to read the list again."""
         return self._clock.monotonic() >= self._until
 
     async def look(self) -> None:
-        """Ask the upstream; who comes while somebody asks waits for that answer."""
-        async with self._lock:
+        """Read the list if it is old. Callers that arrive during the request wait for its result."""
+        async with self._lock:  # the age is checked under the lock: those who waited find the list fresh
             if self.is_old():
                 await self._ask()
 
@@ -290,7 +297,7 @@ class _Lister:
         fresh = _FRESH
         try:
             names = await list_models(self._place.upstream)
-        except TransportError:
+        except TransportError:  # keep the old names: a short outage must not turn known models into unknown ones
             names, fresh = list(self._names.values()), _FRESH_FAILURE
         self._names = {without_latest(name): name for name in names} | {name: name for name in names}
         self._until = self._clock.monotonic() + fresh

@@ -1,9 +1,12 @@
-"""Drivers of a turn: they do what its program asks, and decide nothing.
+"""Runs a turn's program against an upstream: performs the effects that the program yields, and decides nothing.
 
     outcome = await drive(take_turn(request, plan, ids), upstream, emit)
 
-An upstream opens an answer as an iterator of batches; closing the iterator closes the connection. A driver that is
-cancelled closes what is open.
+The engine is pure: it yields `Open`, `Pull`, `Emit` or a close effect, and a driver does the I/O. The same program thus
+runs in a thread (`drive_sync`), on the event loop (`drive`) and in simulations.
+
+An upstream opens an answer as an iterator of batches; closing the iterator closes the connection. Each driver closes
+the open answer when the turn ends, fails or is cancelled.
 """
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
@@ -19,34 +22,36 @@ from toolspeak.runtime.offload import Run, at_once
 Batch: TypeAlias = list[Event]
 Batches: TypeAlias = Generator[Batch, None, None]
 AsyncBatches: TypeAlias = AsyncGenerator[Batch, None]
+# An upstream must end its batches with Finished or Failed. If the iterator just stops, the program still gets an end:
+# a program that waits for one would pull for ever.
 ENDED: Batch = [Failed(Failure(FailureKind.DISCONNECTED, "the upstream's answer ended without an end", 502))]
 
 
 class SyncUpstream(Protocol):
-    """Answers requests, a batch of events at a time."""
+    """Answers requests in batches of events; each call blocks its thread."""
 
     def open(self, request: Request) -> Batches:
-        """Send a request; the batches of its answer end with one Finished or Failed."""
+        """Send a request and return the batches of its answer, which end with exactly one Finished or Failed."""
         ...
 
 
 class AsyncUpstream(Protocol):
-    """Answers requests, a batch of events at a time, for many at once."""
+    """Answers requests in batches of events; many requests may be open at once."""
 
     def open(self, request: Request) -> AsyncBatches:
-        """Send a request; the batches of its answer end with one Finished or Failed."""
+        """Send a request and return the batches of its answer, which end with exactly one Finished or Failed."""
         ...
 
 
 def drive_sync(program: TurnProgram, upstream: SyncUpstream, emit: Callable[[Sequence[Event]], object]) -> Outcome:
-    """Run a turn in this thread."""
+    """Run a turn in the calling thread and return its outcome. Exceptions of `upstream` and `emit` are passed on."""
     opened: Batches | None = None
     answer: EffectReply = None
     try:
         while True:
             effect = program.send(answer)
             answer = None
-            if type(effect) is Pull:  # the frequent one first
+            if type(effect) is Pull:  # first, because there is one per chunk and the others come once per request
                 if effect.events:
                     emit(effect.events)
                 answer = next(opened, ENDED) if opened is not None else ENDED
@@ -69,17 +74,18 @@ async def drive(
     emit: Callable[[Sequence[Event]], Awaitable[None]],
     prepare: Run = at_once,
 ) -> Outcome:
-    """Run a turn; a cancelled one closes its upstream.
+    """Run a turn on the event loop and return its outcome. If the task is cancelled, the open answer is closed.
 
-    The program's first step compiles the tools and writes the prompt, which takes time in proportion to the request:
-    `prepare` says where. The steps after it read a chunk each.
+    The program's first step compiles the tools and writes the prompt, which takes time in proportion to the request.
+    `prepare` decides where that step runs (see `offload.py`). Each later step reads one chunk and runs at once.
     """
     opened: AsyncBatches | None = None
     answer: EffectReply = None
     try:
+        # `next` with a default, because `prepare` may use a thread, and a future cannot carry StopIteration
         effect = await prepare(lambda: next(program, None))
         while effect is not None:
-            if type(effect) is Pull:  # the frequent one first
+            if type(effect) is Pull:  # first, because there is one per chunk and the others come once per request
                 if effect.events:
                     await emit(effect.events)
                 try:

@@ -1,17 +1,18 @@
-"""Facts about the models of one upstream, in this process: measured by probes, questioned by traffic (CAP-4, CAP-6).
+"""Holds this process's verdicts about an upstream's models: probes set them, traffic questions them (CAP-4, CAP-6).
 
-Verdicts are shared by all tenants, so no single client may move one. A turn is evidence: it counts once, however many
-hidden requests it took, and under the tenant that asked. Evidence that contradicts a verdict asks for a neutral probe,
-whose result decides. Without a probe a verdict moves only when the evidence reaches the quorum: several turns of
-several tenants. A library has one owner, so there one turn is a quorum.
+All tenants share the verdicts, so no single client may change one. One client once could: an upstream echoed the field
+`"user": "this does not support tools"` in its error, and every client's next requests were emulated for ten minutes.
+Now a turn is evidence: it counts once, however many hidden requests it took, and under its tenant. Evidence against a
+verdict causes a neutral probe, whose result decides. Without a probe a verdict changes only when the evidence reaches
+the quorum: several turns of several tenants. A library has one owner, so there one turn is a quorum.
 
-What one request met is remembered for those like it: tools or a constraint that were refused, for the tenant and its
-tools, whose schemas may be the reason. So an agent pays for a refusal once. A refusal that may be an echo is remembered
-for its conversation only: it can only come from the client that it is remembered for. (The prompt of Claude Code
-contains "does not support", as do the refusals of Ollama.)
+A refusal is also remembered for similar requests. If an upstream refused tools or a constraint, requests of the same
+tenant with the same tools (their schemas may be the reason) are sent without. So an agent pays for a refusal once. A
+refusal that may echo the request is remembered for its conversation only, so that it affects only its own client. (The
+prompt of Claude Code contains "does not support", as do the refusals of Ollama.)
 
-A plan is frozen while its request runs, and verdicts expire: servers are restarted with other settings. All times are
-monotonic, so that a change of the wall clock neither keeps nor ends a verdict.
+A plan is frozen while its request runs, and verdicts expire, because servers are restarted with other settings. All
+times are monotonic: a change of the wall clock neither extends nor ends a verdict.
 """
 
 from collections.abc import Callable
@@ -35,28 +36,30 @@ from toolspeak.runtime.cache import NEGATIVE, SHORT, lifetime
 from toolspeak.runtime.clock import CLOCK, Clock
 
 EMPTIES: Final = 3
-"""Turns in a row with an empty answer, after which the upstream is taken to swallow its calls."""
+"""Turns in a row with an empty answer, after which the upstream is assumed to drop calls that it cannot parse."""
 CLEAN: Final = 20
-"""Turns in a row with native calls, after which a model that leaked is taken to leak no more."""
+"""Turns in a row with native calls, after which a model that leaked calls as text is assumed to leak no more."""
 DOUBT_REST: Final = SHORT
-"""Seconds between two probes of one model that traffic asks for, whatever clients do."""
+"""Seconds between two probes of one model that traffic causes: clients must not be able to start them at will."""
 _MOST = 4096
+"""Models, and remembered requests of each kind; the oldest is dropped first."""
 _MOST_TENANTS = 16
+"""Tenants counted for one piece of evidence; no quorum needs more."""
 _LEAKED = "a call came as text"
 
 
 @dataclass(frozen=True, slots=True)
 class Quorum:
-    """Evidence that moves a verdict without a probe: this many turns, of this many tenants."""
+    """The evidence that changes a verdict without a probe: this many turns, of this many tenants."""
 
     turns: int
     tenants: int
 
 
 OWNER: Final = Quorum(1, 1)
-"""One program asks for itself."""
+"""For a library: a single program uses the facts."""
 SHARED: Final = Quorum(3, 2)
-"""Many clients share the facts. Without keys they are all one tenant, so that only a probe moves a verdict."""
+"""For a gateway: many clients share the facts. Without keys they are one tenant, so only a probe changes a verdict."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +70,12 @@ class Origin:
     request: Request | None = field(default=None, repr=False)
 
     def tools_key(self, model: str) -> str:
-        """Return what requests of this tenant with the same tools have in common."""
+        """Return a key that is equal for requests of this tenant with the same tools."""
         tools = self.request.tools if self.request else ()
         return _digest(model, self.tenant, [(tool.name, tool.parameters) for tool in tools])
 
     def conversation_key(self, model: str) -> str:
-        """Return what the requests of one conversation have in common: its opening, and everything but the messages."""
+        """Return a key that is equal for requests of one conversation: its opening, and all but its messages."""
         request = self.request
         if request is None:
             return _digest(model, self.tenant)
@@ -87,7 +90,7 @@ UNKNOWN_ORIGIN: Final = Origin()
 
 
 class _Sign(StrEnum):
-    """What a turn says about tools; the values are the reasons that a verdict gives."""
+    """What a turn shows about native tools. The values are the reasons in verdicts."""
 
     REFUSED = "a request with tools was refused"
     LEAKED = _LEAKED
@@ -105,19 +108,20 @@ _ENDS: Final = {
     _Sign.NATIVE: (_Sign.REFUSED, _Sign.EMPTY),
     _Sign.LEAKED: (_Sign.NATIVE, _Sign.EMPTY),
 }
-"""Evidence that another sign makes void: it must come in a row."""
+"""The evidence that a sign deletes: evidence must come in a row. One native call, for example, disproves that the
+upstream refuses tools or drops calls."""
 
 
 @dataclass(slots=True)
 class _Evidence:
-    """Turns that say the same."""
+    """Turns in a row with the same sign."""
 
     turns: int = 0
     tenants: set[str] = field(default_factory=set[str])
     last: float = -inf
 
     def add(self, tenant: str, now: float) -> None:
-        """Count one turn; after a long silence, from the beginning."""
+        """Count one turn. After `NEGATIVE` seconds without one, the count starts again."""
         if now - self.last > NEGATIVE:
             self.turns = 0
             self.tenants.clear()
@@ -128,64 +132,72 @@ class _Evidence:
 
 @dataclass(slots=True)
 class _Known:
-    """One model."""
+    """The state of one model. Times are monotonic seconds.
+
+    A verdict changes in three ways: `keep` sets the result of a probe, a quorum of traffic moves it (`moved`), or it
+    expires (`until`). Evidence that is not a quorum only sets `doubted`, which makes a probe due.
+    """
 
     verdict: Verdict = NOTHING_MEASURED
     until: float = -inf
+    """When the verdict expires."""
     check: float = -inf
-    """When to look whether other processes know better."""
+    """When to look for a newer verdict, in the store or by a probe."""
     moved: bool = False
-    """A quorum has moved the verdict, and other processes were not told."""
+    """A quorum has changed the verdict, and it is not in the store yet."""
     evidence: dict[_Sign, _Evidence] = field(default_factory=dict[_Sign, _Evidence])
     doubted: bool = False
-    """Traffic contradicts the verdict: a probe is to decide."""
+    """Traffic contradicts the verdict, so a probe must decide."""
     next_doubt: float = -inf
+    """When traffic may cause the next probe."""
 
 
 class _Recent:
-    """Keys of requests that met something; forgotten after a while, or the oldest first (P7)."""
+    """Keys of requests that were refused. Each expires after `SHORT` seconds; the oldest is dropped first (P7)."""
 
     def __init__(self) -> None:
         self._until: Final[dict[str, float]] = {}
 
     def put(self, key: str, now: float) -> None:
-        """Remember one."""
+        """Remember a key, or renew it."""
         self._until.pop(key, None)
         if len(self._until) >= _MOST:
             self._until.pop(next(iter(self._until)))
         self._until[key] = now + SHORT
 
     def holds(self, key: Callable[[str], str], model: str, now: float) -> bool:
-        """Return whether a request with this key met it lately.
+        """Return whether a request with this key was refused lately.
 
-        To make a key costs a hash of the request, so that none is made unless something was met lately.
+        A key costs a hash of the request, so it is only computed while there are entries. Before expired entries were
+        dropped here, a single refusal made every later request of the upstream pay for two hashes.
         """
-        while self._until and now >= next(iter(self._until.values())):  # the first to be put is the first to end
+        while self._until and now >= next(iter(self._until.values())):  # all live equally long: the first ends first
             self._until.pop(next(iter(self._until)))
         return bool(self._until) and key(model) in self._until
 
 
 class Learned:
-    """Verdicts about the models of one upstream."""
+    """The verdicts about the models of one upstream, and the recent refusals of its requests."""
 
     def __init__(self, clock: Clock = CLOCK, quorum: Quorum = OWNER) -> None:
-        """Know nothing; `quorum` is what moves a verdict without a probe."""
+        """Start without verdicts. `quorum` is the evidence that changes a verdict without a probe."""
         self._clock: Final = clock
         self._quorum: Final = quorum
         self._models: Final[dict[str, _Known]] = {}
         self._unconstrained: Final = _Recent()
+        """Requests whose constraint was refused or ignored, by tools."""
         self._refused: Final = _Recent()
-        """By tools."""
+        """Requests whose tools were refused, by tools."""
         self._refused_echo: Final = _Recent()
-        """By conversation."""
+        """Requests whose tools were refused in words that the request itself contains, by conversation."""
 
     @property
     def is_shared(self) -> bool:
-        """Return whether clients that do not trust each other use these facts."""
+        """Return whether clients that do not trust each other share these facts."""
         return self._quorum.tenants > 1
 
     def facts(self, model: str, facts: ModelFacts, origin: Origin = UNKNOWN_ORIGIN) -> ModelFacts:
-        """Return the facts, with what was measured and learned where they know nothing."""
+        """Return the facts, completed by the verdict and by recent refusals of requests like that of `origin`."""
         verdict, now = self.verdict(model), self._clock.monotonic()
         if facts.constraint is None and self._unconstrained.holds(origin.tools_key, model, now):
             facts = replace(facts, constraint=Constrain.OFF)
@@ -195,19 +207,20 @@ class Learned:
         return facts if verdict is NOTHING_MEASURED else measured(facts, verdict)
 
     def verdict(self, model: str) -> Verdict:
-        """Return what is held to be true at present."""
+        """Return the current verdict; `NOTHING_MEASURED` if there is none or it has expired."""
         known = self._models.get(model)
         return known.verdict if known and self._clock.monotonic() < known.until else NOTHING_MEASURED
 
     def is_due(self, model: str) -> bool:
-        """Return whether it is time to look for a better verdict."""
+        """Return whether it is time to look for a newer verdict."""
         known = self._models.get(model)
         return known is None or known.doubted or self._clock.monotonic() >= known.check
 
     def keep(self, model: str, verdict: Verdict, check: float) -> None:
-        """Take a verdict that a probe has found, here or elsewhere; look again after `check` seconds.
+        """Set the verdict of a probe, of this process or another; it is due again after `check` seconds.
 
-        A new verdict is looked for before the old one is over. A probe that broke off takes nothing away.
+        It is due at half of its lifetime at the latest, so that a new verdict is there before the old one expires. An
+        interrupted probe without a result does not replace a valid verdict.
         """
         known, now = self._known(model), self._clock.monotonic()
         lasts = lifetime(verdict)
@@ -219,18 +232,21 @@ class Learned:
         known.verdict, known.until = verdict, now + lasts
 
     def later(self, model: str, seconds: float) -> None:
-        """Look again only after a while."""
+        """Make the model due again only after some seconds."""
         self._known(model).check = self._clock.monotonic() + seconds
 
     def merged(self, model: str, verdict: Verdict) -> Verdict:
-        """Return what a probe has found, unless traffic knows better: a leak that was seen is not probed away."""
+        """Return the verdict of a probe, corrected by traffic: a probe does not disprove a leak that was seen.
+
+        Some servers leak only in some turns, for example with many tools.
+        """
         before = self.verdict(model)
         if verdict.tools is Support.NATIVE and before.tools is Support.LEAKS:
             return verdict.told(Support.LEAKS, SURE, _LEAKED)
         return verdict
 
     def take_moved(self, model: str) -> Verdict | None:
-        """Return the verdict that other processes should be told of, once."""
+        """Return the verdict that must be stored for other processes, or None; the mark is cleared."""
         known = self._models.get(model)
         if known is None or not known.moved:
             return None
@@ -238,7 +254,7 @@ class Learned:
         return known.verdict
 
     def take_doubt(self, model: str) -> bool:
-        """Return whether traffic asks for a probe, once; the next such probe has to wait for `DOUBT_REST`."""
+        """Return whether traffic asks for a probe, and clear the mark. The next one must wait for `DOUBT_REST`."""
         known = self._models.get(model)
         if known is None or not known.doubted:
             return False
@@ -247,7 +263,11 @@ class Learned:
         return True
 
     def note(self, model: str, outcome: Outcome, origin: Origin = UNKNOWN_ORIGIN, *, is_real: bool = True) -> None:
-        """Take a turn into account; of a model that may be invented, only for requests like it."""
+        """Take the outcome of a turn into account.
+
+        If clients may have invented the model (`is_real` is false), only similar requests are affected: evidence about
+        it would fill the table, and cause probes.
+        """
         now = self._clock.monotonic()
         if _met_no_constraint(outcome):
             self._unconstrained.put(origin.tools_key(model), now)
@@ -261,7 +281,7 @@ class Learned:
             self._count(model, sign, origin.tenant, now)
 
     def _count(self, model: str, sign: _Sign, tenant: str, now: float) -> None:
-        """Add to the evidence; move the verdict, or ask for a probe, if it is enough."""
+        """Add a turn to the evidence. With a quorum the verdict changes; with less evidence a probe may become due."""
         known = self._known(model)
         for other in _ENDS.get(sign, ()):
             known.evidence.pop(other, None)
@@ -275,21 +295,22 @@ class Learned:
                 known.until = now + lifetime(known.verdict)
         elif (tools is Support.NONE) != (verdict.tools is Support.NONE):  # only this difference changes a plan
             measured_before = verdict.tools is not Support.UNKNOWN
-            # tools that were refused are not sent again by the same client: the first refusal must be enough
+            # After a refusal, requests of the same tenant with these tools are emulated. Further refusals would never
+            # come, so the first one must be enough to cause a probe.
             at_once = sign is _Sign.REFUSED or not measured_before
             enough = evidence.turns >= (needed if at_once else max(needed, self._quorum.turns))
             wanted = tools is Support.NONE or measured_before
             known.doubted = known.doubted or (enough and wanted and now >= known.next_doubt)
 
     def _known(self, model: str) -> _Known:
-        """Return a model's entry, made if it is new; the oldest one is dropped where there are too many (P7)."""
+        """Return a model's entry, creating it if needed; beyond `_MOST` the oldest is dropped (P7)."""
         if model not in self._models and len(self._models) >= _MOST:
             self._models.pop(next(iter(self._models)))
         return self._models.setdefault(model, _Known())
 
 
 def _sign_of(outcome: Outcome) -> _Sign | None:
-    """Return what a turn says about native tools; hidden retries of one turn make one sign."""
+    """Return what a turn shows about native tools, or None. A turn with hidden retries still gives one sign."""
     if outcome.refused is FailureKind.TOOLS_UNSUPPORTED:
         return None if outcome.echoed else _Sign.REFUSED
     if outcome.plan.way not in (Way.NATIVE, Way.FALLBACK):

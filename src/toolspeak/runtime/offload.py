@@ -5,9 +5,11 @@ request. The size of the body decides where they run:
 
     up to GATED bytes      at once
     up to THREADED bytes   on the event loop, one piece of work per pass: a burst of requests that arrive together
-                           does not add up to one long pause for everybody's streams
+                           does not add up to one long pause for all streams
     up to HUGE bytes       in a thread; the interpreter switches threads every few milliseconds
-    above                  in another thread, so that an agent's 200 KB do not wait behind somebody's 30 MB
+    above                  in another thread, so that the 200 KB of an agent do not queue up after a body of 30 MB
+
+One legal request could stop all clients before: 120 tools with 200 KB of schema each delayed `/health` by 23 seconds.
 
 Threads share the interpreter lock, so one long call into C still stops the loop for as long as it lasts: that is why
 `wires/limits.py` bounds what a request contains. Two threads at huge bodies would stop it for two such calls, one after
@@ -25,30 +27,31 @@ GATED: Final = 8 << 10
 THREADED: Final = 64 << 10
 HUGE: Final = 1 << 20
 SWITCH_INTERVAL: Final = 0.001
-"""Seconds after which a thread must offer the interpreter lock: the event loop waits for it after every poll."""
+"""Seconds after which a thread must offer the interpreter lock. The event loop needs the lock after every poll, so with
+Python's default of 5 ms each pass would wait that long."""
 
 
 class Run(Protocol):
-    """Runs a piece of work somewhere."""
+    """Runs a function on the event loop or in a thread."""
 
     async def __call__(self, work: Callable[[], T]) -> T:
-        """Return what the work returns, and raise what it raises; `StopIteration` cannot be raised through it."""
+        """Return the result of `work`, or raise its exception. `work` must not raise `StopIteration`."""
         ...
 
 
 class Offload:
-    """Decides where work runs. Nothing is started before it is needed."""
+    """Decides where the work on a request runs, by the size of its body."""
 
     def __init__(self) -> None:
-        """Prepare both threads; each is started by the first work that it gets."""
+        """Prepare both threads; each starts with its first work."""
         self._large: Final = ThreadPoolExecutor(1, "toolspeak-large-request")
         self._huge: Final = ThreadPoolExecutor(1, "toolspeak-huge-request")
         self._gate: Final = asyncio.Lock()
         self.waiting = 0
-        """Pieces of work that wait for a thread, or run in one."""
+        """Pieces of work that wait for a thread or run in one."""
 
     def for_size(self, body_bytes: int) -> Run:
-        """Return where the work on a body of this size runs."""
+        """Return the runner for work on a body of this size."""
         if body_bytes <= GATED:
             return at_once
         if body_bytes <= THREADED:
@@ -56,14 +59,14 @@ class Offload:
         return self._in_large if body_bytes <= HUGE else self._in_huge
 
     def close(self) -> None:
-        """Let the threads end; what still runs is not waited for."""
+        """Shut the threads down: queued work is cancelled, running work is not awaited."""
         for pool in (self._large, self._huge):
             pool.shutdown(wait=False, cancel_futures=True)
 
     async def _in_turn(self, work: Callable[[], T]) -> T:
         async with self._gate:
             done = work()
-            await asyncio.sleep(0)  # whatever else is ready comes before the next piece
+            await asyncio.sleep(0)  # all other ready tasks run before the lock is released to the next piece
             return done
 
     async def _in_large(self, work: Callable[[], T]) -> T:
@@ -73,7 +76,7 @@ class Offload:
         return await self._in_thread(self._huge, work)
 
     async def _in_thread(self, pool: ThreadPoolExecutor, work: Callable[[], T]) -> T:
-        sys.setswitchinterval(SWITCH_INTERVAL)
+        sys.setswitchinterval(SWITCH_INTERVAL)  # here, so that a program without large requests keeps its own interval
         self.waiting += 1
         try:
             return await asyncio.get_running_loop().run_in_executor(pool, work)
@@ -82,5 +85,5 @@ class Offload:
 
 
 async def at_once(work: Callable[[], T]) -> T:
-    """Run it here and now."""
+    """Run the work directly, in the calling task."""
     return work()

@@ -1,14 +1,15 @@
-"""Probes in the background: never on the path of a user's request, and once for all processes (CAP-4).
+"""Probes models in the background: never on the path of a user's request, and once for all processes (CAP-4).
 
-    with prober.serving(route):         a turn of somebody: the questions of a probe wait for a quiet moment
+    with prober.serving(route):         a user's turn runs: probe requests to this upstream wait for a quiet moment
         ...
-    prober.consider(route, request)     after it: is there something to find out about its model?
+    prober.consider(route, request)     after the turn: starts a probe of its model if one is due
     await prober.close()
 
-A request goes its way with what is known. If that is nothing, or old, the next ones know more. The same holds where
-traffic contradicts what is known: clients can only ask for a probe, and its fixed questions decide (CAP-6).
+A request is planned with the facts at hand. If there are none, or they are old, a probe starts after the turn and later
+requests are planned with its verdict. The same holds if traffic contradicts a verdict: a client can only cause a probe,
+and the probe's fixed questions decide (CAP-6).
 
-Probes are bounded, since clients cause them: only models that the operator named or the upstream lists are probed (20
+Probes are bounded, because clients cause them: only models that the operator named or the upstream lists are probed (20
 invented names once cost 162 upstream requests), and each upstream has a budget of requests per hour.
 """
 
@@ -41,27 +42,28 @@ _LOG: Final = logging.getLogger(__name__)
 LIMIT: Final = 300.0
 """Seconds for a whole probe."""
 _WAIT = 5.0
-"""Seconds until it is looked again what another process has found."""
+"""Seconds until a process checks again whether the one that holds the claim has stored a verdict."""
 QUIET, PATIENCE = 1.0, 10.0
-"""Seconds: that a server has rest from people before it is asked, and that a question waits for that at most."""
+"""Seconds that an upstream must have been idle before a probe request, and the longest wait for that."""
 _STEP = 0.1
+"""Seconds between two checks for an idle upstream."""
 REQUESTS: Final = 300
-"""Requests of probes to one upstream in an hour."""
+"""Default budget: probe requests to one upstream in an hour."""
 _MOST = 4
-"""Probes at one time: they take their servers' time from people."""
+"""Probes at one time: they take time of their servers from users."""
 WINDOW: Final = 3600.0
-"""Seconds that a budget is for."""
+"""Seconds of a budget's window."""
 COSTS: Final = {Depth.OFF: 0, Depth.LOOK: 6, Depth.TOKENS: 9, Depth.FULL: 15}
 """Requests that a probe of this depth sends at most: six looks, three for tokens, six for calls."""
 _LATE = Failure(FailureKind.TIMEOUT, f"the probe took more than {LIMIT:g} s", 504)
 
 
 async def _at_once() -> None:
-    """Wait for nobody."""
+    """Return without waiting for an idle upstream: the default outside the gateway, where no user is served."""
 
 
 def _uncounted() -> None:
-    """Count nothing."""
+    """Do not count a request: `toolspeak doctor` and `client.probe` have no budget."""
 
 
 async def drive_probe(
@@ -70,7 +72,11 @@ async def drive_probe(
     quiet: Callable[[], Awaitable[None]] = _at_once,
     count: Callable[[], None] = _uncounted,
 ) -> Verdict:
-    """Do what a probe asks; each question waits for a quiet moment, and `count` is called for each request."""
+    """Run a probe's program and return its verdict.
+
+    A look (metadata, which costs no tokens) is sent at once. A question to the model first waits for `quiet`. `count`
+    is called once for each request.
+    """
     answer: ProbeAnswer = None
     try:
         while True:
@@ -87,7 +93,11 @@ async def drive_probe(
 
 
 async def _seen(model: str, upstream: HttpUpstream, count: Callable[[], None] = _uncounted) -> Verdict:
-    """Look at a server; how it is told a constraint counts only on a wire that has words for it."""
+    """Look at a server and return what its metadata shows.
+
+    The form of constraints is kept only if the wire can express it: the wire accepts extra fields, or it is the
+    server's own.
+    """
     looked, wire = await drive_probe(look_at(model), upstream, count=count), upstream.wire
     has_words = wire.extensible or wire.name == looked.server
     return looked if has_words else replace(looked, constraint=ConstraintForm.NONE)
@@ -109,7 +119,11 @@ async def _asked(ask: AskOnce, upstream: HttpUpstream) -> list[Event]:
 
 
 class _Budget:
-    """Requests that probes may send to one upstream in each window. Monotonic, so that no clock change refills it."""
+    """The probe requests that one upstream may get in each window. Time is monotonic: a clock change refills nothing.
+
+    A probe reserves its worst case before it starts and gives back the rest afterwards. Counting requests as they are
+    sent would let parallel probes exceed the budget, or stop one in the middle.
+    """
 
     def __init__(self, place: str, most: int, clock: Clock) -> None:
         self._place, self._most, self._clock = place, most, clock
@@ -118,7 +132,7 @@ class _Budget:
         self._told = False
 
     def reserve(self, cost: int) -> bool:
-        """Take the requests of a whole probe, or none of them; the first refusal of a window is logged."""
+        """Reserve the requests of a whole probe; return whether they fit. The first refusal of a window is logged."""
         now = self._clock.monotonic()
         if now >= self._ends:
             self._used, self._ends, self._told = 0, now + WINDOW, False
@@ -134,7 +148,7 @@ class _Budget:
         return False
 
     def give_back(self, unused: int) -> None:
-        """Give back the requests that a probe did not need."""
+        """Return reserved requests that a probe did not send."""
         self._used = max(0, self._used - unused)
 
     @property
@@ -144,7 +158,7 @@ class _Budget:
 
 
 class Prober:
-    """Finds out about models that were asked with tools."""
+    """Probes models that clients use with tools."""
 
     def __init__(
         self,
@@ -154,9 +168,10 @@ class Prober:
         confirming: Mapping[str, Depth] | None = None,
         requests: int = REQUESTS,
     ) -> None:
-        """Take how deep each upstream, by its name, may be probed, and where verdicts are kept.
+        """Take the depth of probes for each upstream name, and the store of verdicts.
 
-        `confirming` are the depths for probes that traffic asks for; `requests` is the budget of each upstream.
+        `confirming` has the depths of probes that evidence from traffic causes, by default the same. `requests` is the
+        budget of each upstream.
         """
         self._depths: Final = depths
         self._confirming: Final = depths if confirming is None else confirming
@@ -165,14 +180,16 @@ class Prober:
         self._verdicts: Final = verdicts
         self._clock: Final = clock
         self._inside: Final[Counter[str]] = Counter()
-        """Turns of people under way, by upstream."""
+        """Users' turns that are running, by upstream."""
         self._left: Final[dict[str, float]] = {}
-        """When the last of them ended."""
+        """When the last of them ended, in monotonic seconds."""
         self._running: Final[dict[tuple[str, str], asyncio.Task[None]]] = {}
+        """Tasks by upstream and model. The dict also holds the only strong reference to each task: without one, the
+        event loop may collect a task that still runs."""
 
     @contextmanager
     def serving(self, route: Route) -> Generator[None, None, None]:
-        """Mark a turn of somebody."""
+        """Mark a user's turn as running, so that probe requests to the same upstream wait."""
         self._inside[route.place] += 1
         try:
             yield
@@ -181,7 +198,7 @@ class Prober:
             self._left[route.place] = self._clock.monotonic()
 
     def consider(self, route: Route, request: Request) -> None:
-        """Start what is to be done about a model, if anything is."""
+        """Start a background task if the model's verdict is due, doubted, or must be shared. Never waits."""
         depth, name = self._depths.get(route.place, Depth.OFF), (route.place, route.model)
         if depth is Depth.OFF or not request.tools or not _is_open(route, depth):
             return
@@ -195,13 +212,13 @@ class Prober:
             task.add_done_callback(lambda _: self._running.pop(name, None))
 
     async def probe(self, route: Route, upstream: HttpUpstream, depth: Depth = Depth.FULL) -> Verdict:
-        """Probe a model now; what is found counts from the next request on."""
+        """Probe a model now, without a budget, and store the verdict. It applies from the next request on."""
         subject = Subject(upstream.url, route.model)
         looked = await _seen(route.model, upstream)
         return await self._kept(route, subject, await self._measured(route, upstream, depth, looked))
 
     async def close(self) -> None:
-        """Stop what is running, and close what is open."""
+        """Cancel the running probes, wait for their end, and close the store of verdicts."""
         tasks = tuple(self._running.values())
         for task in tasks:
             task.cancel()
@@ -210,7 +227,7 @@ class Prober:
         await self._verdicts.close()
 
     async def _attend(self, route: Route, upstream: HttpUpstream, depth: Depth, moved: Verdict | None) -> None:
-        """Tell others what traffic has shown, and find out what is not known. Nobody waits for it."""
+        """Share a verdict that traffic has moved, then probe if that is due. Runs in a background task."""
         subject = Subject(upstream.url, route.model)
         try:
             if moved is not None:
@@ -219,11 +236,13 @@ class Prober:
                 doubted = route.learned.take_doubt(route.model)
                 deeper = self._confirming.get(route.place, depth) if doubted else depth
                 await self._refresh(_Job(route, subject, upstream, deeper, doubted))
-        except Exception:  # noqa: BLE001 # no request waits for this task, so its fault would be lost
+        except Exception:  # noqa: BLE001 # no request awaits this task, so its error would be lost
             _LOG.exception("a fault in a probe of %s:%s", route.place, ascii(route.model))
             route.learned.later(route.model, LIMIT)
 
     async def _refresh(self, job: "_Job") -> None:
+        # The order matters: a stored verdict costs nothing, then the budget (local), then the claim (shared). A claim
+        # that is taken without a budget would keep the other processes from probing.
         if await self._found(job, job.subject):
             return
         route, budget = job.route, self._budget(job.route.place)
@@ -236,14 +255,14 @@ class Prober:
             route.learned.later(route.model, _WAIT)
             return
         try:
-            if not await self._found(job, job.subject):  # the previous holder of the claim may have kept one just now
+            if not await self._found(job, job.subject):  # the previous holder may have stored one before it released
                 await self._renew(job)
         finally:
             budget.give_back(COSTS[job.depth] - job.requests)
             await self._verdicts.release(job.subject, token)
 
     async def _renew(self, job: "_Job") -> None:
-        """Look at the server, which is free, and probe it unless this very one was probed before."""
+        """Look at the server, which costs no tokens, and probe it unless a server of this fingerprint has a verdict."""
         looked = await _seen(job.subject.model, job.upstream, job.count)
         same = job.subject.of(looked.fingerprint)
         if looked.fingerprint and await self._found(job, same):
@@ -259,7 +278,7 @@ class Prober:
         return self._budgets.setdefault(place, _Budget(place, self._requests, self._clock))
 
     async def _found(self, job: "_Job", subject: Subject) -> bool:
-        """Take over what another process has found, or this one before; not if that is in doubt."""
+        """Apply a stored verdict of sufficient depth, and return whether there was one. Doubted ones are not used."""
         found = None if job.doubted else await self._verdicts.find(subject)
         if found is None or not found.depth.reaches(job.depth):
             return False
@@ -288,7 +307,11 @@ class Prober:
             return stopped(_LATE)
 
     async def _quiet(self, place: str) -> None:
-        """Wait until nobody is being served there, but not for ever: a busy server can bear one question more."""
+        """Wait until the upstream has been idle for `QUIET` seconds, but at most `PATIENCE` seconds.
+
+        A probe takes the server's time from users, so it waits for a pause. An upstream that is never idle gets the
+        question anyway: one more short request does little harm there.
+        """
         end = self._clock.monotonic() + PATIENCE
         while (now := self._clock.monotonic()) < end:
             if not self._inside[place] and now - self._left.get(place, -inf) >= QUIET:
@@ -298,24 +321,25 @@ class Prober:
 
 @dataclass(slots=True)
 class _Job:
-    """One look at a model."""
+    """One refresh of a model's verdict."""
 
     route: Route
     subject: Subject
     upstream: HttpUpstream
     depth: Depth
     doubted: bool
-    """Traffic contradicts what is known, so that stored verdicts do not count."""
+    """Traffic contradicts the verdict, so stored verdicts are not used and the probe's result decides alone."""
     requests: int = 0
+    """Requests that were sent."""
 
     def count(self) -> None:
         self.requests += 1
 
 
 def _is_open(route: Route, depth: Depth) -> bool:
-    """Return whether a plan would ask for what a probe finds: what the user has said is not measured.
+    """Return whether a probe could change a plan. It could not if the user has set the support or the mode.
 
-    A look cannot tell more than a table which says that a vendor has tools.
+    A look adds nothing where a table already says that the vendor supports tools.
     """
     settings, facts = route.settings, route.facts
     settled = facts.source is Source.SAID or (depth is Depth.LOOK and facts.tools is Support.NATIVE)

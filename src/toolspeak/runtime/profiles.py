@@ -1,9 +1,9 @@
-"""Profiles that `toolspeak doctor` has kept: one small JSON file for each model of each endpoint.
+"""Stores the profiles that `toolspeak doctor` measures: one small JSON file for each model of each endpoint.
 
     ~/.local/state/toolspeak/profiles/3f0c….json
 
-A file is looked at when its model is asked for, and again after some seconds, so that a gateway which runs takes up
-what a doctor finds. A file that cannot be read, or is about something else, counts for nothing but a warning.
+A file is read when its model is requested, and checked again after some seconds, so that a running gateway applies what
+the doctor finds. A file that is unreadable, or about another model, is ignored with a warning.
 """
 
 import logging
@@ -24,9 +24,11 @@ from toolspeak.facts.profile import FORMAT, Profile, Setting
 from toolspeak.runtime.clock import CLOCK, Clock
 
 FRESH: Final = 5.0
-"""Seconds for which a file is not looked at again."""
+"""Seconds for which a file is not checked again: a `stat` for every request would be wasted."""
 LARGEST: Final = 64 * 1024
+"""Bytes of a profile; a larger file is ignored."""
 _MOST, _DIGITS = 4096, 32
+"""Models in memory, since clients choose the names; hex digits of a file name."""
 _LEFT_OUT: Final = "the profile %s of %s is left out: %s"
 _OTHER: Final = "the profile of %s at %s is left out: its server is another one since then; run the doctor again"
 _LOG: Final = logging.getLogger(__name__)
@@ -35,26 +37,26 @@ _decode = msgspec.json.Decoder(Profile).decode
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What a profile says to a plan."""
+    """The part of a profile that a plan uses. Without a profile all methods return their arguments."""
 
     profile: Profile | None = None
     settings: Settings = NOTHING_SAID
     tools: Support | None = None
 
     def facts(self, facts: ModelFacts) -> ModelFacts:
-        """Return the facts with what was measured: it beats tables."""
+        """Return the facts with the measured values, which override the built-in tables."""
         if self.profile is not None:
             facts = facts.with_constraint(self.profile.constraint)
         return facts if self.tools is None else facts.with_tools(self.tools, Source.MEASURED)
 
     def under(self, said: Settings) -> Settings:
-        """Return what was said, and what was measured where nothing was: `auto` leaves the mode to us (MODE-5)."""
+        """Return the user's settings, completed by the measured ones. The mode `auto` counts as not set (MODE-5)."""
         if self.profile is None:
             return said
         return (replace(said, mode=None) if said.mode is Mode.AUTO else said).over(self.settings)
 
     def noted(self, plan: Plan, said: Settings) -> Plan:
-        """Say in the plan that it is the profile's, if it is."""
+        """Return the plan with the profile as its reason, if the profile decided it."""
         decides = self.tools is not None or self.settings.mode is not None
         if self.profile is None or not decides or said.chat or said.mode not in (None, Mode.AUTO):
             return plan
@@ -68,21 +70,21 @@ class Profiles:
     """The profiles of one endpoint's models. Without a folder there are none."""
 
     def __init__(self, folder: Path | None = None, endpoint: str = "", clock: Clock = CLOCK) -> None:
-        """Look at nothing yet."""
+        """Take the folder of all profiles, and the URL of the endpoint; no file is read yet."""
         self._folder: Final = folder
         self.endpoint: Final = endpoint
         self._clock: Final = clock
         self._known: Final[dict[str, _Seen]] = {}
         self._others: Final[dict[str, str]] = {}
-        """Fingerprints of other servers than those measured, by model: each was logged once."""
+        """By model, the last fingerprint that differs from the profile's; it was logged, and is not logged again."""
 
     @property
     def on(self) -> bool:
-        """Return whether profiles are heard here."""
+        """Return whether profiles are used."""
         return self._folder is not None
 
     def of(self, model: str) -> Measured:
-        """Return what was measured."""
+        """Return the model's profile, or `NOT_MEASURED`; the file is read again if it has changed. Never raises."""
         if self._folder is None:
             return NOT_MEASURED
         now, seen = self._clock.monotonic(), self._known.get(model)
@@ -94,7 +96,11 @@ class Profiles:
         return seen.measured
 
     def heard(self, model: str, fingerprint: str) -> Measured:
-        """Return what counts: nothing, if the server is known to be another one than that which was measured."""
+        """Return the model's profile, or `NOT_MEASURED` if the server's fingerprint is known to have changed since.
+
+        A server that was restarted with another build or chat template may behave otherwise than it was measured. An
+        empty fingerprint means that it is not known: then the profile is used.
+        """
         found = self.of(model)
         known = found.profile.fingerprint if found.profile is not None else ""
         if not known or fingerprint in ("", known):
@@ -105,7 +111,11 @@ class Profiles:
         return NOT_MEASURED
 
     def keep(self, profile: Profile) -> Path:
-        """Write a profile: whole or not at all, whoever else writes. Raises `OSError`."""
+        """Write a profile atomically and return its path. Raises `OSError`.
+
+        A gateway may read the file at any moment and another doctor may write it, so the content is written to a
+        temporary file of its own and then renamed.
+        """
         if self._folder is None:
             raise FileNotFoundError("there is no folder for profiles")
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -130,7 +140,8 @@ class Profiles:
         return _Seen(_read(path, self.endpoint, without_latest(model)) if stamp else NOT_MEASURED, stamp, now + FRESH)
 
     def _path(self, folder: Path, model: str) -> Path:
-        name = sha256(f"{self.endpoint} {without_latest(model)}".encode()).hexdigest()[:_DIGITS]  # no URL has a blank
+        # a hash: model names have slashes and colons. A URL has no space, so different pairs give different texts.
+        name = sha256(f"{self.endpoint} {without_latest(model)}".encode()).hexdigest()[:_DIGITS]
         return folder / f"{name}.json"
 
 
@@ -138,12 +149,12 @@ NO_PROFILES: Final = Profiles()
 
 
 def settings_from(said: Mapping[str, object]) -> Settings:
-    """Read settings by their names; those of another version of toolspeak are left out. Raises `ValueError`."""
+    """Convert settings by name. Unknown names, of another version, are ignored. Raises `ValueError` on a bad value."""
     return msgspec.convert(dict(said), Settings)
 
 
 def settings_said(settings: Settings) -> dict[str, Setting]:
-    """Write the settings that say something."""
+    """Return the settings that have a value, by name."""
     said = {each.name: getattr(settings, each.name) for each in fields(settings)}
     return {name: value for name, value in said.items() if value is not None}
 
@@ -152,8 +163,9 @@ def settings_said(settings: Settings) -> dict[str, Setting]:
 class _Seen:
     measured: Measured
     stamp: tuple[int, ...]
-    """Of the file: another one is another content. Empty if there is none."""
+    """Time, size and inode of the file; if they are the same, so is the content. Empty if there is no file."""
     until: float
+    """When to check the file again, in monotonic seconds."""
 
 
 def _stamp(path: Path) -> tuple[int, ...]:
@@ -185,7 +197,7 @@ def _body(path: Path) -> bytes:
 
 
 def _foreign(profile: Profile, endpoint: str, model: str) -> str | None:
-    """Return why a profile is none of ours."""
+    """Return why a profile does not apply to this endpoint and model; None if it does."""
     if profile.format != FORMAT:
         return f"its format is {profile.format}, and {FORMAT} is read here"
     if (profile.endpoint, without_latest(profile.model)) != (endpoint, model):

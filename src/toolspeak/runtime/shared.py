@@ -1,13 +1,13 @@
-"""Verdicts in Redis, shared by a fleet. Redis away, slow or full: each process goes on alone, and comes back by itself.
+"""Stores verdicts in Redis for a fleet. If Redis is down, slow or full, each process works alone until it is back.
 
-    toolspeak:verdict:HASH     the verdict about an endpoint, a model and a fingerprint; a day, or less
-    toolspeak:seen:HASH        which fingerprint an endpoint and a model had last
-    toolspeak:probe:HASH       who is probing it now (SET NX PX with a token)
+    toolspeak:verdict:v2:HASH     the verdict about an endpoint, a model and a fingerprint; expires after a day, or less
+    toolspeak:seen:v2:HASH        the last fingerprint of an endpoint and a model
+    toolspeak:probe:v2:HASH       the token of the process that is probing (SET NX PX)
 
-Whatever is stored there is input from outside: another version may have written it, or an attacker. Reads are bounded
-in size, and a value that a process of this version could not have written counts as missing: one of a wrong type,
-without an expiry, too long, too deep, or with a field that no probe gives. A verdict from Redis can thus do nothing
-that a local one could not, and a bad key neither stops the others from being read nor stays for ever.
+A stored value is untrusted input: another version may have written it, or an attacker. Reads are bounded in size, and a
+value that a process of this version could not have written counts as missing: one of a wrong type, without an expiry,
+too long, too deep, or with a field that no probe produces. So a verdict from Redis has no effect that a local one could
+not have, and a bad key neither stops the others from being read nor stays for ever.
 
 The package `redis` is an extra, `toolspeak[redis]`, and loaded only here.
 """
@@ -30,31 +30,34 @@ from toolspeak.runtime.clock import CLOCK, Clock
 
 _LOG: Final = logging.getLogger(__name__)
 CHECK: Final = 60.0
-"""Seconds that a process believes what it has read."""
+"""Seconds for which a process uses a verdict before it reads it again."""
 TIMEOUT: Final = 0.1
-"""Seconds for one answer of Redis."""
+"""Seconds for one response of Redis. A slower Redis counts as down."""
 FIRST_REST, LONGEST_REST = 1.0, 60.0
-"""Seconds in which a Redis that failed is left alone; each further failure doubles them."""
+"""Seconds for which Redis is not used after a failure; each further failure doubles them, up to the second value."""
 _VERDICT, _SEEN, _PROBE = "toolspeak:verdict:v2:", "toolspeak:seen:v2:", "toolspeak:probe:v2:"
-"""With the version of the rules: before v2, one client's error could write a verdict for all."""
+"""Prefixes with the version of the rules. Before v2, one client's error could change the verdict of all clients, so
+verdicts of older processes are never read."""
 _LARGEST: Final = 64 * 1024
 """Bytes of a value that are read."""
 _LONGEST_REASON, _MOST_CONTEXT, _LONGEST_DAYS = 1000, 1 << 31, 2 * 86_400_000
+"""Limits of a plausible value: characters of a reason, tokens of context, milliseconds to live."""
 _FINGERPRINT: Final = re.compile(r"[0-9A-Za-z]{0,64}", re.ASCII)
+# Compare and delete in one step: between a GET and a DEL the claim could expire and pass to another process.
 _RELEASE = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0"
 _Found = TypeVar("_Found")
 _decode: Callable[[bytes], Verdict] = msgspec.json.Decoder(Verdict).decode
 
 
 class Away(Exception):
-    """Redis gives no answer."""
+    """Redis did not respond, or is not used at present because it failed a moment ago."""
 
 
 class Shared:
-    """Verdicts in Redis; beside them a memory of this process, for the time in which Redis is away."""
+    """Stores verdicts in Redis, and a copy in this process that is used while Redis is down."""
 
     def __init__(self, url: str, clock: Clock = CLOCK) -> None:
-        """Connect nothing yet; raises `BadConfig` if the package is missing, or the URL is none of Redis."""
+        """Prepare a client without connecting. Raises `BadConfig` if the package is missing or the URL is invalid."""
         self._clock: Final = clock
         self._alone: Final = Memory(clock)
         self._redis: Final = _opened(url)
@@ -64,11 +67,11 @@ class Shared:
 
     @property
     def check(self) -> float:
-        """Others put in what they find."""
+        """Other processes store verdicts at any time, so each verdict is read again after `CHECK` seconds."""
         return CHECK
 
     async def find(self, subject: Subject) -> Verdict | None:
-        """Return what is known."""
+        """Return the valid verdict, or None; while Redis is down, the one of this process."""
         try:
             known = subject if subject.fingerprint else await self._last(subject)
             return _read(await self._value(_VERDICT + known.key), known.fingerprint) if known else None
@@ -76,7 +79,7 @@ class Shared:
             return await self._alone.find(subject)
 
     async def keep(self, subject: Subject, verdict: Verdict) -> None:
-        """Keep a verdict, here too."""
+        """Store a verdict in this process and in Redis."""
         await self._alone.keep(subject, verdict)
         known, data = subject.of(verdict.fingerprint), msgspec.json.encode(verdict)
         lasts = round(lifetime(verdict) * 1000)
@@ -87,7 +90,7 @@ class Shared:
         await self.seen(known)
 
     async def seen(self, subject: Subject) -> None:
-        """Note that the server with this fingerprint is still there."""
+        """Store that the server still has the subject's fingerprint."""
         await self._alone.seen(subject)
         key = _SEEN + subject.of("").key
         try:
@@ -96,7 +99,10 @@ class Shared:
             return
 
     async def claim(self, subject: Subject) -> str:
-        """Return a token if nobody else is probing; while Redis is away, each process asks only itself."""
+        """Return a token if no other process is probing, else an empty string.
+
+        While Redis is down, only this process is considered: two processes may then probe one model at once.
+        """
         token, key = self._clock.fresh_id(), _PROBE + subject.of("").key
         try:
             claimed = await self._set_claim(key, token) or (
@@ -111,7 +117,10 @@ class Shared:
         return bool(await self._asked(lambda redis: redis.set(key, token, nx=True, px=lasts)))
 
     async def _drop_stuck(self, key: str) -> bool:
-        """Delete a claim that outlives every probe, or never expires: it is not ours, and would end all probes."""
+        """Delete a claim that never expires or outlives every probe, and return whether there was one.
+
+        toolspeak does not write such a claim. Left in place, it would prevent all probes of the model for ever.
+        """
         lasts = await self._asked(lambda redis: redis.pttl(key))
         stuck = not isinstance(lasts, int) or lasts == -1 or lasts > LONGEST_PROBE * 1000
         if stuck:
@@ -119,7 +128,7 @@ class Shared:
         return stuck
 
     async def release(self, subject: Subject, token: str) -> None:
-        """Let others probe again; what is no longer ours is left alone."""
+        """Give up a claim, unless it has expired and belongs to another process."""
         await self._alone.release(subject, token)
         try:
             await self._asked(lambda redis: redis.eval(_RELEASE, 1, _PROBE + subject.of("").key, token))
@@ -127,21 +136,21 @@ class Shared:
             return
 
     async def close(self) -> None:
-        """Close the connections."""
+        """Close the connections; errors are ignored."""
         try:
             async with asyncio.timeout(TIMEOUT):
                 await self._redis.aclose()
-        except Exception:  # noqa: BLE001 # who goes does not care why it could not say so
+        except Exception:  # noqa: BLE001 # the process is shutting down: an error of Redis must not stop that
             _LOG.debug("redis could not be closed in peace")
 
     async def _last(self, subject: Subject) -> Subject | None:
-        """Return the subject with the fingerprint that was there last."""
+        """Return the subject with the fingerprint that was seen last; None if there is no valid one."""
         seen = await self._value(_SEEN + subject.key)
         fingerprint = None if seen is None else seen.decode("ascii", "replace")
         return subject.of(fingerprint) if fingerprint is not None and _FINGERPRINT.fullmatch(fingerprint) else None
 
     async def _value(self, key: str) -> bytes | None:
-        """Return a value of ours; None if there is none, or one that we cannot have written."""
+        """Return a stored value; None if it is missing, or toolspeak cannot have written it."""
         found = await self._asked(lambda redis: _bounded(redis, key))
         value, lasts = found or (None, None)
         # GETRANGE gives an empty string for a missing key; an empty fingerprint is a value, and its key has an expiry.
@@ -149,7 +158,10 @@ class Shared:
         return value if isinstance(value, bytes) and is_ours and len(value) <= _LARGEST else None
 
     async def _asked(self, command: Callable[[Any], Awaitable[_Found]]) -> _Found | None:
-        """Ask Redis, unless it failed just now: a dead one must cost nothing. None if it refuses the command."""
+        """Run a command; None if Redis refuses it. Raises `Away` if Redis fails, or failed a moment ago.
+
+        After a failure the next commands raise at once, so that a dead Redis does not cost a timeout for each of them.
+        """
         if self._clock.monotonic() < self._until:
             raise Away
         try:
@@ -157,15 +169,15 @@ class Shared:
                 found = await command(self._redis)
         except self._refuses:
             self._rest = FIRST_REST
-            return None  # Redis is there: one key has a wrong type, or a script failed on it
-        except Exception as error:  # noqa: BLE001 # whatever is wrong with it, nothing here may fail
+            return None  # Redis is up, and this one key has a wrong type: the others can still be read
+        except Exception as error:  # noqa: BLE001 # callers rely on a store that never raises
             self._leave(error)
             raise Away from None
         self._rest = FIRST_REST
         return found
 
     def _leave(self, error: Exception) -> None:
-        """Leave it alone for a while; its words may hold the URL, and the URL a password."""
+        """Stop using Redis for a while. Only the type of the error is logged: its text may have the URL's password."""
         _LOG.warning("redis gives no answer (%s): going on alone for %g s", type(error).__name__, self._rest)
         self._until = self._clock.monotonic() + self._rest
         self._rest = min(2 * self._rest, LONGEST_REST)
@@ -202,7 +214,7 @@ async def _bounded(redis: Any, key: str) -> tuple[object, object]:  # noqa: ANN4
 
 
 def _read(data: bytes | None, fingerprint: str) -> Verdict | None:
-    """Read a verdict; one that a probe of this version cannot have found is as good as none."""
+    """Decode a verdict; None if it is malformed, or no probe of this version can have produced it."""
     try:
         verdict = None if data is None else _decode(data)
     except (msgspec.MsgspecError, RecursionError, ValueError):

@@ -1,4 +1,4 @@
-"""One HTTP request to an upstream, and its response as the bytes arrive. All use of aiohttp as a client is in here.
+"""Sends HTTP requests to upstreams and returns response bytes as they arrive. The only user of aiohttp as a client.
 
     response = await transport.send("POST", url, headers, body, timeouts)
     while chunk := await response.read(): ...
@@ -30,14 +30,16 @@ from toolspeak.ir.failure import Failure, FailureKind
 Headers = Sequence[tuple[str, str]]
 _GATEWAY_TIMEOUT, _BAD_GATEWAY = 504, 502
 _LINGER = 1.0
+"""Seconds that a finished answer may take to send its last bytes (the end of the chunked body) before it is closed."""
 _LARGE = 1 << 20
+"""Bytes above which a body is sent in pieces: aiohttp writes `bytes` in one call, and a file object in chunks."""
 _MOST_INTERIM: Final = 16
-"""Interim responses (1xx) before the response: servers send one, `100 Continue` or `103 Early Hints`."""
+"""Interim responses (1xx) in a row. Real servers send one, `100 Continue` or `103 Early Hints`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """How long to wait, in seconds: for the connection, the first byte of the answer, the next one, all of it."""
+    """Timeouts of one request, in seconds. `first_byte` and `total` count from the moment the request is sent."""
 
     connect: float = setting(10.0, "Time to connect.", unit="seconds", above=0)
     first_byte: float = setting(
@@ -54,17 +56,18 @@ DEFAULT_TIMEOUTS = Timeouts()
 
 
 class TransportError(Exception):
-    """No answer came, or it broke off."""
+    """The request failed without a complete response: no connection, a timeout, or a response that broke off."""
 
     def __init__(self, failure: Failure, *, connected: bool = True) -> None:
-        """Keep why, and whether there was a connection at all."""
+        """Keep the failure, and whether a connection was made."""
         super().__init__(failure.message)
         self.failure = failure
         self.connected = connected
+        """False if no byte can have reached the upstream: such a request may always be sent again."""
 
 
 class Response(Protocol):
-    """An answer that has begun."""
+    """A response whose status and headers have arrived. The caller must call either `close` or `end`."""
 
     @property
     def status(self) -> int:
@@ -73,29 +76,29 @@ class Response(Protocol):
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """The headers; their names in any case."""
+        """The headers; lookups ignore case."""
         ...
 
     async def read(self) -> bytes:
-        """Return all bytes that are there, waiting for the first; nothing at the end."""
+        """Wait for bytes and return all that have arrived; empty at the end. Raises `TransportError`."""
         ...
 
     def close(self) -> None:
-        """Stop it: the connection is closed, unless all was read."""
+        """Stop the response: the upstream's connection is closed, unless the body was read to its end."""
         ...
 
     def end(self) -> None:
-        """Read no more: the last event has come, and what ends the HTTP answer may follow on its own."""
+        """Stop reading after the last event. The connection is reused if the end of the body arrives soon."""
         ...
 
 
 class Transport(Protocol):
-    """Sends requests."""
+    """Sends requests over connections that it keeps open."""
 
     async def send(
         self, method: str, url: str, headers: Headers, body: bytes, timeouts: Timeouts = DEFAULT_TIMEOUTS
     ) -> Response:
-        """Send one, and wait until the answer's headers are there."""
+        """Send a request and return once the response's headers have arrived. Raises `TransportError`."""
         ...
 
     async def close(self) -> None:
@@ -104,25 +107,29 @@ class Transport(Protocol):
 
 
 class HttpTransport:
-    """aiohttp, with its connections kept open. It belongs to the event loop in which it first sends."""
+    """A transport on aiohttp with keep-alive connections. It belongs to the event loop of its first request."""
 
     def __init__(self) -> None:
-        """Connect nothing yet."""
+        """Prepare a transport; the session is opened by the first request."""
         self._session: aiohttp.ClientSession | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._ending: Final[set[aiohttp.ClientResponse]] = set()
+        """Responses after `end`, whose connections wait for the end of the body. `close` must not leave them open."""
 
     async def send(
         self, method: str, url: str, headers: Headers, body: bytes, timeouts: Timeouts = DEFAULT_TIMEOUTS
     ) -> Response:
-        """Send one, and wait until the answer's headers are there."""
+        """Send a request and return once the response's headers have arrived.
+
+        Raises `TransportError`, and `RuntimeError` on another event loop than that of the first request.
+        """
         loop = asyncio.get_running_loop()
         session = self._session if loop is self._loop else None
         if session is None:
             session = self._opened(loop)
         started = loop.time()
         limit = aiohttp.ClientTimeout(total=None, connect=timeouts.connect)
-        data = io.BytesIO(body) if len(body) > _LARGE else body or None  # aiohttp sends a large one in pieces
+        data = io.BytesIO(body) if len(body) > _LARGE else body or None
         try:
             async with asyncio.timeout_at(started + min(timeouts.first_byte, timeouts.total)):
                 response = await session.request(
@@ -147,8 +154,8 @@ class HttpTransport:
             connector=_connector(loop),
             cookie_jar=aiohttp.DummyCookieJar(),
             skip_auto_headers=("user-agent", "content-type"),
-            headers={"accept-encoding": "identity"},  # a compressed stream would come in lumps
-            trust_env=False,
+            headers={"accept-encoding": "identity"},  # a compressor holds events back until its block is full
+            trust_env=False,  # no proxy and no ~/.netrc: both could send the upstream's key to another host
             auto_decompress=True,
         )
         return self._session
@@ -165,7 +172,7 @@ class _InterimLimit(ResponseHandler):
 
     @override
     async def read(self) -> tuple[RawResponseMessage, StreamReader]:
-        """Return the next response, interim ones included."""
+        """Return the next response, interim ones included. Raises `HttpProcessingError` after too many of them."""
         message, payload = await super().read()
         self._interim = self._interim + 1 if message.code // 100 == 1 else 0
         if self._interim > _MOST_INTERIM:
@@ -177,6 +184,8 @@ def _connector(loop: asyncio.AbstractEventLoop) -> aiohttp.TCPConnector:
     def connection() -> ResponseHandler:
         return _InterimLimit(loop)
 
+    # No limit: the gateway limits its requests itself, and aiohttp would count the wait for a free connection as time
+    # to connect, so that a busy pool would look like an unreachable upstream.
     connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=60)
     # aiohttp has no public way to choose the class of its connections; the tests fail if this name goes away
     connector._factory = partial(connection)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
@@ -184,7 +193,11 @@ def _connector(loop: asyncio.AbstractEventLoop) -> aiohttp.TCPConnector:
 
 
 class _HttpResponse:
-    """A response with one timer in total, not one per chunk: it checks now and then how long the current read waits."""
+    """A response that checks all its timeouts with a single timer.
+
+    A timer per read would be made and cancelled for every chunk. Instead `read` only notes when it began to wait, and
+    the timer fires at the earliest moment at which a timeout could have expired, checks, and is set again.
+    """
 
     def __init__(
         self, response: aiohttp.ClientResponse, timeouts: Timeouts, started: float, ending: set[aiohttp.ClientResponse]
@@ -200,12 +213,13 @@ class _HttpResponse:
         self._now: Final = self._loop.time
         self._started: Final = started
         self._begun = False
+        """Whether a byte has arrived: before that `first_byte` applies, afterwards `idle`."""
         self._since: float | None = None
-        """When the present read began to wait."""
+        """When the current read began to wait; None while no read waits, so that a slow reader is no idle upstream."""
         self._timer = self._loop.call_at(self._next_look(self._now()), self._look)
 
     async def read(self) -> bytes:
-        """Return all bytes that are there, waiting for the first; nothing at the end."""
+        """Wait for bytes and return all that have arrived; empty at the end. Raises `TransportError`."""
         self._since = self._now()
         try:
             chunk = await self._next()
@@ -216,14 +230,18 @@ class _HttpResponse:
         return chunk
 
     def close(self) -> None:
-        """Stop it: the connection is closed, unless all was read."""
+        """Stop the response: the upstream's connection is closed, unless the body was read to its end."""
         self._timer.cancel()
         self._response.close()
 
     def end(self) -> None:
-        """Read no more: the last event has come, and what ends the HTTP answer may follow on its own."""
+        """Stop reading after the last event. The connection is reused if the end of the body arrives soon.
+
+        The last event (`[DONE]`, `message_stop`) often arrives before the bytes that end the HTTP body. Closing at that
+        moment would cost a new connection for every turn; waiting for them would delay the client's answer.
+        """
         self._timer.cancel()
-        if not self._response.content.is_eof():  # at the end of the bytes the connection goes back by itself
+        if not self._response.content.is_eof():  # at the end of the body aiohttp itself returns the connection
             self._ending.add(self._response)
             self._loop.call_later(_LINGER, self._cut)
 
@@ -235,6 +253,7 @@ class _HttpResponse:
         now = self._now()
         which = "total" if now >= self._end else self._expired(now)
         if which:
+            # The timer cannot raise into the task that reads. The stream can: the waiting read raises this error.
             self._response.content.set_exception(_TimedOut(which))
         else:
             self._timer = self._loop.call_at(self._next_look(now), self._look)
@@ -248,9 +267,10 @@ class _HttpResponse:
         return "first_byte" if now >= self._started + self._timeouts.first_byte else ""
 
     def _next_look(self, now: float) -> float:
-        """Return when a wait could next be over; the first byte may come at any time, and an idle wait begin.
+        """Return the earliest moment at which a timeout can expire. A first byte may arrive before it and start `idle`.
 
-        It adds as `_expired` does: uvloop's clock has milliseconds, so that a timer often comes at the very moment.
+        The sums are the same as in `_expired`. uvloop's clock has milliseconds, so a timer often fires at exactly the
+        computed moment, and a sum that is rounded otherwise would find that nothing has expired yet.
         """
         waiting = self._since if self._begun and self._since is not None else now
         first = self._started + self._timeouts.first_byte
@@ -259,11 +279,11 @@ class _HttpResponse:
 
 
 class _TimedOut(TimeoutError):
-    """One of our timeouts expired; the message is its name."""
+    """A timeout of `Timeouts` expired; the message is the name of its field."""
 
 
 def _transport_error(error: Exception, timeouts: Timeouts) -> TransportError:
-    """Describe the error without the URL, which may hold a key."""
+    """Translate an error of aiohttp or the system. The message never has the URL, which may contain a key."""
     match error:
         case _TimedOut():
             which = str(error)
@@ -292,7 +312,7 @@ def _transport_error(error: Exception, timeouts: Timeouts) -> TransportError:
 
 
 def _reason(error: OSError) -> str:
-    """Say it in the system's words where it has some: asyncio and uvloop say it in their own."""
+    """Return the system's description of an errno if it has one: asyncio and uvloop word the same error differently."""
     number = None if isinstance(error, ssl.SSLError) else error.errno
     said = os.strerror(number) if number is not None and number in errno.errorcode else error.strerror
     return said or "it cannot be reached"

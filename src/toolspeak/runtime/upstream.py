@@ -1,7 +1,8 @@
-"""An upstream over HTTP: a wire on top of a transport.
+"""An upstream over HTTP: encodes requests in its wire, sends them by a transport, and decodes the answers.
 
-It is tried again only before its first byte, and only where that can help: no connection, overloaded, rate limited.
-A pause that the upstream asks for is kept, up to a limit; a longer one is the client's to decide.
+A request is sent again only before the first byte of an answer, and only where that can help: no connection, overload,
+a rate limit. After the first byte the client may have seen part of the answer, and a second one could differ. A
+`Retry-After` of the upstream is respected up to a limit. If it is longer, the client gets the error and decides.
 """
 
 import asyncio
@@ -25,26 +26,31 @@ from toolspeak.wires import EncodedRequest, Wire, rests_on_echo
 
 RETRIES = 2
 _FIRST_PAUSE, _LONGEST_PAUSE, _LONGEST_ASKED = 0.5, 8.0, 20.0
+"""Seconds: the first pause before a retry (it doubles), the longest, and the longest `Retry-After` that is awaited."""
 _FIRST_ERROR, _FIRST_REFUSAL = 300, 400  # a redirect is an error here: it could lead a key elsewhere
 _PAGE = "text/html"
 _STREAMS = ("text/event-stream", "application/x-ndjson", "application/jsonl")
 _JSON = "application/json"
 MOST_OF_AN_ERROR, MOST = 1 << 20, 64 << 20
-"""Bytes that are read of an error, and of an answer that is no stream."""
+"""Bytes that are read of an error, and of an answer that is not streamed."""
 STEP: Final = 2048
 """Characters of text that a turn reads before other tasks may run."""
 _EVENT_SIZE: Final = 16
+"""Characters for which an event without text counts."""
 _MOST_BYTES: Final = 8192
 """Bytes of a stream that a decoder reads before other tasks may run."""
 _MOST_EVENTS: Final = STEP // _EVENT_SIZE
 _SOON = 5.0
+"""Seconds for requests that no model works on, such as the list of models."""
 _VERSION = re.compile(r"/v\d{1,2}(?:alpha|beta)?\d{0,2}\Z")
+"""The version at the end of a base URL: `/v1`, `/v1beta`."""
 _PASSES = frozenset((FailureKind.TRANSIENT, FailureKind.RATE_LIMITED))
+"""Kinds of failures that pass by themselves, so that a retry can help."""
 
 
 @dataclass(frozen=True, slots=True)
 class UpstreamAddress:
-    """Where an upstream is, and how it wants to be spoken to. Its headers carry its key."""
+    """The URL of an upstream, and how to send requests to it. The headers contain its key, so they have no repr."""
 
     url: str
     headers: Headers = field(repr=False)
@@ -52,16 +58,16 @@ class UpstreamAddress:
     timeouts: Timeouts = DEFAULT_TIMEOUTS
     retries: int = RETRIES
     public: Headers = ()
-    """Headers among them whose values are no secrets: those of presets."""
+    """Those of the headers whose values are not secret: the headers of presets."""
 
 
 class HttpUpstream:
-    """Answers requests, a batch of events at a time."""
+    """Sends requests to one upstream, and returns answers as batches of events. Copies share the connections."""
 
     def __init__(
         self, transport: Transport, wire: Wire, address: UpstreamAddress, clock: Clock = CLOCK, prepare: Run = at_once
     ) -> None:
-        """Connect nothing yet. `prepare` says where requests are encoded."""
+        """Take the connections, the wire and the address. `prepare` decides where requests are encoded."""
         self._transport: Final = transport
         self.wire: Final = wire
         self._address: Final = address
@@ -70,32 +76,35 @@ class HttpUpstream:
         self.url: Final = address.url.rstrip("/")
         self._base: Final = self.url + "/"
         self._root: Final = _VERSION.sub("", self.url)
-        """Where pages of the server itself are, beside those of its wire."""
+        """The base of the server's own pages (`/props`, `/api/show`), which are not under the version of its wire."""
         self._whole_timeouts: Final = replace(address.timeouts, first_byte=address.timeouts.total)
-        """An answer in one piece has its first byte at its end."""
+        """Timeouts of requests without a stream: the server sends the first byte when the whole answer is generated."""
         self._clock: Final = clock
         self._prepare: Final = prepare
 
     def with_quirks(self, quirks: Quirks) -> "HttpUpstream":
-        """Return the same upstream for a model that demands something else."""
+        """Return the same upstream with the quirks of one of its models."""
         if quirks == self._address.quirks:
             return self
         address = replace(self._address, quirks=quirks)
         return HttpUpstream(self._transport, self.wire, address, self._clock, self._prepare)
 
     def encoding(self, prepare: Run) -> "HttpUpstream":
-        """Return the same upstream for a request that is encoded elsewhere than on the event loop."""
+        """Return the same upstream for a request that `prepare` encodes, for example in a thread."""
         if prepare is self._prepare:
             return self
         return HttpUpstream(self._transport, self.wire, self._address, self._clock, prepare)
 
     def constrained(self, form: ConstraintForm) -> "HttpUpstream":
-        """Return the same upstream, told in this form what an answer must look like."""
+        """Return the same upstream, with constraints on the answer written in this form."""
         quirks = self._address.quirks
         return self if form is quirks.constraint else self.with_quirks(replace(quirks, constraint=form))
 
     async def open(self, request: Request) -> AsyncGenerator[list[Event], None]:
-        """Send a request; the batches of its answer end with one Finished or Failed."""
+        """Send a request and yield the batches of its answer, which end with exactly one Finished or Failed.
+
+        Errors of the upstream and the connection are events (`Failed`), never exceptions.
+        """
         outgoing = await self._prepare(lambda: self.wire.encode_request(request, self._address.quirks))
         opened = await self._opened(outgoing, self._address.timeouts if request.stream else self._whole_timeouts)
         if isinstance(opened, Failure):
@@ -114,7 +123,7 @@ class HttpUpstream:
             while piece := await read():
                 events = decoder.feed(piece)
                 if events and type(events[-1]) is Finished:
-                    close = opened.end  # the answer is whole: the connection can be used again
+                    close = opened.end  # the answer is complete, so the connection can be reused
                 for batch in _steps(events):
                     yield self._checked(batch, outgoing) if type(batch[-1]) is Failed else batch
                     await self._let_others_run(batch, events)
@@ -127,13 +136,14 @@ class HttpUpstream:
             close()
 
     async def _let_others_run(self, batch: list[Event], events: list[Event]) -> None:
-        if batch is not events:  # it is one of several steps
+        if batch is not events:  # one of several: an ordinary chunk is one batch, and costs no pass of the event loop
             await self._clock.sleep(0)
 
     async def get(self, path: str, body: bytes = b"") -> bytes:
-        """Fetch something small that is no turn, such as the list of models, and soon; what has a body is posted.
+        """Fetch a small page, such as the list of models, with short timeouts; with a body, it is a POST.
 
-        A path with a slash in front is one of the server, else it follows the base URL.
+        A path that starts with a slash is relative to the server, any other to the base URL. Raises `TransportError`,
+        also for an error status.
         """
         url = self._root + path if path.startswith("/") else self._base + path
         method, headers = ("POST", self._headers) if body else ("GET", self._address.headers)
@@ -150,14 +160,14 @@ class HttpUpstream:
         return answer
 
     async def _decoded(self, request: Request, body: bytes) -> list[Event]:
-        """Decode a whole answer; a large one in a thread."""
+        """Decode an answer that was not streamed; a large one in a thread, to keep the event loop responsive."""
         ids = self._ids()
         if len(body) <= THREADED:
             return self.wire.decode_turn(request, ids, body)
         return await asyncio.to_thread(self.wire.decode_turn, request, ids, body)
 
     async def _turn(self, response: Response, request: Request, outgoing: EncodedRequest) -> list[Event]:
-        """Read an answer that comes in one piece."""
+        """Read and decode an answer that is not streamed."""
         try:
             body = await _whole(response)
             return self._checked(await self._decoded(request, body), outgoing)
@@ -186,6 +196,7 @@ class HttpUpstream:
                 return response
         except TransportError as error:
             kind, failure = error.failure.kind, self._redactor.clean_failure(error.failure)
+            # A timeout after the connection is not repeated: the model may have worked all the time, and would again.
             return _Refused(failure, again=not error.connected or kind is FailureKind.DISCONNECTED)
         try:
             failure = self._failure(response, await _most_of(response), outgoing)
@@ -199,14 +210,14 @@ class HttpUpstream:
             what = "a web page" if is_page else f"a redirect ({response.status}), which is not followed"
             message = f"the upstream answers with {what}: is its URL right?"
             return Failure(FailureKind.OTHER, message, response.status)
-        # Secrets go before the error is read: reading shortens it, and a secret that is cut in two is not found.
+        # Remove secrets before decoding: decoding shortens the text, and a secret that is cut in two is not found.
         failure = self.wire.decode_failure(response.status, self._redactor.clean_bytes(body))
         if failure.retry_after is None:
             failure = replace(failure, retry_after=_seconds(response.headers.get("retry-after", "")))
         return self._judged(failure, outgoing)
 
     def _checked(self, events: list[Event], outgoing: EncodedRequest) -> list[Event]:
-        """Return the events; a failure at their end has no secrets, and says whether it is an echo."""
+        """Return the events; a failure at their end is cleaned of secrets and marked if it echoes the request."""
         match events[-1]:
             case Failed(failure, usage):
                 return [*events[:-1], Failed(self._judged(failure, outgoing), usage)]
@@ -214,26 +225,27 @@ class HttpUpstream:
                 return events
 
     def _judged(self, failure: Failure, outgoing: EncodedRequest) -> Failure:
-        """Remove secrets (SAFE-6), and note whether the request itself supplied the words that matter (CAP-6)."""
+        """Remove secrets (SAFE-6), and mark a failure whose class rests on words of the request (CAP-6)."""
         echoed = rests_on_echo(failure, outgoing.path, outgoing.body)
         return self._redactor.clean_failure(replace(failure, echoed=True) if echoed else failure)
 
     def _pause(self, refused: "_Refused", tried: int) -> float | None:
-        """Return how long to wait before the next try; None if there shall be none."""
+        """Return the seconds to wait before the next try; None if the request is not sent again."""
         asked = refused.failure.retry_after
         if not refused.again or tried >= self._address.retries or (asked or 0) > _LONGEST_ASKED:
             return None
         grown = min(_FIRST_PAUSE * float(2**tried), _LONGEST_PAUSE)
-        return (asked or 0.0) + grown * (0.5 + self._clock.chance() / 2)  # all who were told the same come apart
+        # Jitter on top of Retry-After: clients that got the same value would otherwise all return at one moment.
+        return (asked or 0.0) + grown * (0.5 + self._clock.chance() / 2)
 
     def _ids(self) -> Iterator[str]:
-        """Give ids to calls that come without one."""
+        """Return ids for calls that the upstream sends without one; unique across turns."""
         token = self._clock.fresh_id()
         return (f"call_{token}{index}" for index in count())
 
 
 class _Pieces:
-    """The bytes of a stream in pieces that a decoder reads in a few milliseconds, with a pause after each (P8).
+    """Reads a stream in pieces that a decoder handles in a few milliseconds, and lets other tasks run between (P8).
 
     A fast upstream fills its buffer while the decoder works: 256 KB of empty events took 600 ms in one step.
     """
@@ -244,7 +256,7 @@ class _Pieces:
         self._rest = b""
 
     async def read(self) -> bytes:
-        """Return the next piece; nothing at the end."""
+        """Return the next piece; empty at the end."""
         if self._rest:
             await self._clock.sleep(0)
         else:
@@ -276,7 +288,7 @@ def _steps(events: list[Event]) -> list[list[Event]]:
 
 
 def _pieces(events: list[Event]) -> Iterator[Event]:
-    """Yield the events, with long text cut into several: a reader's result does not depend on the cuts."""
+    """Yield the events, with long text split into several. The reader's result does not depend on the splits."""
     for event in events:
         if type(event) is TextDelta and len(event.text) > STEP:
             yield from (TextDelta(event.text[start : start + STEP]) for start in range(0, len(event.text), STEP))
@@ -288,6 +300,7 @@ def _pieces(events: list[Event]) -> Iterator[Event]:
 class _Refused:
     failure: Failure
     again: bool
+    """Whether a retry can help."""
 
 
 def _media_type(response: Response) -> str:
@@ -295,13 +308,13 @@ def _media_type(response: Response) -> str:
 
 
 def _is_stream(response: Response, request: Request) -> bool:
-    """Trust what the upstream says; one that says nothing does what it was asked."""
+    """Return whether the answer is a stream: by its media type, or by the request if that is missing or unknown."""
     media_type = _media_type(response)
     return media_type in _STREAMS or (request.stream and media_type != _JSON)
 
 
 def _broken_off(events: list[Event], why: Failure) -> list[Event]:
-    """Return what is left of an answer whose bytes broke off; one that had said that it ends is whole."""
+    """Return the last events of an answer that broke off. If its end had arrived, it is complete and not a failure."""
     match events[-1]:
         case Failed(usage=usage):
             return [*events[:-1], Failed(why, usage)]
@@ -310,7 +323,7 @@ def _broken_off(events: list[Event], why: Failure) -> list[Event]:
 
 
 def _soon(timeouts: Timeouts) -> Timeouts:
-    """Return shorter timeouts, for a request that no model has to work on."""
+    """Return shorter timeouts, for requests that no model works on; configured ones that are shorter are kept."""
     return replace(
         timeouts,
         connect=min(timeouts.connect, _SOON),
@@ -332,7 +345,7 @@ async def _whole(response: Response) -> bytes:
 
 
 async def _most_of(response: Response) -> bytes:
-    """Read an error as far as it is there: its status alone says something."""
+    """Read the body of an error as far as it arrives: the status alone is enough to classify it."""
     body = bytearray()
     try:
         while len(body) < MOST_OF_AN_ERROR and (chunk := await response.read()):
@@ -343,12 +356,12 @@ async def _most_of(response: Response) -> bytes:
 
 
 def _seconds(text: str) -> float | None:
-    """Read Retry-After; a date is not worth a parser here."""
+    """Parse `Retry-After` in seconds; None for its other form, a date."""
     return float(text) if text.isascii() and text.isdecimal() and len(text) < 10 else None  # noqa: PLR2004 # ten digits
 
 
 async def list_models(upstream: HttpUpstream) -> list[str]:
-    """Ask an upstream; raises `TransportError`."""
+    """Return the names of the models that an upstream lists. Raises `TransportError`, also if the list is malformed."""
     body = await upstream.get(upstream.wire.models_path)
     try:
         return upstream.wire.decode_models(body)
