@@ -1,4 +1,4 @@
-"""The configuration: file, environment and command line become one frozen value.
+"""The configuration: reads file, environment and command line into one frozen value.
 
 Belongs here: reading and checking settings. Does not: acting on them. Read first: `sections.py` (the tables of the
 file) and `shape.py` (the result), then `file.py`. A setting is declared once, as a field of one of these classes;

@@ -1,6 +1,7 @@
-"""URLs of upstreams, and the address on which we listen.
+"""Checks and compares URLs of upstreams, and the address on which the gateway listens.
 
-One strict pattern reads URLs and accepts nothing unusual, so that no later parser can read another host (SAFE-6).
+One strict pattern parses URLs and rejects anything unusual, so that no later parser can find another host in the same
+text (SAFE-6): parsers disagree about backslashes, user names and escapes, which attackers use to redirect a key.
 """
 
 import re
@@ -20,10 +21,11 @@ _REDIS = re.compile(r"(?:rediss?|unix)://[!-~]+")
 _PORTS = {"http": "80", "https": "443"}
 _MOST_PORT = 65535
 _LOCALHOST = "localhost"
+"""The only name that counts as loopback: any other may resolve to another address."""
 
 
 def url_problem(url: str) -> str | None:
-    """Return what is wrong with the URL of an upstream. A part that may be a key is not shown."""
+    """Return what is wrong with the URL of an upstream, or None. A URL that may contain a key is not shown."""
     if "@" in url:
         return "holds a user name or password; say `key` instead (the URL is not shown)"
     if "?" in url or "#" in url:
@@ -46,12 +48,12 @@ def _is_ipv6(text: str) -> bool:
 
 
 def database_problem(url: str) -> str | None:
-    """Return what is wrong with the URL of a database of runs; it may hold a password."""
+    """Return what is wrong with the URL of a database of runs, which is not shown: it may contain a password."""
     return None if _DATABASE.fullmatch(url) else f"is not a URL such as {_DATABASES} (it is not shown)"
 
 
 def redis_problem(url: str) -> str | None:
-    """Return what is wrong with the URL of a Redis, which is not shown: it may hold a password."""
+    """Return what is wrong with the URL of a Redis, which is not shown: it may contain a password."""
     return None if _REDIS.fullmatch(url) else "is not a URL such as redis://127.0.0.1:6379/0 (it is not shown)"
 
 
@@ -61,7 +63,7 @@ def host_problem(host: str) -> str | None:
 
 
 def host_name_problem(host: str) -> str | None:
-    """Return what is wrong with a name that clients may use for us."""
+    """Return what is wrong with a host name by which clients may call the gateway."""
     return None if _HOST_NAME.fullmatch(host) else f"{host!r} is not a host such as tools.example.com, without a port"
 
 
@@ -71,29 +73,29 @@ def origin_problem(origin: str) -> str | None:
 
 
 def same_server(one: str, other: str) -> bool:
-    """Return whether two URLs lead to one server."""
+    """Return whether two URLs have the same scheme, host and port; `localhost` equals 127.0.0.1."""
     return _parts(one)[:3] == _parts(other)[:3]
 
 
 def same_url(one: str, other: str) -> bool:
-    """Return whether two URLs are one."""
+    """Return whether two URLs are equal, apart from case, default ports and a slash at the end."""
     return _parts(one) == _parts(other)
 
 
 def plain_url(url: str) -> str:
-    """Return the one way in which a URL is written that may be written in several."""
+    """Return the canonical form of a URL, under which profiles are stored."""
     scheme, host, port, path = _parts(url)
     return f"{scheme}://{host}:{port}{path}" if scheme else url
 
 
 def upstream_name(url: str) -> str:
-    """Return the name of an upstream that has only a URL: its host and port."""
+    """Return a name for an upstream that was given as a URL only: its host and port."""
     found = _URL.fullmatch(url)
     return f"{found[2]}:{found[3]}".lower() if found and found[3] else (found[2].lower() if found else url)
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether only this machine reaches an address. An unknown name counts as reachable."""
+    """Return whether an address is reachable from this machine only. A name other than `localhost` is not."""
     if host.lower() == _LOCALHOST:
         return True
     try:
@@ -103,12 +105,15 @@ def is_loopback(host: str) -> bool:
 
 
 def reaches_this_machine_only(url: str) -> bool:
-    """Return whether a URL stays on this machine."""
+    """Return whether requests to a URL stay on this machine."""
     return is_loopback(_parts(url)[1])
 
 
 def is_near(url: str) -> bool:
-    """Return whether a URL leads to this machine or to its own network, where asking costs nothing."""
+    """Return whether a URL is on this machine or its private network, where requests cost no money.
+
+    A name without a dot, such as that of a container, counts as near.
+    """
     host = _parts(url)[1].removeprefix("[").removesuffix("]")
     try:
         return ip_address(host).is_private
@@ -117,7 +122,7 @@ def is_near(url: str) -> bool:
 
 
 def check_public(config: Config) -> None:
-    """Raise `BadConfig` for an address that other machines reach, if no key is configured (SAFE-6)."""
+    """Raise `BadConfig` if other machines can reach the address and no key is configured (SAFE-6)."""
     host = config.server.host
     if not config.keys and not is_loopback(host):
         raise BadConfig(

@@ -1,4 +1,4 @@
-"""A configuration becomes the directory of models that it describes."""
+"""Builds the directory of models, and the settings of probes, from a configuration."""
 
 from toolspeak import upstreams, wires
 from toolspeak.config.addresses import is_near, plain_url
@@ -15,7 +15,7 @@ from toolspeak.upstreams import Auth
 
 
 def assemble(config: Config, transport: Transport, quorum: Quorum = OWNER, clock: Clock = CLOCK) -> Directory:
-    """Make the directory; nothing is connected yet. `quorum` says which evidence from traffic moves its facts."""
+    """Return the directory; nothing is connected yet. `quorum` is the evidence from traffic that changes a verdict."""
     places = {
         upstream.name: _place(upstream, config, transport, Learned(clock, quorum)) for upstream in config.upstreams
     }
@@ -24,26 +24,26 @@ def assemble(config: Config, transport: Transport, quorum: Quorum = OWNER, clock
 
 
 def depths(config: Config) -> dict[str, Depth]:
-    """Return how deep each upstream may be probed: remote requests cost money."""
+    """Return the depth of probes for each upstream; without a setting only a look at remote ones, which cost money."""
     said = config.server.probe
     return {each.name: said or (Depth.FULL if is_near(each.url) else Depth.LOOK) for each in config.upstreams}
 
 
 def confirming_depths(config: Config) -> dict[str, Depth]:
-    """Return how deep each upstream may be probed where traffic contradicts what is known.
+    """Return the depth of probes that start because traffic contradicts a verdict.
 
-    Without a setting this is two requests of one token each even far away: the refused requests that they replace cost
-    more. A depth that the operator has set holds here too.
+    Without a setting a remote upstream gets two requests of one token each: the refused requests that they prevent cost
+    more. A depth that the operator has set applies here too.
     """
     said = config.server.probe
     return {each.name: said or (Depth.FULL if is_near(each.url) else Depth.TOKENS) for each in config.upstreams}
 
 
 def verdicts(config: Config, clock: Clock = CLOCK) -> Verdicts:
-    """Return where verdicts are kept: in the Redis of the fleet if there is one. Nothing is connected yet."""
+    """Return the store of verdicts: Redis if one is configured, else the process. Nothing is connected yet."""
     if not config.redis:
         return Memory(clock)
-    from toolspeak.runtime.shared import Shared  # noqa: PLC0415 # only a fleet has it
+    from toolspeak.runtime.shared import Shared  # noqa: PLC0415 # needs the extra `toolspeak[redis]`
 
     return Shared(config.redis, clock)
 
@@ -55,6 +55,7 @@ def _place(upstream: Upstream, config: Config, transport: Transport, learned: Le
         upstream.facts.quirks,
         upstream.timeouts,
         upstream.retries,
+        # Values of presets (`anthropic-version: 2023-06-01`) are public. As secrets they would be redacted in errors.
         tuple(header for name in upstreams.names() for header in upstreams.load(name).headers),
     )
     http = HttpUpstream(transport, wires.load(upstream.wire), address)
@@ -75,7 +76,7 @@ def _route(model: Model, place: ConfiguredUpstream) -> Route:
 
 
 def _headers(upstream: Upstream) -> Headers:
-    """Write the headers that carry the key."""
+    """Return the headers of all requests, with the key in the header that the upstream expects."""
     match upstream.auth if upstream.key else Auth.NONE:
         case Auth.NONE:
             return upstream.headers

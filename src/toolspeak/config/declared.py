@@ -1,6 +1,6 @@
 """Reads tables of the file by their declarations, and lists all declared settings.
 
-    read_section(table, Server)                         -> the values of a table over the defaults of its class
+    read_section(table, Server)                 -> the values of a table over the defaults of its class
     read_given(table, ModelFacts)               -> {"few_shot": True}: only the values that the table has
     [each.path for each in walk(ConfigFile)]    -> ["default", …, "server.port", …, "upstreams.NAME.url", …]
 
@@ -26,21 +26,22 @@ _PROMISE: Final = re.compile(r" \([A-Z]+-\d+\)")
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """A setting, with everything that its field and its declaration tell."""
+    """A setting: its path in the file, and the data of its field and its declaration."""
 
     path: str
-    """In the file, from the root that `walk` was given: `server.port`, `upstreams.NAME.url`, `keys[].tenant`."""
+    """The path from the class that `walk` started at: `server.port`, `upstreams.NAME.url`, `keys[].tenant`."""
     field: str
+    """The name of the dataclass field."""
     name: str
-    """In its table."""
+    """The name in its table of the file."""
     kind: Any
-    """Its type, without None: `int`, an enumeration, `tuple[str, ...]`, a dataclass …"""
+    """The type without None: `int`, an enumeration, `tuple[str, ...]`, a dataclass …"""
     default: Any
     about: Declaration
 
     @property
     def help(self) -> str:
-        """What it does, without the numbers of the promises that it belongs to."""
+        """The help text, without references to promises such as `(MODE-5)`."""
         return _PROMISE.sub("", self.about.help)
 
     @property
@@ -73,14 +74,14 @@ class Declared:
 
     @property
     def choices(self) -> list[str]:
-        """The words of its enumeration; none if it is none."""
+        """The values of its enumeration; empty for another type."""
         kind = self.element
         return [each.value for each in kind] if isinstance(kind, type) and issubclass(kind, StrEnum) else []
 
 
 @cache
 def declared_in(kind: type) -> tuple[Declared, ...]:
-    """Return the settings that a dataclass declares; those of an inline dataclass are not among them."""
+    """Return the settings that a dataclass declares. An inline dataclass is one entry; `walk` expands it."""
     hints = get_type_hints(kind)
     found = ((each, declaration_of(each)) for each in fields(kind))
     return tuple(
@@ -121,7 +122,7 @@ def read_section(table: Table, kind: type[T]) -> T:
 
 
 def read_given(table: Table, kind: type, skip: Collection[str] = ()) -> dict[str, Any]:
-    """Return the values that a table has, by field. Names in `skip` are left for the caller."""
+    """Return the values that a table has, by field. Names in `skip` are left in the table for the caller."""
     values = {each.field: _value(table, each) for each in declared_in(kind) if each.name not in skip}
     return {field: value for field, value in values.items() if value is not None}
 

@@ -1,8 +1,8 @@
-"""The environment: the only module that reads it, and what our variables hold.
+"""Reads the environment. No other module does.
 
-TOOLSPEAK_CONFIG is the file. `Options` has the variables that override a setting of the file; besides them there are
-TOOLSPEAK_FORCE_EMULATION (the mode `force`), XDG_STATE_HOME (what we keep), the keys of presets, such as
-OPENAI_API_KEY, and OLLAMA_HOST.
+TOOLSPEAK_CONFIG is the path of the file. `Options` has the variables that override a setting of the file. Besides them
+there are TOOLSPEAK_FORCE_EMULATION (the mode `force`), XDG_STATE_HOME (the folder of stored state), the keys of presets
+(such as OPENAI_API_KEY), and OLLAMA_HOST.
 """
 
 import os
@@ -16,6 +16,7 @@ from toolspeak.errors import BadConfig
 
 FOLDER, FILE = "toolspeak", "toolspeak.toml"
 _ORDER = ("ollama", "llamacpp", "lmstudio", "vllm", "sglang")
+"""The order in which local servers are searched for."""
 OLLAMA_PORT = "11434"
 CHAT = "chat"
 FORCE = "force"
@@ -23,23 +24,24 @@ _PARSED = ("mode", "port", "profiles")
 """Options whose variables are not plain strings."""
 _YES, _NO = ("1", "true", "yes", "on"), ("", "0", "false", "no", "off")
 _OLLAMA_HOST = re.compile(r"(?:(https?)://)?([A-Za-z0-9._-]*|\[[0-9A-Fa-f:.]+\])(?::(\d{1,5}))?/?")
-_ANY_ADDRESS = ("", "0.0.0.0", "[::]")  # noqa: S104 # what a server that listens everywhere is set to
+# OLLAMA_HOST configures the server too, which may listen on all addresses; a client then connects to 127.0.0.1.
+_ANY_ADDRESS = ("", "0.0.0.0", "[::]")  # noqa: S104 # only compared, never bound
 
 
 def current() -> dict[str, str]:
-    """Return a copy of the environment."""
-    return dict(os.environ)  # noqa: TID251 # the one place
+    """Return a copy of the environment. All other functions take it as an argument, so tests need not change it."""
+    return dict(os.environ)  # noqa: TID251 # the only place that reads it
 
 
 def key_in(environ: Mapping[str, str], variable: str) -> str:
-    """Return the key that a variable holds; files and shells often add a line break."""
+    """Return the key in a variable, without blanks around it: files and shells often add a line break."""
     return environ.get(variable, "").strip()
 
 
 def config_file(path: Path | None, environ: Mapping[str, str]) -> Path | None:
-    """Return the file to read: the one that is named, else the user's if it exists.
+    """Return the file to read: the given one, else that of TOOLSPEAK_CONFIG, else the user's if it exists.
 
-    Never one of the current folder: a cloned project must not choose where prompts and keys go.
+    A file in the current folder is never read: a cloned project must not decide where prompts and keys go.
     """
     if path is not None:
         return path
@@ -51,49 +53,52 @@ def config_file(path: Path | None, environ: Mapping[str, str]) -> Path | None:
 
 
 def profiles_folder(environ: Mapping[str, str]) -> Path | None:
-    """Return where profiles are kept; none if the user has no home."""
+    """Return the folder of the doctor's profiles; None if the user has no home directory."""
     folder = state_folder(environ)
     return folder / "profiles" if folder else None
 
 
 def approvals_folder(environ: Mapping[str, str]) -> Path | None:
-    """Return where approved definitions of MCP servers' tools are kept; none if the user has no home."""
+    """Return the folder of approved tool definitions of MCP servers; None if the user has no home directory."""
     folder = _folder(environ, "XDG_STATE_HOME", ".local/state")
     return folder / "mcp" if folder else None
 
 
 def homes_folder(environ: Mapping[str, str]) -> Path | None:
-    """Return where confined MCP servers have their homes, one folder for each; none if the user has no home."""
+    """Return the folder with a HOME for each confined MCP server; None if the user has no home directory."""
     folder = _folder(environ, "XDG_STATE_HOME", ".local/state")
     return folder / "mcp-homes" if folder else None
 
 
 def workplaces_folder(environ: Mapping[str, str]) -> Path | None:
-    """Return where runs have folders of their own; none if the user has no home."""
+    """Return the folder of runs that work in a folder of their own; None if the user has no home directory."""
     folder = _folder(environ, "XDG_STATE_HOME", ".local/state")
     return folder / "workplaces" if folder else None
 
 
 def journal_folder(environ: Mapping[str, str]) -> Path | None:
-    """Return where running commands are recorded; none if the user has no home."""
+    """Return the folder that records running commands; None if the user has no home directory."""
     folder = _folder(environ, "XDG_STATE_HOME", ".local/state")
     return folder / "sandbox" if folder else None
 
 
 def state_folder(environ: Mapping[str, str]) -> Path | None:
-    """Return the folder of state that outlives a process; none if the user has no home."""
+    """Return the folder of state that outlives a process; None if the user has no home directory."""
     return _folder(environ, "XDG_STATE_HOME", ".local/state")
 
 
 def _folder(environ: Mapping[str, str], variable: str, usual: str) -> Path | None:
-    """Return the folder `toolspeak` in one of the user's folders."""
+    """Return the folder `toolspeak` in the folder of an XDG variable, else in the usual one below the home directory.
+
+    Relative values are ignored, as the XDG specification demands: they would mean another folder in each directory.
+    """
     home = environ.get("HOME") or environ.get("USERPROFILE") or ""
     folders = (environ.get(variable, ""), f"{home}/{usual}" if home else "")
     return next((Path(each) / FOLDER for each in folders if each and Path(each).is_absolute()), None)
 
 
 def options_in(environ: Mapping[str, str]) -> Options:
-    """Return the options that our variables hold; an empty variable is not given. Raises `BadConfig`."""
+    """Return the options that TOOLSPEAK_ variables set. An empty variable counts as unset. Raises `BadConfig`."""
     problems: list[str] = []
     plain = [name for name, target in overrides().items() if target.has_variable and name not in _PARSED]
     given = {name: environ.get(variable(name), "").strip() or None for name in plain}
@@ -142,7 +147,7 @@ def _port(environ: Mapping[str, str], problems: list[str]) -> int | None:
 
 
 def _mode(environ: Mapping[str, str], problems: list[str]) -> tuple[str | None, bool | None]:
-    """Return the mode, and the chat switch, which is the mode's fifth word here (MODE-6)."""
+    """Return the mode and the chat switch. In the environment `chat` is a fifth mode (MODE-6)."""
     said = environ.get(PREFIX + "MODE", "").strip().lower()
     if not _flag(environ, "FORCE_EMULATION", problems):
         return (None, True) if said == CHAT else (said or None, None)
@@ -153,7 +158,7 @@ def _mode(environ: Mapping[str, str], problems: list[str]) -> tuple[str | None, 
 
 
 def _flag(environ: Mapping[str, str], name: str, problems: list[str]) -> bool | None:
-    """Return a switch; None if the variable is empty."""
+    """Return the value of a switch; None if the variable is empty. A malformed value is added to `problems`."""
     said = environ.get(PREFIX + name, "").strip().lower()
     if said not in (*_YES, *_NO):
         problems.append(f"{PREFIX}{name}: {said!r} is not one of {', '.join((*_YES, *_NO[1:]))}")

@@ -1,4 +1,4 @@
-"""The file, `toolspeak.toml`: read, checked, and every problem in it said at once, with its line."""
+"""Reads and checks the file `toolspeak.toml`. All problems in it are reported at once, each with its line."""
 
 import os
 import re
@@ -29,11 +29,13 @@ from toolspeak.ir.quirks import Quirks
 from toolspeak.upstreams import Auth
 
 LARGEST = 1 << 20
+"""Bytes of the file."""
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
+"""Permissions of users other than the owner."""
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _OURS = ("connection", "content-encoding", "content-length", "content-type", "host", "transfer-encoding")
-"""Headers that the wire and the HTTP client write."""
+"""Headers that the wire and the HTTP client write: a configured one would contradict the body or the connection."""
 _RESOLVED = ("preset", "url", "auth", "key", "key_env", "headers", "support", "facts", "quirks")
 """Settings of an upstream that depend on its preset or on the environment; the others are used as they are written."""
 _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*")
@@ -41,7 +43,10 @@ _SYNTAX = re.compile(r"(.*) \(at (?:line (\d+), column \d+|end of document)\)", 
 
 
 def load(path: str | Path | None, environ: Mapping[str, str], options: Options = NO_OPTIONS) -> Config:
-    """Read the file, if there is one, and lay the environment and the options over it."""
+    """Return the configuration: the file, if there is one, overridden by the environment and by the options.
+
+    Raises `BadConfig` with the problems of all three, so that a user need not fix them one by one.
+    """
     file = config_file(None if path is None else Path(path), environ)
     problems: list[str] = []
     config = Config(
@@ -63,13 +68,18 @@ def load(path: str | Path | None, environ: Mapping[str, str], options: Options =
 
 
 def parse_config(text: str, name: str, environ: Mapping[str, str], mode: int = 0) -> Config:
-    """Read a text as the file of that name, which has these permissions."""
+    """Return the configuration of a text, read as the file of that name with these permissions. Raises `BadConfig`.
+
+    A file with keys that other users may open gives a warning, not an error.
+    """
     try:
         document, lines = tomllib.loads(text), find_lines(text)
     except tomllib.TOMLDecodeError as error:
         raise BadConfig(_syntax_error(name, text, str(error))) from None
     except RecursionError:
         raise BadConfig(f"{name}: is nested too deeply") from None
+    # Reading notes problems and continues with None; unknown fields are found by `root.end`, when all known fields are
+    # taken out; `problems.end` then raises everything at once. So no value of a bad file is ever used.
     problems = Problems(name, lines)
     root = Table(document, (), problems)
     config = _config(root, environ)
@@ -82,7 +92,7 @@ def parse_config(text: str, name: str, environ: Mapping[str, str], mode: int = 0
 
 
 def _syntax_error(name: str, text: str, error: str) -> str:
-    """Put the line, which tomllib says at the end, where all our messages have it."""
+    """Return the message of tomllib in our form, with the line in front: `toolspeak.toml:7: …`."""
     found = _SYNTAX.fullmatch(error)
     if found is None:
         return f"{name}: {error}"
@@ -94,7 +104,7 @@ def _read(file: Path, environ: Mapping[str, str]) -> Config:
     data, mode = b"", 0
     try:
         with file.open("rb") as opened:
-            mode = os.fstat(opened.fileno()).st_mode
+            mode = os.fstat(opened.fileno()).st_mode  # of the open file: the path could lead to another one by now
             data = opened.read(LARGEST + 1)
     except OSError as error:
         raise BadConfig(f"{file}: cannot be read: {error.strerror}") from None
@@ -136,7 +146,7 @@ def _config(root: Table, environ: Mapping[str, str]) -> Config:
 
 
 def _upstream(name: str, table: Table, environ: Mapping[str, str]) -> Upstream:
-    """Read one of `[upstreams]`. Problems are noted, and the result is then never used."""
+    """Read one of `[upstreams]`. If it has problems, they are noted and the result is never used."""
     if not _NAME.fullmatch(name):
         table.problems.add(table.path, "an upstream's name is letters, digits and . _ -")
     preset, url = _preset_and_url(name, table)
@@ -161,7 +171,7 @@ def _upstream(name: str, table: Table, environ: Mapping[str, str]) -> Upstream:
 
 
 def _preset_and_url(name: str, table: Table) -> tuple[str, str]:
-    """Find the preset: the one that is said, else the one of that name, else that of any server."""
+    """Return preset and URL. The preset is the one that is set, else the one of that name, else `compatible`."""
     known, said = upstreams.names(), {*table.left}
     preset, url = table.one_of("preset", known), table.text("url", url_problem) or ""
     if preset is None and "preset" in said:
@@ -175,14 +185,14 @@ def _preset_and_url(name: str, table: Table) -> tuple[str, str]:
 
 
 def _auth(table: Table) -> Auth | None:
-    """Read the kind of header; people write the key there, so it is not shown."""
+    """Read the kind of header. Messages do not show a wrong value, because people write the key there by mistake."""
     known = [each.value for each in Auth]
     value = table.text("auth", lambda value: None if value in known else f"is not one of {', '.join(known)}")
     return None if value is None else Auth(value)
 
 
 def _headers(table: Table) -> Headers:
-    """Read further headers. Their values may be keys."""
+    """Read `headers`. Their values may be keys, so messages do not show them."""
     inner = table.table("headers")
     for name in inner.left:
         if not _HEADER.fullmatch(name):
@@ -196,9 +206,10 @@ def _headers(table: Table) -> Headers:
 
 
 def _model(name: str, table: Table, known: Mapping[str, Upstream]) -> Model:
-    """Read one of `[models]`; where there is one upstream, it need not be named.
+    """Read one of `[models]`. If there is only one upstream, `upstream` may be left out.
 
-    A name with an upstream in front of it is refused: permissions could not tell the alias from that upstream's model.
+    An alias that begins with the name of an upstream (`groq:fast`) is refused: permissions could not distinguish it
+    from a model of that upstream.
     """
     if owner := next((each for each in known if name.startswith((f"{each}:", f"{each}/"))), ""):
         table.problems.add(table.path, f"is how clients name a model of the upstream {owner!r}: choose another name")
@@ -224,7 +235,7 @@ def _unknown_upstream(name: str, known: Mapping[str, Upstream]) -> str | None:
 
 
 def _keys(root: Table, environ: Mapping[str, str]) -> tuple[Key, ...]:
-    """Read `[[keys]]`; two tenants cannot have one key."""
+    """Read `[[keys]]`. Two tenants cannot have the same key: it would not be clear whose limits apply."""
     tenants: dict[bytes, str] = {}
     keys: list[Key] = []
     for table in root.rows("keys"):
@@ -237,7 +248,7 @@ def _keys(root: Table, environ: Mapping[str, str]) -> tuple[Key, ...]:
 
 
 def _key(table: Table, environ: Mapping[str, str]) -> Key | None:
-    """Read one of `[[keys]]`. Only the digest of a key is kept."""
+    """Read one of `[[keys]]`. The result has only the digest of the key."""
     if not {"key", "key_env", "sha256"} & {*table.left}:
         table.bad("key", "is missing: say key, key_env or sha256")
     key = _secret(table, environ, "sha256")
@@ -251,7 +262,7 @@ def _key(table: Table, environ: Mapping[str, str]) -> Key | None:
 
 
 def _secret(table: Table, environ: Mapping[str, str], *others: str) -> str:
-    """Read `key`, or the variable that `key_env` names; empty if neither is there."""
+    """Read `key`, or the value of the variable that `key_env` names; empty if neither is set."""
     given = [name for name in ("key", "key_env", *others) if name in table.left]
     if len(given) > 1:
         table.bad(given[0], f"is given together with {given[1]}: remove one of the two")
@@ -260,7 +271,7 @@ def _secret(table: Table, environ: Mapping[str, str], *others: str) -> str:
 
 
 def _variable_problem(name: str, environ: Mapping[str, str]) -> str | None:
-    """Check the name of a variable. One that does not look like a name may be a key, and is not shown."""
+    """Return what is wrong with `key_env`. A value that is no variable name may be a key, so it is not shown."""
     if not _VARIABLE.fullmatch(name):
         return "is not the name of an environment variable, in capitals (its value is not shown)"
     if not key_in(environ, name):
@@ -273,9 +284,9 @@ def _variable_problem(name: str, environ: Mapping[str, str]) -> str | None:
 
 
 def _facts(table: Table, known: ModelFacts) -> ModelFacts:
-    """Read `support` and `facts` of an upstream or a model, over what is known already.
+    """Read `support` and `facts` of an upstream or a model, and lay them over the known facts.
 
-    The facts remember which fields were given: a given default still wins over a table of families.
+    The facts record which fields were given: a field that is set to its default still overrides the built-in tables.
     """
     given = read_given(table.table("facts"), ModelFacts)
     if "dialect" in given:
@@ -287,7 +298,7 @@ def _facts(table: Table, known: ModelFacts) -> ModelFacts:
 
 
 def _capabilities(table: Table) -> Overrides:
-    """Read `[capabilities]`, which overrides the table of providers (CAP-1)."""
+    """Read `[capabilities]`, which overrides the built-in table of providers (CAP-1)."""
     rows: list[Override] = []
     for key in table.left:
         if problem := key_problem(key):
@@ -299,7 +310,7 @@ def _capabilities(table: Table) -> Overrides:
 
 def _redis(table: Table) -> str:
     url = read_section(table, RedisSection).url
-    table.problems.secrets += "@" in url
+    table.problems.secrets += "@" in url  # credentials in a URL count as a key that is written in the file
     return url
 
 

@@ -1,4 +1,4 @@
-"""Forms of strings: the check of each, its name on the reference page, and its pattern in the JSON Schema."""
+"""Defines the forms of string settings: their checks, names on the reference page and patterns in the JSON Schema."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -22,13 +22,13 @@ from toolspeak.errors import UnknownName
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """The form of a string."""
+    """The form of a string setting, such as a URL or a path."""
 
     title: str
     """The name on the reference page."""
     check: Check | None = None
     pattern: str = ""
-    """For the JSON Schema, where a pattern says it."""
+    """The pattern in the JSON Schema; empty if no pattern can express the form."""
 
 
 def _one_of(names: Callable[[], Sequence[str]]) -> Check:
@@ -54,6 +54,7 @@ def _folder_problem(folder: str) -> str | None:
 
 
 def _digest_problem(digest: str) -> str | None:
+    # The value is not shown: it may be the key itself, written in the wrong field.
     return None if re.fullmatch(_DIGEST, digest) else "is not the SHA-256 of a key: 64 hexadecimal digits"
 
 

@@ -6,7 +6,7 @@ port = 80               ("server", "port")      2
 models = [              ("keys", 0, "models")   4
   "a"]                  ("keys", 0, "models", 0) 5
 
-The text is one that tomllib has read: its syntax errors are reported already.
+The text must be one that tomllib has accepted: the scanner relies on that, and does not check the syntax again.
 """
 
 import re
@@ -17,6 +17,7 @@ from typing import Final, TypeAlias
 
 TomlPath: TypeAlias = tuple[str | int, ...]
 
+# Possessive quantifiers (`*+`): a comment of a megabyte must not make the pattern backtrack.
 _BLANK = re.compile(r"(?:[ \t\r\n]|#[^\n]*+)*+")
 _PART = re.compile(r"""[ \t]*("(?:[^"\\\n]|\\.)*"|'[^'\n]*'|[A-Za-z0-9_-]+)[ \t]*""")
 _STRING = re.compile(r'''"""(?:[^\\]|\\[\s\S])*?"{3,5}|\'\'\'[\s\S]*?'{3,5}|"(?:[^"\\\n]|\\.)*"|'[^'\n]*\'''')
@@ -24,31 +25,32 @@ _BARE = re.compile(r"[^,\]}#\n]*")
 
 
 def find_lines(text: str) -> dict[TomlPath, int]:
-    """Return the line of every table, field and element."""
+    """Return the line of every table, field and array element, by path."""
     scanner = _Scanner(text)
     scanner.scan()
     return scanner.lines
 
 
 def line_of(lines: Mapping[TomlPath, int], path: TomlPath) -> int:
-    """Return the line of a path; for what is not there, that of the table in which it could be."""
+    """Return the line of a path; for a missing field, that of the nearest table around it, else 1."""
     while path and path not in lines:
         path = path[:-1]
     return lines.get(path, 1)
 
 
 class _Scanner:
-    """Walks once over the text."""
+    """Scans the text once, from its beginning to its end."""
 
     def __init__(self, text: str) -> None:
         self._text: Final = text
         self._ends: Final = [found.start() for found in re.finditer("\n", text)]
         self._at = 0
         self._rows: Final[dict[TomlPath, int]] = {}
-        """The newest index of each array of tables."""
+        """The index of the last element of each array of tables so far."""
         self.lines: Final[dict[TomlPath, int]] = {}
 
     def scan(self) -> None:
+        """Fill `lines`."""
         table: TomlPath = ()
         while self._next():
             table = self._header() if self._next() == "[" else self._entry(table)
@@ -56,7 +58,7 @@ class _Scanner:
     # ---------------------------------------------------------------- tables and fields
 
     def _header(self) -> TomlPath:
-        """Read `[a.b]` or `[[a.b]]`, and return the path of what follows."""
+        """Read `[a.b]` or `[[a.b]]`, and return the path of the table that it opens."""
         line = self._line()
         brackets = 2 if self._text.startswith("[[", self._at) else 1
         self._at += brackets
@@ -76,7 +78,7 @@ class _Scanner:
         return path
 
     def _newest(self, path: TomlPath, line: int) -> TomlPath:
-        """Go down into a table; in an array of tables, into its newest one."""
+        """Return the path of a table; for an array of tables, that of its last element, as TOML defines."""
         self.lines.setdefault(path, line)
         return (*path, self._rows[path]) if path in self._rows else path
 
@@ -92,7 +94,7 @@ class _Scanner:
         return table
 
     def _keys(self) -> list[str]:
-        """Read a key with its dots; what follows it comes next."""
+        """Read a dotted key and return its parts; the position is then right after it."""
         keys: list[str] = []
         while found := _PART.match(self._text, self._at):
             self._at = found.end()
@@ -112,7 +114,7 @@ class _Scanner:
                 self._inline(path)
             case _:
                 found = _STRING.match(self._text, self._at) or _BARE.match(self._text, self._at)
-                self._at = max(found.end() if found else 0, self._at + 1)  # goes on, even in what is no TOML
+                self._at = max(found.end() if found else 0, self._at + 1)  # always advances, so no text can loop
 
     def _array(self, path: TomlPath) -> None:
         self._at += 1
@@ -138,7 +140,7 @@ class _Scanner:
     # ---------------------------------------------------------------- places
 
     def _next(self) -> str:
-        """Skip blanks and comments, and return the character that follows; nothing at the end."""
+        """Skip blanks and comments, and return the next character; empty at the end."""
         found = _BLANK.match(self._text, self._at)
         self._at = found.end() if found else self._at
         return self._text[self._at : self._at + 1]

@@ -1,4 +1,4 @@
-"""The upstream if none is named: a model server on this machine."""
+"""Finds the upstream if none is configured: a model server on this machine."""
 
 import asyncio
 from collections.abc import Mapping
@@ -14,7 +14,10 @@ from toolspeak.runtime.transport import HttpTransport
 
 
 def with_local(config: Config, options: Options, environ: Mapping[str, str]) -> Config:
-    """Look for a server, and lay it over the configuration; not for use inside an event loop."""
+    """Return the configuration with the local server that was found. Raises `BadConfig` if there is none.
+
+    It runs an event loop of its own, so it must not be called inside one.
+    """
     places = local_places(environ)
     found = asyncio.run(_found(places))
     if found is None:

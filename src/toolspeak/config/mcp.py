@@ -1,4 +1,4 @@
-"""`[mcp.NAME]`: servers whose tools runs may use.
+"""Reads `[mcp.NAME]`: the MCP servers whose tools runs may use.
 
 [mcp.files]
 command = "npx"
@@ -22,18 +22,18 @@ from toolspeak.config.table import Table
 from toolspeak.errors import BadField
 
 _NAME: Final = re.compile(r"[A-Za-z0-9](?:_?[A-Za-z0-9-]){0,23}")
-"""Without `__`, which ends it in the names of its tools."""
+"""Without `__`, which separates the server's name from the tool's: `files__read_text_file`."""
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _HEADER: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _PATH: Final = "PATH"
 _PATHS: Final = ("folders", "read")
 _CONFINES: Final = ("sandbox", "network", *_PATHS)
 _RESOLVED: Final = (*_CONFINES, "env", "set", "headers", "key_env")
-"""Settings that are read here; the others are used as they are written."""
+"""Settings that depend on others or on the environment, and are read here; the rest is used as it is written."""
 
 
 def read_mcp(name: str, table: Table, environ: Mapping[str, str]) -> McpServer:
-    """Read one of `[mcp]`: it has a command or a URL."""
+    """Read one of `[mcp]`, which has either a command or a URL."""
     if not _NAME.fullmatch(name):
         table.problems.add(table.path, "a server's name is at most 24 letters, digits, - and single _")
     if ("command" in table.left) == ("url" in table.left):
@@ -60,7 +60,10 @@ class _Confinement(TypedDict):
 
 
 def _confinement(name: str, table: Table, environ: Mapping[str, str]) -> _Confinement:
-    """Read what the command may reach. A server over HTTP is no process of ours, so nothing of it applies there."""
+    """Read what the command may access. A server over HTTP runs elsewhere, so these settings are errors there.
+
+    A command is confined by default: an MCP server that the configuration starts once had all rights of the gateway.
+    """
     said = [field for field in _CONFINES if field in table.left]
     if said and "url" in table.left:
         table.bad(said[0], "it is for a server with a command; one with a url runs elsewhere")
@@ -83,12 +86,12 @@ def _confinement(name: str, table: Table, environ: Mapping[str, str]) -> _Confin
 
 
 def _expand(path: str, home: str) -> str:
-    """Write the user's home for `~`; no other variable is expanded."""
+    """Replace `~/` by the user's home; nothing else is expanded."""
     return home + path[1:] if path.startswith("~/") else path
 
 
 def server_named(servers: Sequence[McpServer], name: str) -> McpServer:
-    """Find a server; raises `BadField` if there is none of that name."""
+    """Return the server of that name. Raises `BadField` if there is none."""
     found = next((each for each in servers if each.name == name), None)
     if found is None:
         names = [each.name for each in servers]
@@ -97,7 +100,11 @@ def server_named(servers: Sequence[McpServer], name: str) -> McpServer:
 
 
 def _environment(table: Table, environ: Mapping[str, str]) -> tuple[tuple[tuple[str, str], ...], tuple[str, ...]]:
-    """Return what the command finds in its environment, and what it was to find: PATH, what is named, what is set."""
+    """Return the environment of the command, and the variables of `env` that are not set.
+
+    The command gets PATH, the variables that `env` names and those of `set`. It inherits no other, because the
+    environment of the gateway has the keys of upstreams.
+    """
     named = table.texts("env", _no_variable) or ()
     values = table.table("set")
     given = {name: environ[name] for name in (_PATH, *named) if name in environ}
@@ -109,7 +116,7 @@ def _environment(table: Table, environ: Mapping[str, str]) -> tuple[tuple[tuple[
 
 
 def _headers(table: Table, environ: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    """Read `headers`, whose values may be keys, and `key_env`, which is sent as a bearer token."""
+    """Read `headers`, whose values may be keys, and `key_env`, whose value is sent as a bearer token."""
     inner = table.table("headers")
     for name in inner.left:
         if not _HEADER.fullmatch(name):

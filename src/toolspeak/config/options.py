@@ -1,7 +1,7 @@
-"""Settings from the command line and the environment, besides the file.
+"""Declares the settings that the command line and the environment can override.
 
 Each field of `Options` names the setting of the file that it overrides. Its checks, its environment variable and its
-option follow from that.
+command-line option follow from that.
 """
 
 from collections.abc import Callable, Iterator
@@ -21,7 +21,7 @@ PREFIX: Final = "TOOLSPEAK_"
 
 @dataclass(frozen=True, slots=True)
 class OptionTarget:
-    """Which setting of the file an option overrides, and where people can write it."""
+    """The setting of the file that an option overrides, and whether it has a variable and a command-line option."""
 
     path: str
     has_variable: bool = True
@@ -29,13 +29,13 @@ class OptionTarget:
 
 
 def _overrides(path: str, *, variable: bool = True, flag: bool = True, secret: bool = False) -> Any:  # noqa: ANN401 # as `field`
-    """Return the default of an option: None, which is not given."""
+    """Return a dataclass field with the default None (not given) and with its target."""
     return field(default=None, repr=not secret, metadata={"overrides": OptionTarget(path, variable, flag)})
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Options of the command line, or variables of the environment; None was not given."""
+    """Options of the command line, or variables of the environment; None means not given."""
 
     upstream: str | None = _overrides("upstreams.NAME.url")
     wire: str | None = _overrides("upstreams.NAME.wire")
@@ -47,7 +47,7 @@ class Options:
     port: int | None = _overrides("server.port")
     mode: str | None = _overrides("tools.mode")
     chat: bool | None = _overrides("tools.chat", variable=False, flag=False)
-    """In the environment and on the command line it is the mode `chat`."""
+    """People set it as the mode `chat`, in the environment and on the command line."""
     dialect: str | None = _overrides("tools.dialect")
     strategy: str | None = _overrides("tools.strategy")
     release: str | None = _overrides("tools.release")
@@ -59,12 +59,12 @@ class Options:
 
     @property
     def names_upstream(self) -> bool:
-        """Whether an upstream is named."""
+        """Whether the options choose an upstream, by URL or by preset."""
         return self.upstream is not None or self.preset is not None
 
     @property
     def settings(self) -> Settings:
-        """The settings of tools."""
+        """The settings of `[tools]` among the options."""
         return Settings(
             mode=Mode(self.mode) if self.mode else None,
             chat=self.chat,
@@ -75,9 +75,10 @@ class Options:
         )
 
     def over(self, other: "Options") -> "Options":
-        """Return these, filled up with the other's where these are None.
+        """Return these options, completed by the other's where these are None.
 
-        The other's upstream, its wire and its key belong together: if these name an upstream, none of them is taken.
+        Upstream, wire and key belong together: if these options choose an upstream, none of the other's three is used.
+        Otherwise `--upstream URL` would send the key of TOOLSPEAK_UPSTREAM_KEY to another server than it is for.
         """
         if self.names_upstream and other.names_upstream:
             other = replace(other, upstream=None, preset=None, wire=None, upstream_key=None)
@@ -89,29 +90,29 @@ NO_OPTIONS = Options()
 
 
 def flag(name: str) -> str:
-    """Return how an option is written on the command line."""
+    """Return the command-line option of a field: `--port` for `port`."""
     return "--" + name.replace("_", "-")
 
 
 def variable(name: str) -> str:
-    """Return the environment variable of an option."""
+    """Return the environment variable of a field: `TOOLSPEAK_PORT` for `port`."""
     return PREFIX + name.upper()
 
 
 @cache
 def overrides() -> dict[str, OptionTarget]:
-    """Return the setting that each option overrides."""
+    """Return the target of each option, by field name."""
     return {each.name: each.metadata["overrides"] for each in fields(Options)}
 
 
 @cache
 def settings_by_path() -> dict[str, Declared]:
-    """Return all settings of the file by their paths."""
+    """Return all settings of the file, by path."""
     return {each.path: each for each in walk(ConfigFile)}
 
 
 def option_problems(options: Options, label: Callable[[str], str] = flag) -> list[str]:
-    """Return what is wrong with them; `label` is how an option is called there."""
+    """Return the problems of the options. `label` names an option in messages: `--port` or `TOOLSPEAK_PORT`."""
     return [f"{label(name)}: {problem}" for name, problem in _problems(options)]
 
 

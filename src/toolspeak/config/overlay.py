@@ -1,4 +1,4 @@
-"""The command line and the environment, laid over the file: command line > environment > file > default."""
+"""Lays the command line and the environment over the file: command line > environment > file > default."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -16,15 +16,15 @@ from toolspeak.engine.verdict import Depth
 from toolspeak.errors import BadConfig
 
 TENANT = "default"
-"""Whose the key is that is not in the file."""
+"""The tenant of a key from `--key` or TOOLSPEAK_KEY."""
 NOTHING: Mapping[str, str] = {}
 
 
 def with_options(config: Config, options: Options = NO_OPTIONS, environ: Mapping[str, str] = NOTHING) -> Config:
-    """Lay options over a configuration.
+    """Return the configuration, overridden by the options and the environment. Raises `BadConfig`.
 
-    An upstream that is named becomes the only one, and every model name goes there. Options of the
-    upstream have no effect while there is none: pass them again with the one that was found.
+    An upstream that the options name becomes the only one, and every model name is routed to it. While there is no
+    upstream, `wire` and `upstream_key` have no effect: pass them again with the upstream that was found.
     """
     if problems := option_problems(options):
         raise BadConfig(*problems)
@@ -43,12 +43,12 @@ def with_options(config: Config, options: Options = NO_OPTIONS, environ: Mapping
 
 
 def resolves(config: Config, name: str) -> bool:
-    """Return whether it is clear which model of which upstream a name means."""
+    """Return whether a name determines its upstream."""
     return len(config.upstreams) <= 1 or _is_named(config, name)
 
 
 def unresolved(config: Config, name: str) -> str:
-    """Return why it is not clear, and what would be."""
+    """Return the message for a name that does not determine its upstream, with one that would."""
     names = [model.name for model in config.models]
     example = f"{config.upstreams[0].name}:{name}"
     return (
@@ -57,7 +57,7 @@ def unresolved(config: Config, name: str) -> str:
 
 
 def doubts(config: Config) -> list[str]:
-    """Return what may be meant so, but should be known."""
+    """Return warnings: settings that are legal but probably a mistake, such as a key that is sent over http."""
     found = [*config.warnings]
     for upstream in config.upstreams:
         presets = (upstreams.load(name) for name in upstreams.names())
@@ -70,7 +70,11 @@ def doubts(config: Config) -> list[str]:
 
 
 def _useless_patterns(config: Config) -> list[str]:
-    """Name what a key permits that no route is called: permissions know an alias, or `upstream:model`."""
+    """Return warnings for permissions of keys that match no route.
+
+    Permissions are matched against an alias or `upstream:model`. A bare model name once matched too, so existing files
+    may still have one.
+    """
     aliases = [model.name for model in config.models]
     prefixes = [f"{upstream.name}:" for upstream in config.upstreams]
     return [
@@ -94,7 +98,7 @@ def _with_upstream(config: Config, said: Options, environ: Mapping[str, str]) ->
 
 
 def _known(config: Config, said: Options) -> Upstream | None:
-    """Return the file's own upstream, if the one that is named is among them."""
+    """Return the upstream of the file that the options name, so that its settings are kept; None if there is none."""
     if said.upstream is None:
         return next((each for each in config.upstreams if each.name == said.preset), None)
     url = said.upstream
@@ -116,7 +120,7 @@ def _changed(upstream: Upstream, said: Options) -> Upstream:
 
 
 def _with_only(config: Config, chosen: Upstream) -> Config:
-    """Keep one upstream, and what the file says of it."""
+    """Return the configuration with one upstream, its models, and the default if that still exists."""
     models = tuple(model for model in config.models if model.upstream == chosen.name)
     only = replace(config, upstreams=(chosen,), models=models)
     was_alone = [each.name for each in config.upstreams] == [chosen.name]
@@ -124,7 +128,10 @@ def _with_only(config: Config, chosen: Upstream) -> Config:
 
 
 def _with_settings(config: Config, said: Options) -> Config:
-    """Lay the settings over those of all, of each upstream and of each model: an option means all of them."""
+    """Lay the settings over the general ones and those of each upstream and model: an option applies to all of them.
+
+    Otherwise a setting of a model in the file would override the command line, because the more specific one wins.
+    """
     settings = said.settings
     return replace(
         config,
@@ -143,7 +150,7 @@ def _default(config: Config, model: str | None) -> str:
 
 
 def _is_named(config: Config, name: str) -> bool:
-    """Return whether a name is an alias, or says its upstream."""
+    """Return whether a name is an alias, or begins with the name of an upstream."""
     if any(model.name == name for model in config.models):
         return True
     return name.startswith(tuple(f"{each.name}{mark}" for each in config.upstreams for mark in ":/"))

@@ -1,8 +1,8 @@
-"""Problems of a configuration: all are collected before any is reported.
+"""Collects all problems of a configuration before any is reported.
 
     toolspeak.toml:7: upstreams.groq.wire: 'opnai_chat' is not one of anthropic, …; did you mean 'openai_chat'?
 
-A message never shows a key. Where a value could be one, it is not shown at all.
+A message never shows a key. If a value could be one, the message does not show it at all.
 """
 
 import re
@@ -20,7 +20,7 @@ _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 
 class Problems:
-    """Collects what is wrong."""
+    """The problems of one file."""
 
     def __init__(self, file: str, lines: Mapping[TomlPath, int]) -> None:
         """Take the file's name, and the lines of its fields."""
@@ -28,21 +28,21 @@ class Problems:
         self._lines: Final = lines
         self._found: Final[list[tuple[int, str]]] = []
         self.secrets = 0
-        """The number of keys that are written in the file itself."""
+        """The number of keys that are written in the file itself; with any, its permissions are checked."""
 
     def add(self, path: TomlPath, problem: str) -> None:
-        """Note what is wrong with a field."""
+        """Add a problem of the field at a path."""
         line = line_of(self._lines, path)
         self._found.append((line, f"{self._file}:{line}: {written(path)}: {problem}"))
 
     def end(self) -> None:
-        """Raise all that was found, in the order of the file."""
+        """Raise `BadConfig` with all problems in the order of the file; do nothing if there are none."""
         if self._found:
             raise BadConfig(*(text for _, text in sorted(self._found, key=lambda found: found[0])))
 
 
 def written(path: TomlPath) -> str:
-    """Write a path as TOML would: `models."gpt 4".upstream`, `keys[0].tenant`."""
+    """Return a path in TOML's notation: `models."gpt 4".upstream`, `keys[0].tenant`."""
     text = ""
     for key in path:
         if isinstance(key, int):
@@ -53,7 +53,7 @@ def written(path: TomlPath) -> str:
 
 
 def shown(value: Toml) -> str:
-    """Write a value for a message."""
+    """Return a value for a message, shortened. Never use it for a value that may be a key."""
     match value:
         case bool():
             return str(value).lower()
@@ -73,7 +73,7 @@ def not_one_of(value: str, known: Sequence[str]) -> str:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Name the nearest of the known names, if one is near."""
+    """Return a hint with the most similar known name; empty if none is similar."""
     known = list(known)
     near = get_close_matches(name.lower(), [each.lower() for each in known], n=1)
     meant = next((each for each in known if near and each.lower() == near[0]), None)

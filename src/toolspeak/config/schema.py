@@ -1,7 +1,7 @@
-"""The JSON Schema of the file, for editors and for checks before a deployment.
+"""Generates the JSON Schema of the file, for editors and for checks before a deployment.
 
-It is written from the declarations, and as strict as they are: unknown names are errors. Only `toolspeak` itself can
-check what depends on several settings, such as a default model that no upstream has.
+It comes from the declarations and is as strict as they are: unknown names are errors. Only `toolspeak` itself can check
+conditions across several settings, such as a default model that no upstream has.
 """
 
 from typing import Any, Final, TypeAlias
@@ -62,7 +62,7 @@ def _number(bound: float) -> int | float:
 
 
 def _default(each: Declared) -> Schema:
-    """Return the default, unless it is one in words."""
+    """Return the default as a keyword of the schema; empty if it is described in words, or there is none."""
     if each.about.otherwise or each.about.is_required or each.is_table:
         return {}
     return {"default": list(each.default) if each.is_array else each.default}

@@ -1,9 +1,10 @@
-"""The tables of the file, as people write them.
+"""Declares the tables of the file, as people write them.
 
-A table whose settings are used as they are written is the class that uses them: `Server`, `Limits`, `Settings`. The
-classes here are the tables that are resolved first: an upstream with its preset, a key with its environment variable.
+If the settings of a table are used as they are written, the class that uses them declares them: `Server`, `Limits`,
+`Settings`. The classes here are for tables that are resolved first: an upstream with its preset, a key with its
+environment variable.
 
-`ConfigFile` is the whole file. `file.py` reads it; the JSON Schema and the reference page are written from it.
+`ConfigFile` is the whole file. `file.py` reads it; the JSON Schema and the reference page are generated from it.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""The configuration, whole and checked: one frozen value. `file.py` makes it from TOML and the environment."""
+"""The complete, checked configuration as one frozen value. `file.py` makes it from TOML and the environment."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -24,7 +24,10 @@ MOST_PORT = 65535
 
 
 class Approval(StrEnum):
-    """When a person must approve a call that changes something."""
+    """When a person must approve a call that changes something.
+
+    The order is from the strictest mode to the freest; the gateway compares modes by it.
+    """
 
     READ_ONLY = "read-only"
     ASK = "ask"
@@ -107,7 +110,7 @@ class Durable:
         is_secret=True,
     )
     folder: Path | None = None
-    """The folder of the SQLite file; None if the user has no home."""
+    """The folder of the SQLite file; None if the user has no home directory."""
     lease: float = setting(
         10.0, "Silence after which a worker counts as dead and others take over its runs.", unit="seconds", above=0
     )
@@ -144,7 +147,7 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class Upstream:
-    """A server that has models. `key` never shows in its repr, logs or errors."""
+    """A server that has models. Its key and headers are never in its repr, in logs or in errors."""
 
     name: str
     url: str
@@ -154,49 +157,49 @@ class Upstream:
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     timeouts: Timeouts = DEFAULT_TIMEOUTS
     retries: int = 2
-    """Further tries when it fails before its first byte."""
+    """Further attempts after a request that failed before its first byte."""
     facts: ModelFacts = UNKNOWN_MODEL
     settings: Settings = NOTHING_SAID
     described: bool = False
-    """The user says himself what it can do: no profile is heard beside that."""
+    """The user has set facts about it, so profiles of the doctor are not used."""
     preset: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A name that clients use: which model of which upstream it means."""
+    """An alias: a name that clients may use for a model of an upstream."""
 
     name: str
     upstream: str
     model: str = ""
-    """Its name there; empty if it is the same."""
+    """The name at the upstream; empty if it is the same."""
     settings: Settings = NOTHING_SAID
     facts: ModelFacts = UNKNOWN_MODEL
-    """Heard before the upstream's."""
+    """Overrides the facts of the upstream."""
 
 
 @dataclass(frozen=True, slots=True)
 class McpServer:
-    """A command to start, or a URL to ask. Its environment and its headers may hold keys, and are never shown."""
+    """An MCP server: a command or a URL. Its environment and headers may contain keys, and are never shown."""
 
     name: str
     command: str = ""
     args: tuple[str, ...] = ()
     env: tuple[tuple[str, str], ...] = field(default=(), repr=False)
-    """All of it: the command inherits nothing else."""
+    """The whole environment of the command: it inherits nothing else."""
     cwd: str = ""
     url: str = ""
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     tools: tuple[str, ...] = ()
-    """The tools that are wanted; empty means all."""
+    """The tools to use; empty means all."""
     trust: bool = False
-    """Its claims about its tools, such as that one only reads, are believed."""
+    """Believe the server's annotations of its tools, such as `readOnlyHint`. They decide what needs approval."""
     reads: tuple[str, ...] = ()
-    """Tools that only read: the user's own word."""
+    """Tools that only read, according to the user."""
     seconds: float = MCP_SECONDS
-    """To be started and to answer a call."""
+    """Timeout in seconds, for the start and for each call."""
     sandbox: bool = True
-    """The command runs in a sandbox or not at all; `False` is the user's explicit word to run it with all rights."""
+    """The command runs in a sandbox or not at all. With False, which only the user can set, it runs with all rights."""
     network: bool = False
     """The command may use the network of this machine, loopback included."""
     folders: tuple[str, ...] = ()
@@ -204,26 +207,26 @@ class McpServer:
     read: tuple[str, ...] = ()
     """Full paths of files and folders that it may read, besides those that it needs to start."""
     home: str = ""
-    """A folder that is its HOME and is kept between starts; without one, HOME is in memory."""
+    """The folder that is its HOME and is kept between starts; if empty, HOME is in memory."""
     journal: str = ""
-    """A folder that records that the command runs, so that what it leaves in its folders is found after a crash."""
+    """The folder that records that the command runs, so that after a crash its folders can be checked."""
     missing: tuple[str, ...] = ()
-    """Variables that it was to get, and that are not set."""
+    """Variables that the configuration names and that are not set."""
 
     @property
     def place(self) -> str:
-        """Return a digest of what is started or asked: what was approved of one command is not so of another."""
+        """Return a digest of the command or URL. Approvals are stored under it: a changed command needs a new one."""
         return sha256(msgspec.json.encode((self.command, self.args, self.url))).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A key of a tenant. `digest` is the SHA-256 of the key: the key itself is not kept."""
+    """A key of a tenant. `digest` is the SHA-256 of the key; the key itself is not stored."""
 
     tenant: str
     digest: bytes = field(repr=False)
     models: tuple[str, ...] = ()
-    """Names or globs; empty means all."""
+    """Names or globs of routes (`Route.identity`); empty means all."""
     requests_per_minute: int | None = None
     concurrent: int | None = None
 
@@ -235,7 +238,7 @@ def digest_of(key: str) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """Everything. Without keys, everybody who reaches the address may ask."""
+    """The whole configuration. Without keys, every client that reaches the address may send requests."""
 
     server: Server = Server()
     limits: Limits = Limits()
@@ -246,15 +249,15 @@ class Config:
     keys: tuple[Key, ...] = ()
     settings: Settings = NOTHING_SAID
     profiles: Path | None = None
-    """The folder with what `doctor` has measured; none if that does not count."""
+    """The folder of the doctor's profiles; None if they are not used."""
     redis: str = field(default="", repr=False)
-    """The URL of the Redis that a fleet shares; empty: each process for itself. It may hold a password."""
+    """The URL of the Redis that a fleet shares; empty if each process works alone. It may contain a password."""
     runs: Durable = Durable()
     offer: Offer = Offer()
     capabilities: Overrides = NO_OVERRIDES
     mcp: tuple[McpServer, ...] = ()
     """Servers whose tools runs may use."""
     approvals: Path | None = None
-    """The folder with the definitions of their tools that a person has approved; without it, none is."""
+    """The folder of approved tool definitions of MCP servers; without it, none is approved."""
     warnings: tuple[str, ...] = ()
-    """Doubts about the file itself; `doubts` has those about the rest."""
+    """Warnings about the file itself; `overlay.doubts` adds those about the settings."""

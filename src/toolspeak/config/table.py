@@ -1,10 +1,10 @@
-"""A table of the file: each field is taken out by its type, and fields left at the end are unknown.
+"""Reads one table of the file: each field is taken out by its type, and fields that are left at the end are unknown.
 
     table = Table({"port": "80"}, ("server",), problems)
     table.flag("port")    -> None, and `server.port: '80' is not true or false` is noted
     table.end()
 
-A field that is not there, and one that is wrong, are both None.
+A missing field and a wrong one both give None; a wrong one is also noted as a problem.
 """
 
 import math
@@ -18,7 +18,7 @@ from toolspeak.config.problems import Problems, Toml, did_you_mean, not_one_of, 
 from toolspeak.declaration import Declaration
 
 Check: TypeAlias = Callable[[str], str | None]
-"""Says what is wrong with a string, in words that may show it."""
+"""Returns what is wrong with a string, or None. The message may show the string, so it must not check secrets."""
 Choice = TypeVar("Choice", bound=StrEnum)
 _VISIBLE = re.compile(r"[!-~](?:[ -~]*[!-~])?")
 _HABITS = {
@@ -31,15 +31,15 @@ _HABITS = {
     "timeout": "timeouts",
     "token": "key",
 }
-"""What other programs call it."""
+"""Names that other programs use for our fields; an unknown field gets the right one as a hint."""
 NOT_VISIBLE = "is not a string of visible ASCII characters (its value is not shown)"
 
 
 class Table:
-    """One table, whose fields are taken out once each."""
+    """One table. Each field may be taken out once."""
 
     def __init__(self, fields: dict[str, Toml], path: TomlPath, problems: Problems) -> None:
-        """Take a table as tomllib gives it."""
+        """Take a table as tomllib returns it, its path, and the collection of problems."""
         self.path: Final = path
         self.problems: Final = problems
         self._left: Final = dict(fields)
@@ -48,11 +48,11 @@ class Table:
 
     @property
     def left(self) -> list[str]:
-        """The names of the fields that are not taken yet."""
+        """The names of the fields that are not taken out yet."""
         return list(self._left)
 
     def end(self) -> None:
-        """Note every field, here and in inner tables, that is not taken."""
+        """Note every field that was not taken out, here and in inner tables, as unknown."""
         for name in self._left:
             habit = _HABITS.get(name)
             hint = f"; did you mean {habit!r}?" if habit in self._known else did_you_mean(name, self._known)
@@ -61,13 +61,13 @@ class Table:
             table.end()
 
     def bad(self, name: str, problem: str) -> None:
-        """Note what is wrong with a field."""
+        """Note a problem of a field."""
         self.problems.add((*self.path, name), problem)
 
     # ---------------------------------------------------------------- single values
 
     def text(self, name: str, check: Check | None = None) -> str | None:
-        """Take a string that is not empty."""
+        """Take a non-empty string."""
         value = self._taken(name)
         if value is not None and (problem := _wrong(value, check)):
             self.bad(name, problem)
@@ -75,13 +75,13 @@ class Table:
         return value if isinstance(value, str) else None
 
     def need(self, name: str, what: str, check: Check | None = None) -> str | None:
-        """Take a string that must be there; `what` says what it is."""
+        """Take a required string; `what` describes it in the message."""
         if name not in self._left:
             self.bad(name, f"is missing: {what}")
         return self.text(name, check)
 
     def secret(self, name: str) -> str | None:
-        """Take a string that no message may show; it fits into a header."""
+        """Take a secret, which no message shows. It must fit into a header."""
         value = self._taken(name)
         self.problems.secrets += value is not None
         if value is None or (isinstance(value, str) and not secret_problem(value)):
@@ -94,7 +94,7 @@ class Table:
         return self.text(name, lambda value: None if value in known else not_one_of(value, known))
 
     def choice(self, name: str, kind: type[Choice]) -> Choice | None:
-        """Take one of the words of an enumeration."""
+        """Take a member of an enumeration."""
         value = self.one_of(name, [each.value for each in kind])
         return None if value is None else kind(value)
 
@@ -107,7 +107,7 @@ class Table:
         return None
 
     def number(self, name: str, kind: type[int] | type[float], about: Declaration) -> int | float | None:
-        """Take an integer or a number within the range that is declared for it."""
+        """Take an integer or a number within its declared range."""
         value = self._taken(name)
         if value is None:
             return None
@@ -119,7 +119,7 @@ class Table:
     # ---------------------------------------------------------------- many values
 
     def texts(self, name: str, check: Check | None = None) -> tuple[str, ...] | None:
-        """Take an array of strings that are not empty."""
+        """Take an array of non-empty strings."""
         value = self._taken(name)
         if value is None:
             return None
@@ -132,12 +132,12 @@ class Table:
         return tuple(each for each in value if isinstance(each, str))
 
     def table(self, name: str) -> "Table":
-        """Take a table; an empty one if it is not there."""
+        """Take a table; an empty one if it is missing."""
         value = self._taken(name)
         return self._opened({} if value is None else value, (*self.path, name))
 
     def tables(self, name: str) -> dict[str, "Table"]:
-        """Take a table of tables, by their names."""
+        """Take a table whose values are tables, by name."""
         outer = self.table(name)
         return {inner: outer.table(inner) for inner in outer.left}
 
@@ -163,10 +163,10 @@ class Table:
 
 
 def range_problem(value: Toml, kind: type[int] | type[float], about: Declaration) -> str | None:
-    """Return what is wrong with a number, in its own unit."""
+    """Return what is wrong with a number, with its unit and range; None if nothing is."""
     if (
         isinstance(value, kind | int)
-        and not isinstance(value, bool)
+        and not isinstance(value, bool)  # in Python `true` is an int
         and math.isfinite(value)
         and _is_within(value, about)
     ):
@@ -188,7 +188,7 @@ def _is_within(value: float, about: Declaration) -> bool:
 
 
 def secret_problem(value: str) -> str | None:
-    """Return why a header cannot carry a key."""
+    """Return why a header cannot carry a value; None if it can. A line break in it could forge another header."""
     return None if _VISIBLE.fullmatch(value) else NOT_VISIBLE
 
 

@@ -14,7 +14,7 @@ from toolspeak.facts.model import ModelFacts, Source
 from toolspeak.upstreams import Preset
 
 ANY = "compatible"
-"""The preset of servers that have none."""
+"""The preset of servers that have no preset of their own."""
 Headers = tuple[tuple[str, str], ...]
 
 
@@ -25,7 +25,7 @@ def preset_of(url: str) -> str:
 
 
 def build_upstream(name: str, section: UpstreamSection, environ: Mapping[str, str]) -> Upstream:
-    """Return the upstream of a section; its preset fills up what the section leaves out. One of them has a URL."""
+    """Return the upstream of a section, completed by its preset. Either of them must have a URL. Raises `BadConfig`."""
     preset = upstreams.load(section.preset or ANY)
     url = (section.url or preset.url).rstrip("/")
     built = Upstream(
@@ -47,7 +47,7 @@ def build_upstream(name: str, section: UpstreamSection, environ: Mapping[str, st
 
 
 def with_wire(upstream: Upstream, wire: str) -> Upstream:
-    """Return the upstream with another wire, and with the headers that are usual there."""
+    """Return the upstream with another wire, and with the key header and other headers that this wire usually needs."""
     if wire == upstream.wire:
         return upstream
     old, new = _home(upstream.wire), _home(wire)
@@ -56,7 +56,7 @@ def with_wire(upstream: Upstream, wire: str) -> Upstream:
 
 
 def _home(wire: str) -> Preset:
-    """Return the vendor of a wire, whose headers are usual there."""
+    """Return the preset of the wire's vendor, which has the wire's usual headers; else `compatible`."""
     return upstreams.load(wire if wire in upstreams.names() else ANY)
 
 
@@ -66,7 +66,11 @@ def merge_headers(headers: Headers, others: Headers) -> Headers:
 
 
 def _preset_key(preset: Preset, url: str, environ: Mapping[str, str]) -> str:
-    """Return the key that the preset's variable holds. A vendor's key goes to that vendor only (SAFE-6)."""
+    """Return the key in the preset's variable, if the URL is the vendor's own. Raises `BadConfig`.
+
+    A vendor's key is sent to that vendor only (SAFE-6): `preset = "openai"` with the URL of another server must not
+    send OPENAI_API_KEY there.
+    """
     key = key_in(environ, preset.key_env) if same_server(preset.url, url) else ""
     if key and (problem := secret_problem(key)):
         raise BadConfig(f"{preset.key_env}: {problem}")

@@ -28,10 +28,11 @@ from toolspeak.text.display import visible
 
 LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
 ANONYMOUS: Final = Key("", b"")
-"""The key of every client where none is needed."""
+"""The key of every client of a gateway without keys: no limits, all models, one tenant."""
 _HOST = re.compile(r"([A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(:[0-9]{1,5})?")
 _SCHEMES: Final = ("http://", "https://")
 _SHOWN: Final = 100
+# Anthropic, Google and Azure have headers of their own. Since 2.8 the Anthropic SDK sends its key as a bearer token.
 _KEY_HEADERS: Final = (b"x-api-key", b"x-goog-api-key", b"api-key")
 _BEARER: Final = "bearer "
 
@@ -92,7 +93,7 @@ class Keyring:
     """The keys that clients may send. Without any, no client needs one."""
 
     def __init__(self, keys: Sequence[Key]) -> None:
-        """Take the keys' digests."""
+        """Take the keys, of which only digests are known."""
         self._keys: Final = tuple(keys)
 
     def identify(self, exchange: Exchange) -> Key:
@@ -103,15 +104,17 @@ class Keyring:
         """
         if not self._keys:
             return ANONYMOUS
+        # A client may send one key in several places: by its digest it counts once.
         found = {key.digest: key for sent in sent_keys(exchange) for key in self._matching(sent)}
         if len(found) != 1:
             raise Refused(Failure(FailureKind.AUTH, "a valid key is needed", 401))
         return next(iter(found.values()))
 
     def _matching(self, sent: str) -> list[Key]:
-        """Compare with every key, each in constant time, so that the time tells nothing about how much of it is right.
+        """Return the configured keys that equal the sent one.
 
-        Digests are compared, not keys: the configuration need not hold the key, and all have one length.
+        It is compared with every key, each time in constant time, so that the duration does not show how much of it is
+        right. Digests are compared, not keys: the configuration need not contain the key, and all have one length.
         """
         digest = sha256(sent.encode("utf-8", "replace")).digest()
         return [key for key in self._keys if compare_digest(key.digest, digest)]

@@ -1,10 +1,10 @@
-"""Admission: how many requests may be answered at one time, of all clients and of one key, and how many a minute.
+"""Limits the requests that are answered at one time, of all clients and of one key, and the requests a minute of a key.
 
 The limits protect tenants from each other, so a refused request must cost nothing: it is refused before its body is
-read. The rate is a GCRA (a leaky bucket in one number): `_next[tenant]` is when the tenant's requests would be used up
-if they came evenly. A tenant may spend a whole minute's requests at once and then one at a time; no counter needs
-resetting, and a tenant costs one float. Each process counts for itself: with N processes a tenant gets N times its
-limits.
+read. The rate limit is a GCRA (a leaky bucket in one number): `_next[tenant]` is when the tenant's requests would be
+used up if they came evenly. A tenant may spend a whole minute's requests at once and then one at a time; no counter
+needs resetting, and a tenant costs one float. Each process counts for itself: with N processes a tenant gets N times
+its limits.
 """
 
 from collections.abc import Generator
@@ -40,7 +40,7 @@ class Admission:
     @contextmanager
     def enter(self, key: Key) -> Generator[None]:
         """Count one request while it is answered; raises `Refused` (429, with `Retry-After`) if there is no room."""
-        self._check(key)
+        self._check(key)  # nothing is awaited between check and count, so two requests cannot both take the last slot
         self._inside += 1
         self._of_tenant[key.tenant] = self._of_tenant.get(key.tenant, 0) + 1
         try:
@@ -63,6 +63,7 @@ class Admission:
         wait = spent - now - _MINUTE
         if wait > _ROUNDING:
             raise _busy(f"this key may ask {per_minute} times a minute", wait)
+        # Only an admitted request counts: a client that ignores `Retry-After` does not lock itself out for ever.
         self._next[key.tenant] = spent
 
 

@@ -1,6 +1,6 @@
 """The gateway: identifies the client, admits its request and dispatches it.
 
-Every failure leaves as an error of the client's own protocol.
+Clients get every failure as an error of their own protocol.
 
 The order of the checks is a security decision:
 
@@ -47,11 +47,11 @@ class RunsApi(Protocol):
     """Answers requests below /v1/runs: `gateway.runs.RunsEndpoints`, or `DisabledRuns`."""
 
     async def open(self) -> None:
-        """Open what is needed to answer."""
+        """Open the store of runs."""
         ...
 
     async def close(self) -> None:
-        """Close it."""
+        """Close the store of runs."""
         ...
 
     async def answer(self, exchange: Exchange, target: Target, response: ResponseContext, key: Key) -> None:
@@ -60,16 +60,16 @@ class RunsApi(Protocol):
 
 
 class DisabledRuns:
-    """Refuses every request below /v1/runs. It is here so that a gateway without runs does not load them."""
+    """Refuses every request below /v1/runs. It is here so that a gateway without runs does not import them."""
 
     async def open(self) -> None:
-        """Open nothing."""
+        """Do nothing: there is no store."""
 
     async def close(self) -> None:
-        """Close nothing."""
+        """Do nothing: there is no store."""
 
     async def answer(self, exchange: Exchange, target: Target, response: ResponseContext, key: Key) -> None:
-        """Refuse (404)."""
+        """Raise `Refused` (404)."""
         del exchange, target, response, key
         raise Refused(Failure(FailureKind.NOT_FOUND, _NO_RUNS, 404))
 
@@ -79,7 +79,7 @@ _NO_RUNS: Final = "runs are not offered here: say enabled = true under [runs] in
 
 @dataclass(frozen=True, slots=True)
 class Gateway:
-    """Answers every exchange once."""
+    """Answers every exchange exactly once."""
 
     config: Config
     routes: Routes
@@ -104,6 +104,7 @@ class Gateway:
 
     async def close(self) -> None:
         """Stop measuring, and close runs, probes, threads and upstream connections."""
+        # The transport is last: runs and probes use it until they are cancelled.
         self.overload.stop()
         await self.runs.close()
         await self.prober.close()
@@ -111,12 +112,14 @@ class Gateway:
         await self.transport.close()
 
     async def handle(self, exchange: Exchange) -> None:
-        """Answer an exchange; nothing is raised."""
+        """Answer an exchange. Every error becomes a response of the client's protocol; none of them is raised."""
         target = self.routes.find(exchange)
         response = new_context(self.routes.request_id_header(target), self.clock)
         try:
             await self._answer(exchange, target, response)
         except asyncio.CancelledError:
+            # The shutdown deadline. The client gets an error frame instead of a stream that just stops; the task ends
+            # right after it, so the cancellation is not raised again.
             failure = Failure(FailureKind.TRANSIENT, "the gateway shuts down", 503)
             await self._fail(exchange, target, response, failure)
         except Gone:
@@ -128,7 +131,7 @@ class Gateway:
             kind = FailureKind.TOO_LARGE if isinstance(error, TooLarge) else FailureKind.INVALID_REQUEST
             failure = Failure(kind, str(error), error.status, field)
             await self._fail(exchange, target, response, failure)
-        except Exception:  # noqa: BLE001 # a client is owed an answer, whatever broke
+        except Exception:  # noqa: BLE001 # the client gets a 500 of its protocol, the log the traceback
             _LOG.exception("trace=%s a fault of the gateway", response.trace)
             message = f"the gateway has a fault; its log knows more under trace {response.trace}"
             await self._fail(exchange, target, response, Failure(FailureKind.OTHER, message, 500))
@@ -178,6 +181,7 @@ class Gateway:
         await answer(exchange, error.status, _JSON, error.body, headers)
 
 
+# `authorization` is listed by name, because in browsers `*` does not cover it.
 _PREFLIGHT: Final = (
     (b"access-control-allow-methods", b"GET, POST, OPTIONS"),
     (b"access-control-allow-headers", b"*, authorization"),

@@ -16,14 +16,15 @@ Receive: TypeAlias = Callable[[], Awaitable[AsgiMessage]]
 Send: TypeAlias = Callable[[AsgiMessage], Awaitable[None]]
 _NONE: Final[list[str]] = []
 _BODY_PATIENCE = 10
-"""Times `body_idle_seconds` that a whole body may take: one byte before each timeout would hold a slot for ever."""
+"""Times `body_idle_seconds` that a whole body may take. Without it a client that sends one byte before each timeout
+would hold a slot for ever."""
 
 
 class Asgi:
-    """Runs under any ASGI server; `server.py` has ours."""
+    """The ASGI application. It runs under any ASGI server; `server.py` sets up uvicorn."""
 
     def __init__(self, gateway: Gateway, limits: Limits) -> None:
-        """`limits` bound what is read from a client."""
+        """Take the gateway, and the limits of what is read from a client."""
         self._gateway: Final = gateway
         self._limits: Final = limits
 
@@ -50,6 +51,8 @@ class Asgi:
 
 
 class _AsgiExchange:
+    """An `Exchange` on ASGI's `receive` and `send`."""
+
     def __init__(self, scope: AsgiMessage, receive: Receive, send: Send, limits: Limits, overload: Overload) -> None:
         self.tenant = ""
         self.method: str = scope["method"]
@@ -62,7 +65,7 @@ class _AsgiExchange:
         self._held = 0
 
     def release(self) -> None:
-        """Give back the memory budget of the body: the exchange is over."""
+        """Return the memory budget of the body at the end of the exchange."""
         self._overload.release(self.tenant, self._held)
 
     @property
@@ -110,8 +113,9 @@ class _AsgiExchange:
     async def attended(self, work: Coroutine[object, object, T], beat: Beat) -> T:
         """Run the work in its own task, and watch the client in this one.
 
-        A chunk from the upstream then wakes only the work's own frames. When the work ends it cancels this task, which
-        waits for the client; `attending` tells that cancellation from one that comes from outside, such as a shutdown.
+        A chunk from the upstream then wakes only the frames of the work, not those of a task that waits for both. When
+        the work ends it cancels this task, which waits for the client. `attending` and `uncancel` distinguish that
+        cancellation from one that comes from outside, such as a shutdown, which must be passed on.
         """
         here = asyncio.current_task()
         task = asyncio.get_running_loop().create_task(work)
@@ -144,6 +148,7 @@ class _AsgiExchange:
         if message["type"] == "http.disconnect":
             raise Gone
         piece: bytes = message.get("body", b"")
+        # Counted while it arrives: a chunked body has no Content-Length that could be checked before.
         if size + len(piece) > self._limits.body_bytes:
             raise self._too_large(f"over {size + len(piece)}")
         self._overload.hold(self.tenant, self._held, len(piece))

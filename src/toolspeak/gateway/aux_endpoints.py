@@ -1,4 +1,4 @@
-"""Endpoints besides turns: health, the list of models, one model, and the number of tokens of a prompt."""
+"""Answers the endpoints besides turns: health, the list of models, one model, and the token count of a prompt."""
 
 from typing import Final
 from urllib.parse import unquote
@@ -23,8 +23,9 @@ from toolspeak.wires import ModelEntry, Operation
 
 _HOME = "toolspeak is running\n"
 _CONTEXT: Final = 131_072
-"""The context length of a model if it is not known: clients compact their history by it."""
+"""The context length that is reported for a model if it is unknown: clients compact their history by it."""
 _BYTES_PER_TOKEN, _TOKENS_PER_MESSAGE, _TOKENS_PER_IMAGE = 4, 4, 800
+"""Of the estimate of tokens."""
 _encode = msgspec.json.Encoder().encode
 
 
@@ -57,11 +58,12 @@ async def _value(
 
 async def _entries(directory: Directory, key: Key) -> list[ModelEntry]:
     listed = await directory.listing()
+    # A tenant does not learn the names of models that its key may not use.
     return [_entry(one.name, one.route) for one in listed if is_permitted(key, one.route)]
 
 
 def _entry(name: str, route: Route) -> ModelEntry:
-    """Describe a model, including what is known about its tools (OBS-4)."""
+    """Describe a model, with its mode and the known support for tools (OBS-4)."""
     mode, known = route.settings.mode, route.known
     tools: JsonObject = {"mode": mode.value if mode else "auto", "upstream_tools": known.tools.value}
     return ModelEntry(name, route.place, known.context_tokens or _CONTEXT, tools)
@@ -76,6 +78,8 @@ async def _model(exchange: Exchange, target: Target, directory: Directory, key: 
 
 
 class _Show(msgspec.Struct):
+    """The body of Ollama's `POST /api/show`; `name` is the field that older clients send."""
+
     model: str = ""
     name: str = ""
 

@@ -19,8 +19,9 @@ from toolspeak.runtime.transport import HttpTransport, Transport
 
 
 def build(config: Config, clock: Clock = CLOCK, transport: Transport | None = None) -> Asgi:
-    """Return the ASGI application; nothing is connected yet. It owns `transport` and closes it at its end."""
+    """Return the ASGI application; nothing is connected yet. It owns `transport` and closes it at shutdown."""
     transport = transport or HttpTransport()
+    # SHARED, whatever keys there are: clients of a gateway do not trust each other, so none may change shared verdicts.
     directory = assemble(config, transport, SHARED, clock)
     reader = RequestReader(config.limits.request, Offload())
     gateway = Gateway(

@@ -1,4 +1,4 @@
-"""Client connections: uvicorn's HTTP/1.1 protocol with the limits that it lacks, and how many connections may be open.
+"""Bounds client connections: adds limits that uvicorn's HTTP/1.1 protocol lacks, and limits the open connections.
 
 uvicorn bounds neither a request's head, nor how slowly it may arrive, nor how many requests wait in a pipeline.
 `HttpConnection` bounds all of them, and every byte that a client sends costs a bounded amount of work:
@@ -52,7 +52,7 @@ class Idle(Protocol):
     """A connection that can be closed while no request is being answered on it."""
 
     def close_idle(self) -> None:
-        """Close it."""
+        """Close the connection at once."""
         ...
 
 
@@ -60,7 +60,7 @@ class Connections:
     """The open connections of one server."""
 
     def __init__(self, limits: Limits) -> None:
-        """Take the limits; fewer file descriptors than they need lower them."""
+        """Take the limits. If the process may open fewer files than they need, they are lowered."""
         self._most: Final = min(limits.connections, _descriptors())
         self._most_per_address: Final = min(limits.connections_per_address, max(1, self._most // 2))
         self._address: Final[dict[Idle, str]] = {}
@@ -68,13 +68,18 @@ class Connections:
         self._idle: Final[OrderedDict[Idle, None]] = OrderedDict()
         """Connections without a whole request, the longest idle first."""
         self.refused = 0
+        """New connections for which there was no room."""
         self.reclaimed = 0
+        """Idle connections that were closed to make room."""
 
     def __len__(self) -> int:
         return len(self._address)
 
     def add(self, connection: Idle, address: str) -> bool:
-        """Count a new connection, which is idle until its first request; False if there is no room for it."""
+        """Count a new connection, which is idle until its first request. Return False if there is no room for it.
+
+        An address that has reached its own limit only displaces connections of its own, not those of other clients.
+        """
         full = len(self._address) >= self._most
         crowded = self._count[address] >= self._most_per_address
         if (full or crowded) and not self._reclaim(address if crowded else None):
@@ -86,7 +91,7 @@ class Connections:
         return True
 
     def remove(self, connection: Idle) -> None:
-        """Forget a closed connection; one that was refused was never counted."""
+        """Stop counting a closed connection. One that was refused was never counted, and is ignored."""
         self._idle.pop(connection, None)
         address = self._address.pop(connection, None)
         if address is not None:
@@ -105,7 +110,7 @@ class Connections:
             self._idle.move_to_end(connection)
 
     def _reclaim(self, address: str | None) -> bool:
-        """Close the connection that has been idle for longest, of this address if one is given."""
+        """Close the longest idle connection, of this address if one is given. Return whether there was one."""
         found = next((each for each in self._idle if address in (None, self._address[each])), None)
         if found is None:
             return False
@@ -116,7 +121,7 @@ class Connections:
 
 
 def _descriptors() -> int:
-    """Return how many clients the limit of open files leaves room for."""
+    """Return the number of clients for which the limit of open files leaves room."""
     if sys.platform == "win32":
         return sys.maxsize
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -124,18 +129,27 @@ def _descriptors() -> int:
 
 
 class HttpConnection(HttpToolsProtocol):
-    """A connection of one client. The server sets `limits` and `connections_open` on a subclass."""
+    """A connection of one client. The server sets `limits` and `connections_open` on a subclass.
+
+    Three timers bound how long a client can hold a connection without progress: for the head of a request, for the rest
+    of a body after an early refusal, and for a response that the client does not read. In state order a connection is
+    idle (no whole request), busy (a response is being written) and idle again; only idle ones are reclaimed.
+    """
 
     limits: ClassVar = Limits()
     connections_open: ClassVar = Connections(Limits())
     write_timeout: ClassVar = 300.0
     """Seconds in which a client must accept some of its response."""
     _head_timer: asyncio.TimerHandle | None = None
+    """Runs while a head is awaited. It is None from the end of the head on, which is how a trailer is recognized."""
     _rest_timer: asyncio.TimerHandle | None = None
+    """Runs after a response that was sent before the whole body had arrived."""
     _stall_timer: asyncio.TimerHandle | None = None
+    """Runs while the client does not read its response."""
     _unread = 0
     """Bytes since the parser last reported something; llhttp buffers a header until it is complete."""
     _head_large = False
+    """The parser was stopped because of the size of the head: the answer is 431 and not 400."""
     _chunks = 0
     _body_bytes = 0
 
@@ -156,7 +170,10 @@ class HttpConnection(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def close_idle(self) -> None:
-        """Close a connection on which no whole request has arrived, to make room for another client."""
+        """Close a connection on which no whole request has arrived, to make room for another client.
+
+        `abort`, not `close`: there is nothing to flush, and a client that does not read would keep the descriptor.
+        """
         self.transport.abort()
 
     @override
@@ -199,6 +216,7 @@ class HttpConnection(HttpToolsProtocol):
     @override
     def on_message_begin(self) -> None:
         if len(self.pipeline) >= _PIPELINED:
+            # Raised inside a callback of the parser: httptools stops and reports it as the context of its own error.
             raise ValueError(f"more than {_PIPELINED} requests are pipelined")
         super().on_message_begin()
         self._chunks = self._body_bytes = 0
@@ -218,7 +236,7 @@ class HttpConnection(HttpToolsProtocol):
             raise ValueError("the head is too large")
         if not self.url.startswith(b"/") or self.parser.get_method() == b"CONNECT":  # both are meant for proxies
             raise ValueError("the target is not a path")
-        if not self.parser.should_upgrade():
+        if not self.parser.should_upgrade():  # else `_parse` feeds this head again without `Upgrade`, and serves that
             self._head_complete()
             super().on_headers_complete()
 
@@ -299,6 +317,6 @@ class HttpConnection(HttpToolsProtocol):
 
 
 def _reason(error: httptools.HttpParserError) -> str:
-    """Return what is wrong, in our own or llhttp's words: never bytes of the client."""
+    """Return the reason in our or llhttp's words, never bytes of the client: those could forge a log line."""
     cause = error.__context__
     return str(cause) if isinstance(cause, ValueError) else str(error)

@@ -1,4 +1,4 @@
-"""One request of a client and its response, independent of the server that runs the gateway.
+"""Defines one request of a client and its response, independent of the server that runs the gateway.
 
 `Exchange` is the connection's side: it reads the request and writes the response. `ResponseContext` is the gateway's
 side: the trace id, the headers that every response carries, and whether the response has started.
@@ -72,12 +72,19 @@ class Exchange(Protocol):
         ...
 
     async def attended(self, work: Coroutine[object, object, T], beat: Beat) -> T:
-        """Run the work while the client is connected; cancels it and raises `Gone` when the client disconnects."""
+        """Run the work and return its result, calling `beat` when it is due.
+
+        If the client disconnects, the work is cancelled and `Gone` is raised: an answer without a reader would keep the
+        upstream busy and cost tokens.
+        """
         ...
 
 
 def header(exchange: Exchange, name: bytes) -> str:
-    """Return the only value of a header, empty if it is absent; raises `Refused` (400) if it comes twice."""
+    """Return the only value of a header, empty if it is absent. Raises `Refused` (400) if there are several.
+
+    Of two values, a proxy in front and the gateway could each use another one.
+    """
     values = exchange.headers(name)
     if len(values) > 1:
         message = f"the header {name.decode()} comes {len(values)} times"
@@ -99,7 +106,7 @@ async def answer(exchange: Exchange, status: int, media_type: bytes, body: bytes
 
 
 async def _cut(failure: Failure) -> None:
-    """Write nothing: the connection closes before the end of its response."""
+    """Write nothing: the server then closes the connection before the end of the response."""
     del failure
 
 
@@ -117,11 +124,11 @@ class ResponseContext:
 
     @property
     def trace(self) -> str:
-        """Return the id of this exchange in the log."""
+        """Return the id of this exchange in the log and in `x-toolspeak-trace`."""
         return self.stamp.id
 
     def allow(self, origin: str) -> None:
-        """Let a page of this origin read the response."""
+        """Let a page of this origin read the response. `Vary` keeps caches from giving it to another origin."""
         self.headers.append((b"access-control-allow-origin", origin.encode("latin-1")))
         self.headers.append((b"access-control-expose-headers", b"*"))
         self.headers.append((b"vary", b"origin"))
@@ -136,7 +143,10 @@ class ResponseContext:
 
 
 def new_context(request_id_header: bytes, clock: Clock) -> ResponseContext:
-    """Make the context of a new exchange; its id is also in the header where the client's protocol expects one."""
+    """Return the context of a new exchange. Its id is also in the header where the client's protocol expects one.
+
+    Claude Code, for example, reports a response without `request-id`.
+    """
     stamp = Stamp(clock.fresh_id(), clock.seconds())
     trace = stamp.id.encode()
     return ResponseContext(stamp, [(b"x-toolspeak-trace", trace), (request_id_header, b"req_" + trace)])

@@ -1,4 +1,4 @@
-"""Overload: refuses new requests before the process runs out of memory or time, as Envoy's overload manager does.
+"""Refuses new requests before the process runs out of memory or time, as Envoy's overload manager does.
 
 Three things are watched, and each has a stated bound:
 
@@ -34,29 +34,36 @@ from toolspeak.runtime.offload import THREADED
 TICK: Final = 0.1
 """Seconds between two measurements."""
 _SAMPLES: Final = 600
+"""Measurements that are kept: one minute of them."""
 _BUSY: Final = 16
 """From this many requests on, a late event loop is an overload and not a pause of the machine."""
 _RETRY_AFTER: Final = 2.0
+"""Seconds of `Retry-After`."""
 _MEMORY: Final = Path("/proc/self/statm")
 _MILLISECONDS: Final = 1000
 
 
 class Overload:
-    """Measures one process and refuses requests by its measurements."""
+    """Measures one process, and refuses requests while a measurement is over its limit."""
 
     def __init__(self, limits: Limits, clock: Clock) -> None:
-        """Start no timer yet."""
+        """Take the limits; `start` begins to measure."""
         self._limits: Final = limits
         self._clock: Final = clock
         self._timer: asyncio.TimerHandle | None = None
         self._due = 0.0
+        """When the next measurement should run; how much later it does is the delay of the event loop."""
         self._delays: Final[deque[float]] = deque((0.0,), maxlen=_SAMPLES)
         self._resident = 0
+        """Resident memory at the last measurement: `check` runs for each request and must not read /proc."""
         self._buffered: Final[Counter[str]] = Counter()
-        """Bytes of large bodies, by tenant."""
+        """Bytes of large bodies, by tenant, without the first 64 KiB of each."""
         self._untrimmed = False
+        """A large body was released since freed memory was last returned to the system."""
         self._trimming: asyncio.Future[None] | None = None
+        """Keeps a reference to the running trim."""
         self._shed: Final[Counter[str]] = Counter()
+        """Refused requests, by reason."""
 
     def start(self) -> None:
         """Start measuring; needs a running event loop."""
@@ -69,14 +76,17 @@ class Overload:
             self._timer.cancel()
 
     def check(self, inside: int) -> None:
-        """Raise `Refused` (503) while the process has no room for another request; `inside` are being answered."""
+        """Raise `Refused` (503) while the process is overloaded. `inside` is the number of requests being answered."""
         if self._resident > self._limits.memory_bytes:
             raise self._refusal("memory", "the gateway uses all of its memory (limits.memory_bytes)")
         if inside >= _BUSY and self._delays[-1] > self._limits.loop_delay_seconds:
             raise self._refusal("loop_delay", "the gateway is late (limits.loop_delay_seconds)")
 
     def hold(self, tenant: str, held: int, more: int) -> None:
-        """Count bytes of a body of which `held` had arrived; raises `Refused` (503) where there is no room."""
+        """Count `more` bytes of a body of which `held` have arrived. Raises `Refused` (503) if there is no room.
+
+        A tenant may hold half of the budget, so that one tenant's large bodies leave room for those of the others.
+        """
         counted = max(0, held + more - THREADED) - max(0, held - THREADED)
         most = self._limits.buffered_bytes
         if counted and (self._buffered.total() + counted > most or self._buffered[tenant] + counted > most // 2):
@@ -84,7 +94,7 @@ class Overload:
         self._buffered[tenant] += counted
 
     def release(self, tenant: str, held: int) -> None:
-        """Forget a body."""
+        """Return the budget of a body of `held` bytes."""
         if held > THREADED:
             self._buffered[tenant] -= held - THREADED
             self._untrimmed = True
@@ -92,7 +102,7 @@ class Overload:
                 del self._buffered[tenant]
 
     def report(self, inside: int) -> JsonObject:
-        """Return the figures of the last minute."""
+        """Return the figures of `GET /health/load`: delays of the last minute, the rest as of now."""
         delays = sorted(self._delays)
         return {
             "requests": inside,
@@ -114,6 +124,7 @@ class Overload:
     def _measure(self) -> None:
         self._delays.append(max(0.0, self._clock.monotonic() - self._due))
         self._resident = resident_bytes()
+        # Only when no large body is left: malloc_trim walks the whole heap, and the next body would need it again.
         if self._untrimmed and not self._buffered.total():
             self._untrimmed = False
             self._trimming = asyncio.get_running_loop().run_in_executor(None, trim_memory)
@@ -134,7 +145,11 @@ def resident_bytes() -> int:
 
 
 def trim_memory() -> None:
-    """Return freed memory to the system: glibc keeps what large requests used, and the process would look full."""
+    """Return freed memory to the system.
+
+    glibc keeps what large requests used: after the schemas of one request the process stayed at 453 MB. It would look
+    full, and refuse requests, without holding anything.
+    """
     if sys.platform == "linux":
         try:
             ctypes.CDLL(None).malloc_trim(0)

@@ -25,18 +25,18 @@ E = TypeVar("E", bound=StrEnum)
 
 @dataclass(frozen=True, slots=True)
 class RequestReader:
-    """Decodes bodies of all wires, and of the gateway's own endpoints."""
+    """Decodes the bodies of all wires and of the gateway's own endpoints, within the limits of `[limits]`."""
 
     limits: RequestLimits
     offload: Offload
 
     async def read(self, wire: Wire, body: bytes, path: str) -> tuple[Request, Run]:
-        """Return the request, and where further work on it runs; raises `BadField`."""
+        """Return the request, and the runner for further work on it. Raises `BadField`."""
         prepare = self.offload.for_size(len(body))
         return await prepare(lambda: decode_within(self.limits, wire, body, path)), prepare
 
     async def read_json(self, body: bytes, decode: Callable[[bytes], T]) -> T:
-        """Return what `decode` makes of a body; raises `TooLarge` before it is decoded, and what `decode` raises."""
+        """Return the result of `decode`. Raises `TooLarge` before decoding, and the exceptions of `decode`."""
 
         def decoded() -> T:
             check_body(body, self.limits)
@@ -79,7 +79,7 @@ def _choice(kind: type[E], name: bytes, sent: dict[bytes, str]) -> E | None:
 def _dialect(sent: dict[bytes, str]) -> str | None:
     value = sent.get(_DIALECT)
     if value is not None:
-        dialects.load(value)
+        dialects.load(value)  # raises `UnknownName` here, so that a typo is a 400 and not a fault of the turn
     return value
 
 

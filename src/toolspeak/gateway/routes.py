@@ -1,8 +1,8 @@
-"""Routes: which operation of which wire a method and a path mean.
+"""Maps a method and a path to an operation of a wire.
 
-Every wire brings its endpoints, wires of other packages too; only the gateway's own are here. Clients put versions
-before a path, some twice: `/v1/v1/messages` is `/messages`. A path that no table has is not found. Keys are checked
-without looking at the path, so no spelling of a path gets around them.
+Every wire defines its endpoints, wires of other packages too; only the gateway's own are here. Clients put versions in
+front of a path, some twice (a base URL with `/v1` in a client that adds its own): `/v1/v1/messages` is `/messages`. An
+unknown path gets 404. Keys are checked without looking at the path, so no spelling of a path gets around them.
 """
 
 import re
@@ -16,6 +16,7 @@ from toolspeak.ir.json import JsonObject
 from toolspeak.wires import MODEL_FIELD, Endpoint, HttpApi, Operation
 
 RUNS, LOAD = "runs", "load"
+"""Operations of the gateway itself, besides those of wires."""
 _VERSIONS = re.compile(r"(?:/v1(?:beta|alpha)?(?=/))*")
 
 
@@ -25,10 +26,10 @@ class Target:
 
     wire: str
     what: str
-    """An operation, or one of the gateway's own; empty if there is nothing at that path."""
+    """An `Operation`, `RUNS` or `LOAD`; empty if the path is unknown."""
     name: str = ""
     body: JsonObject | None = None
-    """The answer, if it is always the same."""
+    """The body of the response, if it is always the same (`Operation.FIXED`)."""
 
 
 _OWN: Final = {
@@ -36,12 +37,12 @@ _OWN: Final = {
     ("GET", "/health/load"): Target(wires.DEFAULT, LOAD),
 }
 OPEN: Final = frozenset((Operation.HEALTH, Operation.HOME))
-"""Operations that need no key."""
+"""Operations that need no key: load balancers and clients check with them whether the server is up."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Template:
-    """A path with a model's name in it."""
+    """A path that contains a model's name, which may itself contain slashes: `/models/{model}:generateContent`."""
 
     target: Target
     method: str
@@ -52,6 +53,7 @@ class _Template:
         if method != self.method or not path.startswith(self.head):
             return None
         rest = path[len(self.head) :]
+        # A client may escape the colon before Gemini's method name: `m%3AgenerateContent`.
         tail = self.tail if ":" in rest else self.tail.replace(":", "%3A")
         if not rest.endswith(tail):
             return None
@@ -62,7 +64,7 @@ class Routes:
     """The endpoints of all wires."""
 
     def __init__(self, apis: Mapping[str, HttpApi]) -> None:
-        """`apis` has the endpoints of each wire; of several wires with one path an earlier one wins."""
+        """Take the endpoints of each wire. If several wires share a path, the request decides (see `_choose`)."""
         self._apis: Final = apis
         self._exact: Final[dict[tuple[str, str], list[Target]]] = {key: [target] for key, target in _OWN.items()}
         self._templates: Final[list[_Template]] = []
@@ -71,8 +73,9 @@ class Routes:
                 self._add(wire, endpoint)
 
     def find(self, exchange: Exchange) -> Target:
-        """Return the target of a request; its `what` is empty if there is none."""
+        """Return the target of a request; its `what` is empty if the path is unknown."""
         path = _without_versions(exchange.path)
+        # HEAD is answered like GET, without the body: Claude Code sends `HEAD /`.
         method = "GET" if exchange.method == "HEAD" else exchange.method
         exact = self._exact.get((method, path)) or self._exact.get((method, path.rstrip("/")))
         if exact:
@@ -96,7 +99,10 @@ class Routes:
             self._exact.setdefault((endpoint.method, path), []).append(target)
 
     def _choose(self, targets: list[Target], exchange: Exchange) -> Target:
-        """Return the target of the wire that recognizes its client, else that of the default wire, else the first."""
+        """Return the target of the wire that recognizes its client, else that of the default wire, else the first.
+
+        OpenAI and Anthropic share `GET /v1/models`: only the headers show which of the two formats a client expects.
+        """
         if len(targets) == 1:
             return targets[0]
         recognized = (target for target in targets if self._apis[target.wire].recognizes(exchange))
@@ -104,7 +110,7 @@ class Routes:
         return next(recognized, None) or next(default, None) or targets[0]
 
     def _wire_of(self, exchange: Exchange, path: str) -> str:
-        """Return the wire in which the 404 for an unknown path is written."""
+        """Return the wire that writes the 404 for an unknown path: by the path's prefix, else by the headers."""
         below = (wire for wire, api in self._apis.items() if api.prefix and path.startswith(api.prefix))
         recognized = (wire for wire, api in self._apis.items() if api.recognizes(exchange))
         return next(below, None) or next(recognized, None) or wires.DEFAULT

@@ -1,7 +1,7 @@
-"""Requests for runs: reads bodies and queries, and checks them against what `[runs]` offers.
+"""Reads requests for runs, their bodies and queries, and checks them against what `[runs]` offers.
 
-A run executes commands on this machine, so nothing in a request widens what it may do: its folder, its tools and what
-it may do without approval are those of `[runs]`, or less.
+A run executes commands on this machine, so no request can extend its rights: its folder, its tools and what it may do
+without approval are those of `[runs]`, or fewer.
 """
 
 from typing import Any, Final, TypeVar
@@ -23,12 +23,18 @@ from toolspeak.ir.request import Sampling
 LIMIT, MOST = 50, 1000
 """Length of a list of runs: by default, and at most."""
 _MOST_OUTPUT: Final = 1 << 16
+"""Largest `output` that a client may set."""
 _MODES: Final = list(Approval)
+"""From the strictest to the freest: the order of the enumeration decides what a client may ask for."""
 T = TypeVar("T")
 
 
 class RunRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The body of a start: the fields of a spec, and an id that makes a repeated request harmless."""
+    """The body of a start: the fields of a spec, and an id.
+
+    The id makes a start safe to repeat: after a timeout or a 503 the run may have been stored, and the same id starts
+    only one run.
+    """
 
     task: str
     id: str = ""
@@ -60,9 +66,10 @@ def read_body(body: bytes, kind: type[T]) -> T:
 
 
 def spec_of(wanted: RunRequest, offer: Offer, tenant: str) -> Spec:
-    """Make the spec of a run; raises `BadField` for a field that asks for more than is offered."""
+    """Return the spec of a run. Raises `BadField` for a field that is malformed or asks for more than is offered."""
     if not wanted.task.strip():
         raise BadField("task", "it is empty: it says what to do")
+    # Only checked here: the spec stores them as they were written, and the worker reads them again.
     read_described(Settings, wanted.settings, "settings")
     read_described(Sampling, wanted.sampling, "sampling")
     return Spec(
@@ -91,7 +98,7 @@ def _tools(wanted: tuple[str, ...] | None, offer: Offer) -> tuple[str, ...]:
 
 
 def _folder(wanted: str, offer: Offer) -> str:
-    """Accept only a folder that is listed exactly: below one, an earlier run may have made a symbolic link."""
+    """Accept only a folder that is listed exactly: inside it, an earlier run may have made a symbolic link to `/`."""
     if wanted and wanted not in offer.folders:
         raise BadField("folder", f"{wanted[:80]!r} is not offered; leave it out for one of the run's own")
     return wanted
@@ -129,7 +136,7 @@ def query_of(exchange: Exchange) -> dict[str, str]:
 
 
 def limit_in(query: dict[str, str]) -> int:
-    """Return how many runs a list may have; raises `BadField`."""
+    """Return the largest number of runs that a list may have. Raises `BadField`."""
     said = query.get("limit", str(LIMIT))
     if not said.isascii() or not said.isdecimal() or len(said) > len(str(MOST)):
         raise BadField("limit", f"{said[:40]!r} is not an integer from 1 to {MOST}")
@@ -145,7 +152,10 @@ def status_in(query: dict[str, str]) -> Status | None:
 
 
 def after_in(exchange: Exchange) -> int:
-    """Return the number after which events are wanted; the header of a browser that reconnects wins over the query."""
+    """Return the number of the last event that the client has; -1 means none. Raises `BadField`.
+
+    `Last-Event-ID`, which a browser sends when it reconnects, overrides `?after=`: the URL still has the old number.
+    """
     name, said = "Last-Event-ID", header(exchange, b"last-event-id")
     if not said:
         name, said = "after", query_of(exchange).get("after", "-1")

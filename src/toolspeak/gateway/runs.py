@@ -1,4 +1,4 @@
-"""Runs over HTTP: start, watch, cancel, resume, approve. A tenant sees only its own runs.
+"""Serves runs over HTTP: start, watch, cancel, resume, approve. A tenant sees only its own runs.
 
 POST /v1/runs                               start one
 GET  /v1/runs                               list them
@@ -8,10 +8,11 @@ POST /v1/runs/ID/cancel, /v1/runs/ID/resume
 POST /v1/runs/ID/calls/CALL/approve         a person's decision on a call
 
 With a database in `[runs]` the gateway only stores and reads runs: workers run them. Without one they run here.
-While the database is unreachable, every one of these answers 503 within seconds, and the rest of the gateway works.
+While the database is unreachable, all of these endpoints answer 503 within seconds, and the rest of the gateway works.
 
-An ID is what the tenant calls its run. Each request looks it up among the tenant's own first, so another tenant's id
-and one that no run has take the same way to the same answer.
+An ID is the tenant's own name for its run. Each request looks it up among the tenant's runs only, so another tenant's
+id and an unused one give the same answer. When ids were global, a taken one answered 404 and a free one 201, which told
+a tenant that another one uses it.
 """
 
 import asyncio
@@ -59,7 +60,7 @@ from toolspeak.runtime.directory import Directory
 
 _JSON: Final = b"application/json"
 _BUSY: Final = 5.0
-"""`Retry-After` where the tenant has too many runs, or the database is unreachable."""
+"""Seconds of `Retry-After` if the tenant has too many runs, or the database is unreachable."""
 PATIENCE: Final = 5.0
 """Seconds that a request waits for the database."""
 _AWAY: Final = "the database of runs does not respond: try again in some seconds; runs that were started are not lost"
@@ -77,6 +78,7 @@ class _RunsContext:
     key: Key
 
     async def say(self, value: JsonObject, status: int = 200) -> None:
+        """Send a JSON response."""
         await answer(self.exchange, status, _JSON, _dump(value), self.response.headers)
 
 
@@ -84,17 +86,19 @@ class RunsEndpoints:
     """Answers requests below /v1/runs."""
 
     def __init__(self, config: Config, directory: Directory, reader: RequestReader, clock: Clock) -> None:
-        """Open nothing yet."""
+        """Take what requests need; `open` opens the store."""
         self._reader: Final = reader
         self._config: Final = config
         self._directory: Final = directory
         self._clock: Final = clock
         self._stack: Final = AsyncExitStack()
         self._opening: asyncio.Task[Runs] | None = None
+        """The attempt to open the store. It runs in its own task, so that a client that disconnects does not end it."""
         self._is_away = False
+        """The last request found the database unreachable; only changes are logged."""
 
     async def open(self) -> None:
-        """Open the store of runs. If its database is unreachable, the gateway starts, and each request tries again."""
+        """Open the store of runs. If its database is unreachable, the gateway still starts, and requests try again."""
         try:
             await self._opened()
         except RunsUnavailable as error:
@@ -117,13 +121,17 @@ class RunsEndpoints:
             raise _missing(str(error)) from None
         except TooManyRuns as error:
             raise Refused(Failure(FailureKind.RATE_LIMITED, str(error), 429, retry_after=_BUSY)) from None
-        except (RunsUnavailable, BadConfig) as error:  # after an outage another database may answer
+        except (RunsUnavailable, BadConfig) as error:  # BadConfig: after an outage another database may answer
             self._note_away(error)
             raise Refused(Failure(FailureKind.TRANSIENT, _AWAY, 503, retry_after=_BUSY)) from None
         self._note_back()
 
     async def _opened(self) -> Runs:
-        """Return the store of runs; open it if that has not succeeded yet. One attempt serves all waiting requests."""
+        """Return the store of runs, opening it if that has not succeeded yet. Raises `RunsUnavailable`.
+
+        All waiting requests share one attempt. Each waits at most `PATIENCE` seconds: a database that hung once took
+        the whole gateway with it.
+        """
         opening = self._opening
         if opening is None or (opening.done() and opening.exception() is not None):
             self._opening = opening = asyncio.get_running_loop().create_task(self._open())
@@ -178,7 +186,9 @@ class RunsEndpoints:
         )
         route = await (self._directory.exactly(spec.model) if spec.model else self._directory.find(""))
         permit(context.key, route)
-        if route.model:  # the worker uses the model that was permitted here, whatever its upstreams list by then
+        # The spec gets the identity of the route that was permitted. A worker that resolved the client's name again
+        # could reach another model, because the lists of its upstreams may have changed.
+        if route.model:
             spec = msgspec.structs.replace(spec, model=route.identity)
         id = await runs.start(spec, wanted.id, self._config.offer.live)
         await context.say(view_json(_view_as_named(await runs.show(id))), 201)
@@ -188,7 +198,10 @@ class RunsEndpoints:
         return wanted, spec_of(wanted, self._config.offer, tenant)
 
     async def _resume(self, context: _RunsContext, runs: Runs, name: str) -> str:
-        """Resume a run by the rules of a start: this key may use its model now, and the tenant has room."""
+        """Resume a run by the rules of a start: the key must permit its model now, and the tenant must have room.
+
+        Without the second rule, cancelling 20 runs, starting 20 and resuming 20 gave 40 live runs under a limit of 20.
+        """
         view = await runs.show(await runs.find(name, context.key.tenant))
         model = view.spec.model
         permit(context.key, await (self._directory.exactly(model) if model else self._directory.find("")))
@@ -214,7 +227,9 @@ class RunsEndpoints:
         events = runs.events(view.line.id, after_in(context.exchange))
         first = await anext(events, None) if view.line.ended else None
         if context.exchange.method == "HEAD" or (view.line.ended and first is None):
-            await answer(context.exchange, 204, b"", b"", context.response.headers)  # a browser then stops reconnecting
+            # The run has ended and the client has all its events. A browser reconnects after the end of a stream, and
+            # stops only if it gets 204.
+            await answer(context.exchange, 204, b"", b"", context.response.headers)
             return
         stream = _Stream(context, self._config.server.keep_alive, self._clock)
         await stream.start()
@@ -232,17 +247,20 @@ class _Stream:
         self._last = self._now()
 
     async def start(self) -> None:
+        """Send the headers."""
         self._context.response.started = True
         head = ((b"content-type", b"text/event-stream"), (b"cache-control", b"no-cache"), (b"x-accel-buffering", b"no"))
         await self._context.exchange.start(200, (*head, *self._context.response.headers))
 
     async def send(self, first: NumberedEvent | None, events: AsyncIterator[NumberedEvent]) -> None:
+        """Send the events until the run ends."""
         if first is not None:
             await self._write(_frame(first))
         async for each in events:
             await self._write(_frame(each))
 
     async def beat(self) -> float:
+        """Send a comment after a long silence; return in how many seconds to check again."""
         silent = self._now() - self._last
         if silent < self._keep_alive:
             return self._keep_alive - silent
@@ -260,12 +278,12 @@ def _frame(each: NumberedEvent) -> bytes:
 
 
 async def _own(runs: Runs, name: str, key: Key) -> RunView:
-    """Return the run that this tenant knows by this name. Raises `UnknownRun`."""
+    """Return the tenant's run of this name. Raises `UnknownRun`."""
     return await runs.show(await runs.find(name, key.tenant))
 
 
 def _as_named(line: RunSummary) -> RunSummary:
-    """Return a run with the tenant's own name for it in place of the id."""
+    """Return a run with the tenant's own name as its id: the stored id is internal."""
     return replace(line, id=line.name or line.id)
 
 

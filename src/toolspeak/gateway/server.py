@@ -1,4 +1,4 @@
-"""uvicorn, set up for long streams and many clients. `connections.py` has the limits that it lacks."""
+"""Runs the gateway on uvicorn, set up for long streams and many clients. `connections.py` adds the missing limits."""
 
 import ctypes
 import gc
@@ -18,13 +18,16 @@ if sys.platform != "win32":
     import resource
 
 _KEEP_ALIVE = 75
+"""Seconds that an idle connection stays open."""
 _BACKLOG = 2048
 _SOCKETS = 65_536
+"""File descriptors that the process asks for."""
 _MMAP_THRESHOLD = -3
+"""`M_MMAP_THRESHOLD` of `<malloc.h>`."""
 
 
 def run_server(app: Asgi, config: Config, ready: Callable[[str], None]) -> None:
-    """Serve until a signal; open streams may finish."""
+    """Serve until a signal, then let open streams finish. `ready` is called with the URL of each listening socket."""
     _allow_sockets()
     _calm_collector()
     _return_large_blocks()
@@ -92,6 +95,6 @@ class _Server(uvicorn.Server):
 
 
 def _connection_class(config: Config) -> type[HttpConnection]:
-    """Return the protocol class of one server: uvicorn creates the instances and passes them nothing of ours."""
+    """Return the protocol class of one server. uvicorn creates the instances, so the limits are class attributes."""
     shared = {"limits": config.limits, "connections_open": Connections(config.limits)}
     return type("HttpConnection", (HttpConnection,), shared)

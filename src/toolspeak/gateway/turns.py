@@ -1,6 +1,6 @@
-"""Turns: reads a request on the client's wire, runs it, and writes the response on the same wire, streamed or whole.
+"""Answers turns: reads a request on the client's wire, runs it, and writes the response on the same wire.
 
-Each turn writes one log line.
+The response is streamed or whole, as the client asked. Each turn writes one log line.
 """
 
 import asyncio
@@ -32,6 +32,7 @@ _LAST_WORDS = 1.0
 """Seconds for the error that ends a stream. A client that reads nothing must not hold up a shutdown."""
 _JSON = b"application/json"
 _SHOWN = (TextDelta, ReasoningDelta, CallStarted)
+"""Events that a client can see: after one of them a failure can no longer be a plain HTTP error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,7 @@ class Turns:
         decoded, prepare = await self._reader.read(wire, body, path)
         request = drop_routing_fields(decoded)
         route = await self._directory.find(request.model)
-        permit(key, route)
+        permit(key, route)  # on the route, not on the name that the client wrote: see `access.py`
         route = route.of_tenant(key.tenant)
         plan = route.plan(request, settings_in_headers(exchange))
         context = TurnContext(exchange, wire, response, request, route, plan, prepare)
@@ -82,7 +83,7 @@ class Turns:
         with self._prober.serving(route):
             outcome = await (self._stream(context) if request.stream else self._whole(context))
         _log_turn(context, outcome, self._clock.monotonic() - started)
-        self._prober.consider(route, request)
+        self._prober.consider(route, request)  # last: the client has its answer, and a probe never delays a request
 
     async def _whole(self, context: TurnContext) -> Outcome:
         outcome = await context.exchange.attended(context.turn(_keep, self._clock), _never)
@@ -97,6 +98,7 @@ class Turns:
         return outcome
 
     async def _stream(self, context: TurnContext) -> Outcome:
+        # Headers leave with the first byte, so a stream can only announce emulation that the plan already contains.
         if context.plan.way is Way.FORCE:
             context.response.warn(EMULATED)
         stream = _Stream(context, self._keep_alive, self._clock)
@@ -106,7 +108,11 @@ class Turns:
 
 
 class _Stream:
-    """One streamed response. Its headers are sent with its first bytes, so that an earlier failure is an HTTP error."""
+    """One streamed response. Its headers are sent with its first bytes, so that an earlier failure is an HTTP error.
+
+    SDKs handle HTTP errors well and errors inside streams badly: Gemini CLI loses the text of an error that comes in
+    the stream, and Claude Code sends the request again without streaming.
+    """
 
     def __init__(self, context: TurnContext, keep_alive: float, clock: Clock) -> None:
         self._context: Final = context
@@ -117,11 +123,12 @@ class _Stream:
         self._keep_alive: Final = keep_alive
         self._now: Final = clock.monotonic
         self._last: float = self._now()
-        """When the client was last sent something."""
+        """When something was last sent to the client."""
         self._ended = False
+        """The wire's last event is sent: an error after it would break the protocol."""
 
     async def emit(self, events: Sequence[Event]) -> None:
-        """Write the events on the client's wire. A failure before the first of them raises `Refused` instead."""
+        """Write the events on the client's wire. A failure before any visible event raises `Refused` instead."""
         if not self._response.started:
             last = events[-1]
             if isinstance(last, Failed) and not any(isinstance(event, _SHOWN) for event in events):
@@ -149,7 +156,7 @@ class _Stream:
         await self._write(b"", last=True)
 
     async def fail(self, failure: Failure) -> None:
-        """End the stream with its protocol's error: a client must not take half a response for a whole one.
+        """End the stream with its protocol's error, so that the client does not take half a response for a whole one.
 
         At the shutdown deadline streams once ended without an error frame, and clients believed what they had.
         """
@@ -178,7 +185,7 @@ async def _never() -> float:
 
 
 def _log_turn(context: TurnContext, outcome: Outcome, seconds: float) -> None:
-    """Log what a turn came to: never a key, never a message's text; names that a client wrote are escaped."""
+    """Log the outcome of a turn: never a key, never the text of a message. Names that a client wrote are escaped."""
     if not _LOG.isEnabledFor(logging.INFO):
         return
     _LOG.info(

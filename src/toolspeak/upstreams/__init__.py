@@ -1,6 +1,6 @@
-"""Upstreams that people know by name: base URL, wire, header of the key, and facts that hold for all of their models.
+"""Presets of known upstreams: base URL, wire, header of the key, and facts that hold for all of their models.
 
-Belongs here: what is known about a server before the first request. Does not: code that talks to it.
+Belongs here: facts about a server before the first request. Does not: code that connects to it (`runtime`).
 Read first: `table.py`, which has all presets. Other packages add theirs by the entry point group `toolspeak.upstreams`.
 """
 
@@ -25,20 +25,20 @@ class Auth(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """An upstream by name."""
+    """The defaults of a known upstream; every one of them can be overridden in the configuration."""
 
     title: str
     url: str = ""
-    """Everything before the wire's own paths; empty if the user must give it."""
+    """The base URL, up to the wire's own paths; empty if the user must give it."""
     wire: str = "openai_chat"
     auth: Auth = Auth.BEARER
     key_env: str = ""
-    """The environment variable in which people keep the key."""
+    """The environment variable that usually has the key; its value is only sent to the preset's own server."""
     local: bool = False
-    """It may run on this machine, and is searched for there when no upstream is named."""
+    """It may run on this machine, and is searched for there if no upstream is configured."""
     headers: tuple[tuple[str, str], ...] = ()
     tools: Support = Support.UNKNOWN
-    """What holds for every model that the vendor serves; most vendors serve some without tools."""
+    """Support for tools by every model of the vendor. It is mostly unknown, because most vendors serve some without."""
     quirks: Quirks = QUIRKS
 
 
