@@ -21,18 +21,18 @@ _KEY: Final = "toolspeak"
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """What people and programs need to know about a setting besides its type and its default."""
+    """The description of a setting besides its type and its default."""
 
     help: str
     """What it does, in one or two sentences. Markdown."""
     unit: str = ""
-    """The plural, such as `seconds`."""
+    """The unit in the plural, such as `seconds`."""
     least: float | None = None
     most: float | None = None
     above: float | None = None
     """The value must be larger than this."""
     otherwise: str = ""
-    """The default in words, where the field's own says little: it is empty or None, or depends on something."""
+    """The default in words, if the field's own default is empty or None, or depends on something."""
     form: str = ""
     """The name of a check in `toolspeak.config.forms`, such as `url`."""
     name: str = ""

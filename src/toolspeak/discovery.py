@@ -1,8 +1,8 @@
-"""Things that are found by name: a module of their package, a row of its table, or an entry point of another package.
+"""Finds dialects, wires and upstreams by name: in a module, in a table, or by an entry point of another package.
 
-A module's name is the thing's public name; the module ends in a constant that is the thing. A package of several files
-may keep it in the file of that name (`WIRE` in `wire.py`), so that importing its `__init__.py` costs no more than that.
-Small things may share one module, the table: a mapping from names to things (`DIALECTS` in `table.py`). The table is
+The module's name is the public name, and a constant in the module is the thing itself (`DIALECT`). A package of several
+files may have the constant in the file of that name (`WIRE` in `wire.py`), so that importing its `__init__.py` stays
+cheap. Small things may share one module, the table: a mapping from names to things (`DIALECTS` in `table.py`). It is
 imported only to list all names, or for a name that no module has.
 """
 
@@ -24,38 +24,42 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Shelf(Generic[Thing]):
-    """A room with one thing a module, such as dialects or wires."""
+    """A package whose modules can be loaded by name, such as `toolspeak.dialects` or `toolspeak.wires`."""
 
     package: str
-    """The room's module name; also the group of entry points."""
+    """The package's name; also the group of entry points in which other packages register."""
     kind: type[Thing]
     constant: str
     hidden: Collection[str] = ()
-    """Modules that are not found by name."""
+    """Modules of the package that are not things."""
     table: str = ""
-    """The module with the mapping of things that have no module of their own; none if empty."""
+    """The module with the mapping of things that have no module of their own; empty if there is none."""
 
     @property
     def word(self) -> str:
-        """What people call such a thing."""
+        """The word for such a thing in messages: `dialect`, `wire`, `upstream`."""
         return self.constant.lower()
 
     def names(self) -> tuple[str, ...]:
-        """Return all names, ours first."""
+        """Return all names: those of this package first, then those of others."""
         others = sorted(point.name for point in self._points())
         return tuple(dict.fromkeys((*self._ours(), *(name for name in others if not self._is_hidden(name)))))
 
     def load(self, name: str) -> Thing:
-        """Return the thing of that name."""
+        """Return the thing of that name. Raises `UnknownName`."""
         return self._thing(self.home(name), name)
 
     def home(self, name: str) -> object:
-        """Return the module of that name, or what its entry point names: a module, or the thing itself."""
+        """Return the module of that name, or the object of its entry point: a module, or the thing itself.
+
+        Raises `UnknownName`. Names of this package come first, so another package cannot replace one of ours.
+        """
+        # Names come from requests (`x-toolspeak-dialect`) and files: only an identifier may reach `import_module`.
         if name.isidentifier() and not name.startswith("_") and not self._is_hidden(name):
             try:
                 return import_module(f"{self.package}.{name}")
             except ModuleNotFoundError as error:
-                if error.name != f"{self.package}.{name}":
+                if error.name != f"{self.package}.{name}":  # the module exists, and lacks one of its own imports
                     raise
             if name in (rows := self._rows()):
                 return rows[name]
@@ -64,9 +68,9 @@ class Shelf(Generic[Thing]):
         raise UnknownName(f"{self.word} {name!r} is not one of {', '.join(self.names())}")
 
     def each(self, take: Callable[[str], T], but: str = "") -> Iterator[tuple[str, T]]:
-        """Yield every name except one, ours first, with what `take` makes of it.
+        """Yield every name except `but`, those of this package first, with the result of `take`.
 
-        A thing of another package that cannot be loaded is left out with a warning: it must not take ours with it.
+        A thing of another package that cannot be loaded is skipped with a warning: a broken plugin must not stop ours.
         """
         ours = self._ours()
         for name in self.names():
@@ -117,6 +121,6 @@ def _inner(home: ModuleType, word: str) -> ModuleType | None:
 
 @lru_cache
 def _entry_points(group: str, path: tuple[str, ...]) -> metadata.EntryPoints:
-    """Read the entry points of all installed packages once: 80 packages take 6 ms, and start-up asks several times."""
-    del path  # only a key: `metadata` reads `sys.path`
+    """Return the entry points of a group. Cached: 80 packages take 6 ms, and start-up needs them several times."""
+    del path  # only a key of the cache: `metadata` itself reads `sys.path`
     return metadata.entry_points(group=group)

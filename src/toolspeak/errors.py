@@ -1,4 +1,4 @@
-"""Every exception that leaves toolspeak.
+"""All exceptions that toolspeak raises to its callers.
 
     ToolspeakError
     ├── BadRequest        the caller's request cannot be understood or is over a limit
@@ -61,13 +61,13 @@ class BadJson(ToolspeakError):
     status = 400
 
     def __init__(self, message: str, position: int = 0) -> None:
-        """Keep where it went wrong, for the message to the model."""
+        """Keep the position, which the message to the model points at."""
         super().__init__(message)
         self.position = position
 
 
 class BadFrame(ToolspeakError):
-    """An event stream broke its framing or went over a limit: the peer's fault."""
+    """The peer's event stream violates its framing or exceeds a limit."""
 
     status = 502
     retryable = True
@@ -112,17 +112,17 @@ class RunsUnavailable(ToolspeakError):
 
 
 class NoSandbox(ToolspeakError):
-    """Nothing on this machine can confine a shell, so none is run."""
+    """No sandbox on this machine can confine a shell, so toolspeak does not run one."""
 
 
 class ServerLost(ToolspeakError):
-    """A model server that we started did not start, or died too often."""
+    """A model server that toolspeak runs did not start, or died too often."""
 
     status = 503
 
 
 class McpFailed(ToolspeakError):
-    """A server of tools cannot be reached, or is not what it was."""
+    """An MCP server cannot be reached, or its tools have changed since they were approved."""
 
     status = 502
 
@@ -133,7 +133,7 @@ class UpstreamFailed(ToolspeakError):
     status = 502
 
     def __init__(self, message: str, kind: str, upstream_status: int = 0) -> None:
-        """Keep what the upstream said, and what it means."""
+        """Keep the class of the failure and the HTTP status; `message` has the upstream's words, without secrets."""
         super().__init__(message)
         self.kind = kind
         self.upstream_status = upstream_status

@@ -42,7 +42,9 @@ COMMANDS: Final = {
 """Each command with the first line of its help, in the order of the help page."""
 
 WRONG: Final = 2
+"""Exit status after an error."""
 INTERRUPTED: Final = 130
+"""Exit status after Ctrl-C, as shells define it: 128 + SIGINT."""
 _ENVIRONMENT: Final = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EIO)
 """The disk is full or broken, or a folder is not writable: the user can fix it, so no traceback is printed."""
 
@@ -101,6 +103,7 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
 
 
 def _status(args: Sequence[str] | None) -> int:
+    # Errors that the user can fix are one line. Any other exception is a bug of toolspeak, and keeps its traceback.
     try:
         status = toolspeak.main(args, prog_name="toolspeak", standalone_mode=False)
     except click.Abort:

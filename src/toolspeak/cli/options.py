@@ -1,4 +1,4 @@
-"""What commands have in common: the options that choose a model, the configuration file, and the prompt."""
+"""The options that several commands share: the choice of a model, the configuration file, and the prompt."""
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -14,7 +14,7 @@ if TYPE_CHECKING:  # `--help` must not load these
 F = TypeVar("F", bound=Callable[..., Any])
 
 LARGEST_PROMPT: Final = 16 * 1024 * 1024
-"""Bytes."""
+"""Bytes of a prompt on standard input."""
 TOOLS_HELP: Final = (
     "Read tool definitions from this JSON file: an array of tools or a request with `tools`, in the format of any "
     "vendor, or an array of names."
@@ -108,13 +108,15 @@ def load_config(file: "Path | None", options: Mapping[str, Any]) -> "Config":
 def read_prompt(argument: str | None) -> str | None:
     """Return the prompt: the argument, or standard input if the argument is `-` or if text is piped in.
 
-    None means that there is no argument and that standard input is a terminal.
+    None means that there is no argument and that standard input is a terminal. Raises `click.UsageError` for a prompt
+    that is empty or too long.
     """
     if argument is None and sys.stdin.isatty():
         return None
     if argument in (None, "-"):
         text = _piped()
     else:
+        # Python keeps invalid bytes of an argument as lone surrogates, which no JSON request can carry.
         text = argument.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     if not text.strip():
         raise click.UsageError("The prompt is empty. Pass it as an argument, or pipe it in.")

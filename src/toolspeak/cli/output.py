@@ -1,4 +1,4 @@
-"""Output of commands: JSON for programs (`--json`), arguments laid out for people, hints for failures."""
+"""Formats the output of commands: JSON for programs (`--json`), arguments for people, hints for failures."""
 
 import json
 import re
@@ -26,7 +26,7 @@ _ODD = re.compile(r"[^ -~\n]")
 
 def safe_json(value: JsonObject) -> str:
     """Write an object as UTF-8 JSON that is safe to print: characters that a terminal cannot show are escaped."""
-    # Such characters occur in strings only, so that escaping them afterwards leaves valid JSON.
+    # Such characters occur in strings only, so escaping them afterwards leaves valid JSON.
     return _ODD.sub(_escaped, json.dumps(value, indent=2, ensure_ascii=False))
 
 
@@ -36,12 +36,12 @@ def _escaped(found: re.Match[str]) -> str:
 
 
 def fix_objects(fixes: Iterable[Fix]) -> list[Json]:
-    """List what was repaired in a call."""
+    """Return the repairs of a call as objects."""
     return [{"what": fix.what, "path": fix.path} for fix in fixes]
 
 
 def complaint_objects(complaints: Iterable[Complaint]) -> list[Json]:
-    """List why attempts at calls were rejected."""
+    """Return the complaints about rejected calls as objects."""
     return [{"problem": str(one.problem), "name": one.name, "detail": one.detail} for one in complaints]
 
 
@@ -61,6 +61,8 @@ def keyword_arguments(arguments: str) -> str:
 
 def indented(text: str, width: int) -> Iterator[str]:
     """Lay JSON out in lines; an array or object that fits in `width` takes one. Strings and numbers are unchanged."""
+    # Tokens, not parsed values: a user who approves a call must see its exact text. Parsing would merge duplicate keys
+    # and rewrite numbers.
     tokens: list[str] = _TOKEN.findall(text)
     line, previous, depth = "", "", 0
     for piece in _pieces(tokens, width):

@@ -63,7 +63,7 @@ def run_gateway(config: "Config", *, quiet: bool, transport: "Transport | None" 
 
 
 def check_config(config: "Config") -> None:
-    """Raise what would keep the gateway from serving, before anything is started."""
+    """Raise `BadConfig` if the gateway could not serve, before anything is started."""
     from toolspeak.config import check_public  # noqa: PLC0415
 
     check_public(config)

@@ -1,4 +1,4 @@
-"""Text for a terminal: colours, widths, symbols, and escapes for characters that are unsafe to print.
+"""Formats text for a terminal: colours, widths, symbols, and escapes for characters that are unsafe to print.
 
 Text from models, upstreams and users can contain control characters, bidirectional overrides and invisible characters;
 `visible` replaces them with escapes. Colours are the sixteen of the terminal's own theme. They are used on a terminal
@@ -42,6 +42,7 @@ UNLIMITED: Final = 100
 """Columns to lay text out for when the output is a file or a pipe, which have no width."""
 _WIDE: Final = ("W", "F")
 _NARROWEST: Final = 20
+"""Columns that are assumed at least: layouts subtract margins, and a width of 0 would mean no limit."""
 _MINUTE: Final = 60
 _WHEN: Final = {"auto": None, "always": True, "never": False}
 
@@ -106,6 +107,8 @@ def wrap_columns(line: str, width: int) -> Iterator[str]:
         yield line
         return
     start = cells = 0
+    # Columns, not characters: CJK characters take two and combining marks none, and a line that is too long would wrap
+    # on the terminal and break the lines that are rewritten.
     for index, char in enumerate(line):
         cells += (taken := _cells(char))
         if cells > width:

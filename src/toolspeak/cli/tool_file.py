@@ -1,4 +1,4 @@
-"""Tool definitions from a JSON file: an array or a whole request, in the format of any vendor, or an array of names.
+"""Reads tool definitions from JSON: an array or a whole request, in the format of any vendor, or an array of names.
 
 ["find_bus", "now"]
 [{"name": "now", "parameters": {…}}]      or {"type": "function", "function": {…}}
@@ -51,6 +51,7 @@ def _tools(value: Json) -> tuple[Tool, ...]:
 
 
 def _by_vendor(items: list[JsonObject]) -> tuple[Tool, ...]:
+    # The readers of the wires are used, so that a file means the same as the `tools` of a request.
     body = dump([*items]).encode()
     keys = {key for item in items for key in item}
     if keys & {"functionDeclarations", "function_declarations"}:

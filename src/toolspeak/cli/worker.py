@@ -93,7 +93,10 @@ async def wait_for_first(*events: "asyncio.Event") -> None:
 
 
 def exit_with_threads(status: int) -> None:
-    """Exit at once if a thread would keep the process alive. DBOS has threads that wait forever for a lost database."""
+    """Exit at once if a thread would keep the process alive, else return.
+
+    DBOS has threads that wait for a lost database for ever, and Python waits for all threads at its exit.
+    """
     import logging  # noqa: PLC0415
 
     if any(not thread.daemon for thread in threading.enumerate() if thread is not threading.main_thread()):

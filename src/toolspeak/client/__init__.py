@@ -1,6 +1,6 @@
-"""The library: requests with tools to a model, from your own process.
+"""The Python library: sends requests with tools to a model from your own process.
 
-Belongs here: what a caller of Python passes and gets. Does not: decisions, protocols, servers.
+Belongs here: the arguments and results of Python callers. Does not: decisions (`engine`), protocols (`wires`), servers.
 Read first: `async_client.py`; `sync_client.py` is the same without `await`.
 """
 

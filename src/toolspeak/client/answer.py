@@ -1,4 +1,4 @@
-"""Answers: a whole turn of the model, the stream of its events, and the message that answers a call."""
+"""The results that a caller gets: a whole turn, the stream of its events, and the message that answers a call."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
@@ -111,9 +111,11 @@ class AsyncStream:
     def __init__(
         self, take: Callable[[EmitEvents], Coroutine[object, object, Outcome]], running: "set[AsyncStream]"
     ) -> None:
-        """Start nothing yet: the first event does. `running` is the set that holds this stream while its task runs."""
+        """Prepare a stream; reading its first event starts the turn. `running` has this stream while its task runs."""
         self._take: Final = take
         self._running: Final = running
+        # None in the queue means that the task has ended. It is not bounded: `_emit` waits until its batch is taken, so
+        # there is never more than one batch.
         self._batches: Final[asyncio.Queue[Sequence[Event] | None]] = asyncio.Queue()
         self._task: asyncio.Task[Outcome] | None = None
         self._answer: Answer | None = None
@@ -127,7 +129,10 @@ class AsyncStream:
         return self._answer
 
     async def batch(self) -> Sequence[Event]:
-        """Return the next events, empty at the end; raises `UpstreamFailed`."""
+        """Return the next events, empty at the end. Raises `UpstreamFailed`, and `RuntimeError` after `close`.
+
+        A `Failed` event is not returned: the caller gets it as the exception, after all events before it.
+        """
         while self._answer is None:
             if self._closed:
                 raise RuntimeError(_CLOSED)
@@ -145,7 +150,7 @@ class AsyncStream:
         self._closed = True
         if self._task is not None:
             self._task.cancel()
-            await asyncio.wait([self._task])
+            await asyncio.wait([self._task])  # `wait` does not raise the task's own CancelledError
 
     async def __aiter__(self) -> AsyncGenerator[Event, None]:
         """Yield the events one by one."""

@@ -84,7 +84,9 @@ class AsyncClient:
         self._transport: Final = HttpTransport()
         self._opening: Final = asyncio.Lock()
         self._streams: Final[set[AsyncStream]] = set()
+        """Streams whose tasks run: `close` ends them."""
         self._supports: Final[dict[str, Support]] = {}
+        """Overrides of `override`, by upstream or model."""
         self._closed = False
 
     async def chat(self, messages: MessagesInput, tools: ToolsInput = (), **options: Unpack[ChatOptions]) -> Answer:
@@ -172,9 +174,14 @@ class AsyncClient:
         return await route.take(request, route.plan(request, settings.over(self._settings)), emit)
 
     async def _route(self, request: Request) -> Route:
-        """Find the model. A name from the caller means exactly that model: it is not routed to the default."""
+        """Return the route of a request. A name from the caller means exactly that model, never the default.
+
+        A gateway routes unknown names to the default, because agents have names built in. A program that names a model
+        means it, and must get an error if it does not exist.
+        """
         models, name = await self._opened(), request.model or self._model
         route = await (models.exactly(name) if name else models.find(""))
+        # From the most specific name to the least: the first override that matches decides.
         places = (route.place, self._source.upstream)
         known = (*(f"{place}:{route.model}" for place in places), route.alias, route.model, *places)
         support = next((self._supports[name] for name in known if name in self._supports), None)
@@ -190,6 +197,7 @@ class AsyncClient:
     async def _assembled(self) -> Models:
         async with self._opening:  # concurrent first requests read the configuration once
             if self._models is None:
+                # In a thread: reading may search for a local server with an event loop of its own.
                 self._models = await asyncio.to_thread(self._read)
             return self._models
 

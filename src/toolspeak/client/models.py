@@ -1,4 +1,4 @@
-"""The models of a client: those of a named upstream, of the configuration, or of a server on this machine."""
+"""Finds the models of a client: those of a given upstream, of the configuration, or of a server on this machine."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -34,15 +34,15 @@ class Models(Protocol):
     """Finds models by name: a `Directory`, or a `SingleUpstream`."""
 
     async def find(self, name: str) -> Route:
-        """Return the model that a name is routed to."""
+        """Return the route for a name; for an unknown one, that of the default model."""
         ...
 
     async def exactly(self, name: str) -> Route:
-        """Return the model of exactly that name."""
+        """Return the route for exactly this name: it is never replaced by the default."""
         ...
 
     async def listing(self) -> Sequence[Listed]:
-        """Return all models with known names."""
+        """Return all models whose names are known."""
         ...
 
 
@@ -56,7 +56,7 @@ class SingleUpstream:
     overrides: Overrides = NO_OVERRIDES
 
     async def find(self, name: str) -> Route:
-        """Return the model that a name is routed to."""
+        """Return the route to the model of that name, with or without the upstream's own name in front."""
         model = name.removeprefix(f"{self.name}:")
         facts = facts_of(model, providers=(self.name,), overrides=self.overrides)
         return Route(self.name, self.upstream, model, facts, learned=self.learned)
@@ -70,7 +70,7 @@ class SingleUpstream:
 
 @dataclass(frozen=True, slots=True)
 class ModelSource:
-    """The arguments of a client that choose its upstream."""
+    """The arguments of a client that choose its upstream; the configuration is only read by `load_config`."""
 
     upstream: str = ""
     wire: str = ""
@@ -80,7 +80,10 @@ class ModelSource:
     capabilities: Overrides = NO_OVERRIDES
 
     def load_config(self) -> Config:
-        """Read the configuration, which may search for a local server for a second; raises `BadConfig`."""
+        """Return the configuration. Raises `BadConfig`, in words that a caller of Python can act on.
+
+        Without an upstream it searches for a local server, which may take a second and blocks the calling thread.
+        """
         try:
             config = self._config()
         except BadConfig as error:

@@ -89,7 +89,7 @@ def settings_from_options(options: ChatOptions) -> Settings:
 
 
 def read_messages(said: MessagesInput) -> tuple[Message, ...]:
-    """Return the messages. Adjacent dicts are read as one conversation, since results refer to calls."""
+    """Return the messages. Adjacent dicts are read as one conversation, because results refer to calls by their ids."""
     conversation = [said] if isinstance(said, str | Message | Mapping) else said
     ours = [Message(Role.USER, (Text(one),)) if isinstance(one, str) else one for one in conversation]
     return tuple(_read_dicts(ours, Message, "messages", lambda request: request.messages))
@@ -102,7 +102,7 @@ def to_tools(offered: ToolsInput) -> tuple[Tool, ...]:
 
 
 def to_choice(choice: "str | ToolChoice", tools: Iterable[Tool]) -> ToolChoice:
-    """Return the choice: `auto`, `none`, `required`, or the name of the tool that must be called."""
+    """Return the choice: `auto`, `none`, `required`, or the name of the tool that must be called. Raises `BadField`."""
     if isinstance(choice, ToolChoice):
         return choice
     if choice in _MODES:
@@ -204,7 +204,7 @@ def read_rounds(options: RunOptions) -> int:
 
 
 def chat_options(options: RunOptions) -> ChatOptions:
-    """Return the options of each turn."""
+    """Return those of a run's options that apply to each of its turns."""
     runs_own = RunOptions.__annotations__.keys() - ChatOptions.__annotations__.keys()
     return cast("ChatOptions", {name: value for name, value in options.items() if name not in runs_own})
 
@@ -217,7 +217,7 @@ def _workplace(options: RunOptions, output: int) -> Workplace:
 
 
 def async_watch(see: Callable[[RunEvent], object]) -> Watch:
-    """Return a function that does not await as a watch of a run."""
+    """Return a `Watch` of a run that calls a synchronous function. It runs on the event loop, so it must be quick."""
 
     async def watch(event: RunEvent) -> None:
         see(event)
@@ -226,5 +226,5 @@ def async_watch(see: Callable[[RunEvent], object]) -> Watch:
 
 
 def async_ask(ask: Callable[[Call], bool]) -> AskPermission:
-    """Return a function that does not await as an ask. It runs in a thread, since it may wait for a person."""
+    """Return an `AskPermission` that calls a synchronous function, in a thread, because it may wait for a person."""
     return lambda call: run_in_thread(ask, call)

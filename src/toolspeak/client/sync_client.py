@@ -75,6 +75,8 @@ class Client:
             capabilities=capabilities,
         )
         self._thread: Final = LoopThread(self._client.close)
+        # Runs once: by `close`, when the client is garbage collected, or at the exit of the interpreter. It must not
+        # refer to the client itself, which would then never be collected.
         self._finalizer: Final = weakref.finalize(self, self._thread.close)
 
     def chat(self, messages: MessagesInput, tools: ToolsInput = (), **options: Unpack[ChatOptions]) -> Answer:
@@ -145,8 +147,8 @@ class Stream:
     """
 
     def __init__(self, client: Client, thread: "LoopThread", stream: AsyncStream) -> None:
-        """Start nothing yet: the first event does. The stream keeps its client alive."""
-        self._client: Final = client
+        """Prepare a stream; reading its first event starts the turn."""
+        self._client: Final = client  # keeps the client alive: its garbage collection would end the thread
         self._thread: Final = thread
         self._stream: Final = stream
 
@@ -180,7 +182,7 @@ class Stream:
 
 
 class Closed(RuntimeError):
-    """The client is closed."""
+    """The client was closed before or during the work."""
 
 
 class LoopThread:
@@ -191,7 +193,7 @@ class LoopThread:
     """
 
     def __init__(self, last: Last) -> None:
-        """Start nothing yet; the thread awaits `last` before it ends."""
+        """Prepare the thread, which starts with the first work and awaits `last` before it ends."""
         self._last: Final = last
         # Reentrant: the garbage collector may close a stream in a thread that holds the lock already.
         self._lock: Final = threading.RLock()
@@ -199,7 +201,10 @@ class LoopThread:
         self._closed = False
 
     def run(self, work: Coroutine[object, object, T]) -> T:
-        """Run some work in the thread and wait for it; an exception here, such as Ctrl-C, cancels it there."""
+        """Run work in the thread, wait for it and return its result. Raises `Closed`, and exceptions of the work.
+
+        If the waiting thread is interrupted, for example by Ctrl-C, the work is cancelled.
+        """
         future = self._scheduled(work)
         try:
             return future.result()
@@ -210,7 +215,10 @@ class LoopThread:
             raise
 
     def end(self, work: Coroutine[object, object, None]) -> None:
-        """Run some last work if the thread still exists. In that thread itself, waiting for it would deadlock."""
+        """Run cleanup work if the thread still exists, and wait for it.
+
+        In the loop's own thread, where the garbage collector may run this too, it does not wait: that would deadlock.
+        """
         running = self._running
         try:
             future = self._scheduled(work)
@@ -220,7 +228,7 @@ class LoopThread:
             future.result()
 
     def close(self) -> None:
-        """Cancel all work, and end the thread."""
+        """Cancel all work and end the thread; may be called several times, and from any thread."""
         with self._lock:
             self._closed = True
             running, self._running = self._running, None
@@ -241,6 +249,8 @@ class LoopThread:
 
 @dataclass(eq=False)
 class _Running:
+    """The running thread and its loop. It is a daemon thread: a client that is never closed keeps no process alive."""
+
     last: Last
     loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.new_event_loop)
     stop: asyncio.Event = field(default_factory=asyncio.Event)
@@ -251,7 +261,10 @@ class _Running:
         self.thread.start()
 
     def _serve(self) -> None:
-        """Run the loop, then close it. `asyncio.Runner` starts a thread at its end, which an exiting process cannot."""
+        """Run the loop until `stop`, then close it.
+
+        `asyncio.Runner` is not used: it starts a thread at its end, which is impossible while the process exits.
+        """
         try:
             self.loop.run_until_complete(self._live())
             self.loop.run_until_complete(self.loop.shutdown_asyncgens())
@@ -261,6 +274,7 @@ class _Running:
     async def _live(self) -> None:
         await self.stop.wait()
         await self.last()
+        # Callers wait for these tasks in other threads: without the cancellation they would wait for ever.
         left = asyncio.all_tasks() - {asyncio.current_task()}
         for task in left:
             task.cancel()

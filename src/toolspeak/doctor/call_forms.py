@@ -1,4 +1,4 @@
-"""The forms that are tried: ways to get calls out of a model, each with the settings that produce it.
+"""Defines the forms that the doctor tries: ways to get calls out of a model, each with the settings that produce it.
 
 To add one, add a row to `FORMS`. If two forms score the same, the earlier row wins.
 """
@@ -43,7 +43,10 @@ class DoctorForm:
 
 
 def emulated_form(name: str, dialect: str, more: Settings = NOTHING_SAID, *, quick: bool = False) -> DoctorForm:
-    """Return a form that describes the tools in a prompt."""
+    """Return a form that describes the tools in a prompt.
+
+    Every setting that a family or an upstream could have a default for is set, so that the trial measures this form.
+    """
     plain = Settings(Mode.FORCE, dialect=dialect, few_shot=False, answer_tool=False, keep_system=True)
     return DoctorForm(name, more.over(plain), quick=quick)
 

@@ -25,6 +25,7 @@ from toolspeak.runtime.profiles import NO_PROFILES
 ROOM: Final = 160
 """Token limit of an answer: enough for two calls, and a model that rambles is cut off."""
 ROOM_TO_THINK: Final = 2048
+"""Token limit for a model whose reasoning alone used up `ROOM`."""
 _HELLO: Final = (Message(Role.USER, (Text("Say hello."),)),)
 _GIVES_UP: Final = frozenset(
     (
@@ -37,6 +38,7 @@ _GIVES_UP: Final = frozenset(
 )
 """Failures that no other form would change: the examination ends."""
 _PASSES: Final = frozenset((FailureKind.TRANSIENT, FailureKind.TIMEOUT))
+"""Temporary failures: a single one counts as a wrong answer."""
 _REFUSED: Final = TaskResult(right=False, problem="the upstream refuses tools", failed=True)
 """The result of a native form whose turn was emulated: that would measure another form."""
 _PATIENCE: Final = 3
@@ -88,7 +90,11 @@ class _Examiner:
         self._failures = 0
 
     async def greet(self) -> None:
-        """Ask without tools, so that later failures are about tools; raise the token limit for a model that reasons."""
+        """Ask without tools, so that later failures are about tools. Raises `UpstreamFailed` if there is no answer.
+
+        If the reasoning of the model uses up the token limit, the limit is raised for all tasks: the model would
+        otherwise be cut off before every call.
+        """
         turn = (await self._take(self._route, Request("", _HELLO), Settings())).turn
         if turn.failure is not None:
             raise _given_up(turn.failure)
@@ -96,7 +102,7 @@ class _Examiner:
             self._room = ROOM_TO_THINK
 
     async def mark(self, form: DoctorForm, task: DoctorTask) -> TaskResult:
-        """Ask a task, step by step until an answer is wrong."""
+        """Ask a task step by step until an answer is wrong, and return the result with its cost."""
         started, tried = self._clock.monotonic(), _in_form(self._route, form)
         messages, mark = task.messages, TaskResult(right=True)
         requests, usage = 0, Usage()
@@ -113,12 +119,12 @@ class _Examiner:
         return replace(mark, requests=requests, tokens=tokens, seconds=seconds)
 
     async def _take(self, route: Route, request: Request, settings: Settings) -> Outcome:
-        sampling = Sampling(max_tokens=self._room, temperature=0)
+        sampling = Sampling(max_tokens=self._room, temperature=0)  # 0, so that two examinations give one result
         request = replace(request, model=route.model, sampling=sampling, stream=True)
         return await route.take(request, route.plan(request, settings), _keep, self._clock)
 
     def _count(self, failure: Failure | None) -> None:
-        """Raise if further tasks would fail the same way."""
+        """Count temporary failures. Raises `UpstreamFailed` if further tasks would fail in the same way."""
         passes = failure is not None and failure.kind in _PASSES
         self._failures = self._failures + 1 if passes else 0
         if failure is not None and (failure.kind in _GIVES_UP or self._failures >= _PATIENCE):

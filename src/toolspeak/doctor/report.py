@@ -13,6 +13,7 @@ from toolspeak.runtime.profiles import settings_said
 ENOUGH: Final = 0.4
 """The lowest score with which a model is usable with tools. A model that never calls scores a quarter."""
 GOOD: Final = 0.75
+"""The lowest score that the verdict calls good."""
 _HELP: Final = (
     "Take a larger model, or one that was trained to follow instructions; check that its server uses the model's own "
     "chat template; offer fewer tools."
@@ -28,7 +29,7 @@ class DoctorReport:
     tallies: tuple[Tally, ...]
     seconds: float = 0.0
     facts: ModelFacts = UNKNOWN_MODEL
-    """Known before the first task."""
+    """The facts that were known before the first task."""
 
     @property
     def winner(self) -> Tally:
@@ -47,7 +48,7 @@ class DoctorReport:
 
     @property
     def worth_keeping(self) -> bool:
-        """Whether any form made a right call."""
+        """Whether the winner made a right call. A profile of a form that never calls would only disable tools."""
         return self.winner.called > 0
 
     @property

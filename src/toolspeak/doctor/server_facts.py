@@ -1,7 +1,7 @@
-"""What is known about a model before the first task; the command prints it first.
+"""Gathers the facts about a model before the first task; the command prints them first.
 
-The server is inspected, and asked two questions of one token each (CAP-3). Calls are not probed here: the tasks ask for
-them.
+A probe looks at the server's metadata and sends two requests of one token each (CAP-3). It does not ask for calls,
+because the tasks do.
 """
 
 from collections.abc import Iterator
@@ -43,9 +43,9 @@ class ServerFacts:
 
 
 async def gather_facts(route: Route) -> ServerFacts:
-    """Return what the directory knows about a model, and what a probe of its server finds."""
+    """Return the facts of the directory about a model, completed by a probe of its server."""
     verdict = NOTHING_MEASURED
-    if isinstance(route.upstream, HttpUpstream):
+    if isinstance(route.upstream, HttpUpstream):  # an upstream that is an object has no metadata to look at
         fresh = replace(route, learned=Learned())
         verdict = await Prober({}, Memory()).probe(fresh, route.upstream, Depth.TOKENS)
     facts = measured(route.facts, verdict)

@@ -1,4 +1,4 @@
-"""The twenty-four tasks: three of each kind, in three parts that each have one of every kind.
+"""The twenty-four tasks of the doctor: three of each kind, in three parts that each have one of every kind.
 
 They are short, for models that read fifty tokens a second, and none of them is from a benchmark: a profile that was
 chosen by a benchmark's own tasks would say nothing about that benchmark. Three tasks need no call: two have nothing to
@@ -55,7 +55,7 @@ def _asked(text: str) -> tuple[Message, ...]:
 
 
 def _answered(question: str, call: Call, result: str, *, failed: bool = False) -> tuple[Message, ...]:
-    """Write a conversation whose call has its result."""
+    """Return a conversation with a question, a call and its result."""
     back = Result(call.id, (Text(result),), call.name, is_error=failed)
     return (*_asked(question), Message(Role.ASSISTANT, (call,)), Message(Role.TOOL, (back,)))
 

@@ -1,4 +1,4 @@
-"""A task of the suite, and how an answer to it is judged."""
+"""Defines the tasks of the suite, and judges answers to them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +16,9 @@ from toolspeak.text.strict import parse
 
 _AROUND: Final = " \t\n.,;!?\"'`"
 _LOOKS_LIKE_A_CALL: Final = ("{", "[{", "```json", "```tool", "<tool", "<function")
+"""Beginnings of text that is an attempt at a call: as the text of an answer it is wrong."""
 _LONGEST: Final = 60
+"""Characters of a wrong argument in a problem."""
 
 
 class TaskKind(StrEnum):
@@ -112,6 +114,7 @@ def check_answer(step: TaskStep, turn: Turn, tools: Sequence[Tool]) -> str:
     text = turn.text.strip()
     if not text:
         return "says nothing"
+    # A leaked call is wrong even where the words of the answer are right: a client would show the markup to its user.
     if text.startswith(_LOOKS_LIKE_A_CALL) or dialects.load("any").read(text, tools).calls:
         return "shows a call as text"
     return "" if _says(text, step.says) else f"does not say {step.says[0]}"
@@ -156,6 +159,7 @@ def _differs(wanted: ExpectedCall, call: Call) -> str:
             return f"lacks {name}"
         if not _fits(given[name], accepted, exact=wanted.exact):
             return f"{name} is {_shown(given[name])}"
+    # An argument that the task does not mention is an invented value, even if the schema allows it.
     more = [name for name in given if name not in wanted.arguments]
     return f"has {more[0]} as well" if more else ""
 
@@ -171,7 +175,7 @@ def _fits(given: Json, accepted: Accepted, *, exact: bool) -> bool:
     if isinstance(given, dict) and isinstance(accepted, dict):
         same = given.keys() == accepted.keys()
         return same and all(_fits(given[name], accepted[name], exact=exact) for name in given)
-    return given == accepted and isinstance(given, bool) == isinstance(accepted, bool)
+    return given == accepted and isinstance(given, bool) == isinstance(accepted, bool)  # in Python True == 1
 
 
 def _plain(text: str) -> str:

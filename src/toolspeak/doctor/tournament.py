@@ -121,7 +121,8 @@ def run_tournament(forms: Sequence[DoctorForm], parts: Sequence[Sequence[DoctorT
 def winner_first(tallies: Sequence[Tally]) -> tuple[Tally, ...]:
     """Put the winner first: the best form, or one in the family's own dialect that is at most one task worse.
 
-    A difference of one task is chance, and the dialect that a family was trained on serves it beyond these tasks too.
+    A difference of one task is chance, and the dialect that a family was trained on serves it beyond these tasks too:
+    on BFCL a form that had lost here by one task was the better one.
     """
     best = tallies[0]
     least = round(best.score - 1 / max(best.asked, 1), 6)
@@ -148,6 +149,7 @@ def rank_tallies(tallies: Iterable[Tally]) -> tuple[Tally, ...]:
 
 
 def _rank(tally: Tally) -> tuple[float, ...]:
+    # Rounded, so that differences in the last digits of a mean do not decide before the next criterion does.
     costs = (not tally.form.is_native, round(tally.requests, 2), round(tally.tokens))
     return (-tally.asked, -round(tally.score, 6), tally.spurious, -round(tally.valid, 6), *costs)
 

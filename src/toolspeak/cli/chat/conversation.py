@@ -261,7 +261,7 @@ _CANCELLED: Final = "cancelled"
 _EXIT: Final = "Ctrl-D exits"
 _READLINE: Final = "readline"
 _INVISIBLE, _VISIBLE = "\001", "\002"
-"""Between these, readline counts no columns."""
+"""readline does not count the characters between these. Without them it would place the cursor after the escapes."""
 
 
 @contextmanager
@@ -465,7 +465,7 @@ class LineInput:
         self._edits: Final = bool(paint.width) and find_spec(_READLINE) is not None
         if self._edits:
             import_module(_READLINE)  # importing it is enough: `input` uses it from then on
-        stdin: object = sys.stdin
+        stdin: object = sys.stdin  # tests and embedding programs may replace it by another type
         if isinstance(stdin, io.TextIOWrapper):
             stdin.reconfigure(errors="replace")
 

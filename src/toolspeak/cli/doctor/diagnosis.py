@@ -265,7 +265,7 @@ async def _diagnosed(route: Route, options: DoctorOptions, progress: "Progress")
 
 
 def _saved(route: Route, found: Diagnosis, options: DoctorOptions) -> Diagnosis:
-    """Save the profile, or say why it is not saved."""
+    """Save the profile; return the diagnosis with its path, or with the reason why it is not saved."""
     if not found.report.worth_keeping:
         return replace(found, not_saved="there is nothing to save")
     if not options.save:
@@ -292,15 +292,16 @@ class Progress:
     """Progress on standard error: on a terminal one line that is rewritten, otherwise one line for each task."""
 
     def __init__(self, paint: Paint, *, is_shown: bool = True) -> None:
-        """Print nothing yet."""
+        """Take the style; nothing is printed until the first task."""
         self.paint: Final = paint
         self.is_shown: Final = is_shown
         self._rewrites: Final = bool(paint.width) and sys.stderr.isatty()
         self._shown = 0
         self._form = ""
         self._counts: Final[dict[str, tuple[int, int]]] = {}
-        """For each form, how many answers were right, and of how many. A good form comes back in later parts."""
+        """For each form, the right answers and all answers. A good form returns in later parts, so they are kept."""
         self._seconds: Final[list[float]] = []
+        """The duration of each task so far, for the estimate of the time left."""
 
     def update(self, news: TaskProgress) -> None:
         """Show that a task was sent, or how it was answered."""

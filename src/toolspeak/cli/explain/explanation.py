@@ -241,7 +241,7 @@ def guessed_tools(text: str, dialect: Dialect) -> AnyTools:
     if not any(_is_key(name, text) for name in called):
         return any_tools
     meant = {complaint.name for complaint in dialect.read(text, [_UNUSED]).complaints}
-    if None in meant:  # this dialect writes the names of tools as keys
+    if None in meant:  # this dialect writes the names of tools as keys, so a key is no sign of plain JSON
         return any_tools
     return AnyTools(elements, without=(name for name in called - meant if _is_key(name, text)))
 

@@ -36,6 +36,7 @@ class RunPolicy:
 
     def spec(self, task: str, folder: str, model: str) -> Spec:
         """Return the spec of a run. Raises `BadField` if the folder is not below the root."""
+        # Resolved before the check: `..`, absolute paths and symbolic links would otherwise lead out of the root.
         wanted = (self.root / folder).resolve()
         if not wanted.is_relative_to(self.root) or not wanted.is_dir():
             raise BadField("folder", f"{folder!r} is not a folder below {self.root}; pass a folder relative to it")
@@ -107,7 +108,7 @@ class McpRunTools:
             event = each.event
             if isinstance(event, RunEnded):
                 return event
-            if isinstance(event, ToolCallAsked):
+            if isinstance(event, ToolCallAsked):  # denied at once: the run would wait for ever for an approval
                 await self._runs.approve(id, event.id, allowed=False, reason=_DENIED)
             if message := _progress(id, event):
                 await ctx.report_progress(each.number, message=message)

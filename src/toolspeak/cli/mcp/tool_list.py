@@ -1,4 +1,8 @@
-"""List the tools of MCP servers, compared with the definitions that the user has approved."""
+"""Lists the tools of MCP servers, compared with the definitions that the user has approved.
+
+A definition is part of the model's prompt, so a server that changes one after its approval could inject instructions.
+The user approves exactly the text that was printed; a changed definition needs a new approval.
+"""
 
 import asyncio
 import shlex

@@ -1,4 +1,4 @@
-"""The models of each configured upstream, as a table for people and as an object for programs.
+"""Lists the models of each configured upstream, as a table for people and as an object for programs.
 
   model               tools    what toolspeak does
 

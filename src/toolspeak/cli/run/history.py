@@ -1,4 +1,4 @@
-"""Stored runs: a list of them, one with its rounds, and a run found by a prefix of its id.
+"""Formats stored runs, as a list or one with its rounds, and finds a run by a prefix of its id.
 
 1a2b3c4d  done       3 rounds  2 min ago   Which tests are slow?
 """
@@ -95,7 +95,7 @@ def list_lines(lines: Sequence[RunSummary], now: float, paint: Paint) -> Iterato
 
 
 def _id_size(ids: Sequence[str]) -> int:
-    """Return how many characters are needed to tell the ids apart."""
+    """Return the number of characters that distinguish all ids, at least `SHORT`."""
     longest = max((len(id) for id in ids), default=SHORT)
     return next((size for size in range(SHORT, longest) if len({id[:size] for id in ids}) == len(ids)), longest)
 

@@ -1,4 +1,4 @@
-"""A run on a terminal: below the lines that stay, the text that the model is writing and the current activity.
+"""Shows a run on a terminal: below the lines that stay, the text that the model is writing and the current activity.
 
 ✓ read_file(path="a.txt")  0.1 s
 The file says that                                        the last lines of the text so far

@@ -1,4 +1,4 @@
-"""A run on standard error, as its events happen: the lines that stay, and the current activity.
+"""Shows a run on standard error as its events happen: the lines that stay, and the current activity.
 
 I read the file first.                                    text of the model before its calls
 ✓ read_file(path="a.txt"), list_files()  0.1 s            a round of calls
@@ -87,12 +87,12 @@ class Transcript:
     """Turns events into the lines that stay, and keeps track of the current activity."""
 
     def __init__(self, paint: Paint, *, expand: bool) -> None:
-        """Start before the first event."""
+        """Take the style; the transcript is empty."""
         self._paint: Final = paint
         self._expand: Final = expand
         self._calls: dict[str, ShownCall] = {}
         self._expected = 0
-        """Calls in the current turn."""
+        """Number of calls in the current turn: its line is complete when all of them have ended."""
         self._done = 0
         self.round = 0
         self.doing = "starting"
@@ -112,6 +112,7 @@ class Transcript:
             case TurnEnded(text=text, calls=calls):
                 self._begin("")
                 self._expected = calls
+                # The text of a turn without calls is the result, which the command prints on standard output.
                 yield from self._text_lines(text) if calls else ()
             case ToolCallBegan() | ToolCallAsked():
                 self._calls[event.id] = ShownCall(event.name, event.arguments)

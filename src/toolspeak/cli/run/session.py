@@ -51,7 +51,7 @@ if sys.platform != "win32":
 
 _LONGEST_LINE: Final = 4096
 ReadLine: TypeAlias = Callable[[], Awaitable[str | None]]
-"""Waits for a line; None means Ctrl-D."""
+"""Waits for a line of the user; None means Ctrl-D."""
 
 
 class Choice(StrEnum):
@@ -184,6 +184,8 @@ async def resume_run(config: Config, prefix: str, display: Display) -> int:
     async with open_user_runs(config) as opened:
         runs = opened.runs
         id = await find_run(runs, prefix)
+        # A run that ended is shown from here on; its earlier events were seen. One that still runs is shown from its
+        # beginning.
         last = -1
         if (await runs.show(id)).line.ended:
             last = max([each.number async for each in runs.events(id)], default=-1)
@@ -261,7 +263,9 @@ class Follow:
         self._asker: Final = asker
         self._tell: Final = tell
         self._asking: asyncio.Task[Decision] | None = None
+        """The question to the user; Ctrl-C cancels it."""
         self._stopping: asyncio.Task[None] | None = None
+        """The cancellation of the run. Once it is set, a second Ctrl-C exits at once."""
 
     async def to_end(self, after: int = -1) -> RunEnded:
         """Show all events after a number; return the last one."""
@@ -305,6 +309,8 @@ class Follow:
 
     async def _ask(self, asked: ToolCallAsked, asker: Asker) -> None:
         with self._screen.paused():
+            # A task of its own, and `wait` instead of `await`: Ctrl-C cancels the question, not this coroutine, which
+            # must go on to follow the run to its end.
             self._asking = asyncio.get_running_loop().create_task(asker.ask(asked))
             await asyncio.wait((self._asking,))
         if self._asking.cancelled():  # by Ctrl-C
@@ -323,7 +329,7 @@ class Follow:
         """Cancel the run. The second time, exit at once, even if calls still run."""
         if self._stopping is not None:
             self._screen.end()
-            os._exit(INTERRUPTED)
+            os._exit(INTERRUPTED)  # `sys.exit` would wait for threads in which tools still run
         if self._asking is not None:
             self._asking.cancel()
         self._screen.note("stopping; press Ctrl-C again to exit at once")
