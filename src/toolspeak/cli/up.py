@@ -96,6 +96,7 @@ def run_model(model: LocalModel, file: Path | None, options: Mapping[str, Any], 
     port = _free_port(options.get("port"))
     config = load_config(file, {**options, "upstream": f"http://{HOST}:{port}/v1", "preset": _PRESET})
     check_config(config)
+    # While the model loads, SIGTERM must unwind the stack, so that the supervisor ends llama-server.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     command = program.command(found, ServerOptions(port, model.context, model.threads, model.further))
     with Supervisor(command, port, _end_gateway) as keeper:

@@ -95,7 +95,7 @@ async def wait_for_first(*events: "asyncio.Event") -> None:
 def exit_with_threads(status: int) -> None:
     """Exit at once if a thread would keep the process alive, else return.
 
-    DBOS has threads that wait for a lost database for ever, and Python waits for all threads at its exit.
+    DBOS has threads that wait for a lost database forever, and Python waits for all threads at its exit.
     """
     import logging  # noqa: PLC0415
 

@@ -111,6 +111,7 @@ class ModelSource:
 
 
 def _in_python(problem: str) -> str:
+    # The configuration words its problems for the command line; a caller of Python has arguments instead of options.
     for said, meant in _IN_PYTHON:
         problem = problem.replace(said, meant)
     return problem

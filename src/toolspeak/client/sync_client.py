@@ -274,7 +274,7 @@ class _Running:
     async def _live(self) -> None:
         await self.stop.wait()
         await self.last()
-        # Callers wait for these tasks in other threads: without the cancellation they would wait for ever.
+        # Callers wait for these tasks in other threads: without the cancellation they would wait forever.
         left = asyncio.all_tasks() - {asyncio.current_task()}
         for task in left:
             task.cancel()

@@ -136,6 +136,7 @@ def _value(table: Table, each: Declared) -> Any:  # noqa: ANN401 # each type of 
     if each.is_table:
         given = read_given(table.table(name), each.kind)
         return replace(each.default, **given) if given else None
+    # The order matters below: an enumeration is a string too, and a bool is an int.
     if each.is_array:
         return table.texts(name, each.check)
     if each.choices:

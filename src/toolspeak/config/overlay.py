@@ -123,6 +123,7 @@ def _with_only(config: Config, chosen: Upstream) -> Config:
     """Return the configuration with one upstream, its models, and the default if that still exists."""
     models = tuple(model for model in config.models if model.upstream == chosen.name)
     only = replace(config, upstreams=(chosen,), models=models)
+    # A default that belongs to another upstream would be sent to this one as a model name that it does not have.
     was_alone = [each.name for each in config.upstreams] == [chosen.name]
     return only if was_alone or _is_named(only, config.default) else replace(only, default="")
 

@@ -51,6 +51,7 @@ def with_wire(upstream: Upstream, wire: str) -> Upstream:
     if wire == upstream.wire:
         return upstream
     old, new = _home(upstream.wire), _home(wire)
+    # Headers of the old wire (`anthropic-version`) go; those of the user stay.
     kept = tuple(header for header in upstream.headers if header not in old.headers)
     return replace(upstream, wire=wire, auth=new.auth, headers=merge_headers(new.headers, kept))
 

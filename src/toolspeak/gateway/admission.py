@@ -63,7 +63,7 @@ class Admission:
         wait = spent - now - _MINUTE
         if wait > _ROUNDING:
             raise _busy(f"this key may ask {per_minute} times a minute", wait)
-        # Only an admitted request counts: a client that ignores `Retry-After` does not lock itself out for ever.
+        # Only an admitted request counts: a client that ignores `Retry-After` does not lock itself out forever.
         self._next[key.tenant] = spent
 
 

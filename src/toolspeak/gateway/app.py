@@ -97,6 +97,7 @@ class Gateway:
     async def begin(self) -> None:
         """Start measuring, open the store of runs, and list models now instead of in the first request."""
         loop = asyncio.get_running_loop()
+        # The tables of readers, refusals and families are built in a thread: the first turn must not wait for them.
         loop.call_later(_WARM_AFTER, lambda: loop.run_in_executor(None, warm))
         self.overload.start()
         await self.runs.open()
@@ -194,7 +195,11 @@ def _log_failure(trace: str, target: Target, status: int, failure: Failure) -> N
 
 
 def _advice(failure: Failure, status: int) -> Headers:
-    """Return the headers that tell SDKs whether to retry; without them they retry every 5xx."""
+    """Return the headers that tell SDKs whether to retry; without them they retry every 5xx.
+
+    The kind of the failure decides, not the status. A database outage once answered 500 with `x-should-retry: false`,
+    so that clients gave up on a request that would have worked seconds later.
+    """
     again = (b"x-should-retry", b"true" if failure.kind.is_temporary else b"false")
     if failure.retry_after is None:
         return (again,) if status >= 500 else ()  # noqa: PLR2004 # the server's side

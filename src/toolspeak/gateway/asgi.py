@@ -1,4 +1,8 @@
-"""The gateway as an ASGI application. No other module depends on ASGI."""
+"""The gateway as an ASGI application. No other module depends on ASGI.
+
+It is a raw application without a web framework. Per chunk of a stream, tasks, futures and ASGI messages cost more than
+parsing JSON, and a framework would add layers to each of them.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, MutableMapping
@@ -17,7 +21,7 @@ Send: TypeAlias = Callable[[AsgiMessage], Awaitable[None]]
 _NONE: Final[list[str]] = []
 _BODY_PATIENCE = 10
 """Times `body_idle_seconds` that a whole body may take. Without it a client that sends one byte before each timeout
-would hold a slot for ever."""
+would hold a slot forever."""
 
 
 class Asgi:
@@ -84,6 +88,7 @@ class _AsgiExchange:
         return found
 
     async def body(self) -> bytes:
+        """Read the body, within the limits of size, time and memory."""
         self._check_length()
         idle = self._limits.body_idle_seconds
         now = asyncio.get_running_loop().time
@@ -91,7 +96,7 @@ class _AsgiExchange:
         try:
             async with asyncio.timeout(idle) as limit:
                 message = await self._receive()
-                if not message.get("more_body", False):
+                if not message.get("more_body", False):  # most bodies arrive in one piece, and are not copied
                     return self._piece(message, 0)
                 pieces, size = [b""], 0
                 while True:
@@ -133,7 +138,11 @@ class _AsgiExchange:
         raise Gone
 
     async def _watch(self, beat: Beat) -> None:
-        """Return when the client disconnects; call `beat` whenever it is due."""
+        """Return when the client disconnects; call `beat` whenever it is due.
+
+        After the body, ASGI's `receive` returns nothing but the disconnect: waiting for it is how a server learns that
+        the client has gone while the upstream is silent.
+        """
         while True:
             wait = await beat()
             try:

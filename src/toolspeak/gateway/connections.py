@@ -267,6 +267,8 @@ class HttpConnection(HttpToolsProtocol):
 
     @override
     def pause_writing(self) -> None:
+        # The client does not read. Its turn waits, and with it the upstream; without this timer it would do so for as
+        # long as the client keeps the connection open.
         super().pause_writing()
         self._stall_timer = self.loop.call_later(self.write_timeout, self.transport.abort)
 

@@ -71,7 +71,7 @@ class _Server(uvicorn.Server):
                 port=server.port,
                 http=_connection_class(config),
                 loop="asyncio" if sys.platform == "win32" else "uvloop",
-                ws="none",
+                ws="none",  # no protocol that is served here uses websockets
                 proxy_headers=False,  # any client can write X-Forwarded-For; only a key identifies a client
                 lifespan="on",
                 log_config=None,
@@ -80,6 +80,7 @@ class _Server(uvicorn.Server):
                 date_header=False,
                 backlog=_BACKLOG,
                 timeout_keep_alive=_KEEP_ALIVE,
+                # After it uvicorn cancels the requests; `Gateway.handle` then ends open streams with an error frame.
                 timeout_graceful_shutdown=int(server.shutdown),
             )
         )

@@ -140,10 +140,15 @@ class _Stream:
             await self._write(data)
 
     async def beat(self) -> float:
-        """Send a keep-alive after a long silence; return in how many seconds to check again."""
+        """Send a keep-alive after a long silence; return in how many seconds to check again.
+
+        A long prompt, or a call that must be complete before it can be checked, keeps a stream silent for so long that
+        clients and proxies would close the connection.
+        """
         silent = self._now() - self._last
         if silent < self._keep_alive:
             return self._keep_alive - silent
+        # This gives up the chance of an HTTP error: a later failure becomes an error inside the stream.
         if not self._response.started:
             await self._start()
         self._last = self._now()

@@ -190,6 +190,7 @@ class Directory:
     async def exactly(self, name: str) -> Route:
         """Return the route for exactly this name. If no upstream lists it, the first upstream gets it unchanged."""
         found = self._named(name)
+        # With one upstream its list cannot change the result, so a program does not wait for it.
         if found is None and len(self._places) > 1:
             found = await self._listed(name)
         return found or self._first().route(name)
@@ -299,5 +300,6 @@ class _Lister:
             names = await list_models(self._place.upstream)
         except TransportError:  # keep the old names: a short outage must not turn known models into unknown ones
             names, fresh = list(self._names.values()), _FRESH_FAILURE
+        # Ollama lists `m:latest`, and clients write `m`. A model whose name really is `m` overrides that.
         self._names = {without_latest(name): name for name in names} | {name: name for name in names}
         self._until = self._clock.monotonic() + fresh

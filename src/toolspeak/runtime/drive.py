@@ -23,7 +23,7 @@ Batch: TypeAlias = list[Event]
 Batches: TypeAlias = Generator[Batch, None, None]
 AsyncBatches: TypeAlias = AsyncGenerator[Batch, None]
 # An upstream must end its batches with Finished or Failed. If the iterator just stops, the program still gets an end:
-# a program that waits for one would pull for ever.
+# a program that waits for one would pull forever.
 ENDED: Batch = [Failed(Failure(FailureKind.DISCONNECTED, "the upstream's answer ended without an end", 502))]
 
 

@@ -225,6 +225,7 @@ class Learned:
         known, now = self._known(model), self._clock.monotonic()
         lasts = lifetime(verdict)
         known.check, known.moved = now + min(check, lasts / 2), False
+        # The server was busy or unreachable: that says nothing about tools.
         if verdict.stopped and verdict.tools is Support.UNKNOWN and now < known.until:
             return
         if verdict != known.verdict or now >= known.until:
@@ -313,7 +314,7 @@ def _sign_of(outcome: Outcome) -> _Sign | None:
     """Return what a turn shows about native tools, or None. A turn with hidden retries still gives one sign."""
     if outcome.refused is FailureKind.TOOLS_UNSUPPORTED:
         return None if outcome.echoed else _Sign.REFUSED
-    if outcome.plan.way not in (Way.NATIVE, Way.FALLBACK):
+    if outcome.plan.way not in (Way.NATIVE, Way.FALLBACK):  # an emulated turn sends no tools, so it shows nothing
         return None
     if outcome.rescued:
         return _Sign.LEAKED

@@ -119,7 +119,7 @@ class Shared:
     async def _drop_stuck(self, key: str) -> bool:
         """Delete a claim that never expires or outlives every probe, and return whether there was one.
 
-        toolspeak does not write such a claim. Left in place, it would prevent all probes of the model for ever.
+        toolspeak does not write such a claim. Left in place, it would prevent all probes of the model forever.
         """
         lasts = await self._asked(lambda redis: redis.pttl(key))
         stuck = not isinstance(lasts, int) or lasts == -1 or lasts > LONGEST_PROBE * 1000
@@ -207,6 +207,7 @@ def _response_error() -> type[Exception]:
 async def _bounded(redis: Any, key: str) -> tuple[object, object]:  # noqa: ANN401 # an optional package
     """Read the beginning of a value, one byte more than is accepted, and its time to live."""
     async with redis.pipeline(transaction=False) as pipe:
+        # GETRANGE, not GET: a value of a gigabyte would be transferred and held before its size could be checked.
         pipe.getrange(key, 0, _LARGEST)
         pipe.pttl(key)
         value, lasts = await pipe.execute()

@@ -110,7 +110,7 @@ class HttpUpstream:
         if isinstance(opened, Failure):
             yield [Failed(opened)]
             return
-        if not _is_stream(opened, request):
+        if not _is_stream(opened, request):  # some servers ignore `stream`, and answer in one piece
             whole = await self._turn(opened, request, outgoing)
             for batch in _steps(whole):
                 yield batch
@@ -120,6 +120,8 @@ class HttpUpstream:
         decoder = self.wire.new_decoder(request, self._ids())
         try:
             read = _Pieces(opened, self._clock).read
+            # Each batch is yielded before the next bytes are read: a consumer that does not take them slows the
+            # upstream down, so that memory stays bounded.
             while piece := await read():
                 events = decoder.feed(piece)
                 if events and type(events[-1]) is Finished:
@@ -235,7 +237,8 @@ class HttpUpstream:
         if not refused.again or tried >= self._address.retries or (asked or 0) > _LONGEST_ASKED:
             return None
         grown = min(_FIRST_PAUSE * float(2**tried), _LONGEST_PAUSE)
-        # Jitter on top of Retry-After: clients that got the same value would otherwise all return at one moment.
+        # Jitter on top of Retry-After, never below it: clients that got the same value would otherwise all return at
+        # one moment, and one that returns too early is refused again.
         return (asked or 0.0) + grown * (0.5 + self._clock.chance() / 2)
 
     def _ids(self) -> Iterator[str]:

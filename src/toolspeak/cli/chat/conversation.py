@@ -1,4 +1,4 @@
-"""One question, or a conversation. Answers are shown as they arrive; the user types the results of tools.
+"""Asks one question or holds a conversation. Answers are shown as they arrive; the user types the results of tools.
 
     The user asks for the weather.        reasoning, dim
     ▸ get_weather(city="Oslo")  1 fix
@@ -74,12 +74,13 @@ class AnswerScreen:
     """Prints the events of one turn."""
 
     def __init__(self, paint: Paint, *, expand: bool) -> None:
-        """Start; on a terminal, show an ellipsis until the first event."""
+        """Start the screen; on a terminal, show an ellipsis until the first event."""
         self._paint: Final = paint
         self._expand: Final = expand
         self._text: Final = _TextBlock(paint)
         self._reasoning: Final = _TextBlock(paint, is_reasoning=True)
         self._open: Final[dict[str, list[Event]]] = {}
+        """Events of calls that have not ended, by id: a call is printed whole."""
         self._waiting = bool(paint.width) and sys.stderr.isatty()
         if self._waiting:
             click.echo(paint.ink(sign("…", "."), dim=True), err=True, nl=False)
@@ -410,6 +411,7 @@ class Conversation:
 
     def _round(self, prompt: str) -> None:
         """Answer one prompt. A failure or an interruption leaves the conversation as it was before the prompt."""
+        # A call that is left without its result makes every later request invalid: Anthropic refuses such a history.
         before = len(self._messages)
         self._messages.append(_user_message(prompt))
         try:

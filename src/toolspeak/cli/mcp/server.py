@@ -108,7 +108,7 @@ class McpRunTools:
             event = each.event
             if isinstance(event, RunEnded):
                 return event
-            if isinstance(event, ToolCallAsked):  # denied at once: the run would wait for ever for an approval
+            if isinstance(event, ToolCallAsked):  # denied at once: the run would wait forever for an approval
                 await self._runs.approve(id, event.id, allowed=False, reason=_DENIED)
             if message := _progress(id, event):
                 await ctx.report_progress(each.number, message=message)

@@ -35,7 +35,7 @@ class LiveScreen:
     """Shows one run. A thread of rich redraws the moving part; it only reads the transcript."""
 
     def __init__(self, paint: Paint, rounds: int, *, expand: bool, console: Console | None = None) -> None:
-        """Start to redraw."""
+        """Start to redraw the moving part."""
         self._paint: Final = paint
         self._rounds: Final = rounds
         self._transcript: Final = Transcript(paint, expand=expand)
@@ -56,6 +56,7 @@ class LiveScreen:
 
     def note(self, line: str) -> None:
         """Print a line above the moving part."""
+        # `Text`, not a string: rich would read `[…]` in a model's text as markup.
         self._console.print(Text.from_ansi(line), soft_wrap=True)
 
     @contextmanager
