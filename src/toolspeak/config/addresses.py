@@ -132,6 +132,7 @@ def check_public(config: Config) -> None:
 
 
 def _parts(url: str) -> tuple[str, str, str, str]:
+    """Return scheme, host, port and path in canonical form; only the path if it is no URL that is accepted here."""
     found = _URL.fullmatch(url)
     if found is None:
         return ("", "", "", url)

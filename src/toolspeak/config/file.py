@@ -76,7 +76,7 @@ def parse_config(text: str, name: str, environ: Mapping[str, str], mode: int = 0
         document, lines = tomllib.loads(text), find_lines(text)
     except tomllib.TOMLDecodeError as error:
         raise BadConfig(_syntax_error(name, text, str(error))) from None
-    except RecursionError:
+    except RecursionError:  # tomllib parses nested arrays recursively
         raise BadConfig(f"{name}: is nested too deeply") from None
     # Reading notes problems and continues with None; unknown fields are found by `root.end`, when all known fields are
     # taken out; `problems.end` then raises everything at once. So no value of a bad file is ever used.

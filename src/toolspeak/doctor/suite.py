@@ -2,7 +2,8 @@
 
 They are short, for models that read fifty tokens a second, and none of them is from a benchmark: a profile that was
 chosen by a benchmark's own tasks would say nothing about that benchmark. Three tasks need no call: two have nothing to
-do with any tool; the third mentions the subject of a tool, and asks for something else.
+do with any tool; the third mentions the subject of a tool, and asks for something else. Each part begins with plain
+calls, because the tournament drops a form that gets none of its first tasks right.
 """
 
 from typing import Final

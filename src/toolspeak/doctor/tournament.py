@@ -19,7 +19,8 @@ from toolspeak.doctor.call_forms import NATIVE, DoctorForm
 from toolspeak.doctor.task import DoctorTask, TaskKind, TaskResult
 
 HOPELESS: Final = 4
-"""Tasks after which a form with nothing right is dropped."""
+"""Tasks after which a form with nothing right is dropped. Every part of the suite begins with plain calls, so such a
+form fails at the easiest ones."""
 FEWEST: Final = 2
 """Forms that continue, at least: a winner needs a rival."""
 HARM: Final = 0.5

@@ -29,6 +29,7 @@ from toolspeak.text.display import visible
 LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
 ANONYMOUS: Final = Key("", b"")
 """The key of every client of a gateway without keys: no limits, all models, one tenant."""
+# Strict: a router that rebuilds the URL from Host could be made to see an open path where a protected one is requested.
 _HOST = re.compile(r"([A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(:[0-9]{1,5})?")
 _SCHEMES: Final = ("http://", "https://")
 _SHOWN: Final = 100

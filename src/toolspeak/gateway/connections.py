@@ -40,8 +40,9 @@ _LINE, _BETWEEN = len("  HTTP/1.1\r\n\r\n"), len(": \r\n")
 _PIPELINED: Final = 32
 """Requests that may wait for the one being answered. No client of these protocols pipelines."""
 _MANY_CHUNKS, _SMALL_CHUNK = 4096, 16
-"""A body of more chunks than this must have this many bytes in each, on average: a chunk of one byte costs as much
-work as one of 64 KiB."""
+"""A body of more chunks than this must have this many bytes in each, on average. Each chunk costs a callback, so one of
+a single byte costs as much work as one of 64 KiB: 32 MiB in chunks of one byte would keep the event loop busy for a
+minute."""
 _RESERVED: Final = 64
 """Descriptors kept free for listeners, the log, DNS, databases."""
 _PER_CLIENT: Final = 2
@@ -225,7 +226,9 @@ class HttpConnection(HttpToolsProtocol):
 
     @override
     def on_header(self, name: bytes, value: bytes) -> None:
-        if self._head_timer is not None:  # a trailer is not a header: it could carry a key, or a host
+        # After the body it is a trailer, which is not a header: it could carry a key or a host that a proxy in front of
+        # the gateway has removed from the head.
+        if self._head_timer is not None:
             super().on_header(name, value)
 
     @override
@@ -279,6 +282,8 @@ class HttpConnection(HttpToolsProtocol):
             self._stall_timer.cancel()
 
     def _protocol_error(self, error: httptools.HttpParserError) -> None:
+        # The connection always ends: after an ambiguous request (two lengths, a length and chunks) it is not clear
+        # where the next one begins, or which client of a proxy has sent it (request smuggling).
         _LOG.info("client=%s sent a malformed HTTP request: %s", self._address(), _reason(error))
         if self._head_large:
             self._refuse(_TOO_LARGE)
@@ -299,6 +304,8 @@ class HttpConnection(HttpToolsProtocol):
         return line + sum(len(name) + len(value) + _BETWEEN for name, value in self.headers)
 
     def _await_head(self) -> None:
+        # One deadline for the whole head, not one per read: a client that sends a byte now and then (slowloris) must
+        # not gain time with each of them.
         self._head_timer = self.loop.call_later(self.limits.header_seconds, self.transport.close)
 
     def _head_complete(self) -> None:

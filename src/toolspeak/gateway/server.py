@@ -18,7 +18,7 @@ if sys.platform != "win32":
     import resource
 
 _KEEP_ALIVE = 75
-"""Seconds that an idle connection stays open."""
+"""Seconds that an idle connection stays open, unless a new client needs its place (see `connections.py`)."""
 _BACKLOG = 2048
 _SOCKETS = 65_536
 """File descriptors that the process asks for."""

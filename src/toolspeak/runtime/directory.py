@@ -290,7 +290,9 @@ class _Lister:
 
     async def look(self) -> None:
         """Read the list if it is old. Callers that arrive during the request wait for its result."""
-        async with self._lock:  # the age is checked under the lock: those who waited find the list fresh
+        # The age is checked under the lock, so callers that waited find the list fresh. If the caller that sends the
+        # request is cancelled, the next one that waits sends it again.
+        async with self._lock:
             if self.is_old():
                 await self._ask()
 

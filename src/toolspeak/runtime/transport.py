@@ -156,7 +156,7 @@ class HttpTransport:
         self._session = aiohttp.ClientSession(
             connector=_connector(loop),
             cookie_jar=aiohttp.DummyCookieJar(),
-            skip_auto_headers=("user-agent", "content-type"),
+            skip_auto_headers=("user-agent", "content-type"),  # only the wire and the configuration add headers
             headers={"accept-encoding": "identity"},  # a compressor holds events back until its block is full
             trust_env=False,  # no proxy and no ~/.netrc: both could send the upstream's key to another host
             auto_decompress=True,
@@ -215,6 +215,7 @@ class _HttpResponse:
         self._loop: Final = asyncio.get_running_loop()
         self._now: Final = self._loop.time
         self._started: Final = started
+        """When the request was sent. `first_byte` counts from here: headers alone do not restart it."""
         self._begun = False
         """Whether a byte has arrived: before that `first_byte` applies, afterwards `idle`."""
         self._since: float | None = None
@@ -307,7 +308,7 @@ def _transport_error(error: Exception, timeouts: Timeouts) -> TransportError:
             return _connection_error(f"no connection to the upstream at {place}: {reason}", connected=False)
         case aiohttp.ServerDisconnectedError():
             return _connection_error("the upstream closed the connection without an answer")
-        case ValueError():
+        case ValueError():  # aiohttp rejects the URL or a header before it connects, so this is no broken answer
             message = f"nothing was sent: the upstream's URL or a header of it cannot be used ({type(error).__name__})"
             return TransportError(Failure(FailureKind.OTHER, message, _BAD_GATEWAY))
         case _:

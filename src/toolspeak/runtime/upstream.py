@@ -29,6 +29,7 @@ _FIRST_PAUSE, _LONGEST_PAUSE, _LONGEST_ASKED = 0.5, 8.0, 20.0
 """Seconds: the first pause before a retry (it doubles), the longest, and the longest `Retry-After` that is awaited."""
 _FIRST_ERROR, _FIRST_REFUSAL = 300, 400  # a redirect is an error here: it could lead a key elsewhere
 _PAGE = "text/html"
+"""With a wrong base URL a server may answer 200 with a web page: that is an error, not an empty answer."""
 _STREAMS = ("text/event-stream", "application/x-ndjson", "application/jsonl")
 _JSON = "application/json"
 MOST_OF_AN_ERROR, MOST = 1 << 20, 64 << 20
@@ -50,7 +51,11 @@ _PASSES = frozenset((FailureKind.TRANSIENT, FailureKind.RATE_LIMITED))
 
 @dataclass(frozen=True, slots=True)
 class UpstreamAddress:
-    """The URL of an upstream, and how to send requests to it. The headers contain its key, so they have no repr."""
+    """The URL of an upstream, and how to send requests to it.
+
+    The headers contain its key, so they are not in the repr: tracebacks with local variables, as error trackers such as
+    Sentry record them, contain reprs.
+    """
 
     url: str
     headers: Headers = field(repr=False)
@@ -198,7 +203,8 @@ class HttpUpstream:
                 return response
         except TransportError as error:
             kind, failure = error.failure.kind, self._redactor.clean_failure(error.failure)
-            # A timeout after the connection is not repeated: the model may have worked all the time, and would again.
+            # Servers close idle connections at any time, and the next request finds out: it is sent again. A timeout
+            # after the connection is not repeated: the model may have worked all the time, and would again.
             return _Refused(failure, again=not error.connected or kind is FailureKind.DISCONNECTED)
         try:
             failure = self._failure(response, await _most_of(response), outgoing)

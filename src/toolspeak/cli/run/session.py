@@ -131,8 +131,9 @@ def _parse(line: str | None) -> Decision | None:
 async def typed_line() -> str | None:
     """Wait for a line that is typed from now on; None means Ctrl-D.
 
-    Keys that were pressed before the question are discarded: they are no answer to it. A daemon thread reads the line,
-    because `read` on a terminal cannot be cancelled; the process can exit while the thread still waits.
+    Keys that were pressed before the question are discarded: a user who types ahead has not seen the call that an early
+    `y` would allow. A daemon thread reads the line, because `read` on a terminal cannot be cancelled; the process can
+    exit while the thread still waits.
     """
     loop = asyncio.get_running_loop()
     line: asyncio.Future[str | None] = loop.create_future()
