@@ -133,8 +133,8 @@ class HttpConnection(HttpToolsProtocol):
     """A connection of one client. The server sets `limits` and `connections_open` on a subclass.
 
     Three timers bound how long a client can hold a connection without progress: for the head of a request, for the rest
-    of a body after an early refusal, and for a response that the client does not read. In state order a connection is
-    idle (no whole request), busy (a response is being written) and idle again; only idle ones are reclaimed.
+    of a body after an early refusal, and for a response that the client does not read. A connection is idle until a
+    whole request has arrived, then busy until its response is complete, then idle again; only idle ones are reclaimed.
     """
 
     limits: ClassVar = Limits()

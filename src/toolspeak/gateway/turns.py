@@ -110,8 +110,8 @@ class Turns:
 class _Stream:
     """One streamed response. Its headers are sent with its first bytes, so that an earlier failure is an HTTP error.
 
-    SDKs handle HTTP errors well and errors inside streams badly: Gemini CLI loses the text of an error that comes in
-    the stream, and Claude Code sends the request again without streaming.
+    Clients handle HTTP errors better than errors inside a stream: Gemini CLI loses the text of the latter, and Claude
+    Code sends the request again, at last without streaming.
     """
 
     def __init__(self, context: TurnContext, keep_alive: float, clock: Clock) -> None:

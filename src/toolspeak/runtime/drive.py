@@ -2,7 +2,7 @@
 
     outcome = await drive(take_turn(request, plan, ids), upstream, emit)
 
-The engine is pure: it yields `Open`, `Pull`, `Emit` or a close effect, and a driver does the I/O. The same program thus
+The engine is pure: it yields `Open`, `Pull`, `Emit` or `Close`, and a driver does the I/O. The same program thus
 runs in a thread (`drive_sync`), on the event loop (`drive`) and in simulations.
 
 An upstream opens an answer as an iterator of batches; closing the iterator closes the connection. Each driver closes

@@ -28,7 +28,7 @@ THREADED: Final = 64 << 10
 HUGE: Final = 1 << 20
 SWITCH_INTERVAL: Final = 0.001
 """Seconds after which a thread must offer the interpreter lock. The event loop needs the lock after every poll, so with
-Python's default of 5 ms each pass would wait that long."""
+Python's default of 5 ms each pass could wait that long."""
 
 
 class Run(Protocol):
