@@ -1,11 +1,15 @@
-"""Reads one answer of an upstream while it streams: finds calls in text, checks native calls, and treats both alike.
+"""Reads one answer of an upstream while it streams: finds calls in text, checks native calls, and judges both alike.
 
     reader = AnswerReader(parts)
     reader.feed(events)    the events that may be shown and executed
     reader.answer()        after the end: everything that later steps need, immutable
 
-A call is one `Call` from here on, whether it was read from text or came natively. It is split into events where it
-leaves. `PassThrough` reads an answer in the same way and changes nothing in it.
+From here on a call is one `Call`, whether it was read from text or came natively, and it is split into events where it
+leaves. Before that, each call was taken apart and put together twice, and the number of calls was checked in three
+places. `PassThrough` has the same interface and changes nothing in the answer.
+
+A call passes these gates in this order: the checker (name, schema, tool choice), the echo test, the answer tool, the
+limit of calls, the test for a repeated call, the guardrails. A call that passes all of them may run.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -47,29 +51,32 @@ from toolspeak.toolset.toolset import ToolSet
 
 
 class StopText:
-    """Cuts visible text at the client's first stop sequence, however it is chunked.
+    """Cuts visible text at the client's first stop sequence, independent of how the text is chunked.
 
-    They are not sent upstream, where they could cut a call.
+    Emulated requests do not send the client's stop sequences upstream. There they could cut a call: a sequence such as
+    a blank line or a closing brace may occur inside of the arguments.
     """
 
     def __init__(self, stops: Iterable[str]) -> None:
-        """Take the sequences; empty ones stop nothing."""
+        """Take the sequences; empty ones are ignored."""
         self._stops = tuple(filter(None, stops))
         self._hold = max(map(len, self._stops), default=1) - 1
         self._held = ""
         self.any = bool(self._stops)
-        """There is something to stop at."""
+        """Whether there are sequences. Without any, readers skip this class: it is in the path of every chunk."""
         self.found = ""
-        """The sequence that was found."""
+        """The sequence that was found; empty before that."""
 
     def feed(self, text: str) -> str:
-        """Return the text that may be shown."""
+        """Take more text; return the part that may be shown now. After a sequence was found, that is nothing."""
         if not self._stops or self.found:
             return "" if self.found else text
         window = self._held + text
         ends = [(at, stop) for stop in self._stops if (at := window.find(stop)) >= 0]
         if ends:
-            at, self.found = min(ends, key=lambda end: (end[0] + len(end[1]), end[0]))  # whichever is whole first
+            # The sequence that is complete first wins, and not the one that starts first: a stream of single characters
+            # would find it first, and the result must not depend on the chunks.
+            at, self.found = min(ends, key=lambda end: (end[0] + len(end[1]), end[0]))
             self._held = ""
             return window[:at]
         keep = self._tail(window)
@@ -77,7 +84,7 @@ class StopText:
         return window[: len(window) - keep]
 
     def finish(self) -> str:
-        """Return what was held back: no sequence came."""
+        """Return the text that was held back as the possible start of a sequence."""
         held, self._held = self._held, ""
         return held
 
@@ -91,15 +98,16 @@ class StopText:
 
 @dataclass(frozen=True, slots=True)
 class AnsweredCalls:
-    """Calls whose results end a history, without those that failed: a failed call may well be tried again.
+    """The calls whose results are the end of a history, without failed ones: a failed call may well be tried again.
 
-    A small model that gets a result often writes the same call again, for ever. It is asked once whether it means it.
+    Small models write the call that was just answered again, and never stop: seen with Qwen2.5-Coder-0.5B in every
+    dialect. Asked once to answer in words, that model does (CHK-9). So such a call is held, not delivered.
     """
 
     calls: tuple[Call, ...] = ()
 
     def has(self, name: str, arguments: str) -> bool:
-        """Return whether this call is one of them, however its JSON is written."""
+        """Return whether this call is one of them; arguments are compared as JSON values, not as text."""
         return any(call.name == name and _value(call.arguments) == _value(arguments) for call in self.calls)
 
 
@@ -107,7 +115,7 @@ NOTHING_ANSWERED = AnsweredCalls()
 
 
 def answered_calls(messages: tuple[Message, ...]) -> AnsweredCalls:
-    """Return the calls whose results end a history."""
+    """Return the answered calls of the last assistant message if only results follow it, else none."""
     behind = list(takewhile(lambda message: message.role is Role.TOOL, reversed(messages)))
     before = messages[: len(messages) - len(behind)]
     if not behind or not before or before[-1].role is not Role.ASSISTANT:
@@ -126,44 +134,51 @@ def _value(arguments: str) -> Json:
 
 @dataclass(frozen=True)
 class ReaderParts:
-    """What an `AnswerReader` works with; made new for each answer."""
+    """The parts of an `AnswerReader`. They hold state, so each answer gets new ones."""
 
     reader: TextReader | None
-    """Finds calls in text. None: text is not searched (MODE-8 switched off)."""
+    """Finds calls in text; None if text is not searched (`rescue = false`, MODE-8)."""
     tools: ToolSet
     checker: CallChecker
     stops: StopText
     echo: Echo
     max_calls: int
-    """Calls that one turn may have, native ones and those in text together (CHK-1)."""
+    """The most calls that one turn may have, native ones and those in text together (CHK-1)."""
     answer_tool: str = ""
     """The name of the answer tool, if it is offered (INL-6)."""
     ids: Iterator[str] | None = None
-    """New ids for native calls. An emulated answer has no native call; if one comes, its id may be used already."""
+    """New ids for native calls in an answer to a taught prompt; None keeps the ids of the upstream.
+
+    Such a request offers no tools. If a native call comes all the same, its id may be one of the client's history,
+    which this upstream has never seen as ids: the simulation found two calls with one id.
+    """
     streams_calls: bool = False
-    """Native calls leave while they grow, if their name is right (CHK-7)."""
+    """Whether native calls leave while they grow, once their name is known to be right (CHK-7)."""
     guardrails: tuple[Guardrail, ...] = ()
-    """They judge each call before it leaves (CHK-10, CHK-11, CHK-14)."""
+    """The guardrails that judge each call before it leaves (CHK-10, CHK-11, CHK-14)."""
     conversation: GuardedConversation | None = None
-    """What they compare a call with; None if there are none."""
+    """The conversation that guardrails compare a call with; None if the plan has no guardrails."""
     answered: AnsweredCalls = NOTHING_ANSWERED
-    """The calls whose results came just now."""
+    """The calls whose results are the end of the history."""
     recover: Callable[[str, str], Recovered] | None = None
-    """Looks for calls in an answer that has none, given all its text and its visible text (DEC-3, CHK-13)."""
+    """Finds calls in an answer without any, given all its text and its visible text (DEC-3, CHK-13)."""
 
 
 class AnswerReader:
-    """Reads one answer."""
+    """Reads one answer. Feed it events until `over`, then take `answer()`.
+
+    The returned events and the calls do not depend on how the upstream's text is split into events.
+    """
 
     def __init__(self, parts: ReaderParts) -> None:
         """Start before the answer's first event."""
         self._parts, self._reader = parts, parts.reader
-        self._growing: dict[str, tuple[CallStarted, list[str]]] = {}
-        self._streaming: set[str] = set()
+        self._growing: dict[str, tuple[CallStarted, list[str]]] = {}  # native calls that have begun and not ended
+        self._streaming: set[str] = set()  # ids of those that the client sees grow
         self._said: list[str] = []
-        self._visible: list[str] = []  # only if there is something to recover calls from it
+        self._visible: list[str] = []  # filled only if `recover` needs it
         self._size = 0
-        self._is_echo = False
+        self._is_echo = False  # of the text from which the latest call was read
         self._forged = False
         self._stop: StopReason | None = None
         self._calls: list[Call] = []
@@ -180,16 +195,23 @@ class AnswerReader:
 
     @property
     def over(self) -> bool:
-        """Whether the answer has ended: the upstream ended it, a stop sequence came, or a limit was reached."""
+        """Whether the answer has ended: the upstream ended it, a stop sequence was found, or a limit was reached."""
         return self._stop is not None or self._failure is not None
 
     @property
     def enough(self) -> bool:
-        """Whether the upstream can be closed, though its answer goes on: the model forges a result, say (INL-7, P7)."""
+        """Whether the upstream can be closed before its answer ends.
+
+        That is so after the model began to forge a tool result (INL-7), or wrote one call over and over: a 0.5B model
+        on llama.cpp repeated its call up to the token limit (P7).
+        """
         return self._forged or self.over or (self._reader is not None and self._reader.cut is not None)
 
     def feed(self, events: Iterable[Event]) -> list[Event]:
-        """Take events of the upstream; return what may be shown and executed."""
+        """Take events of the upstream; return the events that may be shown and executed.
+
+        After the end of the answer, only the usage of a last event is taken; it may follow a stop sequence.
+        """
         out: list[Event] = []
         stops = self._parts.stops
         for event in events:
@@ -201,6 +223,7 @@ class AnswerReader:
                 self._failure = TOO_LONG
                 continue
             for item in self._items(event):
+                # Nearly all items of a stream are text, so they skip the dispatch of `_seen`.
                 if type(item) is TextDelta and not stops.any:
                     self._note_visible(item.text)
                     out.append(item)
@@ -209,11 +232,11 @@ class AnswerReader:
         return out
 
     def cut(self) -> list[Event]:
-        """End the answer here: the upstream is closed, and what was read so far counts."""
+        """End the answer here, after the upstream was closed; everything read so far counts."""
         return self.feed([Finished(StopReason.END, self._usage)])
 
     def answer(self) -> ReadAnswer:
-        """Return what the answer came to, after its end."""
+        """Return the whole answer; call it after the end."""
         return ReadAnswer(
             calls=tuple(self._calls),
             streamed=self._streamed,
@@ -236,7 +259,7 @@ class AnswerReader:
     # ---------------------------------------------------------------- items
 
     def _items(self, event: Event) -> Sequence[Item]:
-        """Search text for calls; pass everything else on."""
+        """Search text for calls; return any other event as it is."""
         if type(event) is TextDelta:
             self._said.append(event.text)
             return self._reader.read(event.text) if self._reader is not None else (event,)
@@ -282,6 +305,8 @@ class AnswerReader:
         if isinstance(event, Failed):
             self._failure = event.failure
             return
+        # Native calls without an end. Whatever the finish reason says, they are truncated and must not run (P3): one
+        # client that ran such calls wiped a file to 0 bytes, six times.
         for started, pieces in self._growing.values():
             self._rejected.append(CallRejected(Complaint(Problem.TRUNCATED, started.name), "".join(pieces)))
         self._left_open = self._left_open or any(id in self._streaming for id in self._growing)
@@ -289,7 +314,10 @@ class AnswerReader:
         yield from self._recovered()
 
     def _recovered(self) -> Iterator[Event]:
-        """Look for calls that no reader took for calls, where none was found."""
+        """Look for calls in another form, if the answer has no call and no attempt at one.
+
+        The calls that are found are checked like native ones. Nothing was checked when they were found.
+        """
         recover = self._parts.recover
         nothing_yet = not (self._calls or self._streamed or self._repeats or self._rejected or self._set_aside)
         if recover is None or not nothing_yet:
@@ -308,7 +336,7 @@ class AnswerReader:
     # ---------------------------------------------------------------- calls
 
     def _take_native(self, event: CallStarted | ArgsDelta | CallEnded) -> Iterator[Event]:
-        """Collect a native call, or let it leave while it grows."""
+        """Collect a native call, or return its events at once if it may leave while it grows."""
         if isinstance(event, CallStarted):
             self._growing[event.id] = (event, [])
             if self._parts.streams_calls and self._has_room() and self._parts.checker.may_start(event.name):
@@ -322,7 +350,11 @@ class AnswerReader:
             yield event
 
     def _end_native(self, event: CallEnded) -> list[Event]:
-        """Check a native call that is complete. One that has left already can only be complained about."""
+        """Check a native call that is complete.
+
+        If its beginning has left, it cannot be held back any more. A wrong call is then left without its end, so that
+        the client does not take it for complete, and the turn fails (`left_open`).
+        """
         started, pieces = self._growing.pop(event.id)
         id = event.id if self._parts.ids is None else next(self._parts.ids)
         call = Call(id, started.name, "".join(pieces), started.native_id)
@@ -333,7 +365,7 @@ class AnswerReader:
         if isinstance(checked, CallRejected):
             self._rejected.append(checked)
         elif checked is not None and not streams:
-            leaves = list(self._accept(replace(checked, raw="")))  # it was not read from the model's text
+            leaves = list(self._accept(replace(checked, raw="")))  # `raw` is for calls that were read from text
         complaint = self._rejected[-1].complaint if len(self._rejected) > rejected_before else None
         self._attempted.append((call, complaint))
         if streams and complaint is None:
@@ -343,10 +375,13 @@ class AnswerReader:
         return leaves
 
     def _take_from_text(self, call: Call) -> Iterator[Event]:
-        """Take a call that was read from text. One that only repeats untrusted text is text (SAFE-3).
+        """Take a call that was read from text; return it as text if it only repeats untrusted text (SAFE-3).
 
-        Of several calls in one text, only the first has the text.
+        A web page or a file may contain a complete call, and models quote what they read: reading one file with
+        `<tool_call>` in it led four models to calls that no user had asked for (hermes-agent #47967).
         """
+        # Of several calls in one piece of markup, only the first has the text. The verdict on it holds for all of them,
+        # or the second call of an echoed list would run.
         if call.raw:
             self._is_echo = self._parts.echo.is_echo(call.raw)
         if self._is_echo:
@@ -355,7 +390,7 @@ class AnswerReader:
             yield from self._accept(call)
 
     def _accept(self, call: Call) -> Iterator[Event]:
-        """Let a complete call leave, unless there is a reason against it."""
+        """Return the events of a complete call, unless it is the answer tool's, one too many, or a repeated one."""
         if call.name == self._parts.answer_tool:
             yield from self._show(answer_text(call.arguments))
         elif not self._has_room():
@@ -367,7 +402,7 @@ class AnswerReader:
             yield from self._deliver(call)
 
     def _is_repeat(self, call: Call) -> bool:
-        """Whether a call in text is one that was answered just now. Beside another call it is meant."""
+        """Whether a call in text was answered just now. A native one, or one beside another call, counts as meant."""
         can_be = bool(call.raw or self.over) and not self._calls and not self._streamed
         return can_be and self._parts.answered.has(call.name, call.arguments)
 
@@ -376,17 +411,18 @@ class AnswerReader:
         return len(self._calls) + len(self._repeats) + self._streamed + open_calls < self._parts.max_calls
 
     def _deliver(self, call: Call) -> Iterator[Event]:
-        """Let a call leave, unless a guardrail drops it."""
+        """Return the events of a call, unless a guardrail drops it."""
         judged = self._judged(call)
         if judged is None:
             return
+        # A new call beside the held ones: the model goes on with its work, so all of them leave, in its order.
         repeats, self._repeats = self._repeats, []
         for one in (*repeats, judged):
             self._calls.append(one)
             yield from events_of(one)
 
     def _judged(self, call: Call) -> Call | None:
-        """Return the call as guardrails leave it; None if one drops it. Their questions are for the turn to ask."""
+        """Return the call as guardrails leave it, or None if one drops it; the turn asks their questions later."""
         if self._parts.conversation is None:
             return call
         for guardrail in self._parts.guardrails:
@@ -402,10 +438,13 @@ class AnswerReader:
 
 
 class PassThrough:
-    """Reads one answer as `AnswerReader` does, and changes nothing in it."""
+    """Reads one answer with the interface of `AnswerReader`, and forwards its events unchanged.
+
+    Two promises hold here too: no truncated call counts as complete (P3), and no answer is an empty success (P6).
+    """
 
     def __init__(self, *, passes_calls: bool, needs_text: bool) -> None:
-        """Pass calls, or drop them; with `needs_text` an empty answer is an error."""
+        """Forward calls, or drop them. With `needs_text`, an empty answer is a failure."""
         self._passes_calls, self._needs_text = passes_calls, needs_text
         self._arguments: dict[str, JsonSpan] = {}
         self._names: dict[str, str] = {}
@@ -425,7 +464,7 @@ class PassThrough:
         return self._size > MOST_CHARACTERS
 
     def feed(self, events: Iterable[Event]) -> list[Event]:
-        """Take events of the upstream; return what passes."""
+        """Take events of the upstream; return those that pass."""
         out: list[Event] = []
         for event in events:
             self._size += size_of(event)
@@ -437,11 +476,11 @@ class PassThrough:
         return out
 
     def cut(self) -> list[Event]:
-        """End the answer: it is too long."""
+        """End the answer with a failure, because it is too long."""
         return self.feed([Failed(TOO_LONG)])
 
     def answer(self) -> ReadAnswer:
-        """Return how the answer ended: as a failure if it would be an empty success, or has a cut call (P3, P6)."""
+        """Return how the answer ended: with a failure if it is empty or has a truncated call (P3, P6)."""
         last = self._last or Finished(StopReason.END)
         if isinstance(last, Failed):
             return ReadAnswer(usage=last.usage, failure=last.failure)
@@ -454,6 +493,10 @@ class PassThrough:
         return ReadAnswer(has_text=self._has_text, stop=stop, usage=last.usage, stop_sequence=last.stop_sequence)
 
     def _lets_call(self, event: CallStarted | ArgsDelta | CallEnded) -> bool:
+        """Return whether an event of a call passes.
+
+        The end of a call does not pass if its arguments are incomplete JSON: without its end, no client runs it.
+        """
         if not self._passes_calls:
             self._dropped = True
             return False

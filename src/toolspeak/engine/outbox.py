@@ -1,11 +1,11 @@
-"""Decides when events leave for the client (CHK-7), and records what has left: that is never taken back.
+"""Decides when events leave for the client (CHK-7), and records those that have left.
 
     eager      as they come; native calls while they grow
     checked    text as it comes, a call when it is complete and right
     buffered   everything at the end
 
-Text that may begin a refusal ("I have no tools …") waits until that is clear, for a few hundred characters at most. If
-it had left, the call that asking again brings would contradict it.
+An event that has left is never taken back. Therefore text that may begin a refusal ("I have no tools …") waits until
+that is decided, for a few hundred characters at most: once it has left, a call of the next attempt would contradict it.
 """
 
 from collections.abc import Container, Sequence
@@ -16,58 +16,62 @@ from toolspeak.ir.event import ArgsDelta, CallEnded, CallStarted, Event, Reasoni
 
 
 class Outbox:
-    """Holds the events of the present attempt, and records those of the whole turn that have left."""
+    """Holds events of the present attempt, and records all events of the turn that have left.
+
+    Within an attempt, events leave in the order in which they came. While one of them is held, all later ones are held.
+    """
 
     def __init__(self) -> None:
         """Start with nothing held and nothing sent."""
         self.sent: list[Event] = []
         self.has_text = self.has_calls = False
-        """Text that is not blank has left; the beginning of a call has left."""
+        """Whether visible text has left, and whether the beginning of a call has left, in any attempt of the turn."""
         self.refused = False
-        """The text of the present attempt is a refusal to use tools."""
+        """Whether the text of the present attempt is a refusal to use tools; known after `end`."""
         self._holds_all = False
         self._watch: RefusalWatch | None = None
         self._held: list[Event] = []
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing has left that a further attempt could contradict."""
+        """Whether nothing has left that a further attempt could contradict. Reasoning and blanks do not count."""
         return not (self.has_text or self.has_calls)
 
     def begin(self, release: Release, *, watches: bool) -> None:
-        """Begin an attempt, and forget what is held of the one before; `watches`: refusals are looked for."""
+        """Begin an attempt, and drop the held events of the one before; with `watches`, look for refusals."""
         self._holds_all = release is Release.BUFFERED
         self._watch = RefusalWatch() if watches else None
         self._held, self.refused = [], False
 
     def take(self, events: Sequence[Event]) -> Sequence[Event]:
         """Take events of the attempt; return those that leave now."""
+        # The usual case after the first words of an answer: nothing is held, and nothing is copied.
         leaving = events if self._watch is None and not self._holds_all and not self._held else self._let_out(events)
         self._record(leaving)
         return leaving
 
     def end(self) -> None:
-        """End the attempt: what is held is a refusal, or is not."""
+        """End the attempt, and decide whether its text is a refusal."""
         if self._watch is not None:
             self._settle(self._watch)
 
     def send(self, events: Sequence[Event]) -> Sequence[Event]:
-        """Return all that is held, and then these events; all of them leave now."""
+        """Return the held events and then these; all of them leave now."""
         leaving = (*self.take_held(), *events)
         self._record(leaving)
         return leaving
 
     def take_held(self) -> tuple[Event, ...]:
-        """Remove what is held, and return it."""
+        """Remove the held events, and return them; they have not left."""
         events, self._held = tuple(self._held), []
         return events
 
     def drop_text(self) -> None:
-        """Forget the text that is held, and keep the calls."""
+        """Drop held text and reasoning, and keep held calls."""
         self._held = [event for event in self._held if not isinstance(event, TextDelta | ReasoningDelta)]
 
     def drop_calls(self, ids: Container[str]) -> None:
-        """Forget the held calls with these ids."""
+        """Drop the held calls with these ids."""
         parts = (CallStarted, ArgsDelta, CallEnded)
         self._held = [event for event in self._held if not (isinstance(event, parts) and event.id in ids)]
 
@@ -80,7 +84,7 @@ class Outbox:
 
     @property
     def _is_watching(self) -> bool:
-        """Whether text is held that may be a refusal."""
+        """Whether held text may still be a refusal. A call before any text does not wait for it."""
         return self._watch is not None and any(isinstance(event, TextDelta) for event in self._held)
 
     def _settle(self, watch: RefusalWatch) -> None:
@@ -94,5 +98,5 @@ class Outbox:
 
 
 def is_visible(event: Event) -> bool:
-    """Return whether an event shows something: blanks are nothing."""
+    """Return whether an event is text that is not blank."""
     return type(event) is TextDelta and not event.text.isspace()

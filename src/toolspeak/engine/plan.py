@@ -1,4 +1,7 @@
-"""The plan of a turn: decided once from the settings and the facts, and frozen until the turn ends.
+"""Decides the plan of a turn from the settings and the facts about the model, once; it is frozen until the turn ends.
+
+Frozen, because facts change while a turn runs: other requests and probes move them. A turn that planned anew after each
+answer could teach its tools in one dialect and read the answer in another (MODE-5).
 
 >>> decide(request, Settings(), ModelFacts(tools=Support.NONE)).line
 'force inline fenced checked: the upstream has no tools'
@@ -18,9 +21,11 @@ from toolspeak.ir.tool import ChoiceMode
 
 DECISION_DIALECT = "decision_json"
 JSON_DIALECT = "steps_json"
-"""The dialect whose whole answer is JSON, for the constraint `json`."""
+"""The dialect in which the whole answer is JSON, for the constraint `json`."""
 ANY_DIALECT = "any"
+"""The dialect that reads the calls of all others; it cannot be taught."""
 RETRIES = 2
+"""How many times a model is asked again by default. Retries of failed connections are counted elsewhere (CHK-5)."""
 MOST_RETRIES = 10
 _NO = "`false`"
 _SUITS = "what suits the model"
@@ -145,10 +150,11 @@ NOTHING_SAID = Settings()
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How a turn is run, and why: the settings with their defaults and the facts applied."""
+    """How a turn is run, and why: the settings, with facts and defaults where they say nothing."""
 
     way: Way
     why: str
+    """The reason for `way`, for logs, headers and traces."""
     strategy: Strategy = Strategy.INLINE
     dialect: str = DEFAULT_DIALECT
     release: Release = Release.CHECKED
@@ -162,14 +168,14 @@ class Plan:
     starts_in_reasoning: bool = False
     context_tokens: int | None = None
     projects: bool = False
-    """Calls and results of the history are sent as text: this upstream does not understand them."""
+    """Whether calls and results of the history are sent as text, because this upstream does not understand them."""
     rescue_dialect: str = ANY_DIALECT
     """The dialect in which leaked calls of a native answer are read (MODE-8)."""
     constraint: Constrain = Constrain.OFF
     form: ConstraintForm = ConstraintForm.NONE
     """The field in which the upstream takes the constraint."""
     guardrails: tuple[Guardrail, ...] = ()
-    """Those that were asked for and apply to the request, in the order in which they judge."""
+    """The guardrails that the settings ask for and that apply to the request, in the order in which they judge."""
 
     @property
     def line(self) -> str:
@@ -179,7 +185,7 @@ class Plan:
 
 
 def decide(request: Request, settings: Settings = NOTHING_SAID, facts: ModelFacts = UNKNOWN_MODEL) -> Plan:
-    """Return the plan of a request."""
+    """Return the plan of a request. Settings win over facts, and facts over defaults."""
     way, why = _way(request, settings, facts)
     constraint = _constraint(settings, facts)
     strategy = settings.strategy or (Strategy.DECISION if facts.decides else Strategy.INLINE)
@@ -193,8 +199,11 @@ def decide(request: Request, settings: Settings = NOTHING_SAID, facts: ModelFact
         release=_release(request, settings, buffers=any(guardrail.buffers for guardrail in guardrails)),
         retries=RETRIES if settings.retries is None else settings.retries,
         rescue=settings.rescue is not False,
+        # Decisions of the modes `force` and `fallback` follow DEC-1 to the letter and drop the client's system prompt.
+        # `auto` keeps it, because dropping it loses instructions (DEC-6).
         keep_system=settings.mode in (None, Mode.AUTO) if settings.keep_system is None else settings.keep_system,
         few_shot=facts.few_shot if settings.few_shot is None else settings.few_shot,
+        # An answer that is JSON as a whole has no place for text but a call of the answer tool.
         answer_tool=in_json or (facts.answer_tool if settings.answer_tool is None else settings.answer_tool),
         key=settings.key or "",
         calls_in_reasoning=facts.calls_in_reasoning,
@@ -244,7 +253,7 @@ def _dialect(strategy: Strategy, constraint: Constrain, settings: Settings, fact
 
 
 def _constraint(settings: Settings, facts: ModelFacts) -> Constrain:
-    """Constrain only retries by default: small models reason worse under a grammar (CHK-8)."""
+    """Return how much to constrain; by default only retries, because small models reason worse under a grammar."""
     if facts.quirks.constraint is ConstraintForm.NONE:
         return Constrain.OFF
     return settings.constraint or facts.constraint or Constrain.RETRY
@@ -252,10 +261,10 @@ def _constraint(settings: Settings, facts: ModelFacts) -> Constrain:
 
 def _release(request: Request, settings: Settings, *, buffers: bool) -> Release:
     if buffers or request.choice.mode in (ChoiceMode.REQUIRED, ChoiceMode.NAMED):
-        return Release.BUFFERED  # a text that leaves could not be taken back for the call that must come
+        return Release.BUFFERED  # text that has left could not be taken back for the call that must come
     return settings.release or Release.CHECKED
 
 
 def has_calls(request: Request) -> bool:
-    """Return whether the history has calls."""
+    """Return whether the history of a request has calls."""
     return any(isinstance(part, Call) for message in request.messages for part in message.parts)

@@ -1,16 +1,20 @@
-"""A probe, as a program: what a model behind an upstream really does with tools (CAP-3). Cheap layers come first.
+"""Measures what a model of an upstream really does with tools (CAP-3): a generator without I/O, cheap layers first.
 
     1 metadata    what the server says about itself                          `look.py`
-    2 tokens      the prompt's tokens with and without tools: as many are a server that drops tools in silence
-    3 forced      a call that is demanded, and
+    2 tokens      the prompt's tokens with and without tools; equal counts mean that the server drops tools silently
+    3 forced      a call that the tool choice demands, and
       call        one that is asked for in words: native, or leaked as text
     4 many tools  the same with eleven tools: some servers leak only then
     5 parallel    two calls in one answer
     6 streamed    a call in a stream
     7 continued   a history with a call and its result
 
-A layer is left out where an earlier one has settled its question. What fails without being about tools (overloaded, no
-key, too many requests) ends the probe, and what was not sure by then stays unknown.
+One request proves nothing. A 200 with plain text may mean that the model chose not to call, and a model that calls with
+one tool may write text with eleven (goose #6883). So several layers are asked, and the verdict keeps its evidence.
+
+A layer is skipped if an earlier one has settled its question. An error that is not about tools (overload, rejected key,
+rate limit) ends the probe, and every question that is not settled by then stays unknown. Other systems cache such an
+error as "no tools".
 """
 
 from collections.abc import Generator, Sequence
@@ -34,20 +38,22 @@ from toolspeak.ir.turn import Turn, fold
 
 REQUIRED: Final = ToolChoice(ChoiceMode.REQUIRED)
 _ONE, _FEWEST, _SHORT, _LONG = 1, 16, 64, 256
-"""Tokens: for a count, for one where so few are refused, for a demanded call (some servers pad it up to the limit), and
-for one that may be thought about."""
+"""Token limits: for a count; for a count on servers that reject 1; for a demanded call; for a call after reasoning.
+
+The limit of a demanded call is low because llama.cpp pads it with newlines up to the limit for some models.
+"""
 Asking: TypeAlias = Generator[ProbeEffect, ProbeAnswer, "_Answer"]
 Layered: TypeAlias = Generator[ProbeEffect, ProbeAnswer, None]
 
 
 def probe(model: str, depth: Depth = Depth.FULL) -> ProbeProgram:
-    """Probe a model from the first layer on."""
+    """Probe a model from the first layer on, and return the verdict."""
     looked = yield from look_at(model)
     return (yield from probe_on(model, depth, looked))
 
 
 def probe_on(model: str, depth: Depth, looked: Verdict) -> ProbeProgram:
-    """Go on after the first layer, whose verdict is here."""
+    """Continue after the first layer, whose verdict is `looked`, down to `depth`."""
     if looked.stopped or not depth.reaches(Depth.TOKENS) or (looked.tools is Support.NONE and looked.confidence > SURE):
         return replace(looked, depth=depth)
     probing = _Probing(model, looked)
@@ -61,7 +67,7 @@ def probe_on(model: str, depth: Depth, looked: Verdict) -> ProbeProgram:
 
 
 class _Stopped(Exception):
-    """Something failed that was not about tools."""
+    """A request failed for a reason that is not about tools. Raised and caught in this module only."""
 
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure.message)
@@ -70,12 +76,12 @@ class _Stopped(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """What one request came to."""
+    """The answer to one request of the probe."""
 
     native: int = 0
-    """Calls that came as calls."""
+    """Calls that the server returned as calls."""
     leaked: int = 0
-    """Calls that came as text."""
+    """Calls that it returned as text, or quoted in an error."""
     text: str = ""
     usage: Usage = Usage()
     failure: Failure | None = None
@@ -86,12 +92,12 @@ class _Answer:
 
     @property
     def refuses(self) -> bool:
-        """Return whether tools were refused."""
+        """Whether the server refused tools."""
         return self.failure is not None and REFUSALS.get(self.failure.kind) is Situation.TOOLS_REFUSED
 
     @property
     def said(self) -> str:
-        """Quote why it failed."""
+        """The quoted error message; empty without an error."""
         return f"«{self.failure.message[:160]}»" if self.failure else ""
 
 
@@ -106,15 +112,15 @@ class _Probing:
         self._streamed: bool | None = None
         self._continues: bool | None = None
         self._plain = False
-        """This server wants no temperature, and no answer of a single token."""
+        """Whether this server rejects a temperature or a limit of one token; later requests then have neither."""
 
     @property
     def has_none(self) -> bool:
-        """Return whether it is settled that there are no tools."""
+        """Whether it is settled that there are no tools."""
         return self._tools is Support.NONE and self._confidence >= SURE
 
     def verdict(self, depth: Depth) -> Verdict:
-        """Return what it came to."""
+        """Return the verdict from all evidence so far."""
         return replace(
             self._looked,
             tools=self._tools,
@@ -127,7 +133,7 @@ class _Probing:
         )
 
     def broken_off(self, failure: Failure, depth: Depth) -> Verdict:
-        """Return what was sure before something failed; the rest is unknown."""
+        """Return the verdict after a failure: settled questions keep their answer, all others are unknown."""
         reason = f"the probe was broken off ({failure.kind}): {failure.message[:160]}"
         self._evidence.append(Finding(Layer.METADATA, Support.UNKNOWN, reason))
         if self._confidence < SURE:
@@ -137,7 +143,7 @@ class _Probing:
     # ---------------------------------------------------------------- 2: tokens
 
     def tokens(self) -> Layered:
-        """Count the prompt's tokens with and without tools."""
+        """Compare the prompt's tokens with and without tools."""
         without = yield from self._counted(())
         if without.failure is not None:
             self._note(Layer.TOKENS, f"a plain question is refused: {without.said}")
@@ -158,6 +164,8 @@ class _Probing:
             self._settle(Layer.TOKENS, Support.NONE, 0.95, reason)
         elif offered > without:
             self._note(Layer.TOKENS, f"tools make the prompt {offered - without} tokens longer: they reach the model")
+            # The metadata said that there are no tools, but they make the prompt longer. The measurement wins over the
+            # server's own words, and the next layers decide.
             if self._tools is Support.NONE:
                 self._tools, self._confidence = Support.UNKNOWN, 0.0
         else:
@@ -173,7 +181,7 @@ class _Probing:
     # ---------------------------------------------------------------- 3 to 7: calls
 
     def calls(self) -> Layered:
-        """Ask for calls: one that is demanded, one in words, and then the rarer forms."""
+        """Ask for a demanded call and for one in words; if a call comes, ask for the rarer forms too."""
         forced = yield from self._asked(ROLL, FEW, choice=REQUIRED, most=_SHORT)
         self._note(Layer.FORCED, _came(forced) or f"no call, though it was demanded {forced.said}".strip())
         asked = yield from self._asked(ROLL, FEW, most=_LONG)
@@ -190,7 +198,10 @@ class _Probing:
         yield from self._after_result()
 
     def _judge(self, asked: _Answer, forced: _Answer) -> None:
-        """Judge a call that was asked for in words; a demanded one counts where there is no other."""
+        """Judge the call that was asked for in words; the demanded call counts only if that one did not come.
+
+        A demanded call proves less: some servers enforce it by a grammar, even if the model never calls by itself.
+        """
         if asked.native:
             self._settle(Layer.CALL, Support.NATIVE, 0.9, _came(asked))
         elif asked.leaked:
@@ -248,7 +259,7 @@ class _Probing:
         choice: ToolChoice = AUTO,
         stream: bool = False,
     ) -> Asking:
-        """Ask; what fails without being about tools ends the probe."""
+        """Send one request. Raises `_Stopped` if it fails for a reason that is not about tools."""
         sampling = Sampling(max(most, _FEWEST)) if self._plain else Sampling(most, temperature=0.0)
         answer = _read((yield AskOnce(Request(self._model, messages, tools, choice, sampling, stream))), tools)
         if answer.failure is not None and _is_not_about_tools(answer.failure.kind):
@@ -260,12 +271,12 @@ class _Probing:
         self._tools, self._confidence = says, confidence
 
     def _note(self, layer: Layer, reason: str) -> None:
-        """Keep what decides nothing by itself."""
+        """Record evidence that decides nothing by itself."""
         self._evidence.append(Finding(layer, Support.UNKNOWN, reason))
 
 
 def _read(answer: ProbeAnswer, tools: Sequence[Tool]) -> _Answer:
-    """Look for calls: native ones, those in the text, and those that the server could not read itself."""
+    """Count the calls in an answer: native ones, those in its text, and those in the error of a failed call parser."""
     turn = fold(answer) if isinstance(answer, list) else Turn()
     names = {tool.name for tool in tools}
     native = sum(call.name in names for call in turn.calls)
@@ -277,7 +288,7 @@ def _read(answer: ProbeAnswer, tools: Sequence[Tool]) -> _Answer:
 
 
 def _came(answer: _Answer) -> str:
-    """Return how a call came; nothing if none did."""
+    """Return in words how a call came; empty if none did."""
     if answer.native:
         return "the call comes as a call"
     if answer.leaked and answer.failure is not None:
@@ -313,7 +324,7 @@ MANY: Final = (
     _tool("list_folder", "List the files of a folder.", "folder"),
     _tool("draw_card", "Draw cards.", "count", "integer"),
 )
-"""Eleven: some servers and models go wrong from ten on."""
+"""Eleven tools. One model wrote JSON with up to five tools, and XML as text with eleven (goose #6883)."""
 
 ROLL: Final = (_user("Use the tool roll_dice to roll a die with 20 sides."),)
 ROLL_TWICE: Final = (
@@ -325,4 +336,4 @@ CONTINUED: Final = (
     Message(Role.ASSISTANT, (_CALL,)),
     Message(Role.TOOL, (Result(_CALL.id, (Text("17"),), _CALL.name),)),
 )
-"""A call and its result: the model has only to say it."""
+"""A history with a call and its result, which the model only has to repeat in words."""

@@ -1,4 +1,4 @@
-"""An emulated request: tools become words, calls and results become text, in exactly the dialect that is read back.
+"""Writes emulated requests: tools become a contract in the prompt, calls and results become text in the dialect.
 
     system: You are brief.                    system: You are brief.
     user: Weather?                                    # Tools … (the contract, INL-1)
@@ -6,9 +6,16 @@
     tool: 3 °C                                assistant: ```tool_call … ```           (INL-3)
                                               user: the result in its frame, and what is expected next
 
-The same history gives the same bytes, and a longer one begins with those of the shorter (INL-8): prompt caches hit. All
-text from outside goes through the guard (SAFE-2). Where the context is small, tools are written in fewer words; where a
-profile asks for it, one worked example comes before the conversation (INL-5).
+Three rules hold for every request that is written here:
+
+- Calls of the history are written in exactly the dialect that the reader reads. Models imitate the transcript: a call
+  in another form teaches them that form.
+- The same history gives the same bytes, and a longer history begins with the bytes of the shorter one (INL-8).
+  Otherwise the upstream's prompt cache misses, and it reads the whole conversation again in each turn.
+- All untrusted text passes the guard (SAFE-2).
+
+If the model's context is small, tools are shortened. If a profile asks for it, one worked example comes before the
+conversation (INL-5).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -33,19 +40,23 @@ from toolspeak.toolset.toolset import ToolSet
 
 IMAGE_BELOW: Final = "[image: it follows below]"
 CONTINUE: Final = "Now answer the user's request with this result. Make another call only if the request asks for more."
-"""Behind results. Small models do what they read first: told of a next step, they called on and on."""
+"""Follows results. It names the answer first, because small models do what they read first.
+
+Measured on Qwen2.5-Coder-0.5B: with these words 3 of 6 tasks were answered where one result was enough (1 of 6 with the
+call first), and 3 of 3 still made the second call where one was needed.
+"""
 ANSWER_NOW: Final = "Use these results to answer in words."
-"""Behind results in a request that has no tools: a small model calls whatever it reads of calling."""
+"""Follows results in a request without tools. It does not mention calls, which small models take for an invitation."""
 
 
 def dialect_of(plan: Plan) -> Dialect:
-    """Return the dialect that the plan speaks; one that can only be read is not taught."""
+    """Return the dialect of the plan, or the default one if the plan's dialect can be read but not written."""
     found = keyed(plan.key) if plan.key else load(plan.dialect)
     return found if found.writer is not None else load(DEFAULT_DIALECT)
 
 
 def writer_of(dialect: Dialect) -> Writer:
-    """Return the dialect's writer."""
+    """Return the dialect's writer; `dialect_of` guarantees that there is one."""
     if dialect.writer is None:
         raise AssertionError(f"dialect {dialect.name!r} cannot write")
     return dialect.writer
@@ -53,7 +64,7 @@ def writer_of(dialect: Dialect) -> Writer:
 
 @dataclass(frozen=True)
 class Taught:
-    """The tools as a prompt names them, with the answer tool if the plan has one, and the contract about them."""
+    """The tools as the prompt names them, with the answer tool if the plan has one, and the contract that is sent."""
 
     tools: ToolSet
     contract: str
@@ -69,7 +80,7 @@ class Prompt:
     guard: Guard
 
     def inline(self, request: Request) -> Request:
-        """Write the request whose answer has text or calls (INL-1)."""
+        """Return a request whose answer may have text and calls; its system prompt contains the contract (INL-1)."""
         system, rest = _split(request.messages)
         words = (*system, self.taught.contract, *self._answer_form(request))
         first = Message(Role.SYSTEM, (Text(_joined(words)),))
@@ -81,7 +92,10 @@ class Prompt:
         return self._plain(request, (first, *shown, *_merged((*self._history(rest), *_asked(request)))))
 
     def decision(self, request: Request) -> Request:
-        """Write the request that only decides which tools to call (DEC-1)."""
+        """Return a request that only asks which tools to call (DEC-1).
+
+        With `keep_system` the client's system prompt and history stay: dropping them loses instructions (DEC-6).
+        """
         system, rest = _split(request.messages)
         kept = system if self.plan.keep_system else ()
         first = Message(Role.SYSTEM, (Text(_joined((*kept, self.taught.contract, *_choice_words(request)))),))
@@ -89,34 +103,38 @@ class Prompt:
         return self._plain(request, (first, *history))
 
     def answer(self, request: Request) -> Request:
-        """Write the request that only answers: the original messages, without tools (DEC-4)."""
+        """Return a request for an answer in words: the original messages, without tools (DEC-4)."""
         history = tuple(_merged(self._history(request.messages, ANSWER_NOW)))
         return replace(request, messages=history, tools=(), choice=AUTO)
 
     def corrected(
         self, sent: Request, said: str, corrections: Iterable[str], constraint: Constraint | None = None
     ) -> Request:
-        """Ask again: what the model said, and what was wrong with it (CHK-4)."""
+        """Return the request `sent` with the model's answer `said` and corrections after it (CHK-4)."""
         answered = (Message(Role.ASSISTANT, (Text(said),)),) if said.strip() else ()
         asked = Message(Role.USER, (Text("\n\n".join((*corrections, *words_for(constraint, self.dialect)))),))
         return replace(sent, messages=(*sent.messages, *answered, asked), constraint=constraint)
 
     def constrained(self, sent: Request, constraint: Constraint | None) -> Request:
-        """Ask for an answer in form (CHK-8); where the form is not the contract's, say so at the end (INL-8)."""
+        """Return the request with a constraint (CHK-8).
+
+        If the constraint enforces another form than the contract teaches, the last message says so. It is the last one
+        so that the prefix stays the same (INL-8).
+        """
         words = tuple(map(Text, words_for(constraint, self.dialect)))
         messages = (*sent.messages, Message(Role.USER, words)) if words else sent.messages
         return replace(sent, messages=tuple(_merged(messages)), constraint=constraint) if constraint else sent
 
     def written(self, calls: Sequence[Call]) -> str:
-        """Write calls as the model should have written them."""
+        """Return calls as the model should have written them."""
         return writer_of(self.dialect).write_calls([self.guard.call(call) for call in calls], self.taught.tools)
 
     def frame(self, result: Result) -> str:
-        """Write a result in the dialect's frame."""
+        """Return a result in the dialect's frame, with all its text guarded."""
         return writer_of(self.dialect).write_result(self.guard.result(result))
 
     def _answer_form(self, request: Request) -> tuple[str, ...]:
-        """Say in words what the answer must look like: a constraint on all text would forbid calls (CHK-8)."""
+        """State the client's output schema in words: a constraint on all text would forbid calls (CHK-8)."""
         if request.output_schema is None:
             return ()
         schema = self.guard.json(dump(request.output_schema)) if request.output_schema else ""
@@ -124,11 +142,17 @@ class Prompt:
         return (f"# Form of the answer\n\nWhen you answer, write one JSON object and nothing else{fits}",)
 
     def _plain(self, request: Request, messages: tuple[Message, ...]) -> Request:
-        """Send words only; stop sequences of the client could cut a call, so that we apply them ourselves."""
+        """Return a request without native tools.
+
+        Its stop sequences are the dialect's, which end generation before the model forges a tool result (INL-7). Those
+        of the client could cut a call, so `StopText` applies them to the visible text.
+        """
+        # At most four: OpenAI's API accepts no more.
         sampling = replace(request.sampling, stop=writer_of(self.dialect).stop[:4])
         return replace(request, messages=messages, tools=(), choice=AUTO, sampling=sampling, output_schema=None)
 
     def _history(self, messages: Iterable[Message], expected: str = CONTINUE) -> Iterator[Message]:
+        """Yield messages with calls and results as text; `expected` follows each run of results."""
         for role, run in groupby(messages, lambda message: message.role):
             parts = [list(message.parts) for message in run]
             if role is Role.TOOL:
@@ -141,7 +165,7 @@ class Prompt:
                 yield from (Message(role, tuple(map(self._said, one))) for one in parts)
 
     def _assistant(self, parts: Sequence[Part]) -> Iterator[Message]:
-        """Write what the assistant said and called; what it thought stays its own."""
+        """Yield the text and the calls of an assistant's message as one text, without its reasoning."""
         said = "".join(part.text for part in parts if isinstance(part, Text))
         calls = [self.guard.call(part) for part in parts if isinstance(part, Call)]
         written = writer_of(self.dialect).write_calls(calls, self.taught.tools) if calls else ""
@@ -166,7 +190,7 @@ class Prompt:
                 return part
 
     def _bare(self, messages: Sequence[Message]) -> tuple[Message, ...]:
-        """Keep the user's messages, and the latest assistant's text without its calls (DEC-1)."""
+        """Return the user's messages, and the text of the latest assistant message without its calls (DEC-1)."""
         latest = max((i for i, message in enumerate(messages) if message.role is Role.ASSISTANT), default=-1)
         kept = [m for i, m in enumerate(messages) if m.role is Role.USER or i == latest]
         texts = [replace(m, parts=tuple(p for p in m.parts if isinstance(p, Text | Image))) for m in kept]
@@ -174,17 +198,17 @@ class Prompt:
 
 
 def without_tools(request: Request) -> Request:
-    """Return the request as a chat: no tools, whatever the client sent (MODE-6)."""
+    """Return the request without tools, whatever the client sent (MODE-6)."""
     return replace(request, tools=(), choice=AUTO)
 
 
 def guarded_tools(tools: Iterable[Tool], guard: Guard) -> tuple[Tool, ...]:
-    """Return the tools as a prompt may name them."""
+    """Return the tools with guarded descriptions, as a prompt may contain them."""
     return tuple(guard.tool(tool) for tool in tools)
 
 
 def untrusted_texts(request: Request) -> Iterator[str]:
-    """Yield what did not come from the model: the user's words, and the results of tools."""
+    """Yield the text that did not come from the model or the operator: the user's, and that of tool results."""
     for message in request.messages:
         for part in message.parts if message.role in (Role.USER, Role.TOOL) else ():
             if isinstance(part, Text):
@@ -194,13 +218,13 @@ def untrusted_texts(request: Request) -> Iterator[str]:
 
 
 def _with_pictures_below(result: Result) -> Result:
-    """Return where the images are: a frame of text cannot hold them."""
+    """Replace images by a note: a frame of text cannot hold them, so they follow it as parts of the message."""
     content = tuple(Text(IMAGE_BELOW) if isinstance(part, Image) else part for part in result.content)
     return replace(result, content=content)
 
 
 def _asked(request: Request) -> tuple[Message, ...]:
-    """State the tool choice at the end: an agent changes it from turn to turn, and the prefix must stay (INL-8)."""
+    """State the tool choice in a last message: agents change it from turn to turn, and the prefix must stay (INL-8)."""
     words = _joined(_choice_words(request))
     return (Message(Role.USER, (Text(words),)),) if words else ()
 
@@ -213,7 +237,7 @@ def _choice_words(request: Request) -> tuple[str, ...]:
 
 
 def _split(messages: Sequence[Message]) -> tuple[tuple[str, ...], Sequence[Message]]:
-    """Take the system's words off the beginning."""
+    """Return the texts of the leading system messages, and all other messages."""
     count = next((i for i, message in enumerate(messages) if message.role is not Role.SYSTEM), len(messages))
     words = tuple(part.text for message in messages[:count] for part in message.parts if isinstance(part, Text))
     return words, messages[count:]
@@ -224,7 +248,7 @@ def _joined(words: Iterable[str]) -> str:
 
 
 def _merged(messages: Iterable[Message]) -> Iterator[Message]:
-    """Make one of a user's messages that come to stand behind each other: many templates refuse two."""
+    """Merge adjacent user messages: many chat templates raise an error unless the roles alternate."""
     last: Message | None = None
     for message in messages:
         if last is not None and last.role is message.role is Role.USER:
@@ -242,7 +266,7 @@ _VALUES: Final[dict[str, Json]] = {"integer": 1, "number": 1, "boolean": True, "
 
 
 def example_messages(tools: ToolSet, writer: Writer) -> tuple[Message, ...]:
-    """Show one call of the first tool, marked as an example so that nobody takes it for the user's words."""
+    """Return a worked example with one call of the first tool, marked as such: the user did not say it (INL-5)."""
     name = tools.names[0]
     call = Call("example", name, dump(_arguments(tools, name)))
     result = Result("example", (Text("ok"),), name)
@@ -266,15 +290,20 @@ def _value(schema: JsonObject) -> Json:
 
 
 CHARACTERS_PER_TOKEN: Final = 4
+"""An estimate: the engine has no tokenizer."""
 SHARE: Final = 0.4
-"""Of the context, for tools."""
+"""The part of the context that tools may take; the conversation needs the rest."""
 _WORDS: Final = frozenset(("title", "$schema", "$comment", "examples", "default"))
+"""Keywords that are dropped first: they constrain nothing."""
 _CUTS: Final = (400, 120, 0)
-"""How long a description may be, step by step."""
+"""The most characters of a description, step by step; a parameter's description gets a quarter."""
 
 
 def compacted(tools: Sequence[Tool], context_tokens: int | None) -> tuple[Tool, ...]:
-    """Shorten the tools until they leave room for the conversation; the last step keeps names and types only."""
+    """Shorten the tools until they leave room for the conversation; the last step keeps names and types only.
+
+    No tool is left out: the client may demand any of them, and the checker uses the full schemas in any case.
+    """
     room = None if context_tokens is None else int(context_tokens * CHARACTERS_PER_TOKEN * SHARE)
     shorter = tuple(tools)
     for most in _CUTS:

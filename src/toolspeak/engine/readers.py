@@ -1,4 +1,4 @@
-"""Makes the readers of one turn's answers, and the prompt that teaches their tools, from the request and the plan."""
+"""Creates the readers and the prompt of one turn from its request and its plan."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -28,7 +28,9 @@ from toolspeak.toolset.memo import Memo
 from toolspeak.toolset.toolset import ToolSet
 
 MOST_CALLS: Final = 128
+"""Calls in one turn. A small model that repeats itself writes calls until its token limit (P7)."""
 _TAUGHT: Final = Memo[Taught]()
+"""Contracts by the tuple of the tools: an agent sends the same tools in every turn."""
 
 
 class ReaderFactory:
@@ -38,24 +40,27 @@ class ReaderFactory:
         """Take the request as the client sent it."""
         self._request, self._plan, self._ids = request, plan, ids
         self.tools: Final = known_tools(request, remembered)
-        """Those that the model may call."""
+        """The client's tools that the model may call."""
         self._answer_tool = _answer_tool(plan, request, self.tools)
         self._echo = Echo(untrusted_texts(request))
+        # A client that demands a call may well want the same one again, so nothing counts as repeated.
         self._answered = NOTHING_ANSWERED if must_call(request.choice) else answered_calls(request.messages)
 
     def allow_repeats(self) -> None:
-        """Take a repeated call for meant: the model was asked."""
+        """Deliver repeated calls from now on: the model was asked about one, and insists."""
         self._answered = NOTHING_ANSWERED
 
     def prompt(self) -> Prompt:
-        """Return what writes the emulated requests."""
+        """Return the writer of emulated requests."""
         plan, dialect = self._plan, dialect_of(self._plan)
         guard = Guard(dialect, plan.key)
         return Prompt(plan, dialect, self._taught(dialect, guard), guard)
 
     def _taught(self, dialect: Dialect, guard: Guard) -> Taught:
-        """Make the tools fit for a prompt, and write the contract: once for all requests with the same tools."""
+        """Return the guarded and shortened tools with their contract, from a cache if the same tools came before."""
         plan = self._plan
+        # Everything that changes the bytes of the contract is part of the key. Without the keyed marker in it, one
+        # conversation would be taught the markers of another.
         more = (dialect.name, plan.key, plan.context_tokens, *(tool.name for tool in self._answer_tool))
         known = _TAUGHT.find(self.tools, more)
         if known is not None:
@@ -66,13 +71,16 @@ class ReaderFactory:
         return _TAUGHT.keep(self.tools, taught, compiled.text_bytes, more) if compiled.text_bytes else taught
 
     def emulated(self, prompt: Prompt, *, decides: bool) -> AnswerReader:
-        """Return a reader for an answer to a prompt that teaches tools; `decides`: it asks for nothing but calls."""
+        """Return a reader for an answer to a prompt that teaches tools; `decides` if the prompt asks for calls only."""
         if decides:
             return self._emulated(prompt, self._decided)
         return self._emulated(prompt, self._recovered if self._plan.guardrails else None)
 
     def follow_up(self, prompt: Prompt) -> AnswerReader:
-        """Return a reader for the answer to a question for more calls: whatever looks like one is one (CHK-12)."""
+        """Return a reader for the answer to a question for more calls (CHK-12).
+
+        It accepts everything that looks like a call: the answer was asked for nothing else, so it quotes nothing.
+        """
         return self._emulated(prompt, lambda said, _: Recovered(loose_calls_in(said, self.conversation).calls))
 
     def _emulated(self, prompt: Prompt, recover: Callable[[str, str], Recovered] | None) -> AnswerReader:
@@ -94,7 +102,11 @@ class ReaderFactory:
         return AnswerReader(parts)
 
     def native(self, release: Release) -> AnswerReader:
-        """Return a reader for a native answer, which also finds calls that leaked into its text (MODE-8)."""
+        """Return a reader for a native answer, which also finds calls that leaked into its text (MODE-8).
+
+        Servers that pass a test with one tool leak calls with eleven (goose #6883), so text is searched even where
+        tools are known to work. The client's stop sequences went upstream here, so they are not applied again.
+        """
         compiled = ToolSet.of(self._native_tools())
         dialect = load(self._plan.rescue_dialect)
         parts = ReaderParts(
@@ -112,30 +124,30 @@ class ReaderFactory:
         return AnswerReader(parts)
 
     def words(self) -> AnswerReader:
-        """Return a reader for an answer in words."""
+        """Return a reader for an answer in words; it accepts no call."""
         tools = ToolSet()
         return AnswerReader(ReaderParts(None, tools, self._checker(tools), StopText(()), self._echo, 0))
 
     def constraining(self, prompt: Prompt) -> Constraining:
-        """Return what says which form an emulated answer is asked to keep."""
+        """Return the policy of constrained decoding for the requests of this turn."""
         compiled = ToolSet.of((*self.tools, *self._answer_tool) if self._answer_tool else self.tools)
         return Constraining(self._plan, prompt.dialect, compiled, self._request.choice, self.max_calls)
 
     def _decided(self, _: str, visible: str) -> Recovered:
-        """Find a decision that has words around it (DEC-3); one that only repeats untrusted text is none (SAFE-3)."""
+        """Find a decision with text around it (DEC-3). A decision that only repeats untrusted text does not count."""
         decision = decision_in(visible)
         if not decision or self._echo.is_echo(decision):
             return Recovered()
         return Recovered(tuple(decided_calls(decision, self._ids)))
 
     def _recovered(self, said: str, _: str) -> Recovered:
-        """Return what the first guardrail that finds calls in an answer without any has found (CHK-13)."""
+        """Return the calls of the first guardrail that recovers some from an answer without calls (CHK-13)."""
         found = (guardrail.recover(said, self.conversation) for guardrail in self._plan.guardrails)
         return next((one for one in found if one is not NOTHING_RECOVERED), NOTHING_RECOVERED)
 
     @cached_property
     def conversation(self) -> GuardedConversation:
-        """What guardrails compare the turn's calls with."""
+        """The conversation that guardrails compare the turn's calls with."""
         return self._guarded(ToolSet.of(self.tools))
 
     def _conversation_about(self, tools: ToolSet) -> GuardedConversation | None:
@@ -145,14 +157,14 @@ class ReaderFactory:
         return GuardedConversation(self._request, tools, tuple(self.tools), self._echo, self._ids)
 
     def _native_tools(self) -> tuple[Tool, ...]:
-        """Return what a native answer may call: deferred tools too, which its server may have shown by itself."""
+        """Return the tools that a native answer may call, deferred ones too: the server may have shown them itself."""
         allowed = self._request.choice.allowed
         tools = self._request.tools or self.tools
         return tuple(tool for tool in tools if tool.name in allowed) if allowed else tools
 
     @property
     def max_calls(self) -> int:
-        """Return how many calls a turn may have (CHK-1)."""
+        """The most calls that a turn may have (CHK-1)."""
         choice = self._request.choice
         return MOST_CALLS if choice.parallel and choice.mode is not ChoiceMode.NAMED else 1
 
@@ -169,12 +181,12 @@ class ReaderFactory:
 
 
 def emulated_ids(unix_nano: int) -> Iterator[str]:
-    """Give ids to the emulated calls of a turn (DEC-5)."""
+    """Yield ids for the emulated calls of one turn, such as `emulated_1700000000000000000_0` (DEC-5)."""
     return (f"emulated_{unix_nano}_{index}" for index in count())
 
 
 def _answer_tool(plan: Plan, request: Request, tools: Sequence[Tool]) -> tuple[Tool, ...]:
-    """Offer the answer tool, unless only a real call will do (INL-6)."""
+    """Return the answer tool if the plan has it and the tool choice does not demand a real call (INL-6)."""
     if not plan.answer_tool or must_call(request.choice):
         return ()
     return (replace(ANSWER, name=offered_name([tool.name for tool in tools])),)
@@ -184,7 +196,7 @@ _TOOL: Final = Tool("probe", parameters={"type": "object"})
 
 
 def warm() -> None:
-    """Build the tables of readers, refusals and model families now: the first request must not wait for them."""
+    """Build the tables of readers, refusals and model families, so that the first request does not wait for them."""
     for name in (DEFAULT_DIALECT, ANY_DIALECT):
         dialect = load(name)
         dialect.reader([_TOOL]).feed("Hello.")

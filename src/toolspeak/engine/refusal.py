@@ -7,10 +7,11 @@
 
 Chat models were trained on conversations without tools, and repeat this sentence even if the prompt teaches tools.
 Asking again helps, but not after the refusal has been streamed to the client: it would contradict the call that comes
-then. So text is held while it may be a refusal. To keep that short, only the first characters count, and only
-sentences that start like a refusal: `RefusalWatch` releases other answers after a word or two. The verdict does not
-depend on how the text is cut into chunks. A doubt counts as no refusal: asking again in vain costs a request and may
-lose a right answer, while a refusal that is shown costs nothing more.
+then. So text is held while it may be a refusal. To keep that time short, only the first characters count, and only
+sentences that start like a refusal: `RefusalWatch` releases other answers after a word or two.
+
+The verdict does not depend on how the text is cut into chunks. In doubt, the text is not a refusal: an unnecessary
+retry costs a request and may lose a right answer, while a refusal that is shown costs nothing more.
 
 The phrases are in `data/refusals.json`, one object for each language (`RefusalWords`). In a phrase, `(a|b|)` means
 each of its alternatives, `{world}` the list of that name in `parts`, and `_` a blank. In languages with spaces a phrase
@@ -33,7 +34,7 @@ from toolspeak.text.scan import END, Trie, trie_of
 HELD_CHARS = 300
 """Characters of an answer that are judged, and that are held back at most."""
 _JOINS = frozenset({"or", "nor", "o", "ou", "oder", "noch", "ni", "или", "ни", "lub", "ani", "of", "veya", "أو", "या"})
-"""Words that continue a list after a comma."""
+"""Words that continue a list after a comma, as in "no access to files, folders, or the internet"."""
 
 _LEAD = " \n,.;:!?…—–、·'¿¡"
 _ENDS = " \n.!?"
@@ -49,13 +50,13 @@ _AS = {
     "،": ",",
     "؛": ";",
 }
-_VIRAMA = 9  # the one combining class that tells words apart
+_VIRAMA = 9  # the one combining class that distinguishes words; all others are accents, which are dropped
 _TERMS = str.maketrans({"(": "(?:", "_": " "})
 
 Term: TypeAlias = re.Pattern[str]
 Claim: TypeAlias = tuple[Term, ...]
 Phrases: TypeAlias = tuple[str, ...]
-"""Alternatives."""
+"""Alternatives: one of them must be in the text."""
 Terms: TypeAlias = tuple[Phrases, ...]
 """All of them must be in the text, in any order."""
 
@@ -63,9 +64,10 @@ Terms: TypeAlias = tuple[Phrases, ...]
 class RefusalWords(msgspec.Struct, frozen=True, eq=False, forbid_unknown_fields=True):
     """The phrases of refusals in one language.
 
-    A sentence may be a refusal if it starts with an opener, after any number of softeners. It is one if a claim is in
-    one of its clauses, or an `across` (a claim or a request) anywhere in it. A bare claim ("I have no tools") does not
-    count beside a purpose ("tools for sending mail"): that is an honest limit. A veto says: no refusal, whatever else.
+    A sentence may be a refusal if it starts with an opener, after any number of softeners ("I'm sorry, but"). It is a
+    refusal if one of its clauses contains a claim, or if the whole sentence contains an `across` (a claim or a
+    request). A bare claim ("I have no tools") does not count beside a purpose ("tools for sending mail"): that is an
+    honest limit. A veto anywhere means that the text is not a refusal.
     """
 
     name: str
@@ -77,11 +79,12 @@ class RefusalWords(msgspec.Struct, frozen=True, eq=False, forbid_unknown_fields=
     across: tuple[Terms, ...]
     vetoes: Phrases
     parts: dict[str, Phrases] = {}
-    """Lists that phrases name, as `{name}`; a list may name those before it."""
+    """Lists that phrases include as `{name}`; a list may include lists before it."""
     has_spaces: bool = True
+    """Whether the language separates words by spaces; Chinese and Japanese do not."""
 
     def alternatives(self, phrases: Phrases) -> str:
-        """Join phrases to one that means any of them, with all lists written out."""
+        """Return one phrase that means any of these, with all lists expanded."""
         known: dict[str, str] = {}
         for name, part in self.parts.items():
             known[name] = "|".join(part).format_map(known)
@@ -90,31 +93,36 @@ class RefusalWords(msgspec.Struct, frozen=True, eq=False, forbid_unknown_fields=
 
 @cache
 def languages() -> tuple[RefusalWords, ...]:
-    """Load the phrases of all languages."""
+    """Load the phrases of all languages, once."""
     return msgspec.json.decode(get_data("toolspeak.engine", "data/refusals.json") or b"", type=tuple[RefusalWords, ...])
 
 
 def refuses_tools(text: str) -> bool:
-    """Return whether an answer claims that there are no tools, or no way to files, commands or the internet."""
+    """Return whether an answer claims to have no tools, or no access to files, commands or the internet."""
     watch = RefusalWatch()
     watch.feed(text)
     return watch.verdict()
 
 
 class RefusalWatch:
-    """Says how long a streamed answer must be held back because it may be a refusal."""
+    """Decides while an answer streams whether it is a refusal, and until when its text must be held back.
+
+    A state machine over single characters, so that chunks cannot matter. A sentence is first read for an opener
+    (`_grammars` is empty), then collected up to its end and searched for claims. `_cleared` is final: the answer is not
+    a refusal. `_claimed` is not: a veto in a later sentence still clears the answer.
+    """
 
     def __init__(self) -> None:
         """Start at the first character of an answer."""
         self._seen = 0
         self._visible = _Visible()
         self._sentence = ""
-        self._grammars: tuple[_Grammar, ...] = ()  # of the languages of the sentence; none: it has not opened yet
+        self._grammars: tuple[_Grammar, ...] = ()  # of the sentence's possible languages; empty before its opener
         self._claimed = False
         self._cleared = False
 
     def feed(self, text: str) -> bool:
-        """Take more text; return whether to hold it back. Once False, it stays so, and `verdict` is final."""
+        """Take more text; return whether to hold it back. Once it returns False it stays so, and `verdict` is final."""
         head = text[: HELD_CHARS - self._seen]
         self._seen += len(head)
         for char in head:
@@ -124,7 +132,7 @@ class RefusalWatch:
         return not self._cleared and self._seen < HELD_CHARS
 
     def verdict(self) -> bool:
-        """Return whether the text, if it ends here or was long enough, is a refusal."""
+        """Return whether the text is a refusal, given that it ends here or is longer than `HELD_CHARS`."""
         if self._cleared:
             return False
         grammars = self._grammars or _opening().at_end(self._sentence)
@@ -160,17 +168,21 @@ class RefusalWatch:
 
 
 class _Visible:
-    """Leaves out what is quoted. A quotation around the whole answer is none; None says that it was not the whole."""
+    """Removes quotations, which are not the model's own words, and folds the other characters.
+
+    A quotation around the whole answer is read like plain text. If letters follow its end, it was not the whole answer,
+    and `of` returns None: the answer is not a refusal.
+    """
 
     def __init__(self) -> None:
         self._started = False
-        self._around = ""  # what would close a quotation that started with the answer
-        self._inside = ""  # what closes the quotation that we are in
+        self._around = ""  # the marks that close a quotation which started with the answer
+        self._inside = ""  # the marks that close the present quotation
         self._closed = False
         self._last = ""
 
     def of(self, char: str) -> str | None:
-        """Return the character as it is to be read, "" if it is not to be."""
+        """Return the folded character, "" inside of a quotation, None if the answer cannot be a refusal."""
         last, self._last = self._last, char
         if self._inside:
             self._inside = "" if char in self._inside else self._inside
@@ -212,7 +224,10 @@ class _Opening:
         self._trie = trie_of((*self._soft, *self._open))
 
     def read(self, text: str) -> "tuple[str | None, tuple[_Grammar, ...]]":
-        """Return what is left after softeners, and the languages in which it opens; None: it cannot open."""
+        """Return the text after its softeners, and the languages whose opener it starts with.
+
+        Without languages, more text is needed. None instead of a text means that no opener can come.
+        """
         while text := text.lstrip(_LEAD):
             literal = _longest(self._trie, text)
             if literal is None:
@@ -228,7 +243,7 @@ class _Opening:
         return text, ()
 
     def at_end(self, text: str) -> "tuple[_Grammar, ...]":
-        """Return the languages in which a text opens to which nothing will be added."""
+        """Return the languages whose opener a complete text starts with."""
         literal = _longest(self._trie, text, final=True)
         return tuple(map(_grammar, self._open.get(literal or "", ())))
 
@@ -252,7 +267,7 @@ def _opening() -> _Opening:
 
 @dataclass(frozen=True, slots=True)
 class _Grammar:
-    """The words of one language, ready to be looked for."""
+    """The compiled phrases of one language."""
 
     spaced: bool
     full: tuple[Claim, ...]
@@ -269,14 +284,14 @@ class _Grammar:
         if _one_of(self.across, flat):
             return True
         if sentence.rstrip().endswith("?"):
-            return False
+            return False  # "Do I have no access to the file?" claims nothing
         bare = () if _any_in(self.purposes, flat) else self.bare
         return any(_one_of((*self.full, *bare), clause) for clause in _clauses(sentence, spaced=self.spaced))
 
 
 @cache
 def _grammar(words: RefusalWords) -> _Grammar:
-    """Compile the phrases of one language, when the first sentence opens in it."""
+    """Compile the phrases of one language; this happens when the first sentence opens in it."""
 
     def claim(terms: Terms) -> Claim:
         return tuple(_term(words.alternatives(term), spaced=words.has_spaces) for term in terms)
@@ -292,7 +307,7 @@ def _grammar(words: RefusalWords) -> _Grammar:
 
 
 def _term(text: str, *, spaced: bool) -> Term:
-    """Compile alternatives of literals; there is no repetition in them, so nothing to track back over."""
+    """Compile alternatives of literals. They have no repetition, so the pattern cannot backtrack (SAFE-5)."""
     escaped = "".join(char if char in "(|)_" else re.escape(char) for char in _fold(text))
     return re.compile(f"{' ' if spaced else ''}(?:{escaped.translate(_TERMS)})")
 
@@ -310,7 +325,10 @@ def _flat(sentence: str) -> str:
 
 
 def _clauses(sentence: str, *, spaced: bool) -> list[str]:
-    """Cut at commas and the like, but not inside a list of words."""
+    """Split a sentence at commas and similar marks, but not inside a list of words.
+
+    A claim must be within one clause: "I can read the file, but have no internet" must not combine words of both.
+    """
     clauses: list[str] = []
     for piece in _BREAKS.split(sentence.rstrip(_ENDS)):
         words = piece.split()
@@ -322,13 +340,13 @@ def _clauses(sentence: str, *, spaced: bool) -> list[str]:
 
 
 def _expanded(text: str) -> list[str]:
-    """Write out the alternatives: `a (b|c)|d` is `a b`, `a c` and `d`."""
+    """Return all texts that a phrase means: `a (b|c)|d` is `a b`, `a c` and `d`."""
     return _parsed(_fold(text).replace("_", " "))
 
 
 def _parsed(text: str) -> list[str]:
     done: list[str] = []
-    stack: list[tuple[list[str], list[str]]] = []  # what stands before a group, the alternatives before this one
+    stack: list[tuple[list[str], list[str]]] = []  # for each open group: the alternatives and prefixes outside of it
     before, current = done, [""]
     for char in text:
         if char == "(":
@@ -352,7 +370,11 @@ def _fold(text: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _folded(char: str) -> str:
-    """Drop case, accents, width and emoji of one character, so that the cuts of a stream cannot matter."""
+    """Return one character without case, accents and width; emoji become empty.
+
+    It looks at single characters only, so the chunks of a stream cannot matter. From U+0980 on, only Latin letters with
+    accents and full-width forms are decomposed; NFKD would take Hangul syllables apart.
+    """
     if char in _SENTENCE_ENDS:
         return _SENTENCE_ENDS[char]
     if char in _AS:

@@ -1,7 +1,10 @@
-"""The tactics of a turn: how each asks the upstream, and which one follows when it does not work out.
+"""The state machine of a turn: the tactics, and which one follows in which situation.
 
-A tactic is one way to get an answer. `TACTICS` is the whole table: `turn.py` has one loop that asks, judges the answer
-(`Situation`), and looks up here what comes next. The diagram in `docs/turn.md` is drawn from this table.
+A tactic is one way to get an answer. `TACTICS` is the whole table. The loop in `turn.py` makes an attempt, judges the
+answer (`Situation`), and looks up the next tactic here. The diagram in `docs/turns.md` is drawn from this table.
+
+The table replaces one loop that was written three times, for native, inline and decision. It has no code, so a reader
+can check by eye that every situation of every tactic leads somewhere.
 """
 
 from collections.abc import Mapping
@@ -14,6 +17,7 @@ from toolspeak.engine.trouble import Kind
 from toolspeak.ir.failure import FailureKind
 
 
+# The docs below the names are also the table in `docs/turns.md`.
 class Name(StrEnum):
     """The tactics."""
 
@@ -43,40 +47,48 @@ class End(StrEnum):
     """How a turn ends."""
 
     FINISH = "finish"
-    """With the answer; with an error if there is nothing usable in it (P6)."""
+    """With the answer, or with an error if nothing in the answer can be used (P6)."""
     FAIL = "fail"
     """With the upstream's error."""
     FIRST = "first answer"
-    """With the answer in words that came first: asking for calls brought none."""
+    """With the native answer in words that came first, because emulation brought no call (MODE-7)."""
 
 
 class Situation(StrEnum):
-    """What an attempt came to."""
+    """The result of an attempt, as far as the choice of the next tactic depends on it."""
 
     USABLE = "usable"
     TROUBLE = "trouble"
     """The answer cannot be used as it is, and asking again may help (CHK-5)."""
     NO_RETRY = "no retry left"
-    """As TROUBLE, but it was asked often enough, or text has left that a new answer would contradict."""
+    """As TROUBLE, but the retries are used up, or text has left that a new answer would contradict."""
     NO_CALLS = "no calls"
-    """For tactics that want calls: the answer has none."""
+    """The answer has no calls. Only tactics that name this situation in `after` distinguish it from USABLE."""
     SET_ASIDE = "calls set aside"
-    """A guardrail dropped all calls: the question is to be answered in words (CHK-10)."""
+    """A guardrail dropped all calls, and the model must answer in words (CHK-10)."""
     NOT_BETTER = "no better than the first"
     """There is an earlier answer in words, and this attempt brought no call."""
     CONSTRAINT_REFUSED = "constraint refused"
     TOOLS_REFUSED = "tools refused"
     HISTORY_REFUSED = "history refused"
-    """The server cannot read the calls and results of the history. Written as text, they cannot offend."""
+    """The server rejects the calls and results of the history. Emulation writes them as text, which it accepts.
+
+    Each vendor has its own demands: Mistral wants ids of nine characters, Gemini 3 its `thought_signature` back,
+    Anthropic a result directly after each call. A history from another vendor meets none of them.
+    """
     TOOLS_MISSING = "tools missing"
+    """The server wants the tools of the history in the request, though none may be called (Bedrock's `toolConfig`)."""
     CHOICE_REFUSED = "tool choice refused"
     STREAM_REFUSED = "streaming refused"
+    """The server has tools only without streaming, as Bedrock has for Llama 4."""
     PARSER_FAILED = "call parser failed"
+    """The server could not parse its model's call, and may quote the model's text in the error."""
     FAILED = "failed"
+    """Any other error. It goes to the client unchanged."""
 
 
 class Teach(StrEnum):
-    """Stands for INLINE or DECISION, whichever the plan says."""
+    """A placeholder in the table for INLINE or DECISION; the plan says which of them."""
 
     EMULATED = "emulated"
 
@@ -85,6 +97,7 @@ Next: TypeAlias = Name | End | Teach
 
 REFUSALS: Final[Mapping[FailureKind, Situation]] = {
     FailureKind.TOOLS_UNSUPPORTED: Situation.TOOLS_REFUSED,
+    # OpenAI accepts 128 tools. A prompt has no such limit, so all of them can be taught.
     FailureKind.TOO_MANY_TOOLS: Situation.TOOLS_REFUSED,
     FailureKind.ROLE_ORDER: Situation.HISTORY_REFUSED,
     FailureKind.CONTENT_SHAPE: Situation.HISTORY_REFUSED,
@@ -97,25 +110,32 @@ REFUSALS: Final[Mapping[FailureKind, Situation]] = {
     FailureKind.NATIVE_PARSER_FAILED: Situation.PARSER_FAILED,
     FailureKind.MODEL_SCHEMA_ERROR: Situation.PARSER_FAILED,
 }
-"""What an upstream's error says about the form of the request (WIRE-5). Every other error is FAILED."""
+"""The errors that are about the form of the request, so that another form may succeed (WIRE-5). All others are FAILED.
+
+A rate limit, a rejected key or an overlong context is not here on purpose: another tactic would only repeat it.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Tactic:
-    """One way to get an answer. What `after` does not name ends the turn: a failure with FAIL, the rest with FINISH."""
+    """One way to get an answer.
+
+    A situation that `after` does not name ends the turn: a failure with FAIL, any other with FINISH.
+    """
 
     name: Name
     after: Mapping[Situation, Next] = field(default_factory=dict[Situation, Next])
+    """The next tactic for each situation. The tactic's own name means a retry."""
     retries: frozenset[Kind] = frozenset()
     """The troubles after which the model is asked again."""
     release: Release | None = None
-    """When events leave; None: as the plan says."""
+    """When events leave; None means as the plan says."""
     watches: bool = False
-    """A refusal to use tools ("I have no tools") is a trouble."""
+    """Whether a refusal to use tools ("I have no tools") is a trouble."""
 
     @property
     def is_pass_through(self) -> bool:
-        """Whether the answer is not read at all."""
+        """Whether the answer is forwarded without a search for calls."""
         return self.name in (Name.PASS, Name.WORDS)
 
     @property
@@ -124,7 +144,7 @@ class Tactic:
         return self.name in (Name.INLINE, Name.DECISION)
 
     def next(self, situation: Situation) -> Next:
-        """Return what follows a situation."""
+        """Return the tactic that follows in a situation, or how the turn ends."""
         return self.after.get(situation) or (End.FAIL if situation in _FAILURES else End.FINISH)
 
 
@@ -165,20 +185,22 @@ TACTICS: Final[Mapping[Name, Tactic]] = {
         Tactic(Name.WORDS),
         Tactic(Name.NATIVE, _AFTER_NATIVE, _ANY, watches=True),
         Tactic(Name.NATIVE_FIRST, _AFTER_FIRST, _ANY, Release.BUFFERED, watches=True),
-        # asked once: a server that refuses two forms of one request is not argued with
+        # These three are tried once and lead nowhere else: if a server rejects two forms of one request, its second
+        # error goes to the client. Each further form would cost another round trip.
         Tactic(Name.WITH_TOOLS),
         Tactic(Name.WITHOUT_CHOICE),
         Tactic(Name.WITHOUT_STREAM),
         Tactic(Name.SALVAGE, {Situation.NO_CALLS: Teach.EMULATED}, release=Release.BUFFERED),
         Tactic(Name.INLINE, _AFTER_INLINE, _ANY, watches=True),
-        # an empty decision says that no tool is needed, and is no trouble
+        # An empty decision means that no tool is needed (DEC-3), so EMPTY is not a trouble here. It is buffered because
+        # a decision is JSON that the client must never see.
         Tactic(Name.DECISION, _AFTER_DECISION, _ANY - {Kind.EMPTY, Kind.UNRELATED}, Release.BUFFERED),
     )
 }
 
 
 def first_tactic(plan: Plan, *, has_tools: bool) -> Tactic:
-    """Return the tactic that a turn begins with."""
+    """Return the tactic that a turn begins with; without tools there is nothing to emulate."""
     match plan.way:
         case Way.PLAIN:
             return TACTICS[Name.WORDS]
@@ -193,7 +215,7 @@ def first_tactic(plan: Plan, *, has_tools: bool) -> Tactic:
 
 
 def tactic_of(following: Name | Teach, plan: Plan) -> Tactic:
-    """Return the tactic that a row of the table names; how tools are taught is for the plan to say."""
+    """Return the tactic of a name; for `Teach.EMULATED`, the one of the plan's strategy."""
     if isinstance(following, Name):
         return TACTICS[following]
     return TACTICS[Name.DECISION if plan.strategy is Strategy.DECISION else Name.INLINE]

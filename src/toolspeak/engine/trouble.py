@@ -1,6 +1,8 @@
-"""What can be wrong with an answer as a whole, and what the model is told about it (CHK-4).
+"""The troubles that an answer as a whole can have, and the corrections that the model gets for them (CHK-4).
 
-Each time it is asked again, the words are stronger (CHK-5).
+A correction names what was wrong and what is accepted. Each retry uses stronger words than the one before (CHK-5). For
+an unknown tool the correction says that it does not exist, and never that it is denied: a model that was told "denied"
+tried the same tool five times in one turn (connectonion #1321).
 """
 
 from collections.abc import Callable, Sequence
@@ -17,30 +19,32 @@ from toolspeak.ir.tool import ChoiceMode, ToolChoice
 
 
 class Kind(StrEnum):
-    """The troubles; the values are what traces show."""
+    """The kinds of trouble; traces show the values."""
 
     BAD_CALLS = "bad_calls"
+    """There are calls, and none of them may run."""
     NO_CALL = "no_call"
-    """The tool choice asks for one."""
+    """The tool choice demands a call, and there is none."""
     REFUSED = "refused"
     """"I have no tools", with tools offered (CHK-6)."""
     EMPTY = "empty"
+    """There is no call, and no text that is not blank."""
     REPEATED = "repeated"
-    """The call that was answered just now, again: small models do not stop by themselves."""
+    """The only calls are those that were answered just now: small models repeat them without end (CHK-9)."""
     UNRELATED = "unrelated"
-    """All calls were set aside: they had nothing to do with what was asked (CHK-10)."""
+    """A guardrail dropped all calls, because they have nothing to do with the request (CHK-10)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """Why an answer cannot stand as it is."""
+    """The reason why an answer cannot be used as it is."""
 
     kind: Kind
     complaints: tuple[Complaint, ...] = ()
 
 
 MOST_CHARACTERS: Final = 16 * 1024 * 1024
-"""Of one answer: text, reasoning and arguments (P7)."""
+"""The most characters of one answer: text, reasoning and arguments together (P7)."""
 TOO_LONG: Final = Failure(
     FailureKind.OTHER, f"the model's answer has more than {MOST_CHARACTERS} characters, which is all that is read", 502
 )
@@ -54,7 +58,7 @@ STRONGER: Final = (
     ("Write nothing but the call, exactly in the form that the system message shows.",),
     ("This is the last try. Copy the form of the system message to the letter, and fill in name and arguments only.",),
 )
-"""What is added each time that it is asked again (CHK-5)."""
+"""The sentences that each retry adds to a correction (CHK-5)."""
 SAYS: Final = {
     Problem.PARSE_ERROR: "the call could not be read",
     Problem.TRUNCATED: "the call is not complete: it was cut off; write it again, shorter if you can",
@@ -68,14 +72,18 @@ SAYS: Final = {
 
 
 def size_of(event: Event) -> int:
-    """Count the characters of an event."""
+    """Return the number of characters of an event that count for `MOST_CHARACTERS`."""
     if isinstance(event, TextDelta | ReasoningDelta):
         return len(event.text)
     return len(event.json) if isinstance(event, ArgsDelta) else 0
 
 
 def corrections(trouble: Trouble, choice: ToolChoice, level: int, frame: Callable[[Result], str]) -> list[str]:
-    """Return what was wrong and what is accepted; `frame` writes it as the dialect writes a tool's result."""
+    """Return the paragraphs of a correction: what was wrong, and what is accepted.
+
+    `frame` writes a result as the dialect does. Errors in that frame look to the model like the answer of a tool, a form
+    that it has learned to react to. `level` counts the retries so far.
+    """
     stronger = STRONGER[min(level, len(STRONGER) - 1)]
     match trouble.kind:
         case Kind.BAD_CALLS:
@@ -95,7 +103,11 @@ def corrections(trouble: Trouble, choice: ToolChoice, level: int, frame: Callabl
 def asked_again(
     sent: Request, quoted: str, attempted: Sequence[tuple[Call, Complaint | None]], trouble: Trouble, level: int
 ) -> Request:
-    """Ask for a native answer again: answer each of its calls with an error, or say in words what was wrong (CHK-4)."""
+    """Return the request that asks for a native answer again (CHK-4).
+
+    Bad calls get error results. All calls of the answer are in the history, with a result each: vendors reject a call
+    without its result. Any other trouble is stated in a user message.
+    """
     said = (Text(quoted),) if quoted.strip() else ()
     if attempted and trouble.kind is Kind.BAD_CALLS:
         calls = [call for call, _ in attempted]
@@ -109,7 +121,7 @@ def asked_again(
 
 
 def insisting(level: int) -> tuple[str, ...]:
-    """Say more to a native call that is refused again (CHK-5)."""
+    """Return the stronger words for a native call that is rejected again (CHK-5)."""
     if not level:
         return ()
     last = " This is the last try." if level > 1 else ""
@@ -117,14 +129,14 @@ def insisting(level: int) -> tuple[str, ...]:
 
 
 def error_result(complaint: Complaint, call_id: str = "") -> Result:
-    """Write a complaint as the result of the call that it is about."""
+    """Return a complaint as the error result of the call that it is about."""
     says = SAYS[complaint.problem]
     text = f"{says}: {complaint.detail}" if complaint.detail else says
     return Result(call_id, (Text(text),), complaint.name or "", is_error=True)
 
 
 def failure_of(trouble: Trouble) -> Failure:
-    """Return what the client is told when asking again did not help: never an empty success (P6)."""
+    """Return the failure that ends the turn when no retry helped; the client never gets an empty success (P6)."""
     match trouble.kind:
         case Kind.BAD_CALLS:
             details = "; ".join(f"{c.name or 'a call'}: {SAYS[c.problem]}" for c in trouble.complaints)
@@ -136,12 +148,12 @@ def failure_of(trouble: Trouble) -> Failure:
 
 
 def must_call(choice: ToolChoice) -> bool:
-    """Return whether only a call will do."""
+    """Return whether the tool choice demands a call."""
     return choice.mode in (ChoiceMode.REQUIRED, ChoiceMode.NAMED)
 
 
 def call_needed(choice: ToolChoice) -> str:
-    """Return what the tool choice asks for; empty if it leaves the choice."""
+    """Return the tool choice as a sentence for the model; empty if the model is free."""
     if choice.mode is ChoiceMode.NAMED:
         return f"The tool {choice.name} must be called now, once. Answer with that call, not with words."
     if choice.mode is ChoiceMode.REQUIRED:
@@ -150,7 +162,10 @@ def call_needed(choice: ToolChoice) -> str:
 
 
 def answered_with(call: Call, complaint: Complaint | None, level: int) -> Result:
-    """Answer a native call of a turn in which one was refused."""
+    """Return the error result of a native call from an answer in which at least one call was rejected.
+
+    A valid call of that answer gets one too. It was not executed, since the model will write all its calls again.
+    """
     if complaint is None:
         return Result(call.id, (Text("not executed: another call of this turn was refused"),), call.name, is_error=True)
     error = error_result(complaint, call.id)
@@ -158,7 +173,7 @@ def answered_with(call: Call, complaint: Complaint | None, level: int) -> Result
 
 
 def in_words(result: Result) -> str:
-    """Return what a result says."""
+    """Return the text of a result."""
     return "\n".join(part.text for part in result.content if isinstance(part, Text))
 
 

@@ -1,4 +1,6 @@
-r"""One turn as a program: what to send, what to show, when to ask again. No I/O: see `effects.py` for what it yields.
+r"""Runs one turn as a generator without I/O: it decides what to send, what to show, and when to ask again.
+
+`effects.py` describes what the generator yields, and what the driver sends back.
 
 program = take_turn(request, plan, ids)
 effect = next(program)                    Open(request with the tools taught in its prompt)
@@ -7,7 +9,11 @@ effect = program.send([TextDelta("```tool_call\n{…}\n```"), Finished(END)])
                                           Emit(CallStarted, ArgsDelta, CallEnded)
 …                                         Emit(Finished(CALLS)), then StopIteration(Outcome)
 
-There is one loop: ask in the way of a tactic, read the answer, judge it, and look up in `tactics.py` what follows.
+The turn is one loop: it sends a request in the way of the current tactic, reads the answer, judges it, and looks up the
+next tactic in `tactics.py`.
+
+One invariant governs everything here: an event that has left for the client is never taken back, and no later event
+contradicts it (CHK-5). Therefore every decision that could start a new attempt first asks the outbox what has left.
 """
 
 from collections.abc import Generator, Iterable, Iterator, Sequence
@@ -37,7 +43,11 @@ from toolspeak.ir.turn import split
 
 
 def take_turn(request: Request, plan: Plan, ids: Iterator[str], remembered: Iterable[Tool] = ()) -> TurnProgram:
-    """Run one turn. `ids` are for emulated calls, `remembered` the conversation's tools if the request has none."""
+    """Run one turn, and return its outcome; upstream errors become a `Failed` event and are never raised.
+
+    `ids` yields a new id for each emulated call. `remembered` are the tools of earlier requests of this conversation;
+    they are used if the request itself has none (INL-4).
+    """
     turn = _Turn(request, plan, ids, remembered)
     yield from turn.run()
     return turn.outcome()
@@ -45,7 +55,7 @@ def take_turn(request: Request, plan: Plan, ids: Iterator[str], remembered: Iter
 
 @dataclass(frozen=True, slots=True)
 class _Attempt:
-    """One request to the upstream; with `given`, an answer that is here already."""
+    """One request to the upstream. If `given` is set, nothing is sent, and these events are read as the answer."""
 
     tactic: Tactic
     request: Request
@@ -58,7 +68,7 @@ _Follow: TypeAlias = Generator[TurnEffect, EffectReply, _Attempt | None]
 
 
 class _Turn:
-    """The state of one turn."""
+    """The state of one turn, over all its attempts."""
 
     def __init__(self, request: Request, plan: Plan, ids: Iterator[str], remembered: Iterable[Tool]) -> None:
         self._request, self._plan, self._must_call = request, plan, must_call(request.choice)
@@ -68,15 +78,18 @@ class _Turn:
         self._usage = Usage()
         self._complaints: list[Complaint] = []
         self._emulated = False
+        # The native answer in words that came before emulation, and its stop reason. `End.FIRST` returns it: a client
+        # in mode `fallback` must not lose a good answer because emulation found no call to make.
         self._first: tuple[Event, ...] = ()
         self._first_stop = StopReason.END
-        """An answer in words that came before emulation, for `End.FIRST`."""
+        # The latest failure that led to another tactic. It is part of the outcome, because the gateway learns from it
+        # what the upstream supports (CAP-4).
         self._refusal: Failure | None = None
         self._kept = Kept.UNASKED
         self._native = self._rescued = self._empty = 0
 
     def outcome(self) -> Outcome:
-        """Return what the turn came to."""
+        """Return the outcome; call it after `run` has ended."""
         refusal = self._refusal
         return Outcome(
             tuple(self._out.sent),
@@ -93,14 +106,18 @@ class _Turn:
         )
 
     def run(self) -> Step:
-        """Take one attempt after the other, until one ends the turn."""
+        """Make attempts until one of them ends the turn.
+
+        The loop is finite. A tactic follows itself only for a retry, which `Plan.retries` bounds, or after its
+        constraint was refused, which happens once. All other arrows of the table lead to a later tactic.
+        """
         attempt: _Attempt | None = self._begin(first_tactic(self._plan, has_tools=bool(self._readers.tools)))
         while attempt is not None:
             answer = yield from self._read(attempt)
             attempt = yield from self._follow(attempt, answer)
 
     def _follow(self, attempt: _Attempt, answer: ReadAnswer) -> _Follow:
-        """Judge an answer; end the turn, or return the next attempt."""
+        """Judge an answer. Return the next attempt, or end the turn and return None."""
         tactic = attempt.tactic
         if answer.failure is None and not tactic.is_pass_through:
             answer = yield from self._confirm(answer)
@@ -118,13 +135,19 @@ class _Turn:
             return self._begin(tactic_of(following, self._plan), attempt, answer)
         return None
 
-    # ---------------------------------------------------------------- what an attempt came to
+    # ---------------------------------------------------------------- judging an attempt
 
     def _judge(self, attempt: _Attempt, answer: ReadAnswer) -> tuple[Situation, Trouble | None]:
-        """Return what an attempt came to, and what is wrong with its answer."""
+        """Return the situation after an attempt, and the trouble with its answer if there is one.
+
+        The order of the checks matters: each one assumes that those before it do not apply.
+        """
         tactic = attempt.tactic
+        # Before the check for failures: a server that rejects a constraint fails like any other request, and only the
+        # constraint that was sent distinguishes the two.
         if tactic.is_taught and self._is_constraint_refused(attempt, answer):
             return Situation.CONSTRAINT_REFUSED, None
+        # Also for failures: a native answer in words is better than the error of a hidden second request.
         if tactic.is_taught and self._first and not answer.call_count:
             return Situation.NOT_BETTER, None
         if answer.failure is not None:
@@ -142,15 +165,22 @@ class _Turn:
         return (Situation.USABLE if trouble is None else Situation.NO_RETRY), trouble
 
     def _needs_call_of(self, tactic: Tactic, trouble: Trouble | None) -> bool:
-        """Whether a decision without calls is an error: the tool choice asks for one."""
+        """Whether a decision without calls is an error, because the tool choice demands a call."""
         return tactic.name is Name.DECISION and self._must_call and trouble is not None
 
     def _judge_failure(self, attempt: _Attempt, failure: Failure) -> Situation:
-        """Return what the upstream refuses, if there is another way around it (WIRE-5)."""
+        """Return what the upstream refuses if another tactic can avoid it, else FAILED (WIRE-5).
+
+        Status codes carry no information: "no tools" arrives as 400 (Ollama, vLLM, Bedrock), 404 (OpenRouter), 405
+        (DeepInfra), 500 (llama.cpp), or inside a stream with status 200 (Groq). So the wires classify the error text,
+        and the engine decides by that class.
+        """
         situation, sent = REFUSALS.get(failure.kind, Situation.FAILED), attempt.request
         if attempt.tactic.name not in (Name.NATIVE, Name.NATIVE_FIRST) or not self._out.is_empty:
             return Situation.FAILED
         self._refusal = failure
+        # A refusal counts only if the request has the thing that is refused. Without this check a misclassified error
+        # would lead to a second request that is equal to the first one.
         applies = {
             Situation.TOOLS_MISSING: not sent.tools,
             Situation.HISTORY_REFUSED: has_calls(sent),
@@ -160,13 +190,14 @@ class _Turn:
         return situation if applies.get(situation, True) else Situation.FAILED
 
     def _is_constraint_refused(self, attempt: _Attempt, answer: ReadAnswer) -> bool:
-        """Record what became of a constraint; return whether to ask again without it (CHK-8)."""
+        """Record what became of a constraint. Return whether to send the request again without it (CHK-8)."""
         kept = self._constraining.judged(attempt.request.constraint, answer)
+        # `Kept` is ordered from the best result to the worst, and the outcome reports the worst one of the turn.
         self._kept = max(self._kept, kept, key=list(Kept).index)
         return kept is Kept.REFUSED and self._out.is_empty
 
     def _is_set_aside(self, trouble: Trouble) -> bool:
-        """Whether the question is to be answered in words, since a guardrail dropped the calls (CHK-10)."""
+        """Whether the model must answer in words, because a guardrail dropped all its calls (CHK-10)."""
         repeated = trouble.kind is Kind.REPEATED and any(one.drops_repeats for one in self._plan.guardrails)
         return (repeated or trouble.kind is Kind.UNRELATED) and not self._out.has_text
 
@@ -175,11 +206,17 @@ class _Turn:
         if trouble.kind not in tactic.retries or self._asked_again >= self._plan.retries or self._out.has_calls:
             return False
         if tactic.name is Name.NATIVE_FIRST and not answer.attempted:
-            return False  # not one native call was tried: emulation comes next
+            return False  # the model tried no native call, so the next step is emulation and not a retry
+        # "Let me check." followed by a broken call: the text may stay, since the corrected call continues it. After
+        # any other trouble the text itself is the answer, and a second answer would contradict it.
         return not self._out.has_text or trouble.kind is Kind.BAD_CALLS
 
     def _count(self, tactic: Tactic, answer: ReadAnswer, trouble: Trouble | None) -> None:
-        """Count how calls came from an upstream that was sent the tools, for later requests (CAP-4)."""
+        """Count native calls, rescued calls and empty answers of an upstream that was sent the tools (CAP-4).
+
+        Later requests are planned by these counts. Answers to a taught prompt are left out: they say nothing about the
+        upstream's own tool calling.
+        """
         if tactic.is_taught or (tactic.name is Name.SALVAGE and not answer.call_count):
             return
         native = sum(complaint is None for _, complaint in answer.attempted)
@@ -190,7 +227,7 @@ class _Turn:
     # ---------------------------------------------------------------- the next attempt
 
     def _begin(self, tactic: Tactic, before: _Attempt | None = None, answer: ReadAnswer | None = None) -> _Attempt:
-        """Return the first attempt of a tactic, after another one if there was one."""
+        """Return the first attempt of a tactic; `before` and `answer` are the attempt that led to it, if any."""
         sent = before.request if before is not None else self._request
         release = tactic.release or self._plan.release
         match tactic.name:
@@ -205,6 +242,8 @@ class _Turn:
             case Name.WITHOUT_STREAM:
                 sent = replace(sent, stream=False)
             case Name.SALVAGE:
+                # Groq (`failed_generation`), llama.cpp ("Failed to parse input at pos N: …") and Gemini
+                # (`finishMessage`) quote the model's text in the error. Reading it costs no second generation.
                 text = answer.failure.salvage if answer is not None and answer.failure is not None else ""
                 return _Attempt(tactic, sent, release, (TextDelta(text), Finished(StopReason.END)))
             case Name.INLINE | Name.DECISION:
@@ -212,11 +251,16 @@ class _Turn:
                 self._keep_first(before, answer)
                 written = self._prompt.inline if tactic.name is Name.INLINE else self._prompt.decision
                 sent = self._prompt.constrained(written(self._request), self._constraining.first())
+                # With an earlier answer in hand nothing may stream: if no call comes, that answer is returned, and
+                # text of this attempt would contradict it.
                 release = Release.BUFFERED if self._first else release
         return _Attempt(tactic, sent, release)
 
     def _retry(self, attempt: _Attempt, answer: ReadAnswer, trouble: Trouble | None) -> _Attempt:
-        """Return the attempt that says what was wrong, or that leaves out a constraint which was refused."""
+        """Return the next attempt of the same tactic.
+
+        With a trouble, the request says what was wrong. Without one, it leaves out the constraint that was refused.
+        """
         if trouble is None:
             return replace(attempt, request=replace(attempt.request, constraint=None))
         level, sent = self._asked_again, attempt.request
@@ -226,14 +270,20 @@ class _Turn:
             sent = self._prompt.corrected(sent, answer.quoted, words, self._constraining.again(trouble))
         else:
             sent = asked_again(sent, answer.quoted, answer.attempted, trouble, level)
+        # A retry is buffered: it must bring a call, and text that streams now could not be taken back for the next one.
         release = attempt.tactic.release or Release.BUFFERED
-        if trouble.kind is Kind.REPEATED:  # the answer is expected in words, which may stream
+        if trouble.kind is Kind.REPEATED:  # here the expected answer is text, which may stream
             self._readers.allow_repeats()
             release = attempt.tactic.release or self._plan.release
         return _Attempt(attempt.tactic, sent, release)
 
     def _without_calls(self) -> Request:
-        """Ask for text only. A history with calls needs its tools beside it, or becomes text."""
+        """Return a request for text only.
+
+        A history with calls must not be sent without tools: Bedrock, for one, answers that "the toolConfig field must
+        be defined when using toolUse and toolResult content blocks". So either the calls are written as text, or the
+        tools stay in the request and the tool choice forbids calls.
+        """
         if self._emulated or (has_calls(self._request) and self._plan.projects):
             return self._prompt.answer(self._request)
         if has_calls(self._request):
@@ -241,11 +291,13 @@ class _Turn:
         return without_tools(self._request)
 
     def _keep_first(self, before: _Attempt | None, answer: ReadAnswer | None) -> None:
-        """Keep an answer in words: it is returned if emulation brings no calls (MODE-7)."""
+        """Keep a native answer in words; the turn returns it if emulation brings no calls (MODE-7)."""
         if before is None or answer is None or before.tactic.name is not Name.NATIVE_FIRST or answer.failure:
             return
         if answer.has_text and not self._must_call:
             self._first, self._first_stop = self._out.take_held(), answer.stop_reason
+
+    # Both are made when they are first needed: a native turn that works needs no contract and no grammar.
 
     @cached_property
     def _prompt(self) -> Prompt:
@@ -258,7 +310,7 @@ class _Turn:
     # ---------------------------------------------------------------- reading
 
     def _read(self, attempt: _Attempt) -> _Read:
-        """Send a request and read its answer; events that may leave do so while it streams."""
+        """Send a request and read its answer; events that may leave are emitted while it streams."""
         reader = self._reader_for(attempt)
         self._out.begin(attempt.release, watches=attempt.tactic.watches)
         if attempt.given:
@@ -269,18 +321,24 @@ class _Turn:
         return self._read_to_end(reader)
 
     def _read_hidden(self, request: Request, reader: AnswerReader) -> _Read:
-        """Ask a question of our own; nothing of its answer leaves."""
+        """Send a request that the client does not know of, and read the answer; nothing of it is emitted."""
         yield from self._stream(request, reader, None)
         return self._read_to_end(reader)
 
     def _stream(self, request: Request, reader: AnswerReader | PassThrough, out: Outbox | None) -> Step:
+        """Send a request, and feed its answer to the reader until that is over."""
         self._requests += 1
         yield Open(request)
         leaving: Sequence[Event] = ()
         while not reader.over:
+            # Events leave with the next Pull and not in an Emit of their own: one step of the generator for each chunk
+            # instead of two, which halved the engine's cost of a streamed chunk.
             batch = (yield Pull(leaving)) or []
             events = reader.feed(batch)
             leaving = out.take(events) if out is not None else ()
+            # The model forges a tool result, repeats itself for ever, or is past the limit. The upstream is closed, so
+            # no tokens are paid for that would be thrown away. If its last event is here already, there is nothing to
+            # close, and that event has the usage.
             if reader.enough and not (batch and isinstance(batch[-1], Finished | Failed)):
                 yield CLOSE
                 events = reader.cut()
@@ -288,6 +346,7 @@ class _Turn:
         yield from self._emit(leaving)
 
     def _read_to_end(self, reader: AnswerReader | PassThrough) -> ReadAnswer:
+        """Return the reader's answer; its usage and complaints count for the turn, whatever becomes of it."""
         answer = reader.answer()
         self._usage = self._usage.plus(answer.usage)
         self._complaints += (*answer.complaints, *answer.set_aside)
@@ -296,15 +355,17 @@ class _Turn:
     def _reader_for(self, attempt: _Attempt) -> AnswerReader | PassThrough:
         tactic = attempt.tactic
         if tactic.is_pass_through:
+            # An empty answer is an error only after another attempt: then it was asked for in place of calls, and would
+            # be an empty success (P6). A first request without tools passes as the upstream answers it.
             return PassThrough(passes_calls=tactic.name is Name.PASS, needs_text=self._requests > 0)
         if tactic.is_taught:
             return self._readers.emulated(self._prompt, decides=tactic.name is Name.DECISION)
         return self._readers.native(attempt.release)
 
     def _confirm(self, answer: ReadAnswer) -> _Read:
-        """Ask the model what guardrails want to know about its calls; drop those that it gives up itself (CHK-14)."""
+        """Ask the model the questions of guardrails about its calls; drop the calls that it takes back (CHK-14)."""
         if not self._out.is_empty:
-            return answer
+            return answer  # a call or text has left, and dropping calls would contradict it
         for question in self._in_order_of_tools(answer.questions):
             said = yield from self._read_hidden(question.request, self._readers.words())
             if question.rejects(said.said):
@@ -315,12 +376,12 @@ class _Turn:
         return answer
 
     def _in_order_of_tools(self, questions: Iterable[AskModel]) -> list[AskModel]:
-        """Sort questions by the client's tools: in any order of the calls, the same requests are sent."""
+        """Sort questions by the client's order of tools: the requests must not depend on the order of the calls."""
         names = [tool.name for tool in self._readers.tools]
         return sorted(questions, key=lambda question: names.index(question.complaint.name or ""))
 
     def _follow_up(self, guardrail: Guardrail, sent: Request, answer: ReadAnswer) -> _Read:
-        """Ask for the calls that a guardrail finds missing; it also says which further calls count (CHK-12)."""
+        """Ask for the calls that a guardrail finds missing, and add those of the answers that it accepts (CHK-12)."""
         fresh: Sequence[Call] = answer.calls
         for _ in range(MOST_FOLLOW_UPS):
             follow_up = guardrail.follow_up(answer.calls, self._readers.conversation)
@@ -338,7 +399,10 @@ class _Turn:
     # ---------------------------------------------------------------- the end
 
     def _finish(self, attempt: _Attempt, answer: ReadAnswer, trouble: Trouble | None) -> Step:
-        """End the turn with what there is, or with an error if that is nothing (P6)."""
+        """End the turn with the answer, or with an error if nothing in it can be used (P6).
+
+        LiteLLM #33222 is the case to avoid: 66 of 1,000 requests ended with status 200, `stop` and no content.
+        """
         tactic = attempt.tactic
         if tactic.is_pass_through:
             yield from self._emit(self._out.send((Finished(answer.stop, self._usage, answer.stop_sequence),)))
@@ -347,13 +411,18 @@ class _Turn:
             for guardrail in self._plan.guardrails:
                 answer = yield from self._follow_up(guardrail, attempt.request, answer)
         if answer.repeats and trouble is not None and trouble.kind is Kind.REPEATED:
-            trouble = None  # it cannot be asked again, so the repeated call is taken as meant
+            trouble = None  # the model insists, or no retry is left: the repeated call counts as meant
         repeats, answer = answer.repeats, answer.with_repeats()
+        # A call that began to stream and did not become complete. Only the stop reason LENGTH tells the client so; with
+        # any other it would run half of a command (P3).
         if answer.left_open and answer.stop is not StopReason.LENGTH:
             yield from self._fail(failure_of(Trouble(Kind.BAD_CALLS, answer.complaints)))
             return
         if answer.is_only_calls or (answer.call_count and (self._out.has_text or tactic.name is Name.DECISION)):
-            self._out.drop_text()  # it is the calls, or was said before, or is a decision's thinking aloud
+            # The held text is the calls themselves, or repeats text that left in an earlier attempt, or is what a
+            # decision says beside its JSON. DEC-5 allows calls only.
+            self._out.drop_text()
+        # Some providers report `stop` for an answer that their token limit cut, so the complaints decide.
         if trouble is not None and trouble.kind is Kind.BAD_CALLS and answer.is_cut:
             answer = replace(answer, stop=StopReason.LENGTH)
         has_text = self._out.has_text or (answer.has_text and not answer.is_only_calls)
@@ -365,12 +434,12 @@ class _Turn:
         yield from self._emit(self._out.send((*split(repeats), *answer.rejected, last)))
 
     def _return_first(self) -> Step:
-        """End the turn with the answer that came first, and with nothing of the present attempt (MODE-7)."""
+        """End the turn with the answer that came first; nothing of the present attempt is emitted (MODE-7)."""
         self._out.take_held()
         yield from self._emit(self._out.send((*self._first, Finished(self._first_stop, self._usage))))
 
     def _fail(self, failure: Failure | None) -> Step:
-        """End the turn with an error; text of which some has left is completed first."""
+        """End the turn with an error. If part of a text has left, the rest of it leaves before the error."""
         if not self._out.has_text:
             self._out.take_held()
         if failure is not None:
