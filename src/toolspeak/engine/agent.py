@@ -1,19 +1,22 @@
-"""A run: turns and tools until the task is done (RUN-1). A program, as a turn is one.
+"""Runs a task as a generator without I/O: turns and tools until the task is done (RUN-1).
 
     program = run_task(task)
     TakeTurn(round, request)   one turn of the model              answered with the Turn
     RunTools(round, calls)     run these, in any order            answered with their Results, in the calls' order
 
-    the turn                                              the run
-    has calls                                             runs them, and goes on
-    has calls that may not run                            tells the model why, and goes on
+    if the turn                                           the run
+    has calls                                             runs them, and continues
+    has calls that may not run                            tells the model why, and continues
     has words only                                        is done
     has nothing, or comes after the last round            asks once for words, without tools, and is summed up
     has failed                                            has failed; all its rounds are kept
 
-Either effect may be answered with STOP instead: somebody cancelled. Everything else follows from the answers, so
-whoever keeps the answers can run the program again to the same place: they are the journal, and nothing else is stored.
-A run that failed goes on if all its answers but the last are played to it.
+Either effect may be answered with STOP instead, which cancels the run.
+
+The program is deterministic: everything it does follows from the task and the answers to its effects. So the answers
+are the journal, and nothing else is stored. To continue after a crash, a worker replays them to a new program, which
+arrives at the same effect without running a turn or a tool twice (P4). A failed run continues if all its answers but
+the last are replayed. Therefore nothing here may read a clock, a random number or a configuration.
 """
 
 from collections.abc import Container, Generator, Iterable, Iterator
@@ -36,6 +39,7 @@ from toolspeak.ir.turn import Turn
 from toolspeak.text.strict import parse
 
 ROUNDS: Final = 50
+"""The default limit of rounds."""
 _NO_MORE = "You may not call any more tools. Say now, in words, what was done and what came of it."
 _NO_CALLS = ToolChoice(ChoiceMode.NONE)
 _SILENT = "the model said nothing"
@@ -45,37 +49,40 @@ _CUT: Final = {
     StopReason.FILTER: "its last words were cut by the upstream's filter",
 }
 CallOrError: TypeAlias = tuple[Call, Result | None]
-"""A call, and its error if it may not run."""
+"""A call, and its error result if it may not run."""
 _NAMELESS = "unknown"
 _TOO_EARLY = "Not yet: look at the results of the other calls first, then call it again."
 
 
 class Status(StrEnum):
-    """How a run stands. The first two go on, the others are its end."""
+    """The status of a run. RUNNING and WAITING continue; all others are final."""
 
     RUNNING = "running"
     WAITING = "waiting"
-    """For a person's word on a call."""
+    """The run waits until a person approves or rejects a call."""
     DONE = "done"
     SUMMED_UP = "summed_up"
-    """Its rounds were used up, it went in circles, or it fell silent: the model was made to say what it had."""
+    """The rounds were used up, the run went in circles, or the model was silent; the model then summed up its work."""
     CANCELLED = "cancelled"
     FAILED = "failed"
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What a run begins with. `request` has the conversation and the tools; `ending` names tools whose call ends it."""
+    """The input of a run. `request` has the conversation and the tools."""
 
     request: Request
     rounds: int = ROUNDS
+    """The most rounds with calls; after them the model must sum up."""
     ending: frozenset[str] = frozenset()
+    """The names of tools whose successful call ends the run, such as `final_output`."""
 
 
 class TakeTurn(Struct, frozen=True, gc=False):
-    """Let the model answer; `round` counts from 0, and the turn that sums up has the number after the last.
+    """Take one turn of the model. `round` counts from 0; the turn that sums up has the number after the last round.
 
-    It is the same number again where the turn before it said nothing, and so made no round.
+    Two turns have the same number if the first one was silent, and so made no round. Drivers that store turns by their
+    round must keep the two apart.
     """
 
     round: int
@@ -83,14 +90,14 @@ class TakeTurn(Struct, frozen=True, gc=False):
 
 
 class RunTools(Struct, frozen=True, gc=False):
-    """Run calls of one turn: there is at least one, and no other call of the run has its id."""
+    """Run the calls of one turn: at least one, each with an id that no other call of the run has."""
 
     round: int
     calls: tuple[Call, ...]
 
 
 class Stop(Struct, frozen=True, gc=False):
-    """Somebody cancelled the run."""
+    """The answer to an effect that cancels the run."""
 
 
 STOP: Final = Stop()
@@ -100,7 +107,7 @@ RunAnswer: TypeAlias = Turn | tuple[Result, ...] | Stop | None
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How a run ended: `kept` is its message with all rounds, `reason` says in words why it ended so."""
+    """How a run ended. `kept` is its final message with all rounds, `reason` says in words why the run ended so."""
 
     status: Status
     kept: Compact
@@ -118,7 +125,7 @@ RunProgram: TypeAlias = Generator[RunEffect, RunAnswer, Ending]
 
 
 def run_task(task: Task) -> RunProgram:
-    """Work on a task until it is done, its rounds are used up, somebody cancels, or a turn fails."""
+    """Work on a task until it is done, its rounds are used up, it is cancelled, or a turn fails."""
     return _Run(task).work()
 
 
@@ -161,7 +168,7 @@ class _Run:
         return answer
 
     def _results(self, called: tuple[CallOrError, ...]) -> Generator[RunEffect, RunAnswer, tuple[Result, ...] | None]:
-        """Run the calls that may run; return the results of all, in their order."""
+        """Run the calls that may run; return the results of all calls in their order, or None if cancelled."""
         calls = tuple(call for call, error in called if error is None)
         answer = (yield RunTools(len(self._rounds), calls)) if calls else ()
         if answer is STOP:
@@ -170,7 +177,7 @@ class _Run:
         return tuple(next(given) if error is None else error for _, error in called)
 
     def _sum_up(self, why: str) -> RunProgram:
-        """Ask once for words; whatever is called then is not run."""
+        """Ask once for an answer in words; calls in it are not run."""
         request = self._request()
         asked = replace(request, messages=(*request.messages, Message(Role.USER, (Text(_NO_MORE),))), choice=_NO_CALLS)
         turn = yield from self._turn(asked)
@@ -191,7 +198,7 @@ class _Run:
         self._rounds.append(Round(_said(turn), calls, self._governor.seen(calls, results)))
 
     def _last_word(self, called: tuple[CallOrError, ...], results: tuple[Result, ...]) -> tuple[Text, ...] | None:
-        """Return the final text if a call ended the run; one that failed, or fits no schema, does not."""
+        """Return the final text if a call ended the run; a call that failed does not end it."""
         ended = [
             result
             for (call, _), result in zip(called, results, strict=True)
@@ -212,7 +219,11 @@ class _Run:
 
 
 def _checked(calls: tuple[Call, ...], answer: RunAnswer) -> tuple[Result, ...]:
-    """Return results that are those of the calls, each of its own: a driver that errs would mix up what tools said."""
+    """Return the results if they are those of the calls, in their order.
+
+    Raises TypeError or ValueError otherwise: a faulty driver would pair a call with the result of another one, and the
+    model could not notice.
+    """
     if not isinstance(answer, tuple):
         raise TypeError(f"RunTools was answered with {type(answer).__name__}")
     wanted, given = [call.id for call in calls], [result.call_id for result in answer]
@@ -226,23 +237,27 @@ def _said(turn: Turn) -> tuple[Text | Reasoning, ...]:
 
 
 def _cut(turn: Turn) -> str:
-    """Return why the last words are not whole, if they are not."""
+    """Return why the final text is truncated; empty if it is not."""
     return "" if turn.stop is None else _CUT.get(turn.stop, "")
 
 
 class RunCalls:
-    """Reads the calls of one run's turns.
+    """Returns the calls of one run's turns, with ids that are unique in the run.
 
     Turn(Text, Call(id "1"), CallRejected)   ->   (Call(id "1"), None), (Call(id "rejected_0"), its error)
 
-    Each call of a run has an id of its own: people approve it by that id, and results are paired with it. Servers give
-    the same id twice, so ids are made different. A call that may not run is a call too, with a result that says why:
-    the model learns from it. A call that would end the run, beside others whose results the model has not seen, is a
-    guess: the model has to make it again.
+    People approve a call by its id, and results are paired with calls by it. Servers use the same id twice, so such ids
+    are changed.
+
+    A rejected call is in the history too, with a result that says why. Without it, a turn whose calls were all rejected
+    ended the run as done if there were words beside them.
+
+    A call that would end the run, beside calls whose results the model has not seen, gets an error: it is a guess, seen
+    in four of six runs of a small model.
     """
 
     def __init__(self, messages: Iterable[Message], ending: Container[str] = ()) -> None:
-        """Take what was said before the run: its ids are taken; and the tools whose call ends it."""
+        """Take the messages before the run, whose ids are not used again, and the tools whose call ends the run."""
         self._ending: Final = ending
         parts = (part for message in messages for part in message.parts)
         self._taken: Final = {part.id for part in parts if isinstance(part, Call)}
@@ -273,7 +288,7 @@ class RunCalls:
         return call, replace(error_result(part.complaint, call.id), name=call.name)
 
     def _fresh(self, wanted: str) -> str:
-        """Return the id, if no other call has it, or one like it."""
+        """Return the wanted id if no other call has it, else one with a number appended."""
         id, number = wanted, 0
         while not id or id in self._taken:
             id, number = f"{wanted or 'call'}_{number}", number + 1

@@ -14,32 +14,33 @@ from toolspeak.ir.tool import ToolChoice
 
 @dataclass(frozen=True, slots=True)
 class ReadAnswer:
-    """What a reader made of one answer. `failure` means that it broke off: then no call of it may run."""
+    """The content of one answer after reading. With a `failure` the answer broke off, and none of its calls may run."""
 
     calls: tuple[Call, ...] = ()
     """The calls that may run, without those that left while they grew."""
     streamed: int = 0
-    """How many calls left while they grew (CHK-7)."""
+    """The number of calls that left while they grew (CHK-7)."""
     repeats: tuple[Call, ...] = ()
-    """Calls that were answered just now. They are held: a small model often repeats itself and does not mean it."""
+    """Calls that were answered just now. They are held: a small model often repeats a call that it does not mean."""
     attempted: tuple[tuple[Call, Complaint | None], ...] = ()
-    """All native calls, and what is wrong with them. A history that has one of them must have all."""
+    """All native calls with their complaints. A correction must quote all of them: vendors want calls and results in
+    pairs."""
     rejected: tuple[CallRejected, ...] = ()
     """The calls that must not run, with the model's text."""
     set_aside: tuple[Complaint, ...] = ()
-    """Calls that a guardrail dropped (CHK-10, CHK-13, CHK-14)."""
+    """Complaints about calls that a guardrail dropped (CHK-10, CHK-13, CHK-14)."""
     questions: tuple[AskModel, ...] = ()
-    """What guardrails want to ask the model before the calls leave, once for each tool."""
+    """The questions of guardrails to the model before the calls leave, at most one for each tool."""
     said: str = ""
-    """All text of the model, as it wrote it."""
+    """All text of the model, as it wrote it, with markup."""
     repeated_text: str = ""
     """The text of the first of `repeats`."""
     has_text: bool = False
-    """Some visible text is not blank."""
+    """Whether some visible text is not blank."""
     is_only_calls: bool = False
-    """The visible text was the calls, in a form that no dialect reads: it is not shown."""
+    """Whether the visible text is nothing but recovered calls; then it is not shown."""
     left_open: bool = False
-    """A call has begun to leave, and did not become complete. It must not be taken for complete (P3)."""
+    """Whether a call began to leave and did not become complete. The client must not take it for complete (P3)."""
     stop: StopReason = StopReason.END
     stop_sequence: str = ""
     usage: Usage = Usage()
@@ -47,48 +48,58 @@ class ReadAnswer:
 
     @property
     def call_count(self) -> int:
-        """How many calls may run."""
+        """The number of calls that may run."""
         return len(self.calls) + self.streamed
 
     @property
     def complaints(self) -> tuple[Complaint, ...]:
-        """What is wrong with the calls that must not run."""
+        """The complaints about the calls that must not run."""
         return tuple(one.complaint for one in self.rejected)
 
     @property
     def quoted(self) -> str:
-        """What a correction quotes. Of a call in a loop that is the first round only, or the model continues it."""
+        """The text that a correction quotes.
+
+        If the model wrote one call over and over, that is the first one only: a model continues the loop that it reads.
+        """
         said, again = self.said, self.repeated_text
         second = said.find(again, said.find(again) + len(again)) if again else -1
         return said[:second] if second >= 0 else said
 
     @property
     def stop_reason(self) -> StopReason:
-        """Why the turn ends, for the client: CALLS with calls to run, and never without one."""
+        """The stop reason for the client: CALLS if and only if there are calls to run.
+
+        Upstreams report `stop` beside calls and `tool_calls` without any, and clients decide by it whether to go on.
+        """
         if self.call_count and not self.left_open and self.stop is not StopReason.FILTER:
             return StopReason.CALLS
         return StopReason.END if self.stop is StopReason.CALLS else self.stop
 
     @property
     def is_cut(self) -> bool:
-        """Whether every call that must not run was cut off: then the length limit was reached, whatever `stop` says."""
+        """Whether all rejected calls are truncated: then the token limit was reached, whatever `stop` says."""
         return bool(self.rejected) and all(one.complaint.problem is Problem.TRUNCATED for one in self.rejected)
 
     def with_repeats(self) -> "ReadAnswer":
-        """Take the repeated calls as meant."""
+        """Return the answer with the repeated calls among the calls that may run."""
         return replace(self, calls=(*self.calls, *self.repeats), repeats=()) if self.repeats else self
 
     def with_calls(self, calls: Iterable[Call]) -> "ReadAnswer":
-        """Add calls that came in a later answer (CHK-12)."""
+        """Return the answer with calls of a later answer added (CHK-12)."""
         return replace(self, calls=(*self.calls, *calls))
 
     def without_tool(self, complaint: Complaint) -> "ReadAnswer":
-        """Set aside the calls of the tool that a complaint names (CHK-14)."""
+        """Return the answer without the calls of the tool that a complaint names (CHK-14)."""
         calls = tuple(call for call in self.calls if call.name != complaint.name)
         return replace(self, calls=calls, set_aside=(*self.set_aside, complaint))
 
     def trouble(self, choice: ToolChoice, *, refused: bool) -> Trouble | None:
-        """Return why the answer cannot be used as it is; `refused`: its text says "I have no tools" (CHK-6)."""
+        """Return why the answer cannot be used as it is; None if it can.
+
+        `refused` says that its text is a refusal ("I have no tools", CHK-6). One call that may run is enough; rejected
+        calls beside it are reported with the turn.
+        """
         if self.call_count:
             return None
         if self.repeats:
@@ -102,7 +113,7 @@ class ReadAnswer:
         if refused:
             return Trouble(Kind.REFUSED)
         if self.stop_sequence:
-            return None  # the client itself asked for the end there
+            return None  # empty text before the client's own stop sequence is what the client asked for
         if not self.has_text and self.stop not in (StopReason.FILTER, StopReason.LENGTH):
             return Trouble(Kind.EMPTY)
         return None

@@ -1,4 +1,8 @@
-"""The answer tool (INL-6): a synthetic tool whose text is the answer; the client never sees it."""
+"""The answer tool (INL-6): a synthetic tool by which the model answers in words; the client never sees it.
+
+Text without a call is ambiguous: the model has answered, or it forgot to call. With the answer tool every answer is a
+call. Other projects arrived at the same tool: forge has `respond`, LocalAI `answer`, claude-code-router `ExitTool`.
+"""
 
 from collections.abc import Container
 from typing import Final
@@ -21,7 +25,7 @@ ANSWER: Final = Tool(
 
 
 def offered_name(names: Container[str]) -> str:
-    """Return a name for the answer tool that no other tool has."""
+    """Return a name for the answer tool that no tool of the client has."""
     name = NAME
     while name in names:
         name = f"final_{name}"
@@ -29,7 +33,7 @@ def offered_name(names: Container[str]) -> str:
 
 
 def answer_text(arguments: str) -> str:
-    """Return the text of an answer."""
+    """Return the text of an answer. Arguments in another form are returned as they are: no text is lost (P1)."""
     try:
         value = parse(arguments)
     except BadJson:

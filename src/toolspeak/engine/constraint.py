@@ -1,12 +1,15 @@
-"""Constrained decoding for emulated calls: what an upstream is asked to keep to, request by request (CHK-8).
+"""Constrained decoding for emulated calls: which constraint each request of a turn sends to its upstream (CHK-8).
 
-    off      nothing
-    retry    calls only, where a call must come or a bad one is to be written again
-    text     besides, from the first request on: text that can only enter a call that is right
-    json     an answer that is JSON as a whole
+    off      no constraint
+    retry    calls only, if a call must come or a bad one is to be written again
+    text     from the first request on: text is free, and a call that is begun can only be a valid one
+    json     the whole answer is JSON
 
-The form is the upstream's: a grammar over everything, tags inside of free text, or a schema, which leaves no text at
-all. A schema's calls are read as any bare JSON is. What comes back is checked as ever: some servers do not obey.
+Upstreams have three forms of it: a grammar of the whole answer (llama.cpp), structural tags inside of free text (vLLM,
+SGLang), and a schema, which leaves no free text at all. Calls under a schema are read like any bare JSON.
+
+The answer is checked like any other. Some servers accept a constraint and ignore it, and some break over it: then the
+request is sent again without it, and the outcome says so (`Kept`).
 """
 
 import re
@@ -32,28 +35,29 @@ from toolspeak.toolset.prepare import prepare
 from toolspeak.toolset.toolset import ToolSet
 
 MOST_CALLS: Final = 16
-"""In one constrained answer: a small model that may go on does go on."""
+"""Calls in one constrained answer. A small model that may write another call writes it."""
 _MOST_KNOWN: Final = 64
-"""Agents send the same tools every turn, and the same tools are one tool set."""
+"""Grammars that are cached. Agents send the same tools in every turn, and equal tools share one tool set."""
 END_OF_THOUGHT: Final = "</think>"
+"""The end of reasoning that a template has opened; before it, a grammar must leave the text free."""
 
 
 @dataclass(frozen=True)
 class AllowedCalls:
-    """Which calls an answer may have."""
+    """The calls that an answer may have."""
 
     tools: ToolSet
     names: tuple[str, ...]
     most: int
     forced: bool
-    """At least one, and nothing before it."""
+    """Whether at least one call must come, with nothing before it."""
     thinks: bool = False
-    """The answer begins inside of a thought."""
+    """Whether the answer begins inside of reasoning."""
 
 
 @lru_cache(maxsize=_MOST_KNOWN)
 def grammar(shape: Shape, calls: AllowedCalls) -> TextGrammar:
-    """Describe the whole answer."""
+    """Return a GBNF grammar of the whole answer, for llama.cpp."""
     rules = Rules()
     rules.define("root", "")
     ways = [f"{literal(shape.named(name))} {_arguments(rules, shape, calls.tools, name)}" for name in calls.names]
@@ -74,7 +78,7 @@ def _arguments(rules: Rules, shape: Shape, tools: ToolSet, name: str) -> str:
 
 
 def _answer(rules: Rules, shape: Shape, calls: AllowedCalls, whole: str, rest: str) -> str:
-    """Describe an answer by its calls; `rest` is what follows the opening of the first."""
+    """Return the expression of an answer; `whole` are its calls, `rest` the same after the opening of the first."""
     if shape.is_whole:
         before, after = _before(rules, shape), literal(shape.around[1])
         whole = f"{before} ({whole}){'' if calls.forced else '?'} {after}"
@@ -87,7 +91,7 @@ def _answer(rules: Rules, shape: Shape, calls: AllowedCalls, whole: str, rest: s
 
 
 def _before(rules: Rules, shape: Shape) -> str:
-    """Describe what stands before all calls: a thought too, as the first member of their object."""
+    """Return the expression before all calls; in some dialects it has a thought, as first member of the object."""
     if not shape.thought:
         return literal(shape.around[0])
     first, rest = literal(shape.thinking), literal(f", {shape.around[0].removeprefix('{')}")
@@ -95,7 +99,7 @@ def _before(rules: Rules, shape: Shape) -> str:
 
 
 def tags(shape: Shape, calls: AllowedCalls, form: ConstraintForm) -> TextTags:
-    """Describe the calls, and leave the text between them to the model."""
+    """Return structural tags for the calls; the text between them is free."""
     each: list[Json] = [_tag(shape, calls.tools, name, form) for name in calls.names]
     once = calls.most == 1
     if calls.forced:
@@ -111,7 +115,7 @@ def _tag(shape: Shape, tools: ToolSet, name: str, form: ConstraintForm) -> JsonO
 
 
 def calls_schema(calls: AllowedCalls, form: ConstraintForm, key: str = "tools", thought: str = "") -> TextSchema:
-    """Describe an answer that is one JSON object with all calls under a key."""
+    """Return the schema of an answer that is one JSON object with all calls under `key`."""
     each: list[Json] = [_call_schema(calls.tools, name, form) for name in calls.names]
     items: Json = each[0] if len(each) == 1 else {"anyOf": each}
     bounds: JsonObject = {"minItems": int(calls.forced), "maxItems": min(calls.most, MOST_CALLS)}
@@ -139,33 +143,40 @@ REFUSES_CONSTRAINT: Final = frozenset(
         FailureKind.OTHER,
     )
 )
-"""What a server may say that cannot do what it is asked, or breaks over it."""
+"""The errors of a server that does not support a constraint, or breaks over it.
+
+They are many, since few servers say so clearly. A wrong guess costs one request without the constraint.
+"""
 AS_JSON: Final = (
     'Answer with one JSON object: {"tools": [{"name": "<tool name>", "arguments": {"<argument>": "<value>"}}]}'
 )
-"""What is said with a schema: it leaves no other form, whatever the contract shows."""
+"""The words that go with a schema: it leaves no other form, whatever form the contract teaches."""
 _TAGS: Final = (ConstraintForm.VLLM, ConstraintForm.SGLANG)
 _BEFORE_MARK: Final = {OpenerPosition.START: r"\A", OpenerPosition.LINE: r"(?:\A|(?<=\n))", OpenerPosition.ANYWHERE: ""}
 _UNKNOWN: Final = (Problem.UNKNOWN_TOOL, Problem.AMBIGUOUS)
 
 
 class Constraining:
-    """Says what each request of one emulated turn asks for."""
+    """Chooses the constraint of each request of one emulated turn, and remembers whether the upstream refused one."""
 
     def __init__(self, plan: Plan, dialect: Dialect, tools: ToolSet, choice: ToolChoice, most: int) -> None:
-        """Take the tools with the answer tool, if there is one."""
+        """Take the plan and the tools, with the answer tool if there is one; `most` is the limit of calls."""
         self._plan, self._tools, self._choice, self._most = plan, tools, choice, most
         self._shape = dialect.writer.shape if dialect.writer else None
         self._refused = self._is_forced = False
 
     def first(self) -> Constraint | None:
-        """Return what the first request asks for."""
+        """Return the constraint of the first request; None for no constraint."""
         if self._off or (self._plan.constraint is Constrain.RETRY and not must_call(self._choice)):
             return None
         return self._forced(self._allowed()) if must_call(self._choice) else self._free()
 
     def again(self, trouble: Trouble) -> Constraint | None:
-        """Return what a request asks for that corrects an answer."""
+        """Return the constraint of a retry after this trouble; None for no constraint.
+
+        After bad calls of known tools, only calls of these tools are allowed, and no more than there were. After an
+        unknown tool the model is free again: it may have meant to answer in words.
+        """
         if self._off or trouble.kind is Kind.REPEATED:
             return None
         complaints = trouble.complaints
@@ -179,7 +190,7 @@ class Constraining:
         return self._forced(meant if len(meant) == len(named) else self._allowed(), len(complaints))
 
     def judged(self, asked: Constraint | None, answer: ReadAnswer) -> Kept:
-        """Tell what became of a request's constraint. An upstream that would not is not asked again."""
+        """Return what became of a request's constraint. After a refusal, no later request of the turn has one."""
         if asked is None:
             return Kept.UNASKED
         if answer.failure is not None:
@@ -188,7 +199,11 @@ class Constraining:
         return Kept.KEPT if self._keeps(asked, answer.said) else Kept.IGNORED
 
     def _keeps(self, asked: Constraint, said: str) -> bool:
-        """Return whether what was said could have come out of the constraint, as far as its first mark can tell."""
+        """Return whether the constraint allows the text, as far as the beginning of its first call shows.
+
+        This detects servers that accept the field and ignore it. A full parse of the grammar would cost more than that
+        is worth, because the calls are checked in any case.
+        """
         if isinstance(asked, TextSchema):
             return said.lstrip().startswith("{")
         shape = self._shape or _decision_shape()
@@ -221,12 +236,12 @@ class Constraining:
         return self._schema(calls)
 
     def _free(self) -> Constraint | None:
-        """Leave text free where the upstream can, and leave all free where it cannot."""
+        """Return a constraint that leaves text free; None if the upstream has no such constraint."""
         self._is_forced = False
         shape, form = self._shape, self._plan.form
         if shape is None:
             return None
-        forced = bool(shape.thought)  # whose answer is a call, too
+        forced = bool(shape.thought)  # in such a dialect the answer in words is a call too
         calls = AllowedCalls(
             self._tools, self._allowed(), self._most, forced=forced, thinks=self._plan.starts_in_reasoning
         )
@@ -238,13 +253,13 @@ class Constraining:
 
     @property
     def _has_tags(self) -> bool:
-        """Return whether calls can be told as structural tags: around JSON, inside of text."""
+        """Whether the calls can be written as structural tags: the arguments are JSON, and text surrounds the calls."""
         shape = self._shape
         is_json = shape is not None and not shape.is_whole and shape.tags is None
         return is_json and self._plan.form in _TAGS
 
     def _schema(self, calls: AllowedCalls) -> TextSchema:
-        """Hold the whole answer to a schema: the dialect's own where it is JSON, else that of a decision."""
+        """Return a schema of the whole answer: the dialect's own if it is JSON, else that of a decision."""
         shape, form = self._shape, self._plan.form
         if shape is None or not shape.is_whole:
             return calls_schema(calls, form)
@@ -252,19 +267,19 @@ class Constraining:
 
 
 def words_for(constraint: Constraint | None, dialect: Dialect) -> tuple[str, ...]:
-    """Return what the model must be told, where the form is not that of its contract."""
+    """Return the words for the model if a constraint enforces another form than its contract teaches."""
     shape = dialect.writer.shape if dialect.writer else None
     taught = shape is not None and (shape.is_whole or not isinstance(constraint, TextSchema))
     return () if constraint is None or taught else (AS_JSON,)
 
 
 def _begins_with(text: str, begins: Iterable[str]) -> bool:
-    """Return whether a text begins with one of these, or ends before it could."""
+    """Return whether a text begins with one of these, or is the beginning of one."""
     return any(text.startswith(begin) or begin.startswith(text) for begin in begins)
 
 
 def _decision_shape() -> Shape:
-    """Return a shape that every reader reads, for dialects that have none."""
+    """Return the shape of a decision, which every reader reads; it serves dialects without a shape."""
     writer = load(DECISION_DIALECT).writer
     if writer is None or writer.shape is None:
         raise AssertionError(f"dialect {DECISION_DIALECT!r} has no shape")

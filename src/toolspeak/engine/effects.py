@@ -1,18 +1,21 @@
-"""What a turn asks of its driver. A program yields effects, and gets their answers sent back.
+"""The effects that a turn or a probe yields to its driver, which performs them and sends the results back.
 
     program = take_turn(...)
     Open(request)      send it upstream                      answered with None
-    Pull(events)       hand these over, then wait for more   answered with the events of one read, at least one
-    Close()            stop reading: nothing more is wanted  answered with None
-    Emit(events)       hand over to the client, in order     answered with None
+    Pull(events)       emit these, then wait for more        answered with the events of one read, at least one
+    Close()            stop reading the answer               answered with None
+    Emit(events)       hand events to the client, in order   answered with None
 
-The last event that a Pull gives is one Finished or Failed; whatever goes wrong below becomes that Failed. Effects carry
-batches, so that a turn costs per read and not per token.
+The last event of an answer is one Finished or Failed; the driver turns every transport error into that Failed. Effects
+carry batches of events, so that a turn costs per read and not per token.
 
-A probe asks for other things:
+A probe yields other effects:
 
     Look(path, body)   fetch a page of the server            answered with its bytes, or with a Failure
-    Ask(request)       one request, read to its end          answered with all its events
+    AskOnce(request)   one request, read to its end          answered with all its events
+
+Programs do no I/O, so the same turn runs in the gateway, in the library, and in the simulation, which drives it with
+thousands of seeds.
 """
 
 from collections.abc import Generator, Sequence
@@ -27,24 +30,28 @@ from toolspeak.ir.failure import Failure
 from toolspeak.ir.request import Request
 
 
+# One effect is made for each read of each stream. They hold no cycles, so the garbage collector need not look at them.
 class Open(Struct, frozen=True, gc=False):
-    """Send a request; an answer that is still open is closed first."""
+    """Send a request; the driver closes an answer that is still open first."""
 
     request: Request
 
 
 class Pull(Struct, frozen=True, gc=False):
-    """Hand events to the client, as Emit does, then wait for more of the answer: one step for what comes most."""
+    """Hand events to the client, as Emit does, then wait for more of the answer.
+
+    Both are one effect because they are the most frequent pair: it saves one step of the generator for each chunk.
+    """
 
     events: Sequence[Event] = ()
 
 
 class Close(Struct, frozen=True, gc=False):
-    """Stop the answer."""
+    """Stop the answer; the driver closes the upstream connection."""
 
 
 class Emit(Struct, frozen=True, gc=False):
-    """Hand events to the client: what is emitted is never taken back."""
+    """Hand events to the client; they are never taken back."""
 
     events: Sequence[Event]
 
@@ -55,15 +62,15 @@ EffectReply: TypeAlias = list[Event] | None
 TurnProgram: TypeAlias = Generator[TurnEffect, EffectReply, Outcome]
 """A whole turn."""
 Step: TypeAlias = Generator[TurnEffect, EffectReply, None]
-"""A part of one."""
+"""A part of a turn."""
 
 
 class Look(Struct, frozen=True, gc=False):
-    """Fetch something small. A path with a slash in front is one of the server, else it follows the base URL."""
+    """Fetch a small page. A path with a leading slash is relative to the server, any other to the base URL."""
 
     path: str
     body: bytes = b""
-    """JSON to be posted; without it the page is got."""
+    """JSON for a POST; if it is empty, the page is fetched by GET."""
 
 
 class AskOnce(Struct, frozen=True, gc=False):

@@ -1,11 +1,12 @@
-"""The loop governor: a run that goes in circles is told so, then stopped (RUN-7).
+"""The loop governor: detects runs that go in circles; the model gets a nudge first, then the run is ended (RUN-7).
 
     look({"at": "door"}) -> "shut"                      first and second time: nothing
-    look({ "at":"door" }) -> "shut"                     third: the result, and a nudge behind it
-    look({"at": "door"}) -> "shut"                      fourth: the run is to be summed up
+    look({ "at":"door" }) -> "shut"                     third: a nudge follows the result
+    look({"at": "door"}) -> "shut"                      fourth: the run is summed up
 
-It counts over the whole run, whatever comes between, so that circles of several calls are seen too. A call whose result
-changes is no circle: who waits for something asks again and again.
+Without it, models go on: 220 identical calls in 25 minutes were reported (pi #9637). The governor counts over the whole
+run, whatever comes between, so it sees circles of several calls too. It counts pairs of call and result, because a
+call whose result changes is not a circle: polling is legal.
 """
 
 from collections import Counter
@@ -27,19 +28,20 @@ _Key: TypeAlias = tuple[str, bytes, tuple[str, ...]]
 
 
 class Governor:
-    """Counts the rounds in which a call gave a result."""
+    """Counts in how many rounds a call had the same result."""
 
     def __init__(self, repeats: int = REPEATS) -> None:
-        """Nudge at so many times the same."""
+        """Nudge when a call has had the same result in `repeats` rounds."""
         self._repeats: Final = repeats
         self._counts: Final[Counter[_Key]] = Counter()
         self.circles = False
-        """A nudge has not helped."""
+        """Whether a call was repeated after its nudge."""
 
     def seen(self, calls: tuple[Call, ...], results: tuple[Result, ...]) -> tuple[Result, ...]:
-        """Take a round's calls and results; return the results, with a nudge where one is due."""
+        """Take a round's calls and their results; return the results, with a nudge where one is due."""
         keys = [_key(call, result) for call, result in zip(calls, results, strict=True)]
-        self._counts.update(set(keys))  # twice in one round is once: no nudge could have helped in between
+        # Two equal calls in one round count once: the model could not have reacted to a nudge between them.
+        self._counts.update(set(keys))
         self.circles = self.circles or any(self._counts[key] > self._repeats for key in keys)
         return tuple(self._nudged(result, key) for result, key in zip(results, keys, strict=True))
 
@@ -55,7 +57,7 @@ def _key(call: Call, result: Result) -> _Key:
 
 
 def _canonical(arguments: str) -> bytes:
-    """Write arguments so that blanks and the order of keys make no difference."""
+    """Return arguments in a form that does not depend on blanks and the order of keys."""
     try:
         return msgspec.json.encode(parse(arguments or "{}"), order="sorted")
     except BadJson:
@@ -63,5 +65,5 @@ def _canonical(arguments: str) -> bytes:
 
 
 def _seen(piece: ResultPart) -> str:
-    """Return what makes a piece of a result different from others: two pictures are not the same."""
+    """Return the content of a piece for comparison; images are compared by their data, not by their description."""
     return piece.data or piece.url if isinstance(piece, Image) else part_text(piece)

@@ -1,10 +1,12 @@
-"""The journal of a run: what its effects were answered with, as JSON, and the run that follows from it (RUN-3).
+"""The journal of a run: the answers to its effects as JSON, and the replay of a run from them (RUN-3).
 
 entries = [turn_json(turn), [result_json(result), …], turn_json(turn), …]
-replay(task, answered)      the same program, run again over what is kept: no turn and no tool runs twice
-stands(task, answered)      what a run waits for, and what it has done
+replay(task, answered)      run the program again over the stored answers; no turn and no tool runs twice
+stands(task, answered)      the effect that a run waits for, and what it has done
 
-It is plain JSON, of lists and objects: what `json.loads` gives back is equal to what was written.
+It is plain JSON of lists and objects: the value that `json.loads` returns is equal to the value that was written. There
+is no type marker that could name a class of the caller's choice (LangChain's CVE-2025-68664): `kind` selects from the
+fixed table below, and nothing else is instantiated.
 """
 
 from collections.abc import Callable, Mapping
@@ -42,7 +44,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """Where a journal has led: to its end, or to the effect that is not answered yet."""
+    """The state after a replay: the run has ended, or waits for the answer to an effect."""
 
     program: RunProgram
     waiting: RunEffect | None
@@ -50,7 +52,7 @@ class Replayed:
 
 
 def replay(task: Task, answered: Callable[[RunEffect], RunAnswer]) -> Replayed:
-    """Run a task over what is kept: `answered` gives the answer to an effect, None where there is none yet."""
+    """Replay a task. `answered` returns the stored answer to an effect, or None if there is none yet."""
     program = run_task(task)
     try:
         effect = next(program)
@@ -62,7 +64,7 @@ def replay(task: Task, answered: Callable[[RunEffect], RunAnswer]) -> Replayed:
 
 
 def stands(task: Task, answered: Callable[[RunEffect], RunAnswer]) -> tuple[RunEffect | None, Compact]:
-    """Return what a run waits for (None: it has ended), and what it would keep if it were stopped now."""
+    """Return the effect that a run waits for (None if it has ended), and what it would keep if it were stopped now."""
     replayed = replay(task, answered)
     if replayed.ending is not None:
         return None, replayed.ending.kept
@@ -185,7 +187,7 @@ def _read_part(written: JsonObject) -> Any:  # noqa: ANN401 # whichever part it 
 
 
 def _plain(value: object) -> JsonObject:
-    """Write a value by its fields; those that are as they always are, are left out."""
+    """Return a value's fields as JSON, without those that have their default: most fields of most parts do."""
     usual = _USUAL[type(value)]
     fields: dict[str, Json | tuple[Json, ...]] = msgspec.to_builtins(value)
     said = {name: field for name, field in fields.items() if getattr(value, name) != usual[name]}
@@ -193,7 +195,7 @@ def _plain(value: object) -> JsonObject:
 
 
 def _read(kind: Callable[..., T], fields: JsonObject) -> T:
-    """Read a value by its fields."""
+    """Make a value from its fields; fields that are not there get their default."""
     return kind(**{name: _READERS[name](field) if name in _READERS else field for name, field in fields.items()})
 
 
@@ -208,14 +210,14 @@ _READERS: Final[Mapping[str, Callable[[Any], object]]] = {
     "why": Why,
     "vendor": _vendor,
 }
-"""Fields that are no plain JSON."""
+"""Readers of the fields that are not plain JSON."""
 
 
 _USUAL: Final[Mapping[type, Mapping[str, object]]] = {
     kind: {each.name: each.default for each in signature(kind).parameters.values()}
     for kind in (*_KINDS.values(), Usage, Failure, Vendor)
 }
-"""The fields of each kind with their defaults; one that has none is always written."""
+"""The fields of each kind with their defaults; a field without a default is always written."""
 
 
 def _rows(value: Any) -> list[JsonObject]:  # noqa: ANN401 # JSON that we have written

@@ -1,12 +1,13 @@
-"""The first layer of a probe: what a server says about itself. It costs nothing, and settles some questions.
+"""The first layer of a probe: reads what a server says about itself. It costs no tokens, and settles some questions.
 
-    models                 everybody     whose server it is; OpenRouter: what each model supports
+    models                 all servers   the kind of server; OpenRouter: what each model supports
     /props                 llama.cpp     the chat template, and whether it shows tools to the model
     /api/show              Ollama        the model's capabilities: without `tools` it refuses them
     /api/v0/models         LM Studio     whether the model was trained for tools
     /version               vLLM          its build
 
-A page that is not there says that it is another server. Whether calls come back as calls, no page tells.
+A missing page means that it is another kind of server. No page says whether calls come back as calls, so metadata alone
+never settles that tools work; it can settle that they do not.
 """
 
 from collections.abc import Callable, Generator, Iterator
@@ -35,16 +36,16 @@ _OWNERS: Final = {
     "library": "ollama",
 }
 SERVERS: Final = frozenset((*_OWNERS.values(), "openrouter"))
-"""All that a verdict can name as its server."""
+"""All kinds of server that a verdict can name."""
 _ENTRY_SAYS: Final = ("id", "owned_by", "root", "max_model_len", "context_length", "supported_parameters")
-"""What of a model's entry in the list stays the same while the server does."""
+"""The fields of a model's entry that do not change while the server is the same."""
 _DIGITS = 16
 _NONE: Final = ConstraintForm.NONE
 
 
 @dataclass(frozen=True, slots=True)
 class _Told:
-    """What a page tells."""
+    """The content of a page, as far as a verdict needs it."""
 
     server: str
     says: Support
@@ -52,9 +53,9 @@ class _Told:
     reason: str
     context: int | None = None
     marks: tuple[Json, ...] = ()
-    """What makes the fingerprint."""
+    """The values that make up the fingerprint."""
     constrains: bool = True
-    """Its model can be told what an answer must look like."""
+    """Whether the model supports constrained decoding."""
 
     def verdict(self) -> Verdict:
         return Verdict(
@@ -70,7 +71,10 @@ class _Told:
 
 
 def look_at(model: str) -> Looking:
-    """Read what the server says about itself and a model of its own."""
+    """Read what the server says about itself and one of its models; return that as a verdict.
+
+    A temporary error or a rejected key stops the probe; any other error means that the page does not exist.
+    """
     listed = yield Look("models")
     if isinstance(listed, Failure) and (listed.kind.is_temporary or listed.kind.denies_access):
         return stopped(listed)
@@ -89,7 +93,7 @@ def look_at(model: str) -> Looking:
 
 
 def stopped(failure: Failure, reason: str = "") -> Verdict:
-    """Return what is known when a probe breaks off: nothing."""
+    """Return the verdict of a probe that broke off: nothing is known."""
     said = reason or f"the probe was broken off: {failure.message[:200]}"
     return Verdict(evidence=(Finding(Layer.METADATA, Support.UNKNOWN, said),), depth=Depth.LOOK, stopped=True)
 
@@ -101,13 +105,13 @@ def stopped(failure: Failure, reason: str = "") -> Verdict:
 class _Page:
     look: Look
     read: "Callable[[JsonObject, JsonObject], _Told | None]"
-    """Takes the page, and the model's entry in the list."""
+    """Takes the page and the model's entry in the list; returns None if the page is of another kind of server."""
     more: Look | None = None
-    """Where this server tells its build, if that stands elsewhere."""
+    """The page with the server's build, if that is another one."""
 
 
 def _pages(model: str, owner: str) -> Iterator[_Page]:
-    """Yield the pages worth a look: that of the owner, or all if nobody says whose server it is."""
+    """Yield the pages to read: the one of the owner, or all if the kind of server is unknown."""
     asked = msgspec.json.encode({"model": model})
     pages = {
         "llamacpp": _Page(Look("/props"), _llamacpp),
@@ -119,7 +123,7 @@ def _pages(model: str, owner: str) -> Iterator[_Page]:
 
 
 def _llamacpp(page: JsonObject, entry: JsonObject) -> _Told | None:
-    """Read /props: a template that has no place for tools drops them in silence."""
+    """Read /props: a chat template without a place for tools drops them silently."""
     del entry
     settings, template = _object(page.get("default_generation_settings")), _text(page.get("chat_template"))
     if not settings or not ("chat_template" in page or "chat_template_caps" in page):
@@ -135,7 +139,9 @@ def _llamacpp(page: JsonObject, entry: JsonObject) -> _Told | None:
     return _Told(
         "llamacpp",
         Support.NATIVE if shows else Support.NONE,
-        0.5 if shows else 0.7,  # older builds write a prompt of their own where the template has no place
+        # Not sure either way: a template that shows tools says nothing about how calls come back, and older builds
+        # write a prompt of their own if the template has no place for tools.
+        0.5 if shows else 0.7,
         reason,
         _count(settings.get("n_ctx")),
         (page.get("build_info"), page.get("model_path"), page.get("model_ftype"), template, settings.get("n_ctx")),
@@ -143,7 +149,7 @@ def _llamacpp(page: JsonObject, entry: JsonObject) -> _Told | None:
 
 
 def _ollama(page: JsonObject, entry: JsonObject) -> _Told | None:
-    """Read /api/show: Ollama refuses tools for a model without that capability."""
+    """Read /api/show: Ollama rejects tools for a model without the capability `tools`."""
     del entry
     capabilities = page.get("capabilities")
     if not isinstance(capabilities, list) or "details" not in page:
@@ -184,7 +190,7 @@ def _vllm(page: JsonObject, entry: JsonObject) -> _Told | None:
 
 
 def _openrouter(entry: JsonObject) -> _Told | None:
-    """Read an entry that lists the parameters which a model supports."""
+    """Read the parameters that OpenRouter lists for a model."""
     supported = entry.get("supported_parameters")
     if not isinstance(supported, list):
         return None
@@ -213,7 +219,7 @@ def _entry_of(listed: ProbeAnswer, model: str) -> JsonObject:
 
 
 def _named(entries: Json, model: str) -> JsonObject:
-    """Find a model in a list; one that is alone there is meant, whatever it is called."""
+    """Return the entry of a model. If there is only one, it is returned whatever its name is."""
     found = [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
     named = (entry for entry in found if without_latest(model) in _names(entry))
     return next(named, found[0] if len(found) == 1 else {})
@@ -224,7 +230,7 @@ def _names(entry: JsonObject) -> set[str]:
 
 
 def _object(value: Json | ProbeAnswer) -> JsonObject:
-    """Return an object, read from bytes if it is not read yet; anything else is an empty one."""
+    """Return an object, decoded if it is bytes; anything else becomes an empty object."""
     if isinstance(value, bytes):
         try:
             decoded: Json = jiter.from_json(value)

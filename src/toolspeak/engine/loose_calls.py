@@ -1,6 +1,7 @@
 """Finds calls in text that no dialect's reader took for calls.
 
-A reader refuses when in doubt: text that only looks like a call may be quoted. Two situations remove the doubt.
+In doubt, a reader decides that something which looks like a call is text: the model may be quoting. Two situations
+remove the doubt.
 
     decisions     `{"tools": […]}` with words or a fence around it, in an answer that was asked for nothing else (DEC-3)
     loose calls   JSON objects that name a tool, cut at the end or with `done` after them (CHK-12, CHK-13)
@@ -21,13 +22,13 @@ from toolspeak.text.repair import repair
 from toolspeak.text.strict import dump
 
 _BEGIN = re.compile(r'\{\s*"tools"\s*:')
-_LONGEST = 1024 * 1024
+_LONGEST = 1024 * 1024  # characters that are searched for a decision (P7)
 _NAMES = ("name", "tool", "tool_name", "function")
 _ARGUMENTS = ("arguments", "parameters", "args")
 
 
 def decision_in(text: str) -> str:
-    """Return the text of the first decision; empty if there is none that is whole (P3)."""
+    """Return the text of the first decision; empty if there is none, or if it is truncated (P3)."""
     begin = _BEGIN.search(text[:_LONGEST])
     if begin is None:
         return ""
@@ -37,7 +38,7 @@ def decision_in(text: str) -> str:
 
 
 def decided_calls(decision: str, ids: Iterator[str]) -> list[Call]:
-    """Return the calls of a decision, as the model wrote them; nothing in them is checked."""
+    """Return the calls of a decision as the model wrote them, unchecked; none if the JSON cannot be repaired."""
     try:
         value = repair(decision, closed=True).value
     except BadJson:
@@ -48,7 +49,7 @@ def decided_calls(decision: str, ids: Iterator[str]) -> list[Call]:
 
 
 def call_of(entry: JsonObject, id: str) -> Call:
-    """Return the call that an object stands for, whatever its keys are called; nothing in it is checked."""
+    """Return an object as a call, unchecked. It accepts the names that models use for the keys of a call."""
     inner = entry.get("function")
     body = inner if isinstance(inner, dict) else entry
     name = next((body[key] for key in _NAMES if key in body), None)
@@ -63,22 +64,24 @@ def _text(arguments: Json) -> str:
 
 
 LONGEST: Final = 64 * 1024
+"""Characters that are searched for loose calls."""
 MOST: Final = 32
+"""Loose calls that are taken from one text."""
 _LOOSE_BEGIN = re.compile(r'\{\s*"(?:name|tool|function|tool_name)"\s*:\s*"([^"\\]{1,128})"')
 _BESIDE = re.compile(r"```\w*|</?tool_calls?>|[\s,;\[\]]|\bdone\b\.?")
 
 
 @dataclass(frozen=True, slots=True)
 class LooseCalls:
-    """The calls in a text that a dialect's reader took for words."""
+    """The calls in a text in which the dialect's reader found none."""
 
     calls: tuple[Call, ...] = ()
     alone: bool = True
-    """Nothing is beside them but fences, separators, the word "done", and a call that was cut off."""
+    """Whether only fences, separators, the word "done" and a truncated call are beside them."""
 
 
 def loose_calls(text: str, names: Container[str], ids: Iterator[str]) -> LooseCalls:
-    """Find the objects that name one of these tools, each written once."""
+    """Find the JSON objects that name one of these tools. Equal objects count once: small models repeat themselves."""
     text, end = text[:LONGEST], 0
     found: dict[str, Call] = {}
     beside: list[str] = []
@@ -93,7 +96,7 @@ def loose_calls(text: str, names: Container[str], ids: Iterator[str]) -> LooseCa
 
 
 def _object_at(text: str, start: int) -> tuple[int, str]:
-    """Return where the object ends, and its text; an object that was cut off takes the rest, and has no text."""
+    """Return where the object ends, and its text. A truncated object ends with the text, and its text is empty."""
     span = JsonSpan()
     end = span.feed(text, start)
     return (end, text[start:end]) if span.status is SpanStatus.DONE else (len(text), "")

@@ -1,6 +1,7 @@
-"""Tools of a conversation whose later turns no longer bring them (INL-4): a pure key and value, stored elsewhere.
+"""Finds the tools of a conversation whose later requests no longer have them (INL-4).
 
-Clients send the history again each turn. Its beginning does not change, so it names the conversation.
+This module makes the key and the value; the gateway stores them. Clients send the whole history in each request, and
+its beginning does not change, so the beginning identifies the conversation.
 """
 
 from collections.abc import Iterable
@@ -16,11 +17,16 @@ from toolspeak.text.strict import parse
 from toolspeak.toolset.memo import Memo
 
 _OFFERED: Final = Memo[tuple[Tool, ...]](8)
-"""Few: it does not know how large the tools are that it keeps."""
+"""Few entries, because this cache does not measure the size of the tools that it keeps."""
 
 
 def memory_key(request: Request, tenant: str = "") -> str:
-    """Name the conversation by its tenant, its model and all up to the first thing that the user said."""
+    """Return the key of a conversation: a hash of the tenant, the model, and all text up to the first user message.
+
+    The tenant is part of it so that no client can continue the conversation of another one (Open WebUI's
+    CVE-2026-45349). Lengths are hashed too, so that two different splits of a text differ. Only text counts: vendors
+    change other parts between turns.
+    """
     digest = sha256(f"{len(tenant)}:{tenant}\0{request.model}".encode("utf-8", "replace"))
     for message in _opening(request.messages):
         for part in message.parts:
@@ -35,7 +41,7 @@ def known_tools(request: Request, remembered: Iterable[Tool] = ()) -> tuple[Tool
 
 
 def _offered(request: Request) -> tuple[Tool, ...]:
-    """Return the same tuple for the same tools, also where some are deferred: others remember things by it."""
+    """Return the offered tools; equal requests get the identical tuple, which is the key of other caches."""
     if not any(tool.deferred for tool in request.tools):
         return request.tools
     referred = request.referred()
@@ -43,7 +49,7 @@ def _offered(request: Request) -> tuple[Tool, ...]:
 
 
 def inferred_tools(request: Request) -> tuple[Tool, ...]:
-    """Make tools out of the calls of a history: their names, and the arguments that they had."""
+    """Return tools made from the calls of a history: their names and the arguments that were used, without types."""
     seen: dict[str, dict[str, Json]] = {}
     for message in request.messages:
         for part in message.parts:

@@ -1,4 +1,4 @@
-"""What a turn came to, for the caller: more than the client's protocol can say."""
+"""The outcome of a turn for the caller: its events, and all that the client's protocol has no field for."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -14,47 +14,51 @@ EMULATED = "tool calls emulated"
 
 
 class Kept(StrEnum):
-    """What became of a constraint (CHK-8)."""
+    """What became of a constraint (CHK-8). The order matters: later members are worse."""
 
     UNASKED = "unasked"
     KEPT = "kept"
     IGNORED = "ignored"
-    """An answer came that the constraint forbids."""
+    """The upstream accepted the constraint and returned an answer that it forbids."""
     REFUSED = "refused"
-    """The upstream failed with it, and was asked without."""
+    """The upstream failed with the constraint, and the request was sent again without it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """`turn` is the fold of all that was emitted; its usage is the sum over all upstream requests."""
+    """The result of a turn. `turn` is the fold of all emitted events; its usage sums up all upstream requests."""
 
     events: tuple[Event, ...]
     plan: Plan
     requests: int
-    """Upstream requests that the turn took, hidden ones too."""
+    """The number of upstream requests, hidden ones included."""
     warnings: tuple[str, ...] = ()
     refused: FailureKind | None = None
-    """What the upstream would not do, so that another way was found."""
+    """The error after which the turn tried another tactic."""
     complaints: tuple[Complaint, ...] = ()
     """Why attempted calls were not delivered, over all attempts."""
     constraint: Kept = Kept.UNASKED
-    """Whether the upstream did as it was asked; the worst over all attempts."""
+    """What became of constraints; the worst over all attempts."""
     native: int = 0
-    """Calls that the upstream itself gave as calls."""
+    """Calls that the upstream returned as calls."""
     rescued: int = 0
-    """Calls that it leaked as text, or in an error, though it was sent the tools."""
+    """Calls that the upstream, which was sent the tools, returned as text or quoted in an error."""
     empty: int = 0
-    """Answers in which there was nothing at all, though it was sent the tools."""
+    """Empty answers of the upstream although it was sent the tools."""
     echoed: bool = False
-    """`refused` rests on words of the request, so it says nothing about the upstream (CAP-6)."""
+    """Whether `refused` was read from words of the request itself; then it proves nothing about the upstream (CAP-6).
+
+    An upstream may quote a client's field in its error. A `user` field of "this does not support tools" once made the
+    gateway emulate the calls of all clients for ten minutes.
+    """
 
     @property
     def turn(self) -> Turn:
-        """Fold what was emitted; who streams does not need it."""
+        """The emitted events as a turn. It is computed on each access; a caller that streams does not need it."""
         return fold(self.events)
 
     @property
     def usage(self) -> Usage:
-        """Return the tokens of all upstream requests."""
+        """The tokens of all upstream requests."""
         last = self.events[-1] if self.events else None
         return last.usage if isinstance(last, Finished | Failed) else Usage()

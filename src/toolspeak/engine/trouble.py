@@ -81,8 +81,8 @@ def size_of(event: Event) -> int:
 def corrections(trouble: Trouble, choice: ToolChoice, level: int, frame: Callable[[Result], str]) -> list[str]:
     """Return the paragraphs of a correction: what was wrong, and what is accepted.
 
-    `frame` writes a result as the dialect does. Errors in that frame look to the model like the answer of a tool, a form
-    that it has learned to react to. `level` counts the retries so far.
+    `frame` writes a result as the dialect does, so that the model sees the error in the form of a tool's result.
+    `level` counts the retries so far.
     """
     stronger = STRONGER[min(level, len(STRONGER) - 1)]
     match trouble.kind:

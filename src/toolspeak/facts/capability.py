@@ -1,4 +1,4 @@
-"""Which providers have tools, as far as a table can know it, and what users say against it (CAP-1).
+"""The table of providers with tools, and the user's overrides of it (CAP-1).
 
 >>> Overrides.of({"ollama:llama3.2*": "openai"}).find(("ollama",), "llama3.2:latest")
 Override(key='ollama:llama3.2*', capability=<Capability.OPENAI: 'openai'>)
@@ -20,15 +20,15 @@ class Capability(StrEnum):
     """The tool calling of a provider."""
 
     NONE = "none"
-    """None that could be relied on: calls are written as text."""
+    """No tool calling that can be relied on: calls are written as text."""
     OPENAI = "openai"
-    """Function calling as OpenAI has it."""
+    """Function calling in the form of OpenAI."""
     ADVANCED = "advanced"
-    """Tools in a form of its own, with schemas of its own."""
+    """Tools in the provider's own form, with its own kind of schemas."""
 
     @property
     def support(self) -> Support:
-        """Return what becomes of tools there."""
+        """What becomes of tools that are sent to such a provider."""
         return Support.NONE if self is Capability.NONE else Support.NATIVE
 
 
@@ -38,10 +38,10 @@ PROVIDERS: Final[Mapping[str, Capability]] = {
     "deepseek": Capability.OPENAI,
     "deepinfra": Capability.OPENAI,
     "gemini": Capability.ADVANCED,
-    "ollama": Capability.NONE,  # its models differ
+    "ollama": Capability.NONE,  # depends on the model: Ollama refuses tools for those without the capability
     "cerebras": Capability.NONE,
     "lambda": Capability.NONE,
-    # Up to here the table of CAP-1, to the letter; from here on its continuation.
+    # Up to here this is the table of CAP-1, unchanged. The rows below extend it.
     "anthropic": Capability.ADVANCED,
     "azure": Capability.OPENAI,
     "bedrock": Capability.ADVANCED,
@@ -59,19 +59,20 @@ PROVIDERS: Final[Mapping[str, Capability]] = {
     "vertex": Capability.ADVANCED,
     "xai": Capability.OPENAI,
     "zai": Capability.OPENAI,
-    # Servers whose tools depend on their model, its template and their flags.
+    # Servers whose tools depend on the model, its chat template and their flags: vLLM needs --enable-auto-tool-choice
+    # and --tool-call-parser, older builds of llama.cpp need --jinja. A table cannot know how a server was started.
     "compatible": Capability.NONE,
     "llamacpp": Capability.NONE,
     "lmstudio": Capability.NONE,
     "sglang": Capability.NONE,
     "vllm": Capability.NONE,
 }
-"""What a provider can do, where that is well known. Who is not here is taken to have none."""
+"""The capability of providers for which it is well known. A provider that is not listed counts as NONE."""
 
 
 @dataclass(frozen=True, slots=True)
 class Override:
-    """What somebody said of a provider (`groq`) or of models of one (`groq:llama-3*`)."""
+    """A user's statement about a provider (`groq`) or about models of one (`groq:llama-3*`)."""
 
     key: str
     capability: Capability
@@ -79,22 +80,22 @@ class Override:
 
 @dataclass(frozen=True, slots=True)
 class Overrides:
-    """All that was said. The more exact row wins: a model's name, then a pattern, then the provider."""
+    """All overrides. The most exact one wins: a model's name, then a pattern, then the provider."""
 
     rows: tuple[Override, ...] = ()
 
     @classmethod
     def of(cls, said: Mapping[str, Capability | str]) -> "Overrides":
-        """Take what a caller says; raises `BadField`."""
+        """Make overrides from a mapping of keys to capabilities; raises `BadField` for an invalid key or value."""
         return cls(tuple(Override(key, _capability(key, value)) for key, value in said.items()))
 
     def over(self, weaker: "Overrides") -> "Overrides":
-        """Return these rows, and the other's where these have none."""
+        """Return these overrides, and those of `weaker` whose key is not among these."""
         own = {row.key for row in self.rows}
         return Overrides((*self.rows, *(row for row in weaker.rows if row.key not in own))) if own else weaker
 
     def find(self, providers: Iterable[str], model: str) -> Override | None:
-        """Return what was said of a model, whose provider has these names, the one that is heard first in front."""
+        """Return the override of a model whose provider has these names; of equally exact ones, earlier names win."""
         found = [
             (exactness, -place, row)
             for place, provider in enumerate(filter(None, providers))
@@ -104,7 +105,7 @@ class Overrides:
         return max(found, key=lambda each: each[:2])[2] if found else None
 
     def names(self, provider: str) -> bool:
-        """Return whether something was said of a provider."""
+        """Return whether there is an override for a provider or one of its models."""
         return any(row.key == provider or row.key.startswith(f"{provider}:") for row in self.rows)
 
 
@@ -112,7 +113,7 @@ NO_OVERRIDES: Final = Overrides()
 
 
 def key_problem(key: str) -> str | None:
-    """Return why something names neither a provider nor models of one."""
+    """Return why a key names neither a provider nor models of one; None if it is valid."""
     provider, colon, model = key.partition(":")
     if provider.strip() and (model.strip() or not colon):
         return None
@@ -129,7 +130,7 @@ def _capability(key: str, value: Capability | str) -> Capability:
 
 
 def _exactness(key: str, provider: str, model: str) -> tuple[int, int] | None:
-    """Return how exactly a row speaks of a model; None if it does not."""
+    """Return how exactly a key names a model, as a sortable pair; None if it does not name it."""
     if key == provider:
         return 0, 0
     if not key.startswith(f"{provider}:"):

@@ -1,4 +1,4 @@
-"""Model families, recognised by name: which form of calls they have learned, which ids they want.
+"""Recognises model families by name: the form of calls that they have learned, and the ids that they want.
 
 >>> family_facts("Qwen/Qwen3-Coder-30B-A3B-Instruct-GGUF").dialect
 'qwen_xml'
@@ -30,9 +30,9 @@ import msgspec
 from toolspeak.facts.model import QUIRKS_IDS, UNKNOWN_MODEL, ModelFacts
 from toolspeak.ir.quirks import IdForm, Quirks
 
-_MOST: Final = 4096
+_MOST: Final = 4096  # names that are cached: clients choose them, so there must be a limit (P7)
 LONGEST: Final = 256
-"""Characters of a name that are compared: a client may send anything."""
+"""The most characters of a name that are compared, because a client may send a name of any length."""
 _PUBLISHERS: Final = (
     *("ai21", "alibaba", "amazon", "anthropic", "arcee-ai", "cohere", "coherelabs", "cohereforai", "deepseek-ai"),
     *("google", "ibm-granite", "ibm", "liquidai", "lgai-exaone", "meta-llama", "meta", "meetkai", "microsoft"),
@@ -48,18 +48,18 @@ _VERSION: Final = re.compile(r"(?<![\d.])(\d)-(\d)(?=-|$)")
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """Models that were trained alike. None means that the row does not say it; a more general row may."""
+    """Models that were trained alike. None means that the row says nothing about a field; a more general row may."""
 
     name: str
     patterns: tuple[str, ...]
-    """How its names begin, up to a hyphen or a dot; `*`, `?` and `[12]` as in file names."""
+    """The beginnings of its names, up to a hyphen or a dot; `*`, `?` and `[12]` work as in file names."""
     examples: tuple[str, ...]
     why: str
-    """One line: how this is known."""
+    """How this is known, in one line."""
     trained: str | None = None
-    """The dialect that its own template asks for."""
+    """The dialect that its own chat template asks for."""
     taught: str | None = None
-    """The dialect that it is taught where calls are emulated; the default one if only `trained` is set."""
+    """The dialect that it is taught if calls are emulated; the default dialect if only `trained` is set."""
     leaks_as: str | None = None
     calls_in_reasoning: bool | None = None
     context_tokens: int | None = None
@@ -67,7 +67,7 @@ class Family:
 
     @property
     def facts(self) -> ModelFacts:
-        """Return the facts that the row states, and nothing else."""
+        """The facts that the row states, and no others."""
         knows_dialect = self.trained is not None or self.taught is not None
         said = {
             "dialect": knows_dialect,
@@ -92,7 +92,7 @@ def families() -> tuple[Family, ...]:
 
 
 def families_of(model: str) -> tuple[Family, ...]:
-    """Return the rows that match a model, the most special one last."""
+    """Return the rows that match a model, the most specific one last."""
     return _matching(plain_name(model))
 
 
@@ -103,7 +103,7 @@ def family_facts(model: str) -> ModelFacts:
 
 @cache
 def _patterns() -> list[tuple[str, Family]]:
-    """Return all patterns, the general ones first."""
+    """Return all patterns with their families, the most general (shortest) first."""
     rows = ((hyphenated(pattern), family) for family in families() for pattern in family.patterns)
     return sorted(rows, key=lambda row: len(row[0]))
 
@@ -120,10 +120,11 @@ def _merged(name: str) -> ModelFacts:
 
 
 def plain_name(model: str) -> str:
-    """Return the name without place, publisher and ending, in lower case, its parts set apart by hyphens."""
+    """Return the name without path, publisher and file ending, in lower case, with hyphens between its parts."""
     name = model[-LONGEST:].lower().replace("\\", "/").rstrip("/").rpartition("/")[2].removesuffix(".gguf")
     while found := _PUBLISHER.match(name):
         rest = name[found.end() :]
+        # "qwen" is a publisher in "qwen-qwen2.5-…" or "qwen-qwq-…", and the family's own name in "qwen-max".
         if found[0].startswith("qwen") and not rest.startswith("qw"):
             break
         name = rest
@@ -131,5 +132,5 @@ def plain_name(model: str) -> str:
 
 
 def hyphenated(name: str) -> str:
-    """Set the parts of a name apart: `qwen2.5_coder` becomes `qwen-2.5-coder`."""
+    """Return the name with hyphens between its parts: `qwen2.5_coder` becomes `qwen-2.5-coder`."""
     return _LETTER_DIGIT.sub("-", _SEPARATORS.sub("-", name.lower())).strip("-")

@@ -1,6 +1,7 @@
-"""What is known about one model behind one upstream, and who says so.
+"""The facts about one model of one upstream, with their source.
 
-Facts are sparse: `said` names the fields that somebody spoke of, and `over` lets those with more to say speak first.
+Facts are sparse: `said` names the fields that have been stated, and `over` merges two sources field by field. A field
+that was stated with its default value still wins over a weaker source, which a comparison with defaults would miss.
 
 >>> ModelFacts(dialect="hermes").over(ModelFacts(dialect="pythonic", few_shot=True)).few_shot
 True
@@ -15,7 +16,7 @@ from toolspeak.ir.constraint import ConstraintForm
 from toolspeak.ir.quirks import QUIRKS, Quirks
 
 DEFAULT_DIALECT: Final = "fenced"
-"""What a model is taught that has no better one."""
+"""The dialect for models without a dialect of their own."""
 _FAMILY: Final = "that of its family"
 _QUIRK: Final = "quirks."
 QUIRKS_IDS: Final = f"{_QUIRK}ids"
@@ -23,38 +24,39 @@ QUIRKS_CONSTRAINT: Final = f"{_QUIRK}constraint"
 
 
 class Support(StrEnum):
-    """What became of `tools` when they were sent."""
+    """What becomes of `tools` that are sent to an upstream."""
 
     NATIVE = "native"
     NONE = "none"
-    """Refused, or dropped in silence."""
+    """The server refuses them, or drops them silently."""
     LEAKS = "leaks"
     """The model calls, but the server returns some calls as text."""
     UNKNOWN = "unknown"
 
 
 class Constrain(StrEnum):
-    """How much an upstream is asked to keep an emulated answer in form, where it can (CHK-8)."""
+    """How much of an emulated answer is constrained, if the upstream supports that (CHK-8)."""
 
     OFF = "off"
     RETRY = "retry"
-    """Only where a call must come, or when it is asked again because a call was bad."""
+    """Only if a call must come, or in a retry after a bad call."""
     TEXT = "text"
-    """Text is free, and a call that is begun can only be a right one."""
+    """Text is free, and a call that is begun can only be a valid one."""
     JSON = "json"
     """The whole answer is JSON: a thought, then calls or the answer."""
 
 
 class Source(StrEnum):
-    """Who says what becomes of tools; the later one is believed (CAP-3)."""
+    """The source of `tools`, from the weakest to the strongest; a stronger one wins (CAP-3)."""
 
     NOBODY = "nobody"
+    """There is no statement."""
     TABLE = "table"
-    """What is written here about all models of a vendor."""
+    """A built-in table about all models of a vendor."""
     MEASURED = "measured"
-    """A probe, or traffic."""
+    """A probe, or traffic. It wins over tables, which cannot know how a server was started."""
     SAID = "said"
-    """The user: configuration, override."""
+    """The user, by configuration or override. Nothing wins over that."""
 
 
 _RANKS: Final = {source: rank for rank, source in enumerate(Source)}
@@ -62,7 +64,7 @@ _RANKS: Final = {source: rank for rank, source in enumerate(Source)}
 
 @dataclass(frozen=True, slots=True)
 class ModelFacts:
-    """The defaults are those of a model that nobody knows."""
+    """The facts about one model. The defaults are those of an unknown model."""
 
     tools: Support = Support.UNKNOWN
     dialect: str = setting(
@@ -84,14 +86,15 @@ class ModelFacts:
     )
     quirks: Quirks = QUIRKS
     leaks_as: str = ""
-    """The one form in which its calls leak as text; empty: whatever comes is read."""
+    """The one dialect in which its calls leak as text; empty if they are read in any dialect."""
     source: Source = Source.NOBODY
-    """Who says what becomes of `tools`. Whoever makes facts without a source says it."""
+    """The source of `tools`. If facts are made without one, the caller itself is the source (SAID)."""
     said: frozenset[str] = frozenset()
-    """The fields that somebody spoke of; quirks as `quirks.ids`. What is no default is always among them."""
+    """The fields that were stated; quirks are named like `quirks.ids`. Fields with another value than their default are
+    added."""
 
     def __post_init__(self) -> None:
-        """Complete who says it, and what is said."""
+        """Fill in `source` and `said`."""
         source = self.source if self.source is not Source.NOBODY else Source.SAID
         object.__setattr__(self, "source", Source.NOBODY if self.tools is Support.UNKNOWN else source)
         own = {field.name for field in _FIELDS if getattr(self, field.name) != field.default}
@@ -99,7 +102,7 @@ class ModelFacts:
         object.__setattr__(self, "said", self.said | own | quirks)
 
     def over(self, weaker: "ModelFacts") -> "ModelFacts":
-        """Return these facts, and the other's where these say nothing."""
+        """Return these facts, and those of `weaker` for fields that these do not state."""
         if not self.said or self is weaker:
             return weaker
         own = {field.name: getattr(self, field.name) for field in _FIELDS if field.name in self.said}
@@ -110,14 +113,14 @@ class ModelFacts:
         return replace(weaker, **own, quirks=quirks, said=self.said | weaker.said)
 
     def with_tools(self, tools: Support, source: Source) -> "ModelFacts":
-        """Return the facts with what this source says of tools, if it is to be believed; "unknown" says nothing."""
+        """Return the facts with `tools` from a source, unless a stronger one has stated it; UNKNOWN changes nothing."""
         believed = self.tools is Support.UNKNOWN or _RANKS[source] >= _RANKS[self.source]
         if tools is Support.UNKNOWN or not believed:
             return self
         return replace(self, tools=tools, source=source)
 
     def with_constraint(self, form: ConstraintForm) -> "ModelFacts":
-        """Return the facts with the form of constraints that was measured, unless somebody has said one."""
+        """Return the facts with a measured form of constraints, unless one was stated."""
         if form is ConstraintForm.NONE or QUIRKS_CONSTRAINT in self.said:
             return self
         return replace(self, quirks=replace(self.quirks, constraint=form))

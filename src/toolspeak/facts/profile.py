@@ -1,4 +1,4 @@
-"""What was measured about one model behind one endpoint: the form in which it does best with tools (CAP-5)."""
+"""The measured profile of one model at one endpoint: the form in which it does best with tools (CAP-5)."""
 
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -12,7 +12,7 @@ Setting: TypeAlias = str | int | float | bool
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """How one form did: tasks right of those asked, calls where none was wanted, and the score from 0 to 1."""
+    """The result of one form: right answers, tasks, calls where none was wanted, and a score from 0 to 1."""
 
     right: int
     asked: int
@@ -22,25 +22,27 @@ class Score:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """The winner, and how all did. It goes before tables, and behind whatever the user says."""
+    """The winning form, and the scores of all. Overrides the built-in tables; overridden by user settings."""
 
     model: str
     endpoint: str
     form: str
     """The name of the winning form."""
     settings: dict[str, Setting] = field(default_factory=dict[str, Setting])
-    """What the winner wants, by the names of `Settings`; names that nobody knows are left out, so it may grow."""
+    """The settings of the winner, by the names of `Settings`. Unknown keys are ignored, so newer profiles load in older
+    versions."""
     tools: Support | None = None
-    """What the upstream does with tools, if that is what won."""
+    """What the upstream does with tools, if a native form won."""
     scores: dict[str, Score] = field(default_factory=dict[str, Score])
-    """Of all forms that were tried, by name."""
+    """The scores of all forms that were tried, by name."""
     verdict: str = ""
-    """In words."""
+    """The result in words."""
     fingerprint: str = ""
-    """Of the server that was measured; empty if it tells none. Another one there makes the profile void."""
+    """The fingerprint of the measured server; empty if unknown. If the server at this endpoint has another one, the
+    profile is void."""
     constraint: ConstraintForm = ConstraintForm.NONE
-    """In which form that server was told what an answer must look like."""
+    """The form of constraints of that server. It is stored because a client that uses the profile may not probe."""
     date: str = ""
     version: str = ""
-    """Of toolspeak."""
+    """The version of toolspeak that measured."""
     format: int = FORMAT

@@ -1,6 +1,7 @@
-"""In which form each kind of server is told what its answer must look like (CHK-8), by the name of its preset.
+"""The form of constrained decoding of each kind of server (CHK-8), by the name of its preset.
 
-A preset says it of a server that the user names, a probe of one that names itself: both read it here.
+Presets and probes both read this table: a preset for a server that the user names, a probe for one that it recognises.
+Before that, a llama.cpp on any other port than its preset's got no grammar.
 """
 
 from collections.abc import Mapping

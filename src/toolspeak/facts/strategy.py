@@ -1,4 +1,4 @@
-"""Facts about a model by its name, and how tools reach a model of which only the name is known (CAP-2).
+"""Merges the facts about a model, and chooses a strategy if only the model's name is known (CAP-2).
 
 >>> strategy_for("openai:gpt-4").native
 True
@@ -26,11 +26,11 @@ def facts_of(
     providers: Iterable[str] = (),
     overrides: Overrides = NO_OVERRIDES,
 ) -> ModelFacts:
-    """Merge the facts about a model; `said` is about its upstream, `providers` are the names that this one has.
+    """Merge the facts about a model. `said` are those of its upstream, `providers` the names of that upstream.
 
-    The table of providers is not used here. It answers where only a model's name is known (`strategy_for`). About an
-    upstream that can be asked, it would claim for all models what is true of some. So nothing is known of its tools:
-    they are sent, and a refusal or a probe tells (CAP-3).
+    The table of providers is not used here, but only if nothing but a model's name is known (`strategy_for`). For an
+    upstream that can be asked, it would claim for all models what is true of some. So the support of tools stays
+    unknown: they are sent, and a refusal or a probe decides (CAP-3).
     """
     facts = said.over(family_facts(model))
     override = overrides.find(providers, model) if overrides.rows else None
@@ -39,13 +39,13 @@ def facts_of(
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """The strategy, and why."""
+    """A strategy, with the reason for it."""
 
     native: bool
-    """Tools are sent; else they are written into the prompt."""
+    """Whether tools are sent; else they are written into the prompt."""
     capability: Capability
     dialect: str
-    """How calls are written where they are text; natively, if the upstream should refuse."""
+    """The dialect of emulated calls; with `native`, it is used if the upstream refuses tools."""
     why: str
 
 

@@ -3,9 +3,12 @@
     Attempt("get_wether", {"city": "Oslo"})   ->   Call("call_0", "get_weather", '{"city":"Oslo"}', fixes=…)
     Attempt("get_weather", {})                ->   CallRejected(SCHEMA_ERROR, "/city is missing")
 
-A grammar reads an `Attempt` from model text, or the engine from a native call. An attempt whose markup leaves no doubt
-(`sure`) becomes a call or a complaint that the model can correct. One without such markup becomes a call only if it
-passes every check, and is plain text otherwise: a `package.json` has a name, too.
+A dialect's grammar reads an `Attempt` from model text; the engine makes one from a native call. An attempt whose markup
+leaves no doubt (`sure`) becomes a call, or a complaint that the model can correct. An attempt without such markup
+becomes a call only if it passes every check, and is plain text otherwise: a `package.json` has a name, too.
+
+Native and textual calls are checked here and nowhere else. Servers do not check what their models write: a native call
+may have an unknown name, or arguments that do not match the schema.
 """
 
 from collections.abc import Iterator
@@ -28,7 +31,7 @@ TextKind: TypeAlias = Literal["by_schema", "string", "json"]
 
 @dataclass(frozen=True, slots=True)
 class TextArg:
-    """An argument whose value came as plain text. `kind` is the type that the markup declares."""
+    """An argument whose value came as plain text, as between tags. `kind` is the type that the markup declares."""
 
     key: str
     text: str
@@ -53,7 +56,7 @@ class Attempt:
     fixes: tuple[Fix, ...] = ()
     sure: bool = True
     cut: bool = False
-    """The model has lost its way: nothing after this is worth reading."""
+    """Whether to stop reading after this attempt, because the model has lost its way (a run of blanks, say)."""
 
 
 Checked: TypeAlias = Call | CallRejected | None
@@ -64,11 +67,14 @@ class CallChecker:
     """Checks attempts against the tools and the tool choice of one request."""
 
     def __init__(self, tools: ToolSet, choice: ToolChoice, ids: Iterator[str]) -> None:
-        """Take ids for calls from `ids`, unless `check` is given one."""
+        """Check against these tools and this choice. Calls get their ids from `ids`, unless `check` is given one."""
         self._tools, self._choice, self._ids = tools, choice, ids
 
     def may_start(self, name: str) -> bool:
-        """Return whether a call of exactly this name is allowed, before its arguments are complete."""
+        """Return whether a call of exactly this name may be streamed before its arguments are complete.
+
+        A name that would need a fix may not: the fix could not be applied to events that have left.
+        """
         named = self._choice.mode is not ChoiceMode.NAMED or name == self._choice.name
         return named and name in self._tools.names
 
@@ -97,7 +103,7 @@ class CallChecker:
         return match.tool, None, match.fixes
 
     def _inferred(self, attempt: Attempt) -> tuple[str | None, Complaint | None, tuple[Fix, ...]]:
-        """Infer a lost name from the arguments, only if exactly one tool takes them."""
+        """Infer a missing name from the arguments if exactly one tool accepts them."""
         keys = attempt.value.keys() if isinstance(attempt.value, dict) else ()
         tools = self._tools.accepting(keys) if keys else ()
         if len(tools) == 1:
@@ -110,14 +116,17 @@ class CallChecker:
     def _fitted(
         self, attempt: Attempt, name: str, named: tuple[Fix, ...]
     ) -> tuple[str, tuple[Fix, ...]] | Complaint | None:
-        """Return the arguments as JSON text with all fixes, or what is wrong with them."""
+        """Return the arguments as JSON text with all fixes; a complaint; or None if the attempt is plain text.
+
+        Arguments that need no fix keep the model's own JSON text, byte for byte.
+        """
         try:
             value, typing = self._value(attempt, name)
         except BadJson as error:
             return Complaint(Problem.PARSE_ERROR, name, str(error))
         fitted = self._tools.fit(name, value)
         if not attempt.sure and not self._tools.takes(name, fitted.arguments):
-            return None  # a tool's definition, say, has a name and parameters too
+            return None  # the definition of a tool, for example, has a name and parameters too
         if fitted.problems:
             return Complaint(Problem.SCHEMA_ERROR, name, "; ".join(problem.message for problem in fitted.problems))
         if is_schema(fitted.arguments) and "properties" not in self._tools.properties(name):
@@ -148,7 +157,7 @@ class CallChecker:
             try:
                 repaired = repair(argument.text, closed=True)
             except BadJson:
-                pass  # the markup says JSON, and the text is not: the schema decides
+                pass  # the markup declares JSON, but the text is not JSON: the schema decides
             else:
                 return repaired.value, repaired.fixes
         coerced = self._tools.typed(name, argument.key, argument.text)
@@ -156,5 +165,5 @@ class CallChecker:
 
 
 def is_schema(arguments: Json) -> bool:
-    """Return whether arguments are a tool's definition that the model repeats."""
+    """Return whether arguments are a JSON Schema: small models repeat the tool's definition instead of values."""
     return isinstance(arguments, dict) and arguments.get("type") == "object" and "properties" in arguments

@@ -1,6 +1,8 @@
-"""Which tool a name means: `functions.read_file`, `ReadFile` and `read-file` are `read_file`, if only one tool can be.
+"""Finds the tool that a name means: `functions.read_file`, `ReadFile` and `read-file` all mean `read_file` (CHK-2).
 
-Each step only where it has one answer, and never by edit distance or synonyms: `delete_files` is not `delete_file`.
+The steps go from exact to loose, and each one counts only if it finds exactly one tool. There is no edit distance and
+no synonym: `delete_files` must never become `delete_file`. Another project that matches names by 70 % similarity does
+exactly that.
 """
 
 from collections.abc import Iterable, Iterator
@@ -22,7 +24,7 @@ _SUFFIX_MARK = "__"
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """The tool that a name means and how it was found; or, without a tool, the problem and who it could have been."""
+    """The tool that a name means, with the fixes that led to it; or the problem, with the possible tools."""
 
     tool: str | None
     fixes: tuple[Fix, ...] = ()
@@ -34,10 +36,10 @@ UNKNOWN: Final = Match(None, problem=Problem.UNKNOWN_TOOL)
 
 
 class NameIndex:
-    """Names made ready for search. Two names that differ only in case and separators share a key."""
+    """An index of names. Names that differ only in case and separators share a key."""
 
     def __init__(self, names: Iterable[str]) -> None:
-        """Index the names; the order is kept in what is found."""
+        """Index the names; results are in their order."""
         self.names = tuple(names)
         self._exact = frozenset(self.names)
         self._folded: dict[str, tuple[str, ...]] = {}
@@ -51,16 +53,16 @@ class NameIndex:
         return name in self._exact
 
     def folded(self, name: str) -> tuple[str, ...]:
-        """List the names that differ at most in case and separators."""
+        """Return the names that differ from this one at most in case and separators."""
         return self._folded.get(_fold(name), ())
 
     def ending(self, name: str) -> tuple[str, ...]:
-        """List the names that end so after a `__`, as in `mcp__files__read`."""
+        """Return the names that end with this one after a `__`: `mcp__files__read` ends with `read`."""
         return self._suffixes.get(_fold(name), ())
 
 
 def find_name(name: str, names: NameIndex, *, counters: bool = False) -> Match:
-    """Find the tool that a name means; `counters` allows a trailing `:0`, as some dialects write it."""
+    """Find the tool that a name means; `counters` allows a trailing `:0`, as in Kimi's `functions.read:0`."""
     if name in names:
         return Match(name)
     if len(name) > LONGEST_NAME:
@@ -87,7 +89,7 @@ def _only(found: tuple[str, ...], what: str) -> Match:
 
 
 def _spellings(name: str, *, counters: bool) -> Iterator[tuple[str, str]]:
-    """Take away, one after the other, what surely does not belong to a name."""
+    """Yield the name without special tokens, then without its counter, then without each namespace."""
     name = name.partition(_SPECIAL_TOKEN)[0].strip()
     yield "name: special token cut", name
     head, colon, count = name.rpartition(":")
@@ -100,7 +102,7 @@ def _spellings(name: str, *, counters: bool) -> Iterator[tuple[str, str]]:
 
 
 def _without_tool(name: str) -> Iterator[str]:
-    """Take away, one after the other, a trailing `_tool` or `Tool`; in `multitool` it is part of the word."""
+    """Yield the name, then the name without each trailing `_tool` or `Tool`; in `multitool` it is part of the word."""
     yield name
     while name.endswith("Tool") or (name[-4:].casefold() == "tool" and name[-5:-4] in {"_", "-", ".", " "}):
         name = name[:-4].rstrip("_-. ")

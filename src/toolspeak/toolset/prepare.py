@@ -1,8 +1,8 @@
-"""A tool's schema as an upstream takes it for a constraint: each server knows another part of JSON Schema.
+"""Rewrites a tool's schema for constrained decoding: each kind of server supports another part of JSON Schema.
 
-References are written out, because a schema that stands inside another has lost its root. What a server does not know
-is left out; what it demands is added. The answer is still checked against the tool's own schema (CHK-3), so that what
-was left out here is only not enforced early.
+References are expanded, because a schema inside of another one has lost its root. Keywords that a server does not know
+are left out; demands of the server are added. The answer is still checked against the tool's own schema (CHK-3), so a
+keyword that is left out here is only not enforced early.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from toolspeak.text.schema import Places
 _MOST_NODES: Final = 4_000
 _DEEPEST: Final = 16
 _LARGEST: Final = 1_000
-"""The largest count that a grammar writes out."""
+"""The largest count or length that is sent: servers expand it into so many rules of a grammar."""
 _WORDS: Final = frozenset(("type", "description", "enum", "const", "properties", "required", "items", "anyOf"))
 _COUNTS: Final = frozenset(("minItems", "maxItems"))
 _LENGTHS: Final = frozenset(("minLength", "maxLength"))
@@ -26,13 +26,13 @@ _TEXT_OF_JSON: Final[JsonObject] = {"type": "string", "description": "a JSON obj
 
 @dataclass(frozen=True, slots=True)
 class _Subset:
-    """What one kind of server knows."""
+    """The part of JSON Schema that one kind of server supports."""
 
     keywords: frozenset[str]
     closed: bool = False
-    """Every object must say that it has no other properties."""
+    """Whether every object must have `additionalProperties: false`."""
     all_required: bool = False
-    """Every property must be required; what is optional may be null instead."""
+    """Whether every property must be required; optional ones may then be null, which coercion drops again."""
 
 
 _GRAMMARS: Final = _Subset(_WORDS | _COUNTS | _LENGTHS | _RANGES | {"prefixItems", "additionalProperties"})
@@ -46,7 +46,7 @@ _SUBSETS: Final[Mapping[ConstraintForm, _Subset]] = {
 
 
 def prepare(schema: JsonObject, form: ConstraintForm) -> JsonObject:
-    """Write a schema for one kind of server."""
+    """Return a copy of a schema that servers of this form accept."""
     return _Preparing(schema, _SUBSETS.get(form, _GRAMMARS)).at(schema, 0)
 
 
@@ -57,7 +57,7 @@ class _Preparing:
         self._places, self._subset, self._left = Places(root), subset, _MOST_NODES
 
     def at(self, schema: Json, depth: int) -> JsonObject:
-        """Copy what stands at one place; what is too deep, or refers to itself for ever, may be anything."""
+        """Return the copy of one subschema. Too deep, or inside of an endless reference, it is `{}`: any value."""
         self._left -= 1
         if depth > _DEEPEST or self._left < 0:
             return {}
@@ -108,7 +108,7 @@ def _all_required(schema: JsonObject, properties: JsonObject) -> JsonObject:
 
 
 def _merged(parts: list[JsonObject]) -> JsonObject:
-    """Make one schema of those that all apply here: their properties together, of all else the first."""
+    """Merge schemas that all apply: the union of their properties, and the first value of any other keyword."""
     if len(parts) == 1 and "oneOf" not in parts[0]:
         return parts[0]
     merged: JsonObject = {}

@@ -1,4 +1,4 @@
-"""The tools of one request, compiled: names are found, arguments are coerced and checked.
+"""Compiles the tools of one request: finds names, and coerces and checks arguments.
 
 tools = ToolSet.of(request.tools)
 tools.find("functions.read_file").tool → "read_file"
@@ -23,13 +23,15 @@ from toolspeak.toolset.names import Match, NameIndex, find_name
 MOST_TOOLS: Final = 512
 LONGEST_NAME: Final = 128
 
+# Frames and tags write names without escapes. With these characters a client could close a frame in the prompt (SAFE-2):
+# `"<tool_call>"` was seen as a property name in production (gonka #1184).
 _REFUSED_IN_NAMES = frozenset(" \"'`<>[]{}")
 _ANYTHING: Final[JsonObject] = {}
 
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """Arguments as the tool's schema wants them, what was done for that, and what is still wrong with them."""
+    """Arguments after coercion to the tool's schema, the fixes that were applied, and the remaining problems."""
 
     arguments: JsonObject
     fixes: tuple[Fix, ...] = ()
@@ -37,7 +39,7 @@ class Fitted:
 
 
 class _Entry:
-    """One tool, with what is worked out from its schema when it is first needed."""
+    """One tool, with properties of its schema that are computed when they are first needed."""
 
     def __init__(self, tool: Tool) -> None:
         self.tool = tool
@@ -62,7 +64,7 @@ class _Entry:
 
     @cached_property
     def others(self) -> JsonObject:
-        """The schema of properties that the tool does not know by name."""
+        """The schema of properties that the tool does not name (`additionalProperties`)."""
         extra = [part.get("additionalProperties") for part in self.places.parts(self.schema)]
         return _one_schema([schema for schema in extra if isinstance(schema, dict)])
 
@@ -71,7 +73,7 @@ class _Entry:
         return '"integer"' in dump(self.schema)
 
     def is_ready(self, value: JsonObject) -> bool:
-        """Return whether coercion has nothing to do: only a 3.0 for an integer may change though it is accepted."""
+        """Return whether coercion would change nothing. Only a valid 3.0 for an integer would still be changed."""
         return self.validator.accepts(value) and not (self._wants_integers and has_floats(value))
 
     @cached_property
@@ -91,19 +93,19 @@ def _one_schema(schemas: list[Json]) -> JsonObject:
 
 
 class ToolSet:
-    """The tools of one request. It does not change, and may be shared between requests with the same tools."""
+    """The tools of one request. It is immutable, and shared between requests with the same tools."""
 
     text_bytes = 0
-    """The size of the tools as text, by which caches count it; 0 if it is not worth to remember."""
+    """The size of the tools as JSON text, which caches count; 0 if the set is too large for a cache."""
 
     def __init__(self, entries: Iterable[_Entry] = ()) -> None:
-        """Use `compile_tools` or `ToolSet.of`."""
+        """Take compiled entries; callers use `compile_tools` or `ToolSet.of`."""
         self._entries = {entry.tool.name: entry for entry in entries}
         self._index = NameIndex(self._entries)
 
     @staticmethod
     def of(tools: Sequence[Tool]) -> "ToolSet":
-        """Compile the tools, or take what was compiled for the same ones: agents send them again every turn."""
+        """Compile the tools, or return the cached set of equal ones: agents send the same tools in every turn."""
         if not isinstance(tools, tuple):
             return _of(tools)
         known = _KNOWN.find(tools)
@@ -124,63 +126,63 @@ class ToolSet:
         return self._index.names
 
     def tool(self, name: str) -> Tool:
-        """Give the tool of exactly this name; UnknownName if there is none."""
+        """Return the tool of exactly this name; raises UnknownName."""
         return self._entry(name).tool
 
     def find(self, name: str, *, counters: bool = False) -> Match:
-        """Find the tool that the model means by a name."""
+        """Find the tool that the model means by a name (CHK-2)."""
         return find_name(name, self._index, counters=counters)
 
     def properties(self, name: str) -> frozenset[str]:
-        """List the parameters that a tool knows."""
+        """Return the parameters that a tool names."""
         return frozenset(self._entry(name).properties)
 
     def ordered(self, name: str) -> tuple[str, ...]:
-        """List the parameters that a tool knows, in the order of its schema."""
+        """Return the parameters that a tool names, in the order of its schema."""
         return tuple(self._entry(name).properties)
 
     def takes(self, name: str, parameters: Iterable[str]) -> bool:
-        """Return whether a tool knows all these parameters, or says that it takes others too."""
+        """Return whether a tool names all these parameters, or accepts additional ones."""
         entry = self._entry(name)
         return entry.takes_others or entry.properties.keys() >= set(parameters)
 
     def required(self, name: str) -> frozenset[str]:
-        """List the parameters that a tool cannot do without."""
+        """Return the required parameters of a tool."""
         return self._entry(name).required
 
     def schema_of(self, name: str, parameter: str) -> JsonObject:
-        """Give the schema of a parameter, empty where the tool does not say; references are into `root_of`."""
+        """Return the schema of a parameter, or an empty one; references in it are relative to `root_of`."""
         return self._entry(name).schema_of(parameter)
 
     def root_of(self, name: str) -> JsonObject:
-        """Give the usable part of a tool's schema."""
+        """Return the usable part of a tool's schema."""
         return self._entry(name).schema
 
     def notes(self, name: str) -> tuple[str, ...]:
-        """Return what of a tool's schema cannot be used, and is therefore not checked."""
+        """Return notes about the parts of a tool's schema that cannot be used, and are therefore not checked."""
         return self._entry(name).validator.notes
 
     def accepting(self, keys: Iterable[str]) -> tuple[str, ...]:
-        """List the tools that know all these parameters and need no others."""
+        """Return the tools that name all these parameters and require no others."""
         given = frozenset(keys)
         entries = self._entries.items()
         return tuple(name for name, one in entries if one.required <= given <= one.properties.keys())
 
     def takes_text(self, name: str, parameter: str) -> bool:
-        """Return whether a parameter may be a string, or anything."""
+        """Return whether a parameter may be a string."""
         entry = self._entry(name)
         types = entry.places.types(entry.schema_of(parameter))
         return types is None or "string" in types
 
     def typed(self, name: str, parameter: str, raw: str) -> Coerced:
-        """Type a parameter's value that came as plain text."""
+        """Return the value of a parameter that came as plain text, typed by its schema."""
         entry = self._entry(name)
         coerced = Coercer(entry.places).typed(raw, entry.schema_of(parameter))
         pointer = "/" + parameter.replace("~", "~0").replace("/", "~1")
         return replace(coerced, fixes=tuple(replace(fix, path=pointer + fix.path) for fix in coerced.fixes))
 
     def fit(self, name: str, value: Json, *, wrap_scalars: bool = False) -> Fitted:
-        """Coerce a call's arguments to the tool's schema, then check them."""
+        """Coerce a call's arguments to the tool's schema, then check them (CHK-3)."""
         entry = self._entry(name)
         if isinstance(value, dict) and entry.is_ready(value):
             return Fitted(value)
@@ -198,7 +200,7 @@ class ToolSet:
 
 
 def compile_tools(tools: Sequence[Tool]) -> ToolSet:
-    """Check names and limits and make a tool set; BadRequest and BadSchema say which tool is wrong and why."""
+    """Compile tools; raises BadRequest or BadSchema, which say which tool is wrong and why."""
     if len(tools) > MOST_TOOLS:
         raise BadRequest(f"tools has {len(tools)} entries, at most {MOST_TOOLS} are accepted")
     entries: dict[str, _Entry] = {}
@@ -224,7 +226,7 @@ def _entry(tool: Tool, where: str) -> _Entry:
     except BadSchema as error:
         raise BadSchema(f"{where} of {tool.name!r}: {error}") from None
     if tool.parameters.get("type") == "object":
-        return entry  # most say so, and are not looked at before they are called
+        return entry  # most schemas say so, and are not read further before a call: most tools are never called
     types = entry.places.types(entry.schema)
     if types is not None and "object" not in types:
         raise BadSchema(f"{where} of {tool.name!r}: the type is {', '.join(sorted(types))}, object is accepted")
@@ -233,15 +235,15 @@ def _entry(tool: Tool, where: str) -> _Entry:
 
 _KNOWN: Final = Memo[ToolSet]()
 _COMPILED: Final = Cache[str, ToolSet]()
-"""By the tools' text: equal tools may come in another tuple."""
+"""Tool sets by the tools' JSON text: equal tools may come in another tuple."""
 
 
 def _of(tools: Sequence[Tool]) -> ToolSet:
-    """Compile tools that are not known by their tuple; equal ones may have been compiled before."""
+    """Compile tools whose tuple is not cached; equal tools may be cached by their text."""
     try:
         text = dump([[tool.name, tool.description, tool.parameters, tool.strict] for tool in tools])
     except BadJson:
-        return compile_tools(tools)  # which says what is wrong
+        return compile_tools(tools)  # raises an error that says what is wrong
     known = _COMPILED.find(text)
     if known is not None:
         return known

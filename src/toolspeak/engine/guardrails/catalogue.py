@@ -23,11 +23,13 @@ _CATALOGUE: Final = (
 )
 GUARDRAILS: Final = tuple(guardrail.name for guardrail in _CATALOGUE)
 """The names of all settings for guardrails."""
+# With both of these, calls in an untaught form are also tested for made-up values: of the calls that only
+# `accept_untaught_calls` reads, those with a required value that the conversation does not mention were mostly false.
 _STRICT: Final = {DROP_UNRELATED_CALLS.name, DROP_UNMENTIONED_ARGUMENTS.name}
 
 
 def guardrails_for(request: Request, chosen: Collection[str]) -> tuple[Guardrail, ...]:
-    """Return the chosen guardrails that apply to a request."""
+    """Return the chosen guardrails that apply to a request, in the order in which they judge a call."""
     if not chosen:
         return ()
     stricter = {ACCEPT_UNTAUGHT_CALLS: ACCEPT_MENTIONED_CALLS} if _STRICT.issubset(chosen) else {}

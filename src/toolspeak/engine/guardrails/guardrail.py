@@ -27,14 +27,14 @@ from toolspeak.toolset.toolset import ToolSet
 
 @dataclass(frozen=True, slots=True)
 class KeepCall:
-    """Deliver the call, maybe changed; what was changed is among its fixes."""
+    """Deliver the call, maybe changed; every change is recorded as a fix of the call."""
 
     call: Call
 
 
 @dataclass(frozen=True, slots=True)
 class DropCall:
-    """Deliver no such call. If no call is left, the model is asked to answer in words."""
+    """Do not deliver the call. If no call is left, the model is asked to answer in words."""
 
     complaint: Complaint
 
@@ -48,9 +48,9 @@ class AskModel:
 
     request: Request
     rejects: Callable[[str], bool]
-    """Given the model's answer: whether to drop every call of this tool."""
+    """Takes the model's answer; returns whether to drop every call of this tool."""
     complaint: Complaint
-    """Recorded with a drop; it names the tool."""
+    """The complaint that is recorded if the calls are dropped; it names the tool."""
 
 
 Judgement: TypeAlias = KeepCall | DropCall | AskModel
@@ -58,26 +58,26 @@ Judgement: TypeAlias = KeepCall | DropCall | AskModel
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """Calls that were found in an answer without any, after its end."""
+    """Calls that were found after the end of an answer in which the reader found none."""
 
     calls: tuple[Call, ...] = ()
-    """They are checked like native calls."""
+    """The calls, unchecked; the reader checks them like native ones."""
     set_aside: tuple[Complaint, ...] = ()
-    """About calls that were found and dropped."""
+    """Complaints about calls that were found and dropped."""
     rejected: tuple[CallRejected, ...] = ()
-    """About text that may be a call: the model is asked to write it again."""
+    """Complaints about text that may be a call; the model is asked to write it again."""
     replaces_text: bool = False
-    """The visible text is nothing but these calls, so it is not shown."""
+    """Whether the visible text is nothing but these calls; then it is not shown."""
 
 
 NOTHING_RECOVERED: Final = Recovered()
 MOST_FOLLOW_UPS: Final = 8
-"""Questions for more calls in one turn, for each guardrail."""
+"""The most questions for more calls in one turn, for each guardrail; each one costs a request."""
 
 
 @dataclass(frozen=True, slots=True)
 class FollowUp:
-    """A question for more calls, and which of the calls in its answer count."""
+    """A question for more calls, and a filter for the calls in its answer."""
 
     question: str
     accepted: Callable[[Iterable[Call]], list[Call]]
@@ -85,10 +85,10 @@ class FollowUp:
 
 @dataclass(frozen=True)
 class GuardedConversation:
-    """What guardrails may know of a turn. The texts in it are worked out when the first guardrail needs them."""
+    """The part of a turn that guardrails may use. Its texts are computed when a guardrail first needs them."""
 
     request: Request
-    """As the client sent it, without the contract that teaches tools."""
+    """The request as the client sent it, without the contract that teaches tools."""
     tools: ToolSet
     """The tools that the present answer may call."""
     offered: tuple[Tool, ...]
@@ -104,7 +104,7 @@ class GuardedConversation:
 
     @cached_property
     def is_comparable(self) -> bool:
-        """Whether calls can be compared with its words: a short text in English. Elsewhere every call is kept."""
+        """Whether calls can be compared with the conversation: it is short, and in English. Else every call is kept."""
         return len(self.text) <= LONGEST and is_english(self.text)
 
     @cached_property
@@ -114,28 +114,31 @@ class GuardedConversation:
 
     @property
     def must_call(self) -> bool:
-        """Whether `tool_choice` demands a call: then no guardrail may drop one."""
+        """Whether `tool_choice` demands a call; then no guardrail may drop one."""
         return must_call(self.request.choice)
 
 
 @dataclass(frozen=True, slots=True)
 class Guardrail:
-    """One heuristic: a record of the moments at which it has something to say. The defaults change nothing."""
+    """One heuristic: a function for each moment at which a turn asks it. The default functions change nothing."""
 
     name: str
-    """Its setting."""
+    """The name of its setting."""
     applies: Callable[[Request], bool] = lambda _: True
-    """Whether it has anything to do in a turn for a request; asked once, when the plan is made."""
+    """Returns whether it applies to a request; called once, when the plan is made."""
     judge: Callable[[Call, GuardedConversation], Judgement] = lambda call, _: KeepCall(call)
-    """Judges a complete call that fits its schema, before it leaves."""
+    """Judges a complete call that matches its schema, before it leaves."""
     recover: Callable[[str, GuardedConversation], Recovered] = lambda _, __: NOTHING_RECOVERED
     """Finds calls in all the text of an emulated answer in which the dialect's reader found none."""
     follow_up: Callable[[Sequence[Call], GuardedConversation], FollowUp | None] = lambda _, __: None
     """Returns a question for the calls that an emulated answer still needs; called again after each answer to it."""
     buffers: bool = False
-    """Answers are buffered: it needs the whole text, or an answer of the model, before the first event may leave."""
+    """Whether answers must be buffered, because it needs the whole text, or asks the model, before events may leave."""
     drops_repeats: bool = False
-    """A call that was answered just now is answered in words, without asking the model whether it means it (CHK-9)."""
+    """Whether a call that was answered just now is dropped, without asking the model about it (CHK-9).
+
+    A small model that is asked about a repeated call often only repeats it once more.
+    """
 
 
 def conversation_text(request: Request) -> str:
@@ -145,7 +148,7 @@ def conversation_text(request: Request) -> str:
 
 
 def latest_words(request: Request) -> str:
-    """Return the text of the last message if it is the user's; empty if results or an answer came after it."""
+    """Return the text of the last message if it is the user's, else an empty string."""
     last = request.messages[-1] if request.messages else None
     if last is None or last.role is not Role.USER:
         return ""

@@ -12,7 +12,7 @@ from math import isclose
 from typing import Final
 
 LONGEST: Final = 4000
-"""Characters that are searched; a longer text is a document, not a request."""
+"""The most characters that are searched; a longer text is a document and not a request."""
 _SMALL_WORDS: Final = (
     "a about above after all also an and any are as ask at based be been before between both but by calculate can "
     "certain compute could default determine did do does during each example fetch find following for format from "
@@ -51,18 +51,21 @@ _NUMBERS: Final = {word: float(number) for number, word in enumerate(_COUNTED.sp
 
 
 def is_english(text: str) -> bool:
-    """Return whether a text has some of the smallest English words."""
+    """Return whether a text has one of the most common English words."""
     return not _COMMON.isdisjoint(re.findall(r"[a-z]+", text[:LONGEST].lower()))
 
 
 def meaning(text: str) -> frozenset[str]:
-    """Return the stems of the words that carry meaning, out of names in any spelling too."""
+    """Return the stems of the words that carry meaning; names such as `getUserId` and `get_user_id` are split."""
     words = _WORD.findall(_HUMP.sub(" ", text[:LONGEST]).replace("_", " "))
     return frozenset(_stem(word.lower()) for word in words if word.lower() not in _SMALL) - {""}
 
 
 def mentions(text: str) -> tuple[str, ...]:
-    """Return numbers, names and quotations as they are written, in their order, without the numbers of list items."""
+    """Return numbers, names and quotations as they are written, in their order.
+
+    The numbers of list items ("1. …") are left out, and so are days and months: they are not values of their own.
+    """
     text = _ITEM.sub("", text[:LONGEST])
     found = [(match.start(), match[0]) for match in _NUMBER.finditer(text)] + _names(text)
     found += [(match.start(), match[1]) for match in _QUOTED.finditer(text)]
@@ -79,7 +82,7 @@ def beside(text: str, word: str) -> Iterator[str]:
 
 
 def is_mentioned(mention: str, text: str) -> bool:
-    """Return whether a text has a mention: a number however it is written, a name in full or by its letters."""
+    """Return whether a text has a mention: a number in any notation, a name in full or abbreviated."""
     if _NUMBER.fullmatch(mention):
         return is_number_mentioned(_value(mention), text, _PERCENT)
     return _bare(mention) in _bare(text) or any(
@@ -96,14 +99,14 @@ def is_mostly_mentioned(value: str, text: str) -> bool:
 
 
 def is_number_mentioned(value: float, text: str, scales: Sequence[float] = _SCALES) -> bool:
-    """Return whether a number is in a text: as digits or as a word, maybe in other units."""
+    """Return whether a number is in a text, as digits or as a word, possibly in other units (5 % as 0.05)."""
     others = {_value(digits) for digits in _DIGITS.findall(text[:LONGEST])}
     others.update(_NUMBERS[word] for word in _TOKEN.findall(text[:LONGEST].lower()) if word in _NUMBERS)
     return any(isclose(abs(value), other * scale) for other in others for scale in scales)
 
 
 def _names(text: str) -> list[tuple[int, str]]:
-    """Return runs of words with a capital that do not begin a sentence, and where they start."""
+    """Return runs of capitalised words that do not begin a sentence, with their positions."""
     names: list[tuple[int, str]] = []
     end = -1
     for word in _CAPITAL.finditer(text):
@@ -137,6 +140,9 @@ def _stems(text: str) -> frozenset[str]:
 
 
 def _stem(word: str) -> str:
-    """Return the beginning that a word shares with its other forms; "women" has the stem of "woman"."""
+    """Return the beginning that a word shares with its other forms.
+
+    "women" has the stem of "woman": without that, a right argument was dropped because of its plural.
+    """
     word = f"{word[:-3]}man" if word.endswith("men") else word
     return word[:_STEM] if len(word) > _STEM else word.rstrip("s")

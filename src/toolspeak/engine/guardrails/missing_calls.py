@@ -1,10 +1,11 @@
-"""`request_missing_calls`: small models make the first call of a request for several things, and stop (CHK-12).
+"""`request_missing_calls`: asks for the calls after the first, at which small models stop (CHK-12).
 
     Play Taylor Swift for 20 minutes and Maroon 5 for 15.
     play(artist="Taylor Swift", minutes=20)              left over: Maroon, 5, 15
 
-While numbers, names or neighbours in a list are in no call, the model is asked for more calls, with the clauses that
-are left over. A further call counts only if it uses some of them: a model that must find more to do invents it.
+While a request has numbers, names or list items that are in no call, the model is asked for more calls, with the
+clauses that contain them. A further call counts only if it uses some of them: a model that is asked for more to do
+invents it.
 """
 
 import re
@@ -22,9 +23,9 @@ from toolspeak.text.strict import parse
 
 _SEVERAL = re.compile(r"(?is)\b(?:and|then|both|each|also|respectively|as well|another)\b|[;&]|\?[^?]*\?")
 _STEPS = re.compile(r"(?is)(?:\A|[.!?]\s)first\b.*\bthen\b|\bafter that\b")
-"""In steps, a call of another tool may need the first result; a second call of the same tool hardly does."""
+"""A request in steps. A call of another tool may need the first result; a second call of the same tool hardly does."""
 _CHAINED = re.compile(r"(?i)\b(?:with|to|by|from|of|on|using) (?:that|the|this) (?:result|answer|output)\b")
-"""One call needs the result of another: nothing is missing yet."""
+"""A request in which one call needs the result of another, so that no call is missing yet."""
 _BETWEEN = re.compile(r"[,;.?!]\s+(?:(?:and|then|also)\s)?|\s(?:and|then|also)\s")
 
 
@@ -39,7 +40,10 @@ def left_over(asked: str, calls: Sequence[Call], tools: Iterable[Tool]) -> tuple
 
 
 def fitting_calls(asked: str, made: Sequence[Call], tools: Sequence[Tool], more: Iterable[Call]) -> list[Call]:
-    """Return those of more calls that use what the calls before them left over; in steps, of the same tools only."""
+    """Return the calls of `more` that use mentions which the calls before them left over.
+
+    In a request in steps, only calls of the tools that were called before count.
+    """
     fresh: list[Call] = []
     known = {call.name for call in made} if _STEPS.search(asked) else {tool.name for tool in tools}
     for call in more:
@@ -55,13 +59,16 @@ def uses(call: Call, left: Iterable[str]) -> bool:
 
 
 def question(asked: str, left: Sequence[str]) -> str:
-    """Ask for more calls in the request's own words: a small model does not find the beans by their five liters."""
+    """Return the question for more calls, in the request's own words.
+
+    Bare values are not enough: a small model that is asked for "5; 12" does not find what they belong to.
+    """
     rest = list(_clauses(asked, left)) or left
     return f"Noted. Write the further calls that the request needs, for: {'; '.join(rest)}. If none, write: done"
 
 
 def _follow_up(calls: Sequence[Call], conversation: GuardedConversation) -> FollowUp | None:
-    """Ask for the clauses of the user's latest message that no call has used."""
+    """Return a question for the clauses of the user's latest message that no call has used; None if there are none."""
     asked, tools = latest_words(conversation.request), conversation.offered
     left = left_over(asked, calls, tools)
     return FollowUp(question(asked, left), partial(fitting_calls, asked, calls, tools)) if left else None
@@ -71,7 +78,7 @@ REQUEST_MISSING_CALLS: Final = Guardrail("request_missing_calls", follow_up=_fol
 
 
 def _clauses(asked: str, left: Sequence[str]) -> Iterator[str]:
-    """Yield the parts of a request that have something left over; neighbours stay together as they were written."""
+    """Yield the clauses of a request that have mentions left over; adjacent clauses stay together as written."""
     start = end = 0
     for begin, stop in _spans(asked):
         if any(word in asked[begin:stop] for word in left):

@@ -1,14 +1,18 @@
-"""`confirm_tool_fit`: small models call whatever tool there is, and know better when they are asked (CHK-14).
+"""`confirm_tool_fit`: asks the model whether a tool can do the request before its call is delivered (CHK-14).
 
     Request: When was the Eiffel Tower built?
     Tool: tower_height(name): Look up how high a tower is.        no
 
-Before the first calls on a request are delivered, the model is asked about each of their tools, in a short request of
-its own that always begins with the same bytes, so that prompt caches hit. Only a clear "no" drops the calls.
+Small models call whatever tool there is, and know better when they are asked. Qwen2.5-Coder 1.5B kept 40 of 40 right
+tools and rejected 14 of 20 irrelevant ones; the 0.5B kept 57 of 60 and rejected 21 of 30.
 
-That is for assistants with a few tools that answer questions. The tools of an agent are steps: reading a file is no
-answer to "fix the test", and the model says no to it. So it does not apply with many tools or in long conversations. On
-the benchmark it wins 19 points on irrelevance and loses 4 to 7 on each other set, 0.9 in sum.
+Before the first calls on a request are delivered, the model is asked about each of their tools, in a short request that
+always begins with the same bytes, so that prompt caches hit. Only a clear "no" drops the calls.
+
+This is for assistants with a few tools that answer questions. The tools of an agent are steps: reading a file is not an
+answer to "fix the failing test", and the 1.5B model says no to five of twelve good steps. So the guardrail does not
+apply with many tools or in long conversations. On the benchmark it wins 19 points on irrelevance and loses 4 to 7 on
+each other set, 0.9 in sum.
 """
 
 import re
@@ -33,7 +37,7 @@ from toolspeak.ir.tool import AUTO, Tool
 
 UNFIT: Final = "the model says that it cannot do the request"
 MOST: Final = 4
-"""Tools that are offered. With more of them the model has a choice, and seldom calls one for want of a better."""
+"""The most offered tools. With more of them the model has a choice, and seldom calls one for want of a better."""
 _JUDGE: Final = "You judge whether a tool can do what a request asks for. Answer with one word, yes or no."
 _EXAMPLES: Final = (
     ("Who wrote Hamlet?", "get_weather(city): Get the weather of a city.", "no"),
@@ -58,7 +62,7 @@ _NO = re.compile(r"(?i)\W*no\b(?! (?:doubt|problem))")
 
 
 def may_confirm(request: Request) -> bool:
-    """Return whether the next calls are the first on something that the user has just said, with few tools."""
+    """Return whether the last message is the user's, the tools are few, and the conversation is short."""
     if len(request.tools) > MOST or not latest_words(request):
         return False
     return len(conversation_text(request)) <= LONGEST
@@ -104,6 +108,6 @@ def _line(tool: Tool) -> str:
 
 
 def _said(request: Request) -> str:
-    """Return all text of the user: "and in Bergen?" means nothing alone."""
+    """Return the text of all user messages: "and in Bergen?" means nothing alone."""
     own = (part for message in request.messages if message.role is Role.USER for part in message.parts)
     return "\n".join(part.text for part in own if isinstance(part, Text))

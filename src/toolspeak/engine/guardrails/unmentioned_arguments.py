@@ -1,10 +1,11 @@
-"""`drop_unmentioned_arguments`: small models fill in every field of a schema, with values they made up (CHK-11).
+"""`drop_unmentioned_arguments`: drops optional arguments that a small model made up (CHK-11).
 
     Which books of Selma Lagerlöf came out?      find_books(writer="Selma Lagerlöf", genre="novel", limit=25)
                                                  find_books(writer="Selma Lagerlöf")
 
-An optional argument is dropped if nothing like its value is in the conversation; the drop is a fix of the call. The
-price: a value that the model rightly knew or inferred is lost.
+Small models fill in every field of a schema. An optional argument is dropped if nothing like its value is in the
+conversation; the drop is recorded as a fix of the call. The price: a value that the model rightly knew or inferred is
+lost.
 """
 
 from dataclasses import replace
@@ -22,7 +23,7 @@ LEFT_OUT: Final = "left out: the conversation does not mention it"
 
 
 def drop_unmentioned(call: Call, conversation: GuardedConversation) -> KeepCall:
-    """Keep a call, with fewer arguments and a fix for each that is gone."""
+    """Keep a call without its unmentioned optional arguments, with a fix for each of them."""
     if not conversation.is_comparable:
         return KeepCall(call)
     value, required = _object(call.arguments), conversation.tools.required(call.name)
@@ -40,7 +41,7 @@ DROP_UNMENTIONED_ARGUMENTS: Final = Guardrail("drop_unmentioned_arguments", judg
 def has_made_up_arguments(call: Call, conversation: GuardedConversation) -> bool:
     """Return whether a required argument has a value that the conversation does not mention.
 
-    The call is not checked yet: one that names no tool is left to the checker, which rejects it.
+    The call is not checked yet. For an unknown tool this returns False, and the checker rejects the call later.
     """
     if not conversation.is_comparable or call.name not in conversation.tools.names:
         return False
@@ -50,7 +51,7 @@ def has_made_up_arguments(call: Call, conversation: GuardedConversation) -> bool
 
 
 def _is_unmentioned(tool: str, key: str, value: Json, conversation: GuardedConversation) -> bool:
-    """Return whether no part of a value is in the conversation. A choice from a list never counts as made up."""
+    """Return whether no part of a value is in the conversation. A value from an enum never counts as made up."""
     schema = conversation.tools.schema_of(tool, key)
     if "enum" in schema or "const" in schema:
         return False
@@ -59,7 +60,7 @@ def _is_unmentioned(tool: str, key: str, value: Json, conversation: GuardedConve
 
 
 def _may_be_mentioned(value: Json, text: str) -> bool:
-    """Return whether a value may come from a text; of truth values and nested objects that cannot be known."""
+    """Return whether a value may come from a text. For booleans, null and nested values that cannot be known."""
     if isinstance(value, bool) or value is None or isinstance(value, dict | list):
         return True
     return is_mostly_mentioned(value, text) if isinstance(value, str) else is_number_mentioned(value, text)

@@ -1,8 +1,8 @@
-"""`drop_unrelated_calls`: small models call whatever tool there is, also for "tell me a joke" (CHK-10).
+"""`drop_unrelated_calls`: drops calls that have nothing to do with the conversation (CHK-10).
 
-A call is dropped if the name, description and parameters of its tool share no word of meaning with the conversation.
-The model then answers in words. The price: a right call is lost where a tool is described in quite other words than
-people use.
+Small models call whatever tool there is, also for "tell me a joke". A call is dropped if the name, description and
+parameters of its tool share no word of meaning with the conversation. The model then answers in words. The price: a
+right call is lost if its tool is described in quite other words than people use.
 
 One importer: each guardrail has a module of its own.
 """
@@ -16,7 +16,7 @@ from toolspeak.ir.message import Call
 
 
 def is_unrelated(name: str, conversation: GuardedConversation) -> bool:
-    """Return whether a tool's words and those of the conversation have nothing in common."""
+    """Return whether the words of a tool and those of the conversation have nothing in common."""
     if not conversation.is_comparable:
         return False
     tool = conversation.tools.tool(name)

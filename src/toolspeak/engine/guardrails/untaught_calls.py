@@ -1,11 +1,11 @@
-"""`accept_untaught_calls`: small models write calls in a form that no prompt taught and no dialect reads (CHK-13).
+"""`accept_untaught_calls`: accepts calls in a form that no prompt taught and no dialect reads (CHK-13).
 
     {"name": "find_bus", "arguments": {"stop": "Moss"}}
     {"name": "find_bus", "arguments": {"stop": "Hort            cut by the limit, so the reader calls all of it text
 
-In an answer that was free to be text, such objects are calls only if nothing else is beside them. With words around
-them the model may be quoting, so it is asked to write the call again. In an answer to a question for calls they are
-calls in any case.
+Small models write such calls as JSON lines, run into the token limit, or add "done". If the answer was free to be text,
+these objects are calls only if nothing else is beside them: with words around them the model may be quoting, so it is
+asked to write the call again. In an answer to a question for calls they are calls in any case.
 """
 
 from collections.abc import Sequence
@@ -28,14 +28,14 @@ def _accept(text: str, conversation: GuardedConversation) -> Recovered:
 
 
 def _accept_mentioned(text: str, conversation: GuardedConversation) -> Recovered:
-    """Drop calls whose required arguments are made up, unless a call must come."""
+    """Drop calls with made-up required arguments, unless the tool choice demands a call."""
     found = loose_calls_in(text, conversation)
     judged = () if conversation.must_call else found.calls
     return _recovered(found, [call for call in judged if has_made_up_arguments(call, conversation)])
 
 
 def _recovered(found: LooseCalls, made_up: Sequence[Call]) -> Recovered:
-    """Return the objects as calls; with words around them, complaints without their text, which is shown."""
+    """Return the objects as calls, or as complaints if words are around them; their text is then shown as text."""
     if not found.calls:
         return NOTHING_RECOVERED
     calls = tuple(call for call in found.calls if call not in made_up)
@@ -48,10 +48,10 @@ def _recovered(found: LooseCalls, made_up: Sequence[Call]) -> Recovered:
 
 ACCEPT_UNTAUGHT_CALLS: Final = Guardrail("accept_untaught_calls", recover=_accept, buffers=True)
 ACCEPT_MENTIONED_CALLS: Final = replace(ACCEPT_UNTAUGHT_CALLS, recover=_accept_mentioned)
-"""The same beside both `drop_` guardrails: a model that makes values up calls for the sake of calling."""
+"""The variant for use with both `drop_` guardrails: a model that makes values up calls for the sake of calling."""
 
 
 def loose_calls_in(text: str, conversation: GuardedConversation) -> LooseCalls:
-    """Find calls of the offered tools in a text. A text that only repeats untrusted text has none (SAFE-3)."""
+    """Return the calls of offered tools in a text; none if the text only repeats untrusted text (SAFE-3)."""
     found = loose_calls(text, {tool.name for tool in conversation.offered}, conversation.ids)
     return LooseCalls() if found.calls and conversation.echo.is_echo(text.strip()) else found
