@@ -50,9 +50,9 @@ class Chosen:
 
 
 def strategy_for(name: str, overrides: Overrides | Mapping[str, Capability | str] = NO_OVERRIDES) -> Chosen:
-    """Choose by a model's name. What stands before the first colon is its provider, if it is known or overridden.
+    """Choose by a model's name. The part before the first colon is its provider, if that is known or overridden.
 
-    Overrides are such as `{"deepinfra:new-model": "openai"}`; raises `BadField` for one that makes no sense.
+    Overrides look like `{"deepinfra:new-model": "openai"}`; raises `BadField` for an invalid one.
     """
     if not isinstance(overrides, Overrides):
         overrides = Overrides.of(overrides)

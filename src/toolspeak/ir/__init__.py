@@ -1,4 +1,4 @@
-"""What a conversation is, in no vendor's words.
+"""The types of a conversation, independent of any vendor.
 
 Belongs here: frozen values (messages, tools, requests, events, turns) and folding events to a turn.
 Does not: JSON bodies of a vendor, parsing, anything that does I/O or keeps state.

@@ -1,19 +1,24 @@
-"""Why a tool call that the model attempted cannot be delivered."""
+"""Complaints: why a tool call that the model attempted cannot be delivered."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 
 class Problem(StrEnum):
-    """The kinds of complaint; the values are what people see in traces and corrections."""
+    """The kinds of complaint; traces show the values."""
 
     PARSE_ERROR = "parse_error"
+    """The call cannot be read, and repair would have to guess."""
     TRUNCATED = "truncated"
+    """The answer ended inside of the call. It never runs, whatever the finish reason says (P3)."""
     UNKNOWN_TOOL = "unknown_tool"
     AMBIGUOUS = "ambiguous"
+    """The name fits several tools."""
     SCHEMA_ERROR = "schema_error"
     WRONG_TOOL = "wrong_tool"
+    """The tool exists, but the tool choice or the limit of calls forbids this call (CHK-1)."""
     UNRELATED = "unrelated"
+    """A guardrail dropped the call (CHK-10, CHK-13, CHK-14)."""
     DISCONNECTED = "upstream_disconnect"
 
 

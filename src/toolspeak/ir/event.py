@@ -1,9 +1,10 @@
-"""What happens while a turn is generated.
+"""The events of a turn while it is generated.
 
-Text goes in, in any chunks; these come out, in order, and none is ever taken back. Every event that was read
-from model text keeps that text, so that `"".join(map(raw_of, events))` is the model's output to the byte (P1).
+Readers turn text in any chunks into events, in order, and never take one back. Every event that was read from model
+text keeps that text, so that `"".join(map(raw_of, events))` is the model's output, byte for byte (P1).
 
-They are made for every token of every stream, so they are Structs: a third of a frozen dataclass's cost.
+An event is made for every token of every stream. So events are Structs, which cost a third of a frozen dataclass, with
+`gc=False`: they hold no cycles, and the garbage collector need not look at them.
 """
 
 from dataclasses import dataclass
@@ -18,14 +19,14 @@ from toolspeak.ir.fix import Fix
 
 
 class Why(StrEnum):
-    """Why model text was set aside."""
+    """Why model text was discarded."""
 
     DEBRIS = "debris"
-    """Markup of the protocol itself: wrappers, reasoning tags, orphan closers."""
+    """Markup of the dialect itself: wrappers, reasoning tags, orphan closers."""
     FORGED = "forged"
-    """From the first tool result on that the model invented."""
+    """Everything from a tool result on that the model invented. Only toolspeak may write results."""
     LIMIT = "limit"
-    """After a limit was reached."""
+    """Text after a limit was reached (P7)."""
 
 
 class StopReason(StrEnum):
@@ -40,7 +41,7 @@ class StopReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens, as the upstream counted them.
+    """Token counts, as the upstream reports them.
 
     `input_tokens` includes those read from and written to a cache, `output_tokens` those of the reasoning.
     """
@@ -52,7 +53,7 @@ class Usage:
     reasoning_tokens: int = 0
 
     def plus(self, other: "Usage") -> "Usage":
-        """Add another request's tokens."""
+        """Return the sum with another request's tokens."""
         return Usage(
             self.input_tokens + other.input_tokens,
             self.output_tokens + other.output_tokens,
@@ -69,7 +70,7 @@ class TextDelta(Struct, frozen=True, gc=False):
 
 
 class ReasoningDelta(Struct, frozen=True, gc=False):
-    """More reasoning. `signature` is opaque and usually empty."""
+    """More reasoning. `signature` is opaque and usually empty; Anthropic and Gemini want it back unchanged."""
 
     text: str
     signature: str = ""
@@ -91,7 +92,7 @@ class ArgsDelta(Struct, frozen=True, gc=False):
 
 
 class CallEnded(Struct, frozen=True, gc=False):
-    """The call is complete, from this model text, after these fixes."""
+    """The call is complete. `raw` is the model text that it was read from; `fixes` were applied to it."""
 
     id: str
     raw: str = ""
@@ -121,7 +122,7 @@ class Finished(Struct, frozen=True, gc=False):
 
 
 class Failed(Struct, frozen=True, gc=False):
-    """The last event of a turn that broke: nothing that came before it may be taken for a whole answer."""
+    """The last event of a turn that failed. The events before it are not a complete answer, and no call may run."""
 
     failure: Failure
     usage: Usage = Usage()

@@ -1,4 +1,4 @@
-"""What repair or coercion did to a value, so that nobody has to guess later."""
+"""Fixes: records of what repair or coercion did to a value. Traces and complaints show them."""
 
 from dataclasses import dataclass
 

@@ -6,24 +6,25 @@ Json: TypeAlias = None | bool | int | float | str | list["Json"] | dict[str, "Js
 JsonObject: TypeAlias = dict[str, Json]
 
 
-# Vendors, servers and models write the values below; a value of another type than expected counts as missing.
+# These functions read JSON of vendors, servers and models. A value of another type than expected counts as missing, so
+# that one odd field does not fail a whole answer.
 
 
 def as_string(value: object) -> str:
-    """Return the string; anything else is an empty one."""
+    """Return the value if it is a string, else an empty string."""
     return value if isinstance(value, str) else ""
 
 
 def as_list(value: Json) -> list[Json]:
-    """Return the array; anything else is an empty one."""
+    """Return the value if it is an array, else an empty list."""
     return value if isinstance(value, list) else []
 
 
 def as_object(value: Json) -> JsonObject:
-    """Return the object; anything else is an empty one."""
+    """Return the value if it is an object, else an empty one."""
     return value if isinstance(value, dict) else {}
 
 
 def object_at(body: JsonObject, key: str) -> JsonObject:
-    """Return the object at a key of another; anything else is an empty one."""
+    """Return the object at a key, or an empty one if there is none."""
     return as_object(body.get(key))

@@ -9,7 +9,7 @@ from toolspeak.ir.vendor import Vendor
 
 
 class Role(StrEnum):
-    """Who speaks. Results of tools are parts of a TOOL message."""
+    """The author of a message. Tool results are parts of a TOOL message."""
 
     SYSTEM = "system"
     USER = "user"
@@ -27,9 +27,9 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Reasoning:
-    """What a model thought. `signature` is the vendor's opaque proof, given back unchanged.
+    """The reasoning of a model. `signature` is the vendor's opaque proof, which goes back unchanged.
 
-    A signature that belongs to a call stands in front of that call, with no text of its own if there was none.
+    A signature that belongs to a call is directly before that call; its text may be empty.
     """
 
     text: str
@@ -65,7 +65,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class ToolReference:
-    """A result's word that a deferred tool may now be called."""
+    """The part of a result that says that a deferred tool may now be called."""
 
     name: str
     vendor: Vendor | None = None
@@ -73,7 +73,7 @@ class ToolReference:
 
 @dataclass(frozen=True, slots=True)
 class Opaque:
-    """What only its own wire can say: `vendor.fields` is its whole body, `label` what others are told of it."""
+    """A part that only its own wire understands: `vendor.fields` is its body, `label` describes it to other wires."""
 
     vendor: Vendor
     label: str
@@ -106,7 +106,7 @@ class Message:
 
 
 def part_text(part: ResultPart) -> str:
-    """Say in words what a piece of a result is, for readers of text; nothing is dropped without a trace."""
+    """Return a piece of a result as text. A piece that is not text becomes a note: nothing is dropped silently."""
     match part:
         case Text(text):
             return text
@@ -119,5 +119,5 @@ def part_text(part: ResultPart) -> str:
 
 
 def result_text(result: Result) -> str:
-    """Say in words what a tool answered."""
+    """Return a tool's result as text."""
     return "\n".join(part_text(piece) for piece in result.content)

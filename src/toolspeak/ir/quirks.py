@@ -1,4 +1,4 @@
-"""What one upstream demands beyond its wire; the facts about it say so."""
+"""Demands of one upstream that its wire does not have; they are part of the facts about it."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -10,18 +10,21 @@ _PRESET = "the preset's"
 
 
 class IdForm(StrEnum):
-    """Which ids of calls an upstream accepts in its history."""
+    """The form of call ids that an upstream accepts in a history (WIRE-6)."""
 
     ANY = "any"
     MISTRAL = "mistral"
-    """Exactly nine letters and digits."""
+    """Exactly nine letters and digits. Mistral rejects a history with any other id."""
     KIMI = "kimi"
-    """`functions.NAME:N`, N counting the calls of the conversation."""
+    """`functions.NAME:N`, where N counts the calls of the conversation.
+
+    Its own ids in the history raised the success of its calls from 1 of 10 to 12 of 12 (kimchi #1066).
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Quirks:
-    """The defaults fit the vendor of the wire; servers that imitate it may need others."""
+    """The quirks of an upstream. The defaults suit the vendor of the wire; servers that imitate it may need others."""
 
     ids: IdForm = setting(
         IdForm.ANY,

@@ -1,4 +1,4 @@
-"""A request for one turn."""
+"""A request for one turn, independent of any wire."""
 
 from dataclasses import dataclass, field
 
@@ -21,15 +21,15 @@ class Sampling:
     seed: int | None = None
     stop: tuple[str, ...] = ()
     effort: str | None = None
-    """How much to think, in the words that the vendors share: none, minimal, low, medium, high, and their own."""
+    """How much to reason, in the words of the vendors: none, minimal, low, medium, high, or a word of their own."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a client wants. `extra` keeps, per wire, the vendor fields that have no word here.
+    """A client's request. `extra` keeps, per wire, the vendor fields that have no counterpart here.
 
-    `output_schema` is the JSON Schema of the answer; an empty one asks for any JSON object. `constraint` is ours: what
-    an emulated answer must look like, never beside `tools` or `output_schema` (CHK-8).
+    `output_schema` is the JSON Schema of the answer; an empty one asks for any JSON object. toolspeak itself sets
+    `constraint`, the form of an emulated answer, and never beside `tools` or `output_schema` (CHK-8).
     """
 
     model: str
@@ -50,7 +50,7 @@ class Request:
         return tuple(tool for tool in self.tools if not tool.deferred or tool.name in referred)
 
     def referred(self) -> frozenset[str]:
-        """Return the names to which results have referred."""
+        """Return the names of the deferred tools that results have made available."""
         return frozenset(
             piece.name
             for message in self.messages

@@ -1,4 +1,4 @@
-"""Rounds: what a run did between what the user said and its final text, kept compact (RUN-2).
+"""Rounds: the turns with calls between the user's message and a run's final text, stored compactly (RUN-2).
 
 Compact                      expanded
 ├── rounds[0]                assistant: "Let me check…"        its text before the calls, if any
@@ -19,7 +19,7 @@ Before: TypeAlias = Text | Reasoning
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """One turn that called tools: what it said beside its calls, the calls, and what they gave, in the calls' order."""
+    """One turn that called tools: its text before the calls, the calls, and their results in the calls' order."""
 
     before: tuple[Before, ...]
     calls: tuple[Call, ...]
@@ -27,25 +27,25 @@ class Round:
 
     @property
     def text(self) -> str:
-        """Return what people saw before the calls."""
+        """The visible text before the calls."""
         return "".join(part.text for part in self.before if isinstance(part, Text))
 
 
 @dataclass(frozen=True, slots=True)
 class Compact:
-    """A message as it is kept: only its final parts, and the rounds that led to them."""
+    """A stored message: its final parts, and the rounds that led to them."""
 
     message: Message
     rounds: tuple[Round, ...] = ()
 
 
 def expand(kept: Iterable[Compact]) -> tuple[Message, ...]:
-    """Write kept messages out, in the order in which everything was said."""
+    """Return the full message list of stored messages, in chronological order."""
     return tuple(message for each in kept for message in _expanded(each))
 
 
 def expand_rounds(rounds: Iterable[Round]) -> tuple[Message, ...]:
-    """Write rounds out."""
+    """Return the messages of rounds."""
     return tuple(message for each in rounds for message in _round(each))
 
 
@@ -66,5 +66,5 @@ def _round(each: Round) -> Iterator[Message]:
 
 
 def _is_seal(part: Before) -> bool:
-    """Return whether a part is a signature alone: it belongs to the call behind it, and stays there."""
+    """Return whether a part is a signature without text. It belongs to the call after it, and must stay before it."""
     return isinstance(part, Reasoning) and bool(part.signature) and not part.text

@@ -1,4 +1,4 @@
-"""Tools that a request offers, and what it says about using them."""
+"""The tools that a request offers, and its tool choice."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -8,7 +8,7 @@ from toolspeak.ir.vendor import Vendor
 
 
 class ToolKind(StrEnum):
-    """What the client takes a tool for; the model sees functions only."""
+    """The kind of a tool for the client; the model sees functions only."""
 
     FUNCTION = "function"
     CUSTOM = "custom"
@@ -19,7 +19,7 @@ class ToolKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Grammar:
-    """What the free text of a custom tool must look like; `syntax` is `lark` or `regex`."""
+    """The grammar of a custom tool's free text; `syntax` is `lark` or `regex`."""
 
     syntax: str
     definition: str
@@ -56,9 +56,9 @@ class ChoiceMode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ToolChoice:
-    """`name` only with NAMED; `allowed`, if not empty, are the only tools to choose from.
+    """Which tools the model may or must call. `name` is set only with NAMED.
 
-    `parallel` False means at most one call per turn.
+    If `allowed` is not empty, the model may call only these tools. `parallel` False means at most one call per turn.
     """
 
     mode: ChoiceMode = ChoiceMode.AUTO

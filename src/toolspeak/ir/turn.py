@@ -1,4 +1,7 @@
-"""A turn: what one generation came to. The whole is the fold of the stream, and there is no other way to get one."""
+"""A turn: the result of one generation, made by folding its events.
+
+There is no other way to make one. So a streamed answer and a whole one cannot differ (WIRE-4).
+"""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -24,15 +27,15 @@ from toolspeak.ir.failure import Failure
 from toolspeak.ir.message import Call, Reasoning, Text
 
 Item: TypeAlias = Event | Call
-"""An event, or a whole call that is split into its events only where it leaves."""
+"""An event, or a whole call, which is split into events only when it leaves."""
 TurnPart: TypeAlias = Text | Reasoning | Call | CallRejected | Discarded
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """The parts in the order in which the model wrote them; neighbouring text is one part.
+    """One turn. Its parts are in the order in which the model wrote them; adjacent text is one part.
 
-    With a `failure` the parts are what came before it, and none of the calls may run.
+    With a `failure`, the parts are those that came before it, and none of the calls may run.
     """
 
     parts: tuple[TurnPart, ...] = ()
@@ -63,7 +66,7 @@ class Turn:
 
 
 class Fold:
-    """Folds events into a turn as they come; calls may interleave, and stand where they started."""
+    """Folds events into a turn as they arrive. Calls may interleave; each one is placed where it started."""
 
     def __init__(self) -> None:
         """Start an empty turn."""
@@ -80,7 +83,7 @@ class Fold:
             self._take(event)
 
     def turn(self) -> Turn:
-        """Return what has come so far; a call that never ended is not in it (P3)."""
+        """Return the turn so far, without calls that have not ended (P3)."""
         parts = [part for part in map(self._whole, self._parts) if part is not None]
         return _ended((*parts, *self._tail_part()), self._last)
 
@@ -151,20 +154,20 @@ def _ended(parts: tuple[TurnPart, ...], last: Finished | Failed | None) -> Turn:
 
 
 def fold(events: Iterable[Event]) -> Turn:
-    """Fold a whole stream."""
+    """Fold the events of a whole stream into a turn."""
     folding = Fold()
     folding.feed(events)
     return folding.turn()
 
 
 def events_of(call: Call) -> tuple[CallStarted, ArgsDelta, CallEnded]:
-    """Split a whole call into its events."""
+    """Return the events of a whole call."""
     ended = CallEnded(call.id, call.raw, call.fixes)
     return CallStarted(call.id, call.name, call.native_id), ArgsDelta(call.id, call.arguments), ended
 
 
 def split(items: Iterable[Item]) -> list[Event]:
-    """Split the whole calls among items into their events."""
+    """Return items as events; whole calls among them are split."""
     events: list[Event] = []
     for item in items:
         if isinstance(item, Call):
@@ -175,7 +178,7 @@ def split(items: Iterable[Item]) -> list[Event]:
 
 
 def unfold(turn: Turn) -> Iterator[Event]:
-    """Give the shortest stream that folds to this turn."""
+    """Yield the shortest stream of events that folds to this turn."""
     for part in turn.parts:
         match part:
             case Text(text):

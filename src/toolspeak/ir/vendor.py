@@ -1,4 +1,4 @@
-"""Fields of one wire that have no word here."""
+"""Fields of one wire that have no counterpart in the ir."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from toolspeak.ir.json import JsonObject
 
 @dataclass(frozen=True, slots=True)
 class Vendor:
-    """What `wire` wrote beside the fields that we know; only the same wire writes them back."""
+    """Fields that `wire` read and the ir does not have; only the same wire writes them back."""
 
     wire: str
     fields: JsonObject

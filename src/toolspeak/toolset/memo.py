@@ -61,8 +61,8 @@ class Cache(Generic[K, V]):
 class Memo(Generic[V]):
     """A cache by the identity of tuples of tools.
 
-    It keeps the tuples alive. Without that, Python would give the identity of a dead tuple to another one, and a request
-    would get the tools of a stranger.
+    It keeps the tuples alive. Without that, Python could give the identity of a dead tuple to a new one, and a request
+    would get the tools of another client.
     """
 
     def __init__(self, most: int = MOST) -> None:

@@ -1,8 +1,8 @@
 """Finds the tool that a name means: `functions.read_file`, `ReadFile` and `read-file` all mean `read_file` (CHK-2).
 
 The steps go from exact to loose, and each one counts only if it finds exactly one tool. There is no edit distance and
-no synonym: `delete_files` must never become `delete_file`. Another project that matches names by 70 % similarity does
-exactly that.
+no synonym: `delete_files` must never become `delete_file`. At a similarity of 70 %, which hermes-agent accepts (#701),
+the two are one tool.
 """
 
 from collections.abc import Iterable, Iterator

@@ -16,7 +16,7 @@ from toolspeak.text.schema import Places
 _MOST_NODES: Final = 4_000
 _DEEPEST: Final = 16
 _LARGEST: Final = 1_000
-"""The largest count or length that is sent: servers expand it into so many rules of a grammar."""
+"""The largest count or length that is sent: a grammar writes it out."""
 _WORDS: Final = frozenset(("type", "description", "enum", "const", "properties", "required", "items", "anyOf"))
 _COUNTS: Final = frozenset(("minItems", "maxItems"))
 _LENGTHS: Final = frozenset(("minLength", "maxLength"))

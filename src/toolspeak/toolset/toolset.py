@@ -23,8 +23,8 @@ from toolspeak.toolset.names import Match, NameIndex, find_name
 MOST_TOOLS: Final = 512
 LONGEST_NAME: Final = 128
 
-# Frames and tags write names without escapes. With these characters a client could close a frame in the prompt (SAFE-2):
-# `"<tool_call>"` was seen as a property name in production (gonka #1184).
+# Frames and tags contain names without escapes. With these characters a name could close a frame in the prompt, and the
+# rest of it would read as an instruction (SAFE-2).
 _REFUSED_IN_NAMES = frozenset(" \"'`<>[]{}")
 _ANYTHING: Final[JsonObject] = {}
 
