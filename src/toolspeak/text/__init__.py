@@ -1,4 +1,4 @@
-"""String and byte machinery that has never heard of a language model.
+"""Text and byte processing that is independent of language models.
 
 Belongs here: scanning for markers over chunk borders, the end of a JSON value, repair, coercion, SSE and NDJSON frames.
 Does not: anything that knows a dialect, a vendor or a tool.

@@ -1,10 +1,11 @@
-"""Bringing a value into the types that a schema demands: only where it demands them, and without loss.
+"""Converts values to the types that a schema demands, only where it demands them, and without loss (CHK-3).
 
     coerce({"n": "4", "tags": '["a"]'}, schema) → Coerced({"n": 4, "tags": ["a"]}, (Fix("string to integer", "/n"), …))
 
-What the schema already accepts is never changed, so text where text is allowed stays text, whatever it looks like.
-Where two readings are possible, none is taken: the validator then says what is wrong. `typed` is for values that came
-as plain text and have no type of their own.
+A value that the schema accepts is never changed. So text stays text where text is allowed, whatever it looks like: a
+client that parsed strings destroyed comments silently (dm.ai #461), and others lost leading zeros (dust #27777). If two
+conversions are possible, none is applied, and the validator reports the problem. `typed` is for values that came as
+plain text and have no type of their own.
 """
 
 import math
@@ -22,9 +23,10 @@ from toolspeak.text.repair import repair
 from toolspeak.text.strict import parse
 
 WRAPPERS: Final = frozenset({"input", "arguments", "properties", "parameters", "args"})
+"""Keys in which models wrap the arguments by mistake."""
 
 _BRANCHES = ("anyOf", "oneOf")
-_EXACT_FLOATS = 2.0**53
+_EXACT_FLOATS = 2.0**53  # beyond it a float is no exact integer
 _FEWEST_STEPS = 5_000
 _MOST_STEPS = 1_000_000
 _STEPS_PER_VALUE = 8
@@ -35,24 +37,24 @@ _SOME_TEXT = "\0"  # no enum has it: where it fits, every text does
 
 @dataclass(frozen=True, slots=True)
 class Coerced:
-    """A value and what was done to get it."""
+    """A value, and the fixes that were applied to it."""
 
     value: Json
     fixes: tuple[Fix, ...] = ()
 
 
 def coerce(value: Json, schema: Json, root: JsonObject | None = None, *, wrap_scalars: bool = False) -> Coerced:
-    """Coerce a value for a place with this schema; `root` is what the schema's references refer to."""
+    """Coerce a value to this schema; references in it are relative to `root`, or to the schema itself."""
     return Coercer(_places(schema, root), wrap_scalars=wrap_scalars).coerce(value, schema)
 
 
 def coerce_arguments(value: Json, schema: JsonObject, *, wrap_scalars: bool = False) -> Coerced:
-    """Coerce the arguments of a call: as `coerce`, after decoding and unwrapping what stands for the whole object."""
+    """Coerce the arguments of a call, after decoding an object that came as a string and removing a wrapper."""
     return Coercer(Places(schema), wrap_scalars=wrap_scalars).arguments(value, schema)
 
 
 def typed(raw: str, schema: Json, root: JsonObject | None = None) -> Coerced:
-    """Type a value that came as plain text."""
+    """Return a value that came as plain text, typed by the schema."""
     return Coercer(_places(schema, root)).typed(raw, schema)
 
 
@@ -61,29 +63,29 @@ def _places(schema: Json, root: JsonObject | None) -> Places:
 
 
 class Coercer:
-    """Coerces one value. New for each: it keeps the fixes, and the steps that are left."""
+    """Coerces one value. It holds the fixes and the budget of steps, so each value needs a new one."""
 
     def __init__(self, places: Places, *, wrap_scalars: bool = False) -> None:
-        """Look up schemas in `places`; `wrap_scalars` makes `[x]` of `x` where only an array is accepted."""
+        """Look up schemas in `places`; with `wrap_scalars`, `x` becomes `[x]` where only an array is accepted."""
         self._places, self._wrap_scalars = places, wrap_scalars
         self._fixes: list[Fix] = []
         self._steps = StepBudget(_FEWEST_STEPS)
         self._shape = Explainer(places, self._steps, shape_only=True)
 
     def coerce(self, value: Json, schema: Json) -> Coerced:
-        """Coerce a value for a place with this schema."""
+        """Coerce a value to this schema."""
         self._expect(value)
         return Coerced(self._value(value, schema, "", 0), tuple(self._fixes))
 
     def arguments(self, value: Json, schema: JsonObject) -> Coerced:
-        """Coerce the arguments of a call; what is no object after decoding stays as it is."""
+        """Coerce the arguments of a call; a value that is not an object after decoding is returned as it is."""
         decoded = self._decoded(value)
         if not isinstance(decoded, dict):
             return Coerced(decoded)
         return self.coerce(self._unwrapped(decoded, schema), schema)
 
     def typed(self, raw: str, schema: Json) -> Coerced:
-        """Type a value that came as plain text; where nothing fits, the text stays and the validator complains."""
+        """Return a value that came as plain text, typed by the schema; if nothing fits, it stays text."""
         types = self._places.types(schema)
         if types is None:
             return Coerced(_guessed(raw))
@@ -93,7 +95,7 @@ class Coercer:
         return Coerced(raw) if read is None else self.coerce(read.value, schema)
 
     def _expect(self, value: Json) -> None:
-        """Allow as many steps as the value is worth: the work is linear in it, whatever the schema is."""
+        """Set the budget of steps by the size of the value: the work is linear in it, whatever the schema is (P8)."""
         steps = self._steps.left
         for level in levels(value):
             steps += _STEPS_PER_VALUE * len(level)
@@ -114,7 +116,7 @@ class Coercer:
         return decoded
 
     def _unwrapped(self, value: JsonObject, schema: JsonObject) -> JsonObject:
-        """Take the arguments out of `{"input": {…}}`, if that is certainly not what the schema means."""
+        """Return the arguments inside of `{"input": {…}}` if the schema certainly does not mean the wrapper."""
         if len(value) != 1 or not WRAPPERS.issuperset(value):
             return value
         known = self._places.properties(schema)
@@ -127,7 +129,7 @@ class Coercer:
         return inner
 
     def _text(self, raw: str, schema: Json, types: frozenset[str]) -> Coerced:
-        """Keep a text that is allowed to be one, but for `null` and for the case and blanks of an enum's values."""
+        """Keep a text where text is allowed, except for `null`, and for case and blanks of an enum's values."""
         fits = self._shape.fits(raw, schema)
         if raw == "null" and "null" in types and (not fits or self._shape.fits(_SOME_TEXT, schema)):
             return Coerced(None)
@@ -167,7 +169,7 @@ class Coercer:
         return value
 
     def _own(self, value: Json, part: JsonObject, path: str) -> Json:
-        """Change the value to what the part's own type and enum accept, if there is a way."""
+        """Return the value converted to the part's own type and enum, or as it is if no conversion fits."""
         if self._places.admits(value, part, whole_floats=False):
             return value
         if isinstance(value, str) and not self._steps.take(len(value) // _CHARACTERS_PER_STEP):
@@ -193,10 +195,13 @@ class Coercer:
             yield "wrapped in an array", [value]
 
     def _branch(self, value: Json, branches: list[Json], path: str, depth: int) -> Json:
-        """Change the value to what an alternative accepts, if none accepts it as it is and all ways lead to one."""
+        """Return the value converted to an alternative, or as it is.
+
+        It is converted only if no alternative accepts it as it is, and all conversions that fit give the same value.
+        """
         if isinstance(value, dict | list):
             branches = [branch for branch in branches if self._places.may_hold(value, branch)]
-            if len(branches) == 1:  # mostly the other one is null
+            if len(branches) == 1:  # in most schemas the other alternative is null
                 return self._value(value, branches[0], path, depth + 1)
         if not branches or any(self._shape.fits(value, branch, depth + 1) for branch in branches):
             return value
@@ -226,7 +231,7 @@ class Coercer:
         return value if is_same else fields
 
     def _is_surplus(self, key: str, schemas: list[Json], parts: list[JsonObject], depth: int) -> bool:
-        """Return whether a null only says that an optional property is not given."""
+        """Return whether a null only says that an optional property is missing: models write it to fill in a form."""
         if any(key in as_list(part.get("required")) for part in parts):
             return False
         if not any(key in as_object(part.get("properties")) for part in parts):
@@ -245,7 +250,7 @@ class Coercer:
 
 
 def _object_in(value: Json) -> JsonObject | None:
-    """Decode a string that holds a JSON object."""
+    """Return the JSON object that a string contains; None if it does not."""
     if not isinstance(value, str) or not value.lstrip().startswith("{"):
         return None
     try:
@@ -256,7 +261,7 @@ def _object_in(value: Json) -> JsonObject | None:
 
 
 def _guessed(raw: str) -> Json:
-    """Read JSON where the schema does not say; text stays text."""
+    """Return the JSON value of a text without a schema; a text that is not JSON stays text."""
     try:
         value = parse(raw)
     except BadJson:
@@ -267,13 +272,14 @@ def _guessed(raw: str) -> Json:
 _WORDS: Final[Mapping[str, Json]] = {"true": True, "false": False, "null": None, "none": None, "nil": None}
 _LONGEST_WORD: Final = 5
 _LONGEST_NUMBER: Final = 1000
-# No two ways through any of these, so nothing backtracks. A leading zero is part of a code, not of a number.
+# There is only one way through each of these patterns, so nothing backtracks. A leading zero is part of a code (a
+# postcode, an account) and not of a number.
 _WHOLE: Final = re.compile(r"(-?(?:0|[1-9][0-9]*+))(?:\.0++)?+")
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?+(?:[eE][+-]?[0-9]++)?+")
 
 
 def readings(text: str, types: frozenset[str]) -> Iterator[tuple[str, Json]]:
-    """Read the text as one of the types other than string: what type it becomes, and the value; at most one."""
+    """Yield the text read as one of the types other than string, with the name of the type; at most one reading."""
     if len(text) <= _LONGEST_WORD and text.lower() in _WORDS:
         value = _WORDS[text.lower()]
         kind = "null" if value is None else "boolean"

@@ -1,30 +1,30 @@
-r"""Text that is safe and short enough to show.
+r"""Makes text safe and short enough to show to a person.
 
     visible("a\x1b[2J")   ->  "a\\x1b[2J"                           control and invisible characters become escapes
     cut("abcdefgh", 4)    ->  "ab\n[… 4 bytes left out …]\ngh"     head and tail say most
 
-A tool's output, a file name or a model's text may move the cursor, write backwards, or hide characters from the person
-who approves a call.
+A tool's output, a file name or a model's text may move the cursor, turn the direction of writing, or hide characters. A
+person who approves a call must see what will run.
 """
 
 import re
 from typing import Final
 
 _SHOWN: Final = "\n\t\u3000"
-"""What `isprintable` refuses and a terminal shows well: line ends, tabs, the blank of Chinese and Japanese."""
+"""Characters that `isprintable` refuses and a terminal shows well: line ends, tabs, the ideographic space."""
 _ODD: Final = re.compile(r"[^ -~]")
 _CONTROLS: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def visible(text: str) -> str:
-    """Write control characters, those that turn the direction of text, and all that are not seen, as escapes."""
+    """Return the text with control characters, bidirectional controls and invisible characters as escapes."""
     return _ODD.sub(_escaped, text)
 
 
 def tamed(text: str) -> str:
-    """Write control characters, those that turn the direction of text and halves of surrogates as escapes.
+    """Return the text with control characters, bidirectional controls and lone surrogates as escapes.
 
-    What only cannot be seen stays: it is part of a text that somebody may want to find again letter by letter.
+    Characters that are merely invisible stay, so that the text can still be found in its source letter by letter.
     """
     return _CONTROLS.sub(_coded, text)
 
@@ -39,7 +39,7 @@ def _coded(found: re.Match[str]) -> str:
 
 
 def cut(text: str, most: int) -> str:
-    """Return at most `most` bytes of a text, and between them a note of what is missing; a short one as it is."""
+    """Return a text of at most `most` bytes as it is; of a longer one, its head and tail with a note between them."""
     data = text.encode("utf-8", "surrogatepass")
     if len(data) <= most:
         return text
@@ -53,8 +53,8 @@ def cut(text: str, most: int) -> str:
 
 
 def _is_inside(data: bytes, place: int) -> bool:
-    """Return whether a cut here would part a character."""
-    return place < len(data) and data[place] & 0xC0 == 0x80  # noqa: PLR2004 # how UTF-8 marks what goes on
+    """Return whether a cut at this byte would split a character."""
+    return place < len(data) and data[place] & 0xC0 == 0x80  # noqa: PLR2004 # UTF-8's mark of a continuation byte
 
 
 def _text(data: bytes) -> str:

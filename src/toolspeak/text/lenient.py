@@ -1,15 +1,17 @@
-r"""JSON as models write it, such as `{'city': "L'Aquila", on: True, dir: "C:\Dev",}`.
+r"""Reads JSON as models write it, such as `{'city': "L'Aquila", on: True, dir: "C:\Dev",}`.
 
-Tolerated, each time with a fix recorded: single and smart quotes, Python's True, False and None, bare keys, trailing
+It accepts, each time with a recorded fix: single and smart quotes, Python's True, False and None, bare keys, trailing
 commas, comments, raw control characters and invalid escapes in strings (both kept as they are), unescaped quotes inside
-a string, and closers missing where the text's end was explicit.
-With `python=True` the text is a Python literal: what Python allows is no fix, tuples and triple quotes are read, and a
-quote always ends its string.
+of a string, and missing closers if the text's end was explicit. With `python=True` the text is a Python literal: what
+Python allows is not a fix, tuples and triple quotes are read, and a quote always ends its string. Nothing is evaluated:
+vLLM's parser for Qwen3-Coder called `eval` on model output (CVE-2025-9141).
 
-Nothing is guessed: no value is invented, completed or dropped; where two readings exist, the text is refused. So is
-half of a surrogate pair: it is no character, and U+FFFD in its place is one that the model did not write (P2).
-Where the text ends too early, the error's position is the text's length.
-One pass, linear in time: no pattern backtracks, and no look ahead goes past the next character that is not blank.
+It does not guess. No value is invented, completed or dropped; if a text can be read in two ways, it is refused. Lossy
+repair is worse than an error, because the model can correct an error. Half of a surrogate pair is refused too: it is
+not a character, and U+FFFD in its place would be one that the model did not write (P2).
+
+If the text ends too early, the error's position is the text's length. Time is linear: no pattern backtracks, and no
+lookahead goes past the next character that is not blank.
 """
 
 import math
@@ -23,8 +25,8 @@ from toolspeak.ir.fix import Fix
 from toolspeak.ir.json import Json
 from toolspeak.text.strict import LIMITS, JsonLimits
 
-_MOST_FIXES: Final = 16  # of one kind: a storm of commas must not become a storm of fixes
-_LONGEST_STEP: Final = 80  # of a fix's path: a key may be megabytes long
+_MOST_FIXES: Final = 16  # of one kind: thousands of stray commas must not become thousands of fixes
+_LONGEST_STEP: Final = 80  # characters of one step of a fix's path: a key may be megabytes long
 
 _SMART: Final = "\u201c"
 _QUOTES: Final = ('"', "'", _SMART)
@@ -41,13 +43,13 @@ _WORDS: Final = _JSON_WORDS | _PYTHON_WORDS
 
 _ANY_AFTER_STRING: Final = r"[ \t\r\n]*+(?:([,}\]:])|(//|/\*|#)|\Z)"
 _AFTER_STRING = re.compile(_ANY_AFTER_STRING)
-# The usual string, in one match: nothing to decode, and what follows says that it ended.
+# The usual string in one match: it has nothing to decode, and the character after it shows that it has ended.
 _PLAIN: Final = {
     False: re.compile(r'"([^"\\\x00-\x1f]*+)"(?=[ \t\r\n]*+(?:[,}\]:]|\Z))'),
     True: re.compile(r'"([^"\\\x00-\x1f]*+)"(?!")'),
 }
 _APOSTROPHE: Final = r"(?<=[^\W_])(?<!\\[bfnrt])'(?=[^\W_])"  # between two letters, and no escape's letter
-# What stands between the opening quote and the first quote that may end the string, and that quote.
+# The text from the opening quote to the first quote that may end the string, and that quote.
 _BODIES: Final = {
     '"': (re.compile(r'(?:[^"\\]++|\\.)*+', re.DOTALL), '"'),
     "'": (re.compile(rf"(?:[^'\\]++|\\.|{_APOSTROPHE})*+", re.DOTALL), "'"),
@@ -59,7 +61,8 @@ _PYTHON_BODIES: Final = {
     '"""': (re.compile(r'(?:[^"\\]++|\\.|"(?!""))*+', re.DOTALL), '"""'),
     "'''": (re.compile(r"(?:[^'\\]++|\\.|'(?!''))*+", re.DOTALL), "'''"),
 }
-# From the first quote that does not end its string to the one that does, and which of those between come in pairs.
+# The text from the first quote that does not end its string to the one that does, and the quotes between them, which
+# must come in pairs: `"she said "no" twice"` has one reading, an odd quote has two.
 _INNER_BODIES: Final = {
     quote: (re.compile(rf"(?:[^{quote}\\]++|\\.|{quote}(?!{_ANY_AFTER_STRING}))*+", re.DOTALL), quote)
     for quote in "\"'"
@@ -68,14 +71,17 @@ _PAIRED_QUOTES: Final = {
     '"': re.compile(r'\\.|(")', re.DOTALL),
     "'": re.compile(rf"\\.|{_APOSTROPHE}|(')", re.DOTALL),
 }
-# What follows the end of a string in an expression ("a" + "b", "a" "b", "a".join(x), "a"[0], "a" if b) rather than
-# the begin of a quotation in a text.
+# Characters after a quote that show an expression ("a" + "b", "a" "b", "a".join(x), "a"[0], "a" if b) and not the
+# beginning of a quotation in a text. Expressions are refused: to compute them would be to guess.
 _AFTER_OPERAND = re.compile(r"""[\s+*%.\[('"=!?;)]""")
 
 _JSON_ESCAPE: Final = r"""["'\\/bfnrt]|u[0-9a-fA-F]{4}"""
 _PYTHON_ESCAPE: Final = _JSON_ESCAPE + r"|U(?:000[0-9a-fA-F]|0010)[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|[0-7]{1,3}"
-# A path on a drive goes up to a blank or a quote. `x:\n` before a blank or another escape is a line of code, no path.
-# Whole words are passed, so that the colon in `note:\n` is not taken for a drive's.
+# In a Windows path such as `C:\new`, backslashes are literal; elsewhere `\n` is a line feed. One rule for the whole
+# string cannot be right: to keep all backslashes collapses a file of code into one line as soon as it has an unescaped
+# `\d` (openclaw #88940). So backslashes are literal only inside of a path that begins with a drive.
+# A path goes up to a blank or a quote. `x:\n` before a blank or another escape is a line of code and not a path. Whole
+# words are skipped, so that the colon in `note:\n` is not taken for that of a drive.
 _DRIVE_PATH: Final = r"""([A-Za-z]:(?=\\)(?!\\[nrt](?:[\\\s"']|\Z))(?:[^\s"'\\]++|\\\\|\\(?!["']))*+)|\w++"""
 _ESCAPE: Final = {
     False: re.compile(rf"\\(?:({_JSON_ESCAPE})|.)", re.DOTALL),
@@ -88,16 +94,16 @@ _ESCAPED: Final = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "/": "
 
 
 class Lenient:
-    """Reads values out of one text, from `pos` on; `fixes` says what was tolerated. Of no use after BadJson."""
+    """Reads values from one text, from `pos` on, and collects `fixes`. After BadJson it cannot be used any more."""
 
     def __init__(
         self, text: str, pos: int = 0, limits: JsonLimits = LIMITS, *, python: bool = False, closed: bool = False
     ) -> None:
-        """Say `closed` if the text's end was explicit: then closers may be missing there."""
+        """Read from `pos` on; `closed` says that the text's end is explicit, so that closers may be missing there."""
         if len(text) - pos > limits.size:
             raise BadJson(f"{len(text) - pos} characters, at most {limits.size} are read", pos + limits.size)
         self.pos = pos
-        """Where reading goes on; a caller whose own grammar stands between values moves it."""
+        """The position at which reading continues; callers with a grammar of their own between values move it."""
         self.fixes: list[Fix] = []
         self._counts: dict[str, int] = {}
         self._limits, self._python, self._closed = limits, python, closed
@@ -107,11 +113,11 @@ class Lenient:
         self._has_halves = not text.isascii() and _SURROGATE.search(text) is not None
 
     def value(self) -> Json:
-        """Read one value; blanks and comments before it are passed, what follows it is left."""
+        """Read one value, with blanks and comments before it; `pos` is then directly after the value."""
         return self._value(self._peek())
 
     def _value(self, char: str) -> Json:
-        """Read one value that begins with `char`, here."""
+        """Read one value that begins at `pos` with `char`."""
         if char in _QUOTES:
             return self._string(char)
         if char == "{":
@@ -154,7 +160,7 @@ class Lenient:
         self.pos += 1
 
     def _another(self, closer: str, *, first: bool) -> str:
-        """Pass what stands between members; return the next one's first character, empty if there is none."""
+        """Skip the comma and blanks between members; return the next member's first character, empty at the end."""
         self._path[-1] = None
         char = self._peek()
         self._after_comma = char == "," and not first
@@ -171,7 +177,7 @@ class Lenient:
         return self._left_open(char, closer)
 
     def _left_open(self, char: str, closer: str) -> str:
-        """Take the text's end for the closer, if that end was explicit: a complete value stands before it."""
+        """Accept the text's end as the closer if that end was explicit; the value before it is complete."""
         if char or not self._closed or closer == ")":
             self._refuse(f"expected ',' or {closer!r}")
         self._fix("missing closer")
@@ -196,6 +202,7 @@ class Lenient:
         if found is None:
             self._refuse("expected a number in JSON's form")
         number, end = found[0], found.end()
+        # `{"n": 12` may have been `123`: a number shows its end only by the character after it (P3).
         if self._path and end == len(self._text):
             self._refuse("a number at the end may have been cut", end)
         if len(number) > self._limits.digits and len(_DIGIT.findall(number)) > self._limits.digits:
@@ -203,7 +210,7 @@ class Lenient:
         self.pos = end
         try:
             return int(number) if found.lastindex is None else self._float(number)
-        except ValueError:  # the interpreter was told to read fewer digits than we allow
+        except ValueError:  # the interpreter is configured for fewer digits than our limit
             self._refuse("a number has too many digits")
 
     def _float(self, number: str) -> float:
@@ -251,7 +258,10 @@ class Lenient:
                 self._fix("unescaped quote")
 
     def _string_end(self, quote: str, start: int, *, is_key: bool) -> int:
-        """Find the quote that ends the string. In JSON only one that something can follow does; others are text."""
+        """Return the position of the quote that ends the string.
+
+        In JSON, that is a quote before a comma, a colon, a closer or the end; any other quote is part of the text.
+        """
         if self._python:
             return self._body_end(_PYTHON_BODIES[quote], start)
         end = self._body_end(_BODIES[quote], start)
@@ -268,7 +278,7 @@ class Lenient:
         return end if self._text.startswith(quote, end) else self._refuse("a string does not end", len(self._text))
 
     def _past_inner_quotes(self, quote: str, first: int) -> int:
-        """Find the end of a string with unescaped quotes in it; refuse where they allow another reading."""
+        """Return the end of a string with unescaped quotes in it; refuse it if they allow another reading."""
         end = self._body_end(_INNER_BODIES[quote], first + 1)
         paired = 1 + _PAIRED_QUOTES[quote].findall(self._text, first + 1, end).count(quote)
         after = _AFTER_STRING.match(self._text, end + 1)
@@ -290,7 +300,7 @@ class Lenient:
         return text
 
     def _mended(self, raw: str) -> str:
-        """Decode what is an escape, and keep what is none; beside such a one, a drive's path is kept whole."""
+        """Decode valid escapes and keep invalid ones. If there is an invalid one, paths on a drive are kept whole."""
         used = set(_ESCAPE[self._python].findall(raw))
         if "'" in used and not self._python:
             self._fix("escaped apostrophe")
@@ -300,7 +310,7 @@ class Lenient:
         return self._paired(_ESCAPE_OR_PATH[self._python].sub(_decoded_or_path, raw))
 
     def _paired(self, text: str) -> str:
-        """Join surrogates that are pairs, refuse the others."""
+        """Join surrogate pairs; refuse lone surrogates."""
         if not _SURROGATE.search(text):
             return text
         try:
@@ -309,7 +319,7 @@ class Lenient:
             self._refuse(_HALF, self.pos - 1)  # before the end: more text would not help
 
     def _peek(self) -> str:
-        """Pass blanks and comments; return the character after them, empty at the end."""
+        """Skip blanks and comments; return the character after them, empty at the end."""
         while True:
             char = self._text[self.pos : self.pos + 1]
             if char == "#" or (char == "/" and not self._python):
@@ -322,7 +332,7 @@ class Lenient:
                 return char
 
     def _comment(self) -> None:
-        """Pass a comment. One that runs into the text's end may hide what was meant as data, and is refused."""
+        """Skip a comment. A comment without an end is refused, because it may hide data."""
         block = self._text.startswith("/*", self.pos)
         if not block and not self._text.startswith(("//", "#"), self.pos):
             self._refuse("expected a comment after '/'")
@@ -366,5 +376,5 @@ def _decoded_or_path(found: re.Match[str]) -> str:
     path: str | None = found[2]
     if not path:
         return _decoded(found)
-    # A path in which every backslash is doubled was escaped as it should be.
+    # A path in which every backslash is doubled was escaped correctly.
     return path if "\\" in path.replace("\\\\", "") else path.replace("\\\\", "\\")

@@ -1,10 +1,12 @@
-r"""Bytes in any chunks become lines: the one splitter under `sse.py` and `ndjson.py`.
+r"""Splits bytes in any chunks into lines, for `sse.py` and `ndjson.py`.
 
     b"data: a\r" b"\ndata" b": b\n\nda"   ->   [b"data: a"] [] [b"data: b", b""]
 
-A line ends with LF, CR or CRLF, and is given out as soon as its end is seen. UTF-8 is decoded only from whole
-lines: no byte of a longer character equals CR or LF, so no cut of the stream can cut a character.
-Held between two calls is at most one unfinished line, and each byte is looked at once, however it is chunked.
+A line ends with LF, CR or CRLF, and is returned as soon as its end is seen. UTF-8 is decoded only from whole lines: no
+byte of a longer character equals CR or LF, so no chunk border can cut a character. At most one unfinished line is held
+between two calls, and each byte is read once, however the stream is chunked.
+
+A client that split at LF only never found the end of an event in a CRLF stream: 128 MB took it 39 seconds (pi #9037).
 """
 
 from dataclasses import dataclass
@@ -17,21 +19,22 @@ CR = 13
 
 @dataclass(frozen=True, slots=True)
 class FrameLimits:
-    """The largest values accepted from a peer. Bytes are those of the wire, before they are decoded."""
+    """Limits for the frames of a peer (P7). Bytes are counted on the wire, before decoding."""
 
     line_bytes: int = 8 * 1024 * 1024
     """One line without its end; a byte order mark before the first line counts."""
     event_bytes: int = 8 * 1024 * 1024
     """The data of one SSE event, with the line feeds that join its lines."""
     event_lines: int = 65_536
-    """The `data` lines of one SSE event, empty ones too. Other lines are not held, so they are not counted."""
+    """The `data` lines of one SSE event, empty ones too: a limit of bytes alone does not see empty lines, which are held
+    all the same (ANOLISA #2209). Other lines are not held, so they are not counted."""
 
 
 class Lines:
-    """Cut a byte stream into lines, until a limit is broken.
+    """Splits a byte stream into lines until a limit is exceeded.
 
-    A breach must not take back or hide what came before it, or the chunking would show. So it is kept, and
-    not raised by `feed`: the owner gives out what it has, and calls `check` as soon as it has nothing.
+    Lines before the breach must be returned, or the result would depend on the chunks. So `feed` only records a breach.
+    The owner returns what it has, and calls `check`, which raises, as soon as it has nothing.
     """
 
     def __init__(self, line_bytes: int) -> None:
@@ -44,6 +47,7 @@ class Lines:
 
     def feed(self, chunk: bytes) -> list[bytes]:
         """Return the lines that this chunk completes, without their ends, up to the first that is too long."""
+        # The last chunk ended with CR, which has ended a line. If LF comes now, it belongs to that line end.
         if self._after_cr and chunk:
             self._after_cr = False
             chunk = chunk.removeprefix(b"\n")
@@ -57,7 +61,7 @@ class Lines:
 
     @property
     def at_rest(self) -> bool:
-        """Return whether the next byte starts a line, and not the first."""
+        """Whether the next byte starts a line that is not the first; owners may then take a fast path."""
         return not (self._held or self._after_cr or self._at_start or self._breach)
 
     def finish(self) -> list[bytes]:
@@ -67,12 +71,12 @@ class Lines:
         return self._without_bom(lines)
 
     def refuse(self, limit: str, measured: int, accepted: int) -> None:
-        """Remember that the peer broke a limit; no line comes out any more."""
+        """Record that the peer exceeded a limit; no more lines are returned."""
         self._breach = f"{limit} {measured} is over the limit: at most {accepted} is accepted"
         self._held.clear()
 
     def check(self) -> None:
-        """Raise `BadFrame` if a limit was broken, each time."""
+        """Raise `BadFrame` if a limit was exceeded, on each call."""
         if self._breach:
             raise BadFrame(self._breach)
 
@@ -102,14 +106,14 @@ class Lines:
 
 
 def from_utf8(line: bytes) -> str:
-    """Decode what a peer sent; bytes that are not UTF-8 become U+FFFD."""
+    """Decode bytes of a peer; bytes that are not UTF-8 become U+FFFD."""
     return line.decode("utf-8", "replace")
 
 
 def to_utf8(text: str) -> bytes:
-    r"""Encode what we send; halves of a surrogate pair are joined, and a lone one becomes U+FFFD.
+    r"""Encode text for a peer; surrogate pairs are joined, and a lone surrogate becomes U+FFFD.
 
-    They come from models that write half of a `\ud83d\ude00`: no reason to break off an answer.
+    Lone surrogates come from models that write half of a `\ud83d\ude00`. That must not break off the answer.
     """
     try:
         return text.encode()

@@ -1,4 +1,4 @@
-r"""Newline-delimited JSON: one JSON text per line.
+r"""Reads and writes newline-delimited JSON: one JSON text per line.
 
     {"a":1}\n
     \r\n                          ->  ['{"a":1}', '{"b":2}']
@@ -15,10 +15,10 @@ NDJSON_LIMITS = FrameLimits()
 
 
 class NdjsonDecoder:
-    """Turn bytes into lines of JSON text.
+    """Decodes bytes into lines of JSON text.
 
-    Of the limits, `line_bytes` applies. Over it, `BadFrame` is raised: at once, or by the next call if this one
-    still has lines to give out. Then the decoder is dead, and every further call raises it again.
+    Of the limits, `line_bytes` applies. If a line is longer, `BadFrame` is raised: at once, or by the next call if this
+    one still has lines to return. After that every call raises it.
     """
 
     def __init__(self, limits: FrameLimits = NDJSON_LIMITS) -> None:
@@ -31,7 +31,7 @@ class NdjsonDecoder:
         if self._lines.at_rest and chunk.find(b"\n") == len(chunk) - 1 <= self._safe and b"\r" not in chunk:
             return (
                 [from_utf8(chunk[:-1])] if chunk[:-1].strip(b" \t") else []
-            )  # how most servers write, one text a read
+            )  # the fast path: most servers send exactly one line in one read
         return self._texts(self._lines.feed(chunk))
 
     def finish(self) -> list[str]:
@@ -46,7 +46,7 @@ class NdjsonDecoder:
 
 
 def ndjson_line(text: str) -> bytes:
-    """Write one JSON text as one line."""
+    """Return one JSON text as one line; raises BadRequest if it has a line end."""
     if "\n" in text or "\r" in text:
         raise BadRequest(f"text {text[:80]!r} has a line end: an NDJSON text is one line")
     return to_utf8(text + "\n")

@@ -1,4 +1,4 @@
-"""The one door for JSON that a model wrote: strict first, then repaired, never guessed.
+"""Reads JSON that a model wrote: strictly first, then with repair, and never by guessing.
 
 A fenced `{"city": "Oslo",}}` gives `{"city": "Oslo"}` and three fixes: markdown fence, trailing comma, surplus closer.
 """
@@ -23,14 +23,19 @@ _DOUBLED = "{{}}"
 
 @dataclass(frozen=True, slots=True)
 class Repaired:
-    """A value and what was done to get it: nothing, if the text was JSON."""
+    """A value, and the fixes that were needed to read it; none if the text was JSON."""
 
     value: Json
     fixes: tuple[Fix, ...] = ()
 
 
 def repair(text: str, *, closed: bool, limits: JsonLimits = LIMITS) -> Repaired:
-    """Read one JSON value; say `closed` if something else than the value marked the text's end. Raises BadJson."""
+    """Read one JSON value; raises BadJson if that would need a guess.
+
+    `closed` says that something outside of the value, such as a closing tag, marks the text's end. Only then may
+    closing brackets be missing: without an explicit end the text may be truncated, and a truncated call must not run
+    (P3).
+    """
     with suppress(BadJson):
         return Repaired(parse(text, limits))
     start, end, fixes = _peel(text)
@@ -51,7 +56,7 @@ def _mend(text: str, start: int, fixes: tuple[Fix, ...], *, closed: bool, limits
 
 
 def _peel(text: str) -> tuple[int, int, tuple[Fix, ...]]:
-    """Find the value's span inside a byte order mark, blanks that JSON does not know, and a fence."""
+    """Return the value's span without a byte order mark, blanks that JSON does not know, a fence, doubled braces."""
     found = _LEADING.match(text)
     start = found.end() if found else 0
     end = max(start, len(text.rstrip()))
@@ -60,7 +65,7 @@ def _peel(text: str) -> tuple[int, int, tuple[Fix, ...]]:
     if around.strip(_BLANKS + _MARK):
         fixes.append(Fix("blanks"))
     else:
-        end = len(text)  # a blank at the end matters: it says that the number before it is complete
+        end = len(text)  # keep a blank at the end: it shows that the number before it is complete
     if inside := _inside_fence(text, start):
         (start, end), fixes = inside, [*fixes, Fix("markdown fence")]
     if inside := _inside_doubled(text, start, end):
@@ -69,7 +74,7 @@ def _peel(text: str) -> tuple[int, int, tuple[Fix, ...]]:
 
 
 def _inside_fence(text: str, start: int) -> tuple[int, int] | None:
-    """Find what stands between a fence's two lines."""
+    """Return the span between the two lines of a fence; None if there is no complete fence."""
     fence = _FENCE.match(text, start)
     if fence is None:
         return None
@@ -79,7 +84,11 @@ def _inside_fence(text: str, start: int) -> tuple[int, int] | None:
 
 
 def _inside_doubled(text: str, start: int, end: int) -> tuple[int, int] | None:
-    """Find the object in doubled braces: some chat templates show `{{"name": …}}` to their models."""
+    """Return the span of an object in doubled braces; None if there is none.
+
+    The chat template of Qwen2.5-Coder shows a call as `{{"name": …}}`, and the 1.5B model writes it so. No JSON value
+    begins with two braces, so this is not a guess.
+    """
     last = len(text[:end].rstrip())
     doubled = last - start > len(_DOUBLED) and text.startswith("{{", start) and text.endswith("}}", start, last)
     return (start + 1, last - 1) if doubled else None

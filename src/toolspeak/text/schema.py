@@ -1,10 +1,11 @@
-"""Checking a value against a JSON Schema, offline and in bounded time.
+"""Checks values against a JSON Schema, offline and in bounded time.
 
     compile_schema({"type": "object", "properties": {"n": {"type": "integer"}}}).problems({"n": "x"})
     → (SchemaProblem(path="/n", found='is "x"', accepted="integer"),)
 
-Nothing is ever fetched, and patterns run on an engine that does not backtrack. What cannot be used of a schema is left
-out and noted (`Validator.notes`); only what is over a limit is refused, as BadSchema.
+Schemas come from clients and MCP servers, so they are hostile input. Nothing is ever fetched, and patterns run on an
+engine that does not backtrack. Parts of a schema that cannot be used are left out and noted (`Validator.notes`): a bad
+`pattern` in a tool's schema killed vLLM workers (CVE-2025-48944). Only a schema over a limit is refused, as BadSchema.
 """
 
 from functools import cached_property
@@ -26,43 +27,43 @@ _STEPS_PER_VALUE: Final = 8
 
 
 def compile_schema(schema: Json, limits: SchemaLimits = LIMITS) -> "Validator":
-    """Make a validator; BadSchema if the schema is over a limit or no object."""
+    """Return a validator; raises BadSchema if the schema is over a limit or not an object."""
     return Validator(schema, limits)
 
 
 def has_floats(value: Json) -> bool:
-    """Return whether a float stands anywhere in a value."""
+    """Return whether a value contains a float at any depth."""
     return any(isinstance(item, float) for level in levels(value) for item in level)
 
 
 class Validator:
-    """A schema made ready."""
+    """A schema, compiled when the first value is checked."""
 
     def __init__(self, schema: Json, limits: SchemaLimits = LIMITS) -> None:
-        """Check the limits now; the rest waits until a value comes, because most tools are never called."""
+        """Check the limits now; everything else waits for a value, because most tools are never called."""
         self._source, self._limits = schema, limits
         if check(schema, limits):
-            self.schema  # noqa: B018 # which may refuse it
+            self.schema  # noqa: B018 # cleaning it may raise BadSchema
         self._compiled: tuple[jsonschema_rs.Draft202012Validator, tuple[str, ...]] | None = None
 
     @cached_property
     def schema(self) -> JsonObject:
-        """The part of it that can be used, with local references only."""
+        """The usable part of the schema, with local references only."""
         return clean_schema(self._source, self._limits, test_patterns=False).schema
 
     @cached_property
     def places(self) -> Places:
-        """Where in it things stand."""
+        """The navigation over `schema`."""
         return Places(self.schema)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What of the schema cannot be used, and is therefore not checked."""
+        """Notes about the parts of the schema that cannot be used, and are therefore not checked."""
         return self._ready()[1]
 
     def accepts(self, value: Json) -> bool:
-        """Return whether the schema accepts the value; a value that is too deep or no JSON never is."""
-        if len(levels(value)) > MAX_DEPTH + 1:  # the validator's own stack is not endless
+        """Return whether the schema accepts the value. A value that is too deep, or not JSON, is never accepted."""
+        if len(levels(value)) > MAX_DEPTH + 1:  # the validator recurses in native code: its stack must not overflow
             return False
         try:
             return self._ready()[0].is_valid(value)
@@ -70,7 +71,7 @@ class Validator:
             return False
 
     def problems(self, value: Json) -> tuple[SchemaProblem, ...]:
-        """Return why the schema does not accept the value, at most 8 times; nothing if it does."""
+        """Return at most 8 reasons why the schema does not accept the value; none if it does."""
         if self.accepts(value):
             return ()
         found = levels(value)

@@ -1,4 +1,4 @@
-r"""Server-sent events, by the WHATWG event-stream rules.
+r"""Reads and writes server-sent events by the WHATWG event-stream rules.
 
     : a comment, ignored          ->  (nothing)
     event: delta
@@ -9,9 +9,9 @@ r"""Server-sent events, by the WHATWG event-stream rules.
 Unknown fields and `retry` are ignored, `[DONE]` is data like any other, and an `id` stays for the events that
 follow, until the next one. Chunking is invisible.
 
-One departure from the standard, which drops an event that the stream leaves without its blank line: servers do
-end like that, so `finish` delivers such an event if its data is not empty. Whether its data is complete, only
-the reader of the data can tell.
+There is one departure from the standard, which drops an event without a blank line at the end of the stream. Servers do
+end like that, so `finish` returns such an event if its data is not empty. Only the reader of the data can know whether
+the data is complete.
 """
 
 from msgspec import Struct
@@ -31,17 +31,21 @@ class SseFrame(Struct, frozen=True, gc=False):
 
 
 class SseDecoder:
-    """Turn bytes into events.
+    """Decodes bytes into events.
 
-    Over a limit, `BadFrame` is raised: at once, or by the next call if this one still has events to give out.
-    Then the decoder is dead, and every further call raises it again.
+    If a limit is exceeded, `BadFrame` is raised: at once, or by the next call if this one still has events to return.
+    After that every call raises it.
+
+    `feed` has two fast paths, because it runs for every read of every stream: for one event that begins like the last
+    one, and for several whole events. Both require that the chunk begins at the start of an event and ends with a blank
+    line. All other chunks are read line by line.
     """
 
     def __init__(self, limits: FrameLimits = SSE_LIMITS) -> None:
         """Start at the first byte of a stream."""
         self._limits = limits
-        self._calm = False  # the next byte starts an event
-        self._head, self._head_event = b"data: ", ""  # how the last event began: most begin like it
+        self._calm = False  # whether the next byte starts an event
+        self._head, self._head_event = b"data: ", ""  # the bytes before the data of the last event: most are equal
         self._safe = min(limits.line_bytes, limits.event_bytes)
         self._lines = Lines(limits.line_bytes)
         self._data: list[bytes] = []
@@ -62,7 +66,7 @@ class SseDecoder:
         return frames
 
     def _whole_events(self, chunk: bytes, frames: list[SseFrame]) -> None:
-        """Read a chunk that is just whole events, as most reads are; from the first unusual one on, line by line."""
+        """Read a chunk of whole events, as most reads are; from the first unusual event on, read line by line."""
         pos = 0
         for block in chunk[:-2].split(b"\n\n"):
             first, more, data = block.partition(b"\n")
@@ -105,7 +109,7 @@ class SseDecoder:
         self._event = ""
 
     def _read_field(self, line: bytes) -> bool:
-        """Take one line that is not blank; False if that broke a limit."""
+        """Read one line that is not blank; return False if it exceeds a limit."""
         name, _, value = line.partition(b":")
         value = value.removeprefix(b" ")
         if name == b"data":
@@ -129,7 +133,7 @@ class SseDecoder:
 
 
 def sse_event(data: str, event: str = "") -> bytes:
-    """Write one event; line ends in `data` arrive as line feeds."""
+    """Return one event as bytes; line ends in `data` arrive as line feeds. Raises BadRequest for one in `event`."""
     if "\n" in event or "\r" in event:
         raise BadRequest(f"event {event!r} has a line end: an SSE event name is one line")
     name = f"event: {event}\n" if event else ""
@@ -137,7 +141,7 @@ def sse_event(data: str, event: str = "") -> bytes:
 
 
 def sse_comment(text: str = "") -> bytes:
-    """Write what every client ignores: a keep-alive."""
+    """Return a comment as bytes, for keep-alive. Not for Gemini clients: google-genai fails to parse comments."""
     return to_utf8(_prefixed(": " if text else ":", text) + "\n")
 
 

@@ -1,7 +1,9 @@
-r"""JSON to the letter: what is refused here may still be repaired, but is then recorded as repaired.
+r"""Reads and writes strict JSON. A text that is refused here may still be repaired, and the repair is recorded.
 
-jiter reads the text; what it lets pass and we do not (depth, infinity) is found by one walk over the value.
-A lone surrogate escape (`"\ud83d"`) is an error to jiter, and to repair as well.
+jiter reads the text. One walk over the value then refuses what jiter accepts and we do not: deep nesting and infinity.
+Python's own `json` is no alternative: it raises RecursionError for deep nesting, a plain ValueError for an integer of
+5,000 digits, and accepts NaN and 1e999, which it writes as invalid JSON. A lone surrogate escape (`"\ud83d"`) is an
+error for jiter, and for repair as well.
 """
 
 import json
@@ -18,7 +20,7 @@ from toolspeak.ir.json import Json
 
 @dataclass(frozen=True, slots=True)
 class JsonLimits:
-    """How much JSON one text may hold: levels of nesting, characters, digits in one number."""
+    """Limits of one JSON text: levels of nesting, characters, digits in one number."""
 
     depth: int = 64
     size: int = 8 * 1024 * 1024
@@ -39,7 +41,7 @@ _LONGEST_MESSAGE = 200  # jiter quotes a duplicate key in full
 
 
 def parse(text: str, limits: JsonLimits = LIMITS) -> Json:
-    """Read one JSON value that is the whole text; anything else is BadJson."""
+    """Return the JSON value that is the whole text; raises BadJson for anything else, duplicate keys included."""
     if len(text) > limits.size:
         raise BadJson(f"the text has {len(text)} characters, at most {limits.size} are read", limits.size)
     try:
@@ -53,7 +55,7 @@ def parse(text: str, limits: JsonLimits = LIMITS) -> Json:
 
 
 def dump(value: Json) -> str:
-    """Write compact JSON that `parse` reads; lone surrogates become U+FFFD, NaN and too deep nesting are BadJson."""
+    """Return compact JSON that `parse` reads. Lone surrogates become U+FFFD; NaN and deep nesting raise BadJson."""
     _check(value, LIMITS.depth)
     try:
         text = _ENCODER.encode(value)
@@ -63,18 +65,18 @@ def dump(value: Json) -> str:
 
 
 def without_surrogates(text: str) -> str:
-    """Replace each surrogate by U+FFFD, one for one, so that positions stay and the text can be encoded."""
+    """Replace each surrogate by one U+FFFD, so that the text can be encoded and positions in it stay valid."""
     return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
 
 
 def without_halves(text: str) -> str:
-    r"""Replace lone surrogates by U+FFFD in a JSON text, written as such or as an escape (`\ud83d`)."""
+    r"""Replace lone surrogates in a JSON text by U+FFFD, both raw ones and escapes (`\ud83d`)."""
     text = without_surrogates(text)
     return _ESCAPES.sub(lambda found: "\\ufffd" if found[1] else found[0], text) if "\\u" in text else text
 
 
 def _check(value: Json, depth: int) -> None:
-    """Refuse what jiter lets pass. Level by level, so that no depth of nesting costs us a stack."""
+    """Raise BadJson for deep nesting and infinity. It works level by level, so nesting costs no stack."""
     level = _below([[value]])
     for _ in range(depth):
         if not level:
@@ -86,7 +88,7 @@ def _check(value: Json, depth: int) -> None:
 
 
 def _below(level: list[Json]) -> list[Json]:
-    """List what stands one level deeper and is worth a look; refuse infinity on this one."""
+    """Return the values one level deeper that must be checked; raise BadJson for an infinity on this level."""
     below: list[Json] = []
     for item in level:
         if isinstance(item, dict):
@@ -99,7 +101,7 @@ def _below(level: list[Json]) -> list[Json]:
 
 
 def _placed(message: str, text: str) -> BadJson:
-    """Turn jiter's line and column (in bytes, from one) into a character index."""
+    """Return the error with a character index instead of jiter's line and column, which count bytes from one."""
     found = _PLACE.match(message)
     if found is None:
         return BadJson(message[:_LONGEST_MESSAGE])
