@@ -1,8 +1,13 @@
-"""Turns a schema of a client into one that the validator can use without harm.
+"""Copies a client's schema into one that the validator can use safely.
 
-Sizes are bounded before anything else is read; then `Cleaner` copies the usable keywords. The count is that of the
-nodes that the validator would walk: every reference replaced by its target. Without that, ten references that each name
-the next one twice are a thousand nodes, and thirty are a billion.
+Sizes are checked before anything else is read; then `Cleaner` copies the usable keywords. Nodes are counted as the
+validator walks them, with every reference replaced by its target. Without that, ten references that each name the next
+one twice would be a thousand nodes, and thirty a billion. Other gateways fail here: a cyclic `$ref` kept LiteLLM at
+100 % CPU (#13151), and a tool schema of 1,000 levels broke five parsers (Rapid-MLX #798).
+
+The copy accepts more than the original where a keyword cannot be used, never less: a valid call must not be rejected
+because of a keyword that we do not understand. So keywords that turn strict when their content is loosened are dropped
+with it (`_TURN_STRICT`).
 """
 
 import json
@@ -21,11 +26,12 @@ from toolspeak.text._places import TYPES, look_up
 _MOST_NOTES = 32
 _LONGEST_PATTERN = 1024
 _MOST_SLOW_CHOICES = 32  # values of an enum that the validator compares one by one: floats, containers, mixtures
-_TURN_STRICT = frozenset({"not", "if", "contains"})  # these refuse more when what is inside accepts more
+_TURN_STRICT = frozenset({"not", "if", "contains"})  # these may refuse more if the schema inside accepts more
 _ONE_SCHEMA = (
     *("items", "additionalProperties", "not", "if", "then", "else"),
     *("contains", "propertyNames", "unevaluatedItems", "unevaluatedProperties"),
 )
+# Names of types from other languages, which clients write in hand-made schemas.
 _ALIASES: Final[Mapping[str, str]] = {
     "int": "integer",
     "long": "integer",
@@ -72,7 +78,7 @@ _ASSERTIONS: Final[Mapping[str, Callable[[Json], bool]]] = {
 
 @dataclass(slots=True)
 class _Copy:
-    """One schema in the making; `beside` are schemas that must hold too."""
+    """A schema that is being copied; the schemas in `beside` must hold too."""
 
     keywords: JsonObject = field(default_factory=dict[str, Json])
     beside: list[Json] = field(default_factory=list[Json])
@@ -84,16 +90,16 @@ class _Copy:
 
 
 class Cleaner:
-    """Copies one schema. Each place that is referred to becomes an entry of the copy's `$defs`.
+    """Copies one schema. Each target of a reference becomes an entry of the copy's `$defs`.
 
-    Places are named by the reference that leads to them, the whole by `#`: `nodes` counts the schemas of each place,
-    `references` lists where it leads.
+    Targets are named by their reference, the whole schema by `#`. `nodes` counts the subschemas of each target,
+    `references` lists the references in it.
     """
 
     def __init__(
         self, root: JsonObject, most_nodes: int, patterns: int | None, cut: frozenset[str] = frozenset()
     ) -> None:
-        """`patterns` may be tested, None leaves them untested; references inside `cut` are left out."""
+        """Copy `root`. At most `patterns` patterns are tested (None: none are); references within `cut` are dropped."""
         self._root, self._most_nodes, self._patterns_left, self._cut = root, most_nodes, patterns, cut
         self.notes: list[str] = []
         self.references: dict[str, list[str]] = {"#": []}
@@ -116,7 +122,7 @@ class Cleaner:
         }
 
     def clean(self) -> JsonObject:
-        """Copy the whole, then every place that something refers to."""
+        """Return the copy: the whole schema, then every target of a reference. Raises BadSchema over the limit."""
         cleaned = as_object(self._schema(self._root))
         definitions: JsonObject = {}
         while self._pending:
@@ -142,7 +148,7 @@ class Cleaner:
             reader = self._readers.get(keyword)
             if reader is not None:
                 reader(keyword, operand, copy)
-        if self._loosened > before:  # what was left out may have known fields that now look unknown
+        if self._loosened > before:  # a keyword that was dropped may have named fields that would now be "unevaluated"
             copy.keywords.pop("unevaluatedProperties", None)
             copy.keywords.pop("unevaluatedItems", None)
         if len(as_object(copy.keywords.get("patternProperties"))) < len(as_object(schema.get("patternProperties"))):
@@ -183,7 +189,7 @@ class Cleaner:
         into.keywords[keyword] = lists.keywords
 
     def _enum(self, keyword: str, operand: Json, into: _Copy) -> None:
-        """Keep the values, in groups that the validator can search fast."""
+        """Keep the values, in groups of one type: the validator searches such a group fast, and a mixture slowly."""
         options = as_list(operand)
         texts: list[Json] = [option for option in options if isinstance(option, str)]
         integers: list[Json] = [one for one in options if isinstance(one, int) and not isinstance(one, bool)]
@@ -239,7 +245,7 @@ class Cleaner:
         schemas = [self._schema(schema) for schema in as_list(operand)]
         if not schemas:
             self._drop(f"{keyword} {show_value(operand)} is not a list of schemas")
-        elif keyword == "oneOf" and self._loosened > before:  # more than one may match now
+        elif keyword == "oneOf" and self._loosened > before:  # several loosened alternatives may match one value
             into.beside.append({"anyOf": schemas})
         else:
             into.keywords[keyword] = schemas
@@ -258,7 +264,7 @@ class Cleaner:
 
 
 def _with_prefix_items(schema: JsonObject) -> JsonObject:
-    """Write a list in `items` as it is written since draft 2020-12."""
+    """Return the schema with a list in `items` as `prefixItems`, its name since draft 2020-12."""
     if not isinstance(schema.get("items"), list):
         return schema
     others = {key: operand for key, operand in schema.items() if key != "items"}
@@ -268,36 +274,36 @@ def _with_prefix_items(schema: JsonObject) -> JsonObject:
 
 @dataclass(frozen=True, slots=True)
 class SchemaLimits:
-    """What one schema may cost."""
+    """Limits of one schema (P7)."""
 
     size: int = 256 * 1024
     """Bytes of its JSON text."""
     depth: int = 32
     """Levels of nesting of its JSON text."""
     nodes: int = 10_000
-    """Schemas in it, once every reference is replaced by what it refers to; a cycle is followed once."""
+    """Subschemas, with every reference replaced by its target; a cycle is followed once."""
     patterns: int = 32
-    """Regular expressions that are checked: one may take half a second for 100 KB of hostile text."""
+    """Regular expressions that are checked; one may take half a second for 100 KB of hostile text."""
 
 
 LIMITS: Final = SchemaLimits()
 
 _LONGEST_CHAIN = 64  # references that lead to references
-_BYTES_PER_NODE = 2  # at least: {} and its comma
+_BYTES_PER_NODE = 2  # the smallest node is {}
 
 
 @dataclass(frozen=True, slots=True)
 class Cleaned:
-    """The usable copy, and what was left out of it."""
+    """The usable copy of a schema, and notes about the parts that were left out."""
 
     schema: JsonObject
     notes: tuple[str, ...]
 
 
 def check(schema: Json, limits: SchemaLimits) -> bool:
-    """Refuse what is over a limit of size; tell whether cleaning could still refuse it.
+    """Raise BadSchema if the schema is too large; return whether cleaning could still raise it.
 
-    Most schemas refer to nothing and are small: to clean them can wait until a value comes.
+    Most schemas are small and have no references. For them this returns False, and cleaning waits for the first call.
     """
     if not isinstance(schema, dict):
         raise BadSchema(f"the schema is {show_value(schema)}, an object is accepted")
@@ -306,7 +312,7 @@ def check(schema: Json, limits: SchemaLimits) -> bool:
 
 
 def clean_schema(schema: Json, limits: SchemaLimits, *, test_patterns: bool) -> Cleaned:
-    """Copy what can be used; BadSchema if the schema is over a limit or no object."""
+    """Return the usable copy of a schema; raises BadSchema if the schema is over a limit or not an object."""
     if not isinstance(schema, dict):
         raise BadSchema(f"the schema is {show_value(schema)}, an object is accepted")
     _check_size(schema, limits)
@@ -314,7 +320,7 @@ def clean_schema(schema: Json, limits: SchemaLimits, *, test_patterns: bool) -> 
     cleaner = Cleaner(schema, limits.nodes, patterns)
     cleaned = cleaner.clean()
     if _is_too_wide(cleaner.references, cleaner.nodes, limits.nodes):
-        # Too many ways through the references. If that is because they run in circles, the circles are cut.
+        # There are too many paths through the references. If cycles are the reason, the schema is usable without them.
         cleaner = Cleaner(schema, limits.nodes, patterns, cut=_on_cycles(cleaner.references))
         cleaned = cleaner.clean()
     if _is_too_wide(cleaner.references, cleaner.nodes, limits.nodes):
@@ -326,9 +332,9 @@ def clean_schema(schema: Json, limits: SchemaLimits, *, test_patterns: bool) -> 
 
 
 def _check_size(schema: JsonObject, limits: SchemaLimits) -> tuple[bool, int]:
-    """Level by level, so that neither depth nor a loop in the object costs us a stack.
+    """Return whether the schema has references, and the bytes of its JSON text; raises BadSchema over a limit.
 
-    Return whether something in it refers to something, and the bytes of its JSON text.
+    It walks level by level, so that neither depth nor a loop in the object costs stack.
     """
     level: list[Json] = [schema]
     depth = values = 0
@@ -356,7 +362,7 @@ def _bytes(schema: JsonObject) -> bytes:
 
 
 def _is_too_wide(references: Mapping[str, Sequence[str]], nodes: Mapping[str, int], most: int) -> bool:
-    """Follow every reference that is not inside itself, as the validator does, and stop at the limit."""
+    """Return whether the expanded schema is over a limit. References are followed as the validator follows them."""
     total, path, ahead = nodes["#"], ["#"], [iter(references["#"])]
     while ahead and total <= most and len(path) <= _LONGEST_CHAIN:
         target = next(ahead[-1], None)
@@ -373,7 +379,7 @@ def _is_too_wide(references: Mapping[str, Sequence[str]], nodes: Mapping[str, in
 
 
 def _on_cycles(references: Mapping[str, Sequence[str]]) -> frozenset[str]:
-    """Find the places on a circle of references, or between two circles."""
+    """Return the targets that are on a cycle of references, or between two cycles."""
     forward = {place: set(targets) for place, targets in references.items()}
     backward: dict[str, set[str]] = {place: set() for place in references}
     for place, targets in forward.items():
@@ -383,7 +389,7 @@ def _on_cycles(references: Mapping[str, Sequence[str]]) -> frozenset[str]:
 
 
 def _endless(ahead: Mapping[str, set[str]], back: Mapping[str, set[str]]) -> set[str]:
-    """Take away, again and again, every place from which nothing leads on; what is left leads to a circle."""
+    """Return the targets that lead to a cycle: all that remain after those without a way onward are removed."""
     ways = {place: len(targets) for place, targets in ahead.items()}
     ends = [place for place, count in ways.items() if not count]
     while ends:

@@ -1,7 +1,7 @@
-"""Why a schema does not accept a value: which field, what stands there, and what would be accepted.
+"""Explains why a schema does not accept a value: the field, its value, and what would be accepted.
 
-Whether a value is accepted is the validator's word (`schema.py`). This only finds words for it: the validator's own
-errors carry every failed alternative with a copy of the value, which costs minutes on a recursive schema.
+The validator decides whether a value is accepted (`schema.py`); this module only words the reason. The validator's own
+errors contain every failed alternative with a copy of the value, which takes minutes on a recursive schema.
 """
 
 import operator
@@ -29,7 +29,7 @@ _BRANCHES = ("anyOf", "oneOf")
 
 @dataclass(frozen=True, slots=True)
 class SchemaProblem:
-    """`path` is a JSON pointer (empty for the whole value), `found` what stands there, `accepted` what could."""
+    """A problem: `path` is a JSON pointer (empty for the whole value), `found` the value, `accepted` the valid ones."""
 
     path: str
     found: str
@@ -37,15 +37,16 @@ class SchemaProblem:
 
     @property
     def message(self) -> str:
-        """Say it in a sentence, field included."""
+        """The problem as a sentence, with the field."""
         return f"{self.path or 'the value'} {self.found}, but must be {self.accepted}"
 
 
-_MISFIT: Final = SchemaProblem("", "does not fit", "something else")  # for those who only ask whether there is one
+# For callers that only need to know whether there is a problem: to word one costs more than to find it.
+_MISFIT: Final = SchemaProblem("", "does not fit", "something else")
 
 
 def show_value(value: Json) -> str:
-    """Write a value for a message: short, however large it is."""
+    """Return a value as a short text for a message, however large it is."""
     if isinstance(value, dict):
         return f"an object with {_listed(list(value)) or 'no fields'}"
     if isinstance(value, list):
@@ -81,7 +82,8 @@ _OF_SIZES: Final[Mapping[str, Mapping[str, _Bound]]] = {
         "maxProperties": (operator.le, "at most {} fields"),
     },
 }
-_ASKED: Final[Mapping[str, tuple[str, str]]] = {  # what only the validator can tell: keyword → type, words
+# Keywords that only the validator can check, with the type that they apply to and their words.
+_ASKED: Final[Mapping[str, tuple[str, str]]] = {
     "pattern": ("string", "text that matches {}"),
     "multipleOf": ("number", "a multiple of {}"),
     "uniqueItems": ("array", "an array without repeated items"),
@@ -90,21 +92,21 @@ _COST_OF_ASKING = 20
 
 
 class Explainer:
-    """Looks for problems of values; every step is paid for.
+    """Finds the problems of values within a budget of steps.
 
-    With `shape_only` only types, enums and fields count, and 3.0 is no integer: what coercion needs to know.
+    With `shape_only`, only types, enums and fields count, and 3.0 is not an integer: coercion asks in this way.
     """
 
     def __init__(self, places: Places, steps: StepBudget, *, shape_only: bool = False) -> None:
-        """Look up schemas in `places`; when no steps are left, everything counts as accepted."""
+        """Look up schemas in `places`; when no steps are left, every value counts as accepted."""
         self._places, self._steps, self._shape_only = places, steps, shape_only
 
     def fits(self, value: Json, schema: Json, depth: int = 0) -> bool:
-        """Return whether nothing speaks against the value."""
+        """Return whether no problem is found."""
         return next(self.problems(value, schema, "", depth), None) is None
 
     def problems(self, value: Json, schema: Json, path: str = "", depth: int = 0) -> Iterator[SchemaProblem]:
-        """Find what speaks against the value, as far as can be told cheaply."""
+        """Yield the problems of a value that can be found cheaply."""
         if not self._steps.take() or depth > MAX_DEPTH:
             return
         for part in self._places.parts(schema):
@@ -122,7 +124,7 @@ class Explainer:
                 yield from self._bounds(value, part, path)
 
     def accepted(self, schema: Json, depth: int = 0) -> str:
-        """Say in a few words what a schema accepts."""
+        """Return in a few words what a schema accepts."""
         for part in self._places.parts(schema) if depth < MOST_PROBLEMS else []:
             choices = self._places.choices(part)
             if choices is not None:
@@ -147,7 +149,7 @@ class Explainer:
                 yield from self._nearest(value, branches[:_MOST_BRANCHES], path, depth)
 
     def _nearest(self, value: Json, branches: list[Json], path: str, depth: int) -> list[SchemaProblem]:
-        """Explain by the alternative that is almost right: the value is of its kind, and least is wrong inside."""
+        """Return the problems of the nearest alternative: the value has its type, and the fewest problems inside."""
         found = [list(islice(self.problems(value, branch, path, depth + 1), MOST_PROBLEMS)) for branch in branches]
         almost = [problems for problems in found if problems and all(one.path != path for one in problems)]
         if almost:

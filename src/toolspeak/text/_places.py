@@ -1,7 +1,7 @@
-"""Finding the way in a JSON Schema: what applies at one place, and what below it.
+"""Navigates a JSON Schema: which subschemas apply to a value, and which to its properties and items.
 
-A schema here may have any shape: a keyword of the wrong shape is as good as none. Answers are never stricter than
-the schema itself, so whatever does not pass here is certainly not accepted by the schema.
+A schema may have any shape here; a keyword of the wrong shape counts as missing. Results are never stricter than the
+schema itself, so a value that is refused here is certainly not accepted by the schema.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ NOTHING: Final[JsonObject] = {"enum": []}  # the schema `false` as an object
 
 _MOST_PARTS = 64
 _MOST_BRANCHES = 32
-_MOST_ALTERNATIONS = 3  # alternatives inside alternatives: more tell little, and references may run in circles
+_MOST_ALTERNATIONS = 3  # alternatives inside of alternatives: deeper ones say little, and references may be cyclic
 _NAMES: Final[Mapping[type, str]] = {
     type(None): "null",
     bool: "boolean",
@@ -29,19 +29,19 @@ _NAMES: Final[Mapping[type, str]] = {
 
 
 def type_of(value: Json) -> str:
-    """Name the JSON type of a value; every float is a number, also a whole one."""
+    """Return the JSON type of a value; a float is a number, even if it is whole."""
     return _NAMES.get(type(value)) or next(name for kind, name in _NAMES.items() if isinstance(value, kind))
 
 
 def pointer_to(path: str, key: str | int) -> str:
-    """Extend a JSON pointer."""
+    """Return a JSON pointer extended by one step."""
     if isinstance(key, int):
         return f"{path}/{key}"
     return f"{path}/{key.replace('~', '~0').replace('/', '~1') if '~' in key or '/' in key else key}"
 
 
 def look_up(root: JsonObject, reference: str) -> JsonObject | bool | None:
-    """Find the schema that a local `$ref` means; None if there is none, or if it is not local."""
+    """Return the schema that a local `$ref` names; None if there is none, or if it is not local."""
     if reference == "#":
         return root
     if not reference.startswith("#/"):
@@ -75,7 +75,7 @@ def _percent(piece: str) -> bytes:
 
 
 def levels(value: Json) -> list[list[Json]]:
-    """List the values of each level of nesting; more than MAX_DEPTH + 1 levels mean that the value is too deep."""
+    """Return the values of each level of nesting; more than MAX_DEPTH + 1 levels mean that the value is too deep."""
     found = [[value]]
     while len(found) <= MAX_DEPTH + 1:
         nested = [item for item in found[-1] if isinstance(item, dict | list)]
@@ -90,19 +90,19 @@ def levels(value: Json) -> list[list[Json]]:
 
 @dataclass(slots=True)
 class StepBudget:
-    """What a walk over value and schema may still cost; it ends all recursion."""
+    """The steps that a walk over value and schema may still take; it bounds all recursion (P8)."""
 
     left: int
 
     def take(self, count: int = 1) -> bool:
-        """Pay for a step; False if nothing is left."""
+        """Spend steps; return False if the budget is used up."""
         self.left -= count
         return self.left >= 0
 
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """The values that `enum` or `const` leaves, made ready for fast search."""
+    """The values that `enum` or `const` allows, indexed for fast search."""
 
     scalars: frozenset[tuple[bool, Json]]  # with "is a boolean", because True == 1 in Python
     containers: tuple[Json, ...]
@@ -127,20 +127,20 @@ def _choices(options: list[Json]) -> Choices:
 
 
 class Places:
-    """The places of one schema; `root` is what local references refer to.
+    """Navigates one schema; local references are relative to `root`.
 
-    What is known about a part is remembered under its identity: a part must live as long as this.
+    Results are cached by the identity of a subschema, so every subschema that is passed in must outlive this object.
     """
 
     def __init__(self, root: JsonObject) -> None:
-        """Remember the root; everything else is looked up when needed."""
+        """Keep the root; everything else is computed when needed."""
         self._root = root
         self._parts: dict[int, list[JsonObject]] = {}
         self._choices: dict[int, Choices | None] = {}
         self._types: dict[int, frozenset[str] | None] = {}
 
     def parts(self, schema: Json) -> list[JsonObject]:
-        """List the schemas that all apply here: the schema itself, what it refers to, and its allOf."""
+        """Return the schemas that all apply: the schema itself, the target of its `$ref`, and its `allOf`."""
         if not isinstance(schema, dict):
             return [NOTHING] if schema is False else []
         if "$ref" not in schema and "allOf" not in schema:
@@ -165,7 +165,7 @@ class Places:
         return parts
 
     def choices(self, part: JsonObject) -> Choices | None:
-        """Give the values that a part's own enum or const leaves; None if it has neither."""
+        """Return the values that a part's own enum or const allows; None if it has neither."""
         if "enum" not in part and "const" not in part:
             return None
         if id(part) not in self._choices:
@@ -175,7 +175,7 @@ class Places:
         return self._choices[id(part)]
 
     def own_types(self, part: JsonObject) -> frozenset[str] | None:
-        """Give the types that a part's own keywords leave; None if they leave all. A number may be an integer."""
+        """Return the types that a part's own keywords allow; None for all. With "number" comes "integer"."""
         if "type" not in part and "enum" not in part and "const" not in part:
             return None
         if id(part) not in self._types:
@@ -195,7 +195,7 @@ class Places:
         return frozenset(names | {"integer"} if "number" in names else names)
 
     def admits(self, value: Json, part: JsonObject, *, whole_floats: bool) -> bool:
-        """Return whether type, enum and const of this part take the value; `whole_floats` lets 3.0 be an integer."""
+        """Return whether type, enum and const of this part accept the value; with `whole_floats`, 3.0 is an integer."""
         if value is None and part.get("nullable") is True:
             return True
         types = self.own_types(part)
@@ -210,16 +210,16 @@ class Places:
         return all((types := self.own_types(part)) is None or kind in types for part in self.parts(schema))
 
     def below(self, part: JsonObject, key: str) -> Json:
-        """Give the schema that a part has for a property; True where it does not say."""
+        """Return the schema that a part has for a property; True if it has none."""
         properties = as_object(part.get("properties"))
         if key in properties:
             return properties[key]
         if "patternProperties" in part:
-            return True  # whether a pattern matches is the validator's business
+            return True  # only the validator matches patterns
         return part.get("additionalProperties", True)
 
     def item(self, part: JsonObject, index: int) -> Json:
-        """Give the schema that a part has for an item; True where it does not say."""
+        """Return the schema that a part has for an item; True if it has none."""
         items = part.get("items", True)
         first = as_list(part.get("prefixItems", items))
         if index < len(first):
@@ -227,7 +227,7 @@ class Places:
         return part.get("additionalItems", True) if isinstance(items, list) else items
 
     def properties(self, schema: Json, depth: int = 0) -> dict[str, list[Json]]:
-        """List the properties that a schema knows, in its order, each with all schemas that apply to it."""
+        """Return the properties that a schema names, in its order, each with all schemas that apply to it."""
         found: dict[str, list[Json]] = {}
         for part in self.parts(schema) if depth < _MOST_ALTERNATIONS else []:
             for key, below in as_object(part.get("properties")).items():
@@ -245,12 +245,12 @@ class Places:
         return found
 
     def required(self, schema: Json) -> frozenset[str]:
-        """List the properties that a schema requires in any case."""
+        """Return the properties that a schema requires in all its alternatives."""
         names = [name for part in self.parts(schema) for name in as_list(part.get("required"))]
         return frozenset(name for name in names if isinstance(name, str))
 
     def types(self, schema: Json, depth: int = 0) -> frozenset[str] | None:
-        """Give the types that a schema leaves, its references and alternatives included; None if it does not say."""
+        """Return the types that a schema allows, with references and alternatives; None if it allows all."""
         found: frozenset[str] | None = None
         for part in self.parts(schema) if depth < _MOST_ALTERNATIONS else []:
             for types in (self._hinted(part), *(self._union(part, key, depth) for key in ("anyOf", "oneOf"))):

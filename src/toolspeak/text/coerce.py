@@ -231,7 +231,7 @@ class Coercer:
         return value if is_same else fields
 
     def _is_surplus(self, key: str, schemas: list[Json], parts: list[JsonObject], depth: int) -> bool:
-        """Return whether a null only says that an optional property is missing: models write it to fill in a form."""
+        """Return whether a null only says that an optional property is missing."""
         if any(key in as_list(part.get("required")) for part in parts):
             return False
         if not any(key in as_object(part.get("properties")) for part in parts):

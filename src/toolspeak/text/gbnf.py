@@ -1,10 +1,11 @@
-r"""Grammars in the notation of llama.cpp: rules by name, literals, and free text that a mark ends.
+r"""Writes grammars in llama.cpp's notation (GBNF): named rules, literals, and free text up to a mark.
 
     rules = Rules()
     rules.define("root", free_text(rules, "<call>", 'rest-of-the-call'))
-    rules.text           root ::= t0 …, and all that it needs
+    rules.text           root ::= t0 …, and all rules that it needs
 
-Names are given in order, equal rules are one: the same input gives the same text, which servers may cache.
+Names are numbered in order, and equal rules share one name. So the same input gives the same text, which servers cache:
+compiling a grammar can take them seconds.
 """
 
 import re
@@ -33,14 +34,14 @@ _JSON: Final[Mapping[str, str]] = {
     "natural": '"0" | positive',
     "positive": "[1-9] [0-9]{0,19}",
 }
-"""Any JSON. Digits are bounded, because small models never stop writing some fractions."""
+"""Rules for any JSON. Digits are bounded, because small models never stop writing some fractions."""
 _NAME: Final = re.compile(r"(?<![\w\-])[a-z][\w\-]*")
 _QUOTED: Final = re.compile(r'"(?:[^"\\]|\\.)*"|\[(?:[^\]\\]|\\.)*\]')
 _ESCAPED: Final = {"\n": r"\n", "\r": r"\r", "\t": r"\t", '"': r"\"", "\\": r"\\"}
 
 
 def literal(text: str) -> str:
-    """Write a text as it stands."""
+    """Return the expression that matches exactly this text."""
     return '"' + "".join(_ESCAPED.get(char) or _plain(char) for char in text) + '"'
 
 
@@ -55,7 +56,7 @@ def _coded(char: str) -> str:
 
 
 def other_than(chars: str) -> str:
-    """Write a character that is none of these."""
+    """Return the expression for a character that is none of these."""
     return f"[^{''.join(char if char.isascii() and char.isalnum() else _coded(char) for char in chars)}]"
 
 
@@ -69,16 +70,16 @@ class Rules:
 
     @property
     def full(self) -> bool:
-        """Return whether there is no room for more detail."""
+        """Whether the grammar is at a limit; then values may be any JSON. A grammar too deep kills llama.cpp."""
         return len(self._bodies) >= MOST_RULES or self._size >= MOST_CHARACTERS
 
     @property
     def text(self) -> str:
-        """The grammar."""
+        """The grammar as text."""
         return "\n".join(f"{name} ::= {body}" for name, body in self._bodies.items()) + "\n"
 
     def add(self, body: str) -> str:
-        """Return the name of a rule with this body; a body that is a name is one already."""
+        """Return the name of a rule with this body; equal bodies share one rule, and a name is returned as it is."""
         if body in self._bodies:
             return body
         if body not in self._names:
@@ -98,7 +99,7 @@ class Rules:
         self._size += len(body)
 
     def json(self, name: str) -> str:
-        """Use a rule of plain JSON, and all that it needs."""
+        """Define a rule of plain JSON with all rules that it needs; return its name."""
         if name not in self._bodies:
             self.define(name, _JSON[name])
             for needed in _NAME.findall(_QUOTED.sub("", _JSON[name])):
@@ -107,10 +108,10 @@ class Rules:
 
 
 def free_text(rules: Rules, mark: str, then: str, *, ends: bool = True, on_line: bool = False) -> str:
-    """Describe any text that can only finish a mark by going on with `then`; `ends`: it may do without the mark.
+    """Return the rule of free text that must continue with `then` after the mark; with `ends`, it may end without one.
 
-    One rule for each part of the mark that may have been written: an automaton, as Knuth, Morris and Pratt draw it.
-    With `on_line` the mark counts at the beginning of a line only.
+    There is one rule for each prefix of the mark that may have been written, as in the automaton of Knuth, Morris and
+    Pratt. With `on_line`, the mark counts only at the beginning of a line.
     """
     mark, start = (f"\n{mark}", 1) if on_line else (mark, 0)
     states = [rules.reserve() for _ in mark]
@@ -124,7 +125,7 @@ def free_text(rules: Rules, mark: str, then: str, *, ends: bool = True, on_line:
 
 
 def first_text(rules: Rules, mark: str, then: str) -> str:
-    """Describe any text that can only begin with a mark by going on with `then`."""
+    """Return the rule of free text that must continue with `then` if it begins with the mark."""
     anything = rules.add(r"[^\x00]*")
     after = then
     for char in reversed(mark):
@@ -133,6 +134,6 @@ def first_text(rules: Rules, mark: str, then: str) -> str:
 
 
 def _next(mark: str, state: int, char: str) -> int:
-    """Return how much of the mark has been written after one more character."""
+    """Return how many characters of the mark have been written after one more character."""
     written = mark[:state] + char
     return next(size for size in range(len(written), -1, -1) if written.endswith(mark[:size]))

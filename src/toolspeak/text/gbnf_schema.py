@@ -1,11 +1,13 @@
-r"""From a JSON Schema to a grammar of the values that it accepts.
+r"""Translates a JSON Schema into a grammar of the values that it accepts.
 
     {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
     → r0 ::= "{" "\"n\":" " "? integer "}"
 
-What a grammar cannot say well (patterns, formats, large bounds) is left out: it then accepts more, never less. Two
-things it is stricter about: properties come in the schema's order, the required ones first, and there are no others
-than those that the schema names. Everything is bounded; beyond a bound a value may be any JSON.
+Keywords that a grammar cannot express well (patterns, formats, large bounds) are left out: the grammar then accepts
+more. In two points it is stricter: properties come in the schema's order, the required ones first, and only properties
+that the schema names are allowed. Everything is bounded; beyond a bound a value may be any JSON.
+
+Optional properties are chained, with one rule for each. llama.cpp is slow on patterns such as `x? x? x?`.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -24,9 +26,9 @@ _MOST_PROPERTIES: Final = 128
 _MOST_BRANCHES: Final = 32
 _MOST_ALTERNATIONS: Final = 3
 _LONGEST: Final = 64
-"""The largest bound of length or count that is worth a rule."""
+"""The largest bound of a length or count that becomes part of the grammar."""
 _WIDEST: Final = 64
-"""The most integers that are listed one by one."""
+"""The most integers of a range that are listed one by one."""
 
 _SAYS_MORE: Final = ("$ref", "allOf", "anyOf", "oneOf", "patternProperties", "required")
 _OBJECT: Final[JsonObject] = {"type": "object"}
@@ -35,28 +37,29 @@ Parts = Sequence[JsonObject]
 
 
 class SchemaGrammar:
-    """Writes the values of one schema into a grammar's rules."""
+    """Adds rules for the values of one schema to a grammar."""
 
     def __init__(self, rules: Rules, root: JsonObject) -> None:
-        """Take the schema; references are into it."""
+        """Take the rules to extend, and the schema; references in it are relative to it."""
         self._rules, self._root, self._places = rules, root, Places(root)
+        # Rules by the identity of their subschema. None: the rule is being written. If it refers to itself, it gets its
+        # name at that moment; a rule that does not is added at its end, so that equal bodies can share one rule.
         self._known: dict[int, str | None] = {}
-        """Rules by the identity of what they describe; None while one is being written and nobody has asked for it."""
         self._made: dict[tuple[str, *tuple[int, ...]], JsonObject] = {}
 
     def value(self) -> str:
-        """Return the rule of the whole."""
+        """Return the rule of the whole schema."""
         return self._at(self._root, 0)
 
     def arguments(self) -> str:
-        """Return the rule of the whole as a tool's arguments: an object in any case, empty where none are named."""
+        """Return the rule of a tool's arguments: always an object, and an empty one if the schema names no property."""
         schema = self._root
         if not any(key in schema for key in _SAYS_MORE) and not schema.get("properties"):
             return self._rules.add(self._map([{"additionalProperties": False, **schema}], 0))
         return self._at(schema if "type" in schema else self._made_of("allOf", [_OBJECT, schema]), 0)
 
     def parameters(self, begin: tuple[str, str], end: str) -> str:
-        """Return the rule of a tool's parameters in marks of their own: texts as they are, all else as JSON."""
+        """Return the rule of parameters in tags of their own: strings as plain text, other values as JSON."""
         found, required = self._places.properties(self._root), self._places.required(self._root)
         pairs = {
             key: f"{literal(begin[0] + key + begin[1])} {self._plain(self._made_of('allOf', schemas), end)}"
@@ -66,7 +69,7 @@ class SchemaGrammar:
         return self._in_order(first, [pair for key, pair in pairs.items() if key not in required], "")
 
     def _plain(self, schema: JsonObject, end: str) -> str:
-        """Return the rule of a parameter up to its closing mark; a text has no other end."""
+        """Return the rule of a parameter with its closing mark, which is the only end of a plain text."""
         branches = list(_branches(self._places, self._places.parts(schema), _MOST_ALTERNATIONS))
         types = [_types(branch) for branch in branches]
         choices = _choices(branches[0], types[0]) if len(branches) == 1 else None
@@ -78,7 +81,7 @@ class SchemaGrammar:
         return f"{self._at(schema, 1)} {literal(end)}"
 
     def _at(self, schema: Json, depth: int) -> str:
-        """Return the rule of what may stand at one place. One that needs itself gets its name before it is written."""
+        """Return the rule of a subschema. A recursive one gets its name before its body is complete."""
         if not isinstance(schema, dict) or depth > DEEPEST or self._rules.full:
             return self._rules.json("value")
         key = self._key(schema)
@@ -97,7 +100,7 @@ class SchemaGrammar:
         return name
 
     def _key(self, schema: JsonObject) -> int:
-        """Return what a place is known by: a bare reference is the place that it leads to."""
+        """Return the identity of a subschema; a bare reference has the identity of its target."""
         target = look_up(self._root, str(schema["$ref"])) if len(schema) == 1 and "$ref" in schema else None
         return id(target if isinstance(target, dict) else schema)
 
@@ -109,7 +112,7 @@ class SchemaGrammar:
         return " | ".join(found) or self._rules.json("value")
 
     def _ways(self, parts: Parts, depth: int) -> Iterator[str]:
-        """Yield what fits all these parts, type by type."""
+        """Yield the expressions of values that match all these parts, one for each type."""
         types = _types(parts)
         choices = _choices(parts, types)
         if choices is not None:
@@ -158,7 +161,7 @@ class SchemaGrammar:
         return f'{literal(dump(key) + ":")} " "? {self._at(schema, depth + 1)}'
 
     def _in_order(self, first: list[str], others: list[str], comma: str = COMMA) -> str:
-        """Write what must be there, then what may: one rule for each that may, not one for each set of them."""
+        """Return the required pairs, then the optional ones: one rule for each of them, not one for each subset."""
         rest, begin = "", ""
         for pair in reversed(others):
             begin = self._rules.add(f"{pair} {rest}| {begin}" if begin else pair)
@@ -186,7 +189,7 @@ class SchemaGrammar:
         return f'"[" {item} {more} "]"' if least else f'"[" ({item} {more})? "]"'
 
     def _made_of(self, keyword: str, schemas: list[Json]) -> JsonObject:
-        """Make a schema of several, always the same one of the same: places are known by identity."""
+        """Return a schema of several; the same ones give the identical object, because rules are cached by identity."""
         return self._made.setdefault((keyword, *map(id, schemas)), {keyword: schemas})
 
     # ---------------------------------------------------------------- scalars
@@ -205,7 +208,7 @@ class SchemaGrammar:
 
 
 def _branches(places: Places, parts: Parts, left: int) -> Iterator[list[JsonObject]]:
-    """Yield the alternatives of some parts that all apply: each is again parts that all apply."""
+    """Yield the alternatives of parts that all apply; each alternative is a list of parts that all apply."""
     for index, part in enumerate(parts):
         keyword = next((key for key in ("anyOf", "oneOf") if as_list(part.get(key))), None)
         if keyword is None or not left:
@@ -218,7 +221,7 @@ def _branches(places: Places, parts: Parts, left: int) -> Iterator[list[JsonObje
 
 
 def _types(parts: Parts) -> frozenset[str] | None:
-    """Return the types that all parts leave; None for any."""
+    """Return the types that all parts allow; None for any type."""
     found: frozenset[str] | None = None
     for part in parts:
         named = part.get("type")
@@ -240,7 +243,7 @@ def _hinted(parts: Parts) -> frozenset[str] | None:
 
 
 def _choices(parts: Parts, types: frozenset[str] | None) -> list[Json] | None:
-    """Return the values that enum or const leaves; None where neither says, or says too much."""
+    """Return the values that enum or const allows; None without either, or if there are too many."""
     for part in parts:
         values = [part["const"]] if "const" in part else as_list(part.get("enum"))
         fitting = [value for value in values if types is None or type_of(value) in types or _is_whole(value)]
@@ -250,7 +253,7 @@ def _choices(parts: Parts, types: frozenset[str] | None) -> list[Json] | None:
 
 
 def _constant(value: Json) -> str:
-    """Write a value as it stands, with blanks where JSON may have them."""
+    """Return the expression of exactly this value, with optional blanks where JSON may have them."""
     match value:
         case dict():
             pairs = (f'{literal(dump(key) + ":")} " "? {_constant(inner)}' for key, inner in value.items())
@@ -271,7 +274,7 @@ def _count(parts: Parts, keyword: str, chosen: Callable[[list[int]], int]) -> in
 
 
 def _bound(parts: Parts, keyword: str, step: int) -> int | None:
-    """Return the least or greatest integer that the parts leave."""
+    """Return the least or greatest integer that the parts allow; None without a bound."""
     found = [_whole(part.get(keyword), 0, step) for part in parts]
     found += [_whole(part.get(f"exclusive{keyword.capitalize()}"), step, step) for part in parts]
     bounds = [bound for bound in found if bound is not None]
@@ -287,7 +290,7 @@ def _whole(bound: Json, beyond: int, step: int) -> int | None:
 
 
 def _times(least: int, most: int | None) -> str:
-    """Write how often something comes."""
+    """Return the suffix for a number of repetitions."""
     if most is None:
         return f"{{{least},}}" if least > 0 else "*"
     return f"{{{max(least, 0)},{max(least, most, 0)}}}"

@@ -26,8 +26,8 @@ class FrameLimits:
     event_bytes: int = 8 * 1024 * 1024
     """The data of one SSE event, with the line feeds that join its lines."""
     event_lines: int = 65_536
-    """The `data` lines of one SSE event, empty ones too: a limit of bytes alone does not see empty lines, which are held
-    all the same (ANOLISA #2209). Other lines are not held, so they are not counted."""
+    """The `data` lines of one SSE event, empty ones too: a limit of bytes alone does not see empty lines, which are
+    held all the same (ANOLISA #2209). Other lines are not held, so they are not counted."""
 
 
 class Lines:
