@@ -143,6 +143,7 @@ class _Run:
             if turn is None or turn.failure is not None:
                 return self._broken(turn)
             called = self._calls.of(turn)
+            # Silence is not an answer: a run that ended here would be done with nothing to show.
             if not called and not turn.text.strip():
                 return (yield from self._sum_up(_SILENT))
             if not called:

@@ -68,6 +68,8 @@ def stands(task: Task, answered: Callable[[RunEffect], RunAnswer]) -> tuple[RunE
     replayed = replay(task, answered)
     if replayed.ending is not None:
         return None, replayed.ending.kept
+    # A replayed program is a copy of its own, so stopping it does not touch the real run. Its ending says what the run
+    # has done so far, in the one place that knows how to put that together.
     try:
         replayed.program.send(STOP)
     except StopIteration as stop:

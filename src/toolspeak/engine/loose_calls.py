@@ -85,6 +85,7 @@ def loose_calls(text: str, names: Container[str], ids: Iterator[str]) -> LooseCa
     text, end = text[:LONGEST], 0
     found: dict[str, Call] = {}
     beside: list[str] = []
+    # Objects inside of an object that was already read are arguments, not calls: hence `begin.start() < end`.
     for begin in _LOOSE_BEGIN.finditer(text):
         if begin.start() < end or begin[1] not in names or len(found) >= MOST:
             continue

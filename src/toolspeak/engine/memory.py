@@ -27,6 +27,7 @@ def memory_key(request: Request, tenant: str = "") -> str:
     CVE-2026-45349). Lengths are hashed too, so that two different splits of a text differ. Only text counts: vendors
     change other parts between turns.
     """
+    # "replace": a lone surrogate in a client's text must not make the request fail.
     digest = sha256(f"{len(tenant)}:{tenant}\0{request.model}".encode("utf-8", "replace"))
     for message in _opening(request.messages):
         for part in message.parts:

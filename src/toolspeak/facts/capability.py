@@ -28,7 +28,7 @@ class Capability(StrEnum):
 
     @property
     def support(self) -> Support:
-        """What becomes of tools that are sent to such a provider."""
+        """How such a provider handles tools that are sent to it."""
         return Support.NONE if self is Capability.NONE else Support.NATIVE
 
 

@@ -43,7 +43,7 @@ _PUBLISHERS: Final = (
 _PUBLISHER: Final = re.compile(rf"(?:{'|'.join(_PUBLISHERS)})[._-](?=[a-z])")
 _SEPARATORS: Final = re.compile(r"[\s_:@-]+")
 _LETTER_DIGIT: Final = re.compile(r"(?<=[a-z])(?=\d)")
-_VERSION: Final = re.compile(r"(?<![\d.])(\d)-(\d)(?=-|$)")
+_VERSION: Final = re.compile(r"(?<![\d.])(\d)-(\d)(?=-|$)")  # Bedrock writes `llama3-1` for Llama 3.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +110,7 @@ def _patterns() -> list[tuple[str, Family]]:
 
 @lru_cache(_MOST)
 def _matching(name: str) -> tuple[Family, ...]:
+    # A pattern must end at a border of the name: `qwen-2` matches `qwen-2.5` and `qwen-2-7b`, and not `qwen-25`.
     matching = (family for pattern, family in _patterns() if fnmatchcase(f"{name}-", f"{pattern}[-.]*"))
     return tuple(dict.fromkeys(matching))
 

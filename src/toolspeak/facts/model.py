@@ -24,7 +24,7 @@ QUIRKS_CONSTRAINT: Final = f"{_QUIRK}constraint"
 
 
 class Support(StrEnum):
-    """What becomes of `tools` that are sent to an upstream."""
+    """How an upstream handles `tools` that are sent to it."""
 
     NATIVE = "native"
     NONE = "none"
@@ -95,6 +95,7 @@ class ModelFacts:
 
     def __post_init__(self) -> None:
         """Fill in `source` and `said`."""
+        # The class is frozen, so `__setattr__` of `object` is the only way to complete its fields.
         source = self.source if self.source is not Source.NOBODY else Source.SAID
         object.__setattr__(self, "source", Source.NOBODY if self.tools is Support.UNKNOWN else source)
         own = {field.name for field in _FIELDS if getattr(self, field.name) != field.default}
@@ -114,6 +115,7 @@ class ModelFacts:
 
     def with_tools(self, tools: Support, source: Source) -> "ModelFacts":
         """Return the facts with `tools` from a source, unless a stronger one has stated it; UNKNOWN changes nothing."""
+        # Of two statements with the same rank the newer one wins.
         believed = self.tools is Support.UNKNOWN or _RANKS[source] >= _RANKS[self.source]
         if tools is Support.UNKNOWN or not believed:
             return self

@@ -56,6 +56,8 @@ def _expanded(kept: Compact) -> Iterator[Message]:
 
 
 def _round(each: Round) -> Iterator[Message]:
+    # The text before the calls is a message of its own, as in the order in which people saw it. Signatures at its end
+    # stay with the calls: Gemini rejects a call that has lost its signature.
     said = len(each.before)
     while said and _is_seal(each.before[said - 1]):
         said -= 1

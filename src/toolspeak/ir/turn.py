@@ -93,6 +93,8 @@ class Fold:
                 self._grow(Text, text)
             case ReasoningDelta(text, signature):
                 self._grow(Reasoning, text)
+                # A signature ends its block of reasoning. Two signed blocks must not become one: each signature
+                # covers its own text only, and the vendor checks it when the history comes back.
                 if signature:
                     self._signature = signature
                     self._flush()
@@ -116,6 +118,8 @@ class Fold:
                 assert_never(event)
 
     def _grow(self, kind: type[Text | Reasoning] | Why, text: str) -> None:
+        # Text arrives token by token. Pieces are joined once, when the part ends: `+=` on a string may copy the whole
+        # text for each token, which is quadratic (P8).
         if kind is not self._tail_is:
             self._flush()
             self._tail_is = kind
@@ -139,7 +143,7 @@ class Fold:
             return part
         started, pieces, ended = self._open[part]
         if ended is None:
-            return None
+            return None  # truncated: delivered as a call, half of a command could run (P3)
         return Call(started.id, started.name, "".join(pieces), started.native_id, ended.raw, ended.fixes)
 
 

@@ -129,6 +129,7 @@ class CallChecker:
             return None  # the definition of a tool, for example, has a name and parameters too
         if fitted.problems:
             return Complaint(Problem.SCHEMA_ERROR, name, "; ".join(problem.message for problem in fitted.problems))
+        # A tool that accepts any object would take its own definition as arguments; it must not run with it.
         if is_schema(fitted.arguments) and "properties" not in self._tools.properties(name):
             return Complaint(Problem.SCHEMA_ERROR, name, "the arguments are the tool's schema, not values for it")
         try:
@@ -143,6 +144,7 @@ class CallChecker:
         value: JsonObject = {}
         fixes: list[Fix] = []
         for argument in attempt.texts:
+            # Which of two values is meant is a guess, so the call is rejected and the model asked again.
             if argument.key in value:
                 message = f"argument {argument.key!r} is given twice"
                 raise BadJson(message)

@@ -53,7 +53,7 @@ class Cache(Generic[K, V]):
         self._known[key] = (value, size)
         self._bytes += size
         while len(self._known) > self._most or self._bytes > MOST_BYTES:
-            with suppress(KeyError):
+            with suppress(KeyError):  # another thread has emptied it in between
                 self._bytes -= self._known.popitem(last=False)[1][1]
         return value
 

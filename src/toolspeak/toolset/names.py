@@ -14,7 +14,8 @@ from toolspeak.ir.fix import Fix
 
 LONGEST_NAME: Final = 256
 
-_SPECIAL_TOKEN = "<|"
+_SPECIAL_TOKEN = "<|"  # harmony models write names such as `find_bus<|channel|>commentary`
+# `functions.` is the namespace of harmony and Kimi, `default_api` that of Gemma and Gemini.
 _NAMESPACES = tuple(
     word + separator for word in ("functions", "function", "tools", "tool", "default_api") for separator in "./:"
 )
@@ -67,6 +68,8 @@ def find_name(name: str, names: NameIndex, *, counters: bool = False) -> Match:
         return Match(name)
     if len(name) > LONGEST_NAME:
         return UNKNOWN
+    # Three passes, each over all spellings: an exact match of any spelling wins over every folded match, and that wins
+    # over a match of the end of a name.
     spellings = list(_spellings(name, counters=counters))
     for what, spelling in spellings:
         if spelling in names:
@@ -83,6 +86,7 @@ def find_name(name: str, names: NameIndex, *, counters: bool = False) -> Match:
 
 def _only(found: tuple[str, ...], what: str) -> Match:
     first, *others = found
+    # Two tools that differ only in case: the model is asked, because to pick one of them would be a guess.
     if others:
         return Match(None, problem=Problem.AMBIGUOUS, candidates=found)
     return Match(first, (Fix(what),))
