@@ -134,7 +134,7 @@ class ReaderFactory:
         return Constraining(self._plan, prompt.dialect, compiled, self._request.choice, self.max_calls)
 
     def _decided(self, _: str, visible: str) -> Recovered:
-        """Find a decision with text around it (DEC-3). A decision that only repeats untrusted text does not count."""
+        """Find a decision with text around it (DEC-3); one that only repeats untrusted text does not count (SAFE-3)."""
         decision = decision_in(visible)
         if not decision or self._echo.is_echo(decision):
             return Recovered()
