@@ -47,3 +47,25 @@ def test_the_worst_bodies_fit_the_size_limit_on_every_wire(name: str) -> None:
         path, body = BODIES[name](wire)
         assert path.startswith("/")
         assert 4 << 20 < len(body) <= LIMIT
+
+
+def test_a_pause_of_the_machine_counts_in_both_figures_alike() -> None:
+    """Half a second without CPU time is half a second of late requests and of late ticks."""
+    interval = Interval()
+    for _ in range(100):
+        interval.add_health(0.002)
+        interval.add_lag(0.0001)
+    interval.add_health(0.5)
+    interval.add_lag(0.5)
+    figures = interval.figures()
+    assert figures["health_p99_ms"] - figures["own_lag_p99_ms"] < 30
+    assert not stalls(figures)
+
+
+def test_a_stall_while_the_observer_has_its_cpu_time_is_the_gateways() -> None:
+    interval = Interval()
+    for _ in range(100):
+        interval.add_health(0.002)
+        interval.add_lag(0.0001)
+    interval.add_health(0.6)
+    assert stalls(interval.figures())
