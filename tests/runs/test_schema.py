@@ -4,6 +4,7 @@ import asyncio
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -147,6 +148,36 @@ def test_of_several_that_start_at_once_one_migrates_run11(durable: Durable, make
         for opened in list(threads.map(Database, [durable] * 8)):
             opened.close()
     assert versions(durable) == [VERSION]
+
+
+OTHER_WRITER = """
+import sqlite3, sys
+connection = sqlite3.connect(sys.argv[1], isolation_level=None)
+connection.execute("CREATE TABLE theirs (x)")
+connection.execute("BEGIN IMMEDIATE")
+print("writing", flush=True)
+sys.stdin.readline()
+connection.execute("COMMIT")
+"""
+
+
+def test_a_file_opens_while_another_process_is_about_to_write_its_first_rows_run11(tmp_path: Path) -> None:
+    """SQLite refuses WAL mode at once then, whatever the busy timeout says: of eight workers, one failed to start."""
+    command = [sys.executable, "-c", OTHER_WRITER, str(tmp_path / "runs.sqlite")]
+    with (
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other,
+        ThreadPoolExecutor(1) as threads,
+    ):
+        assert other.stdout
+        assert other.stdout.readline() == "writing\n"
+        opening = threads.submit(Database, Durable(folder=tmp_path, lease=20.0))
+        time.sleep(0.3)
+        assert not opening.done()
+        other.communicate("commit\n", timeout=20)
+        opened = opening.result(20)
+    with opened.engine.connect() as connection:
+        assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
+    opened.close()
 
 
 def test_a_migration_that_breaks_changes_nothing_run11(durable: Durable, monkeypatch: pytest.MonkeyPatch) -> None:

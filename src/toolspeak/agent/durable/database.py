@@ -1,6 +1,7 @@
 """Opens the database of runs: SQLite for one person, PostgreSQL for a fleet."""
 
 import sqlite3
+import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from importlib import import_module
@@ -41,6 +42,8 @@ _FAILED: Final = (OperationalError, InterfaceError, InternalError, NoConnectionF
 """The database refuses, disconnects, is read-only or has no connection left. No statement of ours is wrong."""
 _ATTEMPTS: Final = 30_000
 """Milliseconds that SQLite waits for another writer."""
+_STEP: Final = 0.02
+"""Seconds between two attempts to set WAL mode."""
 T = TypeVar("T")
 
 
@@ -257,8 +260,25 @@ def _prepare(opened: _Opened, record: object) -> None:
     # DBOS sets none of these on an engine that it is given. IMMEDIATE takes the write lock at BEGIN: a transaction
     # that reads first and writes later would fail at once with "database is locked", without the busy timeout.
     opened.isolation_level = "IMMEDIATE"
-    for pragma in (f"busy_timeout={_ATTEMPTS}", "journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
-        opened.execute(f"PRAGMA {pragma}")
+    opened.execute(f"PRAGMA busy_timeout={_ATTEMPTS}")
+    _use_wal(opened)
+    opened.execute("PRAGMA synchronous=FULL")
+    opened.execute("PRAGMA foreign_keys=ON")
+
+
+def _use_wal(opened: _Opened) -> None:
+    """Set WAL mode. SQLite does not apply the busy timeout if another process that opens the file is about to write."""
+    busy: type[Exception] = _sqlite_module().OperationalError
+    deadline = CLOCK.monotonic() + _ATTEMPTS / 1000
+    while True:
+        try:
+            opened.execute("PRAGMA journal_mode=WAL")
+        except busy as error:
+            if "locked" not in str(error) or CLOCK.monotonic() > deadline:
+                raise
+            time.sleep(_STEP)  # noqa: TID251 # this runs in a worker thread
+        else:
+            return
 
 
 def _sqlite_module() -> Any:  # noqa: ANN401 # a module of the database interface, which has no type
