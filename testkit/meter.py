@@ -51,14 +51,20 @@ def resident_mb(pid: int) -> float:
 
 @contextlib.contextmanager
 def urgent() -> Generator[None]:
-    """Let this session go before other jobs of a busy machine; needs root. Linux weighs sessions, not processes."""
+    """Let this session go before other jobs of a busy machine, where Linux weighs sessions and we may set the weight.
+
+    That needs root. In a CPU cgroup of its own a process has no autogroup, and the file is empty or missing.
+    """
     group = Path("/proc/self/autogroup")
-    before = group.read_text().split()[-1]
+    before = read(group).split()[-1:]
+    if os.geteuid() or not before:
+        yield
+        return
     group.write_text(str(URGENT))
     try:
         yield
     finally:
-        group.write_text(before)
+        group.write_text(before[0])
 
 
 def read(path: Path) -> str:

@@ -118,8 +118,7 @@ def main() -> None:
     if chosen.only and chosen.save and file.exists():  # what is not run again is kept
         found = json.loads(file.read_text())["by_family"]
     with contextlib.ExitStack() as stack:
-        if not os.geteuid() and Path("/proc/self/autogroup").exists():
-            stack.enter_context(urgent())
+        stack.enter_context(urgent())
         observer = Observer()
         stack.callback(observer.close)
         for name in families:
