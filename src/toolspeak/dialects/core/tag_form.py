@@ -334,6 +334,16 @@ _PAIR_BLANK = re.compile(r"(?:\s|\\n)*")  # some servers leave a literal \n betw
 _SKIPPED: Final = ("tool_sep", "think")
 
 
+def _extended(word: str, pattern: re.Pattern[str], most: int, text: str, pos: int) -> tuple[str, int]:
+    """Return a word with what the pattern matches at `pos`, and where that ends.
+
+    At most one character over the limit is taken, so that a word without an end is not collected.
+    """
+    found = pattern.match(text, pos)
+    end = min(found.end() if found else pos, pos + most + 1 - len(word))
+    return word + text[pos:end], end
+
+
 class PairReader(FormStates):
     """Reads one call, from its name to the wrapper's closer."""
 
@@ -352,9 +362,7 @@ class PairReader(FormStates):
         return self._scope.tools.find(self._name).tool is not None
 
     def _in_name(self, text: str, pos: int, final: bool) -> tuple[int, BodyOutcome]:  # noqa: FBT001
-        found = _NAME.match(text, pos)
-        end = min(found.end() if found else pos, pos + _MAX_NAME + 1 - len(self._name))
-        self._name += text[pos:end]
+        self._name, end = _extended(self._name, _NAME, _MAX_NAME, text, pos)
         if len(self._name) > _MAX_NAME:
             return end, NonCall.REFUSED
         if end == len(text):
@@ -400,9 +408,7 @@ class PairReader(FormStates):
 
     def _in_key(self, text: str, pos: int, final: bool) -> tuple[int, BodyOutcome]:  # noqa: FBT001
         """Read a key up to any tag: an orphan key must not swallow the next one."""
-        found = _KEY.match(text, pos)
-        end = min(found.end() if found else pos, pos + _MAX_KEY + 1 - len(self._key))
-        self._key += text[pos:end]
+        self._key, end = _extended(self._key, _KEY, _MAX_KEY, text, pos)
         if len(self._key) > _MAX_KEY:
             return end, NonCall.REFUSED
         if end == len(text):
