@@ -77,21 +77,6 @@ def record(folder: Path, plan: dict[str, int], size: int) -> None:
     SourceFileLoader.source_to_code = source_to_code  # type: ignore[method-assign]
 
 
-def taken(folder: Path) -> set[int]:
-    """Read and clear the bytes of all processes; files of those that have ended are deleted."""
-    found: set[int] = set()
-    for file in folder.glob("*.reached"):
-        data = file.read_bytes()
-        if any(data):
-            found.update(place for place, byte in enumerate(data) if byte)
-        if not Path("/proc", file.stem).exists():
-            file.unlink()
-        elif any(data):
-            with file.open("r+b") as opened:
-                opened.write(bytes(len(data)))
-    return found
-
-
 if "MUTANTS_REACHED" in os.environ and "MUTANTS_PLAN" in os.environ:
     _PLAN = json.loads(Path(os.environ["MUTANTS_PLAN"]).read_text("utf-8"))
     record(Path(os.environ["MUTANTS_REACHED"]), _PLAN["files"], _PLAN["size"])

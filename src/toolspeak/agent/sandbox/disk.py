@@ -144,8 +144,7 @@ class DiskMeter:
     def is_suspicious(self, family: ProcessTree) -> bool:
         """Return whether `breach` must count files now. Cheap enough to call ten times a second."""
         self._budget.live.add(family)
-        now = CLOCK.monotonic()
-        return now >= self._next if self._is_over(self._bound()) else now >= self._period
+        return self.is_over() or CLOCK.monotonic() >= self._period  # which is never before the next count is due
 
     def is_over(self) -> bool:
         """Return whether the disk has lost more than the command may take, and the next count is due."""
