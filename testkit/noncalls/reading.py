@@ -30,7 +30,7 @@ class Case(NamedTuple):
     text: NonCall
 
     def line(self) -> str:
-        """Say it on one line."""
+        """Return a report of the case in one line."""
         text = self.text.text
         short = text if len(text) <= 240 else f"{text[:120]} … {text[-120:]}"
         return f"#{self.text.number} {self.text.kind} by {self.dialect}: {', '.join(self.called)} in {short!r}"

@@ -1,1 +1,1 @@
-"""Whole turns against a simulated model, network and client, each made from one number; `promises.py` must hold."""
+"""Simulates whole turns: a seed makes the model, the network and the client, and `promises.py` checks the result."""
