@@ -23,7 +23,7 @@ from testkit.llama_models import DEFAULT, MODELS
 from testkit.llama_server import LlamaServer
 from testkit.report import close, progress
 from toolspeak import wires
-from toolspeak.engine.plan import Settings
+from toolspeak.engine.settings import Settings
 from toolspeak.ir.json import JsonObject
 from toolspeak.ir.message import Call, Message, Part, Result, Role, Text
 from toolspeak.ir.request import Request, Sampling

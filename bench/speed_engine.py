@@ -16,8 +16,9 @@ from testkit.matrix import STAMP
 from testkit.report import close
 from testkit.vendor_requests import WRITE, Ask
 from toolspeak import wires
-from toolspeak.engine.plan import Mode, Plan, Settings, decide
+from toolspeak.engine.plan import Plan, decide
 from toolspeak.engine.readers import emulated_ids
+from toolspeak.engine.settings import Mode, Settings
 from toolspeak.engine.turn import take_turn
 from toolspeak.ir.event import Event
 from toolspeak.ir.request import Request

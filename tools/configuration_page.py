@@ -14,7 +14,7 @@ from toolspeak.config.forms import FORMS
 from toolspeak.config.options import flag, overrides, variable
 from toolspeak.config.schema import config_schema
 from toolspeak.config.sections import ConfigFile
-from toolspeak.engine.plan import Settings
+from toolspeak.engine.settings import Settings
 from toolspeak.facts.model import ModelFacts
 
 DOCS = Path(__file__).parent.parent / "docs"

@@ -29,7 +29,7 @@ from bench.accuracy.speak import Ours, Speaker, Where
 from bench.gateway.install import VERSIONS
 from toolspeak import dialects
 from toolspeak.engine.guardrails.catalogue import GUARDRAILS
-from toolspeak.engine.plan import Settings
+from toolspeak.engine.settings import Settings
 from toolspeak.facts.model import Support
 
 SOURCE = Path(toolspeak.__file__).parent

@@ -9,7 +9,7 @@ from bench.accuracy.intervals import average, share
 from bench.accuracy.kept import Conditions, Line, append, read
 from bench.accuracy.plot import plot
 from bench.accuracy.table import kind_of, lifts, margins, newest, row, rows
-from toolspeak.engine.plan import Mode, Strategy
+from toolspeak.engine.settings import Mode, Strategy
 
 SETS = ("simple_python", "multiple", "parallel", "irrelevance")
 CONDITIONS = Conditions(1, 256, "b1")

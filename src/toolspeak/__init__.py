@@ -18,7 +18,7 @@ if TYPE_CHECKING:  # what `_HOMES` says, in the words of type checkers; a test k
     from toolspeak.client import Answer, AsyncClient, Client, tool_result
     from toolspeak.dialects import Dialect, ReadOptions, TextReader
     from toolspeak.engine.agent import Ending
-    from toolspeak.engine.plan import Settings
+    from toolspeak.engine.settings import Settings
     from toolspeak.errors import ToolspeakError, UpstreamFailed
     from toolspeak.facts.strategy import strategy_for
     from toolspeak.ir.event import Event, TextDelta
@@ -68,7 +68,7 @@ _HOMES: Final = {
     "toolspeak.client": ("Answer", "AsyncClient", "Client", "tool_result"),
     "toolspeak.dialects": ("Dialect", "ReadOptions", "TextReader"),
     "toolspeak.engine.agent": ("Ending",),
-    "toolspeak.engine.plan": ("Settings",),
+    "toolspeak.engine.settings": ("Settings",),
     "toolspeak.errors": ("ToolspeakError", "UpstreamFailed"),
     "toolspeak.facts.strategy": ("strategy_for",),
     "toolspeak.ir.event": ("Event", "TextDelta"),

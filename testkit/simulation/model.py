@@ -12,7 +12,8 @@ from testkit.simulation.scenario import STOP, WRITING, Scenario, call_of, writte
 from testkit.simulation.tools import POOL, UNKNOWN, UNMISTAKABLE, token, wrong_arguments
 from toolspeak.dialects import Dialect, load
 from toolspeak.engine.answer_tool import offered_name
-from toolspeak.engine.plan import DECISION_DIALECT, Strategy, Way
+from toolspeak.engine.plan import DECISION_DIALECT, Way
+from toolspeak.engine.settings import Strategy
 from toolspeak.ir.json import JsonObject
 from toolspeak.ir.message import Call, Result, Text
 from toolspeak.ir.request import Request

@@ -19,7 +19,8 @@ from testkit.simulation.upstream import Attempt, SimUpstream
 from toolspeak.engine.guardrails.guardrail import MOST_FOLLOW_UPS
 from toolspeak.engine.guardrails.tool_fit import MOST as MOST_CONFIRMATIONS
 from toolspeak.engine.outcome import EMULATED, Outcome
-from toolspeak.engine.plan import Release, Strategy, Way
+from toolspeak.engine.plan import Way
+from toolspeak.engine.settings import Release, Strategy
 from toolspeak.ir.event import CallStarted, Failed, Finished, ReasoningDelta, StopReason, TextDelta, Usage
 from toolspeak.ir.json import Json, JsonObject
 from toolspeak.ir.message import Call, Role

@@ -10,8 +10,9 @@ from toolspeak import wires
 from toolspeak.dialects import Dialect, load, names
 from toolspeak.engine.guardrails.catalogue import GUARDRAILS
 from toolspeak.engine.memory import known_tools
-from toolspeak.engine.plan import DECISION_DIALECT, Mode, Plan, Release, Settings, Strategy, Way, decide
+from toolspeak.engine.plan import DECISION_DIALECT, Plan, Way, decide
 from toolspeak.engine.prompt import dialect_of
+from toolspeak.engine.settings import Mode, Release, Settings, Strategy
 from toolspeak.facts.model import ModelFacts, Support
 from toolspeak.ir.message import Call, Message, Result, Role, Text
 from toolspeak.ir.quirks import QUIRKS

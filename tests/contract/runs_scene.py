@@ -14,7 +14,7 @@ from toolspeak.agent.runs.work import Work
 from toolspeak.agent.tools.action import Act, Action, CallContext, ToolEffect, ToolOutput, text_output
 from toolspeak.agent.tools.toolbox import Toolbox
 from toolspeak.engine.agent import Task
-from toolspeak.engine.plan import Settings
+from toolspeak.engine.settings import Settings
 from toolspeak.errors import BadField
 from toolspeak.ir.event import Event, Failed, Finished, StopReason, TextDelta, Usage
 from toolspeak.ir.failure import Failure

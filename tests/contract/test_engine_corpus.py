@@ -17,9 +17,9 @@ from tests.contract.test_wire_corpus import CASES
 from tests.unit.engine.scene import OSLO, Ran, ask, roles, run, said, user, words, words_of, written
 from toolspeak import wires
 from toolspeak.dialects.core.output import counted_ids
-from toolspeak.engine.plan import Mode, Settings
 from toolspeak.engine.prompt import CONTINUE
 from toolspeak.engine.refusal import refuses_tools
+from toolspeak.engine.settings import Mode, Settings
 from toolspeak.ir.event import Event, Finished, StopReason, TextDelta
 from toolspeak.ir.failure import FailureKind
 from toolspeak.ir.message import Call, Message, Result, Role, Text

@@ -17,8 +17,9 @@ from toolspeak.engine.answer_reader import StopText
 from toolspeak.engine.effects import Emit, Pull, TurnProgram
 from toolspeak.engine.guard import Echo
 from toolspeak.engine.outbox import Outbox
-from toolspeak.engine.plan import Mode, Release, Settings, decide
+from toolspeak.engine.plan import decide
 from toolspeak.engine.readers import emulated_ids
+from toolspeak.engine.settings import Mode, Release, Settings
 from toolspeak.ir.event import ArgsDelta, CallStarted, Event, Failed, Finished, ReasoningDelta, TextDelta, Usage
 from toolspeak.ir.failure import Failure
 from toolspeak.ir.json import JsonObject

@@ -10,7 +10,7 @@ from testkit.scripted_upstream import Asked, ScriptedUpstream, listening, refuse
 from testkit.vendor_answers import Answer
 from tests.gateway.scene import Reply, Served, config_of, key, serving, towards
 from toolspeak.config.shape import Config, Model
-from toolspeak.engine.plan import Mode, Settings
+from toolspeak.engine.settings import Mode, Settings
 
 COLD = Answer("It is cold.")
 CALL = Answer('```tool_call\n{"name": "get_weather", "arguments": {"city": "Oslo"}}\n```')

@@ -15,7 +15,7 @@ from testkit.scripted_upstream import ScriptedUpstream, hang
 from testkit.vendor_answers import Answer
 from tests.gateway.scene import Served, config_of, head, key, serving, soon, towards
 from toolspeak.config.shape import Key, Limits, Model
-from toolspeak.engine.plan import Mode, Settings
+from toolspeak.engine.settings import Mode, Settings
 from toolspeak.gateway import overload
 from toolspeak.gateway.exchange import Refused
 from toolspeak.gateway.overload import Overload

@@ -12,7 +12,7 @@ from testkit.scripted_upstream import ScriptedUpstream, listening
 from testkit.vendor_answers import Answer
 from tests.gateway.scene import Served, config_of, serving, soon, towards
 from toolspeak.config.shape import Model
-from toolspeak.engine.plan import Mode, Settings
+from toolspeak.engine.settings import Mode, Settings
 from toolspeak.facts.model import ModelFacts, Support
 
 VERSION = {"anthropic-version": "2023-06-01"}

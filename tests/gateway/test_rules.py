@@ -19,7 +19,7 @@ from testkit.vendor_answers import Answer
 from tests.gateway.scene import Served, config_of, serving, towards
 from toolspeak import Client
 from toolspeak.config.shape import Model
-from toolspeak.engine.plan import Mode, Settings, Strategy
+from toolspeak.engine.settings import Mode, Settings, Strategy
 from toolspeak.facts.model import ModelFacts, Support
 
 Body = dict[str, Any]

@@ -26,8 +26,8 @@ from tests.live.schemas import ODD
 from toolspeak import Client
 from toolspeak.dialects import load
 from toolspeak.engine.constraint import AllowedCalls, grammar
-from toolspeak.engine.plan import Mode, Settings
 from toolspeak.engine.prompt import writer_of
+from toolspeak.engine.settings import Mode, Settings
 from toolspeak.errors import BadRequest, BadSchema, UpstreamFailed
 from toolspeak.facts.model import Constrain
 from toolspeak.ir.complaint import Problem

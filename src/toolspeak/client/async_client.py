@@ -35,7 +35,8 @@ from toolspeak.config.assemble import assemble
 from toolspeak.config.shape import Config
 from toolspeak.engine.agent import Ending, Task
 from toolspeak.engine.outcome import Outcome
-from toolspeak.engine.plan import NOTHING_SAID, Plan, Settings
+from toolspeak.engine.plan import Plan
+from toolspeak.engine.settings import NOTHING_SAID, Settings
 from toolspeak.engine.verdict import Depth, Verdict
 from toolspeak.errors import BadField
 from toolspeak.facts.capability import NO_OVERRIDES, Capability, Overrides

@@ -22,7 +22,7 @@ from toolspeak.agent.tools.toolbox import Toolbox
 from toolspeak.config.environment import current, journal_folder
 from toolspeak.config.shape import Approval
 from toolspeak.engine.agent import ROUNDS
-from toolspeak.engine.plan import NOTHING_SAID, Mode, Settings
+from toolspeak.engine.settings import NOTHING_SAID, Mode, Settings
 from toolspeak.errors import BadField
 from toolspeak.ir.json import JsonObject
 from toolspeak.ir.message import Call, Message, Role, Text

@@ -30,7 +30,8 @@ from toolspeak.client.request import (
 )
 from toolspeak.config.shape import Config
 from toolspeak.engine.agent import Ending
-from toolspeak.engine.plan import NOTHING_SAID, Plan, Settings
+from toolspeak.engine.plan import Plan
+from toolspeak.engine.settings import NOTHING_SAID, Settings
 from toolspeak.engine.verdict import Depth, Verdict
 from toolspeak.facts.capability import NO_OVERRIDES, Capability, Overrides
 from toolspeak.facts.model import Support

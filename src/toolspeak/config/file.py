@@ -21,7 +21,7 @@ from toolspeak.config.sections import KeySection, RedisSection, RunsSection, Ups
 from toolspeak.config.shape import Config, Durable, Key, Limits, Model, Server, Upstream, digest_of
 from toolspeak.config.table import Table, secret_problem
 from toolspeak.config.upstream import ANY, Headers, build_upstream
-from toolspeak.engine.plan import Settings
+from toolspeak.engine.settings import Settings
 from toolspeak.errors import BadConfig
 from toolspeak.facts.capability import Capability, Override, Overrides, key_problem
 from toolspeak.facts.model import UNKNOWN_MODEL, ModelFacts, Source, Support

@@ -12,7 +12,7 @@ from typing import Any, Final
 from toolspeak import upstreams
 from toolspeak.config.declared import Declared, value_problem, walk
 from toolspeak.config.sections import ConfigFile
-from toolspeak.engine.plan import Mode, Release, Settings, Strategy
+from toolspeak.engine.settings import Mode, Release, Settings, Strategy
 from toolspeak.facts.model import Constrain
 
 _URL_MARK: Final = "://"

@@ -9,7 +9,7 @@ import msgspec
 
 from toolspeak.declaration import setting
 from toolspeak.engine.agent import ROUNDS
-from toolspeak.engine.plan import NOTHING_SAID, Settings
+from toolspeak.engine.settings import NOTHING_SAID, Settings
 from toolspeak.engine.verdict import Depth
 from toolspeak.facts.capability import NO_OVERRIDES, Overrides
 from toolspeak.facts.model import UNKNOWN_MODEL, ModelFacts

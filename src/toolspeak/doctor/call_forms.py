@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from toolspeak.engine.plan import NOTHING_SAID, Mode, Plan, Settings, Strategy, decide
+from toolspeak.engine.plan import Plan, decide
+from toolspeak.engine.settings import NOTHING_SAID, Mode, Settings, Strategy
 from toolspeak.errors import BadRequest
 from toolspeak.facts.model import Constrain, ModelFacts, Support
 from toolspeak.ir.constraint import ConstraintForm

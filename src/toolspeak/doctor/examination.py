@@ -10,7 +10,7 @@ from toolspeak.doctor.suite import PARTS
 from toolspeak.doctor.task import DoctorTask, TaskKind, TaskResult, TaskStep, check_answer, is_valid
 from toolspeak.doctor.tournament import NextTask, Tally, run_tournament
 from toolspeak.engine.outcome import EMULATED, Outcome
-from toolspeak.engine.plan import Settings
+from toolspeak.engine.settings import Settings
 from toolspeak.errors import UpstreamFailed
 from toolspeak.ir.event import Event, StopReason, Usage
 from toolspeak.ir.failure import Failure, FailureKind

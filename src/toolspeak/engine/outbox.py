@@ -10,8 +10,8 @@ that is decided, for a few hundred characters at most: once it has left, a call 
 
 from collections.abc import Container, Sequence
 
-from toolspeak.engine.plan import Release
 from toolspeak.engine.refusal import RefusalWatch
+from toolspeak.engine.settings import Release
 from toolspeak.ir.event import ArgsDelta, CallEnded, CallStarted, Event, ReasoningDelta, TextDelta
 
 

@@ -15,9 +15,10 @@ from toolspeak.engine.guardrails.guardrail import NOTHING_RECOVERED, GuardedConv
 from toolspeak.engine.guardrails.untaught_calls import loose_calls_in
 from toolspeak.engine.loose_calls import decided_calls, decision_in
 from toolspeak.engine.memory import known_tools
-from toolspeak.engine.plan import ANY_DIALECT, Plan, Release
+from toolspeak.engine.plan import ANY_DIALECT, Plan
 from toolspeak.engine.prompt import Prompt, Taught, compacted, dialect_of, guarded_tools, untrusted_texts, writer_of
 from toolspeak.engine.refusal import RefusalWatch
+from toolspeak.engine.settings import Release
 from toolspeak.engine.trouble import must_call
 from toolspeak.facts.families import family_facts
 from toolspeak.facts.model import DEFAULT_DIALECT

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, TypeAlias
 
-from toolspeak.engine.plan import Plan, Release, Strategy, Way
+from toolspeak.engine.plan import Plan, Way
+from toolspeak.engine.settings import Release, Strategy
 from toolspeak.engine.trouble import Kind
 from toolspeak.ir.failure import FailureKind
 

@@ -28,9 +28,10 @@ from toolspeak.engine.effects import CLOSE, EffectReply, Emit, Open, Pull, Step,
 from toolspeak.engine.guardrails.guardrail import MOST_FOLLOW_UPS, AskModel, Guardrail
 from toolspeak.engine.outbox import Outbox
 from toolspeak.engine.outcome import EMULATED, Kept, Outcome
-from toolspeak.engine.plan import Plan, Release, has_calls
+from toolspeak.engine.plan import Plan, has_calls
 from toolspeak.engine.prompt import Prompt, without_tools
 from toolspeak.engine.readers import ReaderFactory
+from toolspeak.engine.settings import Release
 from toolspeak.engine.tactics import REFUSALS, End, Name, Situation, Tactic, first_tactic, tactic_of
 from toolspeak.engine.trouble import Kind, Trouble, asked_again, corrections, failure_of, must_call
 from toolspeak.ir.complaint import Complaint

@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Final, TypeVar
 
 from toolspeak import dialects
-from toolspeak.engine.plan import NOTHING_SAID, Mode, Release, Settings, Strategy
+from toolspeak.engine.settings import NOTHING_SAID, Mode, Release, Settings, Strategy
 from toolspeak.errors import BadField
 from toolspeak.facts.model import Constrain
 from toolspeak.gateway.exchange import Exchange, header

@@ -14,7 +14,7 @@ from toolspeak.agent.tools.toolbox import OUTPUT
 from toolspeak.config.shape import Approval, Offer
 from toolspeak.engine.agent import Status
 from toolspeak.engine.journal import compact_from
-from toolspeak.engine.plan import Settings
+from toolspeak.engine.settings import Settings
 from toolspeak.errors import BadField
 from toolspeak.gateway.exchange import Exchange, header
 from toolspeak.ir.json import JsonObject

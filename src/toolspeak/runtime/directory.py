@@ -15,8 +15,9 @@ from math import inf
 from typing import Final, Protocol, TypeAlias
 
 from toolspeak.engine.outcome import Outcome
-from toolspeak.engine.plan import NOTHING_SAID, Plan, Settings, decide
+from toolspeak.engine.plan import Plan, decide
 from toolspeak.engine.readers import emulated_ids
+from toolspeak.engine.settings import NOTHING_SAID, Settings
 from toolspeak.engine.turn import take_turn
 from toolspeak.facts.capability import NO_OVERRIDES, Overrides
 from toolspeak.facts.model import UNKNOWN_MODEL, Constrain, ModelFacts, Source, without_latest

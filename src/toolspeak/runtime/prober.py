@@ -24,8 +24,8 @@ from typing import Final
 
 from toolspeak.engine.effects import AskOnce, Look, ProbeAnswer, ProbeProgram
 from toolspeak.engine.look import look_at, stopped
-from toolspeak.engine.plan import Mode
 from toolspeak.engine.probe import probe_on
+from toolspeak.engine.settings import Mode
 from toolspeak.engine.verdict import Depth, Verdict
 from toolspeak.facts.model import Source, Support
 from toolspeak.ir.constraint import ConstraintForm

@@ -18,7 +18,8 @@ from typing import Final
 
 import msgspec
 
-from toolspeak.engine.plan import NOTHING_SAID, Mode, Plan, Settings
+from toolspeak.engine.plan import Plan
+from toolspeak.engine.settings import NOTHING_SAID, Mode, Settings
 from toolspeak.facts.model import ModelFacts, Source, Support, without_latest
 from toolspeak.facts.profile import FORMAT, Profile, Setting
 from toolspeak.runtime.clock import CLOCK, Clock

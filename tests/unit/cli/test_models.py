@@ -13,7 +13,8 @@ from testkit.terminal import terminal
 from toolspeak.cli import main
 from toolspeak.cli.models.catalogue import plan_text
 from toolspeak.config import local
-from toolspeak.engine.plan import Plan, Strategy, Way
+from toolspeak.engine.plan import Plan, Way
+from toolspeak.engine.settings import Strategy
 from toolspeak.facts.model import Support
 
 NOBODY = "http://127.0.0.1:9/v1"

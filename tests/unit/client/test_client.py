@@ -11,7 +11,8 @@ from tests.unit.client.scene import CALL, COLD, USAGE, WRONG, bodies, endless, s
 from tests.unit.runtime.scene import WEATHER
 from toolspeak import Client, Sampling, Settings, TextDelta, UpstreamFailed, tool_result
 from toolspeak.client import Answer
-from toolspeak.engine.plan import Mode, Way
+from toolspeak.engine.plan import Way
+from toolspeak.engine.settings import Mode
 from toolspeak.errors import BadField
 from toolspeak.facts.model import Support
 from toolspeak.ir.event import CallEnded, CallStarted, Finished, StopReason, Usage

@@ -17,7 +17,7 @@ from toolspeak.client.request import (
     to_choice,
     to_tools,
 )
-from toolspeak.engine.plan import Mode, Settings
+from toolspeak.engine.settings import Mode, Settings
 from toolspeak.errors import BadField
 from toolspeak.ir.message import Call, Image, Message, Result, Role, Text
 from toolspeak.ir.request import Sampling

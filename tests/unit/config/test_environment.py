@@ -7,7 +7,7 @@ import pytest
 from toolspeak import config
 from toolspeak.config import Options
 from toolspeak.config.environment import current, local_places, options_in
-from toolspeak.engine.plan import Mode, Release, Strategy
+from toolspeak.engine.settings import Mode, Release, Strategy
 from toolspeak.engine.verdict import Depth
 from toolspeak.errors import BadConfig
 from toolspeak.facts.model import Constrain

@@ -11,7 +11,7 @@ import pytest
 from toolspeak import config
 from toolspeak.config.file import parse_config
 from toolspeak.config.shape import Config, Durable, Key, Limits, McpServer, Model, Offer, Server, Upstream
-from toolspeak.engine.plan import Mode, Release, Settings, Strategy
+from toolspeak.engine.settings import Mode, Release, Settings, Strategy
 from toolspeak.engine.verdict import Depth
 from toolspeak.errors import BadConfig
 from toolspeak.facts.capability import Overrides

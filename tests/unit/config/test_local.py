@@ -8,7 +8,7 @@ import pytest
 
 from toolspeak.config import Config, Options, local
 from toolspeak.config.local import with_local
-from toolspeak.engine.plan import Mode
+from toolspeak.engine.settings import Mode
 from toolspeak.errors import BadConfig
 
 

@@ -8,7 +8,7 @@ import pytest
 from toolspeak import config
 from toolspeak.config import Config, Options
 from toolspeak.config.file import parse_config
-from toolspeak.engine.plan import Mode, Release, Settings, Strategy
+from toolspeak.engine.settings import Mode, Release, Settings, Strategy
 from toolspeak.errors import BadConfig
 from toolspeak.facts.model import Support
 from toolspeak.ir.quirks import IdForm

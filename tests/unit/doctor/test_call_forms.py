@@ -8,7 +8,8 @@ from toolspeak import dialects
 from toolspeak.doctor import call_forms as forms
 from toolspeak.doctor.call_forms import FORMS, NATIVE, DoctorForm, candidates, forms_by_name
 from toolspeak.engine.guardrails.catalogue import GUARDRAILS
-from toolspeak.engine.plan import Plan, Release, Way, decide
+from toolspeak.engine.plan import Plan, Way, decide
+from toolspeak.engine.settings import Release
 from toolspeak.errors import BadRequest
 from toolspeak.facts.model import ModelFacts, Support
 from toolspeak.ir.constraint import ConstraintForm

@@ -9,8 +9,9 @@ from typing import Any
 from toolspeak.dialects import Writer, load
 from toolspeak.engine.effects import Emit, Pull, TurnProgram
 from toolspeak.engine.outcome import Outcome
-from toolspeak.engine.plan import Mode, Settings, Strategy, decide
+from toolspeak.engine.plan import decide
 from toolspeak.engine.readers import emulated_ids
+from toolspeak.engine.settings import Mode, Settings, Strategy
 from toolspeak.engine.turn import take_turn
 from toolspeak.facts.model import UNKNOWN_MODEL, ModelFacts
 from toolspeak.ir.event import Event, Finished, StopReason, TextDelta, Usage

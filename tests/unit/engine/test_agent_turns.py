@@ -8,7 +8,8 @@ import pytest
 from tests.unit.engine.run_scene import worked
 from tests.unit.engine.scene import ASK, FORCE, NATIVE, OSLO, TOOLS, WRONG, ask, run, texts, written
 from toolspeak.engine.agent import Ending, RunAnswer, RunEffect, RunTools, Status, TakeTurn, Task, run_task
-from toolspeak.engine.plan import Mode, Settings, decide
+from toolspeak.engine.plan import decide
+from toolspeak.engine.settings import Mode, Settings
 from toolspeak.engine.turn import take_turn
 from toolspeak.ir.complaint import Problem
 from toolspeak.ir.event import Finished, StopReason, TextDelta

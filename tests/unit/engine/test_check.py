@@ -37,8 +37,8 @@ from tests.unit.engine.scene import (
     writer,
     written,
 )
-from toolspeak.engine.plan import Release, Settings
 from toolspeak.engine.readers import MOST_CALLS
+from toolspeak.engine.settings import Release, Settings
 from toolspeak.engine.trouble import SAYS
 from toolspeak.facts.model import ModelFacts, Support
 from toolspeak.ir.complaint import Problem

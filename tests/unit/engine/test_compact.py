@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from tests.unit.engine.scene import FORCE, OSLO, TOOLS, ask, run, words, written
-from toolspeak.engine.plan import Settings
 from toolspeak.engine.prompt import CHARACTERS_PER_TOKEN, SHARE, compacted
+from toolspeak.engine.settings import Settings
 from toolspeak.facts.model import ModelFacts, Support
 from toolspeak.ir.json import Json, JsonObject
 from toolspeak.ir.tool import Tool

@@ -30,7 +30,8 @@ from tests.unit.text.gbnf_matcher import Matcher
 from toolspeak.dialects import load, names
 from toolspeak.engine.constraint import AS_JSON, REFUSES_CONSTRAINT, AllowedCalls, grammar
 from toolspeak.engine.outcome import Kept
-from toolspeak.engine.plan import Settings, decide
+from toolspeak.engine.plan import decide
+from toolspeak.engine.settings import Settings
 from toolspeak.facts.model import Constrain, ModelFacts, Support
 from toolspeak.ir.constraint import Constraint, ConstraintForm, TextGrammar, TextSchema, TextTags
 from toolspeak.ir.event import Failed, Finished, StopReason, TextDelta

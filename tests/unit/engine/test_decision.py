@@ -30,8 +30,9 @@ from tests.unit.engine.scene import (
     written,
 )
 from toolspeak.dialects import load
-from toolspeak.engine.plan import Mode, Settings, Strategy, decide
+from toolspeak.engine.plan import decide
 from toolspeak.engine.readers import emulated_ids
+from toolspeak.engine.settings import Mode, Settings, Strategy
 from toolspeak.ir.event import ReasoningDelta, StopReason, TextDelta
 from toolspeak.ir.message import Call, Image, Message, Reasoning, Result, Role, Text
 from toolspeak.ir.request import Request

@@ -1,7 +1,8 @@
 """A call that only repeats untrusted text is text (SAFE-3)."""
 
-from toolspeak.engine.plan import Mode, Settings, decide
+from toolspeak.engine.plan import decide
 from toolspeak.engine.readers import emulated_ids
+from toolspeak.engine.settings import Mode, Settings
 from toolspeak.engine.turn import take_turn
 from toolspeak.ir.event import Event
 from toolspeak.ir.message import Message, Role, Text

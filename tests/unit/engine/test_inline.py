@@ -40,8 +40,9 @@ from tests.unit.engine.scene import (
 from toolspeak.dialects import load
 from toolspeak.engine.answer_tool import answer_text, offered_name
 from toolspeak.engine.effects import Close
-from toolspeak.engine.plan import Settings, decide
+from toolspeak.engine.plan import decide
 from toolspeak.engine.prompt import CONTINUE, EXAMPLE, dialect_of
+from toolspeak.engine.settings import Settings
 from toolspeak.facts.model import ModelFacts, Support
 from toolspeak.ir.event import Finished, StopReason, TextDelta
 from toolspeak.ir.message import Call, Image, Message, Reasoning, Result, Role, Text

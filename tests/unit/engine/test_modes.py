@@ -25,7 +25,7 @@ from tests.unit.engine.scene import (
     written,
 )
 from toolspeak.engine.outcome import EMULATED
-from toolspeak.engine.plan import Mode, Release, Settings, Strategy
+from toolspeak.engine.settings import Mode, Release, Settings, Strategy
 from toolspeak.facts.model import UNKNOWN_MODEL, ModelFacts, Support
 from toolspeak.ir.event import Failed, Finished, ReasoningDelta, StopReason, TextDelta, Usage
 from toolspeak.ir.failure import FailureKind

@@ -6,8 +6,9 @@ import pytest
 
 from tests.unit.engine.scene import ASK, HISTORY, NAMED, NONE, REQUIRED, ask, user
 from toolspeak.dialects import load
-from toolspeak.engine.plan import Mode, Plan, Release, Settings, Strategy, Way, decide, has_calls
+from toolspeak.engine.plan import Plan, Way, decide, has_calls
 from toolspeak.engine.prompt import dialect_of
+from toolspeak.engine.settings import Mode, Release, Settings, Strategy
 from toolspeak.facts.model import Constrain, ModelFacts, Support
 from toolspeak.ir.request import Request
 

@@ -27,8 +27,8 @@ from tests.unit.engine.scene import (
     written,
 )
 from toolspeak.engine.outbox import Outbox
-from toolspeak.engine.plan import Mode, Release, Settings
 from toolspeak.engine.refusal import HELD_CHARS
+from toolspeak.engine.settings import Mode, Release, Settings
 from toolspeak.ir.event import (
     ArgsDelta,
     CallEnded,

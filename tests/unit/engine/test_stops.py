@@ -12,7 +12,7 @@ from tests.unit.engine.scene import DECISION, FORCE, LONG, NATIVE, ask, leaving,
 from tests.unit.engine.test_release import behind
 from toolspeak.engine.answer_reader import StopText
 from toolspeak.engine.effects import Emit
-from toolspeak.engine.plan import Mode, Settings
+from toolspeak.engine.settings import Mode, Settings
 from toolspeak.ir.event import CallEnded, Event, Finished, StopReason, TextDelta, Usage
 from toolspeak.ir.message import Call
 

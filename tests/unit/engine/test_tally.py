@@ -3,7 +3,7 @@
 import pytest
 
 from tests.unit.engine.scene import FORCE, NATIVE, OSLO, Ran, run, texts, written
-from toolspeak.engine.plan import Settings
+from toolspeak.engine.settings import Settings
 from toolspeak.ir.failure import FailureKind
 from toolspeak.testing import called, failed
 

@@ -7,7 +7,7 @@ from toolspeak.engine.answer import ReadAnswer
 from toolspeak.engine.answer_reader import AnswerReader, ReaderParts, StopText
 from toolspeak.engine.effects import Close, Emit, Pull, TurnEffect
 from toolspeak.engine.guard import Echo
-from toolspeak.engine.plan import Mode, Settings
+from toolspeak.engine.settings import Mode, Settings
 from toolspeak.engine.trouble import (
     SAYS,
     STRONGER,

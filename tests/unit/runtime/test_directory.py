@@ -11,7 +11,8 @@ import pytest
 
 from testkit.loopback import Got, Loopback, Out, Say, in_loop, until
 from tests.unit.runtime.scene import CHAT, COLD, REQUEST, Paced, upstream, whole_of
-from toolspeak.engine.plan import Mode, Settings, Way
+from toolspeak.engine.plan import Way
+from toolspeak.engine.settings import Mode, Settings
 from toolspeak.engine.verdict import Verdict
 from toolspeak.facts.model import ModelFacts, Support
 from toolspeak.ir.constraint import ConstraintForm

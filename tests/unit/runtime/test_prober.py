@@ -10,7 +10,7 @@ from typing_extensions import override
 from testkit.loopback import in_loop
 from tests.unit.runtime.test_learned import REFUSED, Stood, turn
 from toolspeak import wires
-from toolspeak.engine.plan import NOTHING_SAID, Mode, Settings
+from toolspeak.engine.settings import NOTHING_SAID, Mode, Settings
 from toolspeak.engine.verdict import Depth, Verdict
 from toolspeak.facts.model import UNKNOWN_MODEL, ModelFacts, Source, Support
 from toolspeak.ir.constraint import ConstraintForm

@@ -9,7 +9,8 @@ import pytest
 
 from tests.unit.runtime.scene import REQUEST, Paced
 from toolspeak.engine.outcome import Kept, Outcome
-from toolspeak.engine.plan import NOTHING_SAID, Mode, Plan, Settings, Way
+from toolspeak.engine.plan import Plan, Way
+from toolspeak.engine.settings import NOTHING_SAID, Mode, Settings
 from toolspeak.engine.verdict import Verdict
 from toolspeak.facts.model import Constrain, ModelFacts, Source, Support
 from toolspeak.facts.profile import Profile, Score

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from toolspeak.engine.plan import Mode, Settings, decide
+from toolspeak.engine.plan import decide
 from toolspeak.engine.readers import emulated_ids
+from toolspeak.engine.settings import Mode, Settings
 from toolspeak.engine.turn import take_turn
 from toolspeak.facts.model import Constrain, ModelFacts
 from toolspeak.ir.constraint import Constraint, ConstraintForm, TextGrammar, TextSchema, TextTags

@@ -25,7 +25,7 @@ from toolspeak.config.environment import current, journal_folder, workplaces_fol
 from toolspeak.config.shape import MIB, Config
 from toolspeak.engine.agent import Task
 from toolspeak.engine.journal import compact_from
-from toolspeak.engine.plan import Settings
+from toolspeak.engine.settings import Settings
 from toolspeak.errors import BadField
 from toolspeak.ir.message import Message, Role, Text
 from toolspeak.ir.request import Request, Sampling

@@ -17,7 +17,7 @@ from toolspeak.agent.tools.toolbox import OUTPUT
 from toolspeak.config.shape import Approval
 from toolspeak.engine.agent import ROUNDS, Status
 from toolspeak.engine.journal import compact_json
-from toolspeak.engine.plan import Settings
+from toolspeak.engine.settings import Settings
 from toolspeak.errors import BadField
 from toolspeak.ir.json import JsonObject
 from toolspeak.ir.message import Call, Message, Role, Text
@@ -44,7 +44,7 @@ class Spec(Struct, frozen=True, omit_defaults=True):
     history: tuple[JsonObject, ...] = ()
     """Earlier messages, each in the form of `engine.journal.compact_json`."""
     settings: JsonObject = {}
-    """Settings of tool calling by name; see `engine.plan.Settings`."""
+    """Settings of tool calling by name; see `engine.settings.Settings`."""
     sampling: JsonObject = {}
     """Sampling parameters by name, such as `max_tokens` and `temperature`; see `ir.request.Sampling`."""
     tenant: str = ""

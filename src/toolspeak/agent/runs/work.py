@@ -9,7 +9,7 @@ from toolspeak.agent.tools.approval import Ruling, rule_on
 from toolspeak.agent.tools.toolbox import Toolbox
 from toolspeak.config.shape import Approval
 from toolspeak.engine.agent import TakeTurn, Task
-from toolspeak.engine.plan import NOTHING_SAID, Settings
+from toolspeak.engine.settings import NOTHING_SAID, Settings
 from toolspeak.errors import ToolspeakError
 from toolspeak.ir.event import Event, ReasoningDelta, TextDelta
 from toolspeak.ir.message import Call, Result, Text, result_text

@@ -31,7 +31,7 @@ from toolspeak.doctor.server_facts import ServerFact, ServerFacts, gather_facts
 from toolspeak.doctor.suite import PARTS
 from toolspeak.doctor.task import DoctorTask, TaskKind, TaskResult
 from toolspeak.doctor.tournament import NextTask, Tally
-from toolspeak.engine.plan import Mode
+from toolspeak.engine.settings import Mode
 from toolspeak.errors import UpstreamFailed
 from toolspeak.ir.json import Json, JsonObject
 from toolspeak.ir.message import Text

@@ -16,7 +16,8 @@ from toolspeak.cli.output import hint_for
 from toolspeak.cli.terminal import Paint, shorten, sign, visible
 from toolspeak.config.assemble import assemble
 from toolspeak.config.shape import Config, Upstream
-from toolspeak.engine.plan import Plan, Strategy, Way
+from toolspeak.engine.plan import Plan, Way
+from toolspeak.engine.settings import Strategy
 from toolspeak.facts.families import families_of
 from toolspeak.facts.model import Source, Support
 from toolspeak.ir.json import JsonObject

@@ -5,7 +5,7 @@ import pytest
 from tests.unit.engine.scene import BERGEN, FORCE, ONE, OSLO, WEATHER, ask, run, user, words_of, written
 from toolspeak.engine.guardrails.guardrail import MOST_FOLLOW_UPS
 from toolspeak.engine.guardrails.missing_calls import fitting_calls, left_over, question, uses
-from toolspeak.engine.plan import Settings
+from toolspeak.engine.settings import Settings
 from toolspeak.ir.message import Call
 from toolspeak.ir.tool import Tool
 

@@ -26,7 +26,8 @@ from tests.unit.engine.scene import (
     written,
 )
 from toolspeak.engine.guardrails.tool_fit import MOST, UNFIT, fit_question, may_confirm, says_no
-from toolspeak.engine.plan import Release, Settings, decide
+from toolspeak.engine.plan import decide
+from toolspeak.engine.settings import Release, Settings
 from toolspeak.ir.complaint import Problem
 from toolspeak.ir.message import Role
 from toolspeak.ir.request import Sampling

@@ -6,7 +6,7 @@ from tests.unit.engine.guardrails.talk import conversation
 from tests.unit.engine.scene import FORCE, ask, run, user, written
 from toolspeak.engine.guardrails.guardrail import KeepCall
 from toolspeak.engine.guardrails.unmentioned_arguments import LEFT_OUT, drop_unmentioned
-from toolspeak.engine.plan import Settings
+from toolspeak.engine.settings import Settings
 from toolspeak.ir.event import CallEnded
 from toolspeak.ir.message import Call
 from toolspeak.ir.tool import Tool

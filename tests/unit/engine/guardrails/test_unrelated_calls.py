@@ -16,7 +16,7 @@ from tests.unit.engine.scene import (
     words,
     written,
 )
-from toolspeak.engine.plan import Settings
+from toolspeak.engine.settings import Settings
 from toolspeak.ir.complaint import Problem
 from toolspeak.ir.request import Request
 from toolspeak.testing import called

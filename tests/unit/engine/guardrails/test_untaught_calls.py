@@ -8,7 +8,7 @@ from testkit.timing import BAR, growth
 from tests.unit.engine.scene import BERGEN, FORCE, OSLO, ask, run, user, words_of, written
 from toolspeak.engine.guardrails.untaught_calls import MADE_UP
 from toolspeak.engine.loose_calls import LooseCalls, loose_calls
-from toolspeak.engine.plan import Settings
+from toolspeak.engine.settings import Settings
 from toolspeak.engine.trouble import AROUND
 from toolspeak.ir.complaint import Problem
 from toolspeak.ir.event import StopReason
