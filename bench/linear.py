@@ -28,9 +28,8 @@ from toolspeak.ir.json import Json, JsonObject
 from toolspeak.ir.turn import fold
 from toolspeak.text.coerce import coerce_arguments, typed
 from toolspeak.text.jsonspan import JsonSpan
-from toolspeak.text.lenient import Lenient
-from toolspeak.text.ndjson import NdjsonDecoder
-from toolspeak.text.repair import repair
+from toolspeak.text.lines import NdjsonDecoder
+from toolspeak.text.repair import Lenient, repair
 from toolspeak.text.scan import Markers
 from toolspeak.text.schema import compile_schema
 from toolspeak.text.sse import SseDecoder

@@ -28,7 +28,7 @@ from bench.accuracy import seeds
 from bench.accuracy.speak import Ours, Speaker, Where
 from bench.gateway.install import VERSIONS
 from toolspeak import dialects
-from toolspeak.engine.guardrails.catalogue import GUARDRAILS
+from toolspeak.engine.guardrails import GUARDRAILS
 from toolspeak.engine.settings import Settings
 from toolspeak.facts.model import Support
 

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from bench.accuracy.score import Delivered
 from toolspeak import wires
-from toolspeak.engine.outcome import Outcome
+from toolspeak.engine.effects import Outcome
 from toolspeak.engine.settings import Settings
 from toolspeak.facts.model import UNKNOWN_MODEL, Support
 from toolspeak.ir.event import Event

@@ -22,8 +22,7 @@ from toolspeak.ir.tool import AUTO, ChoiceMode, ToolChoice
 from toolspeak.ir.turn import fold, split
 from toolspeak.runtime.upstream import STEP
 from toolspeak.text.jsonspan import JsonSpan
-from toolspeak.text.lenient import Lenient
-from toolspeak.text.repair import repair
+from toolspeak.text.repair import Lenient, repair
 from toolspeak.text.strict import dump, parse
 from toolspeak.toolset.check import CallChecker
 from toolspeak.toolset.toolset import ToolSet

@@ -16,9 +16,9 @@ from testkit.simulation.model import Meant
 from testkit.simulation.scenario import STOP, Scenario
 from testkit.simulation.tools import fits
 from testkit.simulation.upstream import Attempt, SimUpstream
+from toolspeak.engine.effects import EMULATED, Outcome
 from toolspeak.engine.guardrails.guardrail import MOST_FOLLOW_UPS
 from toolspeak.engine.guardrails.tool_fit import MOST as MOST_CONFIRMATIONS
-from toolspeak.engine.outcome import EMULATED, Outcome
 from toolspeak.engine.plan import Way
 from toolspeak.engine.settings import Release, Strategy
 from toolspeak.ir.event import CallStarted, Failed, Finished, ReasoningDelta, StopReason, TextDelta, Usage

@@ -8,7 +8,7 @@ from testkit.matrix import WIRES
 from testkit.simulation.tools import POOL, UNMISTAKABLE, arguments, token
 from toolspeak import wires
 from toolspeak.dialects import Dialect, load, names
-from toolspeak.engine.guardrails.catalogue import GUARDRAILS
+from toolspeak.engine.guardrails import GUARDRAILS
 from toolspeak.engine.memory import known_tools
 from toolspeak.engine.plan import DECISION_DIALECT, Plan, Way, decide
 from toolspeak.engine.prompt import dialect_of

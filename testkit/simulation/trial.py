@@ -15,7 +15,7 @@ from testkit.simulation.client import SimClient, run
 from testkit.simulation.promises import Run, breaches, turn_of
 from testkit.simulation.scenario import Scenario, make
 from testkit.simulation.upstream import AsyncSimUpstream, Cancelled, Clock, SimUpstream
-from toolspeak.engine.outcome import Outcome
+from toolspeak.engine.effects import Outcome
 from toolspeak.engine.readers import emulated_ids
 from toolspeak.engine.turn import take_turn
 from toolspeak.runtime.drive import drive, drive_sync

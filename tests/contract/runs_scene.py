@@ -10,7 +10,7 @@ import msgspec
 
 from toolspeak.agent.runs.events import Watch
 from toolspeak.agent.runs.runs import Spec
-from toolspeak.agent.runs.work import Work
+from toolspeak.agent.runs.steps import Work
 from toolspeak.agent.tools.action import Act, Action, CallContext, ToolEffect, ToolOutput, text_output
 from toolspeak.agent.tools.toolbox import Toolbox
 from toolspeak.engine.agent import Task

@@ -26,7 +26,7 @@ from toolspeak.agent.runs.events import (
 )
 from toolspeak.agent.runs.memory import MemoryRuns, PrepareRun
 from toolspeak.agent.runs.runs import NumberedEvent, Runs, Spec
-from toolspeak.agent.runs.work import Work
+from toolspeak.agent.runs.steps import Work
 from toolspeak.config.shape import Approval, Config, Durable
 from toolspeak.engine.agent import Status
 from toolspeak.errors import BadRequest, TooManyRuns, UnknownRun

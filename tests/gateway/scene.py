@@ -19,8 +19,7 @@ from testkit.scripted_upstream import ScriptedUpstream
 from toolspeak.config.shape import Config, Key, Server, Upstream
 from toolspeak.engine.verdict import Depth
 from toolspeak.gateway.asgi import Asgi
-from toolspeak.gateway.build import build
-from toolspeak.gateway.server import _Server
+from toolspeak.gateway.server import _Server, build
 from toolspeak.runtime.clock import CLOCK, Clock
 from toolspeak.upstreams import Auth
 

@@ -10,7 +10,7 @@ from testkit.scripted_upstream import listening
 from testkit.vendor_answers import Answer
 from tests.gateway.scene import config_of, key, serving, towards
 from toolspeak.config.shape import Key, Limits
-from toolspeak.gateway.admission import Admission
+from toolspeak.gateway.access import Admission
 from toolspeak.gateway.exchange import Refused
 from toolspeak.runtime.clock import Clock
 

@@ -25,8 +25,7 @@ from tests.live.example_page import Line, kept, page
 from tests.live.upped import ROOT, upped
 from toolspeak.agent.runs.preparation import prepare_run
 from toolspeak.agent.runs.runs import Spec
-from toolspeak.agent.runs.steps import run_inline
-from toolspeak.agent.runs.work import Work
+from toolspeak.agent.runs.steps import Work, run_inline
 from toolspeak.config import Config, Options, with_options
 from toolspeak.config.assemble import assemble
 from toolspeak.config.shape import Approval

@@ -12,8 +12,7 @@ from typing import Any, TypeVar
 from toolspeak.agent.mcp.approval_store import ApprovalState, ApprovalStore
 from toolspeak.agent.mcp.connection import open_actions
 from toolspeak.agent.mcp.definition import Definition
-from toolspeak.agent.runs.steps import run_inline
-from toolspeak.agent.runs.work import Work
+from toolspeak.agent.runs.steps import Work, run_inline
 from toolspeak.agent.sandbox.processes import tree
 from toolspeak.agent.tools.action import Action, CallContext
 from toolspeak.agent.tools.toolbox import Toolbox

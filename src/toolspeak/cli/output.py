@@ -8,9 +8,8 @@ from typing import Final
 
 from toolspeak.cli.terminal import visible
 from toolspeak.errors import BadJson, UpstreamFailed
-from toolspeak.ir.complaint import Complaint
+from toolspeak.ir.complaint import Complaint, Fix
 from toolspeak.ir.failure import FailureKind
-from toolspeak.ir.fix import Fix
 from toolspeak.ir.json import Json, JsonObject
 from toolspeak.text.strict import dump, parse
 

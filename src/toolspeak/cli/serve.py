@@ -50,8 +50,7 @@ def run_gateway(config: "Config", *, quiet: bool, transport: "Transport | None" 
     import logging  # noqa: PLC0415
     import signal  # noqa: PLC0415
 
-    from toolspeak.gateway.build import build  # noqa: PLC0415
-    from toolspeak.gateway.server import run_server  # noqa: PLC0415
+    from toolspeak.gateway.server import build, run_server  # noqa: PLC0415
 
     check_config(config)
     logging.basicConfig(level=logging.WARNING if quiet else logging.INFO, format=LOG_FORMAT)

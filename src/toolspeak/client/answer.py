@@ -9,7 +9,7 @@ from typing import Any, Final, Self
 
 import msgspec
 
-from toolspeak.engine.outcome import Outcome
+from toolspeak.engine.effects import Outcome
 from toolspeak.engine.plan import Plan
 from toolspeak.errors import BadField, UpstreamFailed
 from toolspeak.ir.complaint import Complaint

@@ -14,8 +14,7 @@ from types import TracebackType
 from typing import Final, Self, Unpack
 
 from toolspeak.agent.runs.events import Watch, unwatched
-from toolspeak.agent.runs.steps import AskPermission, refuse, run_inline
-from toolspeak.agent.runs.work import Work
+from toolspeak.agent.runs.steps import AskPermission, Work, refuse, run_inline
 from toolspeak.client.answer import Answer, AsyncStream, answer_from
 from toolspeak.client.models import Models, ModelSource, SingleUpstream
 from toolspeak.client.request import (
@@ -34,7 +33,7 @@ from toolspeak.client.request import (
 from toolspeak.config.assemble import assemble
 from toolspeak.config.shape import Config
 from toolspeak.engine.agent import Ending, Task
-from toolspeak.engine.outcome import Outcome
+from toolspeak.engine.effects import Outcome
 from toolspeak.engine.plan import Plan
 from toolspeak.engine.settings import NOTHING_SAID, Settings
 from toolspeak.engine.verdict import Depth, Verdict

@@ -12,11 +12,10 @@ from toolspeak import upstreams
 from toolspeak.config.addresses import url_problem
 from toolspeak.config.declared import read_given, read_section
 from toolspeak.config.environment import approvals_folder, config_file, key_in, profiles_folder, state_folder
-from toolspeak.config.lines import find_lines
 from toolspeak.config.mcp import read_mcp
 from toolspeak.config.options import NO_OPTIONS, Options
 from toolspeak.config.overlay import resolves, unresolved, with_options
-from toolspeak.config.problems import Problems, not_one_of
+from toolspeak.config.problems import Problems, find_lines, not_one_of
 from toolspeak.config.sections import KeySection, RedisSection, RunsSection, UpstreamSection
 from toolspeak.config.shape import Config, Durable, Key, Limits, Model, Server, Upstream, digest_of
 from toolspeak.config.table import Table, secret_problem

@@ -13,8 +13,7 @@ from collections.abc import Callable, Sequence
 from enum import StrEnum
 from typing import Final, TypeAlias, TypeVar
 
-from toolspeak.config.lines import TomlPath
-from toolspeak.config.problems import Problems, Toml, did_you_mean, not_one_of, shown
+from toolspeak.config.problems import Problems, Toml, TomlPath, did_you_mean, not_one_of, shown
 from toolspeak.declaration import Declaration
 
 Check: TypeAlias = Callable[[str], str | None]

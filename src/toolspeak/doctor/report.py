@@ -6,8 +6,7 @@ from typing import Final
 from toolspeak.doctor.call_forms import NATIVE
 from toolspeak.doctor.tournament import Tally
 from toolspeak.engine.settings import Settings, Strategy
-from toolspeak.facts.model import UNKNOWN_MODEL, Constrain, ModelFacts, Support
-from toolspeak.facts.profile import Profile, Score
+from toolspeak.facts.model import UNKNOWN_MODEL, Constrain, ModelFacts, Profile, Score, Support
 from toolspeak.runtime.profiles import settings_said
 
 ENOUGH: Final = 0.4

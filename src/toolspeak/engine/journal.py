@@ -17,15 +17,25 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from toolspeak.engine.agent import STOP, Ending, RunAnswer, RunEffect, RunProgram, Task, run_task
-from toolspeak.ir.complaint import Complaint, Problem
+from toolspeak.ir.complaint import Complaint, Fix, Problem
 from toolspeak.ir.event import CallRejected, Discarded, StopReason, Usage, Why
 from toolspeak.ir.failure import Failure
-from toolspeak.ir.fix import Fix
 from toolspeak.ir.json import Json, JsonObject
-from toolspeak.ir.message import Call, Image, Message, Opaque, Reasoning, Result, ResultPart, Role, Text, ToolReference
+from toolspeak.ir.message import (
+    Call,
+    Image,
+    Message,
+    Opaque,
+    Reasoning,
+    Result,
+    ResultPart,
+    Role,
+    Text,
+    ToolReference,
+    Vendor,
+)
 from toolspeak.ir.round import Compact, Round
 from toolspeak.ir.turn import Turn, TurnPart
-from toolspeak.ir.vendor import Vendor
 
 _KIND = "kind"
 _KINDS: Final[Mapping[str, type]] = {

@@ -10,7 +10,7 @@ answer could teach its tools in one dialect and read the answer in another (MODE
 from dataclasses import dataclass
 from enum import StrEnum
 
-from toolspeak.engine.guardrails.catalogue import GUARDRAILS, guardrails_for
+from toolspeak.engine.guardrails import GUARDRAILS, guardrails_for
 from toolspeak.engine.guardrails.guardrail import Guardrail
 from toolspeak.engine.settings import NOTHING_SAID, RETRIES, Mode, Release, Settings, Strategy
 from toolspeak.facts.model import DEFAULT_DIALECT, UNKNOWN_MODEL, Constrain, ModelFacts, Support

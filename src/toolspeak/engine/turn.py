@@ -24,10 +24,21 @@ from typing import TypeAlias
 from toolspeak.engine.answer import ReadAnswer
 from toolspeak.engine.answer_reader import AnswerReader, PassThrough
 from toolspeak.engine.constraint import Constraining
-from toolspeak.engine.effects import CLOSE, EffectReply, Emit, Open, Pull, Step, TurnEffect, TurnProgram
+from toolspeak.engine.effects import (
+    CLOSE,
+    EMULATED,
+    EffectReply,
+    Emit,
+    Kept,
+    Open,
+    Outcome,
+    Pull,
+    Step,
+    TurnEffect,
+    TurnProgram,
+)
 from toolspeak.engine.guardrails.guardrail import MOST_FOLLOW_UPS, AskModel, Guardrail
 from toolspeak.engine.outbox import Outbox
-from toolspeak.engine.outcome import EMULATED, Kept, Outcome
 from toolspeak.engine.plan import Plan, has_calls
 from toolspeak.engine.prompt import Prompt, without_tools
 from toolspeak.engine.readers import ReaderFactory

@@ -12,6 +12,7 @@ from typing import Final
 
 from toolspeak.errors import BadField
 from toolspeak.facts.model import Support, without_latest
+from toolspeak.ir.constraint import ConstraintForm
 
 _GLOB: Final = frozenset("*?[")
 
@@ -141,3 +142,20 @@ def _exactness(key: str, provider: str, model: str) -> tuple[int, int] | None:
         return 2, 0
     plain = sum(letter not in _GLOB for letter in pattern)
     return (1, plain) if fnmatchcase(name, pattern) else None
+
+
+CONSTRAINTS: Final[Mapping[str, ConstraintForm]] = {
+    "anthropic": ConstraintForm.ANTHROPIC,
+    "cerebras": ConstraintForm.JSON_SCHEMA,
+    "gemini": ConstraintForm.GEMINI,
+    "groq": ConstraintForm.JSON_SCHEMA,
+    "llamacpp": ConstraintForm.LLAMACPP,
+    "lmstudio": ConstraintForm.JSON_SCHEMA,
+    "mistral": ConstraintForm.JSON_SCHEMA,
+    "ollama": ConstraintForm.OLLAMA,
+    "openai": ConstraintForm.STRICT,
+    "openrouter": ConstraintForm.JSON_SCHEMA,
+    "sglang": ConstraintForm.SGLANG,
+    "together": ConstraintForm.JSON_SCHEMA,
+    "vllm": ConstraintForm.VLLM,
+}

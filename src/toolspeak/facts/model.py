@@ -5,11 +5,13 @@ that was stated with its default value still wins over a weaker source, which a 
 
 >>> ModelFacts(dialect="hermes").over(ModelFacts(dialect="pythonic", few_shot=True)).few_shot
 True
+
+A `Profile` is what `doctor` has measured: the form in which a model at an endpoint does best with tools (CAP-5).
 """
 
-from dataclasses import Field, dataclass, fields, replace
+from dataclasses import Field, dataclass, field, fields, replace
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from toolspeak.declaration import setting
 from toolspeak.ir.constraint import ConstraintForm
@@ -137,3 +139,45 @@ UNKNOWN_MODEL = ModelFacts()
 def without_latest(model: str) -> str:
     """Return a model's name without Ollama's default tag: `llama3.2:latest` and `llama3.2` are one model."""
     return model.removesuffix(":latest")
+
+
+FORMAT = 1
+Setting: TypeAlias = str | int | float | bool
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """The result of one form: right answers, tasks, calls where none was wanted, and a score from 0 to 1."""
+
+    right: int
+    asked: int
+    spurious: int = 0
+    score: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """The winning form, and the scores of all. Overrides the built-in tables; overridden by user settings."""
+
+    model: str
+    endpoint: str
+    form: str
+    """The name of the winning form."""
+    settings: dict[str, Setting] = field(default_factory=dict[str, Setting])
+    """The settings of the winner, by the names of `Settings`. Unknown keys are ignored, so newer profiles load in older
+    versions."""
+    tools: Support | None = None
+    """What the upstream does with tools, if a native form won."""
+    scores: dict[str, Score] = field(default_factory=dict[str, Score])
+    """The scores of all forms that were tried, by name."""
+    verdict: str = ""
+    """The result in words."""
+    fingerprint: str = ""
+    """The fingerprint of the measured server; empty if unknown. If the server at this endpoint has another one, the
+    profile is void."""
+    constraint: ConstraintForm = ConstraintForm.NONE
+    """The form of constraints of that server. It is stored because a client that uses the profile may not probe."""
+    date: str = ""
+    version: str = ""
+    """The version of toolspeak that measured."""
+    format: int = FORMAT

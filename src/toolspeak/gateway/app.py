@@ -24,8 +24,7 @@ from toolspeak.config.shape import Config, Key
 from toolspeak.engine.readers import warm
 from toolspeak.errors import BadField, BadRequest, TooLarge
 from toolspeak.gateway import aux_endpoints, routes, turns
-from toolspeak.gateway.access import ANONYMOUS, HostPolicy, Keyring
-from toolspeak.gateway.admission import Admission
+from toolspeak.gateway.access import ANONYMOUS, Admission, HostPolicy, Keyring
 from toolspeak.gateway.exchange import Exchange, Gone, Headers, Refused, ResponseContext, answer, new_context
 from toolspeak.gateway.overload import Overload
 from toolspeak.gateway.request_reader import RequestReader

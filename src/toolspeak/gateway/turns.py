@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from toolspeak.config.shape import Key
-from toolspeak.engine.outcome import EMULATED, Outcome
+from toolspeak.engine.effects import EMULATED, Outcome
 from toolspeak.engine.plan import Plan, Way
 from toolspeak.gateway.access import permit
 from toolspeak.gateway.exchange import Exchange, Refused, ResponseContext, answer

@@ -1,4 +1,4 @@
-"""Complaints: why a tool call that the model attempted cannot be delivered."""
+"""Complaints: why a tool call that the model attempted cannot be delivered. Fixes: what was repaired in a value."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -29,3 +29,11 @@ class Complaint:
     problem: Problem
     name: str | None
     detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    """One lossless change: `what` was done, at `path` (a JSON pointer; empty for the whole value)."""
+
+    what: str
+    path: str = ""

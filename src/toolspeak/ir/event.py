@@ -13,9 +13,8 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from toolspeak.ir.complaint import Complaint
+from toolspeak.ir.complaint import Complaint, Fix
 from toolspeak.ir.failure import Failure
-from toolspeak.ir.fix import Fix
 
 
 class Why(StrEnum):

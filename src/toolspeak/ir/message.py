@@ -1,11 +1,19 @@
-"""Messages and their parts."""
+"""Messages and their parts, and the fields of one wire that have no counterpart here."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeAlias
 
-from toolspeak.ir.fix import Fix
-from toolspeak.ir.vendor import Vendor
+from toolspeak.ir.complaint import Fix
+from toolspeak.ir.json import JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class Vendor:
+    """Fields that `wire` read and the ir does not have; only the same wire writes them back."""
+
+    wire: str
+    fields: JsonObject
 
 
 class Role(StrEnum):

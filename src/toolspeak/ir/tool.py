@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from toolspeak.ir.json import Json, JsonObject
-from toolspeak.ir.vendor import Vendor
+from toolspeak.ir.message import Vendor
 
 
 class ToolKind(StrEnum):

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Final, Protocol, TypeAlias
 
-from toolspeak.engine.outcome import Outcome
+from toolspeak.engine.effects import Outcome
 from toolspeak.engine.plan import Plan, decide
 from toolspeak.engine.readers import emulated_ids
 from toolspeak.engine.settings import NOTHING_SAID, Settings

@@ -12,8 +12,7 @@ the open answer when the turn ends, fails or is cancelled.
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
 from typing import Protocol, TypeAlias
 
-from toolspeak.engine.effects import EffectReply, Emit, Open, Pull, TurnProgram
-from toolspeak.engine.outcome import Outcome
+from toolspeak.engine.effects import EffectReply, Emit, Open, Outcome, Pull, TurnProgram
 from toolspeak.ir.event import Event, Failed
 from toolspeak.ir.failure import Failure, FailureKind
 from toolspeak.ir.request import Request

@@ -24,8 +24,8 @@ from typing import Final
 
 import msgspec
 
+from toolspeak.engine.effects import Kept, Outcome
 from toolspeak.engine.memory import memory_key
-from toolspeak.engine.outcome import Kept, Outcome
 from toolspeak.engine.plan import Way
 from toolspeak.engine.verdict import LIKELY, NOTHING_MEASURED, SURE, Verdict, measured
 from toolspeak.facts.model import Constrain, ModelFacts, Support

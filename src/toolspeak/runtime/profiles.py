@@ -20,8 +20,7 @@ import msgspec
 
 from toolspeak.engine.plan import Plan
 from toolspeak.engine.settings import NOTHING_SAID, Mode, Settings
-from toolspeak.facts.model import ModelFacts, Source, Support, without_latest
-from toolspeak.facts.profile import FORMAT, Profile, Setting
+from toolspeak.facts.model import FORMAT, ModelFacts, Profile, Setting, Source, Support, without_latest
 from toolspeak.runtime.clock import CLOCK, Clock
 
 FRESH: Final = 5.0

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from toolspeak.errors import BadJson
-from toolspeak.ir.fix import Fix
+from toolspeak.ir.complaint import Fix
 from toolspeak.ir.json import Json, JsonObject, as_list, as_object
 from toolspeak.text._explain import Explainer
 from toolspeak.text._places import MAX_DEPTH, Places, StepBudget, levels, pointer_to, type_of

@@ -4,7 +4,7 @@ A pushdown automaton over the value's structure. It skips strings, because a mar
 that described a truncation bug was itself truncated by that bug (q27 #31). It matches brackets, and reports the first
 character that cannot be JSON at once, so that a reader does not wait for an end that cannot come.
 
-It accepts what `lenient.py` and `repair.py` can repair in place: single quotes, bare keys, trailing commas, and doubled
+It accepts what `repair.py` can repair in place: single quotes, bare keys, trailing commas, and doubled
 braces around an object. Each character is read once. Parsing the whole buffer again for each chunk is quadratic.
 """
 

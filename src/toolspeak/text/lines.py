@@ -1,4 +1,4 @@
-r"""Splits bytes in any chunks into lines, for `sse.py` and `ndjson.py`.
+r"""Splits bytes in any chunks into lines, for `sse.py` and for newline-delimited JSON.
 
     b"data: a\r" b"\ndata" b": b\n\nda"   ->   [b"data: a"] [] [b"data: b", b""]
 
@@ -7,11 +7,14 @@ byte of a longer character equals CR or LF, so no chunk border can cut a charact
 between two calls, and each byte is read once, however the stream is chunked.
 
 A client that split at LF only never found the end of an event in a CRLF stream: 128 MB took it 39 seconds (pi #9037).
+
+`NdjsonDecoder` returns one JSON text per line. Blank lines are skipped, and the last line may lack its end. The NDJSON
+specification forbids both CR and LF inside a text, so a CR may end a line there too.
 """
 
 from dataclasses import dataclass
 
-from toolspeak.errors import BadFrame
+from toolspeak.errors import BadFrame, BadRequest
 
 BOM = b"\xef\xbb\xbf"
 CR = 13
@@ -119,3 +122,47 @@ def to_utf8(text: str) -> bytes:
         return text.encode()
     except UnicodeEncodeError:
         return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").encode()
+
+
+# ---------------------------------------------------------------- newline-delimited JSON
+
+
+NDJSON_LIMITS = FrameLimits()
+
+
+class NdjsonDecoder:
+    """Decodes bytes into lines of JSON text.
+
+    Of the limits, `line_bytes` applies. If a line is longer, `BadFrame` is raised: at once, or by the next call if this
+    one still has lines to return. After that every call raises it.
+    """
+
+    def __init__(self, limits: FrameLimits = NDJSON_LIMITS) -> None:
+        """Start at the first byte of a stream."""
+        self._safe = limits.line_bytes
+        self._lines = Lines(limits.line_bytes)
+
+    def feed(self, chunk: bytes) -> list[str]:
+        """Return the texts that this chunk completes."""
+        if self._lines.at_rest and chunk.find(b"\n") == len(chunk) - 1 <= self._safe and b"\r" not in chunk:
+            return (
+                [from_utf8(chunk[:-1])] if chunk[:-1].strip(b" \t") else []
+            )  # the fast path: most servers send exactly one line in one read
+        return self._texts(self._lines.feed(chunk))
+
+    def finish(self) -> list[str]:
+        """Return the last text if the stream stopped before its line end."""
+        return self._texts(self._lines.finish())
+
+    def _texts(self, lines: list[bytes]) -> list[str]:
+        texts = [from_utf8(line) for line in lines if line.strip(b" \t")]
+        if not texts:
+            self._lines.check()
+        return texts
+
+
+def ndjson_line(text: str) -> bytes:
+    """Return one JSON text as one line; raises BadRequest if it has a line end."""
+    if "\n" in text or "\r" in text:
+        raise BadRequest(f"text {text[:80]!r} has a line end: an NDJSON text is one line")
+    return to_utf8(text + "\n")

@@ -16,9 +16,8 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from toolspeak.errors import BadJson
-from toolspeak.ir.complaint import Complaint, Problem
+from toolspeak.ir.complaint import Complaint, Fix, Problem
 from toolspeak.ir.event import CallRejected
-from toolspeak.ir.fix import Fix
 from toolspeak.ir.json import Json, JsonObject
 from toolspeak.ir.message import Call
 from toolspeak.ir.tool import ChoiceMode, ToolChoice

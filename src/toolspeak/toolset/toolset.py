@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Final
 
 from toolspeak.errors import BadJson, BadRequest, BadSchema, UnknownName
-from toolspeak.ir.fix import Fix
+from toolspeak.ir.complaint import Fix
 from toolspeak.ir.json import Json, JsonObject
 from toolspeak.ir.tool import Tool
 from toolspeak.text.coerce import Coerced, Coercer

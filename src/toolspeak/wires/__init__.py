@@ -56,7 +56,7 @@ __all__ = [
 DEFAULT: Final = "openai_chat"
 """The wire of a client that shows no sign of another one."""
 
-_SHELF = Shelf(__name__, Wire, "WIRE", hidden=("limits", "message_export", "shared"))
+_SHELF = Shelf(__name__, Wire, "WIRE", hidden=("limits", "shared"))
 
 
 def names() -> tuple[str, ...]:

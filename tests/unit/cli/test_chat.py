@@ -13,9 +13,8 @@ from testkit.scripted_model import Refuses, Says, Scripted, called, text, though
 from toolspeak.cli import main
 from toolspeak.cli.chat.conversation import AnswerScreen, call_lines, rejected_lines
 from toolspeak.cli.terminal import Paint, visible
-from toolspeak.ir.complaint import Complaint, Problem
+from toolspeak.ir.complaint import Complaint, Fix, Problem
 from toolspeak.ir.event import CallRejected, TextDelta
-from toolspeak.ir.fix import Fix
 from toolspeak.ir.message import Call
 
 NOBODY = "http://127.0.0.1:9/v1"

@@ -153,8 +153,8 @@ def test_a_reader_that_goes_away_is_no_traceback(tmp_path: Path) -> None:
         assert process.wait(timeout=20) in (0, 1)  # 0 where the system took all of it before it told us
 
 
-def test_both_ways_to_run_the_module_are_the_command() -> None:
-    assert run("--help").stdout == run("--help", python=("-m", "toolspeak.cli")).stdout
+def test_the_module_and_the_entry_point_are_one_command() -> None:
+    assert run("--help").stdout == run("--help", python=("-c", "from toolspeak.cli import main; main()")).stdout
 
 
 def test_a_terminal_that_lacks_a_character_shows_its_escape() -> None:

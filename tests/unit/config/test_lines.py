@@ -7,8 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from toolspeak.config.lines import TomlPath, find_lines, line_of
-from toolspeak.config.problems import Toml
+from toolspeak.config.problems import Toml, TomlPath, find_lines, line_of
 
 KEYS = ["a", "b-c", "_1", '"a.b"', "'x]'", '"#"', '"="', '"é \\" \\u00e9"', "'\"'", '"[["']
 DECOYS = [

@@ -13,7 +13,7 @@ from toolspeak.config.environment import options_in, profiles_folder
 from toolspeak.config.file import parse_config
 from toolspeak.engine.plan import Way
 from toolspeak.errors import BadConfig
-from toolspeak.facts.profile import Profile
+from toolspeak.facts.model import Profile
 from toolspeak.ir.request import Request
 from toolspeak.ir.tool import Tool
 from toolspeak.runtime.profiles import Profiles

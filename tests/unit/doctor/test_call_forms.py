@@ -7,7 +7,7 @@ import pytest
 from toolspeak import dialects
 from toolspeak.doctor import call_forms as forms
 from toolspeak.doctor.call_forms import FORMS, NATIVE, DoctorForm, candidates, forms_by_name
-from toolspeak.engine.guardrails.catalogue import GUARDRAILS
+from toolspeak.engine.guardrails import GUARDRAILS
 from toolspeak.engine.plan import Plan, Way, decide
 from toolspeak.engine.settings import Release
 from toolspeak.errors import BadRequest

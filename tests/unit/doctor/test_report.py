@@ -10,8 +10,7 @@ from toolspeak.doctor.report import DoctorReport
 from toolspeak.doctor.suite import SUITE
 from toolspeak.doctor.task import TaskResult
 from toolspeak.doctor.tournament import Tally, rank_tallies
-from toolspeak.facts.model import ModelFacts, Support
-from toolspeak.facts.profile import Profile, Score
+from toolspeak.facts.model import ModelFacts, Profile, Score, Support
 from toolspeak.runtime.profiles import settings_from
 
 BY_NAME = {form.name: form for form in FORMS}

@@ -7,10 +7,9 @@ from pathlib import Path
 from typing_extensions import override
 
 from toolspeak import wires
-from toolspeak.doctor.server_facts import ServerFact, gather_facts
+from toolspeak.doctor.examination import ServerFact, gather_facts
 from toolspeak.engine.verdict import NOTHING_MEASURED
-from toolspeak.facts.model import ModelFacts, Support
-from toolspeak.facts.profile import Profile
+from toolspeak.facts.model import ModelFacts, Profile, Support
 from toolspeak.ir.constraint import ConstraintForm
 from toolspeak.ir.event import Event, Finished, StopReason, TextDelta, Usage
 from toolspeak.ir.failure import Failure, FailureKind

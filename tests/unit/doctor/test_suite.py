@@ -8,9 +8,8 @@ from tests.unit.doctor.pupil import questions, solved, task_of
 from tests.unit.engine.guardrails.talk import conversation
 from toolspeak.doctor.suite import OPTIONAL, PARTS, SUITE, TOOLS
 from toolspeak.doctor.task import DoctorTask, TaskKind, TaskStep, check_answer, is_valid
+from toolspeak.engine.guardrails.drops import drop_unmentioned, is_unrelated
 from toolspeak.engine.guardrails.guardrail import GuardedConversation, KeepCall
-from toolspeak.engine.guardrails.unmentioned_arguments import drop_unmentioned
-from toolspeak.engine.guardrails.unrelated_calls import is_unrelated
 from toolspeak.ir.message import Call, Text
 from toolspeak.ir.turn import Turn
 from toolspeak.toolset.toolset import compile_tools

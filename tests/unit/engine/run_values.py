@@ -4,14 +4,12 @@ import json
 
 from hypothesis import strategies as st
 
-from toolspeak.ir.complaint import Complaint, Problem
+from toolspeak.ir.complaint import Complaint, Fix, Problem
 from toolspeak.ir.event import CallRejected, Discarded, StopReason, Usage, Why
 from toolspeak.ir.failure import Failure, FailureKind
-from toolspeak.ir.fix import Fix
-from toolspeak.ir.message import Call, Image, Message, Opaque, Reasoning, Result, Role, Text, ToolReference
+from toolspeak.ir.message import Call, Image, Message, Opaque, Reasoning, Result, Role, Text, ToolReference, Vendor
 from toolspeak.ir.round import Compact, Round
 from toolspeak.ir.turn import Turn
-from toolspeak.ir.vendor import Vendor
 
 TEXTS = st.text(st.characters(), max_size=8).map(lambda text: json.loads(json.dumps(text)))
 """Lone surrogates too: tools give what they like. Two halves side by side are one character in any JSON."""

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from toolspeak.dialects import Writer, load
-from toolspeak.engine.effects import Emit, Pull, TurnProgram
-from toolspeak.engine.outcome import Outcome
+from toolspeak.engine.effects import Emit, Outcome, Pull, TurnProgram
 from toolspeak.engine.plan import decide
 from toolspeak.engine.readers import emulated_ids
 from toolspeak.engine.settings import Mode, Settings, Strategy

@@ -8,13 +8,13 @@ from typing import Final
 import pytest
 
 from tests.unit.engine.run_scene import BAD, FAILED, SAID, SILENT, TASK, gave
+from toolspeak.agent.runs.runs import FORMS, export_messages
 from toolspeak.engine.agent import STOP, Ending, RunAnswer, RunEffect, RunTools, Status, TakeTurn, Task, run_task
 from toolspeak.ir.event import StopReason
 from toolspeak.ir.message import Call, Message, Reasoning, Result, Role, Text
 from toolspeak.ir.round import expand
 from toolspeak.ir.tool import ChoiceMode
 from toolspeak.ir.turn import Turn, TurnPart
-from toolspeak.wires.message_export import FORMS, export_messages
 
 RUNS: Final = 3000
 PLACES = ("", '{"at": "door"}', '{ "at":"door" }', "{}", '{"at": "tree"}', "{broken")

@@ -29,7 +29,7 @@ from tests.unit.engine.scene import (
 from tests.unit.text.gbnf_matcher import Matcher
 from toolspeak.dialects import load, names
 from toolspeak.engine.constraint import AS_JSON, REFUSES_CONSTRAINT, AllowedCalls, grammar
-from toolspeak.engine.outcome import Kept
+from toolspeak.engine.effects import Kept
 from toolspeak.engine.plan import decide
 from toolspeak.engine.settings import Settings
 from toolspeak.facts.model import Constrain, ModelFacts, Support

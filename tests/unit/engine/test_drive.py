@@ -20,8 +20,7 @@ from tests.unit.engine.scene import (
     program,
     written,
 )
-from toolspeak.engine.effects import Close, EffectReply, Emit, Open, Pull, TurnEffect, TurnProgram
-from toolspeak.engine.outcome import Outcome
+from toolspeak.engine.effects import Close, EffectReply, Emit, Open, Outcome, Pull, TurnEffect, TurnProgram
 from toolspeak.engine.settings import Mode, Settings
 from toolspeak.ir.event import Event, Failed, Finished, StopReason, TextDelta
 from toolspeak.ir.failure import FailureKind

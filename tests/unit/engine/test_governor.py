@@ -5,8 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tests.unit.engine.run_scene import SAID, TASK, called, gave, look, result_texts, rounds, worked
-from toolspeak.engine.agent import RunAnswer, Status
-from toolspeak.engine.governor import Governor
+from toolspeak.engine.agent import Governor, RunAnswer, Status
 from toolspeak.ir.message import Call, Image, Result, Text
 
 

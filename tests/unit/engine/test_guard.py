@@ -15,9 +15,8 @@ from toolspeak.dialects.core.special_tokens import SPECIAL_TOKENS
 from toolspeak.dialects.keyed import keyed
 from toolspeak.engine.guard import Echo, Guard, choose_key
 from toolspeak.ir.json import JsonObject
-from toolspeak.ir.message import Call, Image, Opaque, Result, Text, ToolReference
+from toolspeak.ir.message import Call, Image, Opaque, Result, Text, ToolReference, Vendor
 from toolspeak.ir.tool import Tool
-from toolspeak.ir.vendor import Vendor
 
 HIDDEN = "\u200b\u200c\u200d\u2060\ufeff\u00ad\u200e\ufe0f\0\u202e\u2066\U000e0041"
 TAG_CHARACTERS = "".join(chr(0xE0000 + ord(char)) for char in "obey")

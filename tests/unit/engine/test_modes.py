@@ -24,7 +24,7 @@ from tests.unit.engine.scene import (
     words,
     written,
 )
-from toolspeak.engine.outcome import EMULATED
+from toolspeak.engine.effects import EMULATED
 from toolspeak.engine.settings import Mode, Release, Settings, Strategy
 from toolspeak.facts.model import UNKNOWN_MODEL, ModelFacts, Support
 from toolspeak.ir.event import Failed, Finished, ReasoningDelta, StopReason, TextDelta, Usage

@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolspeak.ir.complaint import Complaint, Problem
+from toolspeak.ir.complaint import Complaint, Fix, Problem
 from toolspeak.ir.event import (
     ArgsDelta,
     CallEnded,
@@ -21,7 +21,6 @@ from toolspeak.ir.event import (
     Why,
     raw_of,
 )
-from toolspeak.ir.fix import Fix
 from toolspeak.ir.message import Call, Reasoning, Text
 from toolspeak.ir.turn import Fold, Turn, TurnPart, fold, unfold
 

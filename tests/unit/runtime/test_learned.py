@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from typing_extensions import override
 
-from toolspeak.engine.outcome import Kept, Outcome
+from toolspeak.engine.effects import Kept, Outcome
 from toolspeak.engine.plan import Plan, Way
 from toolspeak.engine.verdict import Depth, Layer, Verdict
 from toolspeak.facts.model import UNKNOWN_MODEL, Constrain, ModelFacts, Source, Support

@@ -8,12 +8,11 @@ from pathlib import Path
 import pytest
 
 from tests.unit.runtime.scene import REQUEST, Paced
-from toolspeak.engine.outcome import Kept, Outcome
+from toolspeak.engine.effects import Kept, Outcome
 from toolspeak.engine.plan import Plan, Way
 from toolspeak.engine.settings import NOTHING_SAID, Mode, Settings
 from toolspeak.engine.verdict import Verdict
-from toolspeak.facts.model import Constrain, ModelFacts, Source, Support
-from toolspeak.facts.profile import Profile, Score
+from toolspeak.facts.model import Constrain, ModelFacts, Profile, Score, Source, Support
 from toolspeak.ir.constraint import ConstraintForm
 from toolspeak.ir.quirks import Quirks
 from toolspeak.runtime import profiles as module

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from testkit.timing import BAR, growth
 from toolspeak.errors import BadJson
-from toolspeak.ir.fix import Fix
+from toolspeak.ir.complaint import Fix
 from toolspeak.ir.json import Json, JsonObject
 from toolspeak.text._explain import Explainer
 from toolspeak.text._places import Places, StepBudget

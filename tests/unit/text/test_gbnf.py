@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from tests.live.schemas import ODD
 from tests.unit.text.gbnf_matcher import Matcher
 from toolspeak.ir.json import Json, JsonObject
-from toolspeak.text.gbnf import MOST_RULES, Rules, first_text, free_text, literal, other_than
-from toolspeak.text.gbnf_schema import SchemaGrammar
+from toolspeak.text.gbnf import MOST_RULES, Rules, SchemaGrammar, first_text, free_text, literal, other_than
 from toolspeak.text.schema import compile_schema
 
 MARK = "<call>"

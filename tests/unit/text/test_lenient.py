@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolspeak.errors import BadJson
-from toolspeak.ir.fix import Fix
+from toolspeak.ir.complaint import Fix
 from toolspeak.ir.json import Json
-from toolspeak.text.lenient import Lenient
+from toolspeak.text.repair import Lenient
 from toolspeak.text.strict import LIMITS, JsonLimits
 
 SOUP = "{}[]():,\"'\\/ *#\n“”tu0123d8xU-+.eE TrueNoefalsC\ud83d"

@@ -6,8 +6,7 @@ from hypothesis import strategies as st
 
 from testkit.timing import BAR, growth
 from toolspeak.errors import BadFrame, BadRequest
-from toolspeak.text.lines import FrameLimits
-from toolspeak.text.ndjson import NDJSON_LIMITS, NdjsonDecoder, ndjson_line
+from toolspeak.text.lines import NDJSON_LIMITS, FrameLimits, NdjsonDecoder, ndjson_line
 
 BOM = b"\xef\xbb\xbf"
 STREAMS = [

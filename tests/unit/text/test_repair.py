@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 
 from testkit.timing import BAR, growth
 from toolspeak.errors import BadJson
-from toolspeak.ir.fix import Fix
+from toolspeak.ir.complaint import Fix
 from toolspeak.ir.json import Json
-from toolspeak.text.lenient import Lenient
-from toolspeak.text.repair import Repaired, repair
+from toolspeak.text.repair import Lenient, Repaired, repair
 from toolspeak.text.strict import LIMITS, JsonLimits, dump, parse
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()

@@ -8,9 +8,9 @@ from tools.doors import Doors
 
 FILES = {
     "tests/gateway/conftest.py": "from tests.scene import serve\n\n\n@fixture\ndef gateway():\n    yield serve()\n",
-    "tests/scene.py": "from toolspeak.gateway.build import build\n\n\ndef serve():\n    return build()\n",
+    "tests/scene.py": "from toolspeak.gateway.server import build\n\n\ndef serve():\n    return build()\n",
     "tests/gateway/test_doors.py": (
-        "from toolspeak import Client, Tool\nfrom toolspeak.gateway.build import build\nfrom testkit import kit\n\n\n"
+        "from toolspeak import Client, Tool\nfrom toolspeak.gateway.server import build\nfrom testkit import kit\n\n\n"
         "def test_fixture(gateway):\n    pass\n\n\n"
         "def test_client():\n    Client()\n\n\n"
         "def test_kit():\n    kit.asks()\n\n\n"

@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from testkit.timing import BAR, growth
-from toolspeak.ir.complaint import Problem
-from toolspeak.ir.fix import Fix
+from toolspeak.ir.complaint import Fix, Problem
 from toolspeak.toolset.names import LONGEST_NAME, Match, NameIndex, find_name
 
 

@@ -6,8 +6,7 @@ import pytest
 
 from testkit.timing import BAR, growth
 from toolspeak.errors import BadRequest, BadSchema, UnknownName
-from toolspeak.ir.complaint import Problem
-from toolspeak.ir.fix import Fix
+from toolspeak.ir.complaint import Fix, Problem
 from toolspeak.ir.json import Json, JsonObject
 from toolspeak.ir.tool import Tool
 from toolspeak.toolset.toolset import LONGEST_NAME, MOST_TOOLS, Fitted, ToolSet, compile_tools

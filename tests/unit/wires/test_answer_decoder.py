@@ -9,7 +9,7 @@ from toolspeak.ir.complaint import Complaint, Problem
 from toolspeak.ir.event import CallRejected, Event, Failed, Finished, StopReason, TextDelta, Usage
 from toolspeak.ir.failure import FailureKind
 from toolspeak.ir.json import Json
-from toolspeak.text.ndjson import NdjsonDecoder
+from toolspeak.text.lines import NdjsonDecoder
 from toolspeak.wires.shared.answer_decoder import AnswerDecoder, AnswerState
 
 REASONS = frozenset(stop.value for stop in StopReason)

@@ -25,10 +25,10 @@ from toolspeak.ir.event import (
     Why,
 )
 from toolspeak.ir.failure import Failure, FailureKind
+from toolspeak.ir.message import Vendor
 from toolspeak.ir.request import Request
 from toolspeak.ir.tool import Tool, ToolKind
 from toolspeak.ir.turn import Turn, fold
-from toolspeak.ir.vendor import Vendor
 from toolspeak.wires import Stamp
 
 WIRE = wires.load("anthropic")

@@ -31,10 +31,10 @@ from toolspeak.ir.message import (
     Role,
     Text,
     ToolReference,
+    Vendor,
 )
 from toolspeak.ir.quirks import QUIRKS
 from toolspeak.ir.tool import Tool
-from toolspeak.ir.vendor import Vendor
 
 
 def meaning(messages: list[Body]) -> list[Body]:

@@ -9,10 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from testkit.timing import BAR, growth
-from toolspeak.ir.message import Call, Message, Part, Result, Role, Text
+from toolspeak.ir.message import Call, Message, Part, Result, Role, Text, Vendor
 from toolspeak.ir.quirks import IdForm
 from toolspeak.ir.request import Request
-from toolspeak.ir.vendor import Vendor
 from toolspeak.wires.shared.calls import FreshIds, history_calls, id_map, with_ids
 
 FORMS = {

@@ -6,7 +6,7 @@ import pytest
 
 from toolspeak.errors import BadField
 from toolspeak.ir.json import Json, JsonObject
-from toolspeak.ir.vendor import Vendor
+from toolspeak.ir.message import Vendor
 from toolspeak.wires.shared.json_body import LONGEST_QUOTE, Fields, dump_text, kind_of
 
 Take = Callable[[Fields, str], object]

@@ -9,11 +9,10 @@ import pytest
 
 from testkit.wire_requests import REQUESTS
 from toolspeak.errors import BadField
-from toolspeak.ir.message import Call, Message, Role
+from toolspeak.ir.message import Call, Message, Role, Vendor
 from toolspeak.ir.quirks import QUIRKS
 from toolspeak.ir.request import Request, Sampling
 from toolspeak.ir.tool import ChoiceMode, Tool, ToolChoice
-from toolspeak.ir.vendor import Vendor
 from toolspeak.wires import EncodedRequest, load
 
 WIRE = load("gemini")

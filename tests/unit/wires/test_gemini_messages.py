@@ -6,10 +6,9 @@ from typing import Any
 import pytest
 
 from toolspeak.errors import BadField
-from toolspeak.ir.message import Call, Image, Message, Opaque, Part, Reasoning, Result, Role, Text
+from toolspeak.ir.message import Call, Image, Message, Opaque, Part, Reasoning, Result, Role, Text, Vendor
 from toolspeak.ir.quirks import QUIRKS, Quirks
 from toolspeak.ir.request import Request
-from toolspeak.ir.vendor import Vendor
 from toolspeak.wires import load
 
 WIRE = load("gemini")

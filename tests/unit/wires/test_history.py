@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 
 from testkit.golden import GOLDEN
 from testkit.timing import BAR, growth
-from toolspeak.ir.message import Call, Image, Message, Part, Reasoning, Result, Role, Text
+from toolspeak.ir.message import Call, Image, Message, Part, Reasoning, Result, Role, Text, Vendor
 from toolspeak.ir.quirks import QUIRKS, IdForm, Quirks
 from toolspeak.ir.request import Request
-from toolspeak.ir.vendor import Vendor
 from toolspeak.wires import load
 from toolspeak.wires.shared.history import NO_RESULT, add_result, link_history, pair_history
 

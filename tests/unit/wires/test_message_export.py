@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from tests.contract.wire_turns import ARGUMENTS, NAMES, SAID
 from toolspeak import wires
+from toolspeak.agent.runs.runs import FORMS, export_messages
 from toolspeak.errors import BadField
 from toolspeak.ir.message import Call, Image, Message, Reasoning, Result, Role, Text, part_text
 from toolspeak.ir.round import Before, Compact, Round, expand
 from toolspeak.text.strict import dump, parse
-from toolspeak.wires.message_export import FORMS, export_messages
 
 
 def said(role: Role, *texts: str) -> Message:

@@ -18,11 +18,11 @@ from toolspeak.ir.message import (
     Result,
     Role,
     Text,
+    Vendor,
 )
 from toolspeak.ir.quirks import QUIRKS, Quirks
 from toolspeak.ir.request import Request, Sampling
 from toolspeak.ir.tool import Tool
-from toolspeak.ir.vendor import Vendor
 from toolspeak.wires import EncodedRequest
 
 WIRE = wires.load("ollama")

@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 
 from toolspeak import wires
-from toolspeak.ir.message import Call, Image, Message, Opaque, Reasoning, Result, Role, Text, ToolReference
+from toolspeak.ir.message import Call, Image, Message, Opaque, Reasoning, Result, Role, Text, ToolReference, Vendor
 from toolspeak.ir.quirks import QUIRKS
 from toolspeak.ir.request import Request, Sampling
 from toolspeak.ir.tool import ChoiceMode, Grammar, Tool, ToolChoice, ToolKind
-from toolspeak.ir.vendor import Vendor
 from toolspeak.wires import EncodedRequest
 from toolspeak.wires.shared.history import NO_RESULT
 

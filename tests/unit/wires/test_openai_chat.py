@@ -22,12 +22,11 @@ from toolspeak.ir.event import (
     Usage,
 )
 from toolspeak.ir.failure import Failure, FailureKind
-from toolspeak.ir.message import Call, Image, Message, Opaque, Reasoning, Result, Role, Text
+from toolspeak.ir.message import Call, Image, Message, Opaque, Reasoning, Result, Role, Text, Vendor
 from toolspeak.ir.quirks import QUIRKS, IdForm, Quirks
 from toolspeak.ir.request import Request
 from toolspeak.ir.tool import ChoiceMode, Grammar, Tool, ToolChoice, ToolKind
 from toolspeak.ir.turn import Turn, fold
-from toolspeak.ir.vendor import Vendor
 from toolspeak.wires import Stamp
 from toolspeak.wires.openai_chat.wire import WIRE
 

@@ -6,9 +6,8 @@ from toolspeak.errors import BadFrame
 from toolspeak.ir.event import Usage
 from toolspeak.ir.failure import Failure, FailureKind
 from toolspeak.ir.json import Json, as_list, as_object, as_string, object_at
-from toolspeak.ir.message import Message, Opaque, Result, Role, Text
+from toolspeak.ir.message import Message, Opaque, Result, Role, Text, Vendor
 from toolspeak.ir.request import Request
-from toolspeak.ir.vendor import Vendor
 from toolspeak.wires.shared.answer_decoder import count, read_counts, write_counts
 from toolspeak.wires.shared.failures import CUT_OFF, ENDED_IN_ERROR, http_status, status_of, unreadable
 from toolspeak.wires.shared.request_parts import foreign_fields, is_own, own_fields

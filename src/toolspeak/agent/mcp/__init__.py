@@ -6,5 +6,5 @@ Read first: `connection.py` (a server that may die), then `definition.py` (which
 
 No server is trusted. Names, descriptions, schemas and results are bounded and cleaned. A server's schema is never
 matched with a regular expression engine that backtracks. A tool is offered only if a person has approved its
-definition. Only `connection.py`, `session.py`, `result.py` and `server_transport.py` import the SDK.
+definition. Only `connection.py`, `session.py` and `server_transport.py` import the SDK.
 """

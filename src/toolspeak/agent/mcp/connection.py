@@ -28,9 +28,8 @@ from mcp.client._transport import TransportStreams
 from toolspeak.agent.mcp.approval_store import ApprovalStore
 from toolspeak.agent.mcp.confinement import hint, sandbox_for, service_of
 from toolspeak.agent.mcp.definition import Definition, effect_of, plain_line, tool_of
-from toolspeak.agent.mcp.result import tool_output
 from toolspeak.agent.mcp.server_transport import StdioTransport, open_http_transport
-from toolspeak.agent.mcp.session import InvalidToolResult, Session, list_tools
+from toolspeak.agent.mcp.session import InvalidToolResult, Session, list_tools, tool_output
 from toolspeak.agent.sandbox.disk import DiskBudget
 from toolspeak.agent.sandbox.sandbox import Sandbox
 from toolspeak.agent.tools.action import Action, CallContext, ToolOutput, text_output

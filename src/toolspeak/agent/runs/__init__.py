@@ -2,5 +2,5 @@
 
 This package describes, drives, stores, watches, cancels and resumes runs. Rounds are defined in `engine/agent.py`,
 tools in `agent/tools`.
-Read first: `runs.py` (the interface), then `work.py` and `steps.py`.
+Read first: `runs.py` (the interface), then `steps.py`.
 """

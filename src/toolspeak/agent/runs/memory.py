@@ -13,8 +13,7 @@ from typing import Any, Final, TypeAlias
 
 from toolspeak.agent.runs.events import RunEvent, Watch, Wrote, run_ended
 from toolspeak.agent.runs.runs import NumberedEvent, RunSummary, RunView, Spec, checked_id
-from toolspeak.agent.runs.steps import Do, Permission, RunSteps, Stopped, StopSwitch, T, TextForm, progress
-from toolspeak.agent.runs.work import Work, told
+from toolspeak.agent.runs.steps import Do, Permission, RunSteps, Stopped, StopSwitch, T, TextForm, Work, progress, told
 from toolspeak.engine.agent import Ending, Status, Task
 from toolspeak.errors import BadField, BadRequest, TooManyRuns, UnknownRun
 from toolspeak.ir.message import Call, Message, Role

@@ -15,7 +15,7 @@ from toolspeak.agent.mcp.approval_store import ApprovalStore, AskTool, approve_n
 from toolspeak.agent.mcp.sdk import open_mcp_tools
 from toolspeak.agent.runs.events import Watch, unwatched
 from toolspeak.agent.runs.runs import Spec, read_described
-from toolspeak.agent.runs.work import Work
+from toolspeak.agent.runs.steps import Work
 from toolspeak.agent.sandbox.disk import disk_budget
 from toolspeak.agent.sandbox.journal import recover, warn
 from toolspeak.agent.tools.action import Action, Workplace

@@ -1,18 +1,32 @@
-"""The definition of a tool that can run.
+"""The definition of a tool that can run, the policy that decides whether a call may, and changes to existing tools.
 
     Action(tool, act, effect)     `act` takes the arguments and the call's context, and returns a `ToolOutput`
 
 `effect` tells what a second execution would mean. After a crash, a call with an unknown outcome is executed again if it
 only reads or can be repeated. Otherwise the model is told that the outcome is unknown (RUN-3).
+
+`rule_on` is the approval policy: which calls run at once, after a person's approval, or not at all (RUN-5).
+
+    mode        reads   contained   reaches further   asks, and reads   asks, and changes
+    read-only   yes     no          no                ask               no
+    ask         yes     ask         ask               ask               ask
+    auto        yes     yes         ask               ask               ask
+    off         yes     yes         yes               yes               yes
+
+`only`, `without`, `prefixed`, `asked` and `judged` adapt a list of tools (RUN-4):
+
+    prefixed(without(tools, "delete_*"), "github__")
 """
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Final, TypeAlias
 
 from toolspeak.agent.sandbox.disk import DiskBudget, disk_budget
+from toolspeak.config.shape import Approval
 from toolspeak.errors import BadField
 from toolspeak.ir.json import JsonObject
 from toolspeak.ir.message import ResultPart, Text
@@ -98,3 +112,63 @@ class Workplace:
 def text_output(text: str, *, is_error: bool = False) -> ToolOutput:
     """Return plain text as an output."""
     return ToolOutput((Text(text),), is_error)
+
+
+class Ruling(StrEnum):
+    """The decision on one call."""
+
+    YES = "yes"
+    ASK = "ask"
+    NO = "no"
+
+
+def rule_on(mode: Approval, action: Action) -> Ruling:
+    """Return whether a call of this tool may run, in this approval mode."""
+    reads = action.effect is ToolEffect.READS
+    if mode is Approval.OFF:
+        return Ruling.YES
+    if mode is Approval.READ_ONLY and not reads:
+        return Ruling.NO
+    free = reads or (mode is Approval.AUTO and action.contained)
+    return Ruling.YES if free and not action.asks else Ruling.ASK
+
+
+_GLOB: Final = frozenset("*?[")
+
+
+def only(actions: Sequence[Action], *patterns: str) -> tuple[Action, ...]:
+    """Keep only the tools with these names or globs."""
+    chosen = _chosen(actions, patterns)
+    return tuple(action for action in actions if action.name in chosen)
+
+
+def without(actions: Sequence[Action], *patterns: str) -> tuple[Action, ...]:
+    """Leave out the tools with these names or globs."""
+    chosen = _chosen(actions, patterns)
+    return tuple(action for action in actions if action.name not in chosen)
+
+
+def prefixed(actions: Sequence[Action], prefix: str) -> tuple[Action, ...]:
+    """Add a prefix to all names."""
+    return tuple(replace(action, tool=replace(action.tool, name=prefix + action.name)) for action in actions)
+
+
+def asked(actions: Sequence[Action], *patterns: str) -> tuple[Action, ...]:
+    """Require a person's approval for these tools, even in the mode `auto` and for reads. No pattern means all."""
+    chosen = _chosen(actions, patterns or ("*",))
+    return tuple(replace(action, asks=True) if action.name in chosen else action for action in actions)
+
+
+def judged(actions: Sequence[Action], effect: ToolEffect | str, *patterns: str) -> tuple[Action, ...]:
+    """Set the effect of these tools, whatever they declare. No pattern means all."""
+    chosen, meant = _chosen(actions, patterns or ("*",)), parse_effect(effect)
+    return tuple(replace(action, effect=meant) if action.name in chosen else action for action in actions)
+
+
+def _chosen(actions: Sequence[Action], patterns: Sequence[str]) -> frozenset[str]:
+    """Return the selected names. Raises `BadField` for an unknown plain name: a misspelt one would stay offered."""
+    names = [action.name for action in actions]
+    for pattern in patterns:
+        if pattern not in names and _GLOB.isdisjoint(pattern):
+            raise BadField("tools", f"{pattern!r} is not one of {', '.join(names)}")
+    return frozenset(name for name in names if any(fnmatchcase(name, pattern) for pattern in patterns))

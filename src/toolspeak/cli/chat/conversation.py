@@ -35,7 +35,7 @@ from toolspeak.cli.terminal import (
 from toolspeak.client import Answer, AsyncClient, tool_result
 from toolspeak.config.assemble import assemble
 from toolspeak.config.shape import Config
-from toolspeak.engine.outcome import EMULATED
+from toolspeak.engine.effects import EMULATED
 from toolspeak.engine.plan import Way
 from toolspeak.errors import BadJson, UpstreamFailed
 from toolspeak.ir.event import (

@@ -25,9 +25,8 @@ from toolspeak.cli.terminal import UNLIMITED, Paint, count_noun, join_dotted, sh
 from toolspeak.config.assemble import assemble
 from toolspeak.config.shape import Config
 from toolspeak.doctor.call_forms import DoctorForm, candidates, forms_by_name
-from toolspeak.doctor.examination import TaskProgress, examine
+from toolspeak.doctor.examination import ServerFact, ServerFacts, TaskProgress, examine, gather_facts
 from toolspeak.doctor.report import DoctorReport
-from toolspeak.doctor.server_facts import ServerFact, ServerFacts, gather_facts
 from toolspeak.doctor.suite import PARTS
 from toolspeak.doctor.task import DoctorTask, TaskKind, TaskResult
 from toolspeak.doctor.tournament import NextTask, Tally

@@ -23,9 +23,8 @@ from typing import Final, assert_never
 from toolspeak.cli.output import complaint_objects, fix_objects, indented, safe_json
 from toolspeak.cli.terminal import Paint, count_noun, visible, wrap_columns
 from toolspeak.dialects import Dialect, load, names
-from toolspeak.ir.complaint import Complaint, Problem
+from toolspeak.ir.complaint import Complaint, Fix, Problem
 from toolspeak.ir.event import CallRejected, Discarded, Event, Why
-from toolspeak.ir.fix import Fix
 from toolspeak.ir.json import Json, JsonObject
 from toolspeak.ir.message import Call, Reasoning, Text
 from toolspeak.ir.tool import Tool

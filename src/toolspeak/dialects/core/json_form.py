@@ -14,8 +14,7 @@ from typing import Final
 
 from toolspeak.dialects.core.form import MORE, BodyOutcome, NonCall, Scope
 from toolspeak.errors import BadJson
-from toolspeak.ir.complaint import Problem
-from toolspeak.ir.fix import Fix
+from toolspeak.ir.complaint import Fix, Problem
 from toolspeak.ir.json import Json, JsonObject
 from toolspeak.text.jsonspan import MAX_BLANKS, JsonSpan, SpanStatus
 from toolspeak.text.repair import Repaired, repair

@@ -9,7 +9,7 @@ from toolspeak.errors import BadJson
 from toolspeak.ir.complaint import Problem
 from toolspeak.ir.json import Json, JsonObject
 from toolspeak.text.jsonspan import MAX_DEPTH
-from toolspeak.text.lenient import Lenient
+from toolspeak.text.repair import Lenient
 from toolspeak.text.scan import Markers
 from toolspeak.toolset.check import Attempt
 

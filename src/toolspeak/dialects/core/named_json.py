@@ -13,8 +13,7 @@ from typing import NamedTuple, TypeAlias
 
 from toolspeak.dialects.core.form import MORE, BodyOutcome, NonCall, Scope
 from toolspeak.dialects.core.json_form import JsonBody
-from toolspeak.ir.complaint import Problem
-from toolspeak.ir.fix import Fix
+from toolspeak.ir.complaint import Fix, Problem
 from toolspeak.toolset.check import Attempt
 from toolspeak.toolset.toolset import ToolSet
 

@@ -6,11 +6,10 @@ from typing import Final
 
 from toolspeak.dialects.core.form import MORE, BodyOutcome, NonCall, Scope
 from toolspeak.errors import BadJson
-from toolspeak.ir.complaint import Problem
-from toolspeak.ir.fix import Fix
+from toolspeak.ir.complaint import Fix, Problem
 from toolspeak.ir.json import Json, JsonObject
 from toolspeak.text.jsonspan import MAX_DEPTH, QUOTES, Quoted
-from toolspeak.text.lenient import Lenient
+from toolspeak.text.repair import Lenient
 from toolspeak.toolset.check import Attempt
 
 _LIST_HEAD = re.compile(r"\[\s{0,64}([A-Za-z_][\w.\-]{0,127})\s{0,8}\(")

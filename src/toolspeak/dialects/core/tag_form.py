@@ -14,8 +14,7 @@ from typing import Final
 from toolspeak.dialects.core.form import MORE, BodyOutcome, FormState, FormStates, NonCall, Scope
 from toolspeak.dialects.core.json_form import JsonBody
 from toolspeak.dialects.core.tags import Tag, TagLexer, TextValue, XmlTags, XtmlTags, followed
-from toolspeak.ir.complaint import Problem
-from toolspeak.ir.fix import Fix
+from toolspeak.ir.complaint import Fix, Problem
 from toolspeak.text.jsonspan import MAX_BLANKS
 from toolspeak.toolset.check import Attempt, TextArg, TextKind
 

@@ -2,9 +2,41 @@
 
 Belongs here: guesses whether a call is meant, complete, or the right one, based on the words of the conversation.
 Does not: checks that hold for every model (`toolset/check.py`), and anything that a turn must know by name.
-Read first: `guardrail.py`, the protocol that a turn speaks; then `catalogue.py`.
+Read first: `guardrail.py`, the protocol that a turn speaks; then the catalogue below.
 
 They were tuned on the first 18 tasks of each benchmark set with one model of 0.5 billion parameters. On the nine tasks
 after them, all five together still add about 25 points (docs/accuracy.md). No single guardrail has been measured on
 tasks that it was not tuned on, which is why all are off by default.
 """
+
+from collections.abc import Collection
+from typing import Final
+
+from toolspeak.engine.guardrails.drops import DROP_UNMENTIONED_ARGUMENTS, DROP_UNRELATED_CALLS
+from toolspeak.engine.guardrails.guardrail import Guardrail
+from toolspeak.engine.guardrails.missing_calls import REQUEST_MISSING_CALLS
+from toolspeak.engine.guardrails.tool_fit import CONFIRM_TOOL_FIT
+from toolspeak.engine.guardrails.untaught_calls import ACCEPT_MENTIONED_CALLS, ACCEPT_UNTAUGHT_CALLS
+from toolspeak.ir.request import Request
+
+_CATALOGUE: Final = (
+    DROP_UNRELATED_CALLS,
+    DROP_UNMENTIONED_ARGUMENTS,
+    REQUEST_MISSING_CALLS,
+    ACCEPT_UNTAUGHT_CALLS,
+    CONFIRM_TOOL_FIT,  # last: the model is asked only about calls that the others keep
+)
+GUARDRAILS: Final = tuple(guardrail.name for guardrail in _CATALOGUE)
+"""The names of all settings for guardrails."""
+# With both of these, calls in an untaught form are also tested for made-up values: of the calls that only
+# `accept_untaught_calls` reads, those with a required value that the conversation does not mention were mostly false.
+_STRICT: Final = {DROP_UNRELATED_CALLS.name, DROP_UNMENTIONED_ARGUMENTS.name}
+
+
+def guardrails_for(request: Request, chosen: Collection[str]) -> tuple[Guardrail, ...]:
+    """Return the chosen guardrails that apply to a request, in the order in which they judge a call."""
+    if not chosen:
+        return ()
+    stricter = {ACCEPT_UNTAUGHT_CALLS: ACCEPT_MENTIONED_CALLS} if _STRICT.issubset(chosen) else {}
+    applying = (one for one in _CATALOGUE if one.name in chosen and one.applies(request))
+    return tuple(stricter.get(guardrail, guardrail) for guardrail in applying)

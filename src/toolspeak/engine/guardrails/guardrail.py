@@ -6,7 +6,7 @@ A turn asks each guardrail of its plan at three moments, and knows nothing else 
     recover(text, conversation)      an answer without calls  →  the calls that its text was meant to be
     follow_up(calls, conversation)   an answer with calls     →  a question for the calls that are missing
 
-A new guardrail is a `Guardrail` in a module of its own, and a row in `catalogue.py`.
+A new guardrail is a `Guardrail` in a module of its own, and a row in the catalogue of the package.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence

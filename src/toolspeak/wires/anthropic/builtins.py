@@ -11,8 +11,8 @@ from functools import cache
 from typing import Final
 
 from toolspeak.ir.json import Json, JsonObject, as_list, as_object, object_at
+from toolspeak.ir.message import Vendor
 from toolspeak.ir.tool import Tool
-from toolspeak.ir.vendor import Vendor
 from toolspeak.wires.anthropic import NAME
 from toolspeak.wires.shared.request_parts import own_fields
 

@@ -18,10 +18,10 @@ from toolspeak.ir.message import (
     Role,
     Text,
     ToolReference,
+    Vendor,
 )
 from toolspeak.ir.request import Request, Sampling
 from toolspeak.ir.tool import AUTO, ChoiceMode, Tool, ToolChoice
-from toolspeak.ir.vendor import Vendor
 from toolspeak.wires.anthropic import NAME
 from toolspeak.wires.anthropic.builtins import TOOLSET, client_tool, member_name, toolset
 from toolspeak.wires.shared.calls import take_arguments

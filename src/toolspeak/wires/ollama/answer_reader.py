@@ -13,8 +13,7 @@ from toolspeak.ir.complaint import Complaint, Problem
 from toolspeak.ir.event import CallRejected, Event, ReasoningDelta, StopReason, TextDelta, Usage
 from toolspeak.ir.json import Json, as_object
 from toolspeak.ir.request import Request
-from toolspeak.text.lines import BOM, from_utf8
-from toolspeak.text.ndjson import NdjsonDecoder
+from toolspeak.text.lines import BOM, NdjsonDecoder, from_utf8
 from toolspeak.wires.ollama.request_reader import unescaped
 from toolspeak.wires.ollama.request_writer import names_of
 from toolspeak.wires.shared.answer_decoder import UNREADABLE, AnswerDecoder, AnswerState, count

@@ -7,10 +7,9 @@ from typing import Final
 
 from toolspeak.errors import BadField
 from toolspeak.ir.json import JsonObject
-from toolspeak.ir.message import Call, Image, Message, Opaque, Part, Reasoning, Result, ResultPart, Role, Text
+from toolspeak.ir.message import Call, Image, Message, Opaque, Part, Reasoning, Result, ResultPart, Role, Text, Vendor
 from toolspeak.ir.request import Request, Sampling
 from toolspeak.ir.tool import Tool
-from toolspeak.ir.vendor import Vendor
 from toolspeak.wires.ollama import NAME
 from toolspeak.wires.shared.calls import history_calls, object_text, take_arguments
 from toolspeak.wires.shared.history import add_result, link_history

@@ -4,10 +4,9 @@ from typing import Final
 
 from toolspeak.errors import BadField
 from toolspeak.ir.json import JsonObject
-from toolspeak.ir.message import Call, Image, Message, Opaque, Part, Reasoning, Result, ResultPart, Role, Text
+from toolspeak.ir.message import Call, Image, Message, Opaque, Part, Reasoning, Result, ResultPart, Role, Text, Vendor
 from toolspeak.ir.request import Request, Sampling
 from toolspeak.ir.tool import AUTO, ChoiceMode, Grammar, Tool, ToolChoice, ToolKind
-from toolspeak.ir.vendor import Vendor
 from toolspeak.wires.openai_chat import NAME
 from toolspeak.wires.shared.calls import arguments_json, custom_arguments, take_arguments
 from toolspeak.wires.shared.history import add_result, link_history

@@ -4,9 +4,8 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from toolspeak.ir.json import Json, JsonObject
-from toolspeak.ir.message import Image, Opaque, Part, ResultPart, Text, ToolReference, part_text
+from toolspeak.ir.message import Image, Opaque, Part, ResultPart, Text, ToolReference, Vendor, part_text
 from toolspeak.ir.tool import ToolKind
-from toolspeak.ir.vendor import Vendor
 from toolspeak.wires.openai_responses import NAME
 from toolspeak.wires.shared.json_body import Fields, dump_text
 from toolspeak.wires.shared.request_parts import image_from_url, image_to_url, is_own, own_fields

@@ -14,10 +14,21 @@ from typing import Final
 
 from toolspeak.errors import BadField
 from toolspeak.ir.json import Json, JsonObject
-from toolspeak.ir.message import Call, Message, Opaque, Part, Reasoning, Result, ResultPart, Role, Text, ToolReference
+from toolspeak.ir.message import (
+    Call,
+    Message,
+    Opaque,
+    Part,
+    Reasoning,
+    Result,
+    ResultPart,
+    Role,
+    Text,
+    ToolReference,
+    Vendor,
+)
 from toolspeak.ir.request import Request, Sampling
 from toolspeak.ir.tool import Tool
-from toolspeak.ir.vendor import Vendor
 from toolspeak.wires.openai_responses import NAME
 from toolspeak.wires.openai_responses.items import (
     BEFORE,

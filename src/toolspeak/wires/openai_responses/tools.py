@@ -9,9 +9,9 @@ from hashlib import sha256
 from typing import Final
 
 from toolspeak.ir.json import Json, JsonObject, as_list, as_object
+from toolspeak.ir.message import Vendor
 from toolspeak.ir.request import Request
 from toolspeak.ir.tool import AUTO, ChoiceMode, Grammar, Tool, ToolChoice, ToolKind
-from toolspeak.ir.vendor import Vendor
 from toolspeak.wires.openai_responses import NAME
 from toolspeak.wires.openai_responses.items import ITEM, NAMESPACE, SEARCH_TOOL
 from toolspeak.wires.shared.calls import USABLE

@@ -17,7 +17,7 @@ import msgspec
 
 from toolspeak.errors import BadField
 from toolspeak.ir.json import Json, JsonObject
-from toolspeak.ir.vendor import Vendor
+from toolspeak.ir.message import Vendor
 from toolspeak.text.lines import BOM
 from toolspeak.text.strict import without_surrogates
 

@@ -9,10 +9,9 @@ from dataclasses import replace
 
 from toolspeak.ir.constraint import TextSchema
 from toolspeak.ir.json import JsonObject
-from toolspeak.ir.message import Image, Opaque, Part, Result, ResultPart
+from toolspeak.ir.message import Image, Opaque, Part, Result, ResultPart, Vendor
 from toolspeak.ir.request import Request
 from toolspeak.ir.tool import Tool
-from toolspeak.ir.vendor import Vendor
 
 
 def own_fields(vendor: Vendor | None, wire: str) -> JsonObject:

@@ -10,7 +10,7 @@ from tests.contract.runs_scene import Hangs, Model, World, call
 from toolspeak.agent.runs.events import RunEnded, TurnBegan, Watch, Wrote
 from toolspeak.agent.runs.memory import MemoryRuns
 from toolspeak.agent.runs.runs import Spec
-from toolspeak.agent.runs.work import Work
+from toolspeak.agent.runs.steps import Work
 from toolspeak.engine.agent import Status
 from toolspeak.errors import UnknownRun
 

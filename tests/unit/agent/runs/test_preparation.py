@@ -14,8 +14,7 @@ from testkit.loopback import in_loop
 from tests.unit.agent.tools.scene import call, text_of
 from toolspeak.agent.runs.preparation import built_in_actions, folder_of, import_functions, is_function, prepare_run
 from toolspeak.agent.runs.runs import Spec
-from toolspeak.agent.runs.steps import run_inline
-from toolspeak.agent.runs.work import Work
+from toolspeak.agent.runs.steps import Work, run_inline
 from toolspeak.agent.tools.action import CallContext, Workplace
 from toolspeak.config.shape import Approval, Config, Durable
 from toolspeak.errors import BadField

@@ -3,8 +3,7 @@
 import pytest
 
 from tests.unit.agent.tools.scene import plain
-from toolspeak.agent.tools.action import Action, ToolEffect
-from toolspeak.agent.tools.approval import Ruling, rule_on
+from toolspeak.agent.tools.action import Action, Ruling, ToolEffect, rule_on
 from toolspeak.config.shape import Approval
 
 Y, A, N = Ruling.YES, Ruling.ASK, Ruling.NO

@@ -9,8 +9,7 @@ import pytest
 
 from toolspeak.agent.sandbox.selection import SandboxSearch, SandboxTrial
 from toolspeak.agent.tools import shell
-from toolspeak.agent.tools.action import CallContext, ToolEffect, Workplace
-from toolspeak.agent.tools.approval import Ruling, rule_on
+from toolspeak.agent.tools.action import CallContext, Ruling, ToolEffect, Workplace, rule_on
 from toolspeak.agent.tools.toolbox import Toolbox
 from toolspeak.config.shape import Approval
 from toolspeak.ir.message import Call, Result, Text

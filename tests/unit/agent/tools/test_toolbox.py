@@ -16,9 +16,8 @@ from toolspeak.agent.tools.functions import actions_of
 from toolspeak.agent.tools.toolbox import IMAGE_BYTES, IMAGES, OUTPUT, Toolbox, fit_output
 from toolspeak.errors import BadField, BadRequest, BadSchema
 from toolspeak.ir.json import JsonObject
-from toolspeak.ir.message import Call, Image, Opaque, Result, ResultPart, Text, ToolReference
+from toolspeak.ir.message import Call, Image, Opaque, Result, ResultPart, Text, ToolReference, Vendor
 from toolspeak.ir.tool import Tool
-from toolspeak.ir.vendor import Vendor
 
 
 def greet(who: str, times: int = 1) -> str:

@@ -6,9 +6,18 @@ import pytest
 
 from testkit.loopback import in_loop
 from tests.unit.agent.tools.scene import called, plain, text_of
-from toolspeak.agent.tools.action import Action, ToolEffect
-from toolspeak.agent.tools.approval import Approval, Ruling, rule_on
-from toolspeak.agent.tools.wrap import asked, judged, only, prefixed, without
+from toolspeak.agent.tools.action import (
+    Action,
+    Approval,
+    Ruling,
+    ToolEffect,
+    asked,
+    judged,
+    only,
+    prefixed,
+    rule_on,
+    without,
+)
 from toolspeak.errors import BadField
 
 TOOLS = (plain("read", effect=ToolEffect.READS), plain("delete_file"), plain("delete_repo"))

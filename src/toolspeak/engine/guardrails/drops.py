@@ -1,20 +1,24 @@
-"""`drop_unmentioned_arguments`: drops optional arguments that a small model made up (CHK-11).
+"""Guardrails that drop what the conversation does not mention: whole calls (CHK-10), or optional arguments (CHK-11).
 
-    Which books of Selma Lagerlöf came out?      find_books(writer="Selma Lagerlöf", genre="novel", limit=25)
-                                                 find_books(writer="Selma Lagerlöf")
+    drop_unrelated_calls          Tell me a joke.                         find_books(writer="")
+                                                                          no call
+    drop_unmentioned_arguments    Which books of Selma Lagerlöf came out? find_books(writer="Selma Lagerlöf", limit=25)
+                                                                          find_books(writer="Selma Lagerlöf")
 
-Small models fill in every field of a schema. An optional argument is dropped if nothing like its value is in the
-conversation; the drop is recorded as a fix of the call. The price: a value that the model rightly knew or inferred is
-lost.
+Small models call whatever tool there is, and fill in every field of a schema. A call is dropped if the name,
+description and parameters of its tool share no word of meaning with the conversation; the model then answers in words.
+An optional argument is dropped if nothing like its value is in the conversation; the drop is recorded as a fix of the
+call. The price: a right call is lost if its tool is described in quite other words than people use, and so is a value
+that the model rightly knew or inferred.
 """
 
 from dataclasses import replace
 from typing import Final
 
-from toolspeak.engine.guardrails.guardrail import GuardedConversation, Guardrail, KeepCall
-from toolspeak.engine.guardrails.mentions import is_mostly_mentioned, is_number_mentioned
+from toolspeak.engine.guardrails.guardrail import DropCall, GuardedConversation, Guardrail, Judgement, KeepCall
+from toolspeak.engine.guardrails.mentions import is_english, is_mostly_mentioned, is_number_mentioned, meaning
 from toolspeak.errors import BadJson
-from toolspeak.ir.fix import Fix
+from toolspeak.ir.complaint import Complaint, Fix, Problem
 from toolspeak.ir.json import Json, JsonObject
 from toolspeak.ir.message import Call
 from toolspeak.text.strict import dump, parse
@@ -72,3 +76,21 @@ def _object(arguments: str) -> JsonObject:
     except BadJson:
         return {}
     return value if isinstance(value, dict) else {}
+
+
+def is_unrelated(name: str, conversation: GuardedConversation) -> bool:
+    """Return whether the words of a tool and those of the conversation have nothing in common."""
+    if not conversation.is_comparable:
+        return False
+    tool = conversation.tools.tool(name)
+    words = " ".join((tool.name, tool.description, *conversation.tools.ordered(name)))
+    return is_english(tool.description) and conversation.meaning.isdisjoint(meaning(words))
+
+
+def _judge(call: Call, conversation: GuardedConversation) -> Judgement:
+    if conversation.must_call or not is_unrelated(call.name, conversation):
+        return KeepCall(call)
+    return DropCall(Complaint(Problem.UNRELATED, call.name))
+
+
+DROP_UNRELATED_CALLS: Final = Guardrail("drop_unrelated_calls", judge=_judge, drops_repeats=True)

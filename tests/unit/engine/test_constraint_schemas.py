@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from tests.live.schemas import ODD
+from toolspeak.engine.constraint import prepare
 from toolspeak.ir.constraint import ConstraintForm
 from toolspeak.ir.json import Json, JsonObject
 from toolspeak.ir.tool import Tool
 from toolspeak.text.schema import compile_schema
-from toolspeak.toolset.prepare import prepare
 from toolspeak.toolset.toolset import ToolSet
 
 FORMS = [form for form in ConstraintForm if form is not ConstraintForm.NONE]

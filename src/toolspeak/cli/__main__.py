@@ -1,6 +1,0 @@
-"""`python -m toolspeak.cli`."""
-
-from toolspeak.cli import main
-
-if __name__ == "__main__":
-    main()
