@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from toolspeak.agent.sandbox.bwrap import Bwrap, find_bwrap
-from toolspeak.agent.sandbox.disk import DiskBudget
+from toolspeak.agent.sandbox.disk import _COARSE, DiskBudget
 from toolspeak.agent.sandbox.sandbox import MIB, Command, Ran, SandboxLimits
 
 BUDGET = 40 * MIB
@@ -27,10 +27,11 @@ def write(name: str, mib: int) -> str:
     return f"head -c {mib * MIB} /dev/zero > {name}; sleep 0.4"
 
 
-def old_files(folder: Path, mib: int) -> None:
-    """Make files that were there before the run, as their ctime says."""
+def old_file(folder: Path, mib: int) -> float:
+    """Make a file, and return the earliest begin of a run for which it was there before, as its ctime says."""
     (folder / "old").write_bytes(bytes(mib * MIB))
-    time.sleep(2.5)
+    time.sleep(0.1)  # what the run changes has a later ctime, and counts as the run's
+    return (folder / "old").stat().st_ctime + _COARSE + 0.01
 
 
 def test_commands_of_a_run_share_its_budget_run5(tmp_path: Path) -> None:
@@ -58,8 +59,7 @@ def test_a_run_over_its_budget_can_delete_and_far_over_it_cannot_run_run5(tmp_pa
 
 
 def test_what_was_there_before_does_not_count_run5(tmp_path: Path) -> None:
-    old_files(tmp_path, 60)
-    budget = DiskBudget(BUDGET)
+    budget = DiskBudget(BUDGET, began=old_file(tmp_path, 60))
     assert not run("chmod 600 old; mv old older; sleep 1.5", tmp_path, budget).killed
     assert not run(f"rm older; {write('a', 30)}", tmp_path, budget).killed
 
