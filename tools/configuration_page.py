@@ -102,8 +102,8 @@ def _type(each: Declared) -> str:
 def _default(each: Declared) -> str:
     if each.about.is_required:
         return "required"
-    if each.about.otherwise:
-        return each.about.otherwise
+    if each.otherwise:
+        return each.otherwise
     value: Any = each.default
     if value in ((), None, ""):
         return "none"

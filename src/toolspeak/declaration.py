@@ -31,8 +31,10 @@ class Declaration:
     most: float | None = None
     above: float | None = None
     """The value must be larger than this."""
+    fallback: Any = None
+    """The value if no level sets it, for a setting with levels: the field's own default is None there."""
     otherwise: str = ""
-    """The default in words, if the field's own default is empty or None, or depends on something."""
+    """The default in words, if neither the field's default nor `fallback` shows it, or if it depends on something."""
     form: str = ""
     """The name of a check in `toolspeak.config.forms`, such as `url`."""
     name: str = ""
@@ -54,6 +56,7 @@ def setting(  # noqa: PLR0913 # one keyword for each property
     least: float | None = None,
     most: float | None = None,
     above: float | None = None,
+    fallback: T | None = None,
     otherwise: str = "",
     form: str = "",
     name: str = "",
@@ -64,7 +67,7 @@ def setting(  # noqa: PLR0913 # one keyword for each property
 ) -> T:
     """Return the default of a dataclass field, with its declaration; see `Declaration` for the keywords."""
     declared = Declaration(
-        help, unit, least, most, above, otherwise, form, name, is_required, is_secret, is_inline, item
+        help, unit, least, most, above, fallback, otherwise, form, name, is_required, is_secret, is_inline, item
     )
     return field(default=default, repr=not is_secret, metadata={_KEY: declared})
 

@@ -230,7 +230,7 @@ class Model:
         return Saying("", f"<think>\n{thought}\n</think>\n\n{said}", may=may, prose=self._shown((said,)))
 
     def _answer_tool(self, request: Request) -> Saying:
-        if not (self._scenario.plan.answer_tool and self.is_emulated(request)):
+        if not (self._scenario.plan.settings.answer_tool and self.is_emulated(request)):
             return self._answer(request)
         said = self._prose()
         name = offered_name([tool.name for tool in self._scenario.tools])
@@ -243,7 +243,7 @@ class Model:
         chance, plan = self._dice.random(), self._scenario.plan
         other = load(self._dice.choice(WRITING))
         if request.tools:
-            if chance < 0.75 or not plan.rescue:
+            if chance < 0.75 or not plan.settings.rescue:
                 return Form(None, right=chance < 0.95)
             rescued = load(plan.rescue_dialect)
             leaks = rescued if rescued.writer is not None and chance < 0.9 else other
@@ -313,4 +313,4 @@ def _meant(calls: list[Call], *, eager: bool = False) -> tuple[Meant, ...]:
 
 def decides(scenario: Scenario) -> bool:
     """Tell whether calls are asked for apart from the answer."""
-    return scenario.plan.strategy is Strategy.DECISION
+    return scenario.plan.settings.strategy is Strategy.DECISION

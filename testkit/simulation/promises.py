@@ -57,7 +57,8 @@ class Run:
     @property
     def forwarded(self) -> bool:
         """Tell whether the last answer was passed through as it came."""
-        return not self.scenario.checked or (self.scenario.plan.strategy is Strategy.DECISION and self._is_answer)
+        decides = self.scenario.plan.settings.strategy is Strategy.DECISION
+        return not self.scenario.checked or (decides and self._is_answer)
 
     @property
     def _is_answer(self) -> bool:
@@ -164,7 +165,7 @@ def _grounded(run: Run) -> Iterator[str]:
 def _text(run: Run) -> Iterator[str]:
     """Check that all visible text was written by the model, in this order (P1)."""
     texts = "".join(piece for attempt in run.attempts for piece in (*attempt.texts, attempt.salvage))
-    if run.scenario.plan.answer_tool:
+    if run.scenario.plan.settings.answer_tool:
         texts += unescaped(texts)
     if not _is_within(run.turn.text, texts):
         yield f"P1: the text {run.turn.text[:200]!r} is not what the model wrote"
@@ -345,7 +346,7 @@ FINISHED: Final[tuple[Callable[[Run, Outcome], Iterator[str]], ...]] = (
 
 
 def _decides(run: Run) -> bool:
-    return run.scenario.plan.strategy is Strategy.DECISION
+    return run.scenario.plan.settings.strategy is Strategy.DECISION
 
 
 def _value(call: Call) -> Json:

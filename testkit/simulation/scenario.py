@@ -76,12 +76,13 @@ class Scenario:
         """Say it in a few lines."""
         request, plan, choice = self.request, self.plan, self.request.choice
         how = f"{'streamed' if request.stream else 'whole'}, {'async' if self.asynchronous else 'sync'}"
-        reads = f"rescue {plan.rescue and plan.rescue_dialect}, starts in reasoning {plan.starts_in_reasoning}"
+        settings, in_reasoning = plan.settings, plan.facts.starts_in_reasoning
+        reads = f"rescue {settings.rescue and plan.rescue_dialect}, starts in reasoning {in_reasoning}"
         told = f"{choice.mode} {choice.name} parallel {choice.parallel} allowed {choice.allowed}"
         roles = " ".join(message.role.value for message in request.messages)
         return [
             f"{self.client.name} over {self.upstream.name}, {how}, leaves at {self.cancels_at}",
-            f"{plan.line}; retries {plan.retries}, {reads}, answer tool {plan.answer_tool}, key {plan.key!r}",
+            f"{plan.line}; retries {plan.retries}, {reads}, answer tool {settings.answer_tool}, key {settings.key!r}",
             f"tools {[tool.name for tool in request.tools]}, known {[tool.name for tool in self.tools]}, choice {told}",
             f"messages {roles}; stop {request.sampling.stop}; planted {self.planted}",
         ]

@@ -7,6 +7,7 @@
 A wrong value is noted with its line and then treated as absent, so that all problems of a file are reported at once.
 """
 
+import json
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
@@ -43,6 +44,15 @@ class Declared:
     def help(self) -> str:
         """The help text, without references to promises such as `(MODE-5)`."""
         return _PROMISE.sub("", self.about.help)
+
+    @property
+    def otherwise(self) -> str:
+        """The default in words; empty if the field's own default shows it."""
+        about = self.about
+        if about.otherwise or about.fallback is None:
+            return about.otherwise
+        written = json.dumps(about.fallback).strip('"')
+        return f"`{written}`"
 
     @property
     def check(self) -> Check | None:

@@ -63,7 +63,7 @@ def _number(bound: float) -> int | float:
 
 def _default(each: Declared) -> Schema:
     """Return the default as a keyword of the schema; empty if it is described in words, or there is none."""
-    if each.about.otherwise or each.about.is_required or each.is_table:
+    if each.otherwise or each.about.is_required or each.is_table:
         return {}
     return {"default": list(each.default) if each.is_array else each.default}
 
@@ -71,5 +71,5 @@ def _default(each: Declared) -> Schema:
 def _description(each: Declared) -> str:
     about = each.about
     unit = f" Unit: {about.unit}." if about.unit else ""
-    otherwise = f" Default: {about.otherwise}." if about.otherwise else ""
+    otherwise = f" Default: {each.otherwise}." if each.otherwise else ""
     return each.help + unit + otherwise

@@ -277,12 +277,13 @@ class Constraining:
     def __init__(self, plan: Plan, dialect: Dialect, tools: ToolSet, choice: ToolChoice, most: int) -> None:
         """Take the plan and the tools, with the answer tool if there is one; `most` is the limit of calls."""
         self._plan, self._tools, self._choice, self._most = plan, tools, choice, most
+        self._form = plan.facts.quirks.constraint
         self._shape = dialect.writer.shape if dialect.writer else None
         self._refused = self._is_forced = False
 
     def first(self) -> Constraint | None:
         """Return the constraint of the first request; None for no constraint."""
-        if self._off or (self._plan.constraint is Constrain.RETRY and not must_call(self._choice)):
+        if self._off or (self._plan.settings.constraint is Constrain.RETRY and not must_call(self._choice)):
             return None
         return self._forced(self._allowed()) if must_call(self._choice) else self._free()
 
@@ -332,7 +333,7 @@ class Constraining:
 
     @property
     def _off(self) -> bool:
-        return self._refused or self._plan.constraint is Constrain.OFF
+        return self._refused or self._plan.settings.constraint is Constrain.OFF
 
     def _allowed(self) -> tuple[str, ...]:
         named = self._choice.mode is ChoiceMode.NAMED
@@ -341,9 +342,9 @@ class Constraining:
     def _forced(self, names: tuple[str, ...], most: int = MOST_CALLS) -> Constraint:
         self._is_forced = True
         calls = AllowedCalls(
-            self._tools, names, min(most, self._most), forced=True, thinks=self._plan.starts_in_reasoning
+            self._tools, names, min(most, self._most), forced=True, thinks=self._plan.facts.starts_in_reasoning
         )
-        shape, form = self._shape, self._plan.form
+        shape, form = self._shape, self._form
         if form is ConstraintForm.LLAMACPP:
             return grammar(shape or _decision_shape(), calls)
         if self._has_tags:
@@ -353,12 +354,12 @@ class Constraining:
     def _free(self) -> Constraint | None:
         """Return a constraint that leaves text free; None if the upstream has no such constraint."""
         self._is_forced = False
-        shape, form = self._shape, self._plan.form
+        shape, form = self._shape, self._form
         if shape is None:
             return None
         forced = bool(shape.thought)  # in such a dialect the answer in words is a call too
         calls = AllowedCalls(
-            self._tools, self._allowed(), self._most, forced=forced, thinks=self._plan.starts_in_reasoning
+            self._tools, self._allowed(), self._most, forced=forced, thinks=self._plan.facts.starts_in_reasoning
         )
         if form is ConstraintForm.LLAMACPP:
             return grammar(shape, calls)
@@ -371,11 +372,11 @@ class Constraining:
         """Whether the calls can be written as structural tags: the arguments are JSON, and text surrounds the calls."""
         shape = self._shape
         is_json = shape is not None and not shape.is_whole and shape.tags is None
-        return is_json and self._plan.form in _TAGS
+        return is_json and self._form in _TAGS
 
     def _schema(self, calls: AllowedCalls) -> TextSchema:
         """Return a schema of the whole answer: the dialect's own if it is JSON, else that of a decision."""
-        shape, form = self._shape, self._plan.form
+        shape, form = self._shape, self._form
         if shape is None or not shape.is_whole:
             return calls_schema(calls, form)
         return calls_schema(calls, form, shape.key, shape.thought)

@@ -9,10 +9,11 @@ answer could teach its tools in one dialect and read the answer in another (MODE
 
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 
 from toolspeak.engine.guardrails import GUARDRAILS, guardrails_for
 from toolspeak.engine.guardrails.guardrail import Guardrail
-from toolspeak.engine.settings import NOTHING_SAID, RETRIES, Mode, Release, Settings, Strategy
+from toolspeak.engine.settings import DEFAULTS, NOTHING_SAID, Mode, Release, Settings, Strategy
 from toolspeak.facts.model import DEFAULT_DIALECT, UNKNOWN_MODEL, Constrain, ModelFacts, Support
 from toolspeak.ir.constraint import ConstraintForm
 from toolspeak.ir.message import Call
@@ -43,70 +44,95 @@ class Way(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How a turn is run, and why: the settings, with facts and defaults where they say nothing."""
+    """How a turn is run, and why."""
 
     way: Way
     why: str
     """The reason for `way`, for logs, headers and traces."""
-    strategy: Strategy = Strategy.INLINE
-    dialect: str = DEFAULT_DIALECT
-    release: Release = Release.CHECKED
-    retries: int = RETRIES
-    rescue: bool = True
-    keep_system: bool = True
-    few_shot: bool = False
-    answer_tool: bool = False
-    key: str = ""
-    calls_in_reasoning: bool = False
-    starts_in_reasoning: bool = False
-    context_tokens: int | None = None
+    settings: Settings = DEFAULTS
+    """The settings that the turn runs with. Only `key` may be None."""
+    facts: ModelFacts = UNKNOWN_MODEL
     projects: bool = False
     """Whether calls and results of the history are sent as text, because this upstream does not understand them."""
     rescue_dialect: str = ANY_DIALECT
     """The dialect in which leaked calls of a native answer are read (MODE-8)."""
-    constraint: Constrain = Constrain.OFF
-    form: ConstraintForm = ConstraintForm.NONE
-    """The field in which the upstream takes the constraint."""
     guardrails: tuple[Guardrail, ...] = ()
     """The guardrails that the settings ask for and that apply to the request, in the order in which they judge."""
+
+    # The type of a setting allows None, which these three uses do not.
+
+    @property
+    def dialect(self) -> str:
+        """The dialect in which emulated calls are taught and read."""
+        return self.settings.dialect or DEFAULT_DIALECT
+
+    @property
+    def release(self) -> Release:
+        """When the client gets the answer."""
+        return self.settings.release or Release.CHECKED
+
+    @property
+    def retries(self) -> int:
+        """How many times the model may be asked again."""
+        return self.settings.retries or 0
 
     @property
     def line(self) -> str:
         """The plan in one line, for logs and headers."""
-        how = f" {self.strategy} {self.dialect}" if self.way in (Way.FORCE, Way.FALLBACK) else ""
+        how = f" {self.settings.strategy} {self.dialect}" if self.way in (Way.FORCE, Way.FALLBACK) else ""
         return f"{self.way}{how} {self.release}: {self.why}"
 
 
 def decide(request: Request, settings: Settings = NOTHING_SAID, facts: ModelFacts = UNKNOWN_MODEL) -> Plan:
     """Return the plan of a request. Settings win over facts, and facts over defaults."""
     way, why = _way(request, settings, facts)
-    constraint = _constraint(settings, facts)
-    strategy = settings.strategy or (Strategy.DECISION if facts.decides else Strategy.INLINE)
-    in_json = constraint is Constrain.JSON and strategy is Strategy.INLINE
     guardrails = guardrails_for(request, [name for name in GUARDRAILS if getattr(settings, name)])
+    must_call = request.choice.mode in (ChoiceMode.REQUIRED, ChoiceMode.NAMED)
     return Plan(
         way,
         why,
-        strategy=strategy,
-        dialect=_dialect(strategy, constraint, settings, facts),
-        release=_release(request, settings, buffers=any(guardrail.buffers for guardrail in guardrails)),
-        retries=RETRIES if settings.retries is None else settings.retries,
-        rescue=settings.rescue is not False,
-        # Decisions of the modes `force` and `fallback` follow DEC-1 to the letter and drop the client's system prompt.
-        # `auto` keeps it, because dropping it loses instructions (DEC-6).
-        keep_system=settings.mode in (None, Mode.AUTO) if settings.keep_system is None else settings.keep_system,
-        few_shot=facts.few_shot if settings.few_shot is None else settings.few_shot,
-        # An answer that is JSON as a whole has no place for text but a call of the answer tool.
-        answer_tool=in_json or (facts.answer_tool if settings.answer_tool is None else settings.answer_tool),
-        key=settings.key or "",
-        calls_in_reasoning=facts.calls_in_reasoning,
-        starts_in_reasoning=facts.starts_in_reasoning,
-        context_tokens=facts.context_tokens,
+        _complete(settings, facts, buffers=must_call or any(one.buffers for one in guardrails)),
+        facts,
         projects=settings.mode is Mode.FORCE or facts.tools is Support.NONE or bool(settings.chat),
         rescue_dialect=settings.dialect or facts.leaks_as or ANY_DIALECT,
-        constraint=constraint,
-        form=facts.quirks.constraint,
         guardrails=guardrails,
+    )
+
+
+# Merging takes longer than the rest of `decide`, and a process sees few combinations: one per model and kind of client.
+@lru_cache(maxsize=1024)
+def _complete(settings: Settings, facts: ModelFacts, *, buffers: bool) -> Settings:
+    """Return the settings that a turn runs with; `buffers` if its answer must not leave before its end."""
+    complete = settings.over(_advice(settings, facts)).over(DEFAULTS)
+    return _demanded(complete, facts, buffers=buffers).over(complete)
+
+
+def _advice(settings: Settings, facts: ModelFacts) -> Settings:
+    """Return the settings that suit the model, for those that users leave open."""
+    return Settings(
+        strategy=Strategy.DECISION if facts.decides else None,
+        dialect=facts.dialect or None,
+        # Decisions of the modes `force` and `fallback` follow DEC-1 to the letter and drop the client's system prompt.
+        # `auto` keeps it, because dropping it loses instructions (DEC-6).
+        keep_system=settings.mode in (None, Mode.AUTO),
+        few_shot=facts.few_shot,
+        answer_tool=facts.answer_tool,
+        constraint=facts.constraint,
+    )
+
+
+def _demanded(complete: Settings, facts: ModelFacts, *, buffers: bool) -> Settings:
+    """Return the settings that follow from others, from the request or from the upstream, whatever users set."""
+    constraint = Constrain.OFF if facts.quirks.constraint is ConstraintForm.NONE else complete.constraint
+    decides = complete.strategy is Strategy.DECISION
+    in_json = constraint is Constrain.JSON and not decides
+    return Settings(
+        constraint=constraint,
+        dialect=DECISION_DIALECT if decides else JSON_DIALECT if in_json else None,
+        # An answer that is JSON as a whole has no place for text but a call of the answer tool.
+        answer_tool=True if in_json else None,
+        # Text that has left could not be taken back for the call that must come.
+        release=Release.BUFFERED if buffers else None,
     )
 
 
@@ -135,27 +161,6 @@ def _way_of(support: Support) -> tuple[Way, str]:
             return Way.FORCE, "the upstream has no tools"
         case Support.UNKNOWN:
             return Way.NATIVE, "nothing is known: native first, emulated if that is refused"
-
-
-def _dialect(strategy: Strategy, constraint: Constrain, settings: Settings, facts: ModelFacts) -> str:
-    if strategy is Strategy.DECISION:
-        return DECISION_DIALECT
-    if constraint is Constrain.JSON:
-        return JSON_DIALECT
-    return settings.dialect or facts.dialect or DEFAULT_DIALECT
-
-
-def _constraint(settings: Settings, facts: ModelFacts) -> Constrain:
-    """Return how much to constrain; by default only retries, because small models reason worse under a grammar."""
-    if facts.quirks.constraint is ConstraintForm.NONE:
-        return Constrain.OFF
-    return settings.constraint or facts.constraint or Constrain.RETRY
-
-
-def _release(request: Request, settings: Settings, *, buffers: bool) -> Release:
-    if buffers or request.choice.mode in (ChoiceMode.REQUIRED, ChoiceMode.NAMED):
-        return Release.BUFFERED  # text that has left could not be taken back for the call that must come
-    return settings.release or Release.CHECKED
 
 
 def has_calls(request: Request) -> bool:

@@ -51,7 +51,7 @@ ANSWER_NOW: Final = "Use these results to answer in words."
 
 def dialect_of(plan: Plan) -> Dialect:
     """Return the dialect of the plan, or the default one if the plan's dialect can be read but not written."""
-    found = keyed(plan.key) if plan.key else load(plan.dialect)
+    found = keyed(plan.settings.key) if plan.settings.key else load(plan.dialect)
     return found if found.writer is not None else load(DEFAULT_DIALECT)
 
 
@@ -86,7 +86,7 @@ class Prompt:
         first = Message(Role.SYSTEM, (Text(_joined(words)),))
         shown = (
             example_messages(self.taught.tools, writer_of(self.dialect))
-            if self.plan.few_shot and self.taught.tools
+            if self.plan.settings.few_shot and self.taught.tools
             else ()
         )
         return self._plain(request, (first, *shown, *_merged((*self._history(rest), *_asked(request)))))
@@ -97,9 +97,9 @@ class Prompt:
         With `keep_system` the client's system prompt and history stay: dropping them loses instructions (DEC-6).
         """
         system, rest = _split(request.messages)
-        kept = system if self.plan.keep_system else ()
+        kept = system if self.plan.settings.keep_system else ()
         first = Message(Role.SYSTEM, (Text(_joined((*kept, self.taught.contract, *_choice_words(request)))),))
-        history = _merged(self._history(rest)) if self.plan.keep_system else self._bare(rest)
+        history = _merged(self._history(rest)) if self.plan.settings.keep_system else self._bare(rest)
         return self._plain(request, (first, *history))
 
     def answer(self, request: Request) -> Request:

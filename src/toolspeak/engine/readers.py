@@ -54,7 +54,7 @@ class ReaderFactory:
     def prompt(self) -> Prompt:
         """Return the writer of emulated requests."""
         plan, dialect = self._plan, dialect_of(self._plan)
-        guard = Guard(dialect, plan.key)
+        guard = Guard(dialect, plan.settings.key or "")
         return Prompt(plan, dialect, self._taught(dialect, guard), guard)
 
     def _taught(self, dialect: Dialect, guard: Guard) -> Taught:
@@ -62,11 +62,12 @@ class ReaderFactory:
         plan = self._plan
         # Everything that changes the bytes of the contract is part of the key. Without the keyed marker in it, one
         # conversation would be taught the markers of another.
-        more = (dialect.name, plan.key, plan.context_tokens, *(tool.name for tool in self._answer_tool))
+        tokens = plan.facts.context_tokens
+        more = (dialect.name, plan.settings.key, tokens, *(tool.name for tool in self._answer_tool))
         known = _TAUGHT.find(self.tools, more)
         if known is not None:
             return known
-        tools = compacted(guarded_tools(self.tools, guard), plan.context_tokens)
+        tools = compacted(guarded_tools(self.tools, guard), tokens)
         compiled = ToolSet.of((*tools, *self._answer_tool))
         taught = Taught(compiled, writer_of(dialect).teach(compiled))
         return _TAUGHT.keep(self.tools, taught, compiled.text_bytes, more) if compiled.text_bytes else taught
@@ -111,7 +112,7 @@ class ReaderFactory:
         compiled = ToolSet.of(self._native_tools())
         dialect = load(self._plan.rescue_dialect)
         parts = ReaderParts(
-            dialect.reader(compiled, self._ids, self._options()) if self._plan.rescue else None,
+            dialect.reader(compiled, self._ids, self._options()) if self._plan.settings.rescue else None,
             compiled,
             self._checker(compiled),
             StopText(()),
@@ -175,8 +176,8 @@ class ReaderFactory:
     def _options(self) -> ReadOptions:
         return ReadOptions(
             replace(self._request.choice, parallel=self.max_calls > 1),
-            calls_in_reasoning=self._plan.calls_in_reasoning,
-            starts_in_reasoning=self._plan.starts_in_reasoning,
+            calls_in_reasoning=self._plan.facts.calls_in_reasoning,
+            starts_in_reasoning=self._plan.facts.starts_in_reasoning,
             max_calls=MOST_CALLS,
         )
 
@@ -188,7 +189,7 @@ def emulated_ids(unix_nano: int) -> Iterator[str]:
 
 def _answer_tool(plan: Plan, request: Request, tools: Sequence[Tool]) -> tuple[Tool, ...]:
     """Return the answer tool if the plan has it and the tool choice does not demand a real call (INL-6)."""
-    if not plan.answer_tool or must_call(request.choice):
+    if not plan.settings.answer_tool or must_call(request.choice):
         return ()
     return (replace(ANSWER, name=offered_name([tool.name for tool in tools])),)
 

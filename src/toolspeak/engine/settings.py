@@ -1,18 +1,22 @@
-"""Declares the settings of a turn. `plan.py` decides by them.
+"""Declares the settings of a turn.
+
+A new setting is a field of `Settings`, and its use as `plan.settings.NAME`. The file, its schema and its reference page
+follow from the field.
 
 The command line is to read these declarations for `--help`, so this module imports nothing that takes long to load.
 """
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from enum import StrEnum
+from operator import attrgetter
+from typing import Final
 
-from toolspeak.declaration import setting
-from toolspeak.facts.model import Constrain
+from toolspeak.declaration import declaration_of, setting
+from toolspeak.facts.model import DEFAULT_DIALECT, Constrain
 
 RETRIES = 2
 """How many times a model is asked again by default. Retries of failed connections are counted elsewhere (CHK-5)."""
 MOST_RETRIES = 10
-_NO = "`false`"
 _SUITS = "what suits the model"
 
 
@@ -48,61 +52,66 @@ class Settings:
         None,
         "Whether calls are emulated: never (`off`), where a native answer has none (`fallback`), always (`force`), or "
         "where the upstream has no tools (`auto`).",
-        otherwise="`auto`",
+        fallback=Mode.AUTO,
     )
-    chat: bool | None = setting(None, "Remove all tools from requests (MODE-6).", otherwise=_NO)
+    chat: bool | None = setting(None, "Remove all tools from requests (MODE-6).", fallback=False)
     strategy: Strategy | None = setting(
         None,
         "How calls are emulated: inside the answer, or by a decision before it.",
+        fallback=Strategy.INLINE,
         otherwise="`inline`, or what suits the model",
     )
     dialect: str | None = setting(
         None,
         "[Dialect](dialects.md) in which emulated calls are written.",
-        otherwise="what suits the model",
+        fallback=DEFAULT_DIALECT,
+        otherwise=_SUITS,
         form="dialect",
     )
     release: Release | None = setting(
         None,
         "When the client gets the answer: at once, calls after their check, or everything at its end (CHK-7).",
-        otherwise="`checked`",
+        fallback=Release.CHECKED,
     )
     retries: int | None = setting(
         None,
         "How many times a model is asked again for a call that cannot run.",
         least=0,
         most=MOST_RETRIES,
-        otherwise=str(RETRIES),
+        fallback=RETRIES,
     )
-    rescue: bool | None = setting(
-        None, "Turn calls that a server with tools leaks as text into calls.", otherwise="`true`"
-    )
+    rescue: bool | None = setting(None, "Turn calls that a server with tools leaks as text into calls.", fallback=True)
     keep_system: bool | None = setting(
-        None, "Keep the client's own instructions beside ours.", otherwise="`true` in the mode `auto`, else `false`"
+        None,
+        "Keep the client's own instructions beside ours.",
+        fallback=True,
+        otherwise="`true` in the mode `auto`, else `false`",
     )
-    few_shot: bool | None = setting(None, "Show the model an example of a call.", otherwise=_SUITS)
-    answer_tool: bool | None = setting(None, "Let the model answer by a call, too.", otherwise=_SUITS)
+    few_shot: bool | None = setting(None, "Show the model an example of a call.", fallback=False, otherwise=_SUITS)
+    answer_tool: bool | None = setting(None, "Let the model answer by a call, too.", fallback=False, otherwise=_SUITS)
     constraint: Constrain | None = setting(
         None,
         "[Constrained decoding](constraint.md) of emulated calls, where the server has it (CHK-8).",
+        # Only retries: small models reason worse under a grammar.
+        fallback=Constrain.RETRY,
         otherwise="what suits the model, else `retry`",
     )
     drop_unrelated_calls: bool | None = setting(
-        None, "Drop calls whose tool has nothing to do with the conversation (CHK-10).", otherwise=_NO
+        None, "Drop calls whose tool has nothing to do with the conversation (CHK-10).", fallback=False
     )
     drop_unmentioned_arguments: bool | None = setting(
-        None, "Drop optional arguments whose value the conversation does not mention (CHK-11).", otherwise=_NO
+        None, "Drop optional arguments whose value the conversation does not mention (CHK-11).", fallback=False
     )
     request_missing_calls: bool | None = setting(
-        None, "Ask for the calls that a request for several things still needs (CHK-12).", otherwise=_NO
+        None, "Ask for the calls that a request for several things still needs (CHK-12).", fallback=False
     )
     accept_untaught_calls: bool | None = setting(
-        None, "Accept, or ask for, calls that no dialect reads; the answer is buffered (CHK-13).", otherwise=_NO
+        None, "Accept, or ask for, calls that no dialect reads; the answer is buffered (CHK-13).", fallback=False
     )
     confirm_tool_fit: bool | None = setting(
         None,
         "Ask the model whether each tool that it calls can do the request; the answer is buffered (CHK-14).",
-        otherwise=_NO,
+        fallback=False,
     )
     key: str | None = None
     """The key of keyed markers (SAFE-4). toolspeak makes it: it is not in the file."""
@@ -111,8 +120,13 @@ class Settings:
         """Return these settings, filled up with the other's where these are None."""
         if self is NOTHING_SAID or self is other:
             return other
-        said = {field.name: getattr(self, field.name) for field in fields(self)}
-        return replace(other, **{name: value for name, value in said.items() if value is not None})
+        both = zip(_VALUES(self), _VALUES(other), strict=True)
+        return Settings(*[weaker if own is None else own for own, weaker in both])
 
 
+_VALUES: Final = attrgetter(*(field.name for field in fields(Settings)))
 NOTHING_SAID = Settings()
+DEFAULTS: Final = Settings(
+    **{field.name: about.fallback for field in fields(Settings) if (about := declaration_of(field)) is not None}
+)
+"""The weakest level: the declared fallbacks."""

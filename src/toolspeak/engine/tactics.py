@@ -219,4 +219,4 @@ def tactic_of(following: Name | Teach, plan: Plan) -> Tactic:
     """Return the tactic of a name; for `Teach.EMULATED`, the one of the plan's strategy."""
     if isinstance(following, Name):
         return TACTICS[following]
-    return TACTICS[Name.DECISION if plan.strategy is Strategy.DECISION else Name.INLINE]
+    return TACTICS[Name.DECISION if plan.settings.strategy is Strategy.DECISION else Name.INLINE]

@@ -149,7 +149,7 @@ class Route:
         sent = request if request.model == self.model else replace(request, model=self.model)
         upstream = self.upstream
         if isinstance(upstream, HttpUpstream):
-            upstream = upstream.constrained(plan.form).encoding(prepare)
+            upstream = upstream.constrained(plan.facts.quirks.constraint).encoding(prepare)
         outcome = await drive(take_turn(sent, plan, emulated_ids(clock.nanoseconds())), upstream, emit, prepare)
         self.learned.note(self.model, outcome, self._origin(request), is_real=self.is_real)
         return outcome

@@ -255,7 +255,8 @@ def test_the_server_is_looked_at_and_tried_with_the_constraints_that_it_has_cap5
     assert (kept["constraint"], len(kept["fingerprint"])) == ("llamacpp", 16)
     with Client(upstream.url) as client:
         plan = client.plan("Hi", [NOW])
-    assert (plan.constraint, plan.form) == ("text", "llamacpp"), "though this client has probed nothing"
+    found = (plan.settings.constraint, plan.facts.quirks.constraint)
+    assert found == ("text", "llamacpp"), "though this client has probed nothing"
 
 
 # ---------------------------------------------------------------- how it looks

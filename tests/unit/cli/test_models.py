@@ -14,7 +14,7 @@ from toolspeak.cli import main
 from toolspeak.cli.models.catalogue import plan_text
 from toolspeak.config import local
 from toolspeak.engine.plan import Plan, Way
-from toolspeak.engine.settings import Strategy
+from toolspeak.engine.settings import Settings, Strategy
 from toolspeak.facts.model import Support
 
 NOBODY = "http://127.0.0.1:9/v1"
@@ -99,8 +99,8 @@ def test_options_change_what_is_done(
     [
         (Plan(Way.NATIVE, ""), Support.NATIVE, "native"),
         (Plan(Way.NATIVE, ""), Support.LEAKS, "native, leaks rescued"),
-        (Plan(Way.NATIVE, "", rescue=False), Support.LEAKS, "native"),
-        (Plan(Way.FORCE, "", Strategy.INLINE, "react"), Support.NONE, "emulated (react)"),
+        (Plan(Way.NATIVE, "", Settings(rescue=False)), Support.LEAKS, "native"),
+        (Plan(Way.FORCE, "", Settings(strategy=Strategy.INLINE, dialect="react")), Support.NONE, "emulated (react)"),
         (Plan(Way.PLAIN, ""), Support.UNKNOWN, "removes tools"),
     ],
 )

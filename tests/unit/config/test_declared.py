@@ -48,7 +48,7 @@ def test_every_setting_has_help_and_a_known_form(each: Declared) -> None:
     if each.kind in (int, float):
         assert each.about.least is not None or each.about.above is not None
     if each.default in ("", None) and not is_dataclass(each.element) and not each.is_mapping:
-        assert each.about.otherwise or each.about.is_required, "an empty default says nothing"
+        assert each.otherwise or each.about.is_required, "an empty default says nothing"
 
 
 @pytest.mark.parametrize("each", [each for each in ALL if each.kind in (int, float)], ids=lambda each: each.path)

@@ -44,7 +44,7 @@ def test_a_form_is_asked_in_its_own_way(name: str, way: Way) -> None:
 
 def test_what_a_native_winner_leaves_is_native_with_rescue() -> None:
     plan = decide(REQUEST, NATIVE.profile, ModelFacts(tools=NATIVE.tools or Support.UNKNOWN))
-    assert (plan.way, plan.rescue) == (Way.NATIVE, True)
+    assert (plan.way, plan.settings.rescue) == (Way.NATIVE, True)
 
 
 def test_every_profile_survives_being_written() -> None:

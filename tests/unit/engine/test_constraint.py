@@ -86,7 +86,7 @@ def first(request: Request = ASK, dialect: str = "fenced", constraint: Constrain
 @pytest.mark.parametrize("said", [None, *Constrain])
 def test_without_a_form_nothing_is_asked_chk8(said: Constrain | None) -> None:
     plan = decide(ASK, Settings(constraint=said), ModelFacts(constraint=Constrain.TEXT))
-    assert plan.constraint is Constrain.OFF
+    assert plan.settings.constraint is Constrain.OFF
     assert plan.dialect == "fenced"
 
 
@@ -103,12 +103,12 @@ def test_who_asks_is_heard_before_the_facts_chk8(
     said: Constrain | None, known: Constrain | None, expected: Constrain
 ) -> None:
     plan = decide(ASK, Settings(constraint=said), facts(constraint=known))
-    assert (plan.constraint, plan.form) == (expected, ConstraintForm.LLAMACPP)
+    assert (plan.settings.constraint, plan.facts.quirks.constraint) == (expected, ConstraintForm.LLAMACPP)
 
 
 def test_an_answer_in_json_has_its_own_dialect_and_the_answer_tool_chk8() -> None:
     plan = decide(ASK, Settings(constraint=Constrain.JSON, dialect="hermes", answer_tool=False), facts())
-    assert (plan.dialect, plan.answer_tool) == ("steps_json", True)
+    assert (plan.dialect, plan.settings.answer_tool) == ("steps_json", True)
     assert decide(ASK, replace(DECISION, constraint=Constrain.JSON), facts()).dialect == "decision_json"
 
 

@@ -313,14 +313,15 @@ def test_with_the_system_prompt_calls_and_results_of_the_history_stay_dec6() -> 
 
 
 def test_auto_keeps_the_system_prompt_and_the_others_follow_the_original_dec6() -> None:
-    assert decide(ASK).keep_system
-    assert [decide(ASK, Settings(mode=mode)).keep_system for mode in (Mode.FORCE, Mode.FALLBACK)] == [False, False]
+    assert decide(ASK).settings.keep_system
+    others = [decide(ASK, Settings(mode=mode)) for mode in (Mode.FORCE, Mode.FALLBACK)]
+    assert [plan.settings.keep_system for plan in others] == [False, False]
 
 
 @pytest.mark.parametrize("kept", [True, False])
 @pytest.mark.parametrize("mode", Mode)
 def test_who_asks_for_it_gets_it_in_every_mode_dec6(mode: Mode, kept: bool) -> None:
-    assert decide(ASK, Settings(mode=mode, keep_system=kept)).keep_system is kept
+    assert decide(ASK, Settings(mode=mode, keep_system=kept)).settings.keep_system is kept
 
 
 def test_kept_or_not_the_calls_are_the_same_dec6() -> None:

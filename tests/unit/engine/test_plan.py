@@ -90,15 +90,15 @@ def test_the_facts_fill_in_what_nobody_said_mode5() -> None:
         context_tokens=4096,
     )
     plan = decide(ASK, facts=facts)
-    assert (plan.dialect, plan.few_shot, plan.answer_tool) == ("hermes", True, True)
-    assert (plan.calls_in_reasoning, plan.starts_in_reasoning, plan.context_tokens) == (True, True, 4096)
+    assert (plan.dialect, plan.settings.few_shot, plan.settings.answer_tool) == ("hermes", True, True)
+    assert plan.facts == facts
     said = decide(ASK, Settings(dialect="kimi", few_shot=False, answer_tool=False), facts)
-    assert (said.dialect, said.few_shot, said.answer_tool) == ("kimi", False, False)
+    assert (said.dialect, said.settings.few_shot, said.settings.answer_tool) == ("kimi", False, False)
 
 
 def test_a_model_that_decides_better_gets_the_decision_unless_told_otherwise_mode5() -> None:
     facts = ModelFacts(Support.NONE, "hermes", decides=True)
-    assert decide(ASK, facts=facts).strategy is Strategy.DECISION
+    assert decide(ASK, facts=facts).settings.strategy is Strategy.DECISION
     assert decide(ASK, facts=facts).dialect == "decision_json"
     assert decide(ASK, Settings(strategy=Strategy.INLINE), facts).dialect == "hermes"
 
@@ -152,8 +152,8 @@ def test_leaked_calls_are_read_in_every_dialect_unless_one_is_known_to_leak_mode
 
 
 def test_rescue_is_on_unless_switched_off_mode8() -> None:
-    assert decide(ASK).rescue
-    assert not decide(ASK, Settings(rescue=False)).rescue
+    assert decide(ASK).settings.rescue
+    assert not decide(ASK, Settings(rescue=False)).settings.rescue
 
 
 def test_two_retries_unless_told_otherwise_chk5() -> None:

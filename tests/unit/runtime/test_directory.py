@@ -278,7 +278,10 @@ async def test_a_turn_is_sent_in_the_form_of_its_plan_whatever_is_learned_meanwh
         await route.take(request, after, unheard)
         route.learned.keep("m", Verdict(), 60)
         await route.take(request, after, unheard)
-    assert (before.form, after.form) == (ConstraintForm.NONE, ConstraintForm.LLAMACPP)
+    assert tuple(plan.facts.quirks.constraint for plan in (before, after)) == (
+        ConstraintForm.NONE,
+        ConstraintForm.LLAMACPP,
+    )
     assert ["grammar" in json.loads(got.body) for got in shop.server.got] == [False, True, True]
 
 

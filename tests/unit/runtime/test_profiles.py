@@ -52,7 +52,7 @@ def test_a_profile_comes_back_as_it_was(kept: Profiles, tmp_path: Path) -> None:
 
 def test_a_profile_decides_where_nothing_is_said_cap5(kept: Profiles) -> None:
     plan = planned(kept)
-    assert (plan.way, plan.dialect, plan.few_shot) == (Way.FORCE, "hermes", True)
+    assert (plan.way, plan.dialect, plan.settings.few_shot) == (Way.FORCE, "hermes", True)
     assert plan.why == "hermes+example did best with this model (doctor, 2026-11-15)"
     assert planned(NO_PROFILES).way is Way.NATIVE
 
@@ -72,7 +72,7 @@ def test_what_the_user_says_goes_before_a_profile_cap5(kept: Profiles, asks: boo
         return planned(kept, settings) if asks else planned(kept, settings=settings)
 
     plan = said(Settings(dialect="react", few_shot=False))
-    assert (plan.way, plan.dialect, plan.few_shot) == (Way.FORCE, "react", False)
+    assert (plan.way, plan.dialect, plan.settings.few_shot) == (Way.FORCE, "react", False)
     plan = said(Settings(Mode.OFF))
     assert (plan.way, plan.why) == (Way.OFF, "the mode is off")
     assert said(Settings(chat=True)).way is Way.PLAIN
@@ -82,7 +82,7 @@ def test_a_native_winner_says_what_the_upstream_does(tmp_path: Path) -> None:
     profiles = Profiles(tmp_path, HERE)
     profiles.keep(Profile("small", HERE, "native+rescue", tools=Support.LEAKS))
     plan = planned(profiles, tools=Support.NONE)
-    assert (plan.way, plan.rescue) == (Way.NATIVE, True)
+    assert (plan.way, plan.settings.rescue) == (Way.NATIVE, True)
 
 
 def test_other_models_and_endpoints_have_none(kept: Profiles, tmp_path: Path) -> None:
@@ -210,8 +210,8 @@ def test_a_profile_does_not_ask_for_a_constraint_that_traffic_has_seen_fail_but_
     before = route.plan(REQUEST)
     route.learned.note("small", Outcome((), before, 2, constraint=Kept.REFUSED), Origin(request=REQUEST))
     asked = Settings(constraint=Constrain.JSON)
-    assert [before.constraint, route.plan(REQUEST).constraint] == [Constrain.TEXT, Constrain.OFF]
-    assert route.plan(REQUEST, asked).constraint is Constrain.JSON
+    assert [plan.settings.constraint for plan in (before, route.plan(REQUEST))] == [Constrain.TEXT, Constrain.OFF]
+    assert route.plan(REQUEST, asked).settings.constraint is Constrain.JSON
 
 
 def test_a_profile_of_another_server_counts_for_nothing_and_that_is_said_once_cap5(

@@ -194,9 +194,9 @@ def test_a_whole_turn_asks_each_server_in_its_words_chk8(preset: str) -> None:
 
 def test_anthropic_gets_no_bounds_that_it_refuses_chk8() -> None:
     upstream = load_upstream("anthropic")
-    plan = decide(FORCED, Settings(Mode.FORCE), ModelFacts(quirks=upstream.quirks))
+    plan = decide(FORCED, Settings(Mode.FORCE, retries=0), ModelFacts(quirks=upstream.quirks))
     sent = ScriptedUpstream([TextDelta("x"), Finished(StopReason.END)])
-    drive_sync(take_turn(FORCED, replace(plan, retries=0), emulated_ids(1)), sent, lambda _: None)
+    drive_sync(take_turn(FORCED, plan, emulated_ids(1)), sent, lambda _: None)
     body = json.loads(load("anthropic").encode_request(sent.requests[0], upstream.quirks).body)
     text = json.dumps(body["output_config"]["format"]["schema"])
     assert not any(word in text for word in ("minLength", "minimum", "maxItems"))

@@ -194,7 +194,7 @@ def _cells(entry: CatalogueEntry) -> tuple[str, str, str]:
 
 def plan_text(plan: Plan, tools: Support) -> str:
     """Describe what happens to a request that has tools."""
-    how = plan.strategy if plan.strategy is Strategy.DECISION else plan.dialect
+    how = Strategy.DECISION if plan.settings.strategy is Strategy.DECISION else plan.dialect
     emulated = f"emulated ({how})"
     match plan.way:
         case Way.PLAIN:
@@ -208,7 +208,7 @@ def plan_text(plan: Plan, tools: Support) -> str:
         case Way.NATIVE if tools is Support.UNKNOWN:
             return f"native, else {emulated}"
         case Way.NATIVE:
-            return "native, leaks rescued" if tools is Support.LEAKS and plan.rescue else "native"
+            return "native, leaks rescued" if tools is Support.LEAKS and plan.settings.rescue else "native"
 
 
 # ---------------------------------------------------------------- for programs
