@@ -89,8 +89,7 @@ def run_model(model: LocalModel, file: Path | None, options: Mapping[str, Any], 
     )
     from toolspeak.local.supervisor import Supervisor  # noqa: PLC0415
 
-    for name in ("build", "server"):  # before the model is loaded, so that the gateway serves as soon as it is
-        import_module(f"toolspeak.gateway.{name}")
+    import_module("toolspeak.gateway.server")  # before the model is loaded, so that the gateway serves as soon as it is
     found = model_file(model.path)
     program = find_server_program(model.binary, current().get("PATH", ""), model.further)
     port = _free_port(options.get("port"))
