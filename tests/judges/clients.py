@@ -33,8 +33,9 @@ def command_of(script: Path) -> list[str]:
 def _python() -> str:
     pins = ROOT / "requirements" / "judges.txt"
     if _has_changed(VENV, pins):
-        _run(sys.executable, "-m", "venv", "--clear", str(VENV))
-        _run(str(VENV / "bin" / "pip"), "install", "--quiet", "--require-hashes", "-r", str(pins))
+        _run(sys.executable, "-m", "venv", "--clear", "--without-pip", str(VENV))
+        uv = str(Path(sys.executable).parent / "uv")
+        _run(uv, "pip", "install", "--quiet", "--require-hashes", "--python", str(VENV), "-r", str(pins))
         _keep(VENV, pins)
     return str(VENV / "bin" / "python")
 
