@@ -1,13 +1,32 @@
 """Settings for every test.
 
 `HYPOTHESIS_PROFILE` picks how hard properties are tried: `dev` (default), `ci` (the same examples every time), `quick`.
+`--share N` runs about one in N cases of long tables, and everything else: see `testkit/share.py`.
 """
 
 import os
 
+import pytest
 from hypothesis import settings
+
+from testkit.share import shared
 
 settings.register_profile("dev", max_examples=200, deadline=None, print_blob=True)
 settings.register_profile("ci", settings.get_profile("dev"), derandomize=True)
 settings.register_profile("quick", settings.get_profile("ci"), max_examples=25)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options of this project."""
+    parser.addoption("--share", type=int, default=1, metavar="N", help="of long tables of cases, run about one in N")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what is not in the share; the closing line counts it as deselected."""
+    share: int = config.getoption("--share") or 1
+    if share == 1:
+        return
+    kept = shared((item.nodeid for item in items), share)
+    config.hook.pytest_deselected(items=[item for item in items if item.nodeid not in kept])
+    items[:] = [item for item in items if item.nodeid in kept]
