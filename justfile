@@ -68,7 +68,7 @@ test-on version *args: build
 corpus:
     .venv/bin/python -m bench.corpus
 
-# every dialect reads back what it writes, 100,000 times each (the tests try 5,000); takes long
+# every dialect reads back what it writes, 100,000 times each; CI tries 5,000: `--examples N`, `--dialect NAME`
 roundtrip *args:
     .venv/bin/python -m bench.roundtrip {{ args }}
 
@@ -242,24 +242,49 @@ pin *args:
 extras := "redis runs mcp sandlock llama"
 pin := "--quiet --universal --python-version 3.11 --generate-hashes --no-header"
 
-# the bars that mind no company, in two lanes: one waits for the net, the other computes
-lanes:
-    #!/usr/bin/env bash
-    set -euo pipefail
-    log=$(mktemp)
-    {{ just_executable() }} corpus noncalls wires simulate >"$log" 2>&1 & # simulate takes arguments: the last
-    computes=$!
-    trap 'kill $computes 2>/dev/null || true; rm -f "$log"' EXIT
-    # each by its own command: `judges` would take the next recipe's name for its own argument
-    {{ just_executable() }} wheel
+# 3.12 and 3.13, with a share of the cases: each test that can depend on the language runs on one of them
+pythons: build
+    {{ just_executable() }} --no-deps test-on 3.12 --share 4 -k "'not p8'" $(printf -- '--ignore %s ' {{ on_313 }} {{ on_311_only }})
+    {{ just_executable() }} --no-deps test-on 3.13 --share 4 -k "'not p8'" {{ on_313 }} $(printf -- '--ignore %s ' {{ on_311_only }})
+
+# asyncio, HTTP, TLS, terminals: all that the gateway, the client and the commands ask of Python
+on_313 := "tests/gateway tests/unit/cli tests/unit/client tests/unit/runtime tests/unit/local tests/unit/agent/tools tests/unit/engine"
+# Here the kernel, databases, other programs and the clock decide, or the tested tools themselves only ever run in .venv.
+on_311_only := "bench/tests tests/attack tests/unit/tools tests/unit/agent/sandbox tests/security/sandbox tests/runs tests/mcp tests/probes " + \
+    "tests/gateway/test_runs.py tests/gateway/test_runs_fleet.py tests/gateway/test_runs_limits.py tests/gateway/test_runs_outage.py " + \
+    "tests/gateway/test_overload.py tests/gateway/test_streams.py tests/gateway/test_plugins.py " + \
+    "tests/unit/cli/test_up.py tests/unit/cli/test_run_terminal.py"
+
+# the proofs that compute
+computing: build
+    {{ just_executable() }} check requirements
+    {{ just_executable() }} --no-deps pythons
+    {{ just_executable() }} roundtrip --examples 5000
+    {{ just_executable() }} corpus noncalls wires simulate
+
+# the proofs that mostly wait: for the net, for real agents, for a real model
+waiting: build
+    {{ just_executable() }} --no-deps wheel
     {{ just_executable() }} judges
     {{ just_executable() }} clients --brief
     {{ just_executable() }} mcp-servers
     {{ just_executable() }} up-live
     {{ just_executable() }} accuracy-quick
-    wait $computes || { cat "$log"; exit 1; }
+
+# both lanes at the same time: none of their proofs measures time; if one fails, both end
+lanes: build
+    #!/usr/bin/env bash
+    set -euo pipefail
+    log=$(mktemp)
+    trap 'kill $(jobs -p) 2>/dev/null || true; rm -f "$log"' EXIT
+    nice {{ just_executable() }} --no-deps computing >"$log" 2>&1 & # it yields to the agents and the model, which have deadlines
+    {{ just_executable() }} --no-deps waiting &
+    { wait -n && wait -n; } || { cat "$log"; exit 1; }
     cat "$log"
 
+# the proofs that measure time: one after another, and nothing beside them
+timing: (attack "--quick") (killtest "--quick") (linear "--every" "3") speed-core speed-wires speed-engine (speed-gateway "--quick")
+
 # everything that CI runs; the last line is pytest's
-ci: check requirements lanes (attack "--quick") (killtest "--quick") (linear "--every" "3") speed-core speed-wires speed-engine (speed-gateway "--quick")
-    HYPOTHESIS_PROFILE=ci .venv/bin/pytest -n 2 --dist worksteal
+ci: lanes timing
+    HYPOTHESIS_PROFILE=ci .venv/bin/pytest -n $((2 * $(nproc))) --dist worksteal

@@ -23,10 +23,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what is not in the share; the closing line counts it as deselected."""
+    """Leave out what is not in the share; without xdist the closing line counts it as deselected."""
     share: int = config.getoption("--share") or 1
     if share == 1:
         return
     kept = shared((item.nodeid for item in items), share)
     config.hook.pytest_deselected(items=[item for item in items if item.nodeid not in kept])
     items[:] = [item for item in items if item.nodeid in kept]
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Say that not all cases ran: xdist's closing line does not count what its workers left out."""
+    if (share := config.getoption("--share") or 1) > 1:
+        terminalreporter.write_line(f"of long tables about one case in {share} ran")

@@ -1,5 +1,6 @@
 """`--share N` leaves out cases of long tables and nothing else."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -63,3 +64,13 @@ def test_pytest_runs_the_share_and_tells_how_many_it_left_out() -> None:
     kept = [line for line in part.splitlines() if "::" in line]
     assert kept == [test for test in ids if test in shared(ids, 4)]
     assert f"{len(kept)}/{len(ids)} tests collected ({len(ids) - len(kept)} deselected)" in part
+
+
+def test_the_recipe_for_other_pythons_names_what_exists() -> None:
+    """An `--ignore` of a file that was renamed does nothing, and pytest does not say so."""
+    recipes = (ROOT / "justfile").read_text(encoding="utf-8")
+    found = re.findall(r"^(on_31\w+) := ((?:.*\\\n)*.*)$", recipes, re.MULTILINE)
+    assert [name for name, _ in found] == ["on_313", "on_311_only"]
+    paths = [path for _, paths in found for path in re.findall(r"[\w/.]*tests/?[\w/.]*", paths)]
+    assert len(paths) > 20
+    assert [path for path in paths if not (ROOT / path).exists()] == []

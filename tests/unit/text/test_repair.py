@@ -380,7 +380,7 @@ READERS: dict[str, Callable[[str], object]] = {
 
 @pytest.mark.parametrize("reader", READERS)
 @pytest.mark.parametrize("storm", STORMS)
-def test_twice_the_text_costs_twice_the_time(storm: str, reader: str) -> None:
+def test_twice_the_text_costs_twice_the_time_p8(storm: str, reader: str) -> None:
     def read(text: str) -> None:
         with suppress(BadJson):
             READERS[reader](text)
