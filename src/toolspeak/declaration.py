@@ -39,6 +39,8 @@ class Declaration:
     """The name of a check in `toolspeak.config.forms`, such as `url`."""
     name: str = ""
     """The name in the file, if it is not the field's."""
+    is_option: bool = False
+    """It also has a command-line option and a request header of its name; for settings of a turn."""
     is_required: bool = False
     is_secret: bool = False
     """No message, log or repr shows its value."""
@@ -60,6 +62,7 @@ def setting(  # noqa: PLR0913 # one keyword for each property
     otherwise: str = "",
     form: str = "",
     name: str = "",
+    is_option: bool = False,
     is_required: bool = False,
     is_secret: bool = False,
     is_inline: bool = False,
@@ -67,7 +70,20 @@ def setting(  # noqa: PLR0913 # one keyword for each property
 ) -> T:
     """Return the default of a dataclass field, with its declaration; see `Declaration` for the keywords."""
     declared = Declaration(
-        help, unit, least, most, above, fallback, otherwise, form, name, is_required, is_secret, is_inline, item
+        help,
+        unit,
+        least,
+        most,
+        above,
+        fallback,
+        otherwise,
+        form,
+        name,
+        is_option,
+        is_required,
+        is_secret,
+        is_inline,
+        item,
     )
     return field(default=default, repr=not is_secret, metadata={_KEY: declared})
 

@@ -1,10 +1,13 @@
 """The options that several commands share: the choice of a model, the configuration file, and the prompt."""
 
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
+
+from toolspeak.engine.settings import OPTIONS, TurnOption
 
 if TYPE_CHECKING:  # `--help` must not load these
     from pathlib import Path
@@ -19,16 +22,26 @@ TOOLS_HELP: Final = (
     "Read tool definitions from this JSON file: an array of tools or a request with `tools`, in the format of any "
     "vendor, or an array of names."
 )
+_LINK: Final = re.compile(r"\[([^]]+)\]\([^)]+\)")
+_PROMISE: Final = re.compile(r" \([A-Z]+-\d+\)")
+
+
+def _turn_option(option: TurnOption) -> tuple[str, str, str]:
+    """Return the option of a setting of a turn: its declared help as plain text, with its choices and its default."""
+    about = option.about
+    text = _LINK.sub(r"\1", _PROMISE.sub("", about.help))
+    default = about.otherwise or str(about.fallback)
+    return f"--{option.name}", "|".join(option.choices) or "NAME", f"{text}  [default: {default}]".replace("`", "")
+
+
+# Other settings are declared in `toolspeak.config`, which takes too long to load for `--help`. A test compares their
+# texts here with the declarations.
 _OPTIONS: Final = (
     ("--upstream", "URL", "Base URL of the model server, without the API path, such as http://127.0.0.1:8080/v1."),
     ("--wire", "NAME", "API of the upstream: openai_chat, openai_responses, anthropic, gemini or ollama."),
     ("--preset", "NAME", "Use a known upstream, such as ollama, groq or anthropic."),
     ("--model", "NAME", "Model to use when a request names none that the upstream has."),
-    ("--mode", "MODE", "How to handle tools: auto, native, fallback, force (always emulate) or off."),
-    ("--dialect", "NAME", "Format of emulated calls."),
-    ("--strategy", "NAME", "How to emulate calls: inline or decision."),
-    ("--release", "NAME", "When to send calls to the client: eager, checked or buffered."),
-    ("--constraint", "NAME", "Constrained decoding for emulated calls: off, retry, text or json."),
+    *map(_turn_option, OPTIONS),
 )
 _ADDRESS: Final = (("--host", "ADDRESS", "Address to listen on.  [default: 127.0.0.1]"),)
 _GUARDS: Final = (

@@ -9,13 +9,15 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from typing import Any, Final
 
+import msgspec
+
 from toolspeak import upstreams
 from toolspeak.config.declared import Declared, value_problem, walk
 from toolspeak.config.sections import ConfigFile
-from toolspeak.engine.settings import Mode, Release, Settings, Strategy
-from toolspeak.facts.model import Constrain
+from toolspeak.engine.settings import Settings
 
 _URL_MARK: Final = "://"
+_TOOLS: Final = "tools."
 PREFIX: Final = "TOOLSPEAK_"
 
 
@@ -65,14 +67,9 @@ class Options:
     @property
     def settings(self) -> Settings:
         """The settings of `[tools]` among the options."""
-        return Settings(
-            mode=Mode(self.mode) if self.mode else None,
-            chat=self.chat,
-            strategy=Strategy(self.strategy) if self.strategy else None,
-            dialect=self.dialect,
-            release=Release(self.release) if self.release else None,
-            constraint=Constrain(self.constraint) if self.constraint else None,
-        )
+        paths = ((name, target.path) for name, target in overrides().items())
+        given = {path.removeprefix(_TOOLS): getattr(self, name) for name, path in paths if path.startswith(_TOOLS)}
+        return msgspec.convert({name: value for name, value in given.items() if value is not None}, Settings)
 
     def over(self, other: "Options") -> "Options":
         """Return these options, completed by the other's where these are None.

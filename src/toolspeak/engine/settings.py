@@ -1,17 +1,18 @@
 """Declares the settings of a turn.
 
 A new setting is a field of `Settings`, and its use as `plan.settings.NAME`. The file, its schema and its reference page
-follow from the field.
+follow from the field; with `is_option`, so do its command-line option and its request header.
 
-The command line is to read these declarations for `--help`, so this module imports nothing that takes long to load.
+The command line reads these declarations for `--help`, so this module imports nothing that takes long to load.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from enum import StrEnum
 from operator import attrgetter
-from typing import Final
+from typing import Final, get_args
 
-from toolspeak.declaration import declaration_of, setting
+from toolspeak.declaration import Declaration, declaration_of, setting
 from toolspeak.facts.model import DEFAULT_DIALECT, Constrain
 
 RETRIES = 2
@@ -53,12 +54,14 @@ class Settings:
         "Whether calls are emulated: never (`off`), where a native answer has none (`fallback`), always (`force`), or "
         "where the upstream has no tools (`auto`).",
         fallback=Mode.AUTO,
+        is_option=True,
     )
     chat: bool | None = setting(None, "Remove all tools from requests (MODE-6).", fallback=False)
     strategy: Strategy | None = setting(
         None,
         "How calls are emulated: inside the answer, or by a decision before it.",
         fallback=Strategy.INLINE,
+        is_option=True,
         otherwise="`inline`, or what suits the model",
     )
     dialect: str | None = setting(
@@ -67,11 +70,13 @@ class Settings:
         fallback=DEFAULT_DIALECT,
         otherwise=_SUITS,
         form="dialect",
+        is_option=True,
     )
     release: Release | None = setting(
         None,
         "When the client gets the answer: at once, calls after their check, or everything at its end (CHK-7).",
         fallback=Release.CHECKED,
+        is_option=True,
     )
     retries: int | None = setting(
         None,
@@ -94,6 +99,7 @@ class Settings:
         "[Constrained decoding](constraint.md) of emulated calls, where the server has it (CHK-8).",
         # Only retries: small models reason worse under a grammar.
         fallback=Constrain.RETRY,
+        is_option=True,
         otherwise="what suits the model, else `retry`",
     )
     drop_unrelated_calls: bool | None = setting(
@@ -130,3 +136,24 @@ DEFAULTS: Final = Settings(
     **{field.name: about.fallback for field in fields(Settings) if (about := declaration_of(field)) is not None}
 )
 """The weakest level: the declared fallbacks."""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnOption:
+    """A setting of a turn that can be set for one command or one request."""
+
+    name: str
+    about: Declaration
+    choices: tuple[str, ...]
+    """Empty for a string."""
+
+
+def _options() -> Iterator[TurnOption]:
+    for field in fields(Settings):
+        about = declaration_of(field)
+        if about is not None and about.is_option:
+            kind = get_args(field.type)[0]  # of `Mode | None`
+            yield TurnOption(field.name, about, tuple(kind) if issubclass(kind, StrEnum) else ())
+
+
+OPTIONS: Final = tuple(_options())

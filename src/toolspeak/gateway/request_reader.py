@@ -6,13 +6,13 @@ decoded on the event loop.
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from typing import Final, TypeVar
 
+import msgspec
+
 from toolspeak import dialects
-from toolspeak.engine.settings import NOTHING_SAID, Mode, Release, Settings, Strategy
+from toolspeak.engine.settings import NOTHING_SAID, OPTIONS, Settings
 from toolspeak.errors import BadField
-from toolspeak.facts.model import Constrain
 from toolspeak.gateway.exchange import Exchange, header
 from toolspeak.ir.request import Request
 from toolspeak.runtime.offload import Offload, Run
@@ -20,7 +20,6 @@ from toolspeak.wires import Wire
 from toolspeak.wires.limits import RequestLimits, check_body, decode_within
 
 T = TypeVar("T")
-E = TypeVar("E", bound=StrEnum)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,38 +46,23 @@ class RequestReader:
 
 # ---------------------------------------------------------------- settings in headers
 
-_MODE, _STRATEGY = b"x-toolspeak-mode", b"x-toolspeak-strategy"
-_RELEASE, _DIALECT = b"x-toolspeak-release", b"x-toolspeak-dialect"
-_CONSTRAINT = b"x-toolspeak-constraint"
-_NAMES: Final = (_MODE, _STRATEGY, _RELEASE, _DIALECT, _CONSTRAINT)
+_HEADERS: Final = {f"x-toolspeak-{option.name}".encode(): option for option in OPTIONS}
 
 
 def settings_in_headers(exchange: Exchange) -> Settings:
     """Return the settings of this one request (MODE-1); most have none. Raises `BadField`."""
-    sent = {name: value for name in _NAMES if exchange.headers(name) and (value := header(exchange, name))}
+    sent = {name: value for name in _HEADERS if exchange.headers(name) and (value := header(exchange, name))}
     if not sent:
         return NOTHING_SAID
-    return Settings(
-        mode=_choice(Mode, _MODE, sent),
-        strategy=_choice(Strategy, _STRATEGY, sent),
-        release=_choice(Release, _RELEASE, sent),
-        dialect=_dialect(sent),
-        constraint=_choice(Constrain, _CONSTRAINT, sent),
-    )
+    checked = {_HEADERS[name].name: _checked(name, value) for name, value in sent.items()}
+    return msgspec.convert(checked, Settings)
 
 
-def _choice(kind: type[E], name: bytes, sent: dict[bytes, str]) -> E | None:
-    value = sent.get(name)
-    if value is None:
-        return None
-    if value not in list(kind):
-        raise BadField(name.decode(), f"{value[:40]!r} is not one of {', '.join(kind)}")
-    return kind(value)
-
-
-def _dialect(sent: dict[bytes, str]) -> str | None:
-    value = sent.get(_DIALECT)
-    if value is not None:
+def _checked(name: bytes, value: str) -> str:
+    option = _HEADERS[name]
+    if option.choices and value not in option.choices:
+        raise BadField(name.decode(), f"{value[:40]!r} is not one of {', '.join(option.choices)}")
+    if option.about.form == "dialect":
         dialects.load(value)  # raises `UnknownName` here, so that a typo is a 400 and not a fault of the turn
     return value
 

@@ -14,6 +14,7 @@ import click
 
 from toolspeak.cli.options import config_option, json_option, load_config, read_prompt, upstream_options
 from toolspeak.cli.terminal import Paint, color_option
+from toolspeak.engine.settings import OPTIONS
 
 if TYPE_CHECKING:  # `--help` must not load the engine
     from toolspeak.agent.runs.runs import Spec
@@ -25,7 +26,6 @@ _APPROVAL: Final = (
     "Which calls can run: read-only denies calls that change something, ask asks you before them, auto asks only "
     "before calls that reach outside the folder, off never asks.  [default: ask; read-only without a terminal]"
 )
-_SETTINGS: Final = ("mode", "dialect", "strategy", "release", "constraint")
 
 
 @click.command()
@@ -118,7 +118,7 @@ def _spec(options: dict[str, Any], **fields: Any) -> "Spec":  # noqa: ANN401 - t
     from toolspeak.agent.runs.runs import Spec  # noqa: PLC0415
     from toolspeak.config.shape import Approval  # noqa: PLC0415
 
-    settings = {name: options[name] for name in _SETTINGS if options.get(name)}
+    settings = {each.name: options[each.name] for each in OPTIONS if options.get(each.name)}
     fields["approval"] = Approval(fields["approval"])
     return Spec(**fields, model=options.get("model") or "", settings=settings)
 
