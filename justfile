@@ -9,8 +9,7 @@ export PYRIGHT_PYTHON_IGNORE_WARNINGS := "1"
 export PYRIGHT_PYTHON_USE_BUNDLED_PYRIGHT := "1"
 export PIP_DISABLE_PIP_VERSION_CHECK := "1"
 
-# uv installs in two seconds what pip takes a minute for; the hashes are the same
-install := justfile_directory() / ".venv/bin/uv pip install --quiet --require-hashes --compile-bytecode --python"
+install := justfile_directory() / ".ci/install"
 
 # list the recipes
 default:
@@ -20,7 +19,7 @@ default:
 setup:
     test -x .venv/bin/python || {{ python }} -m venv .venv
     test -x .venv/bin/uv || .venv/bin/pip install --quiet --require-hashes -r <(sed -n '/^uv==/,/# via/p' requirements/dev.txt)
-    {{ install }} .venv -r requirements/dev.txt
+    {{ install }} .venv requirements/dev.txt
     .venv/bin/pip install --quiet --no-deps --no-build-isolation -e .
 
 # format, and repair what ruff can repair
@@ -60,7 +59,7 @@ test-on version *args: build
     fi
     echo "on $("$found" --version)"
     "$found" -m venv --clear --without-pip .venv-{{ version }}
-    {{ install }} .venv-{{ version }} -r requirements/test.txt
+    {{ install }} .venv-{{ version }} requirements/test.txt
     .venv/bin/pip --python .venv-{{ version }} install --quiet --no-deps dist/*.whl
     HYPOTHESIS_PROFILE=quick .venv-{{ version }}/bin/pytest -q -n 2 --dist worksteal {{ args }}
 
@@ -222,7 +221,7 @@ wheel: build
     empty=$(mktemp -d)
     trap 'rm -rf "$empty"' EXIT
     .venv/bin/python -m venv --without-pip "$empty/venv"
-    {{ install }} "$empty/venv" -r requirements/runtime.txt
+    {{ install }} "$empty/venv" requirements/runtime.txt
     .venv/bin/pip --python "$empty/venv" install --quiet --no-deps dist/*.whl
     .venv/bin/python -m tests.quickstart.run "$empty/venv"
 

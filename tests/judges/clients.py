@@ -34,8 +34,7 @@ def _python() -> str:
     pins = ROOT / "requirements" / "judges.txt"
     if _has_changed(VENV, pins):
         _run(sys.executable, "-m", "venv", "--clear", "--without-pip", str(VENV))
-        uv = str(Path(sys.executable).parent / "uv")
-        _run(uv, "pip", "install", "--quiet", "--require-hashes", "--python", str(VENV), "-r", str(pins))
+        _run(str(ROOT / ".ci" / "install"), str(VENV), str(pins))
         _keep(VENV, pins)
     return str(VENV / "bin" / "python")
 
