@@ -11,7 +11,7 @@ from testkit.roundtrip import ROOM
 from testkit.simulation.scenario import STOP, WRITING, Scenario, call_of, written
 from testkit.simulation.tools import POOL, UNKNOWN, UNMISTAKABLE, token, wrong_arguments
 from toolspeak.dialects import Dialect, load
-from toolspeak.engine.answer_tool import offered_name
+from toolspeak.engine.answer import offered_name
 from toolspeak.engine.plan import DECISION_DIALECT, Way
 from toolspeak.engine.settings import Strategy
 from toolspeak.ir.json import JsonObject

@@ -1,15 +1,23 @@
-"""One answer of an upstream after it has been read: immutable, and judged as a whole (CHK-4)."""
+"""One answer of an upstream after it has been read: immutable, and judged as a whole (CHK-4).
 
-from collections.abc import Iterable
+The answer tool (INL-6) is a synthetic tool by which the model answers in words; the client never sees it. Text without
+a call is ambiguous: the model has answered, or it forgot to call. With the answer tool every answer is a call. Other
+projects arrived at the same tool: forge has `respond`, LocalAI `answer`, claude-code-router `ExitTool`.
+"""
+
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, replace
+from typing import Final
 
 from toolspeak.engine.guardrails.guardrail import AskModel
 from toolspeak.engine.trouble import Kind, Trouble, must_call
+from toolspeak.errors import BadJson
 from toolspeak.ir.complaint import Complaint, Problem
 from toolspeak.ir.event import CallRejected, StopReason, Usage
 from toolspeak.ir.failure import Failure
 from toolspeak.ir.message import Call
-from toolspeak.ir.tool import ToolChoice
+from toolspeak.ir.tool import Tool, ToolChoice
+from toolspeak.text.strict import parse
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,3 +125,37 @@ class ReadAnswer:
         if not self.has_text and self.stop not in (StopReason.FILTER, StopReason.LENGTH):
             return Trouble(Kind.EMPTY)
         return None
+
+
+# ---------------------------------------------------------------- the answer tool
+
+
+NAME: Final = "answer"
+ANSWER: Final = Tool(
+    NAME,
+    "Answer the user. Call this when no other tool is needed any more.",
+    {
+        "type": "object",
+        "properties": {"text": {"type": "string", "description": "The whole answer."}},
+        "required": ["text"],
+        "additionalProperties": False,
+    },
+)
+
+
+def offered_name(names: Container[str]) -> str:
+    """Return a name for the answer tool that no tool of the client has."""
+    name = NAME
+    while name in names:
+        name = f"final_{name}"
+    return name
+
+
+def answer_text(arguments: str) -> str:
+    """Return the text of an answer. Arguments in another form are returned as they are: no text is lost (P1)."""
+    try:
+        value = parse(arguments)
+    except BadJson:
+        return arguments
+    text = value.get("text") if isinstance(value, dict) else None
+    return text if isinstance(text, str) else arguments

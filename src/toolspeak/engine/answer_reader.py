@@ -17,8 +17,7 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 
 from toolspeak.dialects import TextReader, native_attempt
-from toolspeak.engine.answer import ReadAnswer
-from toolspeak.engine.answer_tool import answer_text
+from toolspeak.engine.answer import ReadAnswer, answer_text
 from toolspeak.engine.guard import Echo
 from toolspeak.engine.guardrails.guardrail import AskModel, DropCall, GuardedConversation, Guardrail, Recovered
 from toolspeak.engine.outbox import is_visible

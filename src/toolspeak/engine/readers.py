@@ -7,8 +7,8 @@ from itertools import count
 from typing import Final
 
 from toolspeak.dialects import Dialect, ReadOptions, load
+from toolspeak.engine.answer import ANSWER, offered_name
 from toolspeak.engine.answer_reader import NOTHING_ANSWERED, AnswerReader, ReaderParts, StopText, answered_calls
-from toolspeak.engine.answer_tool import ANSWER, offered_name
 from toolspeak.engine.constraint import Constraining
 from toolspeak.engine.guard import Echo, Guard
 from toolspeak.engine.guardrails.guardrail import NOTHING_RECOVERED, GuardedConversation, Recovered

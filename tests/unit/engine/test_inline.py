@@ -38,7 +38,7 @@ from tests.unit.engine.scene import (
     written,
 )
 from toolspeak.dialects import load
-from toolspeak.engine.answer_tool import answer_text, offered_name
+from toolspeak.engine.answer import answer_text, offered_name
 from toolspeak.engine.effects import Close
 from toolspeak.engine.plan import decide
 from toolspeak.engine.prompt import CONTINUE, EXAMPLE, dialect_of
