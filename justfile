@@ -75,6 +75,10 @@ roundtrip *args:
 noncalls:
     .venv/bin/python -m bench.noncalls
 
+# outputs of models from public issues: right, or refused with a complaint; no wrong call, no false call: `--only ID`
+field *args:
+    .venv/bin/python -m bench.field {{ args }}
+
 # twice the input, at most 2.5 times the time; `--every 3` measures every third case
 linear *args:
     .venv/bin/python -m bench.linear {{ args }}
