@@ -52,6 +52,7 @@ FLOODS = {
     "backslashes": "\\",
     "letters": "a",
 }
+TAGGED = "<tool_call><function=find_bus><parameter=stop>Oslo S</parameter></function></tool_call>"
 AFTER_TEXT = ("deep arrays", "less-than signs", "blanks", "backticks")
 BETWEEN = {
     "many small calls in a list": ("[", "now(),", "now()]"),
@@ -60,6 +61,11 @@ BETWEEN = {
     "many calls in an array": ("<tool_call>[{}", ',{"name":"now","arguments":{}}', "]</tool_call>"),
     "many keys": ('<tool_call>{"name":"now","arguments":{"a":0', ',"a":1', "}}</tool_call>"),
     "many parameters": ("<tool_call><function=now>", "<parameter=a>\n<parameter=b>x</parameter>\n", "</function>"),
+    "a call and ends of calls": (f"{TAGGED} x", "</parameter></function></tool_call> x", ""),
+    "a call and text": (TAGGED, "x <b>y</b> ", ""),
+    "tagged calls and text": ("", f"{TAGGED} x ", ""),
+    "tagged calls and stray closers": ("", f"{TAGGED} x </parameter> ", ""),
+    "tagged calls and stray openers": ("", f"{TAGGED} <parameter=stop> x ", ""),
     "bare calls and text": ("", '{"name": "now", "arguments": {}}\n', "text"),
     "a bracket and blanks": ("[", " ", "x"),
     "a call and blanks": ('<tool_call>{"name": "now", "arguments": {}}', " ", "x"),
@@ -92,6 +98,12 @@ INSIDE = {
     "closers of values": "</parameter> x",
     "near-closers of values": "</parameter",
     "closers of pairs": "</arg_value> x",
+    "ends of calls": "</parameter></function></tool_call> x",
+    "ends of calls in a row": "</parameter></function></tool_call>",
+    "ends of pairs": "</arg_value></tool_call> x",
+    "calls": "<tool_call><function=f><parameter=a>x</parameter></function></tool_call> ",
+    "invokes": '<invoke name="f"><parameter name="a">x</parameter></invoke> ',
+    "sections": "<![CDATA[ x ]]> ",
     "openers of values": "\n<parameter=path>",
     "quote tokens": '<|"|',
     "brackets": "]",

@@ -26,6 +26,8 @@ from toolspeak.dialects.core.writer import (
 from toolspeak.ir.message import Call, Result
 from toolspeak.toolset.toolset import ToolSet
 
+_OWN_TAGS = ("tool_call", "arg_key", "arg_value")
+
 
 def _write_calls(calls: Sequence[Call], tools: ToolSet) -> str:
     return "".join(f"<tool_call>{_write_call(call, tools)}</tool_call>" for call in calls)
@@ -42,7 +44,7 @@ def _write_call(call: Call, tools: ToolSet) -> str:
 
 
 def _is_data(text: str) -> bool:
-    return not text.startswith(CDATA) and not any(tag.closes and tag.name == "arg_value" for tag in tags_in(text))
+    return not text.startswith(CDATA) and not any(tag.name in _OWN_TAGS for tag in tags_in(text))
 
 
 def _write_result(result: Result) -> str:

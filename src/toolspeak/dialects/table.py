@@ -26,8 +26,9 @@ from toolspeak.dialects.core.json_form import JSON
 from toolspeak.dialects.core.key_value_form import KEY_VALUE
 from toolspeak.dialects.core.markup import BARE_INVOKE, BARE_PYTHON, FUNCTION, PYTHON_TAG, RECOVERY, TOOL_CALL
 from toolspeak.dialects.core.named_json import BareNamedJson, Labelled, NamedJson, by_pattern
+from toolspeak.dialects.core.pair_form import PAIRS
 from toolspeak.dialects.core.python_form import PYTHON_CALL, PYTHON_LIST
-from toolspeak.dialects.core.tag_form import ELEMENTS, PAIRS, XML, XTML, Tagged
+from toolspeak.dialects.core.tag_form import ELEMENTS, XML, XTML, Tagged
 from toolspeak.dialects.core.tags import XmlTags
 from toolspeak.dialects.react import DIALECT as REACT
 

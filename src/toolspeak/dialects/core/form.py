@@ -47,6 +47,12 @@ class Scope:
     enders: Markers = NO_ENDERS
     stop: tuple[str, ...] = ()
     """Stop sequences that were sent upstream: what they would have matched is missing from the text."""
+    opening: Markers = NO_ENDERS
+    """The openers among the enders."""
+    results: Markers = NO_ENDERS
+    """The beginnings of a tool result."""
+    settles: bool = True
+    """A call of tagged values waits for what follows it (`settle.py`)."""
     no_calls_is_answer: bool = False
     """An empty list of calls is an answer of this dialect, not a text."""
 

@@ -9,7 +9,7 @@ from enum import IntEnum
 from functools import cached_property
 from typing import Protocol, TypeVar
 
-from toolspeak.dialects.core.form import BodyForm, BodyOutcome, Scope
+from toolspeak.dialects.core.form import NO_ENDERS, BodyForm, BodyOutcome, Scope
 from toolspeak.text.scan import Markers
 from toolspeak.toolset.toolset import ToolSet
 
@@ -89,9 +89,10 @@ class Wrapper:
         """Return the markers that mean nothing inside: its own openers, and reasoning tags left by templates."""
         return Markers((*(() if self.fence or self.keep_opener else self.openers), *_EMPTY_THINK), ignore_case=True)
 
-    def scope(self, tools: ToolSet, stop: tuple[str, ...]) -> Scope:
+    def scope(self, tools: ToolSet, stop: tuple[str, ...], results: Markers = NO_ENDERS) -> Scope:
         """Tell the forms what they may know."""
-        return Scope(tools, self.sure, self.enders, stop, self.no_calls_is_answer)
+        opening = NO_ENDERS if self.fence else self.opening
+        return Scope(tools, self.sure, self.enders, stop, opening, results, no_calls_is_answer=self.no_calls_is_answer)
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,12 @@ message, the start of a line and the place after a call, where closing tags and 
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum, auto
-from functools import lru_cache, reduce
+from functools import cached_property, lru_cache, reduce
 from typing import Final, NamedTuple, TypeAlias
 
-from toolspeak.dialects.core.form import BodyForm
+from toolspeak.dialects.core.form import BodyForm, Scope
 from toolspeak.dialects.core.grammar import Label, MarkupGrammar, OpenerPosition, ReasoningMarks, Special, Wrapper
 from toolspeak.dialects.core.named_json import NamedJson
 from toolspeak.dialects.core.quotation import QUOTED_MARKUP, WHOLE_REPLY, Fence, fence_at
@@ -86,8 +86,14 @@ class MarkerTables:
         self.bare_start = _bare(grammar, OpenerPosition.START)
         self.bare_line = _bare(grammar, OpenerPosition.LINE)
         self.whole_fences = grammar.whole_fences
+        self._results = frozenset(grammar.results)
         self._anywhere = anywhere
         self._in_reasoning: dict[ReasoningMarks, ReasoningTable] = {}
+
+    @cached_property
+    def results(self) -> Markers:
+        """Return the beginnings of a tool result; only readers that enter a wrapper need them."""
+        return Markers(self._results, ignore_case=True)
 
     def in_reasoning(self, mark: ReasoningMarks) -> "ReasoningTable":
         """Return what to look for inside one kind of reasoning; a model uses one, so the others are not compiled."""
@@ -217,6 +223,8 @@ class Beginnings:
     tables: MarkerTables
     tools: ToolSet
     stop: tuple[str, ...]
+    _scopes: dict[int, Scope] = field(default_factory=dict[int, Scope])
+    """By the identity of the wrapper, which the tables keep: one is needed at every line."""
 
     def at(self, text: str, pos: int, place: LookupContext, *, final: bool) -> FoundMarker | None:
         """Return what opens at `pos`; HELD to wait for more text, None for nothing."""
@@ -263,7 +271,9 @@ class Beginnings:
         at_start = self.tables.bare_start if place.nothing_seen or place.pending else ()
         waits = False
         for wrapper in (*at_start, *self.tables.bare_line):
-            scope = wrapper.scope(self.tools, self.stop)
+            scope = self._scopes.get(id(wrapper))
+            if scope is None:
+                scope = self._scopes[id(wrapper)] = wrapper.scope(self.tools, self.stop)
             for kind in wrapper.forms:
                 starts = kind.starts(text, pos, scope, final=final)
                 if starts:

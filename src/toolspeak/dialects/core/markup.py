@@ -6,8 +6,9 @@ from typing import Final
 from toolspeak.dialects.core.grammar import MarkupGrammar, OpenerPosition, Wrapper
 from toolspeak.dialects.core.json_form import JSON
 from toolspeak.dialects.core.named_json import BareNamedJson, NamedJson, by_pattern
+from toolspeak.dialects.core.pair_form import PAIRS
 from toolspeak.dialects.core.python_form import PYTHON_CALL, PYTHON_LIST
-from toolspeak.dialects.core.tag_form import PAIRS, XML
+from toolspeak.dialects.core.tag_form import XML
 
 CLOSERS: Final = ("</tool_call>", "</function>", "</tool_calls>", "</function_calls>", "</invoke>", "[/TOOL_CALLS]")
 

@@ -288,11 +288,14 @@ class InBlock:
         self._taken = 0  # the part of that marker which the block does not see
         self._raw: list[str] = []  # the text that the block has consumed since its last outcome
         self._held = 0  # length of `_raw`
+        self._waits = 0  # how often calls of tagged values have waited for what follows them, and met text
 
     def enter_wrapper(self, wrapper: Wrapper, literal: str) -> None:
         """Go on after the opener of a wrapper."""
         self._wrapper = wrapper
-        self._enter(WrapperBlock(wrapper, self._tools, self._stop), literal, 0 if wrapper.keep_opener else len(literal))
+        scope = wrapper.scope(self._tools, self._stop, self._states.tables.results)
+        block = WrapperBlock(wrapper, scope, self._waits)
+        self._enter(block, literal, 0 if wrapper.keep_opener else len(literal))
 
     def enter_special(self, special: Special, literal: str) -> None:
         """Go on after an opener whose block is no wrapper."""
@@ -319,7 +322,9 @@ class InBlock:
         room = self._max_block - self._held
         length, outcome = block.feed(text[:room], final=final and len(text) <= room)
         if outcome is None and len(text) > room:
-            return self._too_long(room)
+            outcome = block.settle() if isinstance(block, WrapperBlock) else None
+            if outcome is None:
+                return self._too_long(room)
         self._raw.append(cursor.window[:length])
         cursor.window = cursor.window[length:]
         self._held += length
@@ -327,6 +332,8 @@ class InBlock:
             return False
         raw = "".join(self._raw)
         self._raw, self._held = [], 0
+        if isinstance(block, WrapperBlock):
+            raw = self._look_back(block, raw)
         if block.ended:
             self._block = None
             self._states.current = self._states.text if self._reasoning.table is None else self._reasoning
@@ -335,6 +342,15 @@ class InBlock:
         self._deliver(outcome, raw)
         self._opener = 0
         return True
+
+    def _look_back(self, block: WrapperBlock, raw: str) -> str:
+        """Return what belongs to the outcome; the text that a call has only looked at is read again."""
+        self._waits = block.spent
+        if not block.returned:
+            return raw
+        end = len(raw) - block.returned
+        self._cursor.window = raw[end:] + self._cursor.window
+        return raw[:end]
 
     def finish(self) -> None:
         """At the end of the text, release what a block that did not say how it ends has consumed."""

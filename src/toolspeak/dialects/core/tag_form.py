@@ -1,22 +1,24 @@
 """G3, arguments as tags: `<function=f><parameter=k>v</parameter></function>` and its relatives.
 
-The names of call and parameter are in an attribute, after `=`, or are the tag's own name. GLM and Hy3 write pairs
-instead: `f<arg_key>k</arg_key><arg_value>v</arg_value>`. Values are raw text, typed by the schema. A JSON object may
-replace the parameters.
+The names of call and parameter are in an attribute, after `=`, or are the tag's own name. Values are raw text, typed by
+the schema. A JSON object may replace the parameters.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final
 
-from toolspeak.dialects.core.form import MORE, BodyOutcome, FormState, FormStates, NonCall, Scope
+from typing_extensions import override
+
+from toolspeak.dialects.core.form import MORE, BodyOutcome, NonCall, Scope
 from toolspeak.dialects.core.json_form import JsonBody
+from toolspeak.dialects.core.settle import TWO_ENDS, TaggedCall, TextInTags
 from toolspeak.dialects.core.tags import Tag, TagLexer, TextValue, XmlTags, XtmlTags, followed
 from toolspeak.ir.complaint import Fix, Problem
 from toolspeak.text.jsonspan import MAX_BLANKS
-from toolspeak.toolset.check import Attempt, TextArg, TextKind
+from toolspeak.toolset.check import Attempt, TextKind
 
 CALL_TAGS: Final = ("function", "invoke", "call")
 PARAMETER_TAGS: Final = ("parameter", "param", "value", "argument")
@@ -54,38 +56,20 @@ def tag_role(tag: Tag) -> TagRole:
     return TagRole.SKIPPED if tag.name == "parameters" else TagRole.OTHER
 
 
-def _value_state(
-    value: TextValue, end: Callable[[TextValue, Tag], int], cut_short: Callable[[], BodyOutcome]
-) -> FormState:
-    """Return the state that reads a value up to the tag that ends it.
-
-    `end` stores the value, goes to the next state, and returns how many characters of the tag are consumed. `cut_short`
-    gives the outcome if the text ends inside the value.
-    """
-
-    def in_value(text: str, pos: int, final: bool) -> tuple[int, BodyOutcome]:  # noqa: FBT001
-        pos, ending = value.feed(text, pos, final=final)
-        if ending is None:
-            return pos, cut_short() if final else MORE
-        return pos + end(value, ending), MORE
-
-    return in_value
-
-
-class TagReader(FormStates):
+class TagReader(TaggedCall):
     """Reads one call."""
 
     def __init__(self, scope: Scope, tags: TagLexer, *, elements: bool = False) -> None:
         """Start before the call's tag; with `elements`, its name is the tool's."""
-        super().__init__(self._head)
-        self._scope, self._tags, self._elements = scope, tags, elements
+        super().__init__(self._head, scope, tags)
+        self._elements = elements
         self._name: str | None = None
         self._call_tag = ""
-        self._texts: list[TextArg] = []
+        self._texts: list[TextInTags] = []
         self._keys: set[str] = set()
-        self._value: TextValue | None = None
-        self._key, self._key_tag = "", ""
+        self._key, self._key_tag, self._last_tag = "", "", ""
         self._kind: TextKind = "by_schema"
+        self._is_laid_out = False
         self._body: JsonBody | None = None
 
     def _role(self, tag: Tag) -> TagRole:
@@ -141,7 +125,7 @@ class TagReader(FormStates):
             if known is not None:
                 return known
         if ender and (self._texts or self._name is not None):
-            return pos, self._done()
+            return self._complete(pos)
         if not final and (ender == "" or tag == ""):
             return pos, MORE
         return self._junk(pos, final=final and tag != "")
@@ -156,7 +140,7 @@ class TagReader(FormStates):
                 self._begin_value(tag, key="")
                 return end, MORE
             case TagRole.CALL_END:
-                return end, self._done()
+                return self._complete(end)
             case TagRole.CALL if self._texts:
                 return pos, self._done()
             case TagRole.PARAMETER_END | TagRole.SKIPPED:
@@ -185,44 +169,144 @@ class TagReader(FormStates):
         self._key = (name_in_tag(tag) or tag.name) if key is None else key
         self._key_tag = next((name for name in PARAMETER_TAGS if tag.name.startswith(name)), tag.name)
         self._kind = _kind_of(tag)
+        # Qwen3-Coder's `<parameter=k>` and elements have lines of their own; `name="k"` has its value right between the
+        # tags: DeepSeek and MiniMax write edits there whose newlines at both ends count.
+        # MiniMax M3 writes elements like that too, each after a token.
+        self._is_laid_out = bool(tag.value) or (not name_in_tag(tag) and self._tags.first == "<")
         if tag.empty:
-            self._texts.append(TextArg(self._key, tag.attributes.get("value", ""), self._kind))
-            self._moved = True
+            self._texts.append(TextInTags(self._key, tag.attributes.get("value", ""), self._kind))
+            self._last, self._moved = None, True
             return
-        self._value = TextValue(self._tags, self._ends_value)
-        self._go(_value_state(self._value, self._end_value, self._cut_short))
+        self._start_value(TextValue(self._tags, self._ends_value))
 
+    @override
     def _end_value(self, value: TextValue, ending: Tag) -> int:
         """Store a value; of the tags that end it, only a parameter's own closer is consumed."""
-        self._store(value.text, ending)
-        consumed = len(ending.raw) if self._role(ending) is TagRole.PARAMETER_END else 0
-        self._key_tag, self._value = "", None
-        self._go(self._between)
-        return consumed
-
-    def _store(self, text: str, ending: Tag) -> None:
-        if ending.escaped:
-            text = text.replace("\\/", "/")
+        closes = ending.closes and (self._role(ending) is TagRole.PARAMETER_END or ending.name == self._key)
         if self._key:
-            self._texts.append(TextArg(self._key, text, self._kind))
+            self._texts.append(TextInTags(self._key, value, self._kind, self._is_laid_out, ending.escaped))
             self._keys.add(self._key)
         else:
-            self._name = text.strip()
+            self._name, self._last = value.text.strip(), None
+        self._key_tag, self._last_tag = "", self._key_tag
+        self._go(self._between)
+        return len(ending.raw) if closes else 0
+
+    @override
+    def _reopen_value(self) -> None:
+        self._texts.pop()
+        self._key_tag = self._last_tag
+
+    # the end of a value
 
     def _ends_value(self, tag: Tag, text: str, after: int, final: bool) -> bool | None:  # noqa: FBT001
         role = self._role(tag)
         if role is TagRole.PARAMETER_END:
-            return self._followed(
-                text, after, (TagRole.PARAMETER, TagRole.CALL_END, TagRole.CALL, TagRole.SKIPPED), final=final
-            )
+            return self._closer_ends(text, after, final=final)
         if role is TagRole.CALL_END:
-            return self._followed(text, after, (TagRole.CALL,), final=final)
-        # Qwen3-Coder forgets `</parameter>` before the next parameter. So a parameter of the tool that is not given yet
-        # ends the value, at the start of a line. Any other tag is data: coding agents write files about such tags.
-        new_key = name_in_tag(tag) or tag.name
-        given = new_key in self._keys or new_key == self._key
-        at_line = self._value is not None and self._value.at_line_start
-        return role is TagRole.PARAMETER and at_line and not given and self._is_property(new_key)
+            return self._call_ends(text, after, final=final)
+        if tag.closes:
+            return tag.name == self._key and self._key_ends(text, after, final=final)
+        return not tag.empty and self._opener_ends(tag, role)
+
+    def _closer_ends(self, text: str, after: int, *, final: bool) -> bool | None:
+        """Return whether a closer ends the value: before the rest of a call, if it closes no parameter inside."""
+        nested = self._nested
+        ends: bool | None = False
+        if not nested.parameters:
+            # A doubled closer is a slip (Qwen3-Coder); in a value that holds markup it may be data.
+            doubled = () if nested.is_marked else (TagRole.PARAMETER_END,)
+            roles = (TagRole.PARAMETER, TagRole.CALL_END, TagRole.CALL, TagRole.SKIPPED, *doubled)
+            ends = self._followed(text, after, roles, final=final)
+        elif not nested.calls and not nested.sibling:
+            # The value names an opener that has no closer: the rest of the call is the end of the value.
+            ends = self._rest_follows(text, after, final=final)
+        if ends is False:
+            nested.close_parameter()
+        return ends
+
+    @override
+    def _missing(self) -> AbstractSet[str]:
+        tool = self._scope.tools.find(self._name).tool if self._name is not None else None
+        return self._scope.tools.properties(tool) - self._keys if tool is not None else frozenset[str]()
+
+    def _call_ends(self, text: str, after: int, *, final: bool) -> bool | None:
+        """Return whether a call's end ends the value: its own closer is missing, and it holds no other markup."""
+        ends = False if self._nested.is_marked else self._followed(text, after, (TagRole.CALL,), final=final)
+        if ends is False:
+            self._nested.close_call()
+        return ends
+
+    def _key_ends(self, text: str, after: int, *, final: bool) -> bool | None:
+        """Return whether `</key>` ends the value: Claude closes `<parameter name="content">` so, before the next."""
+        nested = self._nested
+        ends = False if nested.keys or nested.is_open else self._rest_follows(text, after, final=final)
+        if ends is False:
+            nested.keys = max(0, nested.keys - 1)
+        return ends
+
+    def _opener_ends(self, tag: Tag, role: TagRole) -> bool:
+        """Return whether an opener ends the value: a parameter of the tool, not given yet, at the start of a line.
+
+        Qwen3-Coder forgets `</parameter>` before the next parameter. Inside other markup, and any other tag, is data:
+        coding agents write files about such tags.
+        """
+        nested = self._nested
+        is_new = role is TagRole.PARAMETER and self._is_new(tag)
+        if is_new and not nested.is_marked and self._value is not None and self._value.at_line_start:
+            return True
+        if is_new and nested.closed_last and self._value is not None and self._value.is_after_tag:
+            self._swallowed.add(name_in_tag(tag) or tag.name)
+        if self._opens_value(tag):
+            nested.open_parameter(sibling=is_new)
+        elif role is TagRole.CALL or tag.name == "tool_call":
+            nested.open_call()
+        if tag.name == self._key:
+            nested.keys += 1
+        return False
+
+    def _is_new(self, tag: Tag) -> bool:
+        key = name_in_tag(tag) or tag.name
+        return key not in self._keys and key != self._key and self._is_property(key)
+
+    @override
+    def _opens_value(self, tag: Tag) -> bool:
+        key_tag = self._key_tag or self._last_tag
+        alike = bool(key_tag) and tag.name.startswith(key_tag)
+        return (
+            not tag.closes and not tag.empty and (alike or (not self._elements and tag_role(tag) is TagRole.PARAMETER))
+        )
+
+    @override
+    def _closes_value(self, tag: Tag) -> bool:
+        key_tag = self._key_tag or self._last_tag
+        alike = bool(key_tag) and tag.name.startswith(key_tag)
+        return tag.closes and (alike or (not self._elements and tag_role(tag) is TagRole.PARAMETER_END))
+
+    @override
+    def _next_key(self, tag: Tag, text: str, after: int, *, final: bool) -> str | None:
+        del text, after, final
+        return name_in_tag(tag) or tag.name if self._opens_value(tag) or self._role(tag) is TagRole.PARAMETER else ""
+
+    @override
+    def _opens_call(self, tag: Tag) -> bool:
+        return not tag.closes and (self._role(tag) is TagRole.CALL or self._is_element(tag))
+
+    @override
+    def _closes_call(self, tag: Tag) -> bool:
+        return tag.closes and (self._role(tag) is TagRole.CALL_END or self._is_element(tag))
+
+    def _is_element(self, tag: Tag) -> bool:
+        return self._elements and tag.name in self._scope.tools.names
+
+    @override
+    def _rest_follows(self, text: str, after: int, *, final: bool, or_next: bool = True) -> bool | None:
+        def accepts(tag: Tag) -> bool:
+            role = self._role(tag)
+            return role is TagRole.CALL_END or (or_next and role is TagRole.PARAMETER and self._is_new(tag))
+
+        enders = self._scope.enders
+        return followed(text, after, final=final, tags=self._tags, enders=enders, accepts=accepts, at_end=False)
 
     def _followed(self, text: str, after: int, roles: tuple[TagRole, ...], *, final: bool) -> bool | None:
         def accepts(tag: Tag) -> bool:
@@ -265,14 +349,20 @@ class TagReader(FormStates):
 
     # endings
 
+    @override
     def _done(self) -> BodyOutcome:
-        return (Attempt(self._name, texts=tuple(self._texts), sure=self._scope.sure),)
+        return (Attempt(self._name, texts=tuple(text.argument() for text in self._texts), sure=self._scope.sure),)
+
+    @override
+    def _doubtful(self) -> BodyOutcome:
+        return self._rejected(Problem.PARSE_ERROR, TWO_ENDS)
 
     def _at_end(self) -> BodyOutcome:
         """All parameters are closed: complete only if our own stop sequence took the call's closer away."""
         stopped = any(stop.startswith("</") for stop in self._scope.stop)
         return self._done() if stopped else self._cut_short()
 
+    @override
     def _cut_short(self) -> BodyOutcome:
         begun = bool(self._texts) or self._value is not None
         if not self._scope.sure and not begun:
@@ -321,151 +411,3 @@ class Tagged:
 XML: Final = Tagged(XmlTags())
 ELEMENTS: Final = Tagged(XmlTags(), elements=True)
 XTML: Final = Tagged(XtmlTags())
-
-
-# pairs
-
-_PAIR_TAGS = XmlTags()
-_NAME = re.compile(r"[^\s<{]*")
-_KEY = re.compile(r"[^<]*")
-_MAX_NAME, _MAX_KEY = 128, 256
-_PAIR_BLANK = re.compile(r"(?:\s|\\n)*")  # some servers leave a literal \n between the tags
-_SKIPPED: Final = ("tool_sep", "think")
-
-
-def _extended(word: str, pattern: re.Pattern[str], most: int, text: str, pos: int) -> tuple[str, int]:
-    """Return a word with what the pattern matches at `pos`, and where that ends.
-
-    At most one character over the limit is taken, so that a word without an end is not collected.
-    """
-    found = pattern.match(text, pos)
-    end = min(found.end() if found else pos, pos + most + 1 - len(word))
-    return word + text[pos:end], end
-
-
-class PairReader(FormStates):
-    """Reads one call, from its name to the wrapper's closer."""
-
-    def __init__(self, scope: Scope) -> None:
-        """Start before the name."""
-        super().__init__(self._in_name)
-        self._scope = scope
-        self._name = ""
-        self._key = ""
-        self._texts: list[TextArg] = []
-        self._value: TextValue | None = None
-        self._body: JsonBody | None = None
-
-    @property
-    def _known(self) -> bool:
-        return self._scope.tools.find(self._name).tool is not None
-
-    def _in_name(self, text: str, pos: int, final: bool) -> tuple[int, BodyOutcome]:  # noqa: FBT001
-        self._name, end = _extended(self._name, _NAME, _MAX_NAME, text, pos)
-        if len(self._name) > _MAX_NAME:
-            return end, NonCall.REFUSED
-        if end == len(text):
-            return end, self._cut_short() if final else MORE
-        self._go(self._between)
-        return end, MORE
-
-    def _between(self, text: str, pos: int, final: bool) -> tuple[int, BodyOutcome]:  # noqa: FBT001
-        blank = _PAIR_BLANK.match(text, pos)
-        pos = blank.end() if blank else pos
-        if pos == len(text):
-            return pos, self._cut_short() if final else MORE
-        if text[pos] == "{" and self._known and not self._texts:
-            self._body = JsonBody(self._scope)
-            self._go(self._in_json)
-            return pos, MORE
-        ender = self._scope.enders.match(text, pos, final=final)
-        tag = _PAIR_TAGS.at(text, pos, final=final)
-        if isinstance(tag, Tag) and not ender:
-            return self._tag_between(tag, pos)
-        if ender and (self._texts or self._known):
-            return pos, self._done()
-        if not final and (ender == "" or tag == ""):
-            return pos, MORE
-        if final and tag != "" and text[pos] == "<" and (self._texts or self._known):
-            return len(text), self._cut_short()
-        return pos, NonCall.REFUSED
-
-    def _tag_between(self, tag: Tag, pos: int) -> tuple[int, BodyOutcome]:
-        end = pos + len(tag.raw)
-        if tag.name == "arg_key" and not tag.closes:
-            self._key = ""
-            self._go(self._in_key)
-            return end, MORE
-        if tag.name == "arg_value" and not tag.closes and self._key:
-            self._value = TextValue(_PAIR_TAGS, self._ends_value)
-            self._go(_value_state(self._value, self._end_value, self._cut_short))
-            return end, MORE
-        if tag.name in ("arg_key", "arg_value", *_SKIPPED):
-            self._moved = True
-            return end, MORE
-        return pos, NonCall.REFUSED
-
-    def _in_key(self, text: str, pos: int, final: bool) -> tuple[int, BodyOutcome]:  # noqa: FBT001
-        """Read a key up to any tag: an orphan key must not swallow the next one."""
-        self._key, end = _extended(self._key, _KEY, _MAX_KEY, text, pos)
-        if len(self._key) > _MAX_KEY:
-            return end, NonCall.REFUSED
-        if end == len(text):
-            return end, self._cut_short() if final else MORE
-        self._key = self._key.strip()
-        self._go(self._between)
-        return end, MORE
-
-    def _end_value(self, value: TextValue, ending: Tag) -> int:
-        """Store a value to the byte: GLM writes newlines between its tags, but none around a value."""
-        self._texts.append(TextArg(self._key, value.raw))
-        self._key, self._value = "", None
-        self._go(self._between)
-        return len(ending.raw)
-
-    def _ends_value(self, tag: Tag, text: str, after: int, final: bool) -> bool | None:  # noqa: FBT001
-        if not tag.closes or tag.name != "arg_value":
-            return False
-        return followed(text, after, final=final, tags=_PAIR_TAGS, enders=self._scope.enders, accepts=_is_key)
-
-    def _in_json(self, text: str, pos: int, final: bool) -> tuple[int, BodyOutcome]:  # noqa: FBT001
-        body = self._body
-        if body is None:
-            return pos, NonCall.REFUSED
-        pos, over = body.feed(text, pos, final=final)
-        if not over:
-            return pos, MORE
-        if body.problem() is not None:
-            return pos, self._cut_short()
-        return pos, (body.attempt(self._name, fixes=(Fix("json_after_name"),), sure=self._scope.sure),)
-
-    def _done(self) -> BodyOutcome:
-        return (Attempt(self._name, texts=tuple(self._texts), sure=self._scope.sure),)
-
-    def _cut_short(self) -> BodyOutcome:
-        if self._texts and self._value is None and any(stop.startswith("</") for stop in self._scope.stop):
-            return self._done()
-        if not self._scope.sure:
-            return NonCall.REFUSED
-        return (Attempt(self._name, problem=Problem.TRUNCATED, detail="the call does not end"),)
-
-
-def _is_key(tag: Tag) -> bool:
-    return tag.name == "arg_key" and not tag.closes
-
-
-@dataclass(frozen=True)
-class Pairs:
-    """A kind of body that starts with the tool's name."""
-
-    def starts(self, text: str, pos: int, scope: Scope, *, final: bool) -> bool | None:
-        """Start at a letter or `_`."""
-        del scope, final
-        return text[pos].isalpha() or text[pos] == "_"
-
-    def new(self, scope: Scope) -> PairReader:
-        """Make a reader for one call."""
-        return PairReader(scope)
-
-
-PAIRS: Final = Pairs()

@@ -122,6 +122,7 @@ class TextValue:
         self._tags, self._ends = tags, ends
         self._parts: list[str] = []
         self._cdata: bool | None = None  # None: the value has not begun
+        self._cdata_tail = ""  # the end of the CDATA section around the value, and the blanks after it
 
     @property
     def raw(self) -> str:
@@ -136,11 +137,24 @@ class TextValue:
             return whole[1:].removesuffix("\n")
         return whole
 
+    def extend(self, text: str) -> None:
+        """Add text that has been taken for markup after the value; a CDATA section before it is data then."""
+        if self._cdata_tail:
+            self._parts = [_CDATA, *self._parts, self._cdata_tail]
+            self._cdata_tail = ""
+        self._parts.append(text)
+
     @property
     def at_line_start(self) -> bool:
         """Return whether the value so far ends a line."""
         last = next((part for part in reversed(self._parts) if part), "")
         return last.endswith("\n")
+
+    @property
+    def is_after_tag(self) -> bool:
+        """Return whether only blanks follow a tag at the end of the value so far."""
+        last = next((part for part in reversed(self._parts) if part and not part.isspace()), "")
+        return last.rstrip().endswith(">")
 
     def feed(self, text: str, pos: int, *, final: bool) -> tuple[int, Tag | None]:
         """Consume; return the tag that ends the value, or None for more."""
@@ -176,12 +190,34 @@ class TextValue:
         end = text.find(_CDATA_END, pos)
         if end >= 0:
             self._parts.append(text[pos:end])
-            self._cdata = False
-            return end + len(_CDATA_END), True
+            return self._cdata_end(text, end, final=final)
         keep = 0 if final else len(_CDATA_END) - 1
         safe = max(pos, len(text) - keep)
         self._parts.append(text[pos:safe])
         return safe, False
+
+    def _cdata_end(self, text: str, pos: int, *, final: bool) -> tuple[int, bool]:
+        """End the section only before a tag: a file may hold sections of its own, and their ends are data."""
+        after = pos + len(_CDATA_END)
+        blank = _BLANK.match(text, after)
+        at = blank.end() if blank else after
+        ends = self._ends_cdata(text, at, final=final) if at - after <= MAX_BLANKS else False
+        if ends is None:
+            return pos, False
+        self._cdata = not ends
+        if ends:
+            self._cdata_tail = text[pos:at]
+            return at, True
+        self._parts.append(_CDATA_END)
+        return after, True
+
+    def _ends_cdata(self, text: str, pos: int, *, final: bool) -> bool | None:
+        if pos == len(text):
+            return False if final else None
+        tag = self._tags.at(text, pos, final=final)
+        if isinstance(tag, Tag):
+            return tag.closes and self._ends(tag, text, pos + len(tag.raw), final)
+        return None if tag == "" else False
 
     def _tag(self, text: str, pos: int, *, final: bool) -> tuple[int, Tag | None]:
         """Return how much of the text at `pos` is data (0: wait), or the tag that ends the value."""
@@ -197,15 +233,25 @@ class TextValue:
 
 
 def followed(  # noqa: PLR0913  (a lookahead has that many parts; they are all plain)
-    text: str, pos: int, *, final: bool, tags: TagLexer, enders: Markers, accepts: Callable[[Tag], bool]
+    text: str,
+    pos: int,
+    *,
+    final: bool,
+    tags: TagLexer,
+    enders: Markers,
+    accepts: Callable[[Tag], bool],
+    at_end: bool = True,
 ) -> bool | None:
-    """Return whether after blanks comes the end, an ender, or a tag that is accepted. None asks for more text."""
+    """Return whether after blanks comes the end, an ender, or a tag that is accepted. None asks for more text.
+
+    Without `at_end`, the end of the text does not count.
+    """
     blank = _BLANK.match(text, pos)
     pos, start = (blank.end() if blank else pos), pos
     if pos - start > MAX_BLANKS:
         return False
     if pos == len(text):
-        return True if final else None
+        return at_end if final else None
     ender = enders.match(text, pos, final=final)
     if ender:
         return True

@@ -1,13 +1,14 @@
 """Reads the block after a wrapper's opener: calls, in any form that the wrapper accepts, up to its closer."""
 
 import re
+from dataclasses import replace
 
 from toolspeak.dialects.core.form import MORE, BodyOutcome, FormReader, NonCall, Scope
 from toolspeak.dialects.core.grammar import Wrapper
+from toolspeak.dialects.core.settle import MOST_WAITS, TaggedCall
 from toolspeak.ir.complaint import Problem
 from toolspeak.text.jsonspan import MAX_BLANKS
 from toolspeak.toolset.check import Attempt
-from toolspeak.toolset.toolset import ToolSet
 
 _BLANK = re.compile(r"\s*")
 # Small models, and Qwen2.5-Coder, put a Markdown fence inside the tags.
@@ -23,15 +24,19 @@ opener, so that a flood of openers and tags in turns would cost the square of it
 class WrapperBlock:
     """Reads bodies one after the other; each one's attempts are told as soon as they are complete."""
 
-    def __init__(self, wrapper: Wrapper, tools: ToolSet, stop: tuple[str, ...]) -> None:
+    def __init__(self, wrapper: Wrapper, scope: Scope, spent: int = 0) -> None:
         """Start after the opener."""
         self.ended = False
         self.last_opener = 0
         """Characters before the last of several openers in a row; 0 if the block has only the one before it."""
+        self.returned = 0
+        """After an outcome: how many of the characters consumed since the last one must be read again."""
+        self.spent = spent
+        """How many waits for what follows a call the message has used (`settle.py`)."""
         self._consumed = 0
         self._others = 0  # reasoning tags and fences that were passed
         self._wrapper = wrapper
-        self._scope: Scope = wrapper.scope(tools, stop)
+        self._scope = scope if spent < MOST_WAITS else replace(scope, settles=False)
         self._closers, self._skipped = wrapper.closing, wrapper.skipped
         self._form: FormReader | None = None
         self._bodies = 0
@@ -41,9 +46,29 @@ class WrapperBlock:
 
     def feed(self, text: str, *, final: bool) -> tuple[int, BodyOutcome]:
         """Consume up to the next outcome."""
+        self.returned = 0
         length, outcome = self._feed(text, final=final)
-        self._consumed += length
+        self._consumed += length - self.returned
         return length, outcome
+
+    def settle(self) -> BodyOutcome:
+        """Return the call that only waits for what follows it; None if none does."""
+        form = self._form
+        outcome = form.settle() if isinstance(form, TaggedCall) else MORE
+        if outcome is MORE:
+            return MORE
+        self._form = None
+        self._look_back(form)
+        return self._told(outcome)
+
+    def _look_back(self, form: FormReader | None) -> None:
+        """Keep what a form has looked at after its call."""
+        if not isinstance(form, TaggedCall):
+            return
+        self.returned = form.returned
+        self.spent += form.spent
+        if self.spent >= MOST_WAITS:
+            self._scope = replace(self._scope, settles=False)
 
     def _feed(self, text: str, *, final: bool) -> tuple[int, BodyOutcome]:
         pos = 0
@@ -52,6 +77,7 @@ class WrapperBlock:
                 pos, outcome = self._form.feed(text, pos, final=final)
                 if outcome is MORE or outcome is NonCall.SHOWN:
                     return pos, outcome
+                self._look_back(self._form)
                 self._form = None
                 if not self._put_off(outcome):
                     return pos, self._told(outcome)
@@ -105,7 +131,7 @@ class WrapperBlock:
             return self._skip(skipped, pos)
         if closer == "" or skipped == "":
             return None
-        if self._bodies and text[pos] in _SURPLUS:
+        if self._bodies and text[pos] in _SURPLUS and not self._may_start(text, pos, final=final):
             return 1
         return self._fence(text, pos, final=final)
 
@@ -144,6 +170,10 @@ class WrapperBlock:
                     return MORE
                 waiting = waiting or starts is None
         return MORE if waiting and not final else self._end(junk=not self._cut_tag(text, pos, final=final))
+
+    def _may_start(self, text: str, pos: int, *, final: bool) -> bool:
+        """Return whether a body may start here: the tags of MiniMax M3 begin with a bracket."""
+        return any(kind.starts(text, pos, self._scope, final=final) is not False for kind in self._wrapper.forms)
 
     def _cut_tag(self, text: str, pos: int, *, final: bool) -> bool:
         """Return whether the text ends inside a tag that would have begun a body."""
