@@ -81,7 +81,8 @@ def test_a_constraint_is_tried_only_where_the_server_has_a_form_for_it_chk8(
 def test_guardrails_are_tried_beside_the_same_form_without_chk10_chk14() -> None:
     plain, careful = planned("hermes"), planned("hermes+care")
     assert plain.guardrails == ()
-    assert careful == replace(plain, guardrails=careful.guardrails, release=Release.BUFFERED)
+    asked = replace(plain.settings, **dict.fromkeys(GUARDRAILS, True), release=Release.BUFFERED)
+    assert careful == replace(plain, guardrails=careful.guardrails, settings=asked)
     assert tuple(guardrail.name for guardrail in careful.guardrails) == GUARDRAILS
     native = planned("native+care")
     assert native.way is Way.NATIVE
