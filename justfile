@@ -290,4 +290,4 @@ timing: (attack "--quick") (killtest "--quick") (linear "--every" "3") speed-cor
 
 # everything that CI runs; the last line is pytest's
 ci: lanes timing
-    HYPOTHESIS_PROFILE=ci .venv/bin/pytest -n $(($(nproc) + 1)) --dist worksteal # one computes while another waits
+    HYPOTHESIS_PROFILE=ci .venv/bin/pytest -n $(nproc) --dist worksteal
