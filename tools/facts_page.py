@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from toolspeak.facts import families as facts
-from toolspeak.facts.capability import PROVIDERS, Capability
 from toolspeak.facts.model import DEFAULT_DIALECT
+from toolspeak.facts.strategy import PROVIDERS, Capability
 
 PAGE = Path(__file__).parent.parent / "docs" / "facts.md"
 TABLE = re.compile(r"(<!-- (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)

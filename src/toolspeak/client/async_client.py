@@ -38,8 +38,8 @@ from toolspeak.engine.plan import Plan
 from toolspeak.engine.settings import NOTHING_SAID, Settings
 from toolspeak.engine.verdict import Depth, Verdict
 from toolspeak.errors import BadField
-from toolspeak.facts.capability import NO_OVERRIDES, Capability, Overrides
 from toolspeak.facts.model import Source, Support
+from toolspeak.facts.strategy import NO_OVERRIDES, Capability, Overrides
 from toolspeak.ir.event import Event
 from toolspeak.ir.request import Request
 from toolspeak.runtime.cache import Memory

@@ -9,8 +9,7 @@ from toolspeak.config import Options, current, load
 from toolspeak.config.local import with_local
 from toolspeak.config.shape import Config
 from toolspeak.errors import BadConfig
-from toolspeak.facts.capability import NO_OVERRIDES, Overrides
-from toolspeak.facts.strategy import facts_of
+from toolspeak.facts.strategy import NO_OVERRIDES, Overrides, facts_of
 from toolspeak.runtime.directory import Listed, Route
 from toolspeak.runtime.drive import AsyncUpstream
 from toolspeak.runtime.learned import Learned

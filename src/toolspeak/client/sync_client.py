@@ -33,8 +33,8 @@ from toolspeak.engine.agent import Ending
 from toolspeak.engine.plan import Plan
 from toolspeak.engine.settings import NOTHING_SAID, Settings
 from toolspeak.engine.verdict import Depth, Verdict
-from toolspeak.facts.capability import NO_OVERRIDES, Capability, Overrides
 from toolspeak.facts.model import Support
+from toolspeak.facts.strategy import NO_OVERRIDES, Capability, Overrides
 from toolspeak.ir.event import Event
 from toolspeak.ir.message import Call
 from toolspeak.runtime.drive import AsyncUpstream

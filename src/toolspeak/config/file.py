@@ -22,8 +22,8 @@ from toolspeak.config.table import Table, secret_problem
 from toolspeak.config.upstream import ANY, Headers, build_upstream
 from toolspeak.engine.settings import Settings
 from toolspeak.errors import BadConfig
-from toolspeak.facts.capability import Capability, Override, Overrides, key_problem
 from toolspeak.facts.model import UNKNOWN_MODEL, ModelFacts, Source, Support
+from toolspeak.facts.strategy import Capability, Override, Overrides, key_problem
 from toolspeak.ir.quirks import Quirks
 from toolspeak.upstreams import Auth
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from toolspeak.config.shape import MCP_SECONDS, Durable, Limits, Offer, Server
 from toolspeak.declaration import setting
 from toolspeak.engine.settings import NOTHING_SAID, Settings
-from toolspeak.facts.capability import Capability
 from toolspeak.facts.model import UNKNOWN_MODEL, ModelFacts, Support
+from toolspeak.facts.strategy import Capability
 from toolspeak.ir.quirks import QUIRKS, Quirks
 from toolspeak.runtime.transport import DEFAULT_TIMEOUTS, Timeouts
 from toolspeak.upstreams import Auth

@@ -11,8 +11,8 @@ from toolspeak.declaration import setting
 from toolspeak.engine.agent import ROUNDS
 from toolspeak.engine.settings import NOTHING_SAID, Settings
 from toolspeak.engine.verdict import Depth
-from toolspeak.facts.capability import NO_OVERRIDES, Overrides
 from toolspeak.facts.model import UNKNOWN_MODEL, ModelFacts
+from toolspeak.facts.strategy import NO_OVERRIDES, Overrides
 from toolspeak.runtime.transport import DEFAULT_TIMEOUTS, Timeouts
 from toolspeak.upstreams import Auth
 from toolspeak.wires.limits import DEFAULT_LIMITS, RequestLimits

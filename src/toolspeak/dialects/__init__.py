@@ -13,8 +13,7 @@ from functools import cache
 from toolspeak.dialects.core.dialect import Dialect
 from toolspeak.dialects.core.grammar import Label, MarkupGrammar, OpenerPosition, ReasoningMarks, Wrapper
 from toolspeak.dialects.core.json_form import JSON
-from toolspeak.dialects.core.native import native_attempt
-from toolspeak.dialects.core.reader import TextReader
+from toolspeak.dialects.core.reader import TextReader, native_attempt
 from toolspeak.dialects.core.states import ReadOptions
 from toolspeak.dialects.core.tag_form import XML
 from toolspeak.dialects.core.writer import Shape, Writer

@@ -20,8 +20,8 @@ import msgspec
 
 from toolspeak.engine.effects import Look, ProbeAnswer, ProbeEffect
 from toolspeak.engine.verdict import Depth, Finding, Layer, Verdict
-from toolspeak.facts.capability import CONSTRAINTS
 from toolspeak.facts.model import Support, without_latest
+from toolspeak.facts.strategy import CONSTRAINTS
 from toolspeak.ir.constraint import ConstraintForm
 from toolspeak.ir.failure import Failure
 from toolspeak.ir.json import Json, JsonObject

@@ -19,9 +19,8 @@ from toolspeak.engine.plan import Plan, decide
 from toolspeak.engine.readers import emulated_ids
 from toolspeak.engine.settings import NOTHING_SAID, Settings
 from toolspeak.engine.turn import take_turn
-from toolspeak.facts.capability import NO_OVERRIDES, Overrides
 from toolspeak.facts.model import UNKNOWN_MODEL, Constrain, ModelFacts, Source, without_latest
-from toolspeak.facts.strategy import facts_of
+from toolspeak.facts.strategy import NO_OVERRIDES, Overrides, facts_of
 from toolspeak.ir.event import Event
 from toolspeak.ir.request import Request
 from toolspeak.runtime.clock import CLOCK, Clock

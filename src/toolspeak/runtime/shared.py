@@ -23,7 +23,7 @@ import msgspec
 from toolspeak.engine.look import SERVERS
 from toolspeak.engine.verdict import MOST_EVIDENCE, Verdict
 from toolspeak.errors import BadConfig
-from toolspeak.facts.capability import CONSTRAINTS
+from toolspeak.facts.strategy import CONSTRAINTS
 from toolspeak.ir.constraint import ConstraintForm
 from toolspeak.runtime.cache import LONGEST_PROBE, SEEN, Memory, Subject, lifetime
 from toolspeak.runtime.clock import CLOCK, Clock

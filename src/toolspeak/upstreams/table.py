@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from toolspeak.facts.capability import CONSTRAINTS
 from toolspeak.facts.model import Support
+from toolspeak.facts.strategy import CONSTRAINTS
 from toolspeak.ir.quirks import IdForm, Quirks
 from toolspeak.upstreams import Auth, Preset
 

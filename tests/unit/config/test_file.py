@@ -14,8 +14,8 @@ from toolspeak.config.shape import Config, Durable, Key, Limits, McpServer, Mode
 from toolspeak.engine.settings import Mode, Release, Settings, Strategy
 from toolspeak.engine.verdict import Depth
 from toolspeak.errors import BadConfig
-from toolspeak.facts.capability import Overrides
 from toolspeak.facts.model import Constrain, ModelFacts, Source, Support
+from toolspeak.facts.strategy import Overrides
 from toolspeak.ir.constraint import ConstraintForm
 from toolspeak.ir.quirks import IdForm, Quirks
 from toolspeak.runtime.transport import Timeouts

@@ -4,8 +4,8 @@ import pytest
 
 from toolspeak import upstreams
 from toolspeak.errors import BadField
-from toolspeak.facts.capability import NO_OVERRIDES, PROVIDERS, Capability, Override, Overrides, key_problem
 from toolspeak.facts.model import Support
+from toolspeak.facts.strategy import NO_OVERRIDES, PROVIDERS, Capability, Override, Overrides, key_problem
 
 SAID = Overrides.of(
     {

@@ -2,9 +2,8 @@
 
 import pytest
 
-from toolspeak.facts.capability import Overrides
 from toolspeak.facts.model import UNKNOWN_MODEL, ModelFacts, Source, Support
-from toolspeak.facts.strategy import facts_of
+from toolspeak.facts.strategy import Overrides, facts_of
 from toolspeak.ir.quirks import IdForm, Quirks
 
 KIMI = "moonshotai/kimi-k2-instruct"

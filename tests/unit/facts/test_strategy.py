@@ -5,7 +5,7 @@ import pytest
 import toolspeak
 from toolspeak import strategy_for
 from toolspeak.errors import BadField
-from toolspeak.facts.capability import PROVIDERS, Capability, Overrides
+from toolspeak.facts.strategy import PROVIDERS, Capability, Overrides
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from toolspeak import upstreams, wires
 from toolspeak.config.addresses import reaches_this_machine_only, url_problem
 from toolspeak.errors import UnknownName
-from toolspeak.facts.capability import CONSTRAINTS
+from toolspeak.facts.strategy import CONSTRAINTS
 from toolspeak.ir.constraint import ConstraintForm
 from toolspeak.ir.message import Message, Role, Text
 from toolspeak.ir.quirks import IdForm

@@ -2,19 +2,27 @@
 
 The reader keeps only what it must hold back: a prefix of a marker, a block that is not complete, blanks around calls.
 `states.py` has the states between which it changes; a dialect is data for them (`grammar.py`).
+
+`native_attempt` reads the arguments of a native call, which are text that a model wrote.
 """
 
 from collections.abc import Iterator
 from typing import Final
 
+from toolspeak.dialects.core.form import Scope
 from toolspeak.dialects.core.grammar import MarkupGrammar, ReasoningMarks
 from toolspeak.dialects.core.lookup import marker_tables
 from toolspeak.dialects.core.output import counted_ids
 from toolspeak.dialects.core.states import ReaderStates, ReadOptions
+from toolspeak.dialects.core.tag_form import XML
+from toolspeak.errors import BadJson
+from toolspeak.ir.complaint import Problem
 from toolspeak.ir.event import Event, TextDelta, Why
+from toolspeak.ir.message import Call
 from toolspeak.ir.tool import ChoiceMode
 from toolspeak.ir.turn import Item, split
-from toolspeak.toolset.check import CallChecker
+from toolspeak.text.repair import repair
+from toolspeak.toolset.check import Attempt, CallChecker
 from toolspeak.toolset.toolset import ToolSet
 
 DEFAULTS: Final = ReadOptions()
@@ -78,3 +86,28 @@ class TextReader:
         states.block.finish()
         states.out.commit()
         return states.out.drain()
+
+
+def native_attempt(call: Call, tools: ToolSet) -> Attempt:
+    """Read the arguments of a native call. Some servers leave a dialect's markup in them, or cut them."""
+    name, arguments, native_id = call.name, call.arguments, call.native_id
+    if not arguments.strip():
+        return Attempt(name, {}, native_id=native_id)
+    if arguments.lstrip().startswith("<parameter"):
+        return _from_tags(call, tools)
+    try:
+        repaired = repair(arguments, closed=False)
+    except BadJson as error:
+        detail = f"the arguments are not JSON: {error}"
+        return Attempt(name, problem=Problem.PARSE_ERROR, detail=detail, native_id=native_id)
+    source = None if repaired.fixes else arguments
+    return Attempt(name, repaired.value, source=source, native_id=native_id, fixes=repaired.fixes)
+
+
+def _from_tags(call: Call, tools: ToolSet) -> Attempt:
+    form = XML.new(Scope(tools, stop=("</",)))
+    _, outcome = form.feed(call.arguments.strip(), 0, final=True)
+    if isinstance(outcome, tuple) and outcome[0].texts is not None:
+        return Attempt(call.name, texts=outcome[0].texts, native_id=call.native_id)
+    detail = "the arguments are not JSON"
+    return Attempt(call.name, problem=Problem.PARSE_ERROR, detail=detail, native_id=call.native_id)
