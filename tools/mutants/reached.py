@@ -4,6 +4,9 @@
 folder) and `MUTANTS_PLAN` set, modules of src are compiled with one more statement at the start of each block, which
 sets a byte. That costs a few percent; a profiler made the largest contract tests run into their time limit, and they
 dropped out. The bytes are in a file of the process, so a process that is killed has written them too.
+
+A process that is started with `-I -S` loads no `.pth` file and often gets no environment: the sandbox's guard is one.
+Its start is changed so that it records too.
 """
 
 import ast
@@ -11,7 +14,9 @@ import builtins
 import json
 import mmap
 import os
-from collections.abc import Iterator
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from typing import Any
@@ -77,6 +82,31 @@ def record(folder: Path, plan: dict[str, int], size: int) -> None:
     SourceFileLoader.source_to_code = source_to_code  # type: ignore[method-assign]
 
 
+ISOLATED = ("-I", "-S")
+PASSED_ON = ("MUTANTS_REACHED", "MUTANTS_PLAN")
+
+
+def record_isolated() -> None:
+    """From now on let Python processes that this one starts with `-I -S` record what they run."""
+    plain = subprocess.Popen.__init__
+
+    def start(process: Any, args: Any, *more: Any, **options: Any) -> None:  # noqa: ANN401 - as Python's
+        if isinstance(args, list | tuple) and tuple(args[:3]) == (sys.executable, *ISOLATED):
+            given = options.get("env")
+            inherited = {name: os.environ[name] for name in PASSED_ON}
+            options["env"] = {**(os.environ if given is None else given), **inherited}
+            args = with_site(args)
+        plain(process, args, *more, **options)
+
+    subprocess.Popen.__init__ = start  # type: ignore[method-assign]
+
+
+def with_site(words: Sequence[str]) -> list[str]:
+    """Return a command line without `-S`. `-I` stays, so the folder of the bytecode must be an option."""
+    return [words[0], ISOLATED[0], "-X", f"pycache_prefix={sys.pycache_prefix}", *words[1 + len(ISOLATED) :]]
+
+
 if "MUTANTS_REACHED" in os.environ and "MUTANTS_PLAN" in os.environ:
     _PLAN = json.loads(Path(os.environ["MUTANTS_PLAN"]).read_text("utf-8"))
     record(Path(os.environ["MUTANTS_REACHED"]), _PLAN["files"], _PLAN["size"])
+    record_isolated()

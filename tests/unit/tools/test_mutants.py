@@ -207,6 +207,16 @@ def test_what_processes_of_the_tests_run_is_recorded(small_repository: Path, tmp
     assert coverage.tests_for(path, 11) == []
 
 
+def test_what_an_isolated_process_runs_is_recorded(small_repository: Path, tmp_path: Path) -> None:
+    code = "import sys; sys.path.insert(0, sys.argv[1]); from toolspeak.toolset.small import is_small; is_small(1)"
+    words = f"[sys.executable, '-I', '-S', '-c', {code!r}, 'src']"
+    test = f"import subprocess\nimport sys\n\n\ndef test_it() -> None:\n    subprocess.run({words}, check=True, env={{}})\n"
+    (small_repository / "tests" / "test_process.py").write_text(test)
+    coverage = coverage_of(small_repository, tmp_path / "recorded")
+    found = {found.file for found in coverage.tests_for("src/toolspeak/toolset/small.py", 6)}
+    assert found == {"tests/test_process.py", "tests/test_small.py"}, "the guard of the sandbox is such a process"
+
+
 def test_some_cases_of_each_test_are_chosen() -> None:
     tests = [Recorded(f"t.py::{name}", seconds, True, frozenset()) for name, seconds in (("a[1]", 1), ("a[2]", 2))]
     tests += [Recorded(f"t.py::{name}", 3, True, frozenset()) for name in ("b", "c")]
