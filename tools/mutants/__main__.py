@@ -2,9 +2,9 @@
 
 `python -m tools.mutants` tries 200, and goes on where it stopped: the results are in bench/results/mutants.json, and a
 mistake is tried again only if its file has changed. `--minutes` ends it earlier, `--again` tries those that survived
-once more. `--only` takes a room (safety, engine, dialects, toolset, gateway, agent) or a file or folder below
-src/toolspeak, and writes nothing. A mistake that survives is no bug: it is a missing test, or a change that makes no
-difference; `equivalent.py` lists those, each with its reason.
+once more with more tests. `--only` takes a room (safety, engine, dialects, toolset, gateway, agent) or a file or folder
+below src/toolspeak, and writes nothing. A mistake that survives is no bug: it is a missing test, or a change that makes
+no difference; `equivalent.py` lists those, each with its reason.
 """
 
 import argparse
@@ -32,7 +32,9 @@ KEPT = ROOT / ".mutants"
 LEAST_RATE = 0.85
 
 
-def try_all(mutants: Sequence[Mutant], coverage: Coverage, copies: Sequence[Copy], until: float) -> Iterator[Tried]:
+def try_all(
+    mutants: Sequence[Mutant], coverage: Coverage, copies: Sequence[Copy], until: float, budget_s: float
+) -> Iterator[Tried]:
     """Try the mistakes, one at a time in each copy, until the time is up."""
     free: SimpleQueue[Copy] = SimpleQueue()
     for copy in copies:
@@ -43,7 +45,7 @@ def try_all(mutants: Sequence[Mutant], coverage: Coverage, copies: Sequence[Copy
             return None
         copy = free.get()
         try:
-            return try_out(mutant, copy, coverage, BUDGET_S)
+            return try_out(mutant, copy, coverage, budget_s)
         finally:
             free.put(copy)
 
@@ -54,8 +56,8 @@ def try_all(mutants: Sequence[Mutant], coverage: Coverage, copies: Sequence[Copy
         pool.shutdown(cancel_futures=True)  # after Ctrl-C only those that run are waited for
 
 
-BUDGET_S = 25.0
-"""Seconds of tests for each mistake."""
+BUDGET_S, BUDGET_AGAIN_S = 25.0, 120.0
+"""Seconds of tests for each mistake, and for one that survived."""
 
 
 def summary(tried: Sequence[Tried]) -> dict[str, Any]:
@@ -140,8 +142,9 @@ def main() -> None:
     coverage = read_coverage(ROOT, KEPT, 2)
     with TemporaryDirectory(prefix="mutants-") as folder:
         copies = [Copy(ROOT, Path(folder) / str(number)) for number in range(given.jobs)]
+        budget_s = BUDGET_AGAIN_S if given.again else BUDGET_S
         with suppress(KeyboardInterrupt):  # what was tried so far is kept
-            for one in try_all(waiting, coverage, copies, until):
+            for one in try_all(waiting, coverage, copies, until, budget_s):
                 tried.append(one)
                 print(f"{len(tried)}/{len(mutants)} {one.mutant.place}: {one.verdict.value}", flush=True)
                 if not given.only:

@@ -92,25 +92,43 @@ def _sources(root: Path) -> list[str]:
 
 
 def fingerprint(root: Path) -> str:
-    """Return a name for the code as it is: src, tests and their kit."""
+    """Return a name for the code that every test may run: src, the kit of the tests, and their helpers."""
     found = sha256()
     for file in sorted(repository_files(root)):
         name = file.relative_to(root).as_posix()
-        if name.startswith(("src/", "tests/", "testkit/")):
+        if name.startswith(("src/", "tests/", "testkit/")) and not file.name.startswith("test_"):
             found.update(name.encode() + file.read_bytes())
     return found.hexdigest()[:16]
 
 
 def read_coverage(root: Path, kept: Path, jobs: int) -> Coverage:
-    """Return what is kept for this code; else run all tests once and keep it."""
+    """Return what is kept for this code; run the tests of files for which nothing is kept, and keep that.
+
+    A changed test file is run alone: only a change of what every test may run needs all tests again.
+    """
     numbered = numbered_blocks(root)
-    file = kept / f"{fingerprint(root)}.jsonl"
-    if not file.exists():
-        print("running all tests once, to see which code each one runs", flush=True)
-        kept.mkdir(exist_ok=True)
-        with TemporaryDirectory(prefix="mutants-") as folder:
-            file.write_text("".join(record_tests(root, Path(folder), numbered, jobs)), encoding="utf-8")
-    return Coverage(numbered, map(_read, file.read_text("utf-8").splitlines()))
+    folder = kept / fingerprint(root)
+    files = {name: folder / f"{_named(root, name)}.jsonl" for name in _test_files(root)}
+    missing = [name for name, file in files.items() if not file.exists()]
+    if missing:
+        print(f"running {len(missing)} test files once, to see which code each test runs", flush=True)
+        folder.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(prefix="mutants-") as temporary:
+            lines = list(record_tests(root, Path(temporary), numbered, jobs, missing))
+        for name in missing:
+            found = [line for line in lines if _read(line).file == name]
+            files[name].write_text("".join(found), encoding="utf-8")
+    return Coverage(numbered, (_read(line) for file in files.values() for line in file.read_text("utf-8").splitlines()))
+
+
+def _test_files(root: Path) -> list[str]:
+    names = sorted(file.relative_to(root).as_posix() for file in (root / "tests").rglob("test_*.py"))
+    return [name for name in names if not any(Path(name).is_relative_to(left) for left in LEFT_OUT)]
+
+
+def _named(root: Path, name: str) -> str:
+    """Return a name for a test file as it is."""
+    return sha256(name.encode() + (root / name).read_bytes()).hexdigest()[:16]
 
 
 def record_tests(

@@ -1,9 +1,12 @@
 """Tries mistakes: makes one in a copy, runs the tests that reach it until one fails, and takes it back.
 
-From each test function some cases are taken, the quick ones first, as many as fit in the budget. The time limit is a
-multiple of what they took without the mistake, so an endless loop counts as found and a slow machine does not.
+From each test function some cases are taken, as many as fit in the budget: first those of test files whose names have
+most in common with the file of the mistake, then the quick ones. A line of the engine is run by 700 functions, and by
+the quickest 300 of them alone the tests of its own module were never asked. The time limit is a multiple of what they
+took without the mistake, so an endless loop counts as found and a slow machine does not.
 """
 
+import re
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +21,7 @@ SLOWER = 6
 """How many times longer than without a mistake the tests may take."""
 START_S = 40.0
 """On top of that, for the start of processes on a busy machine."""
-MOST_TESTS = 300
+MOST_TESTS = 1000
 
 
 class Verdict(Enum):
@@ -44,10 +47,19 @@ class Tried:
     tests: tuple[str, ...] = ()
 
 
-def chosen(tests: Sequence[Recorded], budget_s: float) -> list[Recorded]:
-    """Return tests that fit in the budget, at least one: a case of each function, then a second of each, and so on."""
+def chosen(tests: Sequence[Recorded], path: str, budget_s: float, text: str = "") -> list[Recorded]:
+    """Return tests that fit in the budget, at least one: a case of each function, then a second of each, and so on.
+
+    `text` is what the mistake changes: a case that has it in its name comes first.
+    """
     cases: defaultdict[str, list[Recorded]] = defaultdict(list)
-    for test in sorted(tests, key=lambda test: (test.seconds, test.test)):
+    words = _words(path)
+    shared = {file: len(words & _words(file)) for file in {test.file for test in tests}}
+
+    def order(test: Recorded) -> tuple[bool, int, float, str]:
+        return not (text and text in test.test), -shared[test.file], test.seconds, test.test
+
+    for test in sorted(tests, key=order):
         cases[test.function].append(test)
     found: list[Recorded] = []
     seconds = 0.0
@@ -60,9 +72,16 @@ def chosen(tests: Sequence[Recorded], budget_s: float) -> list[Recorded]:
     return found
 
 
+def _words(path: str) -> set[str]:
+    """Return the words in the names of a file and its folders."""
+    return set(re.findall(r"[a-z]+", path.removesuffix(".py"))) - {"src", "toolspeak", "tests", "test", "unit"}
+
+
 def try_out(mutant: Mutant, copy: Copy, coverage: Coverage, budget_s: float) -> Tried:
     """Make the mistake in the copy, run the tests that reach it, and take it back."""
-    tests = chosen(coverage.tests_for(mutant.path, mutant.mutation.line), budget_s)
+    change = mutant.mutation
+    text = mutant.source.encode()[change.start : change.end].decode().strip("\"'")
+    tests = chosen(coverage.tests_for(mutant.path, change.line), mutant.path, budget_s, text)
     if not tests:
         return Tried(mutant, Verdict.UNTRIED)
     listed = copy.tree.parent / "tests.txt"
@@ -70,7 +89,7 @@ def try_out(mutant: Mutant, copy: Copy, coverage: Coverage, budget_s: float) -> 
     files = list(dict.fromkeys(test.file for test in tests))
     limit_s = SLOWER * sum(test.seconds for test in tests) + START_S
     file = copy.tree / mutant.path
-    file.write_text(mutant.mutation.apply(mutant.source), encoding="utf-8")
+    file.write_text(change.apply(mutant.source), encoding="utf-8")
     try:
         run = copy.pytest(["-x", "-p", "no:xdist", *files], limit_s, {"MUTANTS_TESTS": str(listed)})
     finally:

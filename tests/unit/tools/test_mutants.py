@@ -10,7 +10,7 @@ import pytest
 
 from tools.mutants.__main__ import ROOT, known, saved, summary
 from tools.mutants.copies import Copy
-from tools.mutants.coverage import Coverage, Recorded, numbered_blocks, record_tests
+from tools.mutants.coverage import Coverage, Recorded, numbered_blocks, read_coverage, record_tests
 from tools.mutants.mutations import KINDS, mutations
 from tools.mutants.reached import blocks, lines_of
 from tools.mutants.targets import ROOMS, SAFETY, Mutant, choose, room_files
@@ -209,19 +209,45 @@ def test_what_processes_of_the_tests_run_is_recorded(small_repository: Path, tmp
 
 def test_what_an_isolated_process_runs_is_recorded(small_repository: Path, tmp_path: Path) -> None:
     code = "import sys; sys.path.insert(0, sys.argv[1]); from toolspeak.toolset.small import is_small; is_small(1)"
-    words = f"[sys.executable, '-I', '-S', '-c', {code!r}, 'src']"
-    test = f"import subprocess\nimport sys\n\n\ndef test_it() -> None:\n    subprocess.run({words}, check=True, env={{}})\n"
+    run_it = f"subprocess.run([sys.executable, '-I', '-S', '-c', {code!r}, 'src'], check=True, env={{}})"
+    test = f"import subprocess\nimport sys\n\n\ndef test_it() -> None:\n    {run_it}\n"
     (small_repository / "tests" / "test_process.py").write_text(test)
     coverage = coverage_of(small_repository, tmp_path / "recorded")
     found = {found.file for found in coverage.tests_for("src/toolspeak/toolset/small.py", 6)}
     assert found == {"tests/test_process.py", "tests/test_small.py"}, "the guard of the sandbox is such a process"
 
 
+def test_a_changed_test_file_is_recorded_alone(small_repository: Path, tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    before = read_coverage(small_repository, kept, 0)
+    marked = {file: file.read_text().replace('"seconds": ', '"seconds": 1') for file in kept.rglob("*.jsonl")}
+    for file, text in marked.items():
+        file.write_text(text)
+    broken = small_repository / "tests" / "test_broken.py"
+    broken.write_text(broken.read_text().replace("False", "True"))
+    after = {found.test: found for found in read_coverage(small_repository, kept, 0).recorded}
+    assert before.failed == ["tests/test_broken.py::test_broken"]
+    assert after["tests/test_broken.py::test_broken"].passed
+    assert after["tests/test_small.py::test_small"].seconds >= 10, "from what is kept"
+
+
 def test_some_cases_of_each_test_are_chosen() -> None:
     tests = [Recorded(f"t.py::{name}", seconds, True, frozenset()) for name, seconds in (("a[1]", 1), ("a[2]", 2))]
     tests += [Recorded(f"t.py::{name}", 3, True, frozenset()) for name in ("b", "c")]
-    assert [found.test for found in chosen(tests, 7)] == ["t.py::a[1]", "t.py::b", "t.py::c"]
-    assert [found.test for found in chosen(tests[2:], 1)] == ["t.py::b"], "at least one"
+    assert [found.test for found in chosen(tests, "s.py", 7)] == ["t.py::a[1]", "t.py::b", "t.py::c"]
+    assert [found.test for found in chosen(tests[2:], "s.py", 1)] == ["t.py::b"], "at least one"
+
+
+def test_the_tests_of_a_module_come_before_quicker_ones() -> None:
+    files = ("tests/contract/test_all.py", "tests/unit/engine/test_plan.py", "tests/unit/toolset/test_names.py")
+    tests = [Recorded(f"{file}::test_it", seconds, True, frozenset()) for seconds, file in enumerate(files)]
+    order = [found.file for found in chosen(tests, "src/toolspeak/toolset/names.py", 9)]
+    assert order == ["tests/unit/toolset/test_names.py", *files[:2]]
+
+
+def test_a_case_that_names_what_is_changed_comes_first() -> None:
+    tests = [Recorded(f"t.py::test_it[{case}]", 1, True, frozenset()) for case in ("api_base", "azure_endpoint")]
+    assert [found.test for found in chosen(tests, "s.py", 1, "azure_endpoint")] == ["t.py::test_it[azure_endpoint]"]
 
 
 def test_results_are_kept_until_the_file_changes(tmp_path: Path) -> None:
