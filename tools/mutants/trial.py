@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from enum import Enum
 from itertools import zip_longest
 
-from tools.mutants.copies import Copy
+import pytest
+
+from tools.mutants.copies import Copy, Run
 from tools.mutants.coverage import Coverage, Recorded
 from tools.mutants.targets import Mutant
 
@@ -94,5 +96,12 @@ def try_out(mutant: Mutant, copy: Copy, coverage: Coverage, budget_s: float) -> 
         run = copy.pytest(["-x", "-p", "no:xdist", *files], limit_s, {"MUTANTS_TESTS": str(listed)})
     finally:
         file.write_text(mutant.source, encoding="utf-8")
-    verdict = Verdict.TIMED_OUT if run.timed_out else Verdict.SURVIVED if run.status == 0 else Verdict.FAILED
-    return Tried(mutant, verdict, tuple(test.test for test in tests))
+    return Tried(mutant, _verdict(run), tuple(test.test for test in tests))
+
+
+def _verdict(run: Run) -> Verdict:
+    if run.timed_out:
+        return Verdict.TIMED_OUT
+    if run.status in (pytest.ExitCode.NO_TESTS_COLLECTED, pytest.ExitCode.USAGE_ERROR):
+        return Verdict.UNTRIED  # the tests are gone, which says nothing about the mistake
+    return Verdict.SURVIVED if run.status == pytest.ExitCode.OK else Verdict.FAILED

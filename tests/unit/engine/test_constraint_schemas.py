@@ -100,3 +100,50 @@ def test_what_applies_together_becomes_one_chk8() -> None:
 
 def test_a_schema_that_refers_to_itself_ends_somewhere_p7() -> None:
     assert len(nodes(prepared(ODD["circle"], ConstraintForm.OLLAMA))) < 100
+
+
+@pytest.mark.parametrize("word", ["minItems", "maxItems", "minLength", "maxLength"])
+def test_a_count_is_sent_up_to_a_thousand_chk8(word: str) -> None:
+    def is_sent(count: int) -> bool:
+        return word in prepare({"type": ["string", "array"], word: count}, ConstraintForm.VLLM)
+
+    assert [is_sent(999), is_sent(1000), is_sent(1001)] == [True, True, False], "a grammar writes each of them out"
+
+
+def test_a_schema_is_copied_16_levels_deep_p7() -> None:
+    schema: JsonObject = {"type": "string"}
+    for _ in range(30):
+        schema = {"type": "array", "items": schema}
+    levels, inner = 0, prepare(schema, ConstraintForm.VLLM)
+    while isinstance(below := inner.get("items"), dict):
+        levels, inner = levels + 1, below
+    assert (levels, inner) == (17, {}), "deeper down any value is accepted"
+
+
+def test_an_object_without_properties_stays_an_object_if_it_says_so_chk8() -> None:
+    empty: JsonObject = {"type": "object", "properties": {}}
+    closed: JsonObject = {**empty, "additionalProperties": False}
+    assert [prepare(empty, form) for form in CLOSED] == [closed, closed]
+    assert [prepare({"type": "object"}, form)["type"] for form in CLOSED] == ["string", "string"]
+
+
+def test_properties_that_are_no_object_do_no_harm() -> None:
+    odd: JsonObject = {"type": "object", "properties": ["a"]}
+    assert all(prepare(odd, form)["additionalProperties"] is False for form in CLOSED)
+
+
+def test_one_of_becomes_any_of_chk8() -> None:
+    schema: JsonObject = {"oneOf": [{"type": "string"}, {"type": "integer"}]}
+    assert prepare(schema, ConstraintForm.VLLM) == {"anyOf": [{"type": "string"}, {"type": "integer"}]}
+
+
+def test_what_is_beside_a_reference_applies_too_chk8() -> None:
+    schema: JsonObject = {
+        "$defs": {"place": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}},
+        "$ref": "#/$defs/place",
+        "properties": {"unit": {"type": "string"}},
+        "required": ["unit"],
+    }
+    (both, *_) = nodes(prepare(schema, ConstraintForm.VLLM))
+    assert both["properties"] == {"city": {"type": "string"}, "unit": {"type": "string"}}
+    assert set(both["required"]) == {"city", "unit"}

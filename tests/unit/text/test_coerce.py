@@ -533,6 +533,16 @@ def test_nesting_is_followed_to_64_levels_p7() -> None:
     assert [innermost(63), innermost(64), innermost(65)] == [1, 1, "1"]
 
 
+def test_alternatives_are_followed_to_64_levels_p7() -> None:
+    def coerced(depth: int) -> Json:
+        schema: JsonObject = INTEGER
+        for _ in range(depth):
+            schema = {"anyOf": [schema, BOOLEAN]}
+        return coerce("1", schema).value
+
+    assert [coerced(63), coerced(64), coerced(65)] == [1, 1, "1"]
+
+
 @pytest.mark.parametrize(
     ("schema", "item"),
     [

@@ -91,6 +91,31 @@ def test_a_mark_may_count_at_the_beginning_only() -> None:
     assert not any(map(grammar.accepts, ("<call>", "<call> b", "<call>!!")))
 
 
+# ---------------------------------------------------------------- parameters in tags of their own
+
+
+@pytest.mark.parametrize(
+    ("schema", "good", "bad"),
+    [
+        ({"enum": ["a", 3, None]}, ("a", "3", "null"), ('"a"', "b", "")),
+        ({"type": "string", "enum": ["a b"]}, ("a b",), ("a", "ab")),
+        ({"anyOf": [{"enum": ["a"]}, {"type": "integer"}]}, ("7",), ()),
+        ({"anyOf": [{"type": "integer"}, {"type": "string"}]}, ("7", "free text"), ("</p>",)),
+        ({"type": "integer"}, ("7",), ("seven",)),
+        ({"type": "string"}, ("", "free text", "7"), ("</p>",)),
+    ],
+)
+def test_a_parameter_is_plain_text_or_one_of_its_values_chk8(
+    schema: JsonObject, good: tuple[str, ...], bad: tuple[str, ...]
+) -> None:
+    rules = Rules()
+    whole: JsonObject = {"type": "object", "properties": {"p": schema}, "required": ["p"]}
+    rules.define("root", SchemaGrammar(rules, compile_schema(whole).schema).parameters(("<", ">"), "</p>"))
+    grammar = Matcher(rules.text)
+    assert [text for text in good if not grammar.accepts(f"<p>{text}</p>")] == []
+    assert [text for text in bad if grammar.accepts(f"<p>{text}</p>")] == []
+
+
 # ---------------------------------------------------------------- schemas
 
 

@@ -276,6 +276,27 @@ def test_a_schema_is_accepted_up_to_each_limit_and_refused_above_it_p7(
         compile_schema(make(limit + 1))
 
 
+def test_a_small_schema_that_its_references_make_large_is_refused_at_once_p7() -> None:
+    bottom: JsonObject = {"type": "object", "properties": {"a": {"properties": {"b": {"properties": {"c": {}}}}}}}
+    definitions: JsonObject = {
+        f"D{level}": {"anyOf": [{"$ref": f"#/$defs/D{level + 1}"}, {"$ref": f"#/$defs/D{level + 1}"}]}
+        for level in range(20)
+    }
+    with pytest.raises(BadSchema, match="once they are expanded"):
+        compile_schema({"$ref": "#/$defs/D0", "$defs": {**definitions, "D20": bottom}})
+
+
+def test_references_lead_to_references_up_to_64_times_p7() -> None:
+    def chain(length: int) -> JsonObject:
+        definitions: JsonObject = {f"D{level}": {"$ref": f"#/$defs/D{level + 1}"} for level in range(1, length)}
+        return {"$ref": "#/$defs/D1", "$defs": {**definitions, f"D{length}": {"type": "object"}}}
+
+    for length in (62, 63):
+        assert compile_schema(chain(length)).accepts({})
+    with pytest.raises(BadSchema, match="64 deep"):
+        compile_schema(chain(64))
+
+
 def test_limits_can_be_set() -> None:
     with pytest.raises(BadSchema, match="at most 10 are accepted"):
         compile_schema(sized(30), SchemaLimits(size=10))

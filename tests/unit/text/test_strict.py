@@ -175,3 +175,16 @@ def test_endless_nesting_is_not_written() -> None:
         value = [value]
     with pytest.raises(BadJson):
         dump(value)
+
+
+def test_the_depth_limit_of_writing_is_that_of_reading() -> None:
+    def nested(depth: int) -> Json:
+        value: Json = []
+        for _ in range(depth - 1):
+            value = [value]
+        return value
+
+    for depth in (LIMITS.depth - 1, LIMITS.depth):
+        assert parse(dump(nested(depth))) == nested(depth)
+    with pytest.raises(BadJson):
+        dump(nested(LIMITS.depth + 1))

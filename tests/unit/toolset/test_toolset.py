@@ -303,6 +303,13 @@ def test_the_same_tools_are_compiled_once() -> None:
     assert ToolSet.of(TOOLS) is not ToolSet.of(TOOLS[1:])
 
 
+def test_a_list_that_has_grown_is_compiled_anew() -> None:
+    tools = [Tool("a")]
+    assert ToolSet.of(tools).names == ("a",)
+    tools.append(Tool("b"))
+    assert ToolSet.of(tools).names == ("a", "b"), "a cache by the identity of a list would return the first set"
+
+
 def test_large_sets_are_not_kept_p7() -> None:
     def is_kept(size: int) -> bool:
         tools = [Tool("t", "x" * (size - len('[["t","",{},false]]')))]
@@ -317,6 +324,12 @@ def test_only_called_tools_are_compiled() -> None:
     tools.fit("run", {"command": "x"})
     ready = [entry.tool.name for entry in tools._entries.values() if entry.validator._compiled]
     assert ready == ["run"]
+
+
+def test_the_schema_of_an_object_is_not_read_before_a_call() -> None:
+    tools = compile_tools([Tool("one", parameters={"type": "object", "properties": {"a": {"type": "string"}}})])
+    (entry,) = tools._entries.values()
+    assert "schema" not in vars(entry.validator), "most tools are never called"
 
 
 @pytest.mark.parametrize(

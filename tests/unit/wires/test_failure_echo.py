@@ -50,6 +50,7 @@ def test_a_model_in_the_path_counts_too_cap6() -> None:
     [
         ("user: tools is not supported", {"user": "tools"}),
         ("not support parameters: no tools", {"user": "no tools"}),
+        ("function call is not supported", {"user": "call"}),
     ],
 )
 def test_a_short_value_that_completes_a_wording_is_an_echo_cap6(message: str, sent: object) -> None:

@@ -131,6 +131,33 @@ def test_a_mask_is_shared_and_removed_by_the_last_run14(tmp_path: Path) -> None:
     assert Mask.make(str(tmp_path), ".git") is None
 
 
+def test_a_mask_that_was_filled_replaced_or_removed_is_not_intact_run14(tmp_path: Path) -> None:
+    mask = Mask.make(str(tmp_path), ".git")
+    assert mask is not None
+    (tmp_path / ".git/HEAD").touch()
+    assert not mask.is_intact()
+    (tmp_path / ".git/HEAD").unlink()
+    assert mask.is_intact()
+    (tmp_path / ".git").rename(tmp_path / "old")
+    assert mask.is_intact() is False, "nothing is in its place"
+    (tmp_path / ".git").mkdir()
+    assert not mask.is_intact(), "another folder is in its place"
+
+
+def test_a_protected_file_that_was_replaced_by_a_link_or_removed_is_put_back_run14(tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    _evil(work / ".git")
+    (work / ".git/config").write_text("config")
+    copies = Copies.take(str(work), [".git"])
+    (work / ".git/config").unlink()
+    (work / ".git/HEAD").unlink()
+    (work / ".git/HEAD").symlink_to(tmp_path / "elsewhere")
+    assert copies.put_back()
+    assert (work / ".git/config").read_text() == "config"
+    assert not (work / ".git/HEAD").is_symlink()
+    assert not (tmp_path / "elsewhere").exists(), "no link was followed"
+
+
 def test_copies_are_put_back_also_from_the_journal_run14(tmp_path: Path) -> None:
     _evil(tmp_path / ".git")
     (tmp_path / ".git/config").write_text("config")
