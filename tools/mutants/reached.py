@@ -19,7 +19,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 BODIES = ("body", "orelse", "finalbody")
 _CONDITIONAL = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.Try, ast.TryStar, ast.ExceptHandler, ast.match_case)
@@ -91,7 +91,7 @@ def record_isolated() -> None:
     plain = subprocess.Popen.__init__
 
     def start(process: Any, args: Any, *more: Any, **options: Any) -> None:  # noqa: ANN401 - as Python's
-        if isinstance(args, list | tuple) and tuple(args[:3]) == (sys.executable, *ISOLATED):
+        if is_isolated(args):
             given = options.get("env")
             inherited = {name: os.environ[name] for name in PASSED_ON}
             options["env"] = {**(os.environ if given is None else given), **inherited}
@@ -99,6 +99,11 @@ def record_isolated() -> None:
         plain(process, args, *more, **options)
 
     subprocess.Popen.__init__ = start  # type: ignore[method-assign]
+
+
+def is_isolated(args: Any) -> bool:  # noqa: ANN401 - as Python's
+    """Return whether the arguments of `Popen` start Python with `-I -S`."""
+    return not isinstance(args, os.PathLike) and tuple(cast("Sequence[str]", args)[:3]) == (sys.executable, *ISOLATED)
 
 
 def with_site(words: Sequence[str]) -> list[str]:
