@@ -68,7 +68,8 @@ def test_a_name_in_any_script_is_a_name() -> None:
 
 
 def test_a_unique_suffix_is_enough_chk_2() -> None:
-    assert find_name("read_file", NameIndex(["mcp__fs__read_file", "shell"])).tool == "mcp__fs__read_file"
+    match = find_name("read_file", NameIndex(["mcp__fs__read_file", "shell"]))
+    assert match == Match("mcp__fs__read_file", (Fix("name: prefix added"),))
     assert found("fs__read_file", "mcp__fs__read_file", "mcp__git__read_file") == "mcp__fs__read_file"
     assert found("file", "mcp__fs__read_file") is None
 
@@ -118,6 +119,9 @@ def test_likeness_is_not_enough_chk_2(name: str, names: tuple[str, ...]) -> None
 
 
 def test_a_counter_is_cut_only_if_asked() -> None:
+    names = NameIndex(["shell"])
+    assert find_name("shell:0", names, counters=True) == Match("shell", (Fix("name: counter cut"),))
+    assert find_name("shell:0", names) == Match(None, problem=Problem.UNKNOWN_TOOL)
     assert found("functions.shell:0", "shell", counters=True) == "shell"
     assert found("shell:12", "shell", counters=True) == "shell"
     assert found("shell:x", "shell", counters=True) is None

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from toolspeak.agent.sandbox import disk
 from toolspeak.agent.sandbox.bwrap import Bwrap, find_bwrap
-from toolspeak.agent.sandbox.disk import _COARSE, DiskBudget
+from toolspeak.agent.sandbox.disk import _COARSE, DiskBudget, Used
 from toolspeak.agent.sandbox.sandbox import MIB, Command, Ran, SandboxLimits
 
 BUDGET = 40 * MIB
@@ -62,6 +63,14 @@ def test_what_was_there_before_does_not_count_run5(tmp_path: Path) -> None:
     budget = DiskBudget(BUDGET, began=old_file(tmp_path, 60))
     assert not run("chmod 600 old; mv old older; sleep 1.5", tmp_path, budget).killed
     assert not run(f"rm older; {write('a', 30)}", tmp_path, budget).killed
+
+
+def test_files_are_counted_from_time_to_time_even_if_the_disk_loses_nothing_run5(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where another program deletes as much as the command writes."""
+    monkeypatch.setattr(disk, "_free", lambda _: Used(1 << 40, 1 << 20))
+    assert "more than 40 MiB" in run(write("a", 60) + "; sleep 5", tmp_path, DiskBudget(BUDGET)).killed
 
 
 def test_two_names_of_a_file_count_once_run5(tmp_path: Path) -> None:

@@ -51,6 +51,28 @@ def test_ordinary_names_have_no_rule_run14(name: str) -> None:
     assert rule_of(name, top=True) is None
 
 
+OBEYED = (
+    "toolspeak.toml",
+    ".toolspeak",
+    *(".vscode", ".idea", ".husky", ".githooks", ".claude", ".codex", ".cursor", ".gemini", ".mcp.json", ".zed"),
+    *(".devcontainer", ".devcontainer.json", ".gitattributes", ".gitmodules", ".envrc", ".direnv", ".autoenv.zsh"),
+    *(".tool-versions", ".mise", ".mise.toml", ".mise.local.toml", "mise.toml", "mise.local.toml", ".rtx.toml"),
+    *(".pre-commit-config.yaml", ".pre-commit-config.yml", "lefthook.yml", "lefthook.yaml", ".lefthook.yml"),
+    *(".overcommit.yml", ".exrc", ".vimrc", ".nvimrc", ".nvim.lua", ".lvimrc", ".dir-locals.el", ".dir-locals-2.el"),
+    *(".gdbinit", ".lldbinit"),
+)
+"""Written out again: a name that falls out of the table would be an ordinary file, which any command may create."""
+
+
+@pytest.mark.parametrize("name", OBEYED)
+def test_what_programs_on_the_host_obey_has_a_rule_in_every_spelling_run14(name: str) -> None:
+    rule = rule_of(name, top=True)
+    assert rule is not None
+    assert rule.reason
+    for spelling in (name.upper(), name + ".", name[:2] + "\u200c" + name[2:], name.replace("e", "\uff45")):
+        assert rule_of(spelling, top=True) == rule
+
+
 @pytest.mark.parametrize(
     ("path", "action"),
     [

@@ -9,7 +9,7 @@ import pytest
 from typing_extensions import override
 
 from toolspeak.agent.sandbox.process import Unconfined
-from toolspeak.agent.sandbox.sandbox import Command, Ran
+from toolspeak.agent.sandbox.sandbox import Command, Ran, SandboxLimits
 from toolspeak.agent.sandbox.selection import trial, try_sandboxes
 
 
@@ -104,3 +104,17 @@ def test_a_trial_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     asyncio.run(trial(Pretends(holds)))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_unconfined_command_has_three_variables_and_none_of_ours_run5(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    ran = asyncio.run(Unconfined().run(Command("env", tmp_path, 30.0, SandboxLimits())))
+    given = dict(line.split("=", 1) for line in ran.output.splitlines())
+    shell = {"PWD", "OLDPWD", "SHLVL", "_", "HOME", "TMPDIR"}
+    assert {name: value for name, value in given.items() if name not in shell} == {
+        "PATH": "/usr/local/bin:/usr/bin:/bin",
+        "LANG": "C.UTF-8",
+        "TERM": "dumb",
+    }
