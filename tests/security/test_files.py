@@ -377,3 +377,8 @@ def test_many_calls_leave_no_descriptor_open_run4(desk: Desk, inside: Path) -> N
             desk.result("list_files", path=path, depth=8)
             desk.result("write_file", path=f"{path}/x", content="")
     assert len(names(Path("/proc/self/fd"))) <= before
+
+
+@pytest.mark.parametrize("path", ["x" * 256, f"sub/{'x' * 256}/y", "/".join(["sub"] * 1100), "\u00e9" * 128])
+def test_a_path_that_no_file_system_has_is_refused_before_it_is_tried_run4(desk: Desk, path: str) -> None:
+    assert all("the path is too long" in told for told in seen(desk, path))
