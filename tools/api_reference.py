@@ -149,12 +149,20 @@ def _fields(node: ast.ClassDef) -> dict[str, Field]:
             last = target.id if isinstance(target, ast.Name) and not target.id.startswith("_") else ""
             if last:
                 annotation = _type(each.annotation) if isinstance(each, ast.AnnAssign) else ""
-                found[last] = Field(annotation, _value(each.value) if each.value else "", "")
+                found[last] = _declared(annotation, each.value)
         elif isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant) and last:
             found[last] = found[last]._replace(doc=inspect.cleandoc(str(each.value.value)))
         else:
             last = ""
     return found
+
+
+def _declared(annotation: str, value: ast.expr | None) -> Field:
+    """Return a field; a setting (`setting(DEFAULT, HELP, …)`) has its documentation in its declaration."""
+    if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == "setting":
+        default, about = value.args
+        return Field(annotation, _value(default), str(ast.literal_eval(about)))
+    return Field(annotation, _value(value) if value else "", "")
 
 
 def _construction(name: str, node: ast.ClassDef, fields: dict[str, Field]) -> str:
@@ -210,7 +218,8 @@ def _type(annotation: ast.expr) -> str:
 
 
 def _value(node: ast.expr) -> str:
-    return ast.unparse(node).replace("'", '"')
+    written = ast.unparse(node)
+    return written if '"' in written else written.replace("'", '"')
 
 
 def _joined(name: str, parameters: list[str], returns: str) -> str:
