@@ -263,9 +263,8 @@ computing: build
     {{ just_executable() }} check requirements
     {{ just_executable() }} --no-deps pythons
     {{ just_executable() }} roundtrip --examples 5000
-    {{ just_executable() }} corpus noncalls wires simulate
 
-# the proofs that mostly wait: for the net, for real agents, for a real model
+# the proofs that mostly wait: for the net, for real agents, for a real model; then those that need one core for minutes
 waiting: build
     {{ just_executable() }} --no-deps wheel
     {{ just_executable() }} judges
@@ -273,6 +272,7 @@ waiting: build
     {{ just_executable() }} mcp-servers
     {{ just_executable() }} up-live
     {{ just_executable() }} accuracy-quick
+    {{ just_executable() }} corpus noncalls wires simulate
 
 # both lanes at the same time: none of their proofs measures time; if one fails, both end
 lanes: build
