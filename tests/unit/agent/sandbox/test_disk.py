@@ -7,6 +7,7 @@ import asyncio
 import os
 import time
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -69,7 +70,7 @@ def test_files_are_counted_from_time_to_time_even_if_the_disk_loses_nothing_run5
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As where another program deletes as much as the command writes."""
-    monkeypatch.setattr(disk, "_free", lambda _: Used(1 << 40, 1 << 20))
+    monkeypatch.setattr(disk, "_free", Mock(return_value=Used(1 << 40, 1 << 20)))
     assert "more than 40 MiB" in run(write("a", 60) + "; sleep 5", tmp_path, DiskBudget(BUDGET)).killed
 
 
