@@ -36,10 +36,8 @@ class Form:
     """Before the name, after it, after the values."""
     value: tuple[str, str, str]
     """Before the key, after it, after the value."""
-    closes_with_key: bool = False
     each: bool = False
     """The markup around all is around each call."""
-    is_named_by_element: bool = False
 
     def write(self, calls: Sequence[tuple[str, Texts]]) -> str:
         """Write calls as a model does."""
@@ -54,7 +52,7 @@ class Form:
 
     def _value(self, key: str, text: str) -> str:
         before, between, after = self.value
-        return before + key + between + text + (after.replace("KEY", key) if self.closes_with_key else after)
+        return before + key + between + text + after.replace("KEY", key)
 
     @property
     def tail(self) -> str:
@@ -120,14 +118,12 @@ FORMS: Final = (
         (f"{_M3}<tool_call>\n", f"{_M3}</tool_call>"),
         (f'{_M3}<invoke name="', '">', f"{_M3}</invoke>\n"),
         (f"{_M3}<", ">", f"{_M3}</KEY>"),
-        closes_with_key=True,
     ),
     Form(
         "cline",
         ("", ""),
         ("<", ">\n", "</NAME>"),
         ("<", ">\n", "\n</KEY>\n"),
-        closes_with_key=True,
         each=True,
     ),
 )

@@ -12,7 +12,7 @@ from typing_extensions import override
 
 from toolspeak.dialects.core.form import MORE, BodyOutcome, NonCall, Scope
 from toolspeak.dialects.core.json_form import JsonBody
-from toolspeak.dialects.core.settle import TWO_ENDS, TaggedCall, TextInTags
+from toolspeak.dialects.core.settle import TaggedCall, TextInTags
 from toolspeak.dialects.core.tags import Tag, TextValue, XmlTags, followed
 from toolspeak.ir.complaint import Fix, Problem
 from toolspeak.toolset.check import Attempt
@@ -43,16 +43,12 @@ class PairReader(TaggedCall):
         super().__init__(self._in_name, scope, _PAIR_TAGS)
         self._name = ""
         self._key = ""
-        self._texts: list[TextInTags] = []
         self._body: JsonBody | None = None
 
-    @property
-    def _known(self) -> bool:
-        return self._scope.tools.find(self._name).tool is not None
-
     def _in_name(self, text: str, pos: int, final: bool) -> tuple[int, BodyOutcome]:  # noqa: FBT001
-        self._name, end = _extended(self._name, _NAME, _MAX_NAME, text, pos)
-        if len(self._name) > _MAX_NAME:
+        name, end = _extended(self._name or "", _NAME, _MAX_NAME, text, pos)
+        self._name = name
+        if len(name) > _MAX_NAME:
             return end, NonCall.REFUSED
         if end == len(text):
             return end, self._cut_short() if final else MORE
@@ -64,7 +60,7 @@ class PairReader(TaggedCall):
         pos = blank.end() if blank else pos
         if pos == len(text):
             return pos, self._cut_short() if final else MORE
-        if text[pos] == "{" and self._known and not self._texts:
+        if text[pos] == "{" and self._tool is not None and not self._texts:
             self._body = JsonBody(self._scope)
             self._go(self._in_json)
             return pos, MORE
@@ -72,11 +68,11 @@ class PairReader(TaggedCall):
         tag = _PAIR_TAGS.at(text, pos, final=final)
         if isinstance(tag, Tag) and not ender:
             return self._tag_between(tag, pos)
-        if ender and (self._texts or self._known):
+        if ender and (self._texts or self._tool is not None):
             return self._complete(pos)
         if not final and (ender == "" or tag == ""):
             return pos, MORE
-        if final and tag != "" and text[pos] == "<" and (self._texts or self._known):
+        if final and tag != "" and text[pos] == "<" and (self._texts or self._tool is not None):
             return len(text), self._cut_short()
         return pos, NonCall.REFUSED
 
@@ -148,10 +144,8 @@ class PairReader(TaggedCall):
         return None if end == len(text) and not final else key.strip()
 
     @override
-    def _missing(self) -> AbstractSet[str]:
-        tool = self._scope.tools.find(self._name).tool
-        given = {text.key for text in self._texts}
-        return self._scope.tools.properties(tool) - given if tool is not None else frozenset[str]()
+    def _given(self) -> AbstractSet[str]:
+        return {text.key for text in self._texts}
 
     def _closer_ends(self, text: str, after: int, *, final: bool) -> bool | None:
         """Return whether a closer ends the value: before the next key or the end, if it closes no value inside."""
@@ -182,12 +176,8 @@ class PairReader(TaggedCall):
         return False
 
     @override
-    def _rest_follows(self, text: str, after: int, *, final: bool, or_next: bool = True) -> bool | None:
-        def accepts(tag: Tag) -> bool:
-            return or_next and _is_key(tag)
-
-        enders = self._scope.enders
-        return followed(text, after, final=final, tags=_PAIR_TAGS, enders=enders, accepts=accepts, at_end=False)
+    def _goes_on(self, tag: Tag, *, or_next: bool) -> bool:
+        return or_next and _is_key(tag)
 
     def _in_json(self, text: str, pos: int, final: bool) -> tuple[int, BodyOutcome]:  # noqa: FBT001
         body = self._body
@@ -199,16 +189,6 @@ class PairReader(TaggedCall):
         if body.problem() is not None:
             return pos, self._cut_short()
         return pos, (body.attempt(self._name, fixes=(Fix("json_after_name"),), sure=self._scope.sure),)
-
-    @override
-    def _done(self) -> BodyOutcome:
-        return (Attempt(self._name, texts=tuple(text.argument() for text in self._texts), sure=self._scope.sure),)
-
-    @override
-    def _doubtful(self) -> BodyOutcome:
-        if not self._scope.sure:
-            return NonCall.TEXT
-        return (Attempt(self._name, problem=Problem.PARSE_ERROR, detail=TWO_ENDS),)
 
     @override
     def _cut_short(self) -> BodyOutcome:

@@ -27,15 +27,16 @@ from typing import Final, NamedTuple
 
 from typing_extensions import override
 
-from toolspeak.dialects.core.form import MORE, BodyOutcome, FormState, FormStates, Scope
-from toolspeak.dialects.core.tags import Tag, TagLexer, TextValue
+from toolspeak.dialects.core.form import MORE, BodyOutcome, FormState, FormStates, NonCall, Scope
+from toolspeak.dialects.core.tags import Tag, TagLexer, TextValue, followed
+from toolspeak.ir.complaint import Problem
 from toolspeak.text.jsonspan import MAX_BLANKS
-from toolspeak.toolset.check import TextArg, TextKind
+from toolspeak.toolset.check import Attempt, TextArg, TextKind
 
 LOOK_AHEAD: Final = 256 * 1024
 """Characters of text after a call within which a closer can still prove that the call goes on."""
 MOST_WAITS: Final = 8
-TWO_ENDS: Final = "the call ends twice"
+_TWO_ENDS: Final = "the call ends twice"
 _BLANK = re.compile(r"\s*")
 
 
@@ -155,6 +156,8 @@ class TaggedCall(FormStates):
         """Start in the first state."""
         super().__init__(first)
         self._scope, self._tags = scope, tags
+        self._name: str | None = None
+        self._texts: list[TextInTags] = []
         self.returned = 0
         """After an outcome: how many of the consumed characters do not belong to the call, and must be read again."""
         self.met_text = False
@@ -204,9 +207,19 @@ class TaggedCall(FormStates):
     def _end_value(self, value: TextValue, ending: Tag) -> int:
         """Store a value, go to the next state, and return how many characters of the ending tag are consumed."""
 
-    @abstractmethod
+    @property
+    def _tool(self) -> str | None:
+        """The tool that the call's name means."""
+        return self._scope.tools.find(self._name).tool if self._name is not None else None
+
     def _missing(self) -> AbstractSet[str]:
         """Return the keys that the tool has and the call lacks."""
+        tool = self._tool
+        return self._scope.tools.properties(tool) - self._given() if tool is not None else frozenset[str]()
+
+    @abstractmethod
+    def _given(self) -> AbstractSet[str]:
+        """Return the keys that the call has."""
 
     @abstractmethod
     def _reopen_value(self) -> None:
@@ -216,13 +229,19 @@ class TaggedCall(FormStates):
     def _cut_short(self) -> BodyOutcome:
         """Return the outcome if the text ends inside the call."""
 
-    @abstractmethod
     def _done(self) -> BodyOutcome:
         """Return the complete call."""
+        return (Attempt(self._name, texts=tuple(text.argument() for text in self._texts), sure=self._scope.sure),)
 
-    @abstractmethod
+    def _rejected(self, problem: Problem, detail: str) -> BodyOutcome:
+        """Return a call with a problem; where its opener is not certain, it is text."""
+        if not self._scope.sure:
+            return NonCall.TEXT
+        return (Attempt(self._name, problem=problem, detail=detail),)
+
     def _doubtful(self) -> BodyOutcome:
         """Return the outcome if the call has two ends, and nothing tells which one is meant."""
+        return self._rejected(Problem.PARSE_ERROR, _TWO_ENDS)
 
     # after the call
 
@@ -376,6 +395,15 @@ class TaggedCall(FormStates):
     def _closes_call(self, tag: Tag) -> bool:
         """Return whether the tag closes a call inside the wrapper."""
 
-    @abstractmethod
     def _rest_follows(self, text: str, after: int, *, final: bool, or_next: bool = True) -> bool | None:
         """Return whether the end of a call follows a value's closer, or the next value; None asks for more text."""
+
+        def accepts(tag: Tag) -> bool:
+            return self._goes_on(tag, or_next=or_next)
+
+        enders = self._scope.enders
+        return followed(text, after, final=final, tags=self._tags, enders=enders, accepts=accepts, at_end=False)
+
+    @abstractmethod
+    def _goes_on(self, tag: Tag, *, or_next: bool) -> bool:
+        """Return whether a call goes on with this tag after a value: its own end, or with `or_next` its next value."""

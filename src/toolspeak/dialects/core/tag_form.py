@@ -14,7 +14,7 @@ from typing_extensions import override
 
 from toolspeak.dialects.core.form import MORE, BodyOutcome, NonCall, Scope
 from toolspeak.dialects.core.json_form import JsonBody
-from toolspeak.dialects.core.settle import TWO_ENDS, TaggedCall, TextInTags
+from toolspeak.dialects.core.settle import TaggedCall, TextInTags
 from toolspeak.dialects.core.tags import Tag, TagLexer, TextValue, XmlTags, XtmlTags, followed
 from toolspeak.ir.complaint import Fix, Problem
 from toolspeak.text.jsonspan import MAX_BLANKS
@@ -63,9 +63,7 @@ class TagReader(TaggedCall):
         """Start before the call's tag; with `elements`, its name is the tool's."""
         super().__init__(self._head, scope, tags)
         self._elements = elements
-        self._name: str | None = None
         self._call_tag = ""
-        self._texts: list[TextInTags] = []
         self._keys: set[str] = set()
         self._key, self._key_tag, self._last_tag = "", "", ""
         self._kind: TextKind = "by_schema"
@@ -85,7 +83,7 @@ class TagReader(TaggedCall):
         return role
 
     def _is_property(self, name: str) -> bool:
-        tool = self._scope.tools.find(self._name).tool if self._name is not None else None
+        tool = self._tool
         return tool is not None and name in self._scope.tools.properties(tool)
 
     # the call's own tag
@@ -226,9 +224,8 @@ class TagReader(TaggedCall):
         return ends
 
     @override
-    def _missing(self) -> AbstractSet[str]:
-        tool = self._scope.tools.find(self._name).tool if self._name is not None else None
-        return self._scope.tools.properties(tool) - self._keys if tool is not None else frozenset[str]()
+    def _given(self) -> AbstractSet[str]:
+        return self._keys
 
     def _call_ends(self, text: str, after: int, *, final: bool) -> bool | None:
         """Return whether a call's end ends the value: its own closer is missing, and it holds no other markup."""
@@ -300,13 +297,9 @@ class TagReader(TaggedCall):
         return self._elements and tag.name in self._scope.tools.names
 
     @override
-    def _rest_follows(self, text: str, after: int, *, final: bool, or_next: bool = True) -> bool | None:
-        def accepts(tag: Tag) -> bool:
-            role = self._role(tag)
-            return role is TagRole.CALL_END or (or_next and role is TagRole.PARAMETER and self._is_new(tag))
-
-        enders = self._scope.enders
-        return followed(text, after, final=final, tags=self._tags, enders=enders, accepts=accepts, at_end=False)
+    def _goes_on(self, tag: Tag, *, or_next: bool) -> bool:
+        role = self._role(tag)
+        return role is TagRole.CALL_END or (or_next and role is TagRole.PARAMETER and self._is_new(tag))
 
     def _followed(self, text: str, after: int, roles: tuple[TagRole, ...], *, final: bool) -> bool | None:
         def accepts(tag: Tag) -> bool:
@@ -349,14 +342,6 @@ class TagReader(TaggedCall):
 
     # endings
 
-    @override
-    def _done(self) -> BodyOutcome:
-        return (Attempt(self._name, texts=tuple(text.argument() for text in self._texts), sure=self._scope.sure),)
-
-    @override
-    def _doubtful(self) -> BodyOutcome:
-        return self._rejected(Problem.PARSE_ERROR, TWO_ENDS)
-
     def _at_end(self) -> BodyOutcome:
         """All parameters are closed: complete only if our own stop sequence took the call's closer away."""
         stopped = any(stop.startswith("</") for stop in self._scope.stop)
@@ -368,11 +353,6 @@ class TagReader(TaggedCall):
         if not self._scope.sure and not begun:
             return NonCall.REFUSED
         return (Attempt(self._name, problem=Problem.TRUNCATED, detail="the call does not end"),)
-
-    def _rejected(self, problem: Problem, detail: str) -> BodyOutcome:
-        if not self._scope.sure:
-            return NonCall.TEXT
-        return (Attempt(self._name, problem=problem, detail=detail),)
 
 
 def _kind_of(tag: Tag) -> TextKind:
