@@ -11,11 +11,13 @@ set by people.
 The dataclasses are in many packages, from `ir` to `config`, so this module is below all of them, and only describes.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import Field, dataclass, field
 from typing import Any, Final, TypeVar
 
 T = TypeVar("T")
+_PROMISE: Final = re.compile(r" \([A-Z]+-\d+\)")
 _KEY: Final = "toolspeak"
 
 
@@ -48,6 +50,11 @@ class Declaration:
     """The field is a dataclass whose settings are in the same table."""
     item: str = ""
     """For a table of tables: what the user calls each, such as `NAME`."""
+
+    @property
+    def plain_help(self) -> str:
+        """The help text, without references to promises such as `(MODE-5)`."""
+        return _PROMISE.sub("", self.help)
 
 
 def setting(  # noqa: PLR0913 # one keyword for each property

@@ -23,13 +23,12 @@ TOOLS_HELP: Final = (
     "vendor, or an array of names."
 )
 _LINK: Final = re.compile(r"\[([^]]+)\]\([^)]+\)")
-_PROMISE: Final = re.compile(r" \([A-Z]+-\d+\)")
 
 
 def _turn_option(option: TurnOption) -> tuple[str, str, str]:
     """Return the option of a setting of a turn: its declared help as plain text, with its choices and its default."""
     about = option.about
-    text = _LINK.sub(r"\1", _PROMISE.sub("", about.help))
+    text = _LINK.sub(r"\1", about.plain_help)
     default = about.otherwise or str(about.fallback)
     return f"--{option.name}", "|".join(option.choices) or "NAME", f"{text}  [default: {default}]".replace("`", "")
 

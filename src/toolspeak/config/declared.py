@@ -8,13 +8,12 @@ A wrong value is noted with its line and then treated as absent, so that all pro
 """
 
 import json
-import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from enum import StrEnum
 from functools import cache
 from types import NoneType, UnionType
-from typing import Any, Final, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from toolspeak.config.forms import FORMS
 from toolspeak.config.problems import not_one_of
@@ -22,7 +21,6 @@ from toolspeak.config.table import Check, Table, range_problem, secret_problem
 from toolspeak.declaration import Declaration, declaration_of
 
 T = TypeVar("T")
-_PROMISE: Final = re.compile(r" \([A-Z]+-\d+\)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +41,7 @@ class Declared:
     @property
     def help(self) -> str:
         """The help text, without references to promises such as `(MODE-5)`."""
-        return _PROMISE.sub("", self.about.help)
+        return self.about.plain_help
 
     @property
     def otherwise(self) -> str:
