@@ -15,10 +15,10 @@ from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from toolspeak.agent.sandbox.disk import DOUBTS, DiskMeter
-from toolspeak.agent.sandbox.processes import BLOCK, ProcessTree, held_files, is_root, read_proc
+from toolspeak.agent.sandbox.processes import BLOCK, Held, ProcessTree, Stillness, held_files, is_root, read_proc
 from toolspeak.agent.sandbox.sandbox import SandboxLimits
 
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
@@ -30,6 +30,18 @@ _SCARCE: Final = 10
 """Memory is scarce if less than a tenth of the machine's total is available."""
 
 
+class _MachineMemory(NamedTuple):
+    total: int
+    available: int
+    shared: int
+
+
+def _machine_memory() -> _MachineMemory:
+    lines = (line.split() for line in read_proc("/proc/meminfo").splitlines())
+    sizes = {words[0]: int(words[1]) << 10 for words in lines}
+    return _MachineMemory(*(sizes.get(name, 0) for name in ("MemTotal:", "MemAvailable:", "Shmem:")))
+
+
 class ResourceWatch:
     """Watches the resources of one command."""
 
@@ -38,7 +50,10 @@ class ResourceWatch:
         self._family: Final = family
         self._limits: Final = limits
         self._meter: Final = meter
-        self._most_available = _available()
+        memory = _machine_memory()
+        self._most_available, self._shared = memory.available, memory.shared
+        self._risen = 0
+        """Sum of all increases of the machine's shared memory between two looks, regardless of what others freed."""
         self._doubts = 0
 
     async def breach(self) -> str:
@@ -53,14 +68,14 @@ class ResourceWatch:
         """Wait until the next check: a tenth of a second, or less if the disk loses more than the command may take."""
         for _ in range(_GLANCES):
             await asyncio.sleep(_LOOKS / _GLANCES)
+            self._lost(_machine_memory())
             if self._meter.is_over():
                 return
 
     def _takes_memory(self, pids: list[int]) -> bool:
         most, files = self._limits.memory, _memory_files(pids)
-        left = _available()
-        self._most_available = max(self._most_available, left)  # other programs may have freed memory
-        lost = self._most_available - left
+        machine = _machine_memory()
+        lost = self._lost(machine)
         own = shared = 0
         # Resident sizes count a shared page once per process, so they are only an upper bound. The exact shares are
         # slow to read.
@@ -74,10 +89,34 @@ class ResourceWatch:
         # is neither resident nor an open descriptor. If such files may exist, the loss counts as the command's. It must
         # be seen DOUBTS times in a row, unless memory is scarce: ordinary programs pass files too.
         held = held_files(pids)
-        known = own + max(shared, sum(held.memory.values()))
-        over = known + min(lost - known, held.hidden(held.mapped_memory, self._limits.file_size)) > most
+        known, hidden = own + max(shared, sum(held.memory.values())), self._hidden(held)
+        if not hidden:
+            self._forget_rises()
+        over = known + min(lost - known, hidden) > most
         self._doubts = self._doubts + 1 if over else 0
-        return self._doubts >= DOUBTS or left < _total() // _SCARCE
+        return self._doubts >= DOUBTS or machine.available < machine.total // _SCARCE
+
+    def _lost(self, machine: _MachineMemory) -> int:
+        """Return the upper bound of the memory that the command may hold in files of unknown size."""
+        # Memory that other programs free hides as much of what the command takes: a memfd of 480 MiB passed a limit
+        # of 192 while another command was killed. The peak keeps what the difference to the start would lose, and the
+        # sum of increases what the peak loses; memfds are shared memory, so this sum is nearly theirs alone. All of
+        # them together are no larger than the machine's shared memory is now.
+        self._most_available = max(self._most_available, machine.available)
+        self._risen += max(0, machine.shared - self._shared)
+        self._shared = machine.shared
+        return max(self._most_available - machine.available, min(self._risen, machine.shared))
+
+    def _hidden(self, held: Held) -> int:
+        return held.hidden(held.mapped_memory, self._limits.file_size)
+
+    def _forget_rises(self) -> None:
+        """Start the sum of increases anew if the command, held still, has no file of unknown size: others grew."""
+        if self._risen <= self._limits.memory:
+            return
+        with Stillness((self._family,)) as still:
+            if not self._hidden(held_files(still.pids)) and still.held:
+                self._risen = 0
 
 
 def _resident(pid: int) -> int:
@@ -108,19 +147,6 @@ def _descriptors(pids: Iterable[int]) -> Iterator[str]:
         with suppress(OSError):
             for name in os.listdir(f"/proc/{pid}/fd"):  # noqa: PTH208 # as above
                 yield f"/proc/{pid}/fd/{name}"
-
-
-def _total() -> int:
-    return _meminfo("MemTotal:")
-
-
-def _available() -> int:
-    return _meminfo("MemAvailable:")
-
-
-def _meminfo(field: str) -> int:
-    lines = (line.split() for line in read_proc("/proc/meminfo").splitlines())
-    return next((int(words[1]) << 10 for words in lines if words[0] == field), 0)
 
 
 # ---------------------------------------------------------------- control groups
