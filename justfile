@@ -79,6 +79,10 @@ noncalls:
 field *args:
     .venv/bin/python -m bench.field {{ args }}
 
+# the 469 fixtures of canitoolcall, an outside suite, judged by its own checks: `--only ID`
+conformance *args:
+    .venv/bin/python -m bench.conformance {{ args }}
+
 # twice the input, at most 2.5 times the time; `--every 3` measures every third case
 linear *args:
     .venv/bin/python -m bench.linear {{ args }}
@@ -272,7 +276,7 @@ waiting: build
     {{ just_executable() }} mcp-servers
     {{ just_executable() }} up-live
     {{ just_executable() }} accuracy-quick
-    {{ just_executable() }} corpus noncalls wires simulate
+    {{ just_executable() }} corpus conformance noncalls wires simulate
 
 # both lanes at the same time: none of their proofs measures time; if one fails, both end
 lanes: build

@@ -14,6 +14,7 @@ from typing import Final
 from toolspeak.dialects.core.dialect import Dialect
 from toolspeak.dialects.core.grammar import (
     RESULT_TAGS,
+    THINK_TAGS,
     Label,
     MarkupGrammar,
     OpenerPosition,
@@ -21,7 +22,7 @@ from toolspeak.dialects.core.grammar import (
     Special,
     Wrapper,
 )
-from toolspeak.dialects.core.headers import ANALYSIS, ENDS, HEADER_TO_MESSAGE, Channel
+from toolspeak.dialects.core.headers import ANALYSIS, ANSWER_ENDS, ENDS, HEADER_TO_MESSAGE, ROLE_RECIPIENT, Channel
 from toolspeak.dialects.core.json_form import JSON
 from toolspeak.dialects.core.key_value_form import KEY_VALUE
 from toolspeak.dialects.core.markup import BARE_INVOKE, BARE_PYTHON, FUNCTION, PYTHON_TAG, RECOVERY, TOOL_CALL
@@ -285,6 +286,12 @@ _TAG_ROWS: Final = (
         "Kimi K3: channels and calls as `<|open|>tag attributes<|sep|> … <|close|>tag<|sep|>` (D30).",
         MarkupGrammar(
             (Wrapper(("<|open|>tools<|sep|>",), ("<|close|>tools<|sep|>",), (XTML,)),),
+            closers=("<|close|>message<|sep|>", "<|end_of_msg|>"),
+            # The prompt opens the reasoning; a model that does not think answers at once, without closing it.
+            reasoning=(
+                ReasoningMarks("<|open|>think<|sep|>", ("<|close|>think<|sep|>",), stops=("<|open|>response<|sep|>",)),
+                *THINK_TAGS,
+            ),
             labels=(Label("<|open|>response<|sep|>", _ANYWHERE), Label("<|close|>response<|sep|>", _ANYWHERE)),
         ),
         rescues=True,
@@ -386,7 +393,10 @@ _PYTHON_ROWS: Final = (
 
 _HARMONY: Final = MarkupGrammar(
     closers=ENDS,
-    specials=tuple(Special(token, Channel(token), reasoning=(ANALYSIS,)) for token in ("<|channel|>", "<|start|>")),
+    specials=tuple(
+        Special(token, Channel(token), where, reasoning=(ANALYSIS,), answer_ends=ANSWER_ENDS)
+        for token, where in (("<|channel|>", _ANYWHERE), ("<|start|>", _ANYWHERE), (ROLE_RECIPIENT, _START))
+    ),
 )
 """With all its tokens: no other text looks like that, so only this half rescues."""
 

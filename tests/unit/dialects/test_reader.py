@@ -305,6 +305,82 @@ def test_reasoning_may_have_started_in_the_prompt() -> None:
     assert (turn.reasoning, turn.text, turn.calls) == (f"Hm, {NOW}? No.", "Hello.", ())
 
 
+K3_CALL = (
+    '<|open|>tools<|sep|><|open|>call tool="find_bus" index="1"<|sep|><|open|>argument key="stop" type="string"<|sep|>'
+    "Oslo S<|close|>argument<|sep|><|close|>call<|sep|><|close|>tools<|sep|><|close|>message<|sep|>"
+)
+
+
+@pytest.mark.parametrize("dialect", ["kimi_k3", "any"])
+def test_reasoning_that_the_prompt_opened_ends_with_the_models_own_mark(dialect: str) -> None:
+    options = ReadOptions(starts_in_reasoning=True)
+    text = "Hm.<|close|>think<|sep|><|open|>response<|sep|>Wait.<|close|>response<|sep|>"
+    turn = read(text + K3_CALL, dialect, options)
+    assert (turn.reasoning, turn.text, [call.name for call in turn.calls]) == ("Hm.", "Wait.", ["find_bus"])
+    unthought = read("<|open|>response<|sep|>Hi.<|close|>response<|sep|><|close|>message<|sep|>", dialect, options)
+    assert (unthought.reasoning, unthought.text) == ("", "Hi.")
+    opened = read(f"<|open|>think<|sep|>{K3_CALL} No.<|close|>think<|sep|>Hi.", dialect)
+    assert (opened.text, opened.calls) == ("Hi.", ())
+
+
+@pytest.mark.parametrize(
+    ("dialect", "opener", "call", "closer"),
+    [
+        ("mistral", "[THINK]", "[TOOL_CALLS]now[ARGS]{}", "[/THINK]"),
+        ("any", "[THINK]", "[TOOL_CALLS]now[ARGS]{}", "[/THINK]"),
+        ("gemma", "<|channel>thought", "<|tool_call>call:now{}<tool_call|>", "<channel|>"),
+        ("cohere", "<|START_THINKING|>", f"<|START_ACTION|>[{JSON}]<|END_ACTION|>", "<|END_THINKING|>"),
+    ],
+)
+def test_a_draft_between_the_models_own_marks_is_no_call_p5(dialect: str, opener: str, call: str, closer: str) -> None:
+    draft = read(f"{opener}I could write {call} here.{closer}Hello.", dialect)
+    assert (draft.text, draft.calls) == ("Hello.", ())
+    assert call in draft.reasoning
+    meant = read(f"{opener}I do not know.{closer}{call}", dialect)
+    unclosed = read(f"{opener}I do not know.{call}", dialect)
+    assert [call.name for call in meant.calls] == [call.name for call in unclosed.calls] == ["now"]
+
+
+@pytest.mark.parametrize("start", ["<|channel|>", "<|start|>assistant<|channel|>"])
+def test_in_the_final_channel_nothing_is_a_call_p5(start: str) -> None:
+    thought = "<|channel|>analysis<|message|>They want the JSON itself.<|end|>"
+    turn = read(f"{thought}{start}final<|message|>{JSON}<|return|>", "harmony")
+    assert (turn.reasoning, turn.text, turn.calls) == ("They want the JSON itself.", JSON, ())
+    call = "<|start|>assistant<|channel|>commentary to=functions.now<|message|>{}"
+    after = read(f"{start}final<|message|>One ` moment.<|end|>{call}", "harmony")
+    assert (after.text, [call.name for call in after.calls]) == ("One ` moment.", ["now"])
+
+
+def test_a_message_in_the_role_of_the_assistant_may_be_reasoning() -> None:
+    turn = read("<|start|>assistant<|channel|>analysis<|message|>Hm.<|end|>Hi.", "harmony")
+    assert (turn.reasoning, turn.text) == ("Hm.", "Hi.")
+
+
+@pytest.mark.parametrize("channel", ["commentary <|constrain|>json", "commentary json", "analysis code"])
+def test_the_recipient_may_come_before_the_channel(channel: str) -> None:
+    turn = read(f' to=functions.find_bus<|channel|>{channel}<|message|>{{"stop": "Oslo S"}}', "harmony")
+    assert (turn.text, [call.name for call in turn.calls]) == ("", ["find_bus"])
+    assert read(f"x to=functions.now<|channel|>{channel} or so", "harmony").calls == ()
+
+
+def test_keys_may_hold_blanks_and_escapes() -> None:
+    tools = (Tool("save", "", {"type": "object", "properties": {"q & <a>": {"type": "string"}}}),)
+    expected = ['{"q & <a>":"x"}']
+    k3 = K3_CALL.replace("find_bus", "save").replace("stop", "q &amp; &lt;a&gt;").replace("Oslo S", "x")
+    assert [call.arguments for call in read(k3, "kimi_k3", tools=tools).calls] == expected
+    any_object = (Tool("save", "", {"type": "object"}),)
+    gemma = '<|tool_call>call:save{Basic LLM Chain :{a b:1},c:<|"|>d e:<|"|>}<tool_call|>'
+    assert [call.arguments for call in read(gemma, "gemma", tools=any_object).calls] == [
+        '{"Basic LLM Chain":{"a b":1},"c":"d e:"}'
+    ]
+
+
+def test_a_call_that_lost_its_opener_may_be_followed_by_a_whole_one() -> None:
+    call = "<function=find_bus>\n<parameter=stop>\nOslo S\n</parameter>\n</function>\n</tool_call>"
+    turn = read(f"{call}\n<tool_call>\n{call}", "qwen_xml")
+    assert (turn.text, [call.name for call in turn.calls]) == ("", ["find_bus", "find_bus"])
+
+
 def test_a_closer_of_reasoning_that_the_prompt_opened_is_debris_at_the_start() -> None:
     assert kinds(read(f"</think>{NOW}")) == ["debris", "now", "debris"]
 

@@ -29,6 +29,8 @@ class NonCall(Enum):
     """Reasoning."""
     THINKING = auto()
     """Markup after which reasoning begins."""
+    ANSWER = auto()
+    """Markup after which the text for the user begins: nothing in it is a call."""
 
 
 BodyOutcome: TypeAlias = tuple[Attempt, ...] | NonCall | None

@@ -122,15 +122,17 @@ class Special:
     where: OpenerPosition = OpenerPosition.ANYWHERE
     reasoning: tuple[ReasoningMarks, ...] = ()
     """The reasoning that begins after such a block if its outcome is `NonCall.THINKING`; the first one is meant."""
+    answer_ends: tuple[str, ...] = ()
+    """What ends the text that begins after such a block if its outcome is `NonCall.ANSWER`."""
 
 
 THINK_TAGS = (
     ReasoningMarks("<think>", ("</think>",)),
     ReasoningMarks("<thinking>", ("</thinking>",)),
     ReasoningMarks("<seed:think>", ("</seed:think>",)),
-    ReasoningMarks("[THINK]", ("[/THINK]",), stops=("[TOOL_CALLS]",)),
-    ReasoningMarks("<|START_THINKING|>", ("<|END_THINKING|>",), stops=("<|START_ACTION|>",)),
-    ReasoningMarks("<|channel>thought", ("<channel|>",), stops=("<|tool_call>",)),
+    ReasoningMarks("[THINK]", ("[/THINK]",)),
+    ReasoningMarks("<|START_THINKING|>", ("<|END_THINKING|>",)),
+    ReasoningMarks("<|channel>thought", ("<channel|>",)),
 )
 RESULT_TAGS = ("<tool_response>", "<tool_result>", "<tool_results>", "<function_results>", "<tool_output>")
 
@@ -163,6 +165,15 @@ class MarkupGrammar:
             _unique(self.specials + other.specials),
             self.whole_fences or other.whole_fences,
         )
+
+    @cached_property
+    def opened_reasoning(self) -> ReasoningMarks | None:
+        """Return the marks of reasoning that the prompt has opened: its opener is unknown, so each closer counts."""
+        closers = tuple(closer for marks in self.reasoning for closer in marks.closers)
+        stops = tuple(stop for marks in self.reasoning for stop in marks.stops if marks.closers)
+        if not self.reasoning:
+            return None
+        return ReasoningMarks("", closers or THINK_TAGS[0].closers, stops)
 
     @cached_property
     def without_calls(self) -> "MarkupGrammar":

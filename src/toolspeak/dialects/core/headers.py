@@ -18,11 +18,14 @@ from toolspeak.toolset.toolset import ToolSet
 
 ENDS: Final = ("<|end|>", "<|call|>", "<|return|>")
 STARTS: Final = ("<|start|>", "<|channel|>")
+ROLE_RECIPIENT: Final = "to=functions."
+"""How an answer begins whose prompt ended with `<|start|>assistant`, where gpt-oss calls without thinking first."""
+ANSWER_ENDS: Final = (*ENDS, *STARTS)
 ANALYSIS: Final = ReasoningMarks("<|channel|>analysis<|message|>", ENDS, stops=STARTS)
 _MESSAGE = Markers(("<|message|>", *ENDS))
 _ENDERS = Markers((*ENDS, *STARTS))
 _RECIPIENT = re.compile(r"\bto=([^\s<]{1,128})")
-_CHANNEL = re.compile(r"(?:<\|channel\|>|\A)\s*(\w{1,32})")
+_CHANNEL = re.compile(r"<\|channel\|>\s*(\w{1,32})")
 _BLANK = re.compile(r"\s*")
 _LEGAL = re.compile(r"(?:<\|channel\|>|<\|constrain\|>|[\w.\-=:/ ])*")
 _LEGAL_CUT = re.compile(r"<(?:\|[a-z]{0,9}\|?)?\Z")
@@ -33,6 +36,7 @@ _MAX_HEADER = 256
 _MESSAGE_ONLY = Markers(("<|message|>",))
 _MAX_DROPPED_HEADER = 160
 _THOUGHTS: Final = ("analysis",)
+_ANSWER: Final = "final"
 _NO_TOOL: Final = ("assistant", "user", "system")
 
 
@@ -42,7 +46,7 @@ class ChannelBlock:
     def __init__(self, opener: str, tools: ToolSet) -> None:
         """Start after the opener."""
         self.ended = False
-        self._header = opener if opener == "<|channel|>" else ""
+        self._header = "" if opener == "<|start|>" else opener
         self._scope = Scope(tools, sure=True, enders=_ENDERS)
         self._recipient: str | None = None
         self._body: JsonBody | None = None
@@ -77,13 +81,15 @@ class ChannelBlock:
         return min(end, _MAX_HEADER)
 
     def _read_header(self, *, complete: bool) -> BodyOutcome:
-        channel = _CHANNEL.search(self._header)
-        self._thought = channel is not None and channel.group(1) in _THOUGHTS
+        found = _CHANNEL.search(self._header)
+        channel = found.group(1) if found else ""
+        self._thought = channel in _THOUGHTS
         found = _RECIPIENT.search(self._header)
         if complete and found is not None and found.group(1) not in _NO_TOOL and self._scope.tools:
             self._recipient = found.group(1)
             return NonCall.DEBRIS
-        return self._over(NonCall.THINKING if self._thought and complete else NonCall.DEBRIS)
+        non_call = NonCall.THINKING if self._thought else NonCall.ANSWER if channel == _ANSWER else NonCall.DEBRIS
+        return self._over(non_call if complete else NonCall.DEBRIS)
 
     def _over(self, outcome: BodyOutcome) -> BodyOutcome:
         self.ended = True

@@ -18,7 +18,8 @@ _HEAD = re.compile(r"call:\s?([^\s{}<>]{1,128})\s?(?=\{)")
 _HEAD_CUT = re.compile(r"c(?:a(?:l(?:l(?::\s?[^\s{}<>]{0,128}\s?)?)?)?)?\Z")
 _OUTSIDE = Markers((*QUOTES, '"', "{", "}", "[", "]"))
 _INSIDE = {quote: Markers((quote,)) for quote in QUOTES} | {'"': Markers(('"', "\\"))}
-_KEY = re.compile(r"""[^\s:{}\[\],"<>]{1,256}""")
+# Gemma's template writes keys as they are, blanks inside too: `{Basic LLM Chain:{…}}` (ollama#18390).
+_KEY = re.compile(r"""[^\s:{}\[\],"<>](?:[^\n:{}\[\],"<>]{0,254}[^\s:{}\[\],"<>])?""")
 _COLON = re.compile(r"\s*:\s*")
 _BLANK = re.compile(r"\s*")
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from toolspeak.dialects.core.form import Scope
-from toolspeak.dialects.core.grammar import MarkupGrammar, ReasoningMarks
+from toolspeak.dialects.core.grammar import MarkupGrammar
 from toolspeak.dialects.core.lookup import marker_tables
 from toolspeak.dialects.core.output import counted_ids
 from toolspeak.dialects.core.states import ReaderStates, ReadOptions
@@ -28,8 +28,6 @@ from toolspeak.toolset.toolset import ToolSet
 DEFAULTS: Final = ReadOptions()
 PIECE: Final = 4096
 """A long text is read in pieces of this length: each step copies the rest of the window."""
-_THINK = ReasoningMarks("<think>", ("</think>",))
-"""The marks that a template opens, where a dialect has no reasoning with an end of its own."""
 
 
 class TextReader:
@@ -46,8 +44,8 @@ class TextReader:
         self._states = ReaderStates(tables, tools, checker, options)
         self._cursor = self._states.cursor
         self._is_plain = False  # after the last chunk that had to be searched: in text, with nothing held back
-        if options.starts_in_reasoning and grammar.reasoning:
-            self._states.reasoning.enter(next((marks for marks in grammar.reasoning if marks.closers), _THINK))
+        if options.starts_in_reasoning and grammar.opened_reasoning is not None:
+            self._states.reasoning.enter(grammar.opened_reasoning)
 
     @property
     def cut(self) -> Why | None:

@@ -31,6 +31,7 @@ from toolspeak.dialects.core.form import MORE, BodyOutcome, FormState, FormState
 from toolspeak.dialects.core.tags import Tag, TagLexer, TextValue, followed
 from toolspeak.ir.complaint import Problem
 from toolspeak.text.jsonspan import MAX_BLANKS
+from toolspeak.text.scan import folded
 from toolspeak.toolset.check import Attempt, TextArg, TextKind
 
 LOOK_AHEAD: Final = 256 * 1024
@@ -354,7 +355,7 @@ class TaggedCall(FormStates):
         opened.is_after_value = False
         if self._opens_value(tag):
             opened.open_value()
-        elif self._opens_call(tag):
+        elif self._opens_call(tag) or self._opens_wrapper(tag):
             if not self.met_text:
                 return 0
             opened.calls += 1
@@ -362,6 +363,10 @@ class TaggedCall(FormStates):
             opened.close_call(in_text=True)
         self.met_text = self.met_text or not tag.closes
         return length
+
+    def _opens_wrapper(self, tag: Tag) -> bool:
+        """Return whether the tag opens what the wrapper's closer closes: a call that has lost its opener has none."""
+        return not tag.closes and folded(f"</{tag.name}>") in self._scope.enders.literals
 
     def _go_on(self, looked_at: str) -> BodyOutcome:
         """Let the value go on to a closer that nothing else has opened."""

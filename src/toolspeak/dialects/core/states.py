@@ -195,25 +195,31 @@ class InFence:
 
 
 class InEcho:
-    """In a tool result that the model quotes before any call, markers are text."""
+    """In a tool result that the model quotes before any call, and in a declared answer, markers are text."""
 
     def __init__(self, states: ReaderStates) -> None:
         """No result is quoted yet."""
         self._states, self._cursor = states, states.cursor
         self._closers = _NO_MARKERS
+        self._shows_closer = True
 
     def enter(self, opener: str) -> None:
         """Go on inside a result that began so."""
-        self._closers = Markers(result_closers(opener), ignore_case=True)
+        self._closers, self._shows_closer = Markers(result_closers(opener), ignore_case=True), True
+        self._states.current = self
+
+    def enter_answer(self, ends: tuple[str, ...]) -> None:
+        """Go on inside an answer, up to one of its ends, which are read as markup again."""
+        self._closers, self._shows_closer = Markers(ends, ignore_case=True), False
         self._states.current = self
 
     def step(self) -> bool:
-        """Show text up to the end of the result."""
+        """Show text up to the end of the result or the answer."""
         hit = self._closers.search(self._cursor.window, 0, final=self._cursor.is_final)
         if hit is None or not hit.literal:
             self._states.show(len(self._cursor.window) if hit is None else hit.start)
             return False
-        self._states.show(hit.start + len(hit.literal))
+        self._states.show(hit.start + (len(hit.literal) if self._shows_closer else 0))
         self._states.current = self._states.text
         return True
 
@@ -381,6 +387,10 @@ class InBlock:
                 self._out.discard(Why.DEBRIS, raw)
                 if self._special is not None:
                     self._reasoning.enter(self._special.reasoning[0])
+            case NonCall.ANSWER:
+                self._out.discard(Why.DEBRIS, raw)
+                if self._special is not None:
+                    self._states.echo.enter_answer(self._special.answer_ends)
             case _:
                 self._attempted(outcome, raw)
 

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Final, Literal, Protocol, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from toolspeak.text.jsonspan import MAX_BLANKS
 from toolspeak.text.scan import Markers
@@ -82,7 +83,20 @@ class XtmlTags:
         found = _XTML.match(text, pos)
         if found is None:
             return "" if not final and _XTML_CUT.match(text, pos) else None
-        return _tag(found["name"], found["rest"], found.group(), closes=found["kind"] == "close", escaped=False)
+        tag = _tag(found["name"], found["rest"], found.group(), closes=found["kind"] == "close", escaped=False)
+        if "&" not in found["rest"]:
+            return tag
+        return replace(tag, attributes={key: _unescaped(value) for key, value in tag.attributes.items()})
+
+
+_ENTITIES: Final = (("&quot;", '"'), ("&lt;", "<"), ("&gt;", ">"), ("&amp;", "&"))
+"""The escapes that Kimi K3's own encoder writes in attributes. The ampersand is the last: `&amp;lt;` is `&lt;`."""
+
+
+def _unescaped(value: str) -> str:
+    for entity, char in _ENTITIES:
+        value = value.replace(entity, char)
+    return value
 
 
 def _tag(name: str, rest: str, raw: str, *, closes: bool, escaped: bool) -> Tag:
