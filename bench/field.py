@@ -13,14 +13,13 @@ from typing import Final
 from testkit.field import READINGS, FieldCase, Verdict, field_cases
 from testkit.report import close, progress
 from testkit.splits import at_random, by_characters
+from toolspeak.dialects import Dialect
 from toolspeak.ir.turn import Turn
 
 CUTS: Final = 20
-TAUGHT: Final = "taught"
-"""Of this reading the figures are printed, and the bar does not count it."""
 
 
-def read(case: FieldCase, dialect: str, cuts: int) -> tuple[Turn, int]:
+def read(case: FieldCase, dialect: Dialect, cuts: int) -> tuple[Turn, int]:
     """Read a case whole; return that, and how many cuts give something else."""
     whole = case.read(dialect, (case.text,))
     pieces = (by_characters(case.text), *at_random(case.text, cuts, seed=len(case.text)))
@@ -33,12 +32,12 @@ def check(case: FieldCase, cuts: int, counts: dict[str, Counter[str]]) -> int:
     not_right: dict[str, list[str]] = {}
     for reading in READINGS:
         dialect = case.dialect_of(reading)
-        if dialect not in turns:
-            turns[dialect] = read(case, dialect, cuts)
-        verdict = case.verdict(turns[dialect][0]).value
+        if dialect.name not in turns:
+            turns[dialect.name] = read(case, dialect, cuts)
+        verdict = case.verdict(turns[dialect.name][0]).value
         counts[reading][verdict] += 1
-        if verdict != Verdict.RIGHT.value and reading != TAUGHT:
-            not_right.setdefault(verdict, []).append(f"{reading} ({dialect})")
+        if verdict != Verdict.RIGHT.value:
+            not_right.setdefault(verdict, []).append(f"{reading} ({dialect.name})")
     for verdict, readings in not_right.items():
         print(f"{verdict}: {case.id} by {', '.join(readings)}; {case.source}; {case.note}")
     return sum(different for _, different in turns.values())
@@ -56,8 +55,7 @@ def main() -> None:
     for number, case in enumerate(cases):
         different += check(case, chosen.cuts, counts)
         progress(number + 1, len(cases), "cases")
-    counted = [counts[reading] for reading in READINGS if reading != TAUGHT]
-    bad = sum(count[verdict.value] for count in counted for verdict in (Verdict.WRONG, Verdict.FALSE))
+    bad = sum(count[verdict.value] for count in counts.values() for verdict in (Verdict.WRONG, Verdict.FALSE))
     figures = {
         reading: {verdict.value: count[verdict.value] for verdict in Verdict} for reading, count in counts.items()
     }

@@ -12,16 +12,18 @@ from functools import cache
 from typing import Any, Final
 
 from testkit.golden import GOLDEN
-from toolspeak.dialects import ReadOptions, load
+from toolspeak.dialects import Dialect, ReadOptions, load
+from toolspeak.engine.readers import emulated_dialect
 from toolspeak.facts.families import family_facts
+from toolspeak.facts.model import DEFAULT_DIALECT
 from toolspeak.ir.tool import Tool
 from toolspeak.ir.turn import Turn, fold
 from toolspeak.text.strict import parse
 from toolspeak.toolset.toolset import ToolSet
 
 READINGS: Final = ("written", "gateway", "any", "taught")
-"""The dialect that the text is in; the one that the gateway reads leaked calls with; the one for every form; the one
-that the model is taught where calls are emulated."""
+"""The dialect that the text is in; the one that the gateway reads leaked calls with; the one for every form; the
+one that reads an emulated turn."""
 
 
 class Verdict(Enum):
@@ -52,16 +54,17 @@ class FieldCase:
     absent: tuple[str, ...] = ()
     note: str = ""
 
-    def dialect_of(self, reading: str) -> str:
+    def dialect_of(self, reading: str) -> Dialect:
         """Return the dialect of a reading."""
         facts = family_facts(self.model)
-        dialects = {"written": self.dialect, "gateway": facts.leaks_as or "any", "taught": facts.dialect or "fenced"}
-        return dialects.get(reading, "any")
+        if reading == "taught":
+            return emulated_dialect(facts.dialect or DEFAULT_DIALECT, facts)
+        return load({"written": self.dialect, "gateway": facts.leaks_as or "any"}.get(reading, "any"))
 
-    def read(self, dialect: str, pieces: Iterable[str]) -> Turn:
+    def read(self, dialect: Dialect, pieces: Iterable[str]) -> Turn:
         """Read the text, cut into these pieces."""
         options = ReadOptions(calls_in_reasoning=family_facts(self.model).calls_in_reasoning)
-        reader = load(dialect).reader(self.tools, options=options)
+        reader = dialect.reader(self.tools, options=options)
         events = [event for piece in pieces for event in reader.feed(piece)]
         return fold((*events, *reader.finish()))
 

@@ -1,7 +1,7 @@
 """Reads texts that only look like calls, and counts the calls that a reader sees in them (P5, P1).
 
 `texts.py` says what the texts are, and which texts are not among them. Each is read by the readers of the dialects
-whose markup it shows, by three others, and by `any`.
+whose markup it shows, by three others, by `any`, and by one of these together with `any`, as emulated turns are read.
 """
 
 from collections import Counter
@@ -12,13 +12,15 @@ from typing import Final, NamedTuple
 from testkit.noncalls.texts import SEED, NonCall, noncalls
 from testkit.noncalls.tools import tool_set
 from testkit.report import progress
-from toolspeak.dialects import load, names
+from toolspeak.dialects import load, load_together, names
 from toolspeak.ir.event import CallStarted, Event, raw_of
 
 OTHERS: Final = 3
 SHOWN: Final = 20
 STEP: Final = 500
 ANY: Final = "any"
+TOGETHER: Final = " and any"
+"""Follows the name of a dialect that is read together with `any`."""
 READERS: Final = tuple(name for name in names() if name != ANY)
 
 
@@ -48,13 +50,16 @@ class Counts:
 
 def readers_of(text: NonCall) -> tuple[str, ...]:
     """Return the names of the readers that a text is given to."""
-    others = Random(f"{SEED}/readers/{text.number}").sample(READERS, OTHERS) if text.strangers else ()
-    return tuple(dict.fromkeys((*text.dialects, *others, ANY)))
+    chance = Random(f"{SEED}/readers/{text.number}")
+    others = chance.sample(READERS, OTHERS) if text.strangers else ()
+    own = tuple(dict.fromkeys((*text.dialects, *others)))
+    return (*own, ANY, *(f"{name}{TOGETHER}" for name in chance.sample(own, min(1, len(own)))))
 
 
 def events_of(dialect: str, text: str) -> list[Event]:
     """Read a text with the default reader of a dialect."""
-    reader = load(dialect).reader(tool_set())
+    taught = dialect.removesuffix(TOGETHER)
+    reader = (load(dialect) if taught == dialect else load_together(taught, ANY)).reader(tool_set())
     return [*reader.feed(text), *reader.finish()]
 
 

@@ -8,7 +8,7 @@ dialects of other packages.
 """
 
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, reduce
 
 from toolspeak.dialects.core.dialect import Dialect
 from toolspeak.dialects.core.grammar import Label, MarkupGrammar, OpenerPosition, ReasoningMarks, Wrapper
@@ -34,6 +34,7 @@ __all__ = [
     "Writer",
     "installed",
     "load",
+    "load_together",
     "names",
     "native_attempt",
 ]
@@ -51,6 +52,13 @@ def names() -> tuple[str, ...]:
 def load(name: str) -> Dialect:
     """Return the dialect of that name."""
     return _SHELF.load(name)
+
+
+@cache
+def load_together(*several: str) -> Dialect:
+    """Return a dialect that reads the forms of all of these and writes none; the first one settles a shared opener."""
+    grammars = (load(name).grammar for name in dict.fromkeys(several))
+    return Dialect(" + ".join(several), reduce(lambda one, other: one | other, grammars))
 
 
 def installed(but: str = "") -> Iterator[Dialect]:

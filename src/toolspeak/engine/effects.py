@@ -77,6 +77,8 @@ class Outcome:
     An upstream may quote a client's field in its error. A `user` field of "this does not support tools" once made the
     gateway emulate the calls of all clients for ten minutes.
     """
+    written: str = ""
+    """The dialect in which the model wrote the calls of an emulated turn, taught or not (INL-9); empty if unknown."""
 
     @property
     def turn(self) -> Turn:

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
-from itertools import count
+from itertools import count, takewhile
 from typing import Final
 
-from toolspeak.dialects import Dialect, ReadOptions, load
+from toolspeak.dialects import Dialect, ReadOptions, installed, load, load_together
 from toolspeak.engine.answer import ANSWER, offered_name
 from toolspeak.engine.answer_reader import NOTHING_ANSWERED, AnswerReader, ReaderParts, StopText, answered_calls
 from toolspeak.engine.constraint import Constraining
@@ -21,7 +21,8 @@ from toolspeak.engine.refusal import RefusalWatch
 from toolspeak.engine.settings import Release
 from toolspeak.engine.trouble import must_call
 from toolspeak.facts.families import family_facts
-from toolspeak.facts.model import DEFAULT_DIALECT
+from toolspeak.facts.model import DEFAULT_DIALECT, UNKNOWN_MODEL, ModelFacts
+from toolspeak.ir.message import Call
 from toolspeak.ir.request import Request
 from toolspeak.ir.tool import ChoiceMode, Tool
 from toolspeak.toolset.check import CallChecker
@@ -30,6 +31,8 @@ from toolspeak.toolset.toolset import ToolSet
 
 MOST_CALLS: Final = 128
 """Calls in one turn. A small model that repeats itself writes calls until its token limit (P7)."""
+_LONGEST_RELAPSE: Final = 64 * 1024
+"""Characters of a call from which its form is not looked at."""
 _TAUGHT: Final = Memo[Taught]()
 """Contracts by the tuple of the tools: an agent sends the same tools in every turn."""
 
@@ -88,7 +91,7 @@ class ReaderFactory:
     def _emulated(self, prompt: Prompt, recover: Callable[[str, str], Recovered] | None) -> AnswerReader:
         compiled = ToolSet.of((*self.tools, *self._answer_tool) if self._answer_tool else self.tools)
         parts = ReaderParts(
-            prompt.dialect.reader(compiled, self._ids, self._options()),
+            self._read_as(prompt.dialect).reader(compiled, self._ids, self._options()),
             compiled,
             self._checker(compiled),
             StopText(self._request.sampling.stop),
@@ -102,6 +105,31 @@ class ReaderFactory:
             recover=recover,
         )
         return AnswerReader(parts)
+
+    def _read_as(self, taught: Dialect) -> Dialect:
+        """Return the dialect in which an answer to a taught prompt is read (INL-9).
+
+        A keyed dialect is read alone: that nothing but its own markers is a call is its purpose (SAFE-4).
+        """
+        settings = self._plan.settings
+        return taught if settings.key or not settings.rescue else emulated_dialect(taught.name, self._plan.facts)
+
+    def form_of(self, calls: Sequence[Call]) -> str:
+        """Return the dialect in which the model wrote these calls; empty if it is none that can be taught.
+
+        It is the plan's dialect if that reads the call and leaves no markup, else the one that writes the call most
+        alike, at least up to the tool's name: `<tool_call>` alone is the opener of Hermes, Qwen and GLM.
+        """
+        call, tools = next((call for call in calls if call.raw), None), ToolSet.of(self.tools)
+        if call is None or len(call.raw) > _LONGEST_RELAPSE:
+            return ""
+        alone = dialect_of(self._plan).read(call.raw, tools)
+        if alone.calls and not alone.text.strip():
+            return self._plan.dialect
+        writers = {dialect.name: dialect.writer for dialect in installed() if dialect.writer is not None}
+        alike = {name: _likeness(writer.write_calls((call,), tools), call) for name, writer in writers.items()}
+        best = max(alike, key=alike.__getitem__)
+        return best if alike[best] else ""
 
     def native(self, release: Release) -> AnswerReader:
         """Return a reader for a native answer, which also finds calls that leaked into its text (MODE-8).
@@ -182,6 +210,22 @@ class ReaderFactory:
         )
 
 
+def _likeness(written: str, call: Call) -> int:
+    """Return how many characters are equal before the first difference, blanks apart; 0 if the name is not in them."""
+    pairs = zip("".join(written.split()), "".join(call.raw.split()), strict=False)
+    same = "".join(one for one, _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+    return len(same) if call.name in same else 0
+
+
+def emulated_dialect(taught: str, facts: ModelFacts) -> Dialect:
+    """Return the dialect that reads the taught form, and all forms that a native answer is searched for (INL-9).
+
+    Models relapse: DeepSeek, taught fences, wrote its own tokens (OmniRoute #13930). Of 173 field cases for models that
+    are taught `fenced`, that form alone read 26, and `any` 131.
+    """
+    return load_together(taught, *filter(None, (facts.leaks_as,)), ANY_DIALECT)
+
+
 def emulated_ids(unix_nano: int) -> Iterator[str]:
     """Yield ids for the emulated calls of one turn, such as `emulated_1700000000000000000_0` (DEC-5)."""
     return (f"emulated_{unix_nano}_{index}" for index in count())
@@ -199,9 +243,9 @@ _TOOL: Final = Tool("probe", parameters={"type": "object"})
 
 def warm() -> None:
     """Build the tables of readers, refusals and model families, so that the first request does not wait for them."""
-    for name in (DEFAULT_DIALECT, ANY_DIALECT):
-        dialect = load(name)
+    for dialect in (load(ANY_DIALECT), emulated_dialect(DEFAULT_DIALECT, UNKNOWN_MODEL)):
         dialect.reader([_TOOL]).feed("Hello.")
-        dialect.marks.count("Hello.")
+    for name in (DEFAULT_DIALECT, ANY_DIALECT):
+        load(name).marks.count("Hello.")
     RefusalWatch().feed("Hello.")
     family_facts("a stranger")

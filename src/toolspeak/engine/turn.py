@@ -99,6 +99,7 @@ class _Turn:
         self._refusal: Failure | None = None
         self._kept = Kept.UNASKED
         self._native = self._rescued = self._empty = 0
+        self._written = ""
 
     def outcome(self) -> Outcome:
         """Return the outcome; call it after `run` has ended."""
@@ -115,6 +116,7 @@ class _Turn:
             rescued=self._rescued,
             empty=self._empty,
             echoed=refusal is not None and refusal.echoed,
+            written=self._written,
         )
 
     def run(self) -> Step:
@@ -226,9 +228,11 @@ class _Turn:
     def _count(self, tactic: Tactic, answer: ReadAnswer, trouble: Trouble | None) -> None:
         """Count native calls, rescued calls and empty answers of an upstream that was sent the tools (CAP-4).
 
-        Later requests are planned by these counts. Answers to a taught prompt are left out: they say nothing about the
-        upstream's own tool calling.
+        Later requests are planned by these counts. Answers to a taught prompt say nothing about the upstream's own tool
+        calling, but something about the form that the model prefers (INL-9).
         """
+        if tactic.is_taught:
+            self._written = self._readers.form_of(answer.calls) or self._written
         if tactic.is_taught or (tactic.name is Name.SALVAGE and not answer.call_count):
             return
         native = sum(complaint is None for _, complaint in answer.attempted)

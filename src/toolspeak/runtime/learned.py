@@ -11,6 +11,9 @@ tenant with the same tools (their schemas may be the reason) are sent without. S
 refusal that may echo the request is remembered for its conversation only, so that it affects only its own client. (The
 prompt of Claude Code contains "does not support", as do the refusals of Ollama.)
 
+The form of calls that a model prefers to the one that it is taught is remembered in the same way, for the tenant and
+the tools: a client can ask its model for any form.
+
 A plan is frozen while its request runs, and verdicts expire, because servers are restarted with other settings. All
 times are monotonic: a change of the wall clock neither extends nor ends a verdict.
 """
@@ -28,6 +31,7 @@ from toolspeak.engine.effects import Kept, Outcome
 from toolspeak.engine.memory import memory_key
 from toolspeak.engine.plan import Way
 from toolspeak.engine.verdict import LIKELY, NOTHING_MEASURED, SURE, Verdict, measured
+from toolspeak.facts.families import family_facts
 from toolspeak.facts.model import Constrain, ModelFacts, Support
 from toolspeak.ir.event import Failed
 from toolspeak.ir.failure import FailureKind
@@ -39,6 +43,8 @@ EMPTIES: Final = 3
 """Turns in a row with an empty answer, after which the upstream is assumed to drop calls that it cannot parse."""
 CLEAN: Final = 20
 """Turns in a row with native calls, after which a model that leaked calls as text is assumed to leak no more."""
+RELAPSES: Final = 3
+"""Turns in a row with calls in the same form, not the taught one, after which the model is taught that form (INL-9)."""
 DOUBT_REST: Final = SHORT
 """Seconds between two probes of one model that traffic causes: clients must not be able to start them at will."""
 _MOST = 4096
@@ -152,6 +158,27 @@ class _Known:
     """When traffic may cause the next probe."""
 
 
+@dataclass(slots=True)
+class _Preference:
+    """The form that a model is taught for similar requests, and the other one that it has written lately."""
+
+    dialect: str = ""
+    """The form that it prefers; empty before `RELAPSES`."""
+    relapse: str = ""
+    turns: int = 0
+    """Turns in a row with calls in the form `relapse`."""
+    until: float = -inf
+
+    def note(self, relapse: str, now: float) -> None:
+        """Count a turn with calls in another form than the taught one; in the taught one, `relapse` is empty."""
+        if now >= self.until:
+            self.dialect = self.relapse = ""
+        self.turns = self.turns + 1 if relapse == self.relapse else 1
+        self.relapse, self.until = relapse, now + NEGATIVE
+        if relapse and self.turns >= RELAPSES:
+            self.dialect, self.relapse = relapse, ""
+
+
 class _Recent:
     """Keys of requests that were refused. Each expires after `SHORT` seconds; the oldest is dropped first (P7)."""
 
@@ -184,6 +211,8 @@ class Learned:
         self._clock: Final = clock
         self._quorum: Final = quorum
         self._models: Final[dict[str, _Known]] = {}
+        self._preferences: Final[dict[str, _Preference]] = {}
+        """The forms of calls that models prefer, by tools."""
         self._unconstrained: Final = _Recent()
         """Requests whose constraint was refused or ignored, by tools."""
         self._refused: Final = _Recent()
@@ -199,6 +228,12 @@ class Learned:
     def facts(self, model: str, facts: ModelFacts, origin: Origin = UNKNOWN_ORIGIN) -> ModelFacts:
         """Return the facts, completed by the verdict and by recent refusals of requests like that of `origin`."""
         verdict, now = self.verdict(model), self._clock.monotonic()
+        # A dialect that the user has stated is kept: only the one of the family's table gives way. As in `holds`, the
+        # key costs a hash of the tools.
+        if self._preferences and facts.dialect == family_facts(model).dialect:
+            preferred = self._preferences.get(origin.tools_key(model))
+            if preferred is not None and preferred.dialect and now < preferred.until:
+                facts = replace(facts, dialect=preferred.dialect)
         if facts.constraint is None and self._unconstrained.holds(origin.tools_key, model, now):
             facts = replace(facts, constraint=Constrain.OFF)
         refused = self._refused.holds(origin.tools_key, model, now)
@@ -277,9 +312,25 @@ class Learned:
                 self._refused_echo.put(origin.conversation_key(model), now)
             else:
                 self._refused.put(origin.tools_key(model), now)
+        if not is_real and self.is_shared:
+            return
+        self._note_form(model, outcome, origin, now)
         sign = _sign_of(outcome)
-        if sign is not None and (is_real or not self.is_shared):
+        if sign is not None:
             self._count(model, sign, origin.tenant, now)
+
+    def _note_form(self, model: str, outcome: Outcome, origin: Origin, now: float) -> None:
+        """Count the forms of calls in emulated turns; calls in the taught form end the count (INL-9)."""
+        relapse = outcome.written if outcome.written != outcome.plan.dialect else ""
+        if not outcome.written or not (relapse or self._preferences):
+            return
+        known = self._preferences.pop(key := origin.tools_key(model), _Preference() if relapse else None)
+        if known is None:
+            return
+        known.note(relapse, now)
+        if len(self._preferences) >= _MOST:
+            self._preferences.pop(next(iter(self._preferences)))
+        self._preferences[key] = known
 
     def _count(self, model: str, sign: _Sign, tenant: str, now: float) -> None:
         """Add a turn to the evidence. With a quorum the verdict changes; with less evidence a probe may become due."""

@@ -7,6 +7,7 @@ from typing_extensions import override
 
 from toolspeak.engine.effects import Kept, Outcome
 from toolspeak.engine.plan import Plan, Way
+from toolspeak.engine.settings import Settings
 from toolspeak.engine.verdict import Depth, Layer, Verdict
 from toolspeak.facts.model import UNKNOWN_MODEL, Constrain, ModelFacts, Source, Support
 from toolspeak.ir.constraint import ConstraintForm
@@ -17,7 +18,18 @@ from toolspeak.ir.request import Request
 from toolspeak.ir.tool import Tool
 from toolspeak.runtime.cache import LONG, NEGATIVE, SHORT, SOON
 from toolspeak.runtime.clock import Clock
-from toolspeak.runtime.learned import _MOST, CLEAN, DOUBT_REST, EMPTIES, OWNER, SHARED, Learned, Origin, Quorum
+from toolspeak.runtime.learned import (
+    _MOST,
+    CLEAN,
+    DOUBT_REST,
+    EMPTIES,
+    OWNER,
+    RELAPSES,
+    SHARED,
+    Learned,
+    Origin,
+    Quorum,
+)
 
 REFUSED = FailureKind.TOOLS_UNSUPPORTED
 
@@ -359,3 +371,48 @@ def test_a_jump_of_the_wall_clock_neither_ends_nor_keeps_a_verdict_cap6(jump: in
     assert (tools(learned), learned.is_due("m")) == (Support.NONE, False)
     clock.now += NEGATIVE
     assert (tools(learned), learned.is_due("m")) == (Support.UNKNOWN, True)
+
+
+def wrote(written: str, taught: str = "fenced") -> Outcome:
+    return Outcome((), Plan(Way.FORCE, "", Settings(dialect=taught)), 1, written=written)
+
+
+def dialect(learned: Learned, model: str = "m", said: ModelFacts = UNKNOWN_MODEL) -> str:
+    return learned.facts(model, said, Origin()).dialect
+
+
+def test_a_preferred_form_ends_an_hour_after_the_last_call_and_stated_dialects_stay_inl9() -> None:
+    clock = Stood()
+    learned = Learned(clock)
+    for turns in range(RELAPSES):
+        assert dialect(learned) == "", turns
+        learned.note("m", wrote("hermes"))
+    assert dialect(learned) == "hermes"
+    assert dialect(learned, said=ModelFacts(dialect="react")) == "react"
+    clock.now += NEGATIVE - 1
+    learned.note("m", wrote("hermes", taught="hermes"))
+    clock.now += NEGATIVE - 1
+    assert dialect(learned) == "hermes"
+    clock.now += 1
+    assert dialect(learned) == ""
+    learned.note("m", wrote("hermes"))
+    assert dialect(learned) == ""
+
+
+def test_relapses_in_turns_of_another_tenant_or_of_an_invented_model_change_nothing_inl9_cap6() -> None:
+    learned = Learned(Stood(), SHARED)
+    for _ in range(RELAPSES):
+        learned.note("m", wrote("hermes"), Origin("theirs"))
+        learned.note("x", wrote("hermes"), Origin("ours"), is_real=False)
+    assert learned.facts("m", UNKNOWN_MODEL, Origin("theirs")).dialect == "hermes"
+    assert learned.facts("m", UNKNOWN_MODEL, Origin("ours")).dialect == ""
+    assert learned.facts("x", UNKNOWN_MODEL, Origin("ours")).dialect == ""
+
+
+@pytest.mark.parametrize("more", [-1, 0, 1])
+def test_the_table_of_preferred_forms_is_bounded_inl9_p7(more: int) -> None:
+    learned = Learned(Stood())
+    for number in range(_MOST + more):
+        for _ in range(RELAPSES if not number else 1):
+            learned.note(f"m{number}", wrote("hermes"))
+    assert dialect(learned, "m0") == ("" if more > 0 else "hermes")
