@@ -6,8 +6,8 @@ from typing import Final
 
 from testkit.noncalls.draft import Draft, Shown, shown, written
 from testkit.noncalls.quotes import BLOCKS, Quote, any_quote, block_quote, fence, flat, indented, open_fence, prefixed
-from testkit.noncalls.renderings import BARE
-from testkit.noncalls.tools import NAMES, PLACEHOLDERS
+from testkit.noncalls.renderings import BARE, Rendering, pick
+from testkit.noncalls.tools import NAMES, PLACEHOLDERS, Args, arguments
 from testkit.noncalls.words import PEOPLE, intro, outro, paragraph, sentence, stamp
 
 REMINDERS: Final = (
@@ -23,10 +23,18 @@ REMINDERS: Final = (
     "| {opener} | opens a call | always |",
 )
 
+GAPS: Final = (
+    *("YOUR_KEY", "<key>", "<your key>", "<the key to use>", "[key]", "{key}", "{{key}}", "${KEY}", "...", "KEY"),
+    *("KEY_NAME", "your_key", "Your_Key", "YOUR KEY", "your key here", "<KEY>", "the key here", "<insert key here>"),
+)
+"""Values that a reader of the text shall fill in."""
+
 
 def documentation(dice: Random) -> Draft:
     """Make a page about tool calling."""
-    make = dice.choice((_example, _example, _example, _examples, _reminder, _reminder, _placeholder, _bare, _cut))
+    make = dice.choice(
+        (_example, _example, _example, _examples, _reminder, _reminder, _placeholder, _gaps, _bare, _cut)
+    )
     return make(dice)
 
 
@@ -74,6 +82,24 @@ def _placeholder(dice: Random) -> Draft:
     text = row.write(dice.choice(PLACEHOLDERS), {"arg": "value"})
     prose = f"{intro(dice, 'a tool')}\n\n{text}\n\n{outro(dice, 'a tool')}"
     return Draft("docs/placeholder", prose, row.dialects)
+
+
+def _gaps(dice: Random) -> Draft:
+    """Explain a call in plain markup, with a gap as the value of an argument, and go on in prose."""
+    name = dice.choice([name for name in NAMES if name != "now"])
+    row = next(row for row in iter(lambda: pick(dice, fences=False), None) if not _forges(row))
+    args: Args = arguments(dice, name)
+    key = dice.choice([key for key, value in args.items() if isinstance(value, str) and key != "unit"] or ["path"])
+    gap = dice.choice(GAPS).replace("KEY", key.upper()).replace("key", key)
+    text = row.write(name, args | {key: gap})
+    before = dice.choice((intro(dice, name) + "\n\n", intro(dice, name) + "\n", "Write ", ""))
+    after = dice.choice(("\n\n" + outro(dice, name), "\nand wait for the result.", f", where {gap} is yours."))
+    return Draft("docs/gaps", before + text + after, row.dialects)
+
+
+def _forges(row: Rendering) -> bool:
+    """Return whether the beginning of a result is part of the form: after it, the rest is invented by rule."""
+    return row.write("f", {}).endswith(("Observation:", "✿RESULT✿"))
 
 
 def _bare(dice: Random) -> Draft:

@@ -45,8 +45,11 @@ OWN_THINK: Final = (
     ("seed", "<seed:think>", "</seed:think>", "<seed:tool_call>"),
     ("mistral", "[THINK]", "[/THINK]", "[TOOL_CALLS]"),
     ("cohere", "<|START_THINKING|>", "<|END_THINKING|>", "<|START_ACTION|>"),
+    ("apertus", "<|inner_prefix|>", "<|inner_suffix|>", "\0"),
+    ("longcat", "<longcat_think>", "</longcat_think>", "\0"),
+    ("solar", "<|think|>", "<|end|>", "\0"),
 )
-"""Tags of one family, and the token of the same family that ends its reasoning by itself."""
+"""Tags of one family, and the token of the same family that ends its reasoning by itself, if it has one."""
 
 
 def transcript(dice: Random) -> Draft:

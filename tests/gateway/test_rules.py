@@ -362,3 +362,11 @@ def test_a_run_writes_nothing_that_git_on_the_host_obeys_run14(upstream: Scripte
         ending = client.run("Configure git.", ["files"], folder=tmp_path, approval="auto")
     assert ending.status == "done"
     assert not (tmp_path / ".git" / "config").exists()
+
+
+def test_an_example_with_a_gap_is_shown_and_not_called_p5(gateway: Served, upstream: ScriptedUpstream) -> None:
+    call = OSLO.replace("Oslo", "YOUR_CITY")
+    example = f"To ask for the weather, write:\n{fenced(call)}\nReplace YOUR_CITY by the name of a city."
+    met = turn(gateway, upstream, "force", example)
+    assert (met.calls, met.text, len(met.sent)) == ([], example, 1)
+    assert turn(gateway, upstream, "force", fenced(call)).calls == [("get_weather", {"city": "YOUR_CITY"})]

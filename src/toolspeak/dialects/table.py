@@ -51,6 +51,7 @@ _JSON_ROWS: Final = (
     row(
         "apertus",
         'Apertus: `<|tools_prefix|>[{"f": {…}}, {"g": {…}}]<|tools_suffix|>`; the key is the tool\'s name (D09b).',
+        # It calls from its inner block, too: then the turn ends there, and the block stays open.
         MarkupGrammar((Wrapper(("<|tools_prefix|>",), ("<|tools_suffix|>",), (JSON,)),)),
         rescues=True,
     ),
@@ -223,6 +224,7 @@ _NAMED_ROWS: Final = (
                 ),
             ),
             closers=("<|calls|>",),
+            labels=tuple(Label(token, _ANYWHERE) for token in ("<|begin|>assistant", "<|content|>", "<|tool_calls|>")),
         ),
         rescues=True,
     ),

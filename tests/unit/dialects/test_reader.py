@@ -155,6 +155,20 @@ def test_a_shown_call_is_text_p5(text: str) -> None:
     assert is_text(text)
 
 
+@pytest.mark.parametrize("gap", ["YOUR_STOP", "<stop>", "[the stop]", "{{stop}}", "...", "STOP", "your stop here"])
+def test_a_call_with_a_gap_to_fill_in_is_an_example_if_text_follows_p5(gap: str) -> None:
+    call = BUS.replace("Oslo S", gap)
+    assert is_text(f"Write exactly this:\n{call}\nand wait for the result.")
+    assert is_text(f"{call}\n\n{call}\nReplace the values.")
+    assert kinds(read(f"{call}\n\nReplace it. Now I do:\n{BUS}")) == ["text", "find_bus", "debris"]
+    assert kinds(read(f"I look it up.\n{call}\n")) == ["text", "find_bus", "debris"]  # nothing explains it
+
+
+@pytest.mark.parametrize("value", ["Oslo S", "OSLO", "<b>stop</b>", "your stop", "a [stop] b", "x..."])
+def test_an_ordinary_value_makes_no_example_of_a_call(value: str) -> None:
+    assert kinds(read(f"{BUS.replace('Oslo S', value)}\nand wait.")) == ["find_bus", "debris", "text"]
+
+
 def test_inline_code_ends_with_its_paragraph() -> None:
     assert is_text(f"a ` b\n{NOW}` c")
     assert kinds(read(f"a ` b\n\n{NOW}")) == ["text", "now", "debris"]
@@ -283,8 +297,9 @@ def test_a_draft_in_reasoning_is_no_call_p5() -> None:
     assert kinds(read(f"<think>{NOW}</think>Hello.")) == ["debris", "thought", "debris", "text"]
 
 
-def test_unclosed_reasoning_that_ends_in_a_call_counts() -> None:
-    turn = read(f"<think>I must know the time. {NOW}\n")
+@pytest.mark.parametrize("opener", ["<think>", "<|inner_prefix|>", "<longcat_think>", "<|think|>"])
+def test_unclosed_reasoning_that_ends_in_a_call_counts(opener: str) -> None:
+    turn = read(f"{opener}I must know the time. {NOW}\n")
     assert [call.name for call in turn.calls] == ["now"]
     assert turn.reasoning == "I must know the time. "
 

@@ -133,7 +133,11 @@ THINK_TAGS = (
     ReasoningMarks("[THINK]", ("[/THINK]",)),
     ReasoningMarks("<|START_THINKING|>", ("<|END_THINKING|>",)),
     ReasoningMarks("<|channel>thought", ("<channel|>",)),
+    ReasoningMarks("<|inner_prefix|>", ("<|inner_suffix|>",)),
+    ReasoningMarks("<longcat_think>", ("</longcat_think>",)),
+    ReasoningMarks("<|think|>", ("<|end|>",)),
 )
+"""The marks of all families: clients, proxies and merged models write one family's calls with another's reasoning."""
 RESULT_TAGS = ("<tool_response>", "<tool_result>", "<tool_results>", "<function_results>", "<tool_output>")
 
 

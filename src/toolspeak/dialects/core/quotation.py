@@ -1,12 +1,15 @@
-"""Quotation and Markdown fences: text in which markers are mentioned, not meant (P5).
+"""Quotation, Markdown fences and placeholders: text in which a call is mentioned, not meant (P5).
 
-In inline code, quoted lines, indented code, quotation marks and ordinary fences no call is read.
+In inline code, quoted lines, indented code, quotation marks and ordinary fences no call is read. A call with a
+placeholder as a value is an example if text follows it.
 """
 
 import re
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, Literal, NamedTuple
+
+from toolspeak.toolset.check import Attempt
 
 MAX_RUN: Final = 64
 """Backticks in a row; more are several runs."""
@@ -140,3 +143,39 @@ class Quotation:
             return False
         self.mark = _MARKS[literal[0]]
         return True
+
+
+_WORDS: Final = r"[\w .,'-]+"
+_GAP = re.compile(rf"<{_WORDS}>|\[{_WORDS}\]|\$?\{{{{1,2}}{_WORDS}\}}{{1,2}}|[A-Z]{{2,}}(?:[_ -][A-Z]+)*")
+_FILLERS: Final = frozenset(
+    {"a", "an", "enter", "here", "insert", "my", "name", "of", "some", "the", "to", "use", "your"}
+)
+_YOURS = re.compile(r"\.{3}|(?:[Yy]our|YOUR)_\w+|YOUR [A-Z ]+|(?:[Yy]our|[Tt]he) [\w ]+ here")
+_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[^\W\d_A-Za-z]+")
+_LONGEST_GAP, _SHORTEST_KEY = 64, 3
+
+
+def has_placeholder(attempt: Attempt) -> bool:
+    """Return whether an argument is a gap to fill in: `YOUR_CITY`, `<city>`, `[city name]`, `CITY`, `...`.
+
+    Models explain their own markup with such calls, without any quotation. In brackets or capitals the gap has the
+    name of its argument: `<b>`, `[null]` and `OSLO` are ordinary values.
+    """
+    if isinstance(attempt.value, dict):
+        texts = [(key, value) for key, value in attempt.value.items() if isinstance(value, str)]
+    else:
+        texts = [(argument.key, argument.text.strip()) for argument in attempt.texts or ()]
+    return any(len(text) <= _LONGEST_GAP and _is_placeholder(key, text) for key, text in texts)
+
+
+def _is_placeholder(key: str, text: str) -> bool:
+    if _YOURS.fullmatch(text):
+        return True
+    own = _words(key)
+    if len(key) < _SHORTEST_KEY or not own or not _GAP.fullmatch(text):
+        return False
+    return own <= _words(text) <= own | _FILLERS
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(word.lower() for word in _WORD.findall(text))

@@ -63,6 +63,7 @@ SPECIAL_TOKENS: Final[dict[str, tuple[str, ...]]] = {
     "internlm": ("<|action_start|>", "<|action_end|>", "<|plugin|>", "<|interpreter|>", "<eoh>", "<eoa>"),
     "hunyuan": ("<|startoftext|>", "<|extra_0|>", "<｜hy_User｜>"),
     "solar": ("<|tool_call:begin|>", "<|tool_call:name|>", "<|tool_call:args|>", "<|tool_call:end|>"),
+    "longcat": ("<longcat_think>", "</longcat_think>"),
     "lfm2": ("<|tool_list_start|>", "<|tool_call_start|>", "<|tool_call_end|>", "<|tool_response_start|>"),
     "apertus": ("<|system_start|>", "<|tools_prefix|>", "<|tools_suffix|>"),
     "step": ("<｜tool_calls_begin｜>", "<｜tool_call_begin｜>", "<｜tool_sep｜>"),

@@ -29,7 +29,7 @@ from toolspeak.dialects.core.lookup import (
     result_closers,
 )
 from toolspeak.dialects.core.output import Delivered, Delivery, Fallback, Output
-from toolspeak.dialects.core.quotation import MAX_RUN, Fence, Quotation, fence_at, next_line
+from toolspeak.dialects.core.quotation import MAX_RUN, Fence, Quotation, fence_at, has_placeholder, next_line
 from toolspeak.dialects.core.wrapper import WrapperBlock
 from toolspeak.ir.complaint import Complaint, Problem
 from toolspeak.ir.event import CallRejected, Discarded, ReasoningDelta, TextDelta, Why
@@ -416,7 +416,7 @@ class InBlock:
 
     def _attempted(self, attempts: tuple[Attempt, ...], raw: str) -> None:
         delivery = self._states.delivery
-        delivered = delivery.deliver(attempts, raw, until_end=self._until_end())
+        delivered = delivery.deliver(attempts, raw, until_end=self._until_end(attempts))
         if delivered is Delivered.TEXT:
             self._as_it_looks(raw)
             return
@@ -428,12 +428,12 @@ class InBlock:
         elif any(attempt.cut for attempt in attempts):
             self._leave(Why.LIMIT)
 
-    def _until_end(self) -> Fallback | None:
+    def _until_end(self, attempts: tuple[Attempt, ...]) -> Fallback | None:
         """Return what calls here turn into if more than blanks and calls follows; None if they are calls for sure."""
         if self._reasoning.table is not None:
             return ReasoningDelta
         tail = self._states.fence.around is not None or (self._wrapper is not None and self._wrapper.tail)
-        return TextDelta if tail else None
+        return TextDelta if tail or any(map(has_placeholder, attempts)) else None
 
 
 class InText:
