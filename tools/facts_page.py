@@ -46,6 +46,7 @@ def _says(family: facts.Family) -> str:
         said.append(f"is taught {family.taught or DEFAULT_DIALECT}")
     said += [f"leaks {family.leaks_as}"] if family.leaks_as else []
     said += ["calls in its reasoning"] if family.calls_in_reasoning else []
+    said += ["no system message"] if family.system_role is False else []
     said += [f"ids of {family.ids}"] if family.ids else []
     said += [f"{family.context_tokens} tokens"] if family.context_tokens else []
     return ", ".join(said)

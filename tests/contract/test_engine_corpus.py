@@ -114,7 +114,8 @@ def test_the_correction_says_what_the_case_complains_of_chk4(id: str) -> None:
     ran = turn(TURNS[id], "Well then.", "Well then.")
     wanted = [problem["error"] for problem in CASES[id]["expect"].get("invalid", [])]
     assert [complaint.problem.value for complaint in ran.outcome.complaints] == wanted
-    assert len(ran.sent[1].messages) > len(ran.sent[0].messages)
+    assert words(ran.sent[1]).startswith(words(ran.sent[0]))
+    assert len(words(ran.sent[1])) > len(words(ran.sent[0]))
 
 
 @pytest.mark.parametrize("id", IN_TEXT)

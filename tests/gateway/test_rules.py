@@ -19,6 +19,7 @@ from testkit.vendor_answers import Answer
 from tests.gateway.scene import Served, config_of, serving, towards
 from toolspeak import Client
 from toolspeak.config.shape import Model
+from toolspeak.engine.prompt import OPENING
 from toolspeak.engine.settings import Mode, Settings, Strategy
 from toolspeak.facts.model import ModelFacts, Support
 
@@ -65,6 +66,7 @@ def fenced(call: str) -> str:
 @pytest.fixture(scope="module")
 def gateway(upstream: ScriptedUpstream) -> Generator[Served]:
     models = [Model(name, "up", "m", settings) for name, settings in MODELS.items()]
+    models.append(Model("gemma2:2b", "up", "gemma2:2b", FORCE))
     models.append(Model("without-tools", "up", "m", facts=ModelFacts(tools=Support.NONE)))
     with serving(config_of(towards(upstream), models=tuple(models))) as served:
         yield served
@@ -215,6 +217,30 @@ def test_history_is_written_as_it_is_read_inl3(gateway: Served, upstream: Script
     assert "Oslo" in assistant["content"]
     assert result["role"] == "user"
     assert "3 °C, snow" in result["content"]
+
+
+def test_the_roles_of_an_emulated_request_take_turns_inl10(gateway: Served, upstream: ScriptedUpstream) -> None:
+    messages = [
+        *(said("system", SYSTEM), said("assistant", "Hello."), said("assistant", "How can I help?")),
+        *(said("user", QUESTION), said("system", "Be brief."), said("user", "Please.")),
+    ]
+    met = turn(gateway, upstream, "force", "", fenced(OSLO), messages=messages)
+    assert met.calls == [("get_weather", {"city": "Oslo"})]
+    for sent in met.sent:
+        assert [message["role"] for message in sent["messages"]] == ["system", "user", "assistant", "user"]
+        assert [sent["messages"][index]["content"] for index in (1, 2)] == [OPENING, "Hello.\n\nHow can I help?"]
+        assert sent["messages"][3]["content"].startswith(f"{QUESTION}\n\nBe brief.\n\nPlease.")
+    assert "the answer was empty" in met.sent[1]["messages"][3]["content"]
+
+
+def test_a_model_without_a_system_role_is_taught_by_the_user_inl10(gateway: Served, upstream: ScriptedUpstream) -> None:
+    met = turn(gateway, upstream, "gemma2:2b", fenced(OSLO))
+    assert met.calls == [("get_weather", {"city": "Oslo"})]
+    assert [message["role"] for message in met.sent[0]["messages"]] == ["user"]
+    text = met.sent[0]["messages"][0]["content"]
+    assert text.startswith(SYSTEM)
+    assert text.endswith(QUESTION)
+    assert "# Tools" in text
 
 
 def test_a_later_turn_without_tools_stays_in_emulation_inl4(gateway: Served, upstream: ScriptedUpstream) -> None:

@@ -6,13 +6,15 @@
     tool: 3 °C                                assistant: ```tool_call … ```           (INL-3)
                                               user: the result in its frame, and what is expected next
 
-Three rules hold for every request that is written here:
+Four rules hold for every request that is written here:
 
 - Calls of the history are written in exactly the dialect that the reader reads. Models imitate the transcript: a call
   in another form teaches them that form.
 - The same history gives the same bytes, and a longer history begins with the bytes of the shorter one (INL-8).
   Otherwise the upstream's prompt cache misses, and it reads the whole conversation again in each turn.
 - All untrusted text passes the guard (SAFE-2).
+- At most one system message, which comes first; then user and assistant in turns, first and last the user, each message
+  with one text. Chat templates raise an error for any other order, and each for another one (INL-10).
 
 If the model's context is small, tools are shortened. If a profile asks for it, one worked example comes before the
 conversation (INL-5).
@@ -47,6 +49,14 @@ call first), and 3 of 3 still made the second call where one was needed.
 """
 ANSWER_NOW: Final = "Use these results to answer in words."
 """Follows results in a request without tools. It does not mention calls, which small models take for an invitation."""
+OPENING: Final = "[The assistant begins the conversation.]"
+"""The user message before a conversation that begins with the assistant, or that has no message but instructions."""
+GO_ON: Final = "Go on."
+"""The user message after a conversation that ends with the assistant.
+
+Mistral Nemo's template writes the instructions into the last message if it is the user's, and nowhere if it is not. The
+newer models of Anthropic refuse such a conversation.
+"""
 
 
 def dialect_of(plan: Plan) -> Dialect:
@@ -83,13 +93,13 @@ class Prompt:
         """Return a request whose answer may have text and calls; its system prompt contains the contract (INL-1)."""
         system, rest = _split(request.messages)
         words = (*system, self.taught.contract, *self._answer_form(request))
-        first = Message(Role.SYSTEM, (Text(_joined(words)),))
         shown = (
             example_messages(self.taught.tools, writer_of(self.dialect))
             if self.plan.settings.few_shot and self.taught.tools
             else ()
         )
-        return self._plain(request, (first, *shown, *_merged((*self._history(rest), *_asked(request)))))
+        turns = _alternating((*self._history(rest), *_asked(request)))
+        return self._plain(request, self._instructed(words, (*shown, *turns)))
 
     def decision(self, request: Request) -> Request:
         """Return a request that only asks which tools to call (DEC-1).
@@ -98,14 +108,15 @@ class Prompt:
         """
         system, rest = _split(request.messages)
         kept = system if self.plan.settings.keep_system else ()
-        first = Message(Role.SYSTEM, (Text(_joined((*kept, self.taught.contract, *_choice_words(request)))),))
-        history = _merged(self._history(rest)) if self.plan.settings.keep_system else self._bare(rest)
-        return self._plain(request, (first, *history))
+        words = (*kept, self.taught.contract, *_choice_words(request))
+        history = self._history(rest) if self.plan.settings.keep_system else self._bare(rest)
+        return self._plain(request, self._instructed(words, _alternating(history)))
 
     def answer(self, request: Request) -> Request:
         """Return a request for an answer in words: the original messages, without tools (DEC-4)."""
-        history = tuple(_merged(self._history(request.messages, ANSWER_NOW)))
-        return replace(request, messages=history, tools=(), choice=AUTO)
+        system, rest = _split(request.messages)
+        messages = self._instructed(system, _alternating(self._history(rest, ANSWER_NOW)))
+        return replace(request, messages=messages, tools=(), choice=AUTO)
 
     def corrected(
         self, sent: Request, said: str, corrections: Iterable[str], constraint: Constraint | None = None
@@ -113,7 +124,7 @@ class Prompt:
         """Return the request `sent` with the model's answer `said` and corrections after it (CHK-4)."""
         answered = (Message(Role.ASSISTANT, (Text(said),)),) if said.strip() else ()
         asked = Message(Role.USER, (Text("\n\n".join((*corrections, *words_for(constraint, self.dialect)))),))
-        return replace(sent, messages=(*sent.messages, *answered, asked), constraint=constraint)
+        return replace(sent, messages=_alternating((*sent.messages, *answered, asked)), constraint=constraint)
 
     def constrained(self, sent: Request, constraint: Constraint | None) -> Request:
         """Return the request with a constraint (CHK-8).
@@ -123,7 +134,7 @@ class Prompt:
         """
         words = tuple(map(Text, words_for(constraint, self.dialect)))
         messages = (*sent.messages, Message(Role.USER, words)) if words else sent.messages
-        return replace(sent, messages=tuple(_merged(messages)), constraint=constraint) if constraint else sent
+        return replace(sent, messages=_alternating(messages), constraint=constraint) if constraint else sent
 
     def written(self, calls: Sequence[Call]) -> str:
         """Return calls as the model should have written them."""
@@ -132,6 +143,18 @@ class Prompt:
     def frame(self, result: Result) -> str:
         """Return a result in the dialect's frame, with all its text guarded."""
         return writer_of(self.dialect).write_result(self.guard.result(result))
+
+    def _instructed(self, words: Iterable[str], turns: tuple[Message, ...]) -> tuple[Message, ...]:
+        """Put instructions before the turns: as system message, or where the model has none, in the first user message.
+
+        Templates of Gemma 2 and of the first Mistral models raise an error for a system message.
+        """
+        text = _joined(words)
+        if not text:
+            return turns
+        if self.plan.facts.system_role:
+            return (Message(Role.SYSTEM, (Text(text),)), *turns)
+        return (Message(Role.USER, tuple(_one_text((Text(text), *turns[0].parts)))), *turns[1:])
 
     def _answer_form(self, request: Request) -> tuple[str, ...]:
         """State the client's output schema in words: a constraint on all text would forbid calls (CHK-8)."""
@@ -189,12 +212,12 @@ class Prompt:
             case Reasoning() | Image() | Call() | Result():
                 return part
 
-    def _bare(self, messages: Sequence[Message]) -> tuple[Message, ...]:
-        """Return the user's messages, and the text of the latest assistant message without its calls (DEC-1)."""
+    def _bare(self, messages: Sequence[Message]) -> Iterator[Message]:
+        """Yield the user's messages, and the text of the latest assistant message without its calls (DEC-1)."""
         latest = max((i for i, message in enumerate(messages) if message.role is Role.ASSISTANT), default=-1)
         kept = [m for i, m in enumerate(messages) if m.role is Role.USER or i == latest]
         texts = [replace(m, parts=tuple(p for p in m.parts if isinstance(p, Text | Image))) for m in kept]
-        return tuple(_merged(self._history(message for message in texts if message.parts)))
+        return self._history(message for message in texts if message.parts)
 
 
 def without_tools(request: Request) -> Request:
@@ -247,18 +270,40 @@ def _joined(words: Iterable[str]) -> str:
     return "\n\n".join(filter(str.strip, words))
 
 
-def _merged(messages: Iterable[Message]) -> Iterator[Message]:
-    """Merge adjacent user messages: many chat templates raise an error unless the roles alternate."""
-    last: Message | None = None
+def _alternating(messages: Iterable[Message]) -> tuple[Message, ...]:
+    """Return the messages in the one order that all chat templates accept (INL-10).
+
+    A system message stays only at the beginning. A later one joins the user's words at its place: at the beginning it
+    would change the prefix (INL-8).
+    """
+    turns: list[tuple[Role, list[Part]]] = []
     for message in messages:
-        if last is not None and last.role is message.role is Role.USER:
-            last = Message(Role.USER, (*last.parts, *message.parts))
+        role = Role.USER if turns and message.role is Role.SYSTEM else message.role
+        before = turns[-1][0] if turns else Role.SYSTEM
+        if role is Role.ASSISTANT and before is Role.SYSTEM:
+            turns.append((Role.USER, [Text(OPENING)]))
+        if role is before is not Role.SYSTEM:
+            turns[-1][1].extend(message.parts)
+        else:
+            turns.append((role, list(message.parts)))
+    if not turns or turns[-1][0] is not Role.USER:
+        is_begun = bool(turns) and turns[-1][0] is Role.ASSISTANT
+        turns.append((Role.USER, [Text(GO_ON if is_begun else OPENING)]))
+    return tuple(Message(role, tuple(_one_text(parts))) for role, parts in turns)
+
+
+def _one_text(parts: Iterable[Part]) -> Iterator[Part]:
+    """Join texts that are beside each other: many templates take the content for a string, and print a list as such.
+
+    Of vendor fields the last ones stay. They are marks of a prompt cache, which may be later but not earlier.
+    """
+    for is_text, run in groupby(parts, lambda part: isinstance(part, Text)):
+        if not is_text:
+            yield from run
             continue
-        if last is not None:
-            yield last
-        last = message
-    if last is not None:
-        yield last
+        texts = [part for part in run if isinstance(part, Text)]
+        vendors = [part.vendor for part in texts if part.vendor is not None]
+        yield texts[0] if len(texts) == 1 else Text(_joined(text.text for text in texts), *vendors[-1:])
 
 
 EXAMPLE: Final = "[An example of how calls are written. It is no part of the conversation.]"

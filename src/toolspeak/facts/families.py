@@ -62,6 +62,7 @@ class Family:
     """The dialect that it is taught if calls are emulated; the default dialect if only `trained` is set."""
     leaks_as: str | None = None
     calls_in_reasoning: bool | None = None
+    system_role: bool | None = None
     context_tokens: int | None = None
     ids: IdForm | None = None
 
@@ -73,12 +74,14 @@ class Family:
             "dialect": knows_dialect,
             "leaks_as": self.leaks_as is not None,
             "calls_in_reasoning": self.calls_in_reasoning is not None,
+            "system_role": self.system_role is not None,
             QUIRKS_IDS: self.ids is not None,
         }
         return ModelFacts(
             dialect=self.taught or "",
             leaks_as=self.leaks_as or "",
             calls_in_reasoning=bool(self.calls_in_reasoning),
+            system_role=self.system_role is not False,
             context_tokens=self.context_tokens,
             quirks=Quirks(ids=self.ids or IdForm.ANY),
             said=frozenset(name for name, is_said in said.items() if is_said),

@@ -80,6 +80,11 @@ class ModelFacts:
     starts_in_reasoning: bool = setting(False, "Its answers begin in reasoning, without a mark.", otherwise=_FAMILY)
     few_shot: bool = setting(False, "Show the model an example of a call.", otherwise=_FAMILY)
     answer_tool: bool = setting(False, "Let the model answer by a call, too.", otherwise=_FAMILY)
+    system_role: bool = setting(
+        True,
+        "Its chat template has a system message; without one, emulated calls are taught in the first user message.",
+        otherwise=_FAMILY,
+    )
     context_tokens: int | None = setting(
         None, "Context length of the model.", unit="tokens", least=1, otherwise="its family's, or unknown"
     )

@@ -25,7 +25,7 @@ from toolspeak.wires.limits import RequestLimits
 PAGE = Path(__file__).parents[3] / "docs" / "configuration.md"
 EXAMPLE = re.findall(r"```toml\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)[0]
 ENVIRON = {"BOX_KEY": "box-secret", "ANNA_KEY": "anna-secret", "GROQ_API_KEY": "groq-secret", "TICKETS_KEY": "t-secret"}
-SAID = frozenset({"decides", "calls_in_reasoning", "starts_in_reasoning", "few_shot", "answer_tool"})
+SAID = frozenset({"decides", "calls_in_reasoning", "starts_in_reasoning", "few_shot", "answer_tool", "system_role"})
 CANARY = "sk-canary-5f3e2d1c"
 
 

@@ -81,9 +81,9 @@ def test_the_caller_s_own_system_prompt_stays_first_inl1(dialect: str) -> None:
     assert roles(request) == ["system", "user"]
 
 
-def test_a_later_system_message_stays_where_it_is_inl1() -> None:
+def test_a_later_system_message_stays_where_it_is_in_the_user_s_words_inl10() -> None:
     request = sent(FORCE, ask(QUESTION, said("Where?"), system("Be polite."), user("Norway.")))
-    assert words(request).endswith("<user>Weather in Oslo?<assistant>Where?<system>Be polite.<user>Norway.")
+    assert words(request).endswith("<user>Weather in Oslo?<assistant>Where?<user>Be polite.\n\nNorway.")
 
 
 def test_what_the_user_says_is_sent_as_it_is_inl1() -> None:

@@ -21,6 +21,7 @@ NAMES = [family.name for family in FAMILIES]
 EXAMPLES = [(family, example) for family in FAMILIES for example in family.examples]
 SPECIAL = {
     "qwen3-coder": ["qwen3"],
+    "mistral-first": ["mistral"],
     "nemotron3": ["nemotron"],
     "nemotron": ["llama3.1"],
     "step3.5": ["step3"],
@@ -85,7 +86,7 @@ STRANGERS = [
     "llama-30b",
     "llama-2-7b-chat",
     "dolphin-llama3.1",
-    "gemma:2b",
+    "gemma:9b",
     "qwen-max",
     "qwen:7b",
     "qwen-32b",

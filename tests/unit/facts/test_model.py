@@ -19,6 +19,7 @@ EVERYTHING = ModelFacts(
     constraint=Constrain.TEXT,
     quirks=Quirks(IdForm.KIMI, null_content=False, image_results=True, reasoning_history=False),
     leaks_as="harmony",
+    system_role=False,
 )
 KINDS = {field.name for field in fields(ModelFacts)} - {"quirks", "source", "said"}
 
