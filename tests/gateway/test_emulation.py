@@ -1,4 +1,7 @@
-"""Models that do not do as they are taught, as a client of the gateway meets them: they relapse into their own form."""
+"""Models that do not do as they are taught, as a client of the gateway meets them.
+
+They relapse into their own form, or deny the tools that an upstream has dropped.
+"""
 
 import json
 from collections.abc import Generator
@@ -8,11 +11,12 @@ from typing import Any
 import pytest
 
 from testkit.protocols import answering
-from testkit.scripted_upstream import ScriptedUpstream
+from testkit.scripted_upstream import JSON, Script, ScriptedUpstream, say
 from testkit.vendor_answers import Answer
 from tests.gateway.scene import Reply, Served, config_of, serving, towards
 from toolspeak.config.shape import Model
 from toolspeak.engine.settings import Mode, Settings
+from toolspeak.facts.model import ModelFacts, Support
 
 Body = dict[str, Any]
 FORCE = Settings(Mode.FORCE)
@@ -49,6 +53,7 @@ def gateway(upstream: ScriptedUpstream) -> Generator[Served]:
         Model("stated", "up", "n", Settings(dialect="json_action").over(FORCE)),
         Model("unrescued", "up", "o", Settings(rescue=False).over(FORCE)),
         Model("keyed", "up", "p", Settings(key="k7Qz").over(FORCE)),
+        Model("native", "up", "q", facts=ModelFacts(tools=Support.NATIVE)),
     )
     with serving(config_of(towards(upstream), models=models)) as served:
         yield served
@@ -161,3 +166,73 @@ def test_without_rescue_or_with_a_key_only_the_taught_form_is_a_call_inl9_safe4(
 ) -> None:
     met = turn(gateway, upstream, model, RELAPSES["mistral"])
     assert (met.calls, met.text) == ([], RELAPSES["mistral"])
+
+
+# ---------------------------------------------------------------- tools that an upstream drops in silence
+
+DENIAL = "I'm sorry, but I don't have access to any tools or to real-time weather data."
+LARGE = tool()
+LARGE["function"]["description"] = " ".join(f"Field {number} of the forecast is in metres." for number in range(60))
+
+
+def counted(tokens: int, said: str = "It is cold.", calls: list[Body] | None = None) -> Script:
+    """Answer with these words, and this count of tokens in the prompt."""
+    message = {"role": "assistant", "content": said, **({"tool_calls": calls} if calls else {})}
+    usage = {"prompt_tokens": tokens, "completion_tokens": 4, "total_tokens": tokens + 4}
+    choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if calls else "stop"}
+    return say(json.dumps({"id": "1", "object": "chat.completion", "choices": [choice], "usage": usage}).encode(), JSON)
+
+
+@pytest.mark.parametrize("streams", [False, True])
+def test_a_model_that_denies_its_tools_is_taught_them_in_the_same_turn_and_in_later_ones_cap7(
+    gateway: Served, upstream: ScriptedUpstream, *, streams: bool
+) -> None:
+    """Before, each of four turns asked natively three times and returned the refusal (CAP-7, CHK-6)."""
+    first = turn(gateway, upstream, "m", DENIAL, FENCED, streams=streams)
+    assert (first.calls, first.text, ["tools" in sent for sent in first.sent]) == ([CALL], "", [True, False])
+    for _ in range(3):
+        later = turn(gateway, upstream, "m", FENCED, streams=streams)
+        assert (later.calls, later.text, ["tools" in sent for sent in later.sent]) == ([CALL], "", [False])
+        assert later.plan.startswith("force ")
+
+
+def test_a_denial_changes_no_turn_of_another_conversation_without_keys_cap7_cap6(
+    gateway: Served, upstream: ScriptedUpstream
+) -> None:
+    for _ in range(3):
+        turn(gateway, upstream, "m", DENIAL, FENCED)
+    other = turn(gateway, upstream, "m", "It is cold.", messages=[{"role": "user", "content": "And in Bergen?"}])
+    assert "tools" in other.sent[0]
+
+
+def test_a_denial_of_a_model_that_is_known_to_have_tools_is_asked_again_natively_cap7_chk6(
+    gateway: Served, upstream: ScriptedUpstream
+) -> None:
+    met = turn(gateway, upstream, "native", DENIAL, "It is cold.")
+    assert ["tools" in sent for sent in met.sent] == [True, True]
+
+
+def test_too_few_tokens_in_two_prompts_are_dropped_tools_for_this_tenant_and_these_tools_cap7(
+    gateway: Served, upstream: ScriptedUpstream
+) -> None:
+    sent = list[bool]()
+    for number in range(4):
+        upstream.answers(counted(23))
+        messages = [{"role": "user", "content": f"Weather in town {number}?"}]
+        gateway.post("/v1/chat/completions", {"model": "m", "messages": messages, "tools": [LARGE]})
+        sent.append("tools" in upstream.asked[0].json)
+    assert sent == [True, True, False, False]
+    assert "tools" in turn(gateway, upstream, "m", "It is cold.").sent[0]
+
+
+@pytest.mark.parametrize("called", [False, True])
+def test_enough_tokens_or_a_call_are_no_dropped_tools_cap7(
+    gateway: Served, upstream: ScriptedUpstream, *, called: bool
+) -> None:
+    arguments = {"name": "get_weather", "arguments": '{"city": "Oslo"}'}
+    calls = [{"id": "c1", "type": "function", "function": arguments}] if called else None
+    for tokens in (23, 23, 23) if called else (900, 900, 900):
+        upstream.answers(counted(tokens, calls=calls))
+        messages = [{"role": "user", "content": "Weather in Oslo?"}]
+        gateway.post("/v1/chat/completions", {"model": "m", "messages": messages, "tools": [LARGE]})
+        assert "tools" in upstream.asked[0].json

@@ -77,6 +77,10 @@ class Outcome:
     An upstream may quote a client's field in its error. A `user` field of "this does not support tools" once made the
     gateway emulate the calls of all clients for ten minutes.
     """
+    denied: bool = False
+    """Whether the model said that it has no tools, though they were sent to an upstream of unknown support (CAP-7)."""
+    unseen: bool = False
+    """Whether the upstream counted fewer tokens than the tools that were sent to it need: it dropped them (CAP-7)."""
     written: str = ""
     """The dialect in which the model wrote the calls of an emulated turn, taught or not (INL-9); empty if unknown."""
 

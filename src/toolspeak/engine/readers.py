@@ -22,6 +22,7 @@ from toolspeak.engine.settings import Release
 from toolspeak.engine.trouble import must_call
 from toolspeak.facts.families import family_facts
 from toolspeak.facts.model import DEFAULT_DIALECT, UNKNOWN_MODEL, ModelFacts
+from toolspeak.ir.event import Usage
 from toolspeak.ir.message import Call
 from toolspeak.ir.request import Request
 from toolspeak.ir.tool import ChoiceMode, Tool
@@ -33,6 +34,8 @@ MOST_CALLS: Final = 128
 """Calls in one turn. A small model that repeats itself writes calls until its token limit (P7)."""
 _LONGEST_RELAPSE: Final = 64 * 1024
 """Characters of a call from which its form is not looked at."""
+_BYTES_PER_TOKEN, _LEAST_TOOLS = 12, 1200
+"""Bytes of tools that a token of a prompt stands for at most; the size from which tools are compared with it."""
 _TAUGHT: Final = Memo[Taught]()
 """Contracts by the tuple of the tools: an agent sends the same tools in every turn."""
 
@@ -152,6 +155,15 @@ class ReaderFactory:
             answered=self._answered,
         )
         return AnswerReader(parts)
+
+    def drops_tools(self, usage: Usage) -> bool:
+        """Whether an upstream that was sent the tools counted too few tokens in its prompt to have shown them (CAP-7).
+
+        JSON has three to five bytes a token in all tokenizers, and templates leave some of it out. So this asks for a
+        prompt, messages included, that is smaller than a third of what the tools alone need.
+        """
+        size = ToolSet.of(self._native_tools()).text_bytes if self._request.tools else 0
+        return size >= _LEAST_TOOLS and 0 < usage.input_tokens * _BYTES_PER_TOKEN < size
 
     def words(self) -> AnswerReader:
         """Return a reader for an answer in words; it accepts no call."""

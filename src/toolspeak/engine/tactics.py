@@ -69,6 +69,11 @@ class Situation(StrEnum):
     """A guardrail dropped all calls, and the model must answer in words (CHK-10)."""
     NOT_BETTER = "no better than the first"
     """There is an earlier answer in words, and this attempt brought no call."""
+    TOOLS_DENIED = "tools denied"
+    """The model says that it has no tools, and it is unknown whether the upstream has shown it those that were sent.
+
+    Servers drop `tools` in silence: llama.cpp without `--jinja`, templates without a place for them, proxies.
+    """
     CONSTRAINT_REFUSED = "constraint refused"
     TOOLS_REFUSED = "tools refused"
     HISTORY_REFUSED = "history refused"
@@ -154,6 +159,7 @@ _ANY: Final = frozenset(Kind)
 _AFTER_NATIVE: Final[Mapping[Situation, Next]] = {
     Situation.TROUBLE: Name.NATIVE,
     Situation.SET_ASIDE: Name.WORDS,
+    Situation.TOOLS_DENIED: Teach.EMULATED,
     Situation.TOOLS_REFUSED: Teach.EMULATED,
     Situation.HISTORY_REFUSED: Teach.EMULATED,
     Situation.TOOLS_MISSING: Name.WITH_TOOLS,

@@ -45,6 +45,7 @@ from toolspeak.engine.readers import ReaderFactory
 from toolspeak.engine.settings import Release
 from toolspeak.engine.tactics import REFUSALS, End, Name, Situation, Tactic, first_tactic, tactic_of
 from toolspeak.engine.trouble import Kind, Trouble, asked_again, corrections, failure_of, must_call
+from toolspeak.facts.model import Support
 from toolspeak.ir.complaint import Complaint
 from toolspeak.ir.event import Event, Failed, Finished, StopReason, TextDelta, Usage
 from toolspeak.ir.failure import Failure
@@ -100,6 +101,7 @@ class _Turn:
         self._kept = Kept.UNASKED
         self._native = self._rescued = self._empty = 0
         self._written = ""
+        self._denied = self._unseen = False
 
     def outcome(self) -> Outcome:
         """Return the outcome; call it after `run` has ended."""
@@ -117,6 +119,8 @@ class _Turn:
             empty=self._empty,
             echoed=refusal is not None and refusal.echoed,
             written=self._written,
+            denied=self._denied,
+            unseen=self._unseen,
         )
 
     def run(self) -> Step:
@@ -161,8 +165,9 @@ class _Turn:
         # constraint that was sent distinguishes the two.
         if tactic.is_taught and self._is_constraint_refused(attempt, answer):
             return Situation.CONSTRAINT_REFUSED, None
-        # Also for failures: a native answer in words is better than the error of a hidden second request.
-        if tactic.is_taught and self._first and not answer.call_count:
+        # Also for failures: a native answer in words is better than the error of a hidden second request. But any
+        # answer is better than "I have no tools".
+        if tactic.is_taught and self._first and not answer.call_count and (answer.failure or not self._denied):
             return Situation.NOT_BETTER, None
         if answer.failure is not None:
             return self._judge_failure(attempt, answer.failure), None
@@ -172,8 +177,13 @@ class _Turn:
         self._count(tactic, answer, trouble)
         if trouble is not None and self._is_set_aside(trouble):
             return Situation.SET_ASIDE, trouble
+        if trouble is not None and self._is_denied(attempt, trouble):
+            self._denied, self._asked_again = True, self._asked_again + 1
+            return Situation.TOOLS_DENIED, trouble
         if trouble is not None and self._may_ask_again(tactic, answer, trouble):
             return Situation.TROUBLE, trouble
+        if trouble is not None and self._first and not answer.has_text:
+            return Situation.NOT_BETTER, trouble
         if Situation.NO_CALLS in tactic.after and not answer.call_count and not self._needs_call_of(tactic, trouble):
             return Situation.NO_CALLS, trouble
         return (Situation.USABLE if trouble is None else Situation.NO_RETRY), trouble
@@ -215,6 +225,12 @@ class _Turn:
         repeated = trouble.kind is Kind.REPEATED and any(one.drops_repeats for one in self._plan.guardrails)
         return (repeated or trouble.kind is Kind.UNRELATED) and not self._out.has_text
 
+    def _is_denied(self, attempt: _Attempt, trouble: Trouble) -> bool:
+        """Whether the tools must be taught: the model says that it has none, and the upstream may have dropped them."""
+        may_drop = self._plan.facts.tools is Support.UNKNOWN and bool(attempt.request.tools)
+        is_refusal = attempt.tactic.name is Name.NATIVE and trouble.kind is Kind.REFUSED
+        return is_refusal and may_drop and self._out.is_empty and self._asked_again < self._plan.retries
+
     def _may_ask_again(self, tactic: Tactic, answer: ReadAnswer, trouble: Trouble) -> bool:
         """Whether asking again could help, and would contradict nothing that has left (CHK-5)."""
         if trouble.kind not in tactic.retries or self._asked_again >= self._plan.retries or self._out.has_calls:
@@ -239,6 +255,7 @@ class _Turn:
         self._native += native
         self._rescued += max(0, answer.call_count - native)
         self._empty += trouble is not None and trouble.kind is Kind.EMPTY
+        self._unseen = self._unseen or self._readers.drops_tools(answer.usage)
 
     # ---------------------------------------------------------------- the next attempt
 
@@ -308,7 +325,9 @@ class _Turn:
 
     def _keep_first(self, before: _Attempt | None, answer: ReadAnswer | None) -> None:
         """Keep a native answer in words; the turn returns it if emulation brings no calls (MODE-7)."""
-        if before is None or answer is None or before.tactic.name is not Name.NATIVE_FIRST or answer.failure:
+        if before is None or answer is None or answer.failure:
+            return
+        if before.tactic.name is not Name.NATIVE_FIRST and not self._denied:
             return
         if answer.has_text and not self._must_call:
             self._first, self._first_stop = self._out.take_held(), answer.stop_reason

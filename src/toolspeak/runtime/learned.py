@@ -11,6 +11,10 @@ tenant with the same tools (their schemas may be the reason) are sent without. S
 refusal that may echo the request is remembered for its conversation only, so that it affects only its own client. (The
 prompt of Claude Code contains "does not support", as do the refusals of Ollama.)
 
+A server may also drop tools in silence. The model's word for it ("I have no tools") is remembered for the conversation,
+since a request can ask for these words, and for the tenant and tools only if the tenant has a key. Too few tokens in
+the upstream's count of the prompt are no words of a client: seen twice, they are remembered for the tenant and tools.
+
 The form of calls that a model prefers to the one that it is taught is remembered in the same way, for the tenant and
 the tools: a client can ask its model for any form.
 
@@ -43,6 +47,8 @@ EMPTIES: Final = 3
 """Turns in a row with an empty answer, after which the upstream is assumed to drop calls that it cannot parse."""
 CLEAN: Final = 20
 """Turns in a row with native calls, after which a model that leaked calls as text is assumed to leak no more."""
+DROPS: Final = 2
+"""Turns in a row that show tools to be dropped in silence, after which they are assumed to be (CAP-7)."""
 RELAPSES: Final = 3
 """Turns in a row with calls in the same form, not the taught one, after which the model is taught that form (INL-9)."""
 DOUBT_REST: Final = SHORT
@@ -78,7 +84,8 @@ class Origin:
     def tools_key(self, model: str) -> str:
         """Return a key that is equal for requests of this tenant with the same tools."""
         tools = self.request.tools if self.request else ()
-        return _digest(model, self.tenant, [(tool.name, tool.parameters) for tool in tools])
+        # The description too: a client that pads it to forge a count of tokens (CAP-7) must meet no other client's key.
+        return _digest(model, self.tenant, [(tool.name, tool.description, tool.parameters) for tool in tools])
 
     def conversation_key(self, model: str) -> str:
         """Return a key that is equal for requests of one conversation: its opening, and all but its messages."""
@@ -101,6 +108,7 @@ class _Sign(StrEnum):
     REFUSED = "a request with tools was refused"
     LEAKED = _LEAKED
     EMPTY = f"{EMPTIES} answers with nothing in them came one after the other"
+    DROPPED = "the model did not see the tools that were sent"
     NATIVE = "a call came as a call"
 
 
@@ -108,11 +116,12 @@ _SUPPORT: Final = {
     _Sign.REFUSED: (Support.NONE, SURE),
     _Sign.LEAKED: (Support.LEAKS, SURE),
     _Sign.EMPTY: (Support.NONE, LIKELY),
+    _Sign.DROPPED: (Support.NONE, LIKELY),
     _Sign.NATIVE: (Support.NATIVE, SURE),
 }
 _ENDS: Final = {
-    _Sign.NATIVE: (_Sign.REFUSED, _Sign.EMPTY),
-    _Sign.LEAKED: (_Sign.NATIVE, _Sign.EMPTY),
+    _Sign.NATIVE: (_Sign.REFUSED, _Sign.EMPTY, _Sign.DROPPED),
+    _Sign.LEAKED: (_Sign.NATIVE, _Sign.EMPTY, _Sign.DROPPED),
 }
 """The evidence that a sign deletes: evidence must come in a row. One native call, for example, disproves that the
 upstream refuses tools or drops calls."""
@@ -192,6 +201,11 @@ class _Recent:
             self._until.pop(next(iter(self._until)))
         self._until[key] = now + SHORT
 
+    def drop(self, key: Callable[[str], str], model: str) -> None:
+        """Forget a key. It is computed as in `holds`."""
+        if self._until:
+            self._until.pop(key(model), None)
+
     def holds(self, key: Callable[[str], str], model: str, now: float) -> bool:
         """Return whether a request with this key was refused lately.
 
@@ -219,6 +233,8 @@ class Learned:
         """Requests whose tools were refused, by tools."""
         self._refused_echo: Final = _Recent()
         """Requests whose tools were refused in words that the request itself contains, by conversation."""
+        self._suspected: Final = _Recent()
+        """Requests whose tools seem to have been dropped once, by tools."""
 
     @property
     def is_shared(self) -> bool:
@@ -312,12 +328,25 @@ class Learned:
                 self._refused_echo.put(origin.conversation_key(model), now)
             else:
                 self._refused.put(origin.tools_key(model), now)
+        if outcome.plan.facts.tools is Support.UNKNOWN and origin.request is not None:
+            self._note_dropped(model, outcome, origin, now)
         if not is_real and self.is_shared:
             return
         self._note_form(model, outcome, origin, now)
         sign = _sign_of(outcome)
         if sign is not None:
             self._count(model, sign, origin.tenant, now)
+
+    def _note_dropped(self, model: str, outcome: Outcome, origin: Origin, now: float) -> None:
+        """Remember tools that the upstream seems to drop for requests like this one (CAP-7)."""
+        if outcome.native or outcome.rescued:
+            self._suspected.drop(origin.tools_key, model)
+            return
+        if outcome.denied:
+            self._refused_echo.put(origin.conversation_key(model), now)
+        if outcome.unseen or (outcome.denied and (origin.tenant or not self.is_shared)):
+            twice = self._suspected.holds(origin.tools_key, model, now)
+            (self._refused if twice else self._suspected).put(origin.tools_key(model), now)
 
     def _note_form(self, model: str, outcome: Outcome, origin: Origin, now: float) -> None:
         """Count the forms of calls in emulated turns; calls in the taught form end the count (INL-9)."""
@@ -371,12 +400,14 @@ def _sign_of(outcome: Outcome) -> _Sign | None:
         return _Sign.LEAKED
     if outcome.native:
         return _Sign.NATIVE
+    if outcome.denied or outcome.unseen:
+        return _Sign.DROPPED
     return _Sign.EMPTY if outcome.empty else None
 
 
 def _turns_needed(sign: _Sign, verdict: Verdict) -> int:
-    if sign is _Sign.EMPTY:
-        return EMPTIES
+    if sign in (_Sign.EMPTY, _Sign.DROPPED):
+        return EMPTIES if sign is _Sign.EMPTY else DROPS
     return CLEAN if sign is _Sign.NATIVE and verdict.tools is Support.LEAKS else 1
 
 

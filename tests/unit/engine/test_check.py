@@ -72,7 +72,8 @@ def asked(form: str, answers: Sequence[Call | tuple[Call, ...] | str], request: 
         texts = [call for call in calls if isinstance(call, str)]
         whole = [call for call in calls if isinstance(call, Call)]
         script.append("".join(texts) or (written(*whole) if form == "emulated" else native(*whole)))
-    return run(FORCE if form == "emulated" else NATIVE, *script, request=request)
+    facts = ModelFacts(Support.NATIVE)  # where that is unknown, a refusal leads to emulation (CAP-7)
+    return run(FORCE if form == "emulated" else NATIVE, *script, request=request, facts=facts)
 
 
 def correction(ran: Ran, number: int = 1) -> str:
@@ -387,6 +388,30 @@ def test_an_answer_that_stays_empty_ends_in_an_error_p6(form: str) -> None:
 def test_a_refusal_that_stays_is_what_the_client_sees_chk5(form: str) -> None:
     ran = asked(form, [NO_TOOLS] * 3)
     assert (ran.turn.text, ran.turn.failure, ran.outcome.requests) == (NO_TOOLS, None, 3)
+
+
+@pytest.mark.parametrize(
+    ("later", "shown", "requests"),
+    [
+        ([written(OSLO)], "", 2),
+        ([COLD], COLD, 2),
+        ([NO_TOOLS, written(OSLO)], "", 3),
+        ([NO_TOOLS, NO_TOOLS], NO_TOOLS, 3),
+        (["", ""], NO_TOOLS, 3),
+        ([failed(FailureKind.TRANSIENT)], NO_TOOLS, 2),
+    ],
+)
+def test_a_denial_of_tools_that_may_be_dropped_leads_to_emulation_and_is_shown_if_that_brings_nothing_cap7(
+    later: list[Scripted], shown: str, requests: int
+) -> None:
+    ran = run(NATIVE, NO_TOOLS, *later)
+    assert (ran.turn.text, ran.turn.failure, ran.outcome.requests) == (shown, None, requests)
+    assert ([bool(sent.tools) for sent in ran.sent], ran.outcome.denied) == ([True, *[False] * (requests - 1)], True)
+
+
+def test_without_retries_a_denial_is_the_answer_cap7() -> None:
+    ran = run(replace(NATIVE, retries=0), NO_TOOLS, written(OSLO))
+    assert (ran.turn.text, ran.outcome.requests, ran.outcome.denied) == (NO_TOOLS, 1, False)
 
 
 @pytest.mark.parametrize("stop", [StopReason.FILTER, StopReason.LENGTH])

@@ -416,3 +416,60 @@ def test_the_table_of_preferred_forms_is_bounded_inl9_p7(more: int) -> None:
         for _ in range(RELAPSES if not number else 1):
             learned.note(f"m{number}", wrote("hermes"))
     assert dialect(learned, "m0") == ("" if more > 0 else "hermes")
+
+
+def denied(*, denied: bool = True, unseen: bool = False, native: int = 0) -> Outcome:
+    return Outcome((), Plan(Way.NATIVE, ""), 2, denied=denied, unseen=unseen, native=native)
+
+
+def asks(said: str, tenant: str = "") -> Origin:
+    tools = (Tool("get_weather", "Tell the weather."),)
+    return Origin(tenant, Request("m", (Message(Role.USER, (Text(said),)),), tools))
+
+
+def test_two_turns_with_dropped_tools_are_enough_for_an_owner_cap7() -> None:
+    learned = Learned(Stood())
+    learned.note("m", denied())
+    assert tools(learned) is Support.UNKNOWN
+    learned.note("m", denied(denied=False, unseen=True))
+    assert tools(learned) is Support.NONE
+    learned = Learned(Stood())
+    for outcome in (denied(), turn(native=1), denied()):
+        learned.note("m", outcome)
+    assert tools(learned) is Support.NATIVE
+
+
+@pytest.mark.parametrize(
+    ("tenant", "outcome", "known"),
+    [
+        ("", denied(), Support.UNKNOWN),
+        ("ours", denied(), Support.NONE),
+        ("", denied(denied=False, unseen=True), Support.NONE),
+    ],
+)
+def test_words_of_a_model_are_remembered_for_the_conversation_and_for_the_tools_of_a_tenant_with_a_key_cap7_cap6(
+    tenant: str, outcome: Outcome, known: Support
+) -> None:
+    learned = Learned(Stood(), SHARED)
+    for said in ("one", "two"):
+        learned.note("m", outcome, asks(said, tenant))
+    assert learned.facts("m", UNKNOWN_MODEL, asks("three", tenant)).tools is known
+    assert learned.facts("m", UNKNOWN_MODEL, asks("three", "theirs")).tools is Support.UNKNOWN
+    assert learned.facts("m", UNKNOWN_MODEL, asks("one", tenant)).tools is Support.NONE
+    assert learned.verdict("m").tools is Support.UNKNOWN
+
+
+def test_a_call_between_two_suspicions_ends_the_first_cap7() -> None:
+    learned = Learned(Stood(), SHARED)
+    for outcome in (denied(), denied(denied=False, native=1), denied()):
+        learned.note("m", outcome, asks("one", "ours"))
+    assert learned.facts("m", UNKNOWN_MODEL, asks("two", "ours")).tools is Support.UNKNOWN
+
+
+def test_dropped_tools_change_what_tenants_share_by_a_quorum_only_cap7_cap6() -> None:
+    learned = Learned(Stood(), SHARED)
+    for tenant in ("ours", "ours", "ours"):
+        learned.note("m", denied(), asks("one", tenant))
+    assert learned.verdict("m").tools is Support.UNKNOWN
+    learned.note("m", denied(), asks("one", "theirs"))
+    assert learned.verdict("m").tools is Support.NONE
