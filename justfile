@@ -276,7 +276,7 @@ waiting: build
     {{ just_executable() }} mcp-servers
     {{ just_executable() }} up-live
     {{ just_executable() }} accuracy-quick
-    {{ just_executable() }} corpus conformance noncalls wires simulate
+    {{ just_executable() }} corpus conformance field noncalls wires simulate
 
 # both lanes at the same time: none of their proofs measures time; if one fails, both end
 lanes: build

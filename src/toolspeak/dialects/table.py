@@ -8,6 +8,7 @@ a writer has a module of its own.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import product
 from typing import Final
 
@@ -34,6 +35,7 @@ from toolspeak.dialects.core.tags import XmlTags
 from toolspeak.dialects.react import DIALECT as REACT
 
 _ANYWHERE, _LINE, _START = OpenerPosition.ANYWHERE, OpenerPosition.LINE, OpenerPosition.START
+_CALL_CLOSERS: Final = ("</tool_call>", "</tool_calls>")
 
 
 def row(name: str, summary: str, grammar: MarkupGrammar, *, rescues: bool | MarkupGrammar) -> Dialect:
@@ -115,9 +117,10 @@ _JSON_ROWS: Final = (
     ),
     row(
         "jamba",
-        "Jamba, Hunyuan A13B, Apriel: `<tool_calls>[{…}, {…}]</tool_calls>` (D05).",
-        # Apriel's prompt says `<tool_call>` in its prose and shows `<tool_calls>`.
-        MarkupGrammar((Wrapper(("<tool_calls>",), ("</tool_calls>",), (JSON,)), TOOL_CALL)),
+        "Jamba, Hunyuan, Apriel: `<tool_calls>[{…}, {…}]</tool_calls>` (D05).",
+        # Apriel's prompt says `<tool_call>` in its prose and shows `<tool_calls>`. The dense Hunyuan models write one
+        # in the other, with the name and a JSON fence inside.
+        MarkupGrammar((replace(TOOL_CALL, openers=("<tool_calls>", "<tool_call>"), closers=_CALL_CLOSERS),)),
         rescues=True,
     ),
     row(
@@ -235,14 +238,15 @@ _NAMED_ROWS: Final = (
 _MINIMAX_TOKEN: Final = "]<]minimax[>["
 
 _DSML_BARS: Final = ("｜", "‖", "|", "｜｜", "||")
-_DSML_WRAPPERS: Final = ("tool_calls", "function_calls", "toolcalls", "calls")
-"""V4 writes the first, V3.2 the second, and V4 that too. The third is from vllm#51914, the last from a web client."""
+_DSML_WRAPPERS: Final = ("tool_calls", "function_calls", "toolcalls", "calls", "tool_use")
+"""V4 writes the first, V3.2 the second, and V4 that too. The third is from vllm#51914, the others from web clients."""
 
 
 def _dsml(name: str, *, closes: bool = False, end: str = ">") -> tuple[str, ...]:
-    """Spell a DSML tag as proxies have been seen to retype it: other bars, and a blank after them."""
-    slash = "/" if closes else ""
-    return tuple(f"<{slash}{bar}DSML{bar}{blank}{name}{end}" for bar, blank in product(_DSML_BARS, ("", " ")))
+    """Spell a DSML tag as proxies have been seen to retype it: other bars, and blanks after or around them."""
+    begin = "</" if closes else "<"
+    tight = (f"{begin}{bar}DSML{bar}{blank}{name}{end}" for bar, blank in product(_DSML_BARS, ("", " ")))
+    return (*tight, *(f"{begin} {bar} DSML {bar} {name}{end}" for bar in _DSML_BARS))
 
 
 _DSML_CLOSERS: Final = tuple(tag for name in _DSML_WRAPPERS for tag in _dsml(name, closes=True))
@@ -270,6 +274,7 @@ _TAG_ROWS: Final = (
                 Wrapper(tuple(tag for name in _DSML_WRAPPERS for tag in _dsml(name)), _DSML_CLOSERS, (XML,)),
                 Wrapper(_dsml("invoke", end=" "), _DSML_CLOSERS, (XML,), _LINE, sure=False, keep_opener=True),
             ),
+            closers=(*_dsml("parameter", closes=True), *_dsml("invoke", closes=True)),
             results=_results(*_dsml("function_results")),
         ),
         rescues=True,

@@ -5,10 +5,10 @@ A fenced `{"city": "Oslo",}}` gives `{"city": "Oslo"}` and three fixes: markdown
 `Lenient` reads JSON as models write it, such as `{'city': "L'Aquila", on: True, dir: "C:\Dev",}`.
 
 It accepts, each time with a recorded fix: single and smart quotes, Python's True, False and None, bare keys, trailing
-commas, comments, raw control characters and invalid escapes in strings (both kept as they are), unescaped quotes inside
-of a string, and missing closers if the text's end was explicit. With `python=True` the text is a Python literal: what
-Python allows is not a fix, tuples and triple quotes are read, and a quote always ends its string. Nothing is evaluated:
-vLLM's parser for Qwen3-Coder called `eval` on model output (CVE-2025-9141).
+commas, comments, escaped blanks between tokens, raw control characters and invalid escapes in strings (both kept as
+they are), unescaped quotes inside of a string, and missing closers if the text's end was explicit. With `python=True`
+the text is a Python literal: what Python allows is not a fix, tuples and triple quotes are read, and a quote always
+ends its string. Nothing is evaluated: vLLM's parser for Qwen3-Coder called `eval` on model output (CVE-2025-9141).
 
 It does not guess. No value is invented, completed or dropped; if a text can be read in two ways, it is refused. Lossy
 repair is worse than an error, because the model can correct an error. Half of a surrogate pair is refused too: it is
@@ -330,6 +330,9 @@ class Lenient:
             char = self._text[self.pos : self.pos + 1]
             if char == "#" or (char == "/" and not self._python):
                 self._comment()
+            elif char == "\\" and not self._python and self._text.startswith(("n", "r", "t"), self.pos + 1):
+                self.pos += 2  # Qwen3.5 writes blanks between tokens as if inside a string
+                self._fix("escaped blank")
             elif char > " ":
                 return char
             elif blanks := _JSON_BLANKS.match(self._text, self.pos):

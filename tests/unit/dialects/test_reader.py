@@ -209,6 +209,77 @@ def test_the_dialects_own_fence_is_no_example() -> None:
     assert kinds(read(f"Sure.\n```tool_call\n{JSON}\n```\n", "fenced")) == ["text", "now", "debris"]
 
 
+# wrappers of other dialects: a call only under the conditions of bare JSON
+
+STRANGE = ["<tool_calls>", "<tools>", "<tool>", "<tool_use>", "<use_tool>", "<function_call>", "[TOOL_CALL]"]
+BUS_JSON = '{"name": "find_bus", "arguments": {"stop": "Oslo S"}}'
+
+
+def closing(opener: str) -> str:
+    return f"{opener[0]}/{opener[1:]}"
+
+
+@pytest.mark.parametrize("opener", STRANGE)
+@pytest.mark.parametrize("dialect", ["hermes", "llama_json", "dsml", "gemma", "kimi", "fenced"])
+def test_a_call_in_another_wrapper_counts_as_the_end_of_the_message(opener: str, dialect: str) -> None:
+    for body in (BUS_JSON, f"\n{BUS_JSON}\n", "<find_bus><stop>Oslo S</stop></find_bus>"):
+        turn = read(f"I look it up.\n{opener}{body}{closing(opener)}\n", dialect)
+        assert [(call.name, call.arguments.replace(" ", "")) for call in turn.calls] == [
+            ("find_bus", '{"stop":"OsloS"}')
+        ]
+        assert turn.text.strip() == "I look it up."
+
+
+@pytest.mark.parametrize("opener", STRANGE)
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"OPEN{BUS_JSON}CLOSE\nis how it looks.",
+        f"It looks like OPEN{BUS_JSON}CLOSE",
+        'OPEN{"name": "find_bus", "description": "", "parameters": {"type": "object", "properties": {}}}CLOSE',
+        'OPEN{"name": "find_bus", "arguments": {"station": "Oslo S"}}CLOSE',
+        'OPEN{"name": "find_train", "arguments": {"stop": "Oslo S"}}CLOSE',
+        "OPEN\n- a hammer\n- a saw\nCLOSE",
+    ],
+)
+def test_what_is_no_call_by_itself_is_none_in_another_wrapper_p5(opener: str, text: str) -> None:
+    text = text.replace("OPEN", opener).replace("CLOSE", closing(opener))
+    assert read(text).calls == ()
+    assert read(text).text.strip().startswith(text[:20].strip())
+
+
+def test_an_element_named_like_a_tool_is_rescued_as_the_whole_message_only_p5() -> None:
+    element = "<find_bus>\n<stop>Oslo S</stop>\n</find_bus>"
+    assert [call.name for call in read(element, "any").calls] == ["find_bus"]
+    for text in (f"Here is the data.\n{element}", f"{element}\nThat is the data.", element.replace("stop", "station")):
+        assert read(text, "any").calls == ()
+
+
+def test_a_name_that_swallowed_its_first_key_is_split_by_the_schema() -> None:
+    pair = "</arg_key><arg_value>Oslo S</arg_value></tool_call>"
+    assert [call.arguments for call in read(f"<tool_call>find_busstop{pair}", "glm").calls] == ['{"stop":"Oslo S"}']
+    assert read(f"<tool_call>find_busstation{pair}", "glm").calls == ()
+
+
+def test_a_name_and_a_fence_in_tags_are_a_call() -> None:
+    fenced = '<tool_call>find_bus\n```json\n{"stop": "Oslo S"}\n```\n</tool_call>'
+    for text in (fenced, f"<tool_calls>\n{fenced}\n</tool_calls>"):
+        turn = read(text, "jamba")
+        assert ([call.name for call in turn.calls], turn.text.strip()) == (["find_bus"], "")
+
+
+def test_closers_of_a_call_before_the_answer_are_debris() -> None:
+    turn = read("</｜DSML｜parameter>\n</｜DSML｜invoke>\n</｜DSML｜tool_calls>\nDone.", "dsml")
+    assert turn.text.strip() == "Done."
+
+
+@pytest.mark.parametrize("end", ["[e~[", "<SPECIAL_12>", "<|im_end|>", "</tool_calls>"])
+def test_a_token_after_a_call_in_open_reasoning_is_debris(end: str) -> None:
+    assert [call.name for call in read(f"<think>So: {NOW}{end}").calls] == ["now"]
+    assert read(f"<think>The token {end} ends it.</think>").reasoning == f"The token {end} ends it."
+    assert read(f"<think>So: {NOW}{end} or not").calls == ()
+
+
 # forged results: cut
 
 

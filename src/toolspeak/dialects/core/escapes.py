@@ -97,7 +97,7 @@ _SHAPES: Final = (
     f"(?i:/?(?={_NAMESPACE}invoke(?:>|\\s{{1,4}}\\w{{1,20}}\\s?=)))",
     r'(?=[|｜]/?["\w▁:.\-]{1,64}[|｜]>)',  # <|im_start|>
     r"(?=[|｜]tool (?:calls?|outputs?|sep)(?: begin| end)?[|｜]>)",  # DeepSeek's tokens, retyped
-    r"/?(?=[|｜‖]{1,2}\s?DSML)",
+    r"/?(?=\s?[|｜‖]{1,2}\s?DSML)",
     r"(?i:(?=<[^\s:<>]{4,64}:(?:call|result|end)\b))",  # keyed, whatever the key
 )
 """What follows `<`."""

@@ -68,6 +68,9 @@ def _wrong_shape(scope: Scope) -> tuple[Attempt, ...] | NonCall:
 
 
 def _enveloped(value: JsonObject) -> Json:
+    tool = value.get("tool")
+    if isinstance(tool, dict) and name_in(tool)[0] is not None and len(value) == 1:
+        return tool  # GLM 4.7
     for key in ENVELOPE_KEYS:
         inner = value.get(key)
         if isinstance(inner, list | dict) and not any(isinstance(value.get(name), str) for name in NAME_KEYS[:3]):

@@ -110,6 +110,8 @@ class ReasoningTable(NamedTuple):
     closers: frozenset[str]
     stops: frozenset[str]
     openers: dict[str, Wrapper]
+    debris: frozenset[str]
+    """Closers of anything else, which mean nothing after a call: MiniMax ends its turn with `[e~[` while it thinks."""
 
 
 @lru_cache(maxsize=256)
@@ -132,12 +134,15 @@ def _merged(wrappers: tuple[Wrapper, ...]) -> dict[str, Wrapper]:
 
 
 def _both(one: Wrapper, other: Wrapper) -> Wrapper:
+    """Join wrappers with a common opener; if it leaves no doubt in one dialect, it leaves none here."""
     return replace(
         one,
         openers=tuple(dict.fromkeys(one.openers + other.openers)),
         closers=tuple(dict.fromkeys(one.closers + other.closers)),
         forms=_forms(one.forms + other.forms),
         where=max(one.where, other.where),
+        sure=one.sure or other.sure,
+        tail=one.tail and other.tail,
     )
 
 
@@ -180,10 +185,12 @@ def _reasoning_table(mark: ReasoningMarks, anywhere: Mapping[str, MarkerAction])
         for literal, action in anywhere.items()
         if isinstance(action, Wrapper) and literal not in mark.stops
     }
-    points = Markers((*mark.closers, *mark.stops, *openers), ignore_case=True)
-    ends = Markers((*mark.closers, *mark.stops), ignore_case=True)
     closers, stops = frozenset(map(folded, mark.closers)), frozenset(map(folded, mark.stops))
-    return ReasoningTable(points, ends, closers, stops, openers)
+    others = frozenset(folded(literal) for literal, action in anywhere.items() if action is Sign.CLOSER)
+    debris = others - closers - stops
+    points = Markers((*mark.closers, *mark.stops, *openers, *debris), ignore_case=True)
+    ends = Markers((*mark.closers, *mark.stops), ignore_case=True)
+    return ReasoningTable(points, ends, closers, stops, openers, debris)
 
 
 def result_closers(opener: str) -> tuple[str, ...]:

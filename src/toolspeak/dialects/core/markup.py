@@ -8,7 +8,7 @@ from toolspeak.dialects.core.json_form import JSON
 from toolspeak.dialects.core.named_json import BareNamedJson, NamedJson, by_pattern
 from toolspeak.dialects.core.pair_form import PAIRS
 from toolspeak.dialects.core.python_form import PYTHON_CALL, PYTHON_LIST
-from toolspeak.dialects.core.tag_form import XML
+from toolspeak.dialects.core.tag_form import ELEMENTS, XML
 
 CLOSERS: Final = ("</tool_call>", "</function>", "</tool_calls>", "</function_calls>", "</invoke>", "[/TOOL_CALLS]")
 
@@ -45,6 +45,8 @@ BARE_INVOKE: Final = Wrapper(
     keep_opener=True,
 )
 BARE_NAMED: Final = Wrapper((), CLOSERS, (BareNamedJson(),), OpenerPosition.START, sure=False, tail=True)
+BARE_ELEMENT: Final = Wrapper((), (), (ELEMENTS,), OpenerPosition.START, sure=False, tail=True)
+"""An element named like a tool, as Cline and Roo teach it: models that have learnt it write it without being told."""
 BARE_PYTHON: Final = Wrapper((), (), (PYTHON_LIST, PYTHON_CALL), OpenerPosition.START, sure=False, tail=True)
 
 PYTHON_TAG: Final = Wrapper(
@@ -64,6 +66,20 @@ ECHO: Final = Wrapper(
 )
 """A model imitates how a transcript shows past calls; Qwen3 has been seen to."""
 
+WRAPPED: Final = Wrapper(
+    ("<tool_calls>", "<tools>", "<tool>", "<tool_use>", "<use_tool>", "<function_call>", "[TOOL_CALL]"),
+    ("</tool_calls>", "</tools>", "</tool>", "</tool_use>", "</use_tool>", "</function_call>", "[/TOOL_CALL]"),
+    (JSON, ELEMENTS, XML),
+    OpenerPosition.LINE,
+    sure=False,
+    tail=True,
+)
+"""A call in a wrapper that is not the dialect's: models mix up what their prompts and their training have shown them.
+
+`<tools>` is around the list of tools in Qwen's prompt, and Qwen2.5-Coder writes calls in it. All of these occur in data
+too, so the same conditions hold as for bare JSON. In a dialect that has one of them, its own wrapper counts.
+"""
+
 ENDS_OF_TURN: Final = (
     "<|im_end|>",
     "<|eot_id|>",
@@ -72,7 +88,11 @@ ENDS_OF_TURN: Final = (
     "<|end_of_text|>",
     "<end_of_turn>",
     "</s>",
+    "[e~[",
+    "<SPECIAL_12>",
 )
 """The ends of a turn in chat templates. Servers let them through; after a call or at the end they are debris."""
 
-RECOVERY: Final = MarkupGrammar((BARE_JSON, CLOSED_JSON, BARE_FUNCTION, BARE_NAMED, ECHO), closers=ENDS_OF_TURN)
+RECOVERY: Final = MarkupGrammar(
+    (BARE_JSON, CLOSED_JSON, BARE_FUNCTION, BARE_NAMED, BARE_ELEMENT, ECHO, WRAPPED), closers=ENDS_OF_TURN
+)

@@ -22,6 +22,8 @@ _NAME = re.compile(r"[^\s<{]*")
 _KEY = re.compile(r"[^<]*")
 _MAX_NAME, _MAX_KEY = 128, 256
 _PAIR_BLANK = re.compile(r"(?:\s|\\n)*")  # some servers leave a literal \n between the tags
+_FENCE = re.compile(r"```[\w ]{0,24}\n")
+_FENCE_CUT = re.compile(r"`{1,2}\Z|```[\w ]{0,24}\Z")
 _SKIPPED: Final = ("tool_sep", "think")
 
 
@@ -60,6 +62,8 @@ class PairReader(TaggedCall):
         pos = blank.end() if blank else pos
         if pos == len(text):
             return pos, self._cut_short() if final else MORE
+        if text[pos] == "`" and self._tool is not None and not self._texts and not self.is_fenced:
+            return self._fence(text, pos, final=final)
         if text[pos] == "{" and self._tool is not None and not self._texts:
             self._body = JsonBody(self._scope)
             self._go(self._in_json)
@@ -76,6 +80,22 @@ class PairReader(TaggedCall):
             return len(text), self._cut_short()
         return pos, NonCall.REFUSED
 
+    def _fence(self, text: str, pos: int, *, final: bool) -> tuple[int, BodyOutcome]:
+        """Pass a fence before the JSON; its end is left to the wrapper."""
+        found = _FENCE.match(text, pos)
+        if found is not None:
+            self.is_fenced = self._moved = True
+            return found.end(), MORE
+        return pos, MORE if not final and _FENCE_CUT.match(text, pos) else NonCall.REFUSED
+
+    def _split_name(self) -> None:
+        """Split a name that has swallowed `<arg_key>` and the key after it, if a tool has such a key (GLM 4.7)."""
+        tools, glued = self._scope.tools, self._name or ""
+        heads = [(name, glued[len(name) :]) for name in tools.names if glued.startswith(name)]
+        found = [(name, key) for name, key in heads if key in tools.properties(name)]
+        if len(found) == 1 and self._tool is None:
+            self._name, self._key = found[0]
+
     def _tag_between(self, tag: Tag, pos: int) -> tuple[int, BodyOutcome]:
         end = pos + len(tag.raw)
         if tag.name == "arg_key" and not tag.closes:
@@ -86,6 +106,8 @@ class PairReader(TaggedCall):
             self._start_value(TextValue(_PAIR_TAGS, self._ends_value))
             return end, MORE
         if tag.name in ("arg_key", "arg_value", *_SKIPPED):
+            if tag.name == "arg_key" and not self._texts and not self._key:
+                self._split_name()
             self._moved = True
             return end, MORE
         return pos, NonCall.REFUSED

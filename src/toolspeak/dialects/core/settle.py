@@ -162,6 +162,8 @@ class TaggedCall(FormStates):
         self.returned = 0
         """After an outcome: how many of the consumed characters do not belong to the call, and must be read again."""
         self.met_text = False
+        self.is_fenced = False
+        """The body began with a Markdown fence, which has not ended."""
         self._value: TextValue | None = None
         self._last: TextValue | None = None  # the value before this place, which may go on
         self._nested = Nesting()

@@ -82,7 +82,15 @@ WORD_TAGS: Final = ("tool", "tools", "toolcall", "think", "thinking")
 
 CALL_LITERALS: Final = (
     *("<function=", "<function name=", "</function>", "<parameter=", "<invoke>", "</invoke>", "<invoke name"),
-    *("[TOOL_REQUEST]", "[END_TOOL_REQUEST]", "[/TOOL_REQUEST]", "[Calling tool:", "[Tool call:"),
+    *(
+        "[TOOL_CALL]",
+        "[/TOOL_CALL]",
+        "[TOOL_REQUEST]",
+        "[END_TOOL_REQUEST]",
+        "[/TOOL_REQUEST]",
+        "[Calling tool:",
+        "[Tool call:",
+    ),
     *("✿FUNCTION✿", "✿ARGS✿", "✿RESULT✿", "✿RETURN✿"),
 )
 

@@ -249,8 +249,18 @@ class InReasoning:
         self._release(hit.start)
         if hit.literal in table.closers or hit.literal in table.stops:
             return self._conclude(len(hit.literal) if hit.literal in table.closers else 0)
-        self._states.block.enter_wrapper(table.openers[hit.literal], hit.literal)
+        if hit.literal in table.debris:
+            self._leftover(len(hit.literal))
+        else:
+            self._states.block.enter_wrapper(table.openers[hit.literal], hit.literal)
         return True
+
+    def _leftover(self, length: int) -> None:
+        """Drop a closer after a call; after thoughts it is one."""
+        if self._out.pending:
+            self._cursor.discard(length)
+        else:
+            self._out.thought(self._cursor.take(length))
 
     def visible(self) -> tuple[str, bool]:
         """Return the text that a block may see, and whether it is final: nothing from the reasoning's own end on."""

@@ -66,6 +66,7 @@ class WrapperBlock:
         if not isinstance(form, TaggedCall):
             return
         self.returned = form.returned
+        self._peeled = self._peeled or form.is_fenced
         self.spent += form.spent
         if self.spent >= MOST_WAITS:
             self._scope = replace(self._scope, settles=False)
