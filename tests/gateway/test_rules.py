@@ -16,7 +16,7 @@ import pytest
 from testkit.protocols import answering
 from testkit.scripted_upstream import ScriptedUpstream
 from testkit.vendor_answers import Answer
-from tests.gateway.scene import Served, config_of, serving, towards
+from tests.gateway.scene import Served, config_of, key, serving, towards
 from toolspeak import Client
 from toolspeak.config.shape import Model
 from toolspeak.engine.prompt import OPENING
@@ -244,9 +244,41 @@ def test_a_model_without_a_system_role_is_taught_by_the_user_inl10(gateway: Serv
 
 
 def test_a_later_turn_without_tools_stays_in_emulation_inl4(gateway: Served, upstream: ScriptedUpstream) -> None:
-    """The schemas come from the calls of the history; the product keeps no memory of conversations."""
-    met = turn(gateway, upstream, "force", fenced(BERGEN), messages=HISTORY, tools=None)
+    """The conversation is new to the gateway: the schemas come from the calls of its history."""
+    met = turn(gateway, upstream, "force", fenced(BERGEN), messages=[said("system", "New."), *HISTORY], tools=None)
     assert met.calls == [("get_weather", {"city": "Bergen"})]
+    assert "Tell the weather of a city." not in met.words()
+
+
+def test_a_later_turn_without_tools_keeps_their_schemas_inl4(gateway: Served, upstream: ScriptedUpstream) -> None:
+    first = turn(gateway, upstream, "force", fenced(OSLO), messages=HISTORY[:1])
+    assert first.calls == [("get_weather", {"city": "Oslo"})]
+    nowhere = fenced('{"name": "get_weather", "arguments": {"days": 2}}')
+    later = turn(gateway, upstream, "force", nowhere, fenced(BERGEN), messages=HISTORY, tools=None)
+    assert "Tell the weather of a city." in later.words()
+    assert len(later.sent) == 2, "the call without its required city was refused"
+    assert later.calls == [("get_weather", {"city": "Bergen"})]
+
+
+def test_no_tenant_gets_the_tools_of_another_inl4(upstream: ScriptedUpstream) -> None:
+    model, keys = Model("force", "up", "m", FORCE), (key("a", "one"), key("b", "two"))
+    with serving(config_of(towards(upstream), models=(model,), keys=keys)) as served:
+        heard: dict[str, str] = {}
+        for token, tools in (("a", [TOOL]), ("a", None), ("b", None)):
+            upstream.answers(answering(Answer(fenced(OSLO))))
+            body = {"model": "force", "messages": HISTORY if tools is None else HISTORY[:1], "tools": tools or []}
+            assert served.post("/v1/chat/completions", body, {"authorization": f"Bearer {token}"}).status == 200
+            heard[token] = json.dumps(upstream.asked[-1].json)
+    assert "Tell the weather of a city." in heard["a"]
+    assert "Tell the weather of a city." not in heard["b"]
+
+
+def test_the_client_remembers_the_tools_of_a_conversation_inl4(upstream: ScriptedUpstream) -> None:
+    with Client(upstream.url, model="m", settings=FORCE) as client:
+        upstream.answers(answering(Answer(fenced(OSLO))), answering(Answer(COLD)))
+        assert [call.name for call in client.chat(HISTORY[:1], [TOOL]).calls] == ["get_weather"]
+        client.chat(HISTORY)
+    assert "Tell the weather of a city." in json.dumps(upstream.asked[-1].json)
 
 
 def test_an_example_is_messages_before_the_conversation_inl5(gateway: Served, upstream: ScriptedUpstream) -> None:

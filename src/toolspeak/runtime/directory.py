@@ -21,7 +21,7 @@ from toolspeak.engine.settings import NOTHING_SAID, Settings
 from toolspeak.engine.turn import take_turn
 from toolspeak.facts.model import UNKNOWN_MODEL, Constrain, ModelFacts, Source, without_latest
 from toolspeak.facts.strategy import NO_OVERRIDES, Overrides, facts_of
-from toolspeak.ir.event import Event
+from toolspeak.ir.event import CallStarted, Event
 from toolspeak.ir.request import Request
 from toolspeak.runtime.clock import CLOCK, Clock
 from toolspeak.runtime.drive import AsyncUpstream, drive
@@ -149,7 +149,12 @@ class Route:
         upstream = self.upstream
         if isinstance(upstream, HttpUpstream):
             upstream = upstream.constrained(plan.facts.quirks.constraint).encoding(prepare)
-        outcome = await drive(take_turn(sent, plan, emulated_ids(clock.nanoseconds())), upstream, emit, prepare)
+        remembered = self.learned.tool_memory.recall(sent, self.tenant)
+        turn = take_turn(sent, plan, emulated_ids(clock.nanoseconds()), remembered)
+        outcome = await drive(turn, upstream, emit, prepare)
+        # Only a history with calls needs them. By now a client that streams has its answer.
+        if any(isinstance(event, CallStarted) for event in outcome.events):
+            self.learned.tool_memory.learn(sent, self.tenant)
         self.learned.note(self.model, outcome, self._origin(request), is_real=self.is_real)
         return outcome
 

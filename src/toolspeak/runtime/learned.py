@@ -32,7 +32,7 @@ from typing import Final
 import msgspec
 
 from toolspeak.engine.effects import Kept, Outcome
-from toolspeak.engine.memory import memory_key
+from toolspeak.engine.memory import ToolMemory, memory_key
 from toolspeak.engine.plan import Way
 from toolspeak.engine.verdict import LIKELY, NOTHING_MEASURED, SURE, Verdict, measured
 from toolspeak.facts.families import family_facts
@@ -235,6 +235,8 @@ class Learned:
         """Requests whose tools were refused in words that the request itself contains, by conversation."""
         self._suspected: Final = _Recent()
         """Requests whose tools seem to have been dropped once, by tools."""
+        self.tool_memory: Final = ToolMemory()
+        """The tools of recent conversations (INL-4)."""
 
     @property
     def is_shared(self) -> bool:

@@ -25,7 +25,7 @@ from tests.unit.engine.scene import (
     user,
     written,
 )
-from toolspeak.engine.memory import inferred_tools, known_tools, memory_key
+from toolspeak.engine.memory import ToolMemory, inferred_tools, known_tools, memory_key
 from toolspeak.ir.message import Call, Message, Result, Role, Text, ToolReference
 from toolspeak.ir.tool import Tool, ToolChoice
 
@@ -124,3 +124,59 @@ def test_deferred_tools_are_known_once_a_result_refers_to_them_inl4() -> None:
 
 def test_without_calls_in_the_history_nothing_is_inferred_inl4() -> None:
     assert inferred_tools(ask(QUESTION, said("Hello."))) == ()
+
+
+# ---------------------------------------------------------------- the store
+
+LATER = ask(*HISTORY, tools=())
+
+
+def test_the_latest_tools_of_a_conversation_are_recalled_inl4() -> None:
+    memory = ToolMemory()
+    memory.learn(ask(tools=(WEATHER,)), "one")
+    memory.learn(ask(tools=TOOLS), "one")
+    assert memory.recall(LATER, "one") == TOOLS
+    assert memory.recall(LATER, "two") == memory.recall(LATER) == ()
+    assert memory.recall(ask(*HISTORY), "one") == ()
+    assert memory.recall(ask(tools=()), "one") == ()
+
+
+def test_tools_of_another_conversation_with_the_same_beginning_do_not_count_inl4() -> None:
+    memory = ToolMemory()
+    memory.learn(ask(tools=(NOW,)))
+    assert memory.recall(LATER) == ()
+
+
+def test_a_deferred_tool_stays_deferred_in_memory_inl4() -> None:
+    memory = ToolMemory()
+    memory.learn(ask(tools=(WEATHER, replace(NOW, deferred=True))))
+    assert memory.recall(LATER) == (WEATHER,)
+
+
+@pytest.mark.parametrize(("conversations", "is_known"), [(2, True), (3, True), (4, False)])
+def test_each_tenant_keeps_a_bounded_number_of_conversations_inl4_p7(conversations: int, is_known: bool) -> None:
+    memory = ToolMemory(most=3)
+    memory.learn(ASK, "quiet")
+    for number in range(conversations):
+        memory.learn(ask(*(HISTORY[:1] if not number else (user(f"Question {number}"),))), "loud")
+    assert bool(memory.recall(LATER, "loud")) is is_known
+    assert memory.recall(LATER, "quiet") == TOOLS
+
+
+@pytest.mark.parametrize(("size", "is_known"), [(249, True), (250, True), (251, False)])
+def test_tools_that_are_too_large_are_not_kept_inl4_p7(size: int, is_known: bool) -> None:
+    large = Tool("get_weather", "x" * (size - len("{}")))
+    memory = ToolMemory(most_bytes=1000)
+    memory.learn(ask(tools=(large,)))
+    assert bool(memory.recall(LATER)) is is_known
+
+
+def test_the_bytes_of_a_tenant_s_tools_are_bounded_inl4_p7() -> None:
+    large = Tool("get_weather", "x" * 238)
+    memory = ToolMemory(most_bytes=1000)
+    memory.learn(ask(tools=(large,)))
+    for number in range(3):
+        memory.learn(ask(user(f"Question {number}"), tools=(large,)))
+    assert memory.recall(LATER)
+    memory.learn(ask(user("One more"), tools=(large,)))
+    assert not memory.recall(LATER)
