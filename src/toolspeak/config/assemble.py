@@ -82,5 +82,5 @@ def _headers(upstream: Upstream) -> Headers:
             return upstream.headers
         case Auth.BEARER:
             return (*upstream.headers, ("authorization", f"Bearer {upstream.key}"))
-        case Auth.X_API_KEY | Auth.X_GOOG_API_KEY as header:
+        case Auth.X_API_KEY | Auth.X_GOOG_API_KEY | Auth.API_KEY as header:
             return (*upstream.headers, (header.value, upstream.key))

@@ -178,7 +178,9 @@ def _preset_and_url(name: str, table: Table) -> tuple[str, str]:
     preset = preset or (name if name in known else ANY)
     if "url" not in said and not upstreams.load(preset).url:
         preset_said = "preset" in said or name in known
-        missing = "is missing: this preset has none" if preset_said else f"is missing, and {not_one_of(name, known)}"
+        form = upstreams.load(preset).url_form
+        none = f"is missing: it looks like {form}" if form else "is missing: this preset has none"
+        missing = none if preset_said else f"is missing, and {not_one_of(name, known)}"
         table.bad("url", missing)
     return preset, url
 

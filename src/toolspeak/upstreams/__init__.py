@@ -21,6 +21,7 @@ class Auth(StrEnum):
     BEARER = "bearer"
     X_API_KEY = "x-api-key"
     X_GOOG_API_KEY = "x-goog-api-key"
+    API_KEY = "api-key"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,8 @@ class Preset:
     title: str
     url: str = ""
     """The base URL, up to the wire's own paths; empty if the user must give it."""
+    url_form: str = ""
+    """What the URL looks like that the user must give; empty if it can be any."""
     wire: str = "openai_chat"
     auth: Auth = Auth.BEARER
     key_env: str = ""

@@ -20,6 +20,11 @@ UPSTREAMS: Final = {
         tools=Support.NATIVE,
         quirks=Quirks(constraint=CONSTRAINTS["anthropic"]),
     ),
+    # Each customer has a host of their own, so the key's variable is named in the configuration: `key_env`. The path is
+    # that of the API without `api-version`; a model is the name of a deployment.
+    "azure": Preset("Azure OpenAI", url_form="https://RESOURCE.openai.azure.com/openai/v1", auth=Auth.API_KEY),
+    # Takes an API key of Bedrock, usually in AWS_BEARER_TOKEN_BEDROCK; requests are not signed.
+    "bedrock": Preset("Amazon Bedrock", url_form="https://bedrock-runtime.REGION.amazonaws.com/openai/v1"),
     # Refuses a history with `reasoning_content`.
     "cerebras": Preset(
         "Cerebras",
@@ -27,6 +32,7 @@ UPSTREAMS: Final = {
         key_env="CEREBRAS_API_KEY",
         quirks=Quirks(reasoning_history=False, constraint=CONSTRAINTS["cerebras"]),
     ),
+    "deepinfra": Preset("DeepInfra", "https://api.deepinfra.com/v1/openai", key_env="DEEPINFRA_API_KEY"),
     # Wants the reasoning of earlier rounds back, which is the default.
     "deepseek": Preset("DeepSeek", "https://api.deepseek.com/v1", key_env="DEEPSEEK_API_KEY"),
     # Serves Gemma too, some of which has no tools, so nothing holds for all of its models.
@@ -70,6 +76,11 @@ UPSTREAMS: Final = {
         "https://api.together.ai/v1",
         key_env="TOGETHER_API_KEY",
         quirks=Quirks(constraint=CONSTRAINTS["together"]),
+    ),
+    # Takes an access token of Google Cloud, which expires after an hour; models are named like `google/gemini-2.5-pro`.
+    "vertex": Preset(
+        "Vertex AI",
+        url_form="https://REGION-aiplatform.googleapis.com/v1/projects/PROJECT/locations/REGION/endpoints/openapi",
     ),
     # ---------------------------------------------------------------- servers that people run themselves
     # Any other server that imitates OpenAI's chat completions; the user gives its URL.

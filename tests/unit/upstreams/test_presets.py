@@ -7,7 +7,9 @@ import pytest
 
 from toolspeak import upstreams, wires
 from toolspeak.config.addresses import reaches_this_machine_only, url_problem
-from toolspeak.errors import UnknownName
+from toolspeak.config.assemble import _headers
+from toolspeak.config.file import parse_config
+from toolspeak.errors import BadConfig, UnknownName
 from toolspeak.facts.strategy import CONSTRAINTS
 from toolspeak.ir.constraint import ConstraintForm
 from toolspeak.ir.message import Message, Role, Text
@@ -17,6 +19,8 @@ from toolspeak.upstreams import Auth
 
 PAGE = Path(__file__).parents[3] / "docs" / "upstreams.md"
 NAMES = upstreams.names()
+OWN_ADDRESS = {"azure", "bedrock", "vertex"}
+"""Each customer has a host of their own."""
 REMOTE = [name for name in NAMES if upstreams.load(name).key_env]
 WHERE = {
     "openai_chat": "/chat/completions",
@@ -31,7 +35,8 @@ WHERE = {
 def test_all_are_there() -> None:
     local = {"ollama", "llamacpp", "vllm", "lmstudio", "sglang"}
     vendors = {"openai", "anthropic", "gemini", "deepseek", "mistral", "moonshot"}
-    assert set(NAMES) == local | vendors | {"openrouter", "groq", "together", "cerebras", "compatible"}
+    hosts = {"openrouter", "groq", "together", "cerebras", "deepinfra", "compatible"}
+    assert set(NAMES) == local | vendors | hosts | OWN_ADDRESS
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -39,7 +44,8 @@ def test_a_preset_can_be_used(name: str) -> None:
     preset = upstreams.load(name)
     assert preset.wire in wires.names()
     assert preset.title
-    assert (preset.url == "") == (name == "compatible")
+    assert (preset.url == "") == (name in {"compatible", *OWN_ADDRESS})
+    assert (preset.url_form != "") == (name in OWN_ADDRESS)
     assert preset.quirks.constraint is CONSTRAINTS.get(name, ConstraintForm.NONE), "a probe would say otherwise"
     assert not preset.url.endswith("/")
     assert preset.url == "" or url_problem(preset.url) is None
@@ -54,7 +60,7 @@ def test_a_remote_preset_is_encrypted_and_has_a_key(name: str) -> None:
     assert not preset.local
 
 
-@pytest.mark.parametrize("name", sorted({*NAMES} - {*REMOTE, "compatible"}))
+@pytest.mark.parametrize("name", sorted({*NAMES} - {*REMOTE, *OWN_ADDRESS, "compatible"}))
 def test_a_local_preset_is_on_this_machine(name: str) -> None:
     preset = upstreams.load(name)
     assert preset.local
@@ -64,14 +70,31 @@ def test_a_local_preset_is_on_this_machine(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "compatible"])
 def test_the_url_and_the_path_of_the_wire_fit_together(name: str) -> None:
     preset = upstreams.load(name)
+    url = preset.url or preset.url_form
     request = Request("m", (Message(Role.USER, (Text("hi"),)),), stream=True)
     path = wires.load(preset.wire).encode_request(request, preset.quirks).path
-    assert f"{preset.url}/{path}".endswith(WHERE[preset.wire])
+    assert f"{url}/{path}".endswith(WHERE[preset.wire])
+
+
+@pytest.mark.parametrize("name", sorted(OWN_ADDRESS))
+def test_a_preset_whose_address_is_the_customer_s_own_says_its_form_and_takes_no_key_unasked(name: str) -> None:
+    preset = upstreams.load(name)
+    assert preset.url_form.startswith("https://")
+    assert (preset.key_env, preset.local) == ("", False)
+    with pytest.raises(BadConfig, match=re.escape(f"it looks like {preset.url_form}")):
+        parse_config(f"[upstreams.{name}]\n", "t.toml", {})
+
+
+def test_the_key_of_azure_has_a_header_of_its_own() -> None:
+    text = '[upstreams.azure]\nurl = "https://r.openai.azure.com/openai/v1"\nkey = "k-secret"\n'
+    upstream = parse_config(text, "t.toml", {}).upstreams[0]
+    assert _headers(upstream) == (("api-key", "k-secret"),)
 
 
 def test_no_two_presets_share_a_url_or_a_variable() -> None:
     presets = [upstreams.load(name) for name in NAMES]
-    assert len({preset.url for preset in presets}) == len(presets)
+    urls = [preset.url or preset.url_form for preset in presets]
+    assert len({*urls}) == len(urls)
     variables = [preset.key_env for preset in presets if preset.key_env]
     assert len({*variables}) == len(variables)
 
@@ -92,7 +115,8 @@ def test_an_unknown_preset_is_named_with_those_that_are_known() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_the_page_says_the_same(name: str) -> None:
     preset = upstreams.load(name)
-    url = f"`{preset.url}`" if preset.url else "say it"
+    form = f"say it: `{preset.url_form}`" if preset.url_form else "say it"
+    url = f"`{preset.url}`" if preset.url else form
     variable = f" `{preset.key_env}` |" if preset.key_env else " |"
     row = f"| {name} | {preset.title} | {url} | {preset.wire} |{variable}"
     assert row in PAGE.read_text(encoding="utf-8").splitlines()
