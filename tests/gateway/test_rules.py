@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from testkit.own_markup import TOOLS, proofs
 from testkit.protocols import answering
 from testkit.scripted_upstream import ScriptedUpstream
 from testkit.vendor_answers import Answer
@@ -56,6 +57,7 @@ MODELS = {
     "missing": Settings(request_missing_calls=True).over(FORCE),
     "untaught": Settings(accept_untaught_calls=True).over(FORCE),
     "fit": Settings(confirm_tool_fit=True).over(FORCE),
+    **{dialect: Settings(dialect=dialect).over(FORCE) for dialect in ("qwen_xml", "invoke_xml", "glm")},
 }
 
 
@@ -428,3 +430,19 @@ def test_an_example_with_a_gap_is_shown_and_not_called_p5(gateway: Served, upstr
     met = turn(gateway, upstream, "force", example)
     assert (met.calls, met.text, len(met.sent)) == ([], example, 1)
     assert turn(gateway, upstream, "force", fenced(call)).calls == [("get_weather", {"city": "YOUR_CITY"})]
+
+
+@pytest.mark.parametrize("dialect", ["qwen_xml", "invoke_xml", "glm"])
+def test_a_file_with_the_markup_of_its_own_call_arrives_whole_or_is_asked_for_again_p2(
+    gateway: Served, upstream: ScriptedUpstream, dialect: str
+) -> None:
+    functions = [{"name": name, "parameters": TOOLS.tool(name).parameters} for name in TOOLS.names]
+    tools = [{"type": "function", "function": function} for function in functions]
+    messages = [written for written in proofs(700) if written.form.dialect == dialect][:40]
+    whole = 0
+    for written in messages:
+        met = turn(gateway, upstream, dialect, written.text, "I cannot write it.", tools=tools)
+        assert met.calls or len(met.sent) > 1, written.text  # a call beside the refused one goes out at once
+        assert all(call in written.calls for call in met.calls), written.text
+        whole += met.calls == written.calls
+    assert whole >= 0.9 * len(messages)
