@@ -3,6 +3,10 @@
 Each case is read whole, character by character and cut at random: all must give the same. A line tells each case that
 is not right. The bar: no wrong call, no false call, no difference between cuts, at least 95 % right in each reading.
 
+Calls that are damaged by chance (`testkit.damaged_calls`) follow: of those that cannot be read, at least 80 % must
+raise a complaint, so that the model is asked again instead of the markup passing as text. The same share of the cases
+is printed as `asked`.
+
     python -m bench.field [--cuts N] [--only ID …]
 """
 
@@ -10,6 +14,7 @@ import argparse
 from collections import Counter
 from typing import Final
 
+from testkit.damaged_calls import verdicts
 from testkit.field import READINGS, FieldCase, Verdict, field_cases
 from testkit.report import close, progress
 from testkit.splits import at_random, by_characters
@@ -19,6 +24,14 @@ from toolspeak.ir.turn import Turn
 CUTS: Final = 20
 LEAST_RIGHT: Final = 0.95
 """The share of cases that each reading must get right; the others are refused, missed or shown, and listed."""
+
+DAMAGED: Final = 2_000
+LEAST_ASKED: Final = 0.8
+
+
+def asked_share(asked: int, missed: int) -> float:
+    """Return the share of unread calls about which the model is asked again."""
+    return round(asked / max(1, asked + missed), 3)
 
 
 def read(case: FieldCase, dialect: Dialect, cuts: int) -> tuple[Turn, int]:
@@ -62,7 +75,18 @@ def main() -> None:
     figures = {
         reading: {verdict.value: count[verdict.value] for verdict in Verdict} for reading, count in counts.items()
     }
-    close("field", ok=not bad and not different and is_enough, cases=len(cases), different=different, **figures)
+    damaged = verdicts(0 if chosen.only else DAMAGED)
+    share = asked_share(damaged["asked"], damaged["missed"])
+    gateway = counts["gateway"]
+    close(
+        "field",
+        ok=not bad and not different and is_enough and (bool(chosen.only) or share >= LEAST_ASKED),
+        cases=len(cases),
+        different=different,
+        **figures,
+        asked=asked_share(gateway[Verdict.REFUSED.value], gateway[Verdict.MISSED.value]),
+        damaged={**damaged, "asked_share": share},
+    )
 
 
 if __name__ == "__main__":
