@@ -139,7 +139,7 @@ def main() -> None:
     tried = [] if given.only else [one for one in known(mutants, RESULT) if one.verdict.killed or not given.again]
     done = {one.mutant.key for one in tried}
     waiting = [mutant for mutant in mutants if mutant.key not in done]
-    coverage = read_coverage(ROOT, KEPT, 2)
+    coverage = read_coverage(ROOT, KEPT, given.jobs)
     with TemporaryDirectory(prefix="mutants-") as folder:
         copies = [Copy(ROOT, Path(folder) / str(number)) for number in range(given.jobs)]
         budget_s = BUDGET_AGAIN_S if given.again else BUDGET_S

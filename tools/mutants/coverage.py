@@ -1,17 +1,19 @@
 """Which tests run which block of src: one run of all tests in a copy, kept in `.mutants/` until the code changes.
 
 A block is a part of a function that runs as a whole: its body, a branch, a loop, a handler. A mistake is judged by the
-tests that run its block; outside of functions, by those that run anything of its file.
+tests that run its block; outside of functions, by those that run anything of its file. A table of constants has no
+block that a test could run: there the files that import it count.
 """
 
 import ast
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import MappingProxyType
 
 from tools.mutants.copies import Copy
 from tools.mutants.reached import blocks, lines_of
@@ -21,6 +23,7 @@ SOURCE = "src/toolspeak"
 LEFT_OUT = ("tests/attack", "tests/live", "tests/clients", "tests/unit/tools", "tests/unit/test_pins.py")
 """They test the tests, or the tree around the code."""
 LONGEST_RUN_S = 3600.0
+FILES_AT_A_TIME = 20
 
 
 @dataclass(frozen=True)
@@ -55,9 +58,15 @@ class Recorded:
 class Coverage:
     """The recorded tests of a tree."""
 
-    def __init__(self, numbered: Sequence[Block], recorded: Iterable[Recorded]) -> None:
-        """Keep the tests that passed."""
+    def __init__(
+        self,
+        numbered: Sequence[Block],
+        recorded: Iterable[Recorded],
+        importers: Mapping[str, Collection[str]] = MappingProxyType({}),
+    ) -> None:
+        """Keep the tests that passed, and which files import a file."""
         self._blocks = numbered
+        self._importers = importers
         self.recorded = list(recorded)
         self._tests: defaultdict[int, list[Recorded]] = defaultdict(list)
         for test in self.recorded:
@@ -75,6 +84,9 @@ class Coverage:
         of_file = [(number, block) for number, block in enumerate(self._blocks) if block.path == path]
         around = [(block.last - block.first, number) for number, block in of_file if block.first <= line <= block.last]
         numbers = [min(around)[1]] if around else [number for number, _ in of_file]
+        if not around and not any(self._tests[number] for number in numbers):
+            near = self._importers.get(path, ())
+            numbers = [number for number, block in enumerate(self._blocks) if block.path in near]
         return list({test.test: test for number in numbers for test in self._tests[number]}.values())
 
 
@@ -104,7 +116,8 @@ def fingerprint(root: Path) -> str:
 def read_coverage(root: Path, kept: Path, jobs: int) -> Coverage:
     """Return what is kept for this code; run the tests of files for which nothing is kept, and keep that.
 
-    A changed test file is run alone: only a change of what every test may run needs all tests again.
+    A changed test file is run alone: only a change of what every test may run needs all tests again. They run some
+    files at a time, so a run that is stopped goes on there.
     """
     numbered = numbered_blocks(root)
     folder = kept / fingerprint(root)
@@ -114,11 +127,25 @@ def read_coverage(root: Path, kept: Path, jobs: int) -> Coverage:
         print(f"running {len(missing)} test files once, to see which code each test runs", flush=True)
         folder.mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(prefix="mutants-") as temporary:
-            lines = list(record_tests(root, Path(temporary), numbered, jobs, missing))
-        for name in missing:
-            found = [line for line in lines if _read(line).file == name]
-            files[name].write_text("".join(found), encoding="utf-8")
-    return Coverage(numbered, (_read(line) for file in files.values() for line in file.read_text("utf-8").splitlines()))
+            copy = Copy(root, Path(temporary))
+            for start in range(0, len(missing), FILES_AT_A_TIME):
+                names = missing[start : start + FILES_AT_A_TIME]
+                lines = list(record_tests(copy, numbered, jobs, names))
+                for name in names:
+                    found = [line for line in lines if _read(line).file == name]
+                    files[name].write_text("".join(found), encoding="utf-8")
+    recorded = (_read(line) for file in files.values() for line in file.read_text("utf-8").splitlines())
+    return Coverage(numbered, recorded, importers(root))
+
+
+def importers(root: Path) -> dict[str, set[str]]:
+    """Return for each file of src the files of src that import a name from it."""
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    for path in _sources(root):
+        for node in ast.walk(ast.parse((root / path).read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                found[f"src/{node.module.replace('.', '/')}.py"].add(path)
+    return dict(found)
 
 
 def _test_files(root: Path) -> list[str]:
@@ -131,17 +158,15 @@ def _named(root: Path, name: str) -> str:
     return sha256(name.encode() + (root / name).read_bytes()).hexdigest()[:16]
 
 
-def record_tests(
-    root: Path, folder: Path, numbered: Sequence[Block], jobs: int, tests: Sequence[str] = ("tests",)
-) -> Iterator[str]:
-    """Run tests in a copy below a folder; yield a line of JSON for each."""
-    copy = Copy(root, folder)
+def record_tests(copy: Copy, numbered: Sequence[Block], jobs: int, tests: Sequence[str] = ("tests",)) -> Iterator[str]:
+    """Run tests in a copy; yield a line of JSON for each."""
+    folder = copy.tree.parent
     firsts: dict[str, int] = {}
     for number, block in enumerate(numbered):
         firsts.setdefault(str(copy.tree / block.path), number)
     plan, record = folder / "plan.json", folder / "record"
     plan.write_text(json.dumps({"files": firsts, "size": len(numbered) + 1}))
-    record.mkdir()
+    record.mkdir(exist_ok=True)
     settings: Mapping[str, str] = {
         "MUTANTS_PLAN": str(plan),
         "MUTANTS_REACHED": str(folder / "reached"),
@@ -153,6 +178,7 @@ def record_tests(
     copy.pytest(["-n", str(jobs), "--dist", "worksteal", *ignored, *tests], LONGEST_RUN_S, settings)
     for file in sorted(record.glob("*.jsonl")):
         yield from file.read_text("utf-8").splitlines(keepends=True)
+        file.unlink()
 
 
 def _read(line: str) -> Recorded:

@@ -10,7 +10,8 @@ import pytest
 
 from tools.mutants.__main__ import ROOT, known, saved, summary
 from tools.mutants.copies import Copy
-from tools.mutants.coverage import Coverage, Recorded, numbered_blocks, read_coverage, record_tests
+from tools.mutants.coverage import Coverage, Recorded, importers, numbered_blocks, read_coverage, record_tests
+from tools.mutants.equivalent import EQUIVALENT
 from tools.mutants.mutations import KINDS, mutations
 from tools.mutants.reached import blocks, lines_of
 from tools.mutants.targets import ROOMS, SAFETY, Mutant, choose, room_files
@@ -152,7 +153,7 @@ def small_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def coverage_of(root: Path, folder: Path) -> Coverage:
     numbered = numbered_blocks(root)
-    recorded = (json.loads(line) for line in record_tests(root, folder, numbered, 0))
+    recorded = (json.loads(line) for line in record_tests(Copy(root, folder), numbered, 0))
     return Coverage(
         numbered,
         [Recorded(one["test"], one["seconds"], one["passed"], frozenset(one["blocks"])) for one in recorded],
@@ -248,6 +249,42 @@ def test_the_tests_of_a_module_come_before_quicker_ones() -> None:
 def test_a_case_that_names_what_is_changed_comes_first() -> None:
     tests = [Recorded(f"t.py::test_it[{case}]", 1, True, frozenset()) for case in ("api_base", "azure_endpoint")]
     assert [found.test for found in chosen(tests, "s.py", 1, "azure_endpoint")] == ["t.py::test_it[azure_endpoint]"]
+
+
+def test_a_table_is_judged_by_the_tests_of_the_files_that_import_it(small_repository: Path) -> None:
+    table = small_repository / "src/toolspeak/toolset/table.py"
+    table.write_text("NAMES = ('a', 'b')\n")
+    user = small_repository / "src/toolspeak/toolset/user.py"
+    user.write_text("from toolspeak.toolset.table import NAMES\n\n\ndef names() -> int:\n    return len(NAMES)\n")
+    numbered = numbered_blocks(small_repository)
+    (place,) = (number for number, block in enumerate(numbered) if block.path.endswith("user.py"))
+    test = Recorded("tests/test_user.py::test_it", 1, True, frozenset({place}))
+    path = "src/toolspeak/toolset/table.py"
+    assert Coverage(numbered, [test], importers(small_repository)).tests_for(path, 1) == [test]
+    assert Coverage(numbered, [test]).tests_for(path, 1) == []
+
+
+def test_the_nearest_files_are_asked_before_all_others(
+    small_repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tools.mutants.trial.FIRST_FILES", 1)
+    ran = tmp_path / "ran"
+    late = f"from pathlib import Path\n\n\ndef test_late() -> None:\n    Path({str(ran)!r}).touch()\n"
+    (small_repository / "tests" / "test_late.py").write_text(late)
+    path = "src/toolspeak/toolset/small.py"
+    (block,) = (number for number, each in enumerate(numbered_blocks(small_repository)) if each.first == 5)
+    tests = [Recorded(f"tests/test_{name}.py::test_{name}", 1, True, frozenset({block})) for name in ("small", "late")]
+    coverage, copy = Coverage(numbered_blocks(small_repository), tests), Copy(small_repository, tmp_path / "copy")
+    made = {one.new: Mutant("toolset", path, one, SAFE) for one in mutations(SAFE)}
+    assert try_out(made["return False\n    "], copy, coverage, 30).verdict is Verdict.FAILED
+    assert not ran.exists()
+    assert try_out(made["(n <= 3)"], copy, coverage, 30).verdict is Verdict.SURVIVED
+    assert ran.exists()
+
+
+def test_every_equivalent_mistake_is_one_of_the_code() -> None:
+    every = {one.path: choose(ROOT, 10**6, 1, one.path) for one in EQUIVALENT}
+    assert [one for one in EQUIVALENT if sum(map(one.is_it, every[one.path])) != 1] == []
 
 
 def test_results_are_kept_until_the_file_changes(tmp_path: Path) -> None:
