@@ -186,6 +186,30 @@ def test_bodies_have_a_budget_and_a_tenant_half_of_it_safe7() -> None:
     assert guard.report(0)["buffered_bytes"] == {"held": 900, "limit": 1000}
 
 
+def test_memory_is_returned_once_after_the_last_large_body_safe7(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To return it walks the whole heap, and the next large body would need it again."""
+    trimmed: list[str] = []
+
+    async def bodies() -> None:
+        guard = Overload(Limits(), CLOCK)
+        guard.start()
+        await asyncio.sleep(0.05)
+        assert trimmed == [], "nothing large came"
+        for tenant in ("anna", "berta"):
+            guard.hold(tenant, 0, THREADED + 1)
+        guard.release("anna", THREADED + 1)
+        await asyncio.sleep(0.05)
+        assert trimmed == [], "another large body is still here"
+        guard.release("berta", THREADED + 1)
+        await asyncio.sleep(0.2)
+        guard.stop()
+
+    monkeypatch.setattr(overload, "TICK", 0.005)
+    monkeypatch.setattr(overload, "trim_memory", lambda: trimmed.append("once"))
+    asyncio.run(bodies())
+    assert trimmed == ["once"]
+
+
 def test_large_bodies_over_the_budget_are_told_to_come_later_safe7(upstream: ScriptedUpstream) -> None:
     limits = Limits(buffered_bytes=400_000)
     with serving(config_of(towards(upstream), limits=limits)) as served:
@@ -202,6 +226,14 @@ def test_large_bodies_over_the_budget_are_told_to_come_later_safe7(upstream: Scr
         waiting.close()
         assert soon(lambda: served.inside == 0)
         assert served.post("/v1/chat/completions", large).status == 200
+
+
+def test_a_body_of_ordinary_size_needs_no_budget_safe7(upstream: ScriptedUpstream) -> None:
+    upstream.answers(answering(Answer("It is cold.")))
+    plain = json.dumps(question("openai_chat").body).encode()
+    with serving(config_of(towards(upstream), limits=Limits(buffered_bytes=1))) as served:
+        statuses = [served.post("/v1/chat/completions", plain.ljust(THREADED + more)).status for more in (-1, 0, 1)]
+    assert statuses == [200, 200, 503]
 
 
 @pytest.mark.parametrize("wire", WIRES)

@@ -10,8 +10,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Generator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager, contextmanager
 
 import pytest
 
@@ -21,9 +21,19 @@ from testkit.scripted_upstream import Asked, hang, listening
 from testkit.vendor_answers import STREAMS, Answer
 from tests.gateway.scene import Served, config_of, head, key, read_all, read_reply, serving, soon, status_of, towards
 from toolspeak.config import check_public
-from toolspeak.config.shape import Config, Server
+from toolspeak.config.shape import Config, Durable, Server, Upstream
 from toolspeak.errors import BadConfig
+from toolspeak.gateway import runs
+from toolspeak.gateway.asgi import AsgiMessage
+from toolspeak.gateway.request_reader import RequestReader
+from toolspeak.gateway.runs import RunsEndpoints
+from toolspeak.gateway.server import build
+from toolspeak.ir.failure import Failure, FailureKind
 from toolspeak.runtime import upstream as runtime
+from toolspeak.runtime.clock import CLOCK
+from toolspeak.runtime.directory import Directory
+from toolspeak.runtime.offload import Offload
+from toolspeak.runtime.transport import DEFAULT_TIMEOUTS, Headers, Response, Timeouts, TransportError
 
 LONG = Answer("It is cold. " * 8)
 
@@ -206,3 +216,64 @@ def test_it_starts_although_its_upstream_says_nothing(monkeypatch: pytest.Monkey
             assert time.monotonic() - began < 5
             assert gateway.ask("GET", "/health").status == 200
             assert gateway.ask("GET", "/v1/models").json["data"] == []
+
+
+class Unplugged:
+    """A transport on which nothing is reached."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.is_closed = False
+
+    async def send(
+        self, method: str, url: str, headers: Headers, body: bytes, timeouts: Timeouts = DEFAULT_TIMEOUTS
+    ) -> Response:
+        del method, headers, body, timeouts
+        self.asked.append(url)
+        raise TransportError(Failure(FailureKind.TRANSIENT, "unplugged"), connected=False)
+
+    async def close(self) -> None:
+        self.is_closed = True
+
+
+def test_the_gateway_uses_the_transport_that_it_is_given_and_closes_it() -> None:
+    transport, sent = Unplugged(), list[str]()
+    app = build(config_of(Upstream("up", "http://127.0.0.1:9/v1")), transport=transport)
+
+    async def receive() -> AsgiMessage:
+        return {}
+
+    async def send(message: AsgiMessage) -> None:
+        assert transport.is_closed is bool(sent)
+        sent.append(str(message["type"]))
+
+    asyncio.run(app({"type": "lifespan"}, receive, send))
+    assert sent == ["lifespan.startup.complete", "lifespan.shutdown.complete"]
+    assert transport.asked
+    assert all(url.startswith("http://127.0.0.1:9/") for url in transport.asked)
+
+
+def test_a_gateway_that_still_opens_its_store_of_runs_ends_run10(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended = asyncio.Event()
+
+    @asynccontextmanager
+    async def hanging(config: Config, *, patience: float) -> AsyncGenerator[None]:
+        del config, patience
+        try:
+            await asyncio.sleep(3600)
+            yield
+        finally:
+            ended.set()
+
+    async def open_and_close() -> None:
+        config = Config(runs=Durable(database="postgresql://127.0.0.1:9/none"))
+        reader = RequestReader(config.limits.request, Offload())
+        endpoints = RunsEndpoints(config, Directory([], {}), reader, CLOCK)
+        await endpoints.open()
+        assert not ended.is_set()
+        await endpoints.close()
+        assert ended.is_set()
+
+    monkeypatch.setattr(runs, "open_durable_runs", hanging)
+    monkeypatch.setattr(runs, "PATIENCE", 0.01)
+    asyncio.run(open_and_close())

@@ -7,15 +7,17 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from mcp import types
 
 from tests.mcp.scene import called, odd, said, server_pids, toolbox, within, work_on
 from tests.unit.runtime.scene import Paced
 from toolspeak.agent.mcp.approval_store import ApprovalStore
 from toolspeak.agent.mcp.connection import ServerConnection
 from toolspeak.agent.mcp.definition import Definition
+from toolspeak.agent.mcp.session import tool_output
 from toolspeak.agent.tools.toolbox import Toolbox
 from toolspeak.errors import McpFailed
-from toolspeak.ir.message import Image, Result
+from toolspeak.ir.message import Image, Result, Text
 from toolspeak.testing import called as call
 
 ECHO = '{"text": "hi"}'
@@ -184,6 +186,13 @@ def test_what_is_structured_is_shown_where_there_is_no_text_run4(tmp_path: Path)
     assert said(within(odd("plain"), tmp_path, use)) == '{"degrees":3}'
 
 
+def test_a_result_has_a_text_unless_it_is_images_run4() -> None:
+    image = types.ImageContent(type="image", data="aGk=", mime_type="image/png")
+    nothing = tool_output(types.CallToolResult(content=[]))
+    assert [type(part) for part in nothing.content] == [Text]
+    assert tool_output(types.CallToolResult(content=[image])).content == (Image("image/png", "aGk="),)
+
+
 def test_an_error_stays_an_error_without_its_control_characters_run4(tmp_path: Path) -> None:
     async def use(box: Toolbox) -> Result:
         return await called(box, "fail")
@@ -207,7 +216,16 @@ def test_a_file_of_approvals_that_cannot_be_read_approves_nothing(tmp_path: Path
             return [tool.name for tool in box.tools]
 
     assert asyncio.run(names()) == []
-    assert ApprovalStore(None).known(odd("plain"), asyncio.run(first_definition())) == "new"
+
+
+def test_without_a_folder_of_approvals_nothing_is_approved_wherever_toolspeak_runs_run4(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server, definition = odd("plain"), asyncio.run(first_definition())
+    ApprovalStore(tmp_path).keep(server, [definition])
+    monkeypatch.chdir(tmp_path)
+    assert ApprovalStore(tmp_path).known(server, definition) == "approved"
+    assert ApprovalStore(None).known(server, definition) == "new", "the file lies in the current folder"
 
 
 async def first_definition() -> Definition:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 
+import msgspec
 import pytest
 import sqlalchemy as sa
 from typing_extensions import override
@@ -23,11 +24,13 @@ from toolspeak.agent.tools.action import CallContext
 from toolspeak.config.shape import Approval, Durable
 from toolspeak.engine.agent import Status
 from toolspeak.errors import BadField, BadRequest, UnknownRun
+from toolspeak.facts.model import ModelFacts, Support
 from toolspeak.ir.event import Event, StopReason, TextDelta
 from toolspeak.ir.failure import FailureKind
 from toolspeak.ir.message import Call, Result, Text, part_text
 from toolspeak.ir.request import Request
 from toolspeak.ir.turn import Turn
+from toolspeak.runtime.directory import Directory, Route
 from toolspeak.testing import failed
 
 TALK = "It is done, and this is a long text that comes in many small pieces."
@@ -62,6 +65,18 @@ def test_a_run_ends_and_is_kept_with_all_its_rounds_run3(tmp_path: Path) -> None
     with installed(Scene(tmp_path, {0: calls("read", "pay"), 1: calls("set"), 2: TALK})) as scene:
         asyncio.run(play(scene))
     assert scene.acts == {"0:0": 1, "0:1": 1, "1:0": 1}
+
+
+def test_a_run_that_names_no_model_shows_the_one_that_it_got(tmp_path: Path) -> None:
+    async def play(scene: Scene) -> None:
+        default = Route("here", scene, MODEL, ModelFacts(tools=Support.NATIVE))
+        async with open_runs(scene.config, Directory([], {"": default})) as runs:
+            id = await runs.start(msgspec.structs.replace(spec(), model=""))
+            await to_the_end(runs, id)
+            assert [line.model for line in await runs.list()] == [MODEL]
+
+    with installed(Scene(tmp_path, {0: TALK})) as scene:
+        asyncio.run(play(scene))
 
 
 def test_text_is_kept_in_few_pieces_and_whole_run8(tmp_path: Path) -> None:

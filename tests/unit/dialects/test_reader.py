@@ -324,6 +324,15 @@ def test_markup_in_bare_json_that_is_no_call_is_seen_or_not_in_every_cut() -> No
     read(f"{{'answer': '{NOW}'}}")
 
 
+@pytest.mark.parametrize("dialect", ["hermes", "qwen_xml", "any"])
+def test_a_fence_around_the_body_of_a_call_is_debris_and_a_lone_one_after_it_is_text(dialect: str) -> None:
+    fenced = f"<tool_call>\n```json\n{JSON}\n```\n"
+    assert kinds(read(f"{fenced}</tool_call>", dialect)) == ["now", "debris"]
+    assert kinds(read(f"{fenced}{JSON}\n</tool_call>", dialect)) == ["now", "now", "debris"]
+    lone = read(f"<tool_call>\n{JSON}\n```\n</tool_call>", dialect)
+    assert (kinds(lone), lone.text) == (["now", "text"], "\n```\n</tool_call>")
+
+
 # attempts that must not run
 
 
@@ -332,6 +341,8 @@ def test_markup_in_bare_json_that_is_no_call_is_seen_or_not_in_every_cut() -> No
     [
         ('<tool_call>{"name": "later", "arguments": {}}</tool_call>', Problem.UNKNOWN_TOOL),
         ('<tool_call>{"name": "find_bus", "arguments": {}}</tool_call>', Problem.SCHEMA_ERROR),
+        ('<tool_call>{"function": {"stop": "Oslo S"}}</tool_call>', Problem.PARSE_ERROR),
+        ('<tool_call>{"function": {"name": 7, "arguments": {}}}</tool_call>', Problem.PARSE_ERROR),
         ('<tool_call>{"name": "find_bus", "arguments": {"stop": 60*60}}</tool_call>', Problem.PARSE_ERROR),
         ('<tool_call>{"name": "find_bus", "arguments": {"stop": "Os', Problem.TRUNCATED),
         ("<tool_call>", Problem.TRUNCATED),
@@ -341,6 +352,31 @@ def test_an_attempt_that_must_not_run_is_a_complaint(text: str, problem: Problem
     turn = read(text)
     assert [complaint.problem for complaint in turn.complaints] == [problem]
     assert turn.calls == ()
+
+
+@pytest.mark.parametrize("id", ["functions.later:0", "later:12"])
+def test_a_complaint_names_the_unknown_tool_without_the_counter_of_its_id(id: str) -> None:
+    turn = read(f"<|tool_call_begin|>{id}<|tool_call_argument_begin|>{{}}<|tool_call_end|>", "kimi")
+    assert [(one.problem, one.name) for one in turn.complaints] == [(Problem.UNKNOWN_TOOL, "later")]
+
+
+@pytest.mark.parametrize("closer", ["</tool_call>", "</function>\n</tool_call>"])
+def test_a_call_in_tags_without_a_name_is_told_so(closer: str) -> None:
+    turn = read(f"<tool_call>\n<parameter=stop>\nOslo S\n</parameter>\n{closer}", "qwen_xml")
+    (complaint,) = turn.complaints
+    assert complaint.detail == "the call has no name; available tools: now, find_bus"
+
+
+@pytest.mark.parametrize("call", ["find_bus('Oslo S', 3, 4)", "later('Oslo S')", "now(1)"])
+def test_more_positional_arguments_than_the_tool_has_names_for_are_a_complaint_p2(call: str) -> None:
+    turn = read(f"<|python_start|>[{call}]<|python_end|>", "llama4")
+    assert [complaint.problem for complaint in turn.complaints] == [Problem.PARSE_ERROR]
+    assert "no names for them" in turn.complaints[0].detail
+
+
+def test_positional_arguments_take_the_declared_names_in_order_p2() -> None:
+    calls = read("[find_bus('Oslo S', 3), find_bus(3, stop='Oslo S')]", "pythonic").calls
+    assert [call.arguments for call in calls] == ['{"stop":"Oslo S","limit":3}', '{"limit":3,"stop":"Oslo S"}']
 
 
 @pytest.mark.parametrize("text", [NOW, BUS, f"Text. {BUS}"])

@@ -31,6 +31,7 @@ from tests.unit.engine.scene import (
     ask,
     run,
     said,
+    texts,
     user,
     words,
     words_of,
@@ -478,6 +479,18 @@ def test_a_native_call_with_half_its_arguments_is_not_delivered_p3(stop: StopRea
     ran = run(Settings(release=release, retries=0), cut)
     assert ran.turn.calls == ()
     assert ran.turn.stop is StopReason.LENGTH or ran.turn.failure is not None
+
+
+def test_an_answer_that_was_cut_in_a_call_says_length_whatever_the_upstream_said_p3() -> None:
+    cut = texts(f"I look.\n\n{written(OSLO)[:40]}", stop=StopReason.END)
+    ran = run(replace(FORCE, retries=0), cut)
+    assert (ran.turn.text.strip(), ran.turn.calls, ran.turn.stop) == ("I look.", (), StopReason.LENGTH)
+
+
+def test_an_answer_with_a_wrong_call_and_a_cut_one_keeps_the_stop_reason_p3() -> None:
+    both = texts(f"I look.\n\n{written(WRONG)}\n{written(OSLO)[:40]}", stop=StopReason.END)
+    ran = run(replace(FORCE, retries=0), both)
+    assert (ran.turn.calls, ran.turn.stop) == ((), StopReason.END)
 
 
 @pytest.mark.parametrize("dialect", INLINE)

@@ -312,6 +312,7 @@ def test_the_answer_tool_s_text_is_plain_text_for_the_client_inl6(dialect: str) 
 
 def test_the_model_sees_the_answer_tool_and_the_client_s_tools_inl6() -> None:
     assert [f'"name":"{name}"' in words(sent(ANSWER_TOOL)) for name in ("answer", "get_weather", "now")] == [True] * 3
+    assert '"properties":{"text":{"type":"string"' in words(sent(ANSWER_TOOL)), "how to call it"
     assert '"name":"answer"' not in words(sent(FORCE))
 
 

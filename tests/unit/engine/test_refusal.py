@@ -891,6 +891,7 @@ def test_a_scrap_is_no_refusal_chk6(text: str) -> None:
         "I don\u2019t have access to your file\u00a0system.",
         "De\u0301sole\u0301, je n'ai pas acce\u0300s a\u0300 vos fichiers.",
         "抱歉，我没有可用的工具",
+        "抱歉！我没有可用的工具！",
         "ＳＯＲＲＹ，I have no tools.",
         "I have no tools.\n\n" + LONG,
     ],

@@ -82,14 +82,15 @@ def test_a_run_can_be_cancelled_before_it_is_ready() -> None:
     asyncio.run(test())
 
 
-def test_tools_that_cannot_be_closed_do_not_undo_what_was_done() -> None:
+@pytest.mark.parametrize("error", [OSError("a server of tools hangs"), asyncio.CancelledError()])
+def test_tools_that_cannot_be_closed_do_not_undo_what_was_done(error: BaseException) -> None:
     world = World(Model("Done."))
 
     @asynccontextmanager
     async def breaking(id: str, spec: Spec, watch: Watch, began: float) -> AsyncGenerator[Work]:
         async with world.prepare(id, spec, watch, began) as work:
             yield work
-        raise OSError("a server of tools hangs")
+        raise error
 
     async def test() -> None:
         runs = MemoryRuns(breaking)

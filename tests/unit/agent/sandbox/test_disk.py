@@ -13,7 +13,8 @@ import pytest
 
 from toolspeak.agent.sandbox import disk
 from toolspeak.agent.sandbox.bwrap import Bwrap, find_bwrap
-from toolspeak.agent.sandbox.disk import _COARSE, DiskBudget, Used
+from toolspeak.agent.sandbox.disk import _COARSE, DiskBudget, DiskMeter, Used
+from toolspeak.agent.sandbox.processes import Held, held_files
 from toolspeak.agent.sandbox.sandbox import MIB, Command, Ran, SandboxLimits
 
 BUDGET = 40 * MIB
@@ -72,6 +73,43 @@ def test_files_are_counted_from_time_to_time_even_if_the_disk_loses_nothing_run5
     """As where another program deletes as much as the command writes."""
     monkeypatch.setattr(disk, "_free", Mock(return_value=Used(1 << 40, 1 << 20)))
     assert "more than 40 MiB" in run(write("a", 60) + "; sleep 5", tmp_path, DiskBudget(BUDGET)).killed
+
+
+@pytest.mark.parametrize(("looks", "is_breach"), [(1, False), (disk.DOUBTS, True)])
+def test_a_file_in_flight_counts_only_if_every_look_sees_it_run5(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, looks: int, is_breach: bool
+) -> None:
+    """Ordinary programs pass files too, while another program fills the disk."""
+    nothing = held_files(())
+    found = iter([*[nothing._replace(in_flight=True)] * looks, *[nothing] * 9])
+    meter = DiskMeter(DiskBudget(BUDGET), [tmp_path], 1 << 30)
+    assert meter.begin() == ""
+    before = disk._free(disk._disks([tmp_path]))
+    monkeypatch.setattr(disk, "_free", Mock(return_value=before._replace(size=before.size - 2 * BUDGET)))
+    monkeypatch.setattr(disk, "held_files", Mock(side_effect=found))
+    assert bool(meter.breach()) is is_breach
+
+
+def test_a_count_that_takes_long_is_not_repeated_at_once_run5(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command is stopped while its files are counted: in a large folder it would hardly run any more."""
+    now, nothing = [100.0], held_files(())
+
+    def count(_: object) -> Held:
+        now[0] += 1.0
+        return nothing
+
+    monkeypatch.setattr(disk, "CLOCK", Mock(monotonic=lambda: now[0]))
+    meter = DiskMeter(DiskBudget(BUDGET, began=time.time(), added=Used(0, 0)), [tmp_path], 1 << 30)
+    assert meter.begin() == ""
+    free = Mock(return_value=meter._free._replace(size=meter._free.size - 2 * BUDGET))
+    monkeypatch.setattr(disk, "_free", free)
+    monkeypatch.setattr(disk, "held_files", count)
+    assert meter.is_over()
+    assert meter.breach() == "", "another program has taken the space"
+    free.return_value = free.return_value._replace(size=free.return_value.size - 2 * BUDGET)
+    assert not meter.is_over()
+    now[0] += 4.0
+    assert meter.is_over()
 
 
 def test_two_names_of_a_file_count_once_run5(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from toolspeak.agent.sandbox.protected import (
     rule_of,
     survey,
 )
-from toolspeak.agent.sandbox.quarantine import Copies, Mask, settle
+from toolspeak.agent.sandbox.quarantine import Copies, Mask, open_beneath, settle
 
 ALIASES = (
     ".git",
@@ -137,6 +137,17 @@ def test_a_link_on_the_way_is_not_followed_run14(tmp_path: Path) -> None:
     (note,) = settle(str(work), {}, set())
     assert "leads out" in note
     assert (tmp_path / "mine/.git/HEAD").exists()
+
+
+def test_a_folder_below_another_is_open_only_while_it_is_used_run14(tmp_path: Path) -> None:
+    """The guard of a service opens many in days."""
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    before = os.listdir("/proc/self/fd")  # noqa: PTH208
+    with open_beneath(str(tmp_path), ("a", "b")) as found:
+        assert os.path.samestat(os.fstat(found), (tmp_path / "a" / "b").stat())
+    with pytest.raises(FileNotFoundError), open_beneath(str(tmp_path), ("a", "none")):
+        pass
+    assert os.listdir("/proc/self/fd") == before  # noqa: PTH208
 
 
 def test_a_mask_is_shared_and_removed_by_the_last_run14(tmp_path: Path) -> None:

@@ -93,6 +93,11 @@ def test_the_first_that_works_is_taken_and_all_are_told_run5() -> None:
     assert [(each.name, each.problem) for each in found.tried] == [("a", "not here"), ("b", ""), ("c", "")]
 
 
+def test_a_reason_is_no_sandbox_even_if_it_has_no_words_run5() -> None:
+    good = Pretends(holds)
+    assert asyncio.run(try_sandboxes([("a", lambda: ""), ("b", lambda: good)])).sandbox is good
+
+
 def test_where_none_works_it_says_what_to_install_run5() -> None:
     found = asyncio.run(try_sandboxes([("a", lambda: "not here")]))
     assert found.sandbox is None

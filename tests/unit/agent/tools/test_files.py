@@ -221,6 +221,14 @@ def test_limits_of_size_run4(desk: Desk, tmp_path: Path) -> None:
     assert not (tmp_path / "new").exists()
 
 
+def test_a_file_may_grow_to_the_limit_and_not_beyond_run4(desk: Desk, tmp_path: Path) -> None:
+    (tmp_path / "full").write_bytes(b"a" + bytes(LARGEST - 2).replace(b"\0", b"x"))
+    assert desk.told("edit_file", path="full", old="a", new="ab") == "'full' was edited in 1 place."
+    assert (tmp_path / "full").stat().st_size == LARGEST
+    over = desk.error("edit_file", path="full", old="ab", new="abc")
+    assert over == f"'full' would be too large; at most {LARGEST} bytes are written."
+
+
 def test_the_final_output_is_the_end_of_a_run_run4() -> None:
     (action,) = final.actions(Workplace(Path("/")))
     result = asyncio.run(Toolbox([action]).run(call("final_output", summary="All done."), CallContext()))
