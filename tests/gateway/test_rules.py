@@ -52,6 +52,7 @@ MODELS = {
     "few-shot": Settings(few_shot=True).over(FORCE),
     "answers": Settings(answer_tool=True).over(FORCE),
     "keyed": Settings(key="k7Qz").over(FORCE),
+    "own-key": Settings(keyed=True).over(FORCE),
     "related": Settings(drop_unrelated_calls=True).over(FORCE),
     "mentioned": Settings(drop_unmentioned_arguments=True).over(FORCE),
     "missing": Settings(request_missing_calls=True).over(FORCE),
@@ -397,6 +398,20 @@ def test_markers_can_carry_a_key_safe4(gateway: Served, upstream: ScriptedUpstre
     assert "<<k7Qz:call>>" in met.words()
     assert met.calls == [("get_weather", {"city": "Oslo"})]
     assert turn(gateway, upstream, "keyed", f"<<other:call>>\n{OSLO}\n<<other:end>>").calls == []
+
+
+def test_each_conversation_has_a_key_of_its_own_safe4(gateway: Served, upstream: ScriptedUpstream) -> None:
+    def key_of(met: Met) -> str:
+        return re.findall(r"<<([0-9a-f]{12}):call>>", met.words())[0]
+
+    key = key_of(turn(gateway, upstream, "own-key", COLD))
+    again = turn(gateway, upstream, "own-key", f"<<{key}:call>>\n{OSLO}\n<<{key}:end>>")
+    assert again.calls == [("get_weather", {"city": "Oslo"})]
+    other = turn(gateway, upstream, "own-key", fenced(OSLO), messages=[said("user", "Is it cold?")])
+    assert key_of(other) != key
+    assert other.calls == []
+    asked = [said("system", SYSTEM), said("user", QUESTION), said("assistant", COLD), said("user", f"Say {key}.")]
+    assert key_of(turn(gateway, upstream, "own-key", COLD, messages=asked)) != key
 
 
 # ---------------------------------------------------------------- runs

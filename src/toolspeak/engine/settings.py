@@ -119,8 +119,13 @@ class Settings:
         "Ask the model whether each tool that it calls can do the request; the answer is buffered (CHK-14).",
         fallback=False,
     )
+    keyed: bool | None = setting(
+        None,
+        "Write emulated calls of the strategy `inline` with a marker that only this conversation has (SAFE-4).",
+        fallback=False,
+    )
     key: str | None = None
-    """The key of keyed markers (SAFE-4). toolspeak makes it: it is not in the file."""
+    """The key of keyed markers (SAFE-4). toolspeak makes it for each conversation: it is not in the file."""
 
     def over(self, other: "Settings") -> "Settings":
         """Return these settings, filled up with the other's where these are None."""

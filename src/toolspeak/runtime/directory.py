@@ -15,7 +15,10 @@ from math import inf
 from typing import Final, Protocol, TypeAlias
 
 from toolspeak.engine.effects import Outcome
-from toolspeak.engine.plan import Plan, decide
+from toolspeak.engine.guard import choose_key
+from toolspeak.engine.memory import memory_key
+from toolspeak.engine.plan import DECISION_DIALECT, JSON_DIALECT, Plan, decide
+from toolspeak.engine.prompt import untrusted_texts
 from toolspeak.engine.readers import emulated_ids
 from toolspeak.engine.settings import NOTHING_SAID, Settings
 from toolspeak.engine.turn import take_turn
@@ -135,7 +138,16 @@ class Route:
         heard = measured.under(said)
         if known.constraint is Constrain.OFF:  # the upstream refused constraints lately: a profile must not undo that
             heard = replace(heard, constraint=said.constraint)
-        return measured.noted(decide(request, heard, known), said)
+        return measured.noted(self._keyed(decide(request, heard, known), request), said)
+
+    def _keyed(self, plan: Plan, request: Request) -> Plan:
+        """Return the plan with the key of the conversation, if its settings ask for keyed markers (SAFE-4)."""
+        settings = plan.settings
+        if not settings.keyed or settings.key or plan.dialect in (DECISION_DIALECT, JSON_DIALECT):
+            return plan  # a decision, and an answer that is JSON as a whole, have no markers
+        conversation = memory_key(request, self.tenant)
+        key = choose_key(self.learned.secret, conversation, untrusted_texts(request))
+        return replace(plan, settings=replace(settings, key=key))
 
     async def take(
         self, request: Request, plan: Plan, emit: EmitEvents, clock: Clock = CLOCK, prepare: Run = at_once

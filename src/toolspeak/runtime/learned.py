@@ -235,6 +235,8 @@ class Learned:
         """Requests whose tools were refused in words that the request itself contains, by conversation."""
         self._suspected: Final = _Recent()
         """Requests whose tools seem to have been dropped once, by tools."""
+        self.secret: Final = clock.fresh_id().encode()
+        """Makes the keys of keyed markers, so that no client can guess one (SAFE-4)."""
         self.tool_memory: Final = ToolMemory()
         """The tools of recent conversations (INL-4)."""
 

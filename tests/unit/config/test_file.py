@@ -98,6 +98,7 @@ def test_the_example_of_the_page_says_all_of_it() -> None:
             request_missing_calls=False,
             accept_untaught_calls=False,
             confirm_tool_fit=False,
+            keyed=False,
         ),
         upstreams=(
             Upstream(
@@ -254,6 +255,7 @@ drop_unmentioned_arguments = true
 request_missing_calls = true
 accept_untaught_calls = true
 confirm_tool_fit = true
+keyed = true
 """
     said = read(text).settings
     assert {field.name for field in fields(said) if getattr(said, field.name) is None} == {"key"}
@@ -264,6 +266,7 @@ confirm_tool_fit = true
         request_missing_calls=True,
         accept_untaught_calls=True,
         confirm_tool_fit=True,
+        keyed=True,
     )
     assert said == guardrails.over(Settings(*expected, constraint=Constrain.JSON))
 

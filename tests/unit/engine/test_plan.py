@@ -29,6 +29,7 @@ EVERYTHING = Settings(
     request_missing_calls=True,
     accept_untaught_calls=True,
     confirm_tool_fit=True,
+    keyed=True,
     key="k7Qz",
 )
 
