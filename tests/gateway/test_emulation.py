@@ -236,3 +236,49 @@ def test_enough_tokens_or_a_call_are_no_dropped_tools_cap7(
         messages = [{"role": "user", "content": "Weather in Oslo?"}]
         gateway.post("/v1/chat/completions", {"model": "m", "messages": messages, "tools": [LARGE]})
         assert "tools" in upstream.asked[0].json
+
+
+# ---------------------------------------------------------------- announcements of a call
+
+NARRATION = "Let me check the weather for you."
+NATIVE_CALL = Answer(calls=(("call_1", "get_weather", {"city": "Oslo"}),))
+RESULTS = [
+    {"role": "user", "content": "Weather in Oslo?"},
+    {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [
+            {"id": "c1", "type": "function", "function": {"name": "get_weather", "arguments": '{"city": "Oslo"}'}}
+        ],
+    },
+    {"role": "tool", "tool_call_id": "c1", "content": "3 °C, snow"},
+]
+
+
+@pytest.mark.parametrize("streams", [False, True])
+@pytest.mark.parametrize(("model", "call"), [("emulated", FENCED), ("native", NATIVE_CALL), ("m", NATIVE_CALL)])
+def test_an_announced_call_is_asked_for_and_arrives_in_the_same_response_chk15(
+    gateway: Served, upstream: ScriptedUpstream, model: str, call: str | Answer, *, streams: bool
+) -> None:
+    met = turn(gateway, upstream, model, NARRATION, call, streams=streams)
+    assert (met.calls, met.text, len(met.sent)) == ([CALL], NARRATION, 2)
+    assert "called no tool" in str(met.sent[1]["messages"][-1]["content"])
+
+
+@pytest.mark.parametrize("streams", [False, True])
+@pytest.mark.parametrize("second", ["It is cold.", NARRATION, Answer(error="broken")])
+@pytest.mark.parametrize("model", ["emulated", "native"])
+def test_it_is_asked_for_once_and_nothing_but_a_call_is_added_chk15(
+    gateway: Served, upstream: ScriptedUpstream, model: str, second: str | Answer, *, streams: bool
+) -> None:
+    met = turn(gateway, upstream, model, NARRATION, second, streams=streams)
+    assert (met.calls, met.text, len(met.sent)) == ([], NARRATION, 2)
+
+
+@pytest.mark.parametrize("said", ["It is cold.", "Should I check the weather for you?", NARRATION])
+@pytest.mark.parametrize("model", ["emulated", "native"])
+def test_an_answer_a_question_and_the_end_after_results_are_not_asked_on_chk15(
+    gateway: Served, upstream: ScriptedUpstream, model: str, said: str
+) -> None:
+    met = turn(gateway, upstream, model, said, messages=RESULTS if said == NARRATION else RESULTS[:1])
+    assert (met.calls, met.text, len(met.sent)) == ([], said, 1)

@@ -166,6 +166,7 @@ _AFTER_NATIVE: Final[Mapping[Situation, Next]] = {
     Situation.CHOICE_REFUSED: Name.WITHOUT_CHOICE,
     Situation.STREAM_REFUSED: Name.WITHOUT_STREAM,
     Situation.PARSER_FAILED: Name.SALVAGE,
+    Situation.NOT_BETTER: End.FIRST,
 }
 _AFTER_FIRST: Final[Mapping[Situation, Next]] = {
     **_AFTER_NATIVE,

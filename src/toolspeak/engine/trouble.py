@@ -31,6 +31,8 @@ class Kind(StrEnum):
     """There is no call, and no text that is not blank."""
     REPEATED = "repeated"
     """The only calls are those that were answered just now: small models repeat them without end (CHK-9)."""
+    NARRATED = "narrated"
+    """The answer only announces a call: "Let me check the weather for you." (CHK-15)."""
     UNRELATED = "unrelated"
     """A guardrail dropped all calls, because they have nothing to do with the request (CHK-10)."""
 
@@ -49,6 +51,7 @@ TOO_LONG: Final = Failure(
     FailureKind.OTHER, f"the model's answer has more than {MOST_CHARACTERS} characters, which is all that is read", 502
 )
 ANSWERED: Final = "You have made this call already, and its result is above. Answer in words."
+CALL_NOW: Final = "You have said what you will do, and called no tool. Call the tool now: write nothing but the call."
 ANSWER_INSTEAD: Final = "None of the tools is for this. Answer in words."
 AROUND: Final = "there are words around it; write nothing but the call"
 NOT_EXECUTED: Final = "The call was not executed. Write it again, corrected."
@@ -96,6 +99,8 @@ def corrections(trouble: Trouble, choice: ToolChoice, level: int, frame: Callabl
             return [frame(_error("the answer was empty: call a tool, or answer in words")), *stronger]
         case Kind.REPEATED:
             return [ANSWERED]
+        case Kind.NARRATED:
+            return [CALL_NOW]
         case Kind.UNRELATED:
             return [ANSWER_INSTEAD]
 
@@ -143,7 +148,7 @@ def failure_of(trouble: Trouble) -> Failure:
             return Failure(FailureKind.MODEL_SCHEMA_ERROR, f"the model's tool calls cannot be used: {details}", 502)
         case Kind.NO_CALL:
             return Failure(FailureKind.OTHER, "the model made no tool call, and tool_choice asks for one", 502)
-        case Kind.REFUSED | Kind.EMPTY | Kind.REPEATED | Kind.UNRELATED:
+        case Kind.REFUSED | Kind.EMPTY | Kind.REPEATED | Kind.NARRATED | Kind.UNRELATED:
             return Failure(FailureKind.OTHER, "the model's answer was empty", 502)
 
 

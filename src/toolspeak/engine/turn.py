@@ -38,6 +38,7 @@ from toolspeak.engine.effects import (
     TurnProgram,
 )
 from toolspeak.engine.guardrails.guardrail import MOST_FOLLOW_UPS, AskModel, Guardrail
+from toolspeak.engine.narration import announces_call
 from toolspeak.engine.outbox import Outbox
 from toolspeak.engine.plan import Plan, has_calls
 from toolspeak.engine.prompt import Prompt, without_tools
@@ -49,7 +50,7 @@ from toolspeak.facts.model import Support
 from toolspeak.ir.complaint import Complaint
 from toolspeak.ir.event import Event, Failed, Finished, StopReason, TextDelta, Usage
 from toolspeak.ir.failure import Failure
-from toolspeak.ir.message import Call
+from toolspeak.ir.message import Call, Role
 from toolspeak.ir.request import Request
 from toolspeak.ir.tool import AUTO, ChoiceMode, Tool, ToolChoice
 from toolspeak.ir.turn import split
@@ -101,7 +102,7 @@ class _Turn:
         self._kept = Kept.UNASKED
         self._native = self._rescued = self._empty = 0
         self._written = ""
-        self._denied = self._unseen = False
+        self._denied = self._unseen = self._narrated = False
 
     def outcome(self) -> Outcome:
         """Return the outcome; call it after `run` has ended."""
@@ -148,6 +149,9 @@ class _Turn:
         elif isinstance(following, End):
             yield from self._fail(answer.failure)
         elif following is tactic.name:
+            if trouble is not None and trouble.kind is Kind.NARRATED:  # it stays shown, and the call follows it
+                self._narrated, self._first_stop = True, answer.stop_reason
+                yield from self._emit(self._out.send(()))
             return self._retry(attempt, answer, trouble)
         else:
             return self._begin(tactic_of(following, self._plan), attempt, answer)
@@ -165,15 +169,13 @@ class _Turn:
         # constraint that was sent distinguishes the two.
         if tactic.is_taught and self._is_constraint_refused(attempt, answer):
             return Situation.CONSTRAINT_REFUSED, None
-        # Also for failures: a native answer in words is better than the error of a hidden second request. But any
-        # answer is better than "I have no tools".
-        if tactic.is_taught and self._first and not answer.call_count and (answer.failure or not self._denied):
+        if self._is_no_better(tactic, answer):
             return Situation.NOT_BETTER, None
         if answer.failure is not None:
             return self._judge_failure(attempt, answer.failure), None
         if tactic.is_pass_through:
             return Situation.USABLE, None
-        trouble = answer.trouble(self._request.choice, refused=self._out.refused)
+        trouble = self._trouble_of(tactic, answer)
         self._count(tactic, answer, trouble)
         if trouble is not None and self._is_set_aside(trouble):
             return Situation.SET_ASIDE, trouble
@@ -231,6 +233,26 @@ class _Turn:
         is_refusal = attempt.tactic.name is Name.NATIVE and trouble.kind is Kind.REFUSED
         return is_refusal and may_drop and self._out.is_empty and self._asked_again < self._plan.retries
 
+    def _is_no_better(self, tactic: Tactic, answer: ReadAnswer) -> bool:
+        """Whether the turn ends with the answer before this one."""
+        if answer.call_count:
+            return False
+        # The announcement was shown: words of the follow-up would repeat it, and its error would spoil it (CHK-15).
+        if self._narrated:
+            return not answer.rejected
+        # Also for failures: a native answer in words is better than the error of a hidden second request. But any
+        # answer is better than "I have no tools".
+        return tactic.is_taught and bool(self._first) and (answer.failure is not None or not self._denied)
+
+    def _trouble_of(self, tactic: Tactic, answer: ReadAnswer) -> Trouble | None:
+        """Return the trouble with an answer. An announcement of a call is none after results: the model is done."""
+        trouble = answer.trouble(self._request.choice, refused=self._out.refused)
+        is_last_word = answer.stop is StopReason.END and not answer.call_count and not self._out.has_calls
+        if trouble or not is_last_word or tactic.name not in (Name.NATIVE, Name.INLINE) or not self._request.messages:
+            return trouble
+        asked = self._request.messages[-1].role is Role.USER
+        return Trouble(Kind.NARRATED) if asked and announces_call(answer.said, self._readers.tools) else None
+
     def _may_ask_again(self, tactic: Tactic, answer: ReadAnswer, trouble: Trouble) -> bool:
         """Whether asking again could help, and would contradict nothing that has left (CHK-5)."""
         if trouble.kind not in tactic.retries or self._asked_again >= self._plan.retries or self._out.has_calls:
@@ -239,7 +261,7 @@ class _Turn:
             return False  # the model tried no native call, so the next step is emulation and not a retry
         # "Let me check." followed by a broken call: the text may stay, since the corrected call continues it. After
         # any other trouble the text itself is the answer, and a second answer would contradict it.
-        return not self._out.has_text or trouble.kind is Kind.BAD_CALLS
+        return not self._out.has_text or trouble.kind in (Kind.BAD_CALLS, Kind.NARRATED)
 
     def _count(self, tactic: Tactic, answer: ReadAnswer, trouble: Trouble | None) -> None:
         """Count native calls, rescued calls and empty answers of an upstream that was sent the tools (CAP-4).

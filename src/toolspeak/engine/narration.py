@@ -1,0 +1,98 @@
+"""Detects answers that only announce a call: "Let me check the weather for you." with nothing called (CHK-15).
+
+Small models stop after such a sentence, and the client takes it for the answer. The detector is conservative: in doubt,
+an answer is an answer. It judges whole answers of a few words, of which the last sentence must begin as an announcement
+in the first person, have a verb of looking up or doing, and name what a tool is for. Descriptions of tools are nearly
+always English, so that other languages need a verb that says it clearly, and nothing that puts it off ("if", "later").
+"""
+
+import re
+from collections.abc import Iterable
+from functools import cache
+from pkgutil import get_data
+from typing import Final
+
+import msgspec
+
+from toolspeak.ir.tool import Tool
+
+LONGEST: Final = 240
+"""Characters of an announcement; a longer answer says something."""
+_STEM: Final = 5
+_LEAST_WORD: Final = 4
+_NEAR: Final = 3
+"""Words after the opener among which an English verb must be."""
+_SENTENCE_END: Final = re.compile("[.!…。\uff01:\\n]")
+_WORD: Final = re.compile(r"[\w']+")
+_QUESTIONS: Final = "?\uff1f\u061f\u00bf"
+_LEADS: Final = frozenset(
+    ("ok", "okay", "sure", "certainly", "great", "alright", "now", "first", "next", "then", "so", "yes")
+)
+_WAITS: Final = ("one moment", "just a moment", "please wait", "hold on", "einen moment", "un momento", "un instant")
+
+
+class _Language(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    name: str
+    openers: tuple[str, ...]
+    """How an announcement begins."""
+    verbs: tuple[str, ...]
+    """Stems of the verbs of which it must have one."""
+    vetoes: frozenset[str]
+    """Words that put it off, or make it depend on something."""
+    names_tool: bool = False
+    """Whether a word of the sentence must occur in the tools."""
+    has_spaces: bool = True
+    """Whether the language separates words by spaces; Chinese and Japanese do not."""
+
+
+@cache
+def _languages() -> tuple[_Language, ...]:
+    data = get_data("toolspeak.engine", "data/announcements.json") or b""
+    return msgspec.json.decode(data, type=tuple[_Language, ...])
+
+
+def announces_call(text: str, tools: Iterable[Tool]) -> bool:
+    """Return whether an answer is nothing but the announcement of a call of one of the tools."""
+    text = text.strip()
+    if not 0 < len(text) <= LONGEST or any(mark in text for mark in _QUESTIONS) or "```" in text:
+        return False
+    text = text.replace("’", "'").replace("*", "").casefold()
+    sentences = [part.strip() for part in _SENTENCE_END.split(text) if part.strip()]
+    while len(sentences) > 1 and sentences[-1].startswith(_WAITS):
+        sentences.pop()
+    return bool(sentences) and _announces(sentences[-1], tuple(tools))
+
+
+def _announces(sentence: str, tools: tuple[Tool, ...]) -> bool:
+    words = _WORD.findall(sentence)
+    while words and words[0] in _LEADS:
+        sentence = sentence[sentence.index(words.pop(0)) :].partition(" ")[2].lstrip(" ,")
+    names = any(tool.name.casefold() in words for tool in tools)
+    return any(_fits(language, sentence, words, tools, names=names) for language in _languages())
+
+
+def _fits(language: _Language, sentence: str, words: list[str], tools: tuple[Tool, ...], *, names: bool) -> bool:
+    opener = next((one for one in language.openers if sentence.startswith(one)), "")
+    if not opener:
+        return False
+    if not language.has_spaces:
+        is_put_off = any(veto in sentence for veto in language.vetoes)
+        return not is_put_off and any(verb in sentence for verb in language.verbs)
+    if sentence[len(opener) : len(opener) + 1].isalnum() or not language.vetoes.isdisjoint(words):
+        return False
+    # "I'll be happy to read it" offers something: in English the verb comes soon. In German it may be the last word.
+    near = words[: len(opener.split()) + _NEAR] if language.names_tool else words
+    does = any(word.startswith(language.verbs) for word in near)
+    return names or (does and (not language.names_tool or _is_about(words, tools)))
+
+
+def _is_about(words: Iterable[str], tools: tuple[Tool, ...]) -> bool:
+    """Return whether a word of meaning occurs in the name, the description or the parameters of a tool."""
+    stems = {word[:_STEM] for word in words if len(word) >= _LEAST_WORD}
+    for tool in tools:
+        properties = tool.parameters.get("properties")
+        keys = " ".join(properties) if isinstance(properties, dict) else ""
+        said = f"{tool.name} {tool.description} {keys}".replace("_", " ").replace("-", " ").casefold()
+        if any(len(word) >= _LEAST_WORD and word[:_STEM] in stems for word in _WORD.findall(said[:4096])):
+            return True
+    return False
