@@ -136,8 +136,9 @@ def main() -> None:
     if given.list:
         print(*(mutant.describe() for mutant in mutants), sep="\n")
         return
-    tried = [] if given.only else [one for one in known(mutants, RESULT) if one.verdict.killed or not given.again]
-    done = {one.mutant.key for one in tried}
+    # A survivor counts as one until it was tried once more: otherwise a run that is stopped would lose it.
+    kept = {} if given.only else {one.mutant.key: one for one in known(mutants, RESULT)}
+    done = {key for key, one in kept.items() if one.verdict.killed or not given.again}
     waiting = [mutant for mutant in mutants if mutant.key not in done]
     coverage = read_coverage(ROOT, KEPT, given.jobs)
     with TemporaryDirectory(prefix="mutants-") as folder:
@@ -145,10 +146,11 @@ def main() -> None:
         budget_s = BUDGET_AGAIN_S if given.again else BUDGET_S
         with suppress(KeyboardInterrupt):  # what was tried so far is kept
             for one in try_all(waiting, coverage, copies, until, budget_s):
-                tried.append(one)
-                print(f"{len(tried)}/{len(mutants)} {one.mutant.place}: {one.verdict.value}", flush=True)
+                kept[one.mutant.key] = one
+                print(f"{len(kept)}/{len(mutants)} {one.mutant.place}: {one.verdict.value}", flush=True)
                 if not given.only:
-                    RESULT.write_text(saved(tried, given.seed), encoding="utf-8")
+                    RESULT.write_text(saved([*kept.values()], given.seed), encoding="utf-8")
+    tried = [*kept.values()]
     for test in coverage.failed:
         print(f"not used, because it does not pass without a mistake: {test}")
     print_survivors(tried)
