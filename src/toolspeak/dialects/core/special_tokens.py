@@ -63,6 +63,7 @@ SPECIAL_TOKENS: Final[dict[str, tuple[str, ...]]] = {
     "internlm": ("<|action_start|>", "<|action_end|>", "<|plugin|>", "<|interpreter|>", "<eoh>", "<eoa>"),
     "hunyuan": ("<|startoftext|>", "<|extra_0|>", "<｜hy_User｜>"),
     "solar": ("<|tool_call:begin|>", "<|tool_call:name|>", "<|tool_call:args|>", "<|tool_call:end|>"),
+    "nemotron": ("<SPECIAL_10>", "<SPECIAL_11>", "<SPECIAL_12>"),
     "longcat": ("<longcat_think>", "</longcat_think>"),
     "lfm2": ("<|tool_list_start|>", "<|tool_call_start|>", "<|tool_call_end|>", "<|tool_response_start|>"),
     "apertus": ("<|system_start|>", "<|tools_prefix|>", "<|tools_suffix|>"),
@@ -71,8 +72,16 @@ SPECIAL_TOKENS: Final[dict[str, tuple[str, ...]]] = {
 """By the family whose chat template or tokenizer has them. In these, case matters."""
 
 CALL_TAGS: Final = (
-    *("tool_call", "tool_calls", "tool-call", "tool_use", "tool-use", "function_call", "function_calls"),
-    *("longcat_tool_call", "dots_function_call", "tool_response", "tool_responses", "tool_result", "tool_results"),
+    *("tool_call", "tool_calls", "tool-call", "tool_use", "tool-use", "use_tool", "function_call"),
+    *(
+        "function_calls",
+        "longcat_tool_call",
+        "dots_function_call",
+        "tool_response",
+        "tool_responses",
+        "tool_result",
+        "tool_results",
+    ),
     *("tool_output", "tool_outputs", "function_results"),
 )
 """Names of elements, in any namespace and whatever their attributes, that hold calls or results and nothing else."""
