@@ -183,6 +183,10 @@ prompt-cache *args:
 constraint *args:
     .venv/bin/python -m tests.live.constraint {{ args }}
 
+# the probe of canitoolcall, an outside suite, asks a real model of 0.5 GB bare and behind the gateway: `--model`
+conformance-live *args:
+    .venv/bin/python -m tests.live.conformance {{ args }}
+
 # probes of four real models behind the server of llama.cpp; writes bench/results/probes.json
 probes *args:
     .venv/bin/python -m tests.probes.live {{ args }}
