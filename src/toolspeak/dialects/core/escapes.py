@@ -180,7 +180,7 @@ def tag_names_in(written: str) -> frozenset[str]:
 def forbidden_markers(grammar: MarkupGrammar) -> ForbiddenMarkers:
     """Take the markers out of a grammar."""
     wrappers = [wrapper for wrapper in grammar.wrappers if not wrapper.fence]
-    placed = [(opener, w.where) for w in wrappers for opener in w.openers if w.sure or not opener[0].isalnum()]
+    placed = [(opener, w.where) for w in wrappers for opener in w.openers if w.sure or _is_markup(opener)]
     placed += [(mark.opener, mark.where) for mark in grammar.reasoning if mark.opener[1:-1] not in WORD_TAGS]
     placed += [(label.literal, label.where) for label in grammar.labels]
     placed += [(special.literal, special.where) for special in grammar.specials]
@@ -193,6 +193,11 @@ def forbidden_markers(grammar: MarkupGrammar) -> ForbiddenMarkers:
         lines=frozenset(literal for literal, where in placed if _counts_at_lines(literal, where)),
         fences=frozenset(fences),
     )
+
+
+def _is_markup(opener: str) -> bool:
+    """Return whether an opener that leaves doubt is broken wherever it is: a word is not, nor `Vec<Tool>`."""
+    return not opener[0].isalnum() and opener[1:-1] not in WORD_TAGS
 
 
 def _closers(grammar: MarkupGrammar) -> Iterator[str]:

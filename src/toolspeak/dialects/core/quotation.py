@@ -146,7 +146,7 @@ class Quotation:
 
 
 _WORDS: Final = r"[\w .,'-]+"
-_GAP = re.compile(rf"<{_WORDS}>|\[{_WORDS}\]|\$?\{{{{1,2}}{_WORDS}\}}{{1,2}}|[A-Z]{{2,}}(?:[_ -][A-Z]+)*")
+_GAP = re.compile(rf"<{_WORDS}>|\[{_WORDS}\]|\$?\{{{{1,2}}{_WORDS}\}}{{1,2}}|[A-Z][A-Z_ -]{{0,62}}[A-Z]")
 _FILLERS: Final = frozenset(
     {"a", "an", "enter", "here", "insert", "my", "name", "of", "some", "the", "to", "use", "your"}
 )
