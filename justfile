@@ -280,7 +280,10 @@ waiting: build
     {{ just_executable() }} mcp-servers
     {{ just_executable() }} up-live
     {{ just_executable() }} accuracy-quick
-    {{ just_executable() }} corpus conformance field noncalls wires simulate
+    {{ just_executable() }} corpus noncalls wires
+    {{ just_executable() }} conformance
+    {{ just_executable() }} field
+    {{ just_executable() }} simulate
 
 # both lanes at the same time: none of their proofs measures time; if one fails, both end
 lanes: build
