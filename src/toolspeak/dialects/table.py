@@ -189,7 +189,7 @@ _NAMED_ROWS: Final = (
         # The prompt of v3.2 ends with `>>>`, so a message may begin with the bare recipient: a tool's name, or `all`.
         MarkupGrammar(
             (
-                Wrapper((">>>",), (), (NamedJson((by_pattern(r"(?P<name>[\w.\-]{1,128})\n\s*"),)),)),
+                Wrapper((">>>",), (), (NamedJson((by_pattern(r"(?P<name>[\w.\-]{1,128})\n\s*"),)),), single=True),
                 Wrapper((), (), (BareNamedJson(r"\n\s{0,8}"),), _START, sure=False),
                 FUNCTION,
             ),

@@ -473,6 +473,11 @@ def test_in_the_final_channel_nothing_is_a_call_p5(start: str) -> None:
     assert (after.text, [call.name for call in after.calls]) == ("One ` moment.", ["now"])
 
 
+def test_a_few_words_after_a_call_with_a_header_are_text() -> None:
+    turn = read('>>>find_bus\n{"stop": "Oslo S"}\n\nOne moment', "functionary")
+    assert (turn.text, [call.name for call in turn.calls], turn.complaints) == ("\n\nOne moment", ["find_bus"], ())
+
+
 def test_a_message_in_the_role_of_the_assistant_may_be_reasoning() -> None:
     turn = read("<|start|>assistant<|channel|>analysis<|message|>Hm.<|end|>Hi.", "harmony")
     assert (turn.reasoning, turn.text) == ("Hm.", "Hi.")
