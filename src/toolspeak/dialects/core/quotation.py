@@ -152,7 +152,8 @@ _FILLERS: Final = frozenset(
 )
 _YOURS = re.compile(r"\.{3}|(?:[Yy]our|YOUR)_\w+|YOUR [A-Z ]+|(?:[Yy]our|[Tt]he) [\w ]+ here")
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[^\W\d_A-Za-z]+")
-_LONGEST_GAP, _SHORTEST_KEY = 64, 3
+_NAME = re.compile(r"[\w-]{3,64}")
+_LONGEST_GAP = 64
 
 
 def has_placeholder(attempt: Attempt) -> bool:
@@ -172,7 +173,7 @@ def _is_placeholder(key: str, text: str) -> bool:
     if _YOURS.fullmatch(text):
         return True
     own = _words(key)
-    if len(key) < _SHORTEST_KEY or not own or not _GAP.fullmatch(text):
+    if not _NAME.fullmatch(key) or not own or not _GAP.fullmatch(text):
         return False
     return own <= _words(text) <= own | _FILLERS
 
