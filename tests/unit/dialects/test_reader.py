@@ -478,6 +478,13 @@ def test_a_few_words_after_a_call_with_a_header_are_text() -> None:
     assert (turn.text, [call.name for call in turn.calls], turn.complaints) == ("\n\nOne moment", ["find_bus"], ())
 
 
+def test_text_may_follow_an_element_where_the_dialect_has_elements() -> None:
+    call = "<find_bus>\n<stop>Oslo S</stop>\n</find_bus>"
+    turn = read(f"{call}\n\nOne moment", "cline")
+    assert (turn.text, [call.name for call in turn.calls]) == ("\n\nOne moment", ["find_bus"])
+    assert is_text(f"{call}\n\nOne moment", "any")
+
+
 def test_a_message_in_the_role_of_the_assistant_may_be_reasoning() -> None:
     turn = read("<|start|>assistant<|channel|>analysis<|message|>Hm.<|end|>Hi.", "harmony")
     assert (turn.reasoning, turn.text) == ("Hm.", "Hi.")

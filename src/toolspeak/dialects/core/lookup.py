@@ -83,8 +83,8 @@ class MarkerTables:
         self.points = Markers((*anywhere, *QUOTED_MARKUP, "\n", "`"), ignore_case=True)
         self.fences = {info: wrapper for wrapper in grammar.wrappers if wrapper.fence for info in wrapper.openers}
         self.result_fences = frozenset(line.lstrip("`") for line in grammar.result_lines if line.startswith("```"))
-        self.bare_start = _bare(grammar, OpenerPosition.START)
         self.bare_line = _bare(grammar, OpenerPosition.LINE)
+        self.bare_start = _conditional(_bare(grammar, OpenerPosition.START), self.bare_line)
         self.whole_fences = grammar.whole_fences
         self._results = frozenset(grammar.results)
         self._anywhere = anywhere
@@ -122,6 +122,12 @@ def marker_tables(grammar: MarkupGrammar) -> MarkerTables:
 
 def _bare(grammar: MarkupGrammar, where: OpenerPosition) -> tuple[Wrapper, ...]:
     return tuple(wrapper for wrapper in grammar.wrappers if not wrapper.openers and wrapper.where is where)
+
+
+def _conditional(at_start: tuple[Wrapper, ...], at_lines: tuple[Wrapper, ...]) -> tuple[Wrapper, ...]:
+    """Leave out recoveries of what the dialect itself reads at any line: their condition would take calls away."""
+    free = {form for wrapper in at_lines if not (wrapper.tail or wrapper.needs_closer) for form in wrapper.forms}
+    return tuple(wrapper for wrapper in at_start if not (wrapper.tail and free.issuperset(wrapper.forms)))
 
 
 def _merged(wrappers: tuple[Wrapper, ...]) -> dict[str, Wrapper]:
