@@ -1,7 +1,8 @@
 """`just field`: what models wrote in public issues, read as the gateway reads it (P1, P2, P3, P5).
 
 Each case is read whole, character by character and cut at random: all must give the same. A line tells each case that
-is not right. The bar: no wrong call, no false call, no difference between cuts, at least 95 % right in each reading.
+is not right. The bar: no wrong call, no false call, no difference between cuts, at least 95 % right in each reading,
+and a reason in `LIMITS` for each case that is neither right nor leads to a question to the model.
 
 Calls that are damaged by chance (`testkit.damaged_calls`) follow: of those that cannot be read, at least 80 % must
 raise a complaint, so that the model is asked again instead of the markup passing as text. The same share of the cases
@@ -24,6 +25,12 @@ from toolspeak.ir.turn import Turn
 CUTS: Final = 20
 LEAST_RIGHT: Final = 0.95
 """The share of cases that each reading must get right; the others are refused, missed or shown, and listed."""
+
+LIMITS: Final = {
+    "sm-02": "The answer begins in reasoning without a mark. Whether it does depends on the server as much as on the "
+    "model, so that no row of the facts says it; `starts_in_reasoning` in the configuration does.",
+    "sm-27": "Only by `any`: lines such as `>>>all` occur in quotations. Functionary's own dialect reads it.",
+}
 
 DAMAGED: Final = 2_000
 LEAST_ASKED: Final = 0.8
@@ -51,6 +58,8 @@ def check(case: FieldCase, cuts: int, counts: dict[str, Counter[str]]) -> int:
             turns[dialect.name] = read(case, dialect, cuts)
         verdict = case.verdict(turns[dialect.name][0]).value
         counts[reading][verdict] += 1
+        if verdict in (Verdict.SHOWN.value, Verdict.MISSED.value) and case.id not in LIMITS:
+            counts[reading]["unexplained"] += 1
         if verdict != Verdict.RIGHT.value:
             not_right.setdefault(verdict, []).append(f"{reading} ({dialect.name})")
     for verdict, readings in not_right.items():
@@ -72,6 +81,7 @@ def main() -> None:
         progress(number + 1, len(cases), "cases")
     bad = sum(count[verdict.value] for count in counts.values() for verdict in (Verdict.WRONG, Verdict.FALSE))
     is_enough = all(count[Verdict.RIGHT.value] >= LEAST_RIGHT * len(cases) for count in counts.values())
+    unexplained = sum(count["unexplained"] for count in counts.values())
     figures = {
         reading: {verdict.value: count[verdict.value] for verdict in Verdict} for reading, count in counts.items()
     }
@@ -80,9 +90,10 @@ def main() -> None:
     gateway = counts["gateway"]
     close(
         "field",
-        ok=not bad and not different and is_enough and (bool(chosen.only) or share >= LEAST_ASKED),
+        ok=not (bad or different or unexplained) and is_enough and (bool(chosen.only) or share >= LEAST_ASKED),
         cases=len(cases),
         different=different,
+        unexplained=unexplained,
         **figures,
         asked=asked_share(gateway[Verdict.REFUSED.value], gateway[Verdict.MISSED.value]),
         damaged={**damaged, "asked_share": share},

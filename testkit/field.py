@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from testkit.golden import GOLDEN
 from toolspeak.dialects import Dialect, ReadOptions, load
+from toolspeak.engine.narration import written_call
 from toolspeak.engine.readers import emulated_dialect
 from toolspeak.facts.families import family_facts
 from toolspeak.facts.model import DEFAULT_DIALECT
@@ -30,7 +31,7 @@ class Verdict(Enum):
     """What came of one reading, from good to bad."""
 
     RIGHT = "right"
-    REFUSED = "refused with a complaint"
+    REFUSED = "not read: the model is asked again"
     SHOWN = "text lost or markup shown"
     MISSED = "missed"
     WRONG = "wrong call"
@@ -75,8 +76,11 @@ class FieldCase:
             is_refused = not calls and bool(self.accepted[0])  # the text of an attempt may be shown then
             return Verdict.RIGHT if is_refused or self._shows(turn.text) else Verdict.SHOWN
         if any(_is_part(calls, accepted) for accepted in self.accepted):
-            return Verdict.REFUSED if turn.complaints else Verdict.MISSED
+            return Verdict.REFUSED if turn.complaints or self._is_asked_for(turn.text) else Verdict.MISSED
         return Verdict.WRONG if self.accepted[0] else Verdict.FALSE
+
+    def _is_asked_for(self, text: str) -> bool:
+        return bool(written_call(text, map(self.tools.tool, self.tools.names)))
 
     def _shows(self, text: str) -> bool:
         return all(part in text for part in self.contains) and not any(part in text for part in self.absent)

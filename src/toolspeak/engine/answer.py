@@ -41,6 +41,8 @@ class ReadAnswer:
     """The questions of guardrails to the model before the calls leave, at most one for each tool."""
     said: str = ""
     """All text of the model, as it wrote it, with markup."""
+    visible: str = ""
+    """The text of the model without reasoning and calls."""
     repeated_text: str = ""
     """The text of the first of `repeats`."""
     has_text: bool = False

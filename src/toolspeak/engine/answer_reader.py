@@ -175,7 +175,7 @@ class AnswerReader:
         self._growing: dict[str, tuple[CallStarted, list[str]]] = {}  # native calls that have begun and not ended
         self._streaming: set[str] = set()  # ids of those that the client sees grow
         self._said: list[str] = []
-        self._visible: list[str] = []  # filled only if `recover` needs it
+        self._visible: list[str] = []
         self._size = 0
         self._is_echo = False  # of the text from which the latest call was read
         self._forged = False
@@ -245,6 +245,7 @@ class AnswerReader:
             set_aside=tuple(self._set_aside),
             questions=tuple(self._questions.values()),
             said="".join(self._said),
+            visible="".join(self._visible),
             repeated_text=next((call.raw for call in self._repeats if call.raw), ""),
             has_text=self._has_text,
             is_only_calls=self._is_only_calls,
@@ -294,8 +295,7 @@ class AnswerReader:
 
     def _note_visible(self, text: str) -> None:
         self._has_text = self._has_text or not text.isspace()
-        if self._parts.recover is not None:
-            self._visible.append(text)
+        self._visible.append(text)
 
     def _end(self, event: Finished | Failed) -> Iterator[Event]:
         if held := self._parts.stops.finish():

@@ -1,9 +1,13 @@
-"""Detects answers that only announce a call: "Let me check the weather for you." with nothing called (CHK-15).
+"""Detects answers that mean a call and hold none: "Let me check the weather for you." with nothing called (CHK-15).
 
 Small models stop after such a sentence, and the client takes it for the answer. The detector is conservative: in doubt,
 an answer is an answer. It judges whole answers of a few words, of which the last sentence must begin as an announcement
 in the first person, have a verb of looking up or doing, and name what a tool is for. Descriptions of tools are nearly
 always English, so that other languages need a verb that says it clearly, and nothing that puts it off ("if", "later").
+
+The second kind is an answer that ends in markup with a tool's name and its required keys, in a form that no reader
+takes for a call: Gemini wrote `<call:default_api:f{severity:high}/>` (bayes-platform #620), Qwen2.5-Coder a fence after
+"I'll list the directory first." (vLLM #32926). Words before a quotation are of another kind: these must announce it.
 """
 
 import re
@@ -24,6 +28,13 @@ _NEAR: Final = 3
 """Words after the opener among which an English verb must be."""
 _SENTENCE_END: Final = re.compile("[.!…。\uff01:\\n]")
 _WORD: Final = re.compile(r"[\w']+")
+_MARKUP: Final = re.compile(r"^(?:```|[<\[{|])", re.MULTILINE)
+"""Where the markup of an answer begins."""
+_LONGEST_MARKUP: Final = 64 * 1024
+_HEAD: Final = 48
+"""Characters of the markup among which the tool's name must begin; logs and data name it anywhere."""
+_SCHEMA: Final = re.compile(r'"(?:type|properties|description)"\s*:')
+"""A definition of a tool names it and its keys too."""
 _QUESTIONS: Final = "?\uff1f\u061f\u00bf"
 _LEADS: Final = frozenset(
     ("ok", "okay", "sure", "certainly", "great", "alright", "now", "first", "next", "then", "so", "yes")
@@ -53,14 +64,48 @@ def _languages() -> tuple[_Language, ...]:
 
 def announces_call(text: str, tools: Iterable[Tool]) -> bool:
     """Return whether an answer is nothing but the announcement of a call of one of the tools."""
-    text = text.strip()
+    sentence = _last_sentence(text.strip())
+    return bool(sentence) and _announces(sentence, tuple(tools))
+
+
+def _last_sentence(text: str) -> str:
+    """Return the last sentence of a few words; empty if there are more, or a question, or code."""
     if not 0 < len(text) <= LONGEST or any(mark in text for mark in _QUESTIONS) or "```" in text:
-        return False
+        return ""
     text = text.replace("’", "'").replace("*", "").casefold()
     sentences = [part.strip() for part in _SENTENCE_END.split(text) if part.strip()]
     while len(sentences) > 1 and sentences[-1].startswith(_WAITS):
         sentences.pop()
-    return bool(sentences) and _announces(sentences[-1], tuple(tools))
+    return sentences[-1] if sentences else ""
+
+
+def written_call(text: str, tools: Iterable[Tool]) -> str:
+    """Return the markup that an answer ends in, if it calls a tool in a form that no reader understands; else empty."""
+    text = text.strip()
+    begin = _MARKUP.search(text[:_LONGEST_MARKUP])
+    if begin is None or len(text) > _LONGEST_MARKUP or text[-1] not in ">]})|`" or _SCHEMA.search(text):
+        return ""
+    words, markup = text[: begin.start()].rstrip(), text[begin.start() :]
+    is_fence = markup.startswith("```")
+    if is_fence and (not words or markup.count("```") > 1 + markup.endswith("```")):
+        return ""  # code, or text that goes on after it
+    is_announced = not words or _announces_anywhere(_last_sentence(words))
+    return markup if is_announced and any(_names(markup, tool) for tool in tools) else ""
+
+
+def _announces_anywhere(sentence: str) -> bool:
+    """Return whether the first person announces something: "To see the files, I'll list the directory first"."""
+    return any(f" {opener} " in f" {sentence} " for language in _languages() for opener in language.openers)
+
+
+def _names(markup: str, tool: Tool) -> bool:
+    """Return whether markup has the tool's name and then its required keys; a tool without any names nothing surely."""
+    name = re.search(rf"(?<![\w-]){re.escape(tool.name)}(?![\w-])", markup)
+    keys = tool.parameters.get("required")
+    if name is None or name.start() >= _HEAD or not isinstance(keys, list) or not keys:
+        return False
+    rest = markup[name.end() :]
+    return all(re.search(rf"(?<![\w-]){re.escape(str(key))}[\"'>]?\s*[:=>]", rest) for key in keys)
 
 
 def _announces(sentence: str, tools: tuple[Tool, ...]) -> bool:

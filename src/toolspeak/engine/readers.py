@@ -15,6 +15,7 @@ from toolspeak.engine.guardrails.guardrail import NOTHING_RECOVERED, GuardedConv
 from toolspeak.engine.guardrails.untaught_calls import loose_calls_in
 from toolspeak.engine.loose_calls import decided_calls, decision_in
 from toolspeak.engine.memory import known_tools
+from toolspeak.engine.narration import announces_call, written_call
 from toolspeak.engine.plan import ANY_DIALECT, Plan
 from toolspeak.engine.prompt import Prompt, Taught, compacted, dialect_of, guarded_tools, untrusted_texts, writer_of
 from toolspeak.engine.refusal import RefusalWatch
@@ -23,7 +24,7 @@ from toolspeak.engine.trouble import must_call
 from toolspeak.facts.families import family_facts
 from toolspeak.facts.model import DEFAULT_DIALECT, UNKNOWN_MODEL, ModelFacts
 from toolspeak.ir.event import Usage
-from toolspeak.ir.message import Call
+from toolspeak.ir.message import Call, Role
 from toolspeak.ir.request import Request
 from toolspeak.ir.tool import ChoiceMode, Tool
 from toolspeak.toolset.check import CallChecker
@@ -133,6 +134,18 @@ class ReaderFactory:
         alike = {name: _likeness(writer.write_calls((call,), tools), call) for name, writer in writers.items()}
         best = max(alike, key=alike.__getitem__)
         return best if alike[best] else ""
+
+    def means_call(self, visible: str) -> bool:
+        """Whether an answer without calls announces one, or writes one in a form that no reader understands (CHK-15).
+
+        After results an announcement counts for nothing: the model is done. What only repeats untrusted text was not
+        written by the model (SAFE-3), so that the model must not be asked for it.
+        """
+        messages, tools = self._request.messages, self.tools
+        if messages and messages[-1].role is Role.USER and announces_call(visible, tools):
+            return True
+        written = written_call(visible, tools)
+        return bool(written) and not self._echo.is_echo(written)
 
     def native(self, release: Release) -> AnswerReader:
         """Return a reader for a native answer, which also finds calls that leaked into its text (MODE-8).

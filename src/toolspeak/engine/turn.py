@@ -38,7 +38,6 @@ from toolspeak.engine.effects import (
     TurnProgram,
 )
 from toolspeak.engine.guardrails.guardrail import MOST_FOLLOW_UPS, AskModel, Guardrail
-from toolspeak.engine.narration import announces_call
 from toolspeak.engine.outbox import Outbox
 from toolspeak.engine.plan import Plan, has_calls
 from toolspeak.engine.prompt import Prompt, without_tools
@@ -50,7 +49,7 @@ from toolspeak.facts.model import Support
 from toolspeak.ir.complaint import Complaint
 from toolspeak.ir.event import Event, Failed, Finished, StopReason, TextDelta, Usage
 from toolspeak.ir.failure import Failure
-from toolspeak.ir.message import Call, Role
+from toolspeak.ir.message import Call
 from toolspeak.ir.request import Request
 from toolspeak.ir.tool import AUTO, ChoiceMode, Tool, ToolChoice
 from toolspeak.ir.turn import split
@@ -245,13 +244,12 @@ class _Turn:
         return tactic.is_taught and bool(self._first) and (answer.failure is not None or not self._denied)
 
     def _trouble_of(self, tactic: Tactic, answer: ReadAnswer) -> Trouble | None:
-        """Return the trouble with an answer. An announcement of a call is none after results: the model is done."""
+        """Return the trouble with an answer, also if it means a call and holds none (CHK-15)."""
         trouble = answer.trouble(self._request.choice, refused=self._out.refused)
         is_last_word = answer.stop is StopReason.END and not answer.call_count and not self._out.has_calls
-        if trouble or not is_last_word or tactic.name not in (Name.NATIVE, Name.INLINE) or not self._request.messages:
+        if trouble or not is_last_word or tactic.name not in (Name.NATIVE, Name.INLINE):
             return trouble
-        asked = self._request.messages[-1].role is Role.USER
-        return Trouble(Kind.NARRATED) if asked and announces_call(answer.said, self._readers.tools) else None
+        return Trouble(Kind.NARRATED) if self._readers.means_call(answer.visible) else None
 
     def _may_ask_again(self, tactic: Tactic, answer: ReadAnswer, trouble: Trouble) -> bool:
         """Whether asking again could help, and would contradict nothing that has left (CHK-5)."""

@@ -1,10 +1,14 @@
 """Announcements of a call are told apart from answers, in texts that shaped no word of the lists (CHK-15)."""
 
+from dataclasses import replace
+
 import pytest
 
 from testkit.noncalls.texts import noncalls
+from testkit.noncalls.tools import tool_set
 from tests.unit.engine.test_refusal import HELD_OUT_OTHERS, HELD_OUT_REFUSALS, OTHERS, lines
-from toolspeak.engine.narration import LONGEST, announces_call
+from toolspeak.dialects import load
+from toolspeak.engine.narration import LONGEST, announces_call, written_call
 from toolspeak.ir.tool import Tool
 
 TOOLS = (
@@ -12,6 +16,7 @@ TOOLS = (
     Tool("read_file", "Read a file of the project."),
     Tool("search_web", "Search the web for pages."),
 )
+WEATHER = (replace(TOOLS[0], parameters={**TOOLS[0].parameters, "required": ["city"]}),)
 ANNOUNCEMENTS = """
 Let me check the weather for you.
 I will now call get_weather
@@ -142,3 +147,43 @@ def test_a_long_answer_is_no_announcement_chk15_p7(more: int) -> None:
 def test_without_tools_or_for_other_tools_nothing_is_announced_chk15() -> None:
     assert not announces_call("Let me check the weather for you.", ())
     assert not announces_call("Let me check the weather for you.", (Tool("add", "Add two numbers."),))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<call:get_weather{city:Oslo}/>",
+        "<|call|>get_weather<|args|>city=Oslo<|end|>",
+        'To know it, I\'ll ask first.\n\n```json\n{"name": "get_weather", "arguments": {"city": "Oslo"}}\n```',
+    ],
+)
+def test_markup_with_a_tool_and_its_required_keys_is_a_written_call_chk15(text: str) -> None:
+    assert written_call(text, WEATHER)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "Call get_weather(city='Oslo').",
+        '```json\n{"name": "get_weather", "arguments": {"city": "Oslo"}}\n```',
+        'This is the form:\n```json\n{"name": "get_weather", "arguments": {"city": "Oslo"}}\n```',
+        "I'll show both.\n```\nget_weather city: Oslo\n```\n```\nget_weather city: Oslo\n```",
+        "<call:get_weather{city:Oslo}/> is the form.",
+        "<call:get_weather{unit:celsius}/>",
+        "<call:get_weather_of{city:Oslo}/>",
+        '{"name": "get_weather", "parameters": {"properties": {"city": {"type": "string"}}}}',
+        "<log>" + "-" * 48 + "get_weather{city:Oslo}</log>",
+        "<call:get_weather{city:" + "o" * 65536 + "}/>",
+    ],
+)
+def test_other_text_is_no_written_call_chk15(text: str) -> None:
+    assert not written_call(text, WEATHER)
+
+
+def test_few_texts_that_only_look_like_calls_are_written_calls_chk15() -> None:
+    tools = tool_set()
+    texts = [load("any").read(text.text, tools).text for text in noncalls(3_000)]
+    asked = [text for text in texts if written_call(text, map(tools.tool, tools.names))]
+    print(f"{len(asked)} of {len(texts)}")
+    assert len(asked) <= 0.01 * len(texts), asked
