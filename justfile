@@ -41,6 +41,7 @@ check:
     .venv/bin/python tools/tactics_diagram.py --check
     .venv/bin/python tools/api_reference.py --check
     .venv/bin/python -m tools.rooms_picture --check
+    .venv/bin/python -m tools.unreached
 
 # run the tests; arguments go to pytest
 test *args:
@@ -203,6 +204,10 @@ attack *args:
 # every rule of docs/behaviour.md that must be proven has a test that names it
 requirements:
     .venv/bin/python -m tools.requirements
+
+# every setting, command-line option and public name that is documented is used
+unreached:
+    .venv/bin/python -m tools.unreached
 
 # the shape of src before and after: files, lines, importers, names, layers, phrases; fails if a rule is broken: `--report`, `--before REV`, `--phrases`
 house *args:

@@ -49,7 +49,7 @@ class Options:
     port: int | None = _overrides("server.port")
     mode: str | None = _overrides("tools.mode")
     chat: bool | None = _overrides("tools.chat", variable=False, flag=False)
-    """People set it as the mode `chat`, in the environment and on the command line."""
+    """In the environment people set it as the mode `chat` (MODE-6)."""
     dialect: str | None = _overrides("tools.dialect")
     strategy: str | None = _overrides("tools.strategy")
     release: str | None = _overrides("tools.release")
