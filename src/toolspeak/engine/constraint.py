@@ -347,8 +347,8 @@ class Constraining:
         shape, form = self._shape, self._form
         if form is ConstraintForm.LLAMACPP:
             return grammar(shape or _decision_shape(), calls)
-        if self._has_tags:
-            return tags(shape or _decision_shape(), calls, form)
+        if shape is not None and self._has_tags:
+            return tags(shape, calls, form)
         return self._schema(calls)
 
     def _free(self) -> Constraint | None:
