@@ -23,6 +23,7 @@ from toolspeak.config.shape import Model
 from toolspeak.engine.prompt import OPENING
 from toolspeak.engine.settings import Mode, Settings, Strategy
 from toolspeak.facts.model import ModelFacts, Support
+from toolspeak.ir.quirks import IdForm, Quirks
 
 Body = dict[str, Any]
 OSLO = '{"name": "get_weather", "arguments": {"city": "Oslo"}}'
@@ -116,6 +117,29 @@ HISTORY = [
     {"role": "assistant", "content": None, "tool_calls": [CALL]},
     {"role": "tool", "tool_call_id": "c1", "content": "3 °C, snow"},
 ]
+
+# ---------------------------------------------------------------- promises
+
+
+@pytest.mark.parametrize("stated", [True, False], ids=["limit", "stop"])
+def test_a_call_that_ends_in_the_middle_is_asked_for_again_and_never_delivered_p3(
+    gateway: Served, upstream: ScriptedUpstream, stated: bool
+) -> None:
+    half = Answer(fenced(OSLO)[:55], cut=stated)
+    met = turn(gateway, upstream, "force", half, half, half)
+    assert (met.calls, len(met.sent)) == ([], 3)
+    assert turn(gateway, upstream, "force", half, fenced(BERGEN)).calls == [("get_weather", {"city": "Bergen"})]
+
+
+def test_ids_go_to_mistral_in_its_form_and_to_the_client_in_its_own_wire6(upstream: ScriptedUpstream) -> None:
+    demanding = towards(upstream, facts=ModelFacts(tools=Support.NATIVE, quirks=Quirks(IdForm.MISTRAL)))
+    with serving(config_of(demanding)) as gateway:
+        met, again = (turn(gateway, upstream, "m", NATIVE_CALL, messages=HISTORY) for _ in range(2))
+    asked, answered = met.sent[0]["messages"][1]["tool_calls"][0]["id"], met.sent[0]["messages"][2]["tool_call_id"]
+    assert re.fullmatch("[A-Za-z0-9]{9}", asked)
+    assert asked == answered == again.sent[0]["messages"][1]["tool_calls"][0]["id"]
+    assert met.message["tool_calls"][0]["id"] == "call_1"
+
 
 # ---------------------------------------------------------------- modes
 

@@ -38,7 +38,7 @@ def test_a_native_call_wire2(over: tuple[str, Served], upstream: ScriptedUpstrea
 
 @pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
 @pytest.mark.parametrize("client", WIRES)
-def test_reasoning_text_and_two_calls_wire3(
+def test_reasoning_text_and_two_calls_wire3_wire7(
     over: tuple[str, Served], upstream: ScriptedUpstream, client: str, stream: bool
 ) -> None:
     _, gateway = over
@@ -46,6 +46,17 @@ def test_reasoning_text_and_two_calls_wire3(
     _, found = seen(gateway, client, stream)
     assert (found.reasoning, found.text, found.error) == (THOUGHT, TEXT, "")
     assert [(call.name, call.arguments) for call in found.calls] == [OSLO[1:], BERGEN[1:]]
+
+
+@pytest.mark.parametrize("client", WIRES)
+def test_a_whole_answer_is_the_fold_of_its_stream_wire4(
+    over: tuple[str, Served], upstream: ScriptedUpstream, client: str
+) -> None:
+    _, gateway = over
+    upstream.answers(answering(ALL), answering(ALL))
+    (_, streamed), (_, whole) = seen(gateway, client, stream=True), seen(gateway, client, stream=False)
+    assert (streamed.text, streamed.reasoning, streamed.calls) == (whole.text, whole.reasoning, whole.calls)
+    assert (streamed.stop, streamed.usage, streamed.error) == (whole.stop, whole.usage, "")
 
 
 @pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])

@@ -127,7 +127,7 @@ def kept(order: Order) -> tuple[list[object], list[object]]:
     return found
 
 
-def test_another_worker_goes_on_after_kill_9_and_no_finished_step_repeats_run3(order: Order) -> None:
+def test_another_worker_goes_on_after_kill_9_and_no_finished_step_repeats_run3_p4(order: Order) -> None:
     start(order, "one")
     with working(order) as first:
         wait_for(order, "tool:2:1")
