@@ -121,14 +121,16 @@ class ReaderFactory:
     def form_of(self, calls: Sequence[Call]) -> str:
         """Return the dialect in which the model wrote these calls; empty if it is none that can be taught.
 
-        It is the plan's dialect if that reads the call and leaves no markup, else the one that writes the call most
-        alike, at least up to the tool's name: `<tool_call>` alone is the opener of Hermes, Qwen and GLM.
+        It is the plan's dialect if that writes or reads the call, and leaves no markup, else the one that writes the
+        call most alike, at least up to the tool's name: `<tool_call>` alone is the opener of Hermes, Qwen and GLM.
         """
         call, tools = next((call for call in calls if call.raw), None), ToolSet.of(self.tools)
         if call is None or len(call.raw) > _LONGEST_RELAPSE:
             return ""
-        alone = dialect_of(self._plan).read(call.raw, tools)
-        if alone.calls and not alone.text.strip():
+        taught = dialect_of(self._plan)
+        # Reading is the dearer test, and most models write the form as it was taught.
+        is_taught = taught.writer is not None and _likeness(taught.writer.write_calls((call,), tools), call)
+        if is_taught or _reads_all(taught, call.raw, tools):
             return self._plan.dialect
         writers = {dialect.name: dialect.writer for dialect in installed() if dialect.writer is not None}
         alike = {name: _likeness(writer.write_calls((call,), tools), call) for name, writer in writers.items()}
@@ -233,6 +235,11 @@ class ReaderFactory:
             starts_in_reasoning=self._plan.facts.starts_in_reasoning,
             max_calls=MOST_CALLS,
         )
+
+
+def _reads_all(dialect: Dialect, text: str, tools: ToolSet) -> bool:
+    turn = dialect.read(text, tools)
+    return bool(turn.calls) and not turn.text.strip()
 
 
 def _likeness(written: str, call: Call) -> int:

@@ -4,10 +4,12 @@ Grammars are joined with `|`; the reader compiles the result once (`lookup.marke
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import IntEnum
 from functools import cached_property
 from typing import Protocol, TypeVar
+
+from typing_extensions import override
 
 from toolspeak.dialects.core.form import NO_ENDERS, BodyForm, BodyOutcome, Scope
 from toolspeak.text.scan import Markers
@@ -156,6 +158,15 @@ class MarkupGrammar:
     specials: tuple[Special, ...] = ()
     whole_fences: bool = True
     """A fence around the whole reply may hold the call."""
+
+    @override
+    def __hash__(self) -> int:
+        """Hash once: each reader looks its tables up, and the grammar of all forms takes 40 µs to hash."""
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(tuple(getattr(self, field.name) for field in fields(self)))
 
     def __or__(self, other: "MarkupGrammar") -> "MarkupGrammar":
         """Read both."""
