@@ -414,6 +414,7 @@ _HARMONY_STRIPPED: Final = MarkupGrammar(
             (),
             (NamedJson((by_pattern(r"(?:functions\.)?(?P<name>[\w.\-]{1,128})\s*(?:json|code)?\s*"),)),),
             _LINE,
+            single=True,
         ),
     ),
     reasoning=(

@@ -478,6 +478,12 @@ def test_a_few_words_after_a_call_with_a_header_are_text() -> None:
     assert (turn.text, [call.name for call in turn.calls], turn.complaints) == ("\n\nOne moment", ["find_bus"], ())
 
 
+@pytest.mark.parametrize(("rest", "text"), [("\n\nOne moment", "\n\nOne moment"), ("assistantfinalHello", "Hello")])
+def test_text_after_a_call_of_harmony_without_its_tokens_is_text(rest: str, text: str) -> None:
+    turn = read('commentary to=functions.find_bus json{"stop": "Oslo S"}' + rest, "harmony")
+    assert (turn.text, [call.name for call in turn.calls], turn.complaints) == (text, ["find_bus"], ())
+
+
 def test_text_may_follow_an_element_where_the_dialect_has_elements() -> None:
     call = "<find_bus>\n<stop>Oslo S</stop>\n</find_bus>"
     turn = read(f"{call}\n\nOne moment", "cline")
