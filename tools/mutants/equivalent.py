@@ -53,12 +53,6 @@ EQUIVALENT: tuple[Equivalent, ...] = (
         occurrence=1,
     ),
     Equivalent(
-        "engine/constraint.py",
-        "shape or _decision_shape()  ->  (shape)",
-        "after `_has_tags`, which is true only with a shape",
-        occurrence=1,
-    ),
-    Equivalent(
         "toolset/toolset.py",
         "self._wants_integers and has_floats(value)  ->  (self._wants_integers)",
         "a valid value without floats is coerced to itself: `is_ready` only saves the time",
