@@ -308,3 +308,30 @@ def test_an_answer_a_question_and_the_end_after_results_are_not_asked_on_chk15(
 ) -> None:
     met = turn(gateway, upstream, model, said, messages=RESULTS if said == NARRATION else RESULTS[:1])
     assert (met.calls, met.text, len(met.sent)) == ([], said, 1)
+
+
+# ---------------------------------------------------------------- roles that a template refuses
+
+
+def refusing(message: str) -> Script:
+    return say(json.dumps({"error": {"message": message, "type": "invalid_request_error"}}).encode(), JSON, 400)
+
+
+@pytest.mark.parametrize("error", ["System role not supported", "Conversation roles must alternate user/assistant/…"])
+def test_an_upstream_that_refuses_a_system_message_gets_its_text_in_the_first_user_message_inl10(
+    gateway: Served, upstream: ScriptedUpstream, error: str
+) -> None:
+    upstream.answers(refusing(error), answering(Answer(FENCED)))
+    body = {"model": "emulated", "messages": RESULTS[:1], "tools": [tool()]}
+    message = gateway.post("/v1/chat/completions", body).json["choices"][0]["message"]
+    assert [call["function"]["name"] for call in message["tool_calls"]] == ["get_weather"]
+    sent = [one.json["messages"] for one in upstream.asked]
+    assert [[each["role"] for each in messages] for messages in sent] == [["system", "user"], ["user"]]
+    assert sent[0][0]["content"] in sent[1][0]["content"]
+
+
+def test_the_roles_are_changed_once_inl10(gateway: Served, upstream: ScriptedUpstream) -> None:
+    upstream.answers(refusing("System role not supported"))
+    reply = gateway.post("/v1/chat/completions", {"model": "emulated", "messages": RESULTS[:1], "tools": [tool()]})
+    assert (reply.status, len(upstream.asked)) == (400, 2)
+    assert "System role not supported" in reply.json["error"]["message"]

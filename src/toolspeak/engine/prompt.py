@@ -89,6 +89,15 @@ class Prompt:
     taught: Taught
     guard: Guard
 
+    @property
+    def has_system(self) -> bool:
+        """Whether instructions are a system message."""
+        return self.plan.facts.system_role
+
+    def without_system(self) -> "Prompt":
+        """Return a writer that puts instructions into the first user message (INL-10)."""
+        return replace(self, plan=replace(self.plan, facts=replace(self.plan.facts, system_role=False)))
+
     def inline(self, request: Request) -> Request:
         """Return a request whose answer may have text and calls; its system prompt contains the contract (INL-1)."""
         system, rest = _split(request.messages)
@@ -152,7 +161,7 @@ class Prompt:
         text = _joined(words)
         if not text:
             return turns
-        if self.plan.facts.system_role:
+        if self.has_system:
             return (Message(Role.SYSTEM, (Text(text),)), *turns)
         return (Message(Role.USER, tuple(_one_text((Text(text), *turns[0].parts)))), *turns[1:])
 

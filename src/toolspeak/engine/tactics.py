@@ -75,6 +75,8 @@ class Situation(StrEnum):
     Servers drop `tools` in silence: llama.cpp without `--jinja`, templates without a place for them, proxies.
     """
     CONSTRAINT_REFUSED = "constraint refused"
+    SYSTEM_REFUSED = "system message refused"
+    """The chat template of a model that no fact describes has no system role, or wants other roles (INL-10)."""
     TOOLS_REFUSED = "tools refused"
     HISTORY_REFUSED = "history refused"
     """The server rejects the calls and results of the history. Emulation writes them as text, which it accepts.
@@ -177,6 +179,7 @@ _AFTER_INLINE: Final[Mapping[Situation, Next]] = {
     Situation.TROUBLE: Name.INLINE,
     Situation.SET_ASIDE: Name.WORDS,
     Situation.CONSTRAINT_REFUSED: Name.INLINE,
+    Situation.SYSTEM_REFUSED: Name.INLINE,
     Situation.NOT_BETTER: End.FIRST,
 }
 _AFTER_DECISION: Final[Mapping[Situation, Next]] = {
@@ -184,6 +187,7 @@ _AFTER_DECISION: Final[Mapping[Situation, Next]] = {
     Situation.SET_ASIDE: Name.WORDS,
     Situation.NO_CALLS: Name.WORDS,
     Situation.CONSTRAINT_REFUSED: Name.DECISION,
+    Situation.SYSTEM_REFUSED: Name.DECISION,
     Situation.NOT_BETTER: End.FIRST,
 }
 TACTICS: Final[Mapping[Name, Tactic]] = {

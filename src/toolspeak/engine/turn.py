@@ -48,7 +48,7 @@ from toolspeak.engine.trouble import Kind, Trouble, asked_again, corrections, fa
 from toolspeak.facts.model import Support
 from toolspeak.ir.complaint import Complaint
 from toolspeak.ir.event import Event, Failed, Finished, StopReason, TextDelta, Usage
-from toolspeak.ir.failure import Failure
+from toolspeak.ir.failure import Failure, FailureKind
 from toolspeak.ir.message import Call
 from toolspeak.ir.request import Request
 from toolspeak.ir.tool import AUTO, ChoiceMode, Tool, ToolChoice
@@ -127,7 +127,8 @@ class _Turn:
         """Make attempts until one of them ends the turn.
 
         The loop is finite. A tactic follows itself only for a retry, which `Plan.retries` bounds, or after its
-        constraint was refused, which happens once. All other arrows of the table lead to a later tactic.
+        constraint or its system message was refused, which is left out then. All other arrows of the table lead to a
+        later tactic.
         """
         attempt: _Attempt | None = self._begin(first_tactic(self._plan, has_tools=bool(self._readers.tools)))
         while attempt is not None:
@@ -147,6 +148,9 @@ class _Turn:
             yield from self._return_first()
         elif isinstance(following, End):
             yield from self._fail(answer.failure)
+        elif situation is Situation.SYSTEM_REFUSED:
+            self._prompt = self._prompt.without_system()
+            return self._begin(tactic, attempt, answer)
         elif following is tactic.name:
             if trouble is not None and trouble.kind is Kind.NARRATED:  # it stays shown, and the call follows it
                 self._narrated, self._first_stop = True, answer.stop_reason
@@ -200,6 +204,8 @@ class _Turn:
         (DeepInfra), 500 (llama.cpp), or inside a stream with status 200 (Groq). So the wires classify the error text,
         and the engine decides by that class.
         """
+        if attempt.tactic.is_taught and failure.kind is FailureKind.ROLE_ORDER and self._prompt.has_system:
+            return Situation.SYSTEM_REFUSED if self._out.is_empty else Situation.FAILED
         situation, sent = REFUSALS.get(failure.kind, Situation.FAILED), attempt.request
         if attempt.tactic.name not in (Name.NATIVE, Name.NATIVE_FIRST) or not self._out.is_empty:
             return Situation.FAILED
