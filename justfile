@@ -269,7 +269,7 @@ on_313 := "tests/gateway tests/unit/cli tests/unit/client tests/unit/runtime tes
 on_311_only := "bench/tests tests/attack tests/unit/tools tests/unit/agent/sandbox tests/security/sandbox tests/runs tests/mcp tests/probes " + \
     "tests/gateway/test_runs.py tests/gateway/test_runs_fleet.py tests/gateway/test_runs_limits.py tests/gateway/test_runs_outage.py " + \
     "tests/gateway/test_overload.py tests/gateway/test_streams.py tests/gateway/test_plugins.py " + \
-    "tests/unit/cli/test_up.py tests/unit/cli/test_run_terminal.py"
+    "tests/unit/cli/test_up.py tests/unit/cli/test_run_terminal.py tests/contract/test_response_template.py"
 
 # the proofs that compute
 computing: build

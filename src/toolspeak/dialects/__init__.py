@@ -37,10 +37,24 @@ __all__ = [
     "load_together",
     "names",
     "native_attempt",
+    "register",
 ]
 
 # `keyed` makes a dialect for one conversation, by its key: there is none to load by that name.
-_SHELF = Shelf(__name__, Dialect, "DIALECT", hidden=("core", "keyed"), table="table")
+_SHELF = Shelf(
+    __name__, Dialect, "DIALECT", hidden=("core", "keyed", "response_template", "template_export"), table="table"
+)
+_MADE: dict[str, Dialect] = {}
+
+
+def register(dialect: Dialect) -> str:
+    """Let a dialect that was made at run time be loaded by its name, and return that name.
+
+    Call it while the configuration is read, with a name that tells what the dialect was made of: one that has been
+    loaded is not replaced.
+    """
+    _MADE.setdefault(dialect.name, dialect)
+    return dialect.name
 
 
 def names() -> tuple[str, ...]:
@@ -50,8 +64,8 @@ def names() -> tuple[str, ...]:
 
 @cache
 def load(name: str) -> Dialect:
-    """Return the dialect of that name."""
-    return _SHELF.load(name)
+    """Return the dialect of that name. Raises `UnknownName`."""
+    return _MADE[name] if name in _MADE else _SHELF.load(name)
 
 
 @cache
