@@ -37,6 +37,7 @@ COMMANDS: Final = {
     "worker": "Work on durable runs, and take over the runs of workers that died.",
     "mcp": "Use the tools of MCP servers, or offer runs as MCP tools.",
     "config": "Print the JSON Schema of the configuration file.",
+    "dialects": "List the text forms of tool calls, or export one.",
     "explain": "Show how toolspeak reads a model's output, part by part.",
 }
 """Each command with the first line of its help, in the order of the help page."""

@@ -19,6 +19,7 @@ from toolspeak.config.problems import Problems, find_lines, not_one_of
 from toolspeak.config.sections import KeySection, RedisSection, RunsSection, UpstreamSection
 from toolspeak.config.shape import Config, Durable, Key, Limits, Model, Server, Upstream, digest_of
 from toolspeak.config.table import Table, secret_problem
+from toolspeak.config.templates import register_template
 from toolspeak.config.upstream import ANY, Headers, build_upstream
 from toolspeak.engine.settings import Settings
 from toolspeak.errors import BadConfig
@@ -292,6 +293,8 @@ def _facts(table: Table, known: ModelFacts) -> ModelFacts:
     given = read_given(table.table("facts"), ModelFacts)
     if "dialect" in given:
         given["leaks_as"] = given["dialect"]
+    if "response_template" in given:
+        given["leaks_as"] = register_template(given["response_template"])
     if support := table.choice("support", Support):
         given |= {"tools": support, "source": Source.SAID}
     names = given.keys() - {"source"}

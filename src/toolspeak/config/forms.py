@@ -17,6 +17,7 @@ from toolspeak.config.addresses import (
 )
 from toolspeak.config.problems import not_one_of
 from toolspeak.config.table import Check
+from toolspeak.config.templates import template_problem
 from toolspeak.errors import UnknownName
 
 
@@ -70,6 +71,7 @@ FORMS: Final = {
     "origin": Form("origin", origin_problem, r"[A-Za-z][A-Za-z0-9+.-]*://.+"),
     "database": Form("URL", database_problem, r"(?:postgres(?:ql)?|sqlite)://.+"),
     "redis": Form("URL", redis_problem, r"(?:rediss?|unix)://.+"),
+    "template": Form("absolute path, or one that begins with `~/`", template_problem, _HOME_PATH),
     "dialect": Form("name of a [dialect](dialects.md)", _dialect_problem),
     "wire": Form("name of a [wire](wires.md)", _one_of(wires.names)),
     "preset": Form("name of a [preset](upstreams.md)", _one_of(upstreams.names)),

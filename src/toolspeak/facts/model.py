@@ -75,6 +75,13 @@ class ModelFacts:
         otherwise="that of its family",
         form="dialect",
     )
+    response_template: str = setting(
+        "",
+        "The model's `tokenizer_config.json`, or a file with its `response_template` alone: calls in its text are read "
+        "as that describes them (CAP-8).",
+        otherwise="none",
+        form="template",
+    )
     decides: bool = setting(False, "The model does better with the strategy `decision`.", otherwise=_FAMILY)
     calls_in_reasoning: bool = setting(False, "Its reasoning may contain calls.", otherwise=_FAMILY)
     starts_in_reasoning: bool = setting(False, "Its answers begin in reasoning, without a mark.", otherwise=_FAMILY)

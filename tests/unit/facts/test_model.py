@@ -10,6 +10,7 @@ from toolspeak.ir.quirks import IdForm, Quirks
 EVERYTHING = ModelFacts(
     Support.LEAKS,
     "hermes",
+    "/models/m/tokenizer_config.json",
     decides=True,
     calls_in_reasoning=True,
     starts_in_reasoning=True,
