@@ -70,13 +70,17 @@ class FieldCase:
         return fold((*events, *reader.finish()))
 
     def verdict(self, turn: Turn) -> Verdict:
-        """Judge a turn; calls that are right as far as they go are refused if a complaint tells of the others."""
+        """Judge a turn of ours; the gateway also asks again if the text is a call that no reader understands."""
         calls = [{"name": call.name, "arguments": parse(call.arguments)} for call in turn.calls]
+        return self.judge(calls, turn.text, complains=bool(turn.complaints) or self._is_asked_for(turn.text))
+
+    def judge(self, calls: list[Any], text: str, *, complains: bool) -> Verdict:
+        """Judge calls and text; calls that are right as far as they go are refused if a complaint tells of the rest."""
         if calls in self.accepted:
             is_refused = not calls and bool(self.accepted[0])  # the text of an attempt may be shown then
-            return Verdict.RIGHT if is_refused or self._shows(turn.text) else Verdict.SHOWN
+            return Verdict.RIGHT if is_refused or self._shows(text) else Verdict.SHOWN
         if any(_is_part(calls, accepted) for accepted in self.accepted):
-            return Verdict.REFUSED if turn.complaints or self._is_asked_for(turn.text) else Verdict.MISSED
+            return Verdict.REFUSED if complains else Verdict.MISSED
         return Verdict.WRONG if self.accepted[0] else Verdict.FALSE
 
     def _is_asked_for(self, text: str) -> bool:
