@@ -10,6 +10,9 @@ from typing import NamedTuple
 
 from testkit.grammar.shape import Obj, expect, obj, parse, refuse
 
+PLAN = ": x-toolspeak-plan: "
+"""The comment that may follow the last frame."""
+
 
 class Frame(NamedTuple):
     """One server-sent event; without a name `event` is empty."""
@@ -63,11 +66,14 @@ class _Reader:
         self._event: str | None = None
         self._data: str | None = None
         self._complete = False
+        self._last = ""
 
     def feed(self, line: str, where: str) -> None:
         name, colon, value = line.partition(": ")
         fresh = self._event is None and self._data is None
-        self._complete = line == "" and not fresh
+        last, self._last = self._last, line
+        if not (self._complete and PLAN in (last[: len(PLAN)], line[: len(PLAN)])):  # it may follow the last frame
+            self._complete = line == "" and not fresh
         if line == "":
             self._blank(where)
         elif line.startswith(":"):

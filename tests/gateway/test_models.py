@@ -1,5 +1,6 @@
 """Which model of which upstream a name means, and what a client may ask for beside its protocol (MODE-1)."""
 
+import asyncio
 from collections.abc import Generator
 
 import pytest
@@ -9,7 +10,7 @@ from testkit.protocols import WIRES, answering, error_faults, message_of, questi
 from testkit.scripted_upstream import Asked, ScriptedUpstream, listening, refuse
 from testkit.vendor_answers import Answer
 from tests.gateway.scene import Reply, Served, config_of, key, serving, towards
-from toolspeak.config.shape import Config, Model
+from toolspeak.config.shape import Config, Model, Server
 from toolspeak.engine.settings import Mode, Settings
 
 COLD = Answer("It is cold.")
@@ -207,6 +208,55 @@ def test_a_word_that_nobody_knows_is_refused_with_those_that_are_mode1(
     assert value in message_of(wire, reply.json)
     assert word in message_of(wire, reply.json)
     assert not one.asked
+
+
+REFUSAL = refuse(400, {"error": {"message": "a does not support tools", "type": "api_error"}})
+TAKEN = "force inline fenced checked: native (tools refused), then inline"
+
+
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.parametrize("wire", WIRES)
+def test_the_head_tells_the_way_that_was_taken_obs5(one: ScriptedUpstream, wire: str, stream: bool) -> None:
+    asked = question(wire, stream=stream)
+    with serving(config_of(towards(one))) as gateway:
+        one.answers(REFUSAL, answering(CALL))
+        reply = gateway.post(asked.path, asked.body, asked.headers)
+    assert (reply.headers["x-toolspeak-plan"], reply.headers["x-toolspeak-warning"]) == (TAKEN, "tool calls emulated")
+    assert b"x-toolspeak" not in reply.body
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_a_stream_tells_a_plan_that_changed_after_its_head_in_a_comment_at_its_end_obs5(
+    one: ScriptedUpstream, wire: str
+) -> None:
+    async def late(asked: Asked) -> None:
+        await asyncio.sleep(0.3)  # by now the head has left with a keep-alive
+        await REFUSAL(asked)
+
+    asked = question(wire, stream=True)
+    with serving(config_of(towards(one), server=Server(keep_alive=0.1))) as gateway:
+        one.answers(late, answering(CALL))
+        reply = gateway.post(asked.path, asked.body, asked.headers)
+    assert reply.headers["x-toolspeak-plan"].startswith("native checked: nothing is known")
+    assert "x-toolspeak-warning" not in reply.headers
+    found = read_stream(wire, reply.body)
+    assert [(call.name, call.arguments) for call in found.calls] == [("get_weather", {"city": "Oslo"})]
+    told = f": x-toolspeak-plan: {TAKEN}\n\n".encode()
+    if wire in ("gemini", "ollama"):  # their clients fail on a comment
+        assert b"x-toolspeak" not in reply.body
+    else:
+        assert reply.body.endswith(told)
+
+
+def test_the_first_answer_that_is_returned_after_all_is_the_way_of_the_plan_obs5(one: ScriptedUpstream) -> None:
+    asked = question("openai_chat")
+    with serving(config_of(towards(one))) as gateway:
+        one.answers(answering(Answer("It is cold.")), answering(Answer("No.")))
+        reply = gateway.post(asked.path, asked.body, {**asked.headers, "x-toolspeak-mode": "fallback"})
+    assert reply.json["choices"][0]["message"]["content"] == "It is cold."
+    way, _, why = reply.headers["x-toolspeak-plan"].partition(": ")
+    assert way.startswith("fallback ")
+    assert why == "native first (no calls), then inline (no better than the first), then first answer"
 
 
 def test_an_upstream_that_refuses_tools_is_asked_without_them_and_not_again_mode3(one: ScriptedUpstream) -> None:

@@ -83,6 +83,13 @@ class Outcome:
     """Whether the upstream counted fewer tokens than the tools that were sent to it need: it dropped them (CAP-7)."""
     written: str = ""
     """The dialect in which the model wrote the calls of an emulated turn, taught or not (INL-9); empty if unknown."""
+    replanned: Plan | None = None
+    """The plan as it was carried out, if the turn ended on another tactic than it began with."""
+
+    @property
+    def taken(self) -> Plan:
+        """The plan as it was carried out; its reason names the tactics that were tried."""
+        return self.replanned or self.plan
 
     @property
     def turn(self) -> Turn:
@@ -101,6 +108,8 @@ class Open(Struct, frozen=True, gc=False):
     """Send a request; the driver closes an answer that is still open first."""
 
     request: Request
+    plan: Plan | None = None
+    """The plan as it is carried out from here on; None if it is the one that the turn began with."""
 
 
 class Pull(Struct, frozen=True, gc=False):

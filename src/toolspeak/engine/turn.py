@@ -39,7 +39,7 @@ from toolspeak.engine.effects import (
 )
 from toolspeak.engine.guardrails.guardrail import MOST_FOLLOW_UPS, AskModel, Guardrail
 from toolspeak.engine.outbox import Outbox
-from toolspeak.engine.plan import Plan, has_calls
+from toolspeak.engine.plan import Plan, Way, has_calls
 from toolspeak.engine.prompt import Prompt, without_tools
 from toolspeak.engine.readers import ReaderFactory
 from toolspeak.engine.settings import Release
@@ -85,6 +85,9 @@ class _Turn:
 
     def __init__(self, request: Request, plan: Plan, ids: Iterator[str], remembered: Iterable[Tool]) -> None:
         self._request, self._plan, self._must_call = request, plan, must_call(request.choice)
+        self._left: list[str] = []
+        """The tactics that did not bring the answer, each with its situation."""
+        self._taken: Plan | None = None
         self._readers = ReaderFactory(request, plan, ids, remembered)
         self._out = Outbox()
         self._requests = self._asked_again = 0
@@ -121,6 +124,7 @@ class _Turn:
             written=self._written,
             denied=self._denied,
             unseen=self._unseen,
+            replanned=self._taken,
         )
 
     def run(self) -> Step:
@@ -145,6 +149,8 @@ class _Turn:
         if following is End.FINISH:
             yield from self._finish(attempt, answer, trouble)
         elif following is End.FIRST:
+            if not self._narrated:
+                self._replan(attempt, situation, following)
             yield from self._return_first()
         elif isinstance(following, End):
             yield from self._fail(answer.failure)
@@ -157,8 +163,17 @@ class _Turn:
                 yield from self._emit(self._out.send(()))
             return self._retry(attempt, answer, trouble)
         else:
-            return self._begin(tactic_of(following, self._plan), attempt, answer)
+            tactic = tactic_of(following, self._plan)
+            self._replan(attempt, situation, tactic.name)
+            return self._begin(tactic, attempt, answer)
         return None
+
+    def _replan(self, attempt: _Attempt, situation: Situation, following: Name | End) -> None:
+        """Note that the turn goes on in another way, for logs and headers; the plan itself stays as it was decided."""
+        self._left.append(f"{attempt.tactic.name} ({situation})")
+        is_emulated = self._emulated or following in (Name.INLINE, Name.DECISION)
+        way = Way.FORCE if is_emulated and following is not End.FIRST else self._plan.way
+        self._taken = replace(self._plan, way=way, why=", then ".join((*self._left, following)))
 
     # ---------------------------------------------------------------- judging an attempt
 
@@ -389,7 +404,7 @@ class _Turn:
     def _stream(self, request: Request, reader: AnswerReader | PassThrough, out: Outbox | None) -> Step:
         """Send a request, and feed its answer to the reader until that is over."""
         self._requests += 1
-        yield Open(request)
+        yield Open(request, self._taken)
         leaving: Sequence[Event] = ()
         while not reader.over:
             # Events leave with the next Pull and not in an Emit of their own: one step of the generator for each chunk

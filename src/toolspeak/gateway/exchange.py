@@ -19,6 +19,7 @@ Beat: TypeAlias = Callable[[], Awaitable[float]]
 EndStream: TypeAlias = Callable[[Failure], Awaitable[None]]
 T = TypeVar("T")
 _NO_CONTENT = 204
+PLAN_HEADER = b"x-toolspeak-plan"
 
 
 class Refused(Exception):
@@ -118,6 +119,8 @@ class ResponseContext:
     headers: list[tuple[bytes, bytes]] = field(default_factory=list[tuple[bytes, bytes]])
     started: bool = False
     """Status and headers are sent: a failure can no longer be an HTTP error."""
+    planned: Plan | None = None
+    """The plan in the headers."""
     end_stream: EndStream = _cut
     """Ends a started stream with its protocol's error. A protocol without one cuts the connection, which is all that
     its client can notice."""
@@ -134,12 +137,20 @@ class ResponseContext:
         self.headers.append((b"vary", b"origin"))
 
     def plan(self, plan: Plan) -> None:
-        """Add the plan to the response headers."""
-        self.headers.append((b"x-toolspeak-plan", plan.line.encode("ascii", "replace")))
+        """Put the plan into the response headers, instead of an earlier one. Without effect once they are sent."""
+        if not self.started:
+            self.planned = plan
+            told = (PLAN_HEADER, plan_line(plan))
+            self.headers[:] = (*(each for each in self.headers if each[0] != PLAN_HEADER), told)
 
     def warn(self, warning: str) -> None:
         """Add a warning for the client to the response headers (MODE-9)."""
         self.headers.append((b"x-toolspeak-warning", warning.encode("ascii", "replace")))
+
+
+def plan_line(plan: Plan) -> bytes:
+    """Return a plan as the value of a header."""
+    return plan.line.encode("ascii", "replace")
 
 
 def new_context(request_id_header: bytes, clock: Clock) -> ResponseContext:

@@ -14,7 +14,7 @@ from toolspeak.config.shape import Key
 from toolspeak.engine.effects import EMULATED, Outcome
 from toolspeak.engine.plan import Plan, Way
 from toolspeak.gateway.access import permit
-from toolspeak.gateway.exchange import Exchange, Refused, ResponseContext, answer
+from toolspeak.gateway.exchange import PLAN_HEADER, Exchange, Refused, ResponseContext, answer, plan_line
 from toolspeak.gateway.request_reader import RequestReader, drop_routing_fields, settings_in_headers
 from toolspeak.ir.event import CallStarted, Event, Failed, Finished, ReasoningDelta, TextDelta
 from toolspeak.ir.failure import Failure
@@ -50,7 +50,8 @@ class TurnContext:
 
     def turn(self, emit: EmitEvents, clock: Clock) -> Coroutine[object, object, Outcome]:
         """Run the turn."""
-        return self.route.take(self.request, self.plan, emit, clock, self.prepare)
+        told = self.response.plan
+        return self.route.take(self.request, self.plan, emit, clock, self.prepare, replanned=told)
 
 
 class Turns:
@@ -88,6 +89,7 @@ class Turns:
     async def _whole(self, context: TurnContext) -> Outcome:
         outcome = await context.exchange.attended(context.turn(_keep, self._clock), _never)
         turn = outcome.turn
+        context.response.plan(outcome.taken)
         if turn.failure is not None:
             raise Refused(turn.failure)
         response = context.response
@@ -98,12 +100,9 @@ class Turns:
         return outcome
 
     async def _stream(self, context: TurnContext) -> Outcome:
-        # Headers leave with the first byte, so a stream can only announce emulation that the plan already contains.
-        if context.plan.way is Way.FORCE:
-            context.response.warn(EMULATED)
         stream = _Stream(context, self._keep_alive, self._clock)
         outcome = await context.exchange.attended(context.turn(stream.emit, self._clock), stream.beat)
-        await stream.end()
+        await stream.end(outcome.taken)
         return outcome
 
 
@@ -156,9 +155,15 @@ class _Stream:
             await self._write(data)
         return self._keep_alive
 
-    async def end(self) -> None:
-        """Send the end of the response."""
-        await self._write(b"", last=True)
+    async def end(self, taken: Plan) -> None:
+        """Send the end of the response, after the plan if that changed after the headers were sent.
+
+        It is a comment after the last event. Clients of the other wires fail on a comment, HTTP trailers are dropped by
+        proxies and hidden by most SDKs, and a field of our own in the last event could break clients that check it.
+        """
+        told = self._response.planned
+        late = self._context.wire.skips_comments and told is not None and taken.line != told.line
+        await self._write(b": %s: %s\n\n" % (PLAN_HEADER, plan_line(taken)) if late else b"", last=True)
 
     async def fail(self, failure: Failure) -> None:
         """End the stream with its protocol's error, so that the client does not take half a response for a whole one.
@@ -171,6 +176,10 @@ class _Stream:
                 await self._write(data, last=True)
 
     async def _start(self) -> None:
+        planned = self._response.planned
+        # Headers leave with the first byte, so a stream cannot announce emulation that begins later.
+        if planned is not None and planned.way is Way.FORCE:
+            self._response.warn(EMULATED)
         self._response.started, self._response.end_stream = True, self.fail
         media_type = (b"content-type", self._context.wire.stream_type(self._context.request).encode())
         await self._context.exchange.start(200, (media_type, _UNCACHED, _UNBUFFERED, *self._response.headers))
@@ -200,7 +209,7 @@ def _log_turn(context: TurnContext, outcome: Outcome, seconds: float) -> None:
         _escaped(context.request.model),
         context.route.place,
         _escaped(context.route.model),
-        outcome.plan.line,
+        outcome.taken.line,
         outcome.refused or "nothing",
         outcome.requests,
         len(outcome.complaints),

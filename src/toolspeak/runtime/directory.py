@@ -149,13 +149,21 @@ class Route:
         key = choose_key(self.learned.secret, conversation, untrusted_texts(request))
         return replace(plan, settings=replace(settings, key=key))
 
-    async def take(
-        self, request: Request, plan: Plan, emit: EmitEvents, clock: Clock = CLOCK, prepare: Run = at_once
+    async def take(  # noqa: PLR0913 # a turn, and what its caller hears of it
+        self,
+        request: Request,
+        plan: Plan,
+        emit: EmitEvents,
+        clock: Clock = CLOCK,
+        prepare: Run = at_once,
+        *,
+        replanned: Callable[[Plan], None] | None = None,
     ) -> Outcome:
         """Run one turn, emit its events and return its outcome, which is also noted as evidence about the model.
 
         Constraints are written in the plan's form, whatever is learned while the turn runs. `prepare` decides where
-        the work runs that takes time in proportion to the request.
+        the work runs that takes time in proportion to the request. `replanned` is told when the turn goes on in another
+        way than the plan says.
         """
         sent = request if request.model == self.model else replace(request, model=self.model)
         upstream = self.upstream
@@ -163,7 +171,7 @@ class Route:
             upstream = upstream.constrained(plan.facts.quirks.constraint).encoding(prepare)
         remembered = self.learned.tool_memory.recall(sent, self.tenant)
         turn = take_turn(sent, plan, emulated_ids(clock.nanoseconds()), remembered)
-        outcome = await drive(turn, upstream, emit, prepare)
+        outcome = await drive(turn, upstream, emit, prepare, replanned)
         # Only a history with calls needs them. By now a client that streams has its answer.
         if any(isinstance(event, CallStarted) for event in outcome.events):
             self.learned.tool_memory.learn(sent, self.tenant)

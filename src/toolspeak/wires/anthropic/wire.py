@@ -45,5 +45,6 @@ WIRE = Wire(
     decode_failure=read_failure,
     encode_models=encode_models,
     encode_model=encode_model,
+    skips_comments=True,
     models_path="models?limit=1000",
 )

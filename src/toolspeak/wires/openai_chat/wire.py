@@ -20,4 +20,5 @@ WIRE = Wire(
     encode_failure=encode_failure,
     decode_failure=read_failure,
     extensible=True,
+    skips_comments=True,
 )

@@ -28,4 +28,5 @@ WIRE = Wire(
     encode_failure=encode_failure,
     decode_failure=read_failure,
     encode_count=encode_count,
+    skips_comments=True,
 )

@@ -207,6 +207,8 @@ class Wire:
     encode_count: Callable[[int], JsonObject] = encode_count
     unwrap_count: Callable[[bytes], bytes] = _as_it_is
     """Takes the body of a token count request, and returns the request in it."""
+    skips_comments: bool = False
+    """Whether all its clients skip comments in a stream, also after its last event."""
     models_path: str = "models"
     """The path of the upstream's model list, relative to the base URL."""
     decode_models: Callable[[bytes], list[str]] = decode_models
