@@ -45,6 +45,23 @@ class BadField(BadRequest):
         self.field = field
 
 
+class NotStored(BadField):
+    """A request names a response, or an item of one, that is not stored. `code` is the protocol's word for it."""
+
+    status = 404
+
+    def __init__(self, field: str, message: str, code: str) -> None:
+        """Take the message as clients of the protocol know it."""
+        super().__init__("", message)
+        self.field, self.code = field, code
+
+
+class UnknownPrevious(NotStored):
+    """The response that a request continues is not stored. OpenAI answers 400 here, and 404 everywhere else."""
+
+    status = 400
+
+
 class TooLarge(BadField):
     """A body, or one field of it, is larger than a limit of the configuration."""
 

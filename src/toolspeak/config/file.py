@@ -17,7 +17,7 @@ from toolspeak.config.options import NO_OPTIONS, Options
 from toolspeak.config.overlay import resolves, unresolved, with_options
 from toolspeak.config.problems import Problems, find_lines, not_one_of
 from toolspeak.config.sections import KeySection, RedisSection, RunsSection, UpstreamSection
-from toolspeak.config.shape import Config, Durable, Key, Limits, Model, Server, Upstream, digest_of
+from toolspeak.config.shape import Config, Durable, Key, Limits, Model, Responses, Server, Upstream, digest_of
 from toolspeak.config.table import Table, secret_problem
 from toolspeak.config.templates import register_template
 from toolspeak.config.upstream import ANY, Headers, build_upstream
@@ -124,6 +124,7 @@ def _config(root: Table, environ: Mapping[str, str]) -> Config:
     config = Config(
         server=read_section(root.table("server"), Server),
         limits=read_section(root.table("limits"), Limits),
+        responses=read_section(root.table("responses"), Responses),
         upstreams=tuple(said.values()),
         models=tuple(_model(name, table, said) for name, table in root.tables("models").items()),
         default=root.text("default") or "",

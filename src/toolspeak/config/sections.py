@@ -10,7 +10,7 @@ environment variable.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from toolspeak.config.shape import MCP_SECONDS, Durable, Limits, Offer, Server
+from toolspeak.config.shape import MCP_SECONDS, Durable, Limits, Offer, Responses, Server
 from toolspeak.declaration import setting
 from toolspeak.engine.settings import NOTHING_SAID, Settings
 from toolspeak.facts.model import UNKNOWN_MODEL, ModelFacts, Support
@@ -161,6 +161,7 @@ class ConfigFile:
     profiles: bool = setting(True, "Use the profiles that `toolspeak doctor` has saved.")
     server: Server = setting(Server(), "The gateway's address and behaviour.")
     limits: Limits = setting(Limits(), "What the gateway accepts from clients.")
+    responses: Responses = setting(Responses(), "Stored responses, which OpenAI Responses clients continue by id.")
     keys: tuple[KeySection, ...] = setting((), "Keys of clients.")
     tools: Settings = setting(NOTHING_SAID, "How tools are handled, for all models.")
     upstreams: Mapping[str, UpstreamSection] | None = setting(None, "Servers that have models.", item="NAME")

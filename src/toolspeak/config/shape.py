@@ -99,6 +99,15 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
+class Responses:
+    """`[responses]`: responses of the OpenAI Responses API that are kept for `previous_response_id` (WIRE-8)."""
+
+    entries: int = setting(1000, "Responses kept for each tenant; 0 keeps none.", least=0)
+    bytes: int = setting(64 * MIB, "Size of all kept conversations of a tenant.", unit="bytes", least=1)
+    seconds: float = setting(21_600.0, "How long a response is kept.", unit="seconds", above=0)
+
+
+@dataclass(frozen=True, slots=True)
 class Durable:
     """`[runs]`: where runs are stored, for how long, and how workers run them."""
 
@@ -242,6 +251,7 @@ class Config:
 
     server: Server = Server()
     limits: Limits = Limits()
+    responses: Responses = Responses()
     upstreams: tuple[Upstream, ...] = ()
     models: tuple[Model, ...] = ()
     default: str = ""

@@ -22,12 +22,13 @@ import msgspec
 from toolspeak import wires
 from toolspeak.config.shape import Config, Key
 from toolspeak.engine.readers import warm
-from toolspeak.errors import BadField, BadRequest, TooLarge
+from toolspeak.errors import BadField, BadRequest, NotStored, TooLarge
 from toolspeak.gateway import aux_endpoints, routes, turns
 from toolspeak.gateway.access import ANONYMOUS, Admission, HostPolicy, Keyring
 from toolspeak.gateway.exchange import Exchange, Gone, Headers, Refused, ResponseContext, answer, new_context
 from toolspeak.gateway.overload import Overload
 from toolspeak.gateway.request_reader import RequestReader
+from toolspeak.gateway.response_store import ResponseStore
 from toolspeak.gateway.routes import Routes, Target
 from toolspeak.ir.failure import Failure, FailureKind
 from toolspeak.runtime.clock import CLOCK, Clock
@@ -91,6 +92,7 @@ class Gateway:
     reader: RequestReader
     prober: Prober
     runs: RunsApi
+    responses: ResponseStore
     clock: Clock = CLOCK
 
     async def begin(self) -> None:
@@ -128,8 +130,9 @@ class Gateway:
             await self._fail(exchange, target, response, refused.failure)
         except BadRequest as error:
             field = error.field if isinstance(error, BadField) else ""
+            code = error.code if isinstance(error, NotStored) else ""
             kind = FailureKind.TOO_LARGE if isinstance(error, TooLarge) else FailureKind.INVALID_REQUEST
-            failure = Failure(kind, str(error), error.status, field)
+            failure = Failure(kind, str(error), error.status, field, code=code)
             await self._fail(exchange, target, response, failure)
         except Exception:  # noqa: BLE001 # the client gets a 500 of its protocol, the log the traceback
             _LOG.exception("trace=%s a fault of the gateway", response.trace)
@@ -155,7 +158,8 @@ class Gateway:
 
     async def _dispatch(self, exchange: Exchange, target: Target, response: ResponseContext, key: Key) -> None:
         if target.what == Operation.TURN:
-            turn = turns.Turns(self.directory, self.prober, self.reader, self.config.server.keep_alive, self.clock)
+            parts = (self.directory, self.prober, self.reader, self.responses)
+            turn = turns.Turns(*parts, keep_alive=self.config.server.keep_alive, clock=self.clock)
             await turn.take(exchange, wires.load(target.wire), response, key)
             return
         if target.what == routes.LOAD:
@@ -164,6 +168,10 @@ class Gateway:
             return
         if target.what == routes.RUNS:
             await self.runs.answer(exchange, target, response, key)
+            return
+        if target.what == Operation.RESPONSE:
+            stored = aux_endpoints.stored_response(exchange.method, target.name, self.responses, key)
+            await answer(exchange, 200, _JSON, stored, response.headers)
             return
         body = await aux_endpoints.body_of(exchange, target, self.directory, self.reader, key)
         if isinstance(body, str):
@@ -183,7 +191,7 @@ class Gateway:
 
 # `authorization` is listed by name, because in browsers `*` does not cover it.
 _PREFLIGHT: Final = (
-    (b"access-control-allow-methods", b"GET, POST, OPTIONS"),
+    (b"access-control-allow-methods", b"GET, POST, DELETE, OPTIONS"),
     (b"access-control-allow-headers", b"*, authorization"),
 )
 

@@ -7,10 +7,11 @@ import msgspec
 
 from toolspeak import wires
 from toolspeak.config.shape import Key
-from toolspeak.errors import BadField
+from toolspeak.errors import BadField, NotStored
 from toolspeak.gateway.access import is_permitted, permit
 from toolspeak.gateway.exchange import Exchange, Refused
 from toolspeak.gateway.request_reader import RequestReader
+from toolspeak.gateway.response_store import ResponseStore
 from toolspeak.gateway.routes import Target
 from toolspeak.ir.failure import Failure, FailureKind
 from toolspeak.ir.json import JsonObject
@@ -54,6 +55,17 @@ async def _value(
             return await _count(exchange, target, directory, reader, key)
         case _:
             raise _missing(f"there is nothing at {exchange.method} {exchange.path[:200]}")
+
+
+def stored_response(method: str, id: str, store: ResponseStore, key: Key) -> bytes:
+    """Return a stored response, or delete it and say so. Raises `NotStored`."""
+    found = store.finder(key.tenant)(unquote(id))
+    if found is None:
+        raise NotStored("", f"Response with id '{id[:100]}' not found.", "response_not_found")
+    if method != "DELETE":
+        return found.answer
+    store.drop(key.tenant, unquote(id))
+    return _encode({"id": unquote(id), "object": "response", "deleted": True})
 
 
 async def _entries(directory: Directory, key: Key) -> list[ModelEntry]:

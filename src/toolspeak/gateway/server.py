@@ -22,6 +22,7 @@ from toolspeak.gateway.asgi import Asgi
 from toolspeak.gateway.connections import Connections, HttpConnection
 from toolspeak.gateway.overload import Overload
 from toolspeak.gateway.request_reader import RequestReader
+from toolspeak.gateway.response_store import ResponseStore
 from toolspeak.gateway.routes import Routes
 from toolspeak.runtime.clock import CLOCK, Clock
 from toolspeak.runtime.directory import Directory
@@ -49,6 +50,7 @@ def build(config: Config, clock: Clock = CLOCK, transport: Transport | None = No
         reader,
         Prober(depths(config), verdicts(config, clock), clock, confirming_depths(config), config.server.probe_requests),
         _runs(config, directory, reader, clock),
+        ResponseStore(config.responses, clock),
         clock,
     )
     return Asgi(gateway, config.limits)

@@ -5,9 +5,9 @@ The response is streamed or whole, as the client asked. Each turn writes one log
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from toolspeak.config.shape import Key
@@ -16,14 +16,15 @@ from toolspeak.engine.plan import Plan, Way
 from toolspeak.gateway.access import permit
 from toolspeak.gateway.exchange import PLAN_HEADER, Exchange, Refused, ResponseContext, answer, plan_line
 from toolspeak.gateway.request_reader import RequestReader, drop_routing_fields, settings_in_headers
-from toolspeak.ir.event import CallStarted, Event, Failed, Finished, ReasoningDelta, TextDelta
+from toolspeak.gateway.response_store import ResponseStore
+from toolspeak.ir.event import CallStarted, Event, Failed, Finished, ReasoningDelta, StopReason, TextDelta
 from toolspeak.ir.failure import Failure
 from toolspeak.ir.request import Request
 from toolspeak.runtime.clock import Clock
 from toolspeak.runtime.directory import Directory, EmitEvents, Route
 from toolspeak.runtime.offload import Run
 from toolspeak.runtime.prober import Prober
-from toolspeak.wires import Wire
+from toolspeak.wires import ExpandedRequest, Wire
 
 _LOG: Final = logging.getLogger(__name__)
 _LONGEST_NAME: Final = 80
@@ -47,6 +48,8 @@ class TurnContext:
     plan: Plan
     prepare: Run
     """Runs work whose time is proportional to the request's size, in a thread if it is large."""
+    keep: Callable[[bytes], None] | None = None
+    """Stores the response before the client learns its end, and could refer to it; None if it is not stored."""
 
     def turn(self, emit: EmitEvents, clock: Clock) -> Coroutine[object, object, Outcome]:
         """Run the turn."""
@@ -57,11 +60,19 @@ class TurnContext:
 class Turns:
     """Answers the requests for turns of all wires."""
 
-    def __init__(
-        self, directory: Directory, prober: Prober, reader: RequestReader, keep_alive: float, clock: Clock
+    def __init__(  # noqa: PLR0913 # the parts of the gateway that a turn needs
+        self,
+        directory: Directory,
+        prober: Prober,
+        reader: RequestReader,
+        store: ResponseStore,
+        *,
+        keep_alive: float,
+        clock: Clock,
     ) -> None:
         """`keep_alive` is after how many silent seconds a stream gets a keep-alive."""
         self._reader: Final = reader
+        self._store: Final = store
         self._directory: Final = directory
         self._prober: Final = prober
         self._keep_alive: Final = keep_alive
@@ -73,18 +84,43 @@ class Turns:
         query = exchange.query
         path = f"{exchange.path}?{query}" if query else exchange.path
         body = await exchange.body()
+        expanded = await self._expanded(wire, body, key.tenant)
+        body = body if expanded is None else expanded.body
         decoded, prepare = await self._reader.read(wire, body, path)
         request = drop_routing_fields(decoded)
         route = await self._directory.find(request.model)
         permit(key, route)  # on the route, not on the name that the client wrote: see `access.py`
         route = route.of_tenant(key.tenant)
         plan = route.plan(request, settings_in_headers(exchange))
-        context = TurnContext(exchange, wire, response, request, route, plan, prepare)
+        keep = self._keeping(wire, request, expanded, key.tenant)
+        if expanded is not None:
+            response.stamp = replace(response.stamp, previous=expanded.previous, is_stored=keep is not None)
+        context = TurnContext(exchange, wire, response, request, route, plan, prepare, keep)
         response.plan(plan)
         with self._prober.serving(route):
             outcome = await (self._stream(context) if request.stream else self._whole(context))
         _log_turn(context, outcome, self._clock.monotonic() - started)
         self._prober.consider(route, request)  # last: the client has its answer, and a probe never delays a request
+
+    async def _expanded(self, wire: Wire, body: bytes, tenant: str) -> ExpandedRequest | None:
+        """Return the request with the stored responses that it refers to (WIRE-8); None on wires without such."""
+        storage = wire.storage
+        if storage is None or not self._store.is_open:
+            return None
+        find = self._store.finder(tenant)
+        return await self._reader.read_json(body, lambda checked: storage.expand(checked, find))
+
+    def _keeping(
+        self, wire: Wire, request: Request, expanded: ExpandedRequest | None, tenant: str
+    ) -> Callable[[bytes], None] | None:
+        storage = wire.storage
+        if storage is None or expanded is None or not storage.wants_storage(request):
+            return None
+
+        def keep(answered: bytes) -> None:
+            self._store.keep(tenant, *storage.conversation(expanded.items, answered))
+
+        return keep
 
     async def _whole(self, context: TurnContext) -> Outcome:
         outcome = await context.exchange.attended(context.turn(_keep, self._clock), _never)
@@ -96,6 +132,8 @@ class Turns:
         for warning in outcome.warnings:
             response.warn(warning)
         body = context.wire.encode_turn(context.request, response.stamp, turn)
+        if context.keep is not None:
+            context.keep(body)
         await answer(context.exchange, 200, _JSON, body, response.headers)
         return outcome
 
@@ -134,9 +172,19 @@ class _Stream:
                 raise Refused(last.failure)
             await self._start()
         self._ended = isinstance(events[-1], Finished | Failed)
-        if data := self._encode(events):
+        data = self._encode(events)
+        if self._ended and self._context.keep is not None:
+            self._keep(events[-1], self._context.keep)
+        if data:
             self._last = self._now()
             await self._write(data)
+
+    def _keep(self, last: Event, keep: Callable[[bytes], None]) -> None:
+        """Store the response, unless it ended in an error."""
+        storage = self._context.wire.storage
+        final = storage.final_response(self._encoder) if storage is not None else b""
+        if final and isinstance(last, Finished) and last.stop is not StopReason.ERROR:
+            keep(final)
 
     async def beat(self) -> float:
         """Send a keep-alive after a long silence; return in how many seconds to check again.

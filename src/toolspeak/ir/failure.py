@@ -71,6 +71,8 @@ class Failure:
     field: str = ""
     salvage: str = ""
     retry_after: float | None = None
+    code: str = ""
+    """The word that clients of this protocol know the error by, where it has one of its own."""
     echoed: bool = False
     """Whether `kind` was read from words of the request itself. One client could have written this error, so it must
     not change facts that other clients share."""

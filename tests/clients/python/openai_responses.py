@@ -1,9 +1,9 @@
-"""openai on Responses: the call is streamed, the answer comes whole."""
+"""openai on Responses: the call is streamed, the answer comes whole, and again by the ids of what is stored."""
 
 import json
 
 from note import DESCRIPTION, NAME, PARAMETERS, asked, end, write_note
-from openai import OpenAI
+from openai import BadRequestError, OpenAI
 
 url, model, prompt, _ = asked()
 client = OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0)
@@ -14,8 +14,24 @@ with client.responses.stream(model=model, input=items, tools=tools) as stream:
     said = stream.get_final_response()
 calls = [item for item in said.output if item.type == "function_call"]
 assert calls, said
+results = []
 items += [item.model_dump(exclude_none=True, exclude={"parsed_arguments"}) for item in said.output]
 for call in calls:
     result = write_note(**json.loads(call.arguments))
-    items.append({"type": "function_call_output", "call_id": call.call_id, "output": result})
-end(client.responses.create(model=model, input=items, tools=tools).output_text)
+    results.append({"type": "function_call_output", "call_id": call.call_id, "output": result})
+answer = client.responses.create(model=model, input=[*items, *results], tools=tools).output_text
+continued = client.responses.create(model=model, previous_response_id=said.id, input=results, tools=tools)
+assert (continued.output_text, continued.previous_response_id) == (answer, said.id), continued
+references = [{"type": "item_reference", "id": item.id} for item in said.output]
+referred = client.responses.create(model=model, input=[items[0], *references, *results], tools=tools, store=False)
+assert (referred.output_text, referred.store) == (answer, False), referred
+assert [item.id for item in client.responses.retrieve(said.id).output] == [item.id for item in said.output]
+client.responses.delete(said.id)
+refused = []
+for id in (said.id, referred.id):
+    try:
+        client.responses.create(model=model, previous_response_id=id, input="And?")
+    except BadRequestError as error:
+        refused.append(error.code)
+assert refused == ["previous_response_not_found"] * 2, refused
+end(answer)

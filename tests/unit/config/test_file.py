@@ -284,7 +284,8 @@ WRONG = [
         "port = 1",
         (
             "1: port: is no field here; there are "
-            "capabilities, default, keys, limits, mcp, models, profiles, redis, runs, server, tools, upstreams"
+            "capabilities, default, keys, limits, mcp, models, profiles, redis, responses, runs, server, tools, "
+            "upstreams"
         ),
     ),
     ('server.probe = "deep"', "1: server.probe: 'deep' is not one of off, look, tokens, full"),

@@ -335,7 +335,7 @@ def test_a_wrong_field_is_refused_with_its_place(fields: Body, place: str) -> No
 
 
 def test_a_stored_conversation_is_refused_with_what_to_do_instead() -> None:
-    with pytest.raises(BadField, match="send the whole of it in `input`"):
+    with pytest.raises(BadField, match="send the whole conversation in `input`"):
         decode(previous_response_id="resp_1")
 
 

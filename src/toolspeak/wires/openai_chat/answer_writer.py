@@ -228,6 +228,6 @@ def error_body(failure: Failure) -> JsonObject:
             "message": failure.message,
             "type": _TYPES.get(status, default),
             "param": failure.field or None,
-            "code": _CODES.get(failure.kind, failure.kind.value),
+            "code": failure.code or _CODES.get(failure.kind, failure.kind.value),
         }
     }

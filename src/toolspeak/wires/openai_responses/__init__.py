@@ -10,5 +10,7 @@ API = HttpApi(
     endpoints=(
         Endpoint("POST", "/responses", Operation.TURN),
         Endpoint("POST", "/responses/input_tokens", Operation.COUNT),
+        Endpoint("GET", "/responses/{model}", Operation.RESPONSE),
+        Endpoint("DELETE", "/responses/{model}", Operation.RESPONSE),
     ),
 )

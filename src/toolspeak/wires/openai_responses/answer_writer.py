@@ -277,7 +277,7 @@ class ResponseWriter:
     def __init__(self, request: Request, stamp: Stamp) -> None:
         """Start an answer to `request`."""
         self._head: JsonObject = {"id": f"resp_{stamp.id}", "object": "response", "created_at": stamp.created}
-        self._echo = dump_body(_echo(request))[1:]
+        self._echo = dump_body(_echo(request, stamp))[1:]
 
     def write(
         self,
@@ -294,7 +294,7 @@ class ResponseWriter:
         return dump_body({**self._head, **state, "output": output, "usage": usage})[:-1] + b"," + self._echo
 
 
-def _echo(request: Request) -> JsonObject:
+def _echo(request: Request, stamp: Stamp) -> JsonObject:
     extra, names, sampling = request.extra.get(NAME, {}), UpstreamNames(request), request.sampling
     return {
         "model": request.model,
@@ -309,8 +309,8 @@ def _echo(request: Request) -> JsonObject:
         "reasoning": {"effort": None, "summary": None, **object_at(reasoning_body(request), "reasoning")},
         "truncation": as_string(extra.get("truncation")) or "disabled",
         "metadata": object_at(extra, "metadata"),
-        "previous_response_id": None,
-        "store": False,  # toolspeak stores nothing, whatever the client asked for
+        "previous_response_id": stamp.previous or None,
+        "store": stamp.is_stored,
         "background": False,
     }
 

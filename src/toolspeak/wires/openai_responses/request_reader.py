@@ -86,7 +86,7 @@ def decode_request(body: bytes, path: str) -> Request:
 def _refuse_stored(fields: Fields) -> None:
     for key in _STORED:
         if fields.left.get(key) is not None:
-            raise BadField(key, "is not supported, no conversation is stored here: send the whole of it in `input`")
+            raise BadField(key, "is not supported here: send the whole conversation in `input`")
 
 
 def _items(fields: Fields) -> list[Fields]:

@@ -7,8 +7,14 @@ from toolspeak.wires.openai_responses.answer_reader import decode_turn, new_deco
 from toolspeak.wires.openai_responses.answer_writer import ResponsesEncoder, encode_turn
 from toolspeak.wires.openai_responses.request_reader import decode_request
 from toolspeak.wires.openai_responses.request_writer import encode_request
+from toolspeak.wires.openai_responses.storage import (
+    conversation_after,
+    expand_request,
+    final_response,
+    wants_storage,
+)
 from toolspeak.wires.shared.failures import read_failure
-from toolspeak.wires.shared.interface import Wire
+from toolspeak.wires.shared.interface import ResponseStorage, Wire
 
 
 def encode_count(tokens: int) -> JsonObject:
@@ -29,4 +35,5 @@ WIRE = Wire(
     decode_failure=read_failure,
     encode_count=encode_count,
     skips_comments=True,
+    storage=ResponseStorage(expand_request, wants_storage, conversation_after, final_response),
 )

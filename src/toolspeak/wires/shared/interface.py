@@ -20,7 +20,7 @@ created for each response and never reset. Wires read no clock and create no ids
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeAlias
 
 from toolspeak.ir.event import Event
 from toolspeak.ir.failure import Failure
@@ -54,6 +54,8 @@ class Operation(StrEnum):
     """Answer with the endpoint's body."""
     HEALTH = "health"
     """Report that the gateway is running; needs no key."""
+    RESPONSE = "response"
+    """Return the stored response that `{model}` in the path names, or delete it."""
     HOME = "home"
     """The same as plain text, for clients that request `/`; needs no key."""
 
@@ -122,6 +124,10 @@ class Stamp:
     id: str
     created: int
     """Seconds since 1970."""
+    previous: str = ""
+    """The id of the response that this one continues, where the wire has such ids."""
+    is_stored: bool = False
+    """Whether later requests can refer to this response."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +179,42 @@ class EventEncoder(Protocol):
         ...
 
 
+# ---------------------------------------------------------------- stored responses
+
+
+@dataclass(frozen=True, slots=True)
+class StoredResponse:
+    """A stored response: all items of its conversation, as a JSON array, and the response as it was sent."""
+
+    items: bytes
+    answer: bytes
+
+
+FindResponse: TypeAlias = Callable[[str], StoredResponse | None]
+
+
+@dataclass(frozen=True, slots=True)
+class ExpandedRequest:
+    """A request with all that it refers to: its body, the response that it continues, and its items."""
+
+    body: bytes
+    previous: str
+    items: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ResponseStorage:
+    """How a wire's requests refer to responses that the server stores."""
+
+    expand: Callable[[bytes, FindResponse], ExpandedRequest]
+    """Raises `NotStored`, `BadField`."""
+    wants_storage: Callable[[Request], bool]
+    conversation: Callable[[bytes, bytes], tuple[str, StoredResponse]]
+    """Takes the items of a request and the response to it; returns the response's id too."""
+    final_response: Callable[[EventEncoder], bytes]
+    """Returns the whole response that a stream ended with; empty before its end."""
+
+
 def _event_stream(request: Request) -> str:
     del request
     return EVENT_STREAM
@@ -209,6 +251,8 @@ class Wire:
     """Takes the body of a token count request, and returns the request in it."""
     skips_comments: bool = False
     """Whether all its clients skip comments in a stream, also after its last event."""
+    storage: ResponseStorage | None = None
+    """How its requests refer to stored responses; None if they cannot."""
     models_path: str = "models"
     """The path of the upstream's model list, relative to the base URL."""
     decode_models: Callable[[bytes], list[str]] = decode_models
