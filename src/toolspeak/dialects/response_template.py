@@ -165,6 +165,8 @@ def _frame(template: Json, fields: Mapping[str, JsonObject]) -> MarkupGrammar:
             if not closers:
                 raise BadField(f"fields.{name}", "has no close: reasoning would hide all that follows it")
             openers = anchors.literals("open")
+            if word := next(filter(str.isalnum, openers), ""):
+                raise BadField(f"fields.{name}.open", f"is {word!r}, a word that any text may have")
             if not openers and not {*closers} <= _KNOWN_CLOSERS:
                 # The prompt opens it, as the fact `starts_in_reasoning` says; then only known closers are looked for.
                 raise BadField(f"fields.{name}", f"has no literal that opens it, and closes with {closers[0]!r}")
@@ -308,6 +310,8 @@ def _heads(calls: Anchors) -> list[_Head]:
         first = sequence[0] if sequence else ""
         if not isinstance(first, str) or not first:
             raise BadField(f"{calls.path}.open_pattern", "does not begin with a literal")
+        if first.isalnum():
+            raise BadField(f"{calls.path}.open", f"begins with {first!r}, a word that any text may have")
         heads.append(_Head(first, sequence[1:]))
     if not heads:
         raise BadField(calls.path, "has no open: text without a mark is no call")
