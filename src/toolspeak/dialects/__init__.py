@@ -13,6 +13,7 @@ from functools import cache, reduce
 from toolspeak.dialects.core.dialect import Dialect
 from toolspeak.dialects.core.grammar import Label, MarkupGrammar, OpenerPosition, ReasoningMarks, Wrapper
 from toolspeak.dialects.core.json_form import JSON
+from toolspeak.dialects.core.quotation import has_placeholder
 from toolspeak.dialects.core.reader import TextReader, native_attempt
 from toolspeak.dialects.core.states import ReadOptions
 from toolspeak.dialects.core.tag_form import XML
@@ -32,6 +33,7 @@ __all__ = [
     "TextReader",
     "Wrapper",
     "Writer",
+    "has_placeholder",
     "installed",
     "load",
     "load_together",

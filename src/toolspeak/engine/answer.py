@@ -25,9 +25,9 @@ class ReadAnswer:
     """The content of one answer after reading. With a `failure` the answer broke off, and none of its calls may run."""
 
     calls: tuple[Call, ...] = ()
-    """The calls that may run, without those that left while they grew."""
+    """The calls that may run, without native ones that left while they grew."""
     streamed: int = 0
-    """The number of calls that left while they grew (CHK-7)."""
+    """The number of native calls that left while they grew (CHK-7)."""
     repeats: tuple[Call, ...] = ()
     """Calls that were answered just now. They are held: a small model often repeats a call that it does not mean."""
     attempted: tuple[tuple[Call, Complaint | None], ...] = ()

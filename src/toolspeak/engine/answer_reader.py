@@ -9,7 +9,8 @@ leaves. Before that, each call was taken apart and put together twice, and the n
 places. `PassThrough` has the same interface and changes nothing in the answer.
 
 A call passes these gates in this order: the checker (name, schema, tool choice), the echo test, the answer tool, the
-limit of calls, the test for a repeated call, the guardrails. A call that passes all of them may run.
+limit of calls, the test for a repeated call, the guardrails. A call that passes all of them may run. A long call that
+leaves while it grows has passed them as far as its beginning can tell (`growing_call.py`); the checker has the rest.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -18,6 +19,7 @@ from itertools import takewhile
 
 from toolspeak.dialects import TextReader, native_attempt
 from toolspeak.engine.answer import ReadAnswer, answer_text
+from toolspeak.engine.growing_call import GrowingCall, fits_so_far, may_become
 from toolspeak.engine.guard import Echo
 from toolspeak.engine.guardrails.guardrail import AskModel, DropCall, GuardedConversation, Guardrail, Recovered
 from toolspeak.engine.outbox import is_visible
@@ -40,9 +42,9 @@ from toolspeak.ir.event import (
     Why,
 )
 from toolspeak.ir.failure import Failure
-from toolspeak.ir.json import Json
+from toolspeak.ir.json import Json, JsonObject
 from toolspeak.ir.message import Call, Message, Result, Role
-from toolspeak.ir.turn import Item, events_of
+from toolspeak.ir.turn import Item, PartialCall, events_of
 from toolspeak.text.jsonspan import JsonSpan, SpanStatus
 from toolspeak.text.strict import parse
 from toolspeak.toolset.check import CallChecker
@@ -109,6 +111,10 @@ class AnsweredCalls:
         """Return whether this call is one of them; arguments are compared as JSON values, not as text."""
         return any(call.name == name and _value(call.arguments) == _value(arguments) for call in self.calls)
 
+    def may_have(self, name: str, beginning: JsonObject) -> bool:
+        """Return whether a call with these arguments so far may become one of them."""
+        return any(call.name == name and may_become(beginning, _value(call.arguments)) for call in self.calls)
+
 
 NOTHING_ANSWERED = AnsweredCalls()
 
@@ -174,6 +180,8 @@ class AnswerReader:
         self._parts, self._reader = parts, parts.reader
         self._growing: dict[str, tuple[CallStarted, list[str]]] = {}  # native calls that have begun and not ended
         self._streaming: set[str] = set()  # ids of those that the client sees grow
+        self._written: GrowingCall | None = None  # the call in text that has begun and not ended
+        self._is_lost = False  # such a call was seen to grow, and did not become complete
         self._said: list[str] = []
         self._visible: list[str] = []
         self._size = 0
@@ -223,7 +231,11 @@ class AnswerReader:
                 continue
             for item in self._items(event):
                 # Nearly all items of a stream are text, so they skip the dispatch of `_seen`.
-                if type(item) is TextDelta and not stops.any:
+                if self._written is not None and type(item) is not PartialCall:
+                    out += self._end_written(self._written, item)
+                elif self._is_lost and not isinstance(item, Finished | Failed):
+                    continue
+                elif type(item) is TextDelta and not stops.any:
                     self._note_visible(item.text)
                     out.append(item)
                 else:
@@ -274,6 +286,8 @@ class AnswerReader:
                 yield from self._show(text)
             case Call():
                 yield from self._take_from_text(item)
+            case PartialCall():
+                yield from self._take_written(item)
             case CallRejected():
                 self._rejected.append(item)
             case Discarded(why):
@@ -355,7 +369,7 @@ class AnswerReader:
         the client does not take it for complete, and the turn fails (`left_open`).
         """
         started, pieces = self._growing.pop(event.id)
-        id = event.id if self._parts.ids is None else next(self._parts.ids)
+        id = event.id if self._parts.ids is None else self._new_id(self._parts.ids)
         call = Call(id, started.name, "".join(pieces), started.native_id)
         streams, rejected_before = event.id in self._streaming, len(self._rejected)
         self._streaming.discard(event.id)
@@ -372,6 +386,54 @@ class AnswerReader:
             leaves.append(event)
         self._left_open = self._left_open or (streams and complaint is not None)
         return leaves
+
+    def _new_id(self, ids: Iterator[str]) -> str:
+        """Return an id that the call which is being read from text does not have."""
+        id = next(ids)
+        return next(ids) if self._written is not None and id == self._written.id else id
+
+    def _take_written(self, news: PartialCall) -> Iterator[Event]:
+        """Take more of a call that is being read from text; it leaves as soon as its beginning allows that (CHK-7)."""
+        written = self._written = self._written or GrowingCall(news)
+        written.add(news)
+        if written.streams:
+            yield ArgsDelta(written.id, news.json)
+        elif any(self._may_leave(written.name, raw, value) for raw, value in written.looks()):
+            written.streams = True
+            yield from self._let_repeats_out()
+            yield CallStarted(written.id, written.name, written.native_id)
+            yield ArgsDelta(written.id, written.arguments)
+
+    def _may_leave(self, name: str, raw: str, value: JsonObject) -> bool:
+        """Whether a call that begins so passes all gates, whatever follows, except for the schema of what follows."""
+        parts = self._parts
+        if name == parts.answer_tool or not self._has_room() or not parts.checker.may_start(name):
+            return False
+        may_repeat = not self._calls and not self._streamed and parts.answered.may_have(name, value)
+        return fits_so_far(name, value, parts.tools) and not may_repeat and not parts.echo.may_become(raw)
+
+    def _end_written(self, written: GrowingCall, item: Item) -> Iterator[Event]:
+        """Take what became of a call that was being read from text.
+
+        If its beginning has left and it is not complete, it stays without its end, and the answer ends here: what
+        follows cannot be used, since the turn fails (`left_open`), as it does for a native call.
+        """
+        self._written = None
+        if not written.streams:
+            yield from self._seen(item)
+            return
+        call = written.completed(item, self._parts.checker) if isinstance(item, Call) else None
+        if call is not None:
+            self._calls.append(call)
+            yield CallEnded(call.id, call.raw, call.fixes)
+            return
+        detail = "its arguments are not what their beginning said"
+        lost = CallRejected(Complaint(Problem.PARSE_ERROR, written.name, detail), written.arguments)
+        self._rejected.append(item if isinstance(item, CallRejected) else lost)
+        self._left_open = self._is_lost = True
+        self._stop = StopReason.END
+        if isinstance(item, Finished | Failed):
+            yield from self._end(item)
 
     def _take_from_text(self, call: Call) -> Iterator[Event]:
         """Take a call that was read from text; return it as text if it only repeats untrusted text (SAFE-3).
@@ -406,7 +468,7 @@ class AnswerReader:
         return can_be and self._parts.answered.has(call.name, call.arguments)
 
     def _has_room(self) -> bool:
-        open_calls = len(self._streaming)
+        open_calls = len(self._streaming) + (self._written is not None and self._written.streams)
         return len(self._calls) + len(self._repeats) + self._streamed + open_calls < self._parts.max_calls
 
     def _deliver(self, call: Call) -> Iterator[Event]:
@@ -414,11 +476,16 @@ class AnswerReader:
         judged = self._judged(call)
         if judged is None:
             return
-        # A new call beside the held ones: the model goes on with its work, so all of them leave, in its order.
+        yield from self._let_repeats_out()
+        self._calls.append(judged)
+        yield from events_of(judged)
+
+    def _let_repeats_out(self) -> Iterator[Event]:
+        """Let held calls leave before a new one: the model goes on with its work, so all leave, in its order."""
         repeats, self._repeats = self._repeats, []
-        for one in (*repeats, judged):
-            self._calls.append(one)
-            yield from events_of(one)
+        for call in repeats:
+            self._calls.append(call)
+            yield from events_of(call)
 
     def _judged(self, call: Call) -> Call | None:
         """Return the call as guardrails leave it, or None if one drops it; the turn asks their questions later."""

@@ -39,6 +39,7 @@ KEY_LENGTH: Final = 12
 
 _NOT_IN_NAMES = re.compile(r"[\s\"'`<>\[\]{}]+")
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
+_CUT_ESCAPE = re.compile(r"\\(?:u[0-9a-fA-F]{0,3})?\Z")
 _BLANKS: Final = "bfnrt"
 _LARGE: Final = 256 << 10
 """Characters from which untrusted text is normalised before the answer streams, off the event loop."""
@@ -129,6 +130,11 @@ class Echo:
         """Return whether the raw text of a call occurs in untrusted text."""
         essences = [essence for essence in _essences(raw) if len(essence) >= LEAST_ECHO]
         return any(essence in text for essence in essences for text in self._texts)
+
+    def may_become(self, beginning: str) -> bool:
+        """Return whether a call that begins with this raw text may turn out to be an echo."""
+        beginning = _CUT_ESCAPE.sub("", beginning)
+        return any(essence in text for essence in _essences(beginning) for text in self._texts)
 
 
 def choose_key(secret: bytes, conversation: str, inbound: Iterable[str]) -> str:

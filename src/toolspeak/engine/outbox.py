@@ -1,6 +1,6 @@
 """Decides when events leave for the client (CHK-7), and records those that have left.
 
-    eager      as they come; native calls while they grow
+    eager      as they come; long calls while they grow
     checked    text as it comes, a call when it is complete and right
     buffered   everything at the end
 
@@ -28,7 +28,7 @@ class Outbox:
         """Whether visible text has left, and whether the beginning of a call has left, in any attempt of the turn."""
         self.refused = False
         """Whether the text of the present attempt is a refusal to use tools; known after `end`."""
-        self._holds_all = False
+        self._holds_all = self._streams_calls = False
         self._watch: RefusalWatch | None = None
         self._held: list[Event] = []
 
@@ -39,7 +39,7 @@ class Outbox:
 
     def begin(self, release: Release, *, watches: bool) -> None:
         """Begin an attempt, and drop the held events of the one before; with `watches`, look for refusals."""
-        self._holds_all = release is Release.BUFFERED
+        self._holds_all, self._streams_calls = release is Release.BUFFERED, release is Release.EAGER
         self._watch = RefusalWatch() if watches else None
         self._held, self.refused = [], False
 
@@ -77,8 +77,13 @@ class Outbox:
 
     def _let_out(self, events: Sequence[Event]) -> Sequence[Event]:
         for event in events:
-            if isinstance(event, TextDelta) and self._watch is not None and not self._watch.feed(event.text):
-                self._settle(self._watch)
+            if self._watch is None:
+                pass
+            elif isinstance(event, TextDelta):
+                if not self._watch.feed(event.text):
+                    self._settle(self._watch)
+            elif self._streams_calls and isinstance(event, CallStarted):
+                self._settle(self._watch)  # a call follows, so the text before it is no refusal to make one
             self._held.append(event)
         return () if self._holds_all or self._is_watching else self.take_held()
 

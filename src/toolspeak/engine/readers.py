@@ -19,7 +19,6 @@ from toolspeak.engine.narration import announces_call, written_call
 from toolspeak.engine.plan import ANY_DIALECT, Plan
 from toolspeak.engine.prompt import Prompt, Taught, compacted, dialect_of, guarded_tools, untrusted_texts, writer_of
 from toolspeak.engine.refusal import RefusalWatch
-from toolspeak.engine.settings import Release
 from toolspeak.engine.trouble import must_call
 from toolspeak.facts.families import family_facts
 from toolspeak.facts.model import DEFAULT_DIALECT, UNKNOWN_MODEL, ModelFacts
@@ -27,7 +26,7 @@ from toolspeak.ir.event import Usage
 from toolspeak.ir.message import Call, Role
 from toolspeak.ir.request import Request
 from toolspeak.ir.tool import ChoiceMode, Tool
-from toolspeak.toolset.check import CallChecker
+from toolspeak.toolset.check import CallChecker, CallIds
 from toolspeak.toolset.memo import Memo
 from toolspeak.toolset.toolset import ToolSet
 
@@ -46,7 +45,7 @@ class ReaderFactory:
 
     def __init__(self, request: Request, plan: Plan, ids: Iterator[str], remembered: Iterable[Tool]) -> None:
         """Take the request as the client sent it."""
-        self._request, self._plan, self._ids = request, plan, ids
+        self._request, self._plan, self._ids = request, plan, CallIds(ids)
         self.tools: Final = known_tools(request, remembered)
         """The client's tools that the model may call."""
         self._answer_tool = _answer_tool(plan, request, self.tools)
@@ -79,11 +78,11 @@ class ReaderFactory:
         taught = Taught(compiled, writer_of(dialect).teach(compiled))
         return _TAUGHT.keep(self.tools, taught, compiled.text_bytes, more) if compiled.text_bytes else taught
 
-    def emulated(self, prompt: Prompt, *, decides: bool) -> AnswerReader:
+    def emulated(self, prompt: Prompt, *, decides: bool, streams_calls: bool = False) -> AnswerReader:
         """Return a reader for an answer to a prompt that teaches tools; `decides` if the prompt asks for calls only."""
         if decides:
             return self._emulated(prompt, self._decided)
-        return self._emulated(prompt, self._recovered if self._plan.guardrails else None)
+        return self._emulated(prompt, self._recovered if self._plan.guardrails else None, streams_calls=streams_calls)
 
     def follow_up(self, prompt: Prompt) -> AnswerReader:
         """Return a reader for the answer to a question for more calls (CHK-12).
@@ -92,10 +91,12 @@ class ReaderFactory:
         """
         return self._emulated(prompt, lambda said, _: Recovered(loose_calls_in(said, self.conversation).calls))
 
-    def _emulated(self, prompt: Prompt, recover: Callable[[str, str], Recovered] | None) -> AnswerReader:
+    def _emulated(
+        self, prompt: Prompt, recover: Callable[[str, str], Recovered] | None, *, streams_calls: bool = False
+    ) -> AnswerReader:
         compiled = ToolSet.of((*self.tools, *self._answer_tool) if self._answer_tool else self.tools)
         parts = ReaderParts(
-            self._read_as(prompt.dialect).reader(compiled, self._ids, self._options()),
+            self._read_as(prompt.dialect).reader(compiled, self._ids, self._options(streams_calls=streams_calls)),
             compiled,
             self._checker(compiled),
             StopText(self._request.sampling.stop),
@@ -149,7 +150,7 @@ class ReaderFactory:
         written = written_call(visible, tools)
         return bool(written) and not self._echo.is_echo(written)
 
-    def native(self, release: Release) -> AnswerReader:
+    def native(self, *, streams_calls: bool) -> AnswerReader:
         """Return a reader for a native answer, which also finds calls that leaked into its text (MODE-8).
 
         Servers that pass a test with one tool leak calls with eleven (goose #6883), so text is searched even where
@@ -158,13 +159,15 @@ class ReaderFactory:
         compiled = ToolSet.of(self._native_tools())
         dialect = load(self._plan.rescue_dialect)
         parts = ReaderParts(
-            dialect.reader(compiled, self._ids, self._options()) if self._plan.settings.rescue else None,
+            dialect.reader(compiled, self._ids, self._options(streams_calls=streams_calls))
+            if self._plan.settings.rescue
+            else None,
             compiled,
             self._checker(compiled),
             StopText(()),
             self._echo,
             self.max_calls,
-            streams_calls=release is Release.EAGER,
+            streams_calls=streams_calls,
             guardrails=self._plan.guardrails,
             conversation=self._conversation_about(compiled),
             answered=self._answered,
@@ -228,12 +231,14 @@ class ReaderFactory:
     def _checker(self, tools: ToolSet) -> CallChecker:
         return CallChecker(tools, self._request.choice, self._ids)
 
-    def _options(self) -> ReadOptions:
+    def _options(self, *, streams_calls: bool) -> ReadOptions:
         return ReadOptions(
             replace(self._request.choice, parallel=self.max_calls > 1),
             calls_in_reasoning=self._plan.facts.calls_in_reasoning,
             starts_in_reasoning=self._plan.facts.starts_in_reasoning,
             max_calls=MOST_CALLS,
+            # Guardrails judge whole calls: the user who has switched one on does not want them without it.
+            tells_growth=streams_calls and not self._plan.guardrails,
         )
 
 

@@ -434,9 +434,12 @@ class _Turn:
             # An empty answer is an error only after another attempt: then it was asked for in place of calls, and would
             # be an empty success (P6). A first request without tools passes as the upstream answers it.
             return PassThrough(passes_calls=tactic.name is Name.PASS, needs_text=self._requests > 0)
+        # A client that waits for the whole answer sees nothing grow, so that its calls keep all checks.
+        streams = attempt.release is Release.EAGER and self._request.stream
         if tactic.is_taught:
-            return self._readers.emulated(self._prompt, decides=tactic.name is Name.DECISION)
-        return self._readers.native(attempt.release)
+            decides = tactic.name is Name.DECISION
+            return self._readers.emulated(self._prompt, decides=decides, streams_calls=streams)
+        return self._readers.native(streams_calls=streams)
 
     def _confirm(self, answer: ReadAnswer) -> _Read:
         """Ask the model the questions of guardrails about its calls; drop the calls that it takes back (CHK-14)."""

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias, assert_never
 
+from msgspec import Struct
+
 from toolspeak.ir.complaint import Complaint
 from toolspeak.ir.event import (
     ArgsDelta,
@@ -26,8 +28,22 @@ from toolspeak.ir.event import (
 from toolspeak.ir.failure import Failure
 from toolspeak.ir.message import Call, Reasoning, Text
 
-Item: TypeAlias = Event | Call
-"""An event, or a whole call, which is split into events only when it leaves."""
+
+class PartialCall(Struct, frozen=True, gc=False):
+    """More of a call that is being read from text: more of that text, and of the arguments' JSON.
+
+    It is news and no promise. What became of the call follows, whole: a call, a complaint, or text.
+    """
+
+    id: str
+    name: str
+    native_id: str
+    raw: str
+    json: str
+
+
+Item: TypeAlias = Event | Call | PartialCall
+"""An event, or a whole call, which is split into events only when it leaves, or news of one that is not whole."""
 TurnPart: TypeAlias = Text | Reasoning | Call | CallRejected | Discarded
 
 
@@ -171,12 +187,12 @@ def events_of(call: Call) -> tuple[CallStarted, ArgsDelta, CallEnded]:
 
 
 def split(items: Iterable[Item]) -> list[Event]:
-    """Return items as events; whole calls among them are split."""
+    """Return items as events; whole calls among them are split, and news of calls that follow is left out."""
     events: list[Event] = []
     for item in items:
         if isinstance(item, Call):
             events += events_of(item)
-        else:
+        elif not isinstance(item, PartialCall):
             events.append(item)
     return events
 

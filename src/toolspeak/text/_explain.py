@@ -25,6 +25,7 @@ _LONGEST_ACCEPTED = 300
 _MOST_LISTED = 12
 _MOST_BRANCHES = 16
 _BRANCHES = ("anyOf", "oneOf")
+_MISSING: Final = "is missing"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,11 @@ class SchemaProblem:
     def message(self) -> str:
         """The problem as a sentence, with the field."""
         return f"{self.path or 'the value'} {self.found}, but must be {self.accepted}"
+
+    @property
+    def is_missing(self) -> bool:
+        """Whether something is missing that may still come while the value is being written."""
+        return self.found == _MISSING
 
 
 # For callers that only need to know whether there is a problem: to word one costs more than to find it.
@@ -165,7 +171,7 @@ class Explainer:
                     yield _MISFIT
                     continue
                 accepted = self.accepted(properties[key]) if key in properties else "there"
-                yield SchemaProblem(pointer_to(path, key), "is missing", accepted)
+                yield SchemaProblem(pointer_to(path, key), _MISSING, accepted)
         for key, item in value.items():
             schema = self._places.below(part, key)
             if schema is False and key not in properties:

@@ -94,6 +94,11 @@ class Coercer:
         read = self._read(raw.strip(), types)
         return Coerced(raw) if read is None else self.coerce(read.value, schema)
 
+    def takes_any_text(self, schema: Json) -> bool:
+        """Return whether `typed` returns every text as it is, except for `null`."""
+        types = self._places.types(schema)
+        return types is not None and "string" in types and self._shape.fits(_SOME_TEXT, schema)
+
     def _expect(self, value: Json) -> None:
         """Set the budget of steps by the size of the value: the work is linear in it, whatever the schema is (P8)."""
         steps = self._steps.left

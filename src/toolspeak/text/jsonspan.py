@@ -105,6 +105,16 @@ class JsonSpan:
         self.first_key: tuple[int, int] | None = None
         """The span of the first key in any object of the value, as soon as that key is complete."""
 
+    @property
+    def length(self) -> int:
+        """The number of characters that were read."""
+        return self._offset
+
+    @property
+    def open_member(self) -> tuple[tuple[int, int], int] | None:
+        """The key of the outermost object whose value is an object or an array that is open, and where that begins."""
+        return (self._key, self._token) if len(self._stack) > 1 and self._stack[0] == "{" else None
+
     def feed(self, text: str, pos: int = 0) -> int:
         """Read `text` from `pos` on, set `status`, and return the position after the last character of the value."""
         self._offset -= pos

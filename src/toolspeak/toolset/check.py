@@ -62,12 +62,32 @@ Checked: TypeAlias = Call | CallRejected | None
 """A call that may run, a complaint, or None if the attempt is plain text."""
 
 
+class CallIds(Iterator[str]):
+    """Ids for new calls. The next one can be seen before it is used: a call that is being read has it already."""
+
+    def __init__(self, ids: Iterator[str]) -> None:
+        """Take the ids from an iterator."""
+        self._ids = ids
+        self._seen: str | None = None
+
+    def __next__(self) -> str:
+        seen, self._seen = self._seen, None
+        return next(self._ids) if seen is None else seen
+
+    def peek(self) -> str:
+        """Return the next id; it stays the next one."""
+        if self._seen is None:
+            self._seen = next(self._ids)
+        return self._seen
+
+
 class CallChecker:
     """Checks attempts against the tools and the tool choice of one request."""
 
     def __init__(self, tools: ToolSet, choice: ToolChoice, ids: Iterator[str]) -> None:
         """Check against these tools and this choice. Calls get their ids from `ids`, unless `check` is given one."""
-        self._tools, self._choice, self._ids = tools, choice, ids
+        self._tools, self._choice = tools, choice
+        self._ids = ids if isinstance(ids, CallIds) else CallIds(ids)
 
     def may_start(self, name: str) -> bool:
         """Return whether a call of exactly this name may be streamed before its arguments are complete.
@@ -76,6 +96,11 @@ class CallChecker:
         """
         named = self._choice.mode is not ChoiceMode.NAMED or name == self._choice.name
         return named and name in self._tools.names
+
+    @property
+    def next_id(self) -> str:
+        """The id that the next call will have."""
+        return self._ids.peek()
 
     def check(self, attempt: Attempt, raw: str, id: str = "") -> Checked:
         """Check one attempt; `raw` is the model text that it was read from, and is kept in the result."""
@@ -147,22 +172,31 @@ class CallChecker:
             if argument.key in value:
                 message = f"argument {argument.key!r} is given twice"
                 raise BadJson(message)
-            value[argument.key], typed = self._typed(argument, name)
+            value[argument.key], typed = typed_argument(argument, name, self._tools)
             fixes.extend(typed)
         return value, tuple(fixes)
 
-    def _typed(self, argument: TextArg, name: str) -> tuple[Json, tuple[Fix, ...]]:
-        if argument.kind == "string" and self._tools.takes_text(name, argument.key):
-            return argument.text, ()
-        if argument.kind == "json":
-            try:
-                repaired = repair(argument.text, closed=True)
-            except BadJson:
-                pass  # the markup declares JSON, but the text is not JSON: the schema decides
-            else:
-                return repaired.value, repaired.fixes
-        coerced = self._tools.typed(name, argument.key, argument.text)
-        return coerced.value, coerced.fixes
+
+def typed_argument(argument: TextArg, name: str, tools: ToolSet) -> tuple[Json, tuple[Fix, ...]]:
+    """Return the value of an argument of the tool `name` that came as text, and the fixes that typing it took."""
+    if argument.kind == "string" and tools.takes_text(name, argument.key):
+        return argument.text, ()
+    if argument.kind == "json":
+        try:
+            repaired = repair(argument.text, closed=True)
+        except BadJson:
+            pass  # the markup declares JSON, but the text is not JSON: the schema decides
+        else:
+            return repaired.value, repaired.fixes
+    coerced = tools.typed(name, argument.key, argument.text)
+    return coerced.value, coerced.fixes
+
+
+def stays_text(key: str, kind: TextKind, name: str, tools: ToolSet) -> bool:
+    """Return whether `typed_argument` returns every text of this argument as it is; only `null` may become null."""
+    if kind == "string" and tools.takes_text(name, key):
+        return True
+    return kind != "json" and tools.takes_any_text(name, key)
 
 
 def is_schema(arguments: Json) -> bool:

@@ -174,6 +174,11 @@ class ToolSet:
         types = entry.places.types(entry.schema_of(parameter))
         return types is None or "string" in types
 
+    def takes_any_text(self, name: str, parameter: str) -> bool:
+        """Return whether a parameter may be any string: `typed` returns every text as it is, except for `null`."""
+        entry = self._entry(name)
+        return Coercer(entry.places).takes_any_text(entry.schema_of(parameter))
+
     def typed(self, name: str, parameter: str, raw: str) -> Coerced:
         """Return the value of a parameter that came as plain text, typed by its schema."""
         entry = self._entry(name)

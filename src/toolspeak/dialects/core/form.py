@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final, Protocol, TypeAlias
 
+from toolspeak.dialects.core.growth import Growth
 from toolspeak.text.scan import Markers
 from toolspeak.toolset.check import Attempt
 from toolspeak.toolset.toolset import ToolSet
@@ -57,6 +58,8 @@ class Scope:
     """A call of tagged values waits for what follows it (`settle.py`)."""
     no_calls_is_answer: bool = False
     """An empty list of calls is an answer of this dialect, not a text."""
+    growth: Growth | None = None
+    """Takes the arguments of a call while they are written; None if only whole calls count."""
 
 
 class FormReader(Protocol):

@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Final
 
 from toolspeak.dialects.core.form import MORE, BodyOutcome, NonCall, Scope
+from toolspeak.dialects.core.growth import Growth, StrictSource
 from toolspeak.errors import BadJson
 from toolspeak.ir.complaint import Fix, Problem
 from toolspeak.ir.json import Json, JsonObject
@@ -31,6 +32,8 @@ CALL_KEYS: Final = frozenset(
     {*NAME_KEYS, *ARGUMENT_KEYS, *ID_KEYS, *ENVELOPE_KEYS, "type", "index", "thoughts", "thought"}
 )
 _MAX_ENVELOPES = 3
+_MOST_BEFORE_ARGUMENTS = 8
+"""Members that may be before the arguments of a call that streams."""
 
 
 def attempts_in(value: Json, scope: Scope, depth: int = 0) -> tuple[Attempt, ...] | NonCall:
@@ -171,8 +174,15 @@ class JsonBody:
         self.span = JsonSpan()
         self._scope = scope
         self._parts: list[str] = []
+        self._source: StrictSource | None = None
         self.closed = False
         """The value ended by its own grammar, or an explicit ender was seen."""
+
+    def grow_as(self, name: str | None, native_id: str = "") -> None:
+        """Tell the value while it is written: it is the arguments of a call of `name`."""
+        if self._scope.growth is not None and name is not None:
+            self._scope.growth.begin(name, native_id)
+            self._source = StrictSource(self._scope.growth)
 
     @property
     def text(self) -> str:
@@ -186,6 +196,8 @@ class JsonBody:
         if self.span.status is SpanStatus.OPEN:
             end = self.span.feed(text, pos)
             self._parts.append(text[pos:end])
+            if self._source is not None:
+                self._source.feed(text[pos:end])
             pos = end
         if self.span.status is SpanStatus.BROKEN:
             return self._to_ender(text, pos, final=final)
@@ -237,6 +249,64 @@ class JsonBody:
         return Problem.TRUNCATED if cut_short and not self.closed else None
 
 
+class _GrowingArguments:
+    """Tells the arguments of `{"name": …, "arguments": {…}}` while they are written, if the name comes first."""
+
+    def __init__(self, body: JsonBody, growth: Growth) -> None:
+        """Start before the object's first character."""
+        self._body, self._growth, self._source = body, growth, StrictSource(growth)
+        self._seen = 0  # members before the arguments
+        self._looked_at = self._start = -1
+        self._name: str | None = None
+        self._is_over = False
+
+    def tell(self, piece: str, before: int) -> None:
+        """Take the next piece of the object, which is `before` characters after its start."""
+        if self._is_over:
+            return
+        if self._start < 0:
+            self._start = self._find()
+            if self._start < 0:
+                return
+            self._growth.begin(self._name or "")
+            piece, before = self._body.text[self._start :], self._start
+        members = self._body.span.members
+        self._is_over = len(members) > self._seen
+        end = members[self._seen].value[1] if self._is_over else self._body.span.length
+        self._source.feed(piece[: max(0, end - before)])
+
+    def _find(self) -> int:
+        """Return where the arguments begin; below 0 if they are not there yet, or never will be."""
+        span = self._body.span
+        while self._seen < len(span.members) and not self._is_over:
+            (key, value), name = span.members[self._seen], self._body.text
+            if self._are_arguments(key, value[0]):
+                return value[0]
+            if self._name is None and name[slice(*key)] == '"name"':
+                self._name = _string_in(name[slice(*value)])
+            self._seen += 1
+            self._is_over = self._seen > _MOST_BEFORE_ARGUMENTS
+        opened = span.open_member
+        if self._is_over or opened is None or opened[1] == self._looked_at:
+            return -1
+        self._looked_at = opened[1]
+        return opened[1] if self._are_arguments(*opened) else -1
+
+    def _are_arguments(self, key: tuple[int, int], start: int) -> bool:
+        text = self._body.text
+        are = text[key[0] + 1 : key[1] - 1] in ARGUMENT_KEYS and text[start] == "{"
+        self._is_over = are and self._name is None
+        return are and not self._is_over
+
+
+def _string_in(text: str) -> str | None:
+    try:
+        value = parse(text)
+    except BadJson:
+        return None
+    return value if isinstance(value, str) else None
+
+
 class JsonReader:
     """Reads one JSON value that holds calls."""
 
@@ -248,6 +318,7 @@ class JsonReader:
         self._fed = 0
         self._passing = False
         self._span = self._body.span
+        self._growing = None if scope.growth is None else _GrowingArguments(self._body, scope.growth)
 
     def feed(self, text: str, pos: int, *, final: bool) -> tuple[int, BodyOutcome]:
         """Consume up to the end of the value."""
@@ -256,6 +327,8 @@ class JsonReader:
         start, before = pos, self._fed
         pos, over = self._body.feed(text, pos, final=final)
         self._fed += pos - start
+        if self._growing is not None:
+            self._growing.tell(text[start:pos], before)
         first_key = self._body.span.first_key
         if not self._plausible and first_key is not None:
             self._plausible = self._is_ours(self._body.text[slice(*first_key)].strip("\"'"))

@@ -98,6 +98,8 @@ class NamedJsonReader:
         if stop == brace:
             self._header = self._read(self._header_text)
             self._fenced = "```" in self._header_text
+            if self._header is not None:
+                self._body.grow_as(self._header.name, self._header.native_id)
             return stop, MORE if self._header is not None else NonCall.REFUSED
         return stop, self._cut_short() if final else MORE
 

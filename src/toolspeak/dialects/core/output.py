@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 
 from toolspeak.ir.event import CallRejected, Discarded, ReasoningDelta, TextDelta, Why
 from toolspeak.ir.message import Call
-from toolspeak.ir.turn import Item
+from toolspeak.ir.turn import Item, PartialCall
 from toolspeak.toolset.check import Attempt, CallChecker
 
 Fallback: TypeAlias = type[TextDelta] | type[ReasoningDelta]
@@ -104,6 +104,11 @@ class Output:
         self._attempts += sum(isinstance(item, Call | CallRejected) for item in items)
         self._calls += _calls_in(items)
 
+    def tell(self, news: PartialCall) -> None:
+        """Let news of a call leave; nothing may be pending."""
+        self._flush()
+        self._items.append(news)
+
     def commit(self) -> None:
         """Take what is pending at its word."""
         for _, items in self._take_pending():
@@ -170,6 +175,11 @@ class Delivery:
         self._checker, self._out, self._max_calls = checker, out, max_calls
         self.rest = ""
         self._last, self._times = "", 0
+
+    @property
+    def next_id(self) -> str:
+        """The id that the next call will have."""
+        return self._checker.next_id
 
     def deliver(self, attempts: tuple[Attempt, ...], raw: str, *, until_end: Fallback | None) -> Delivered:
         """Check the attempts; the first one carries the text. `until_end`: hold them, and what they are else."""

@@ -66,6 +66,7 @@ class PairReader(TaggedCall):
             return self._fence(text, pos, final=final)
         if text[pos] == "{" and self._tool is not None and not self._texts:
             self._body = JsonBody(self._scope)
+            self._body.grow_as(self._name)
             self._go(self._in_json)
             return pos, MORE
         ender = self._scope.enders.match(text, pos, final=final)
@@ -124,9 +125,13 @@ class PairReader(TaggedCall):
         return end, MORE
 
     @override
+    def _open_text(self, value: TextValue) -> TextInTags:
+        return TextInTags(self._key, value)
+
+    @override
     def _end_value(self, value: TextValue, ending: Tag) -> int:
         """Store a value to the byte: GLM writes newlines between its tags, but none around a value."""
-        self._texts.append(TextInTags(self._key, value))
+        self._texts.append(self._open_text(value))
         self._key = ""
         self._go(self._between)
         return len(ending.raw) if self._closes_value(ending) else 0

@@ -28,6 +28,7 @@ from typing import Final, NamedTuple
 from typing_extensions import override
 
 from toolspeak.dialects.core.form import MORE, BodyOutcome, FormState, FormStates, NonCall, Scope
+from toolspeak.dialects.core.growth import TextMembers
 from toolspeak.dialects.core.tags import Tag, TagLexer, TextValue, followed
 from toolspeak.ir.complaint import Problem
 from toolspeak.text.jsonspan import MAX_BLANKS
@@ -173,10 +174,16 @@ class TaggedCall(FormStates):
         self._ahead = 0  # characters after the end of the call
         self._blanks = 0
         self._opened_ahead = _Opened()
+        self._members: TextMembers | None = None
 
     @override
     def feed(self, text: str, pos: int, *, final: bool) -> tuple[int, BodyOutcome]:
         """Consume up to the end of the call, and look ahead."""
+        pos, outcome = self._feed(text, pos, final=final)
+        self._tell(outcome)
+        return pos, outcome
+
+    def _feed(self, text: str, pos: int, *, final: bool) -> tuple[int, BodyOutcome]:
         while True:
             before, self._moved, self._value_end = pos, False, -1
             pos, outcome = self._state(text, pos, final)
@@ -189,7 +196,32 @@ class TaggedCall(FormStates):
             if pos == before and not self._moved:
                 return pos, MORE
 
+    def _tell(self, outcome: BodyOutcome) -> None:
+        """Tell the values while they are written (CHK-7); the last one may go on until the call has ended."""
+        growth, value = self._scope.growth, self._value
+        if growth is None or not (self._texts or (value is not None and self._open_text(value).key)):
+            return
+        if self._members is None:
+            if self._name not in self._scope.tools.names:
+                return
+            self._members = TextMembers(growth, self._name, self._scope.tools)
+        is_done = isinstance(outcome, tuple) and outcome[0].problem is None
+        open_text = None if value is None else self._open_text(value)
+        for text in self._texts[self._members.told :]:
+            if text.value is self._last and not is_done:
+                open_text = text
+            else:
+                self._members.complete(text.argument(), None if isinstance(text.value, str) else text.value)
+        if is_done:
+            self._members.end()
+        elif open_text is not None and open_text.key and not isinstance(open_text.value, str):
+            self._members.grow(open_text.key, open_text.kind, open_text.value, is_laid_out=open_text.is_laid_out)
+
     # values
+
+    @abstractmethod
+    def _open_text(self, value: TextValue) -> TextInTags:
+        """Return a value that is being read, as it will be stored; one without a key is no argument."""
 
     def _start_value(self, value: TextValue) -> None:
         self._value, self._last, self._nested = value, None, Nesting()
@@ -267,7 +299,9 @@ class TaggedCall(FormStates):
 
     def settle(self) -> BodyOutcome:
         """Take a call that waits at its word; None if none does."""
-        return self._settled(0) if self._state == self._settling else MORE
+        outcome = self._settled(0) if self._state == self._settling else MORE
+        self._tell(outcome)
+        return outcome
 
     def _settling(self, text: str, pos: int, final: bool) -> tuple[int, BodyOutcome]:  # noqa: FBT001
         start = pos

@@ -17,6 +17,7 @@ from typing import Final, Protocol, assert_never
 
 from toolspeak.dialects.core.form import NonCall
 from toolspeak.dialects.core.grammar import BlockReader, Label, ReasoningMarks, Special, Wrapper
+from toolspeak.dialects.core.growth import Growth
 from toolspeak.dialects.core.lookup import (
     HELD,
     Beginnings,
@@ -34,6 +35,7 @@ from toolspeak.dialects.core.wrapper import WrapperBlock
 from toolspeak.ir.complaint import Complaint, Problem
 from toolspeak.ir.event import CallRejected, Discarded, ReasoningDelta, TextDelta, Why
 from toolspeak.ir.tool import AUTO, ToolChoice
+from toolspeak.ir.turn import PartialCall
 from toolspeak.text.jsonspan import MAX_BLANKS
 from toolspeak.text.scan import Markers
 from toolspeak.toolset.check import Attempt, CallChecker
@@ -59,6 +61,8 @@ class ReadOptions:
     max_calls: int = 128
     max_block: int = 8 * 1024 * 1024
     """Characters that one block may hold."""
+    tells_growth: bool = False
+    """Give news of calls while they are written, where their markup leaves no doubt that they are calls (CHK-7)."""
 
 
 class ReaderState(Protocol):
@@ -305,21 +309,39 @@ class InBlock:
         self._raw: list[str] = []  # the text that the block has consumed since its last outcome
         self._held = 0  # length of `_raw`
         self._waits = 0  # how often calls of tagged values have waited for what follows them, and met text
+        self._growth: Growth | None = None
+        self._told = 0  # pieces of `_raw` that news of the call had
 
     def enter_wrapper(self, wrapper: Wrapper, literal: str) -> None:
         """Go on after the opener of a wrapper."""
         self._wrapper = wrapper
         scope = wrapper.scope(self._tools, self._stop, self._states.tables.results)
+        if self._states.options.tells_growth:
+            self._growth = Growth() if self._is_sure(wrapper) else None
+            scope = replace(scope, growth=self._growth)
         block = WrapperBlock(wrapper, scope, self._waits)
         self._enter(block, literal, 0 if wrapper.keep_opener else len(literal))
 
     def enter_special(self, special: Special, literal: str) -> None:
         """Go on after an opener whose block is no wrapper."""
-        self._wrapper, self._special = None, special
+        self._wrapper, self._special, self._growth = None, special, None
         self._enter(special.kind.new_block(self._tools, self._stop), literal, len(literal))
+
+    def _is_sure(self, wrapper: Wrapper) -> bool:
+        """Return whether a call here is one whatever follows it, and nothing before it waits for that."""
+        is_tail = wrapper.tail or wrapper.needs_closer or self._states.fence.around is not None
+        return wrapper.sure and not is_tail and self._reasoning.table is None and not self._out.pending
+
+    def _tell(self, growth: Growth) -> None:
+        """Give news of a call; none if one before it in the same block waits for the end."""
+        json = growth.take()
+        if json and not self._out.pending:
+            raw, self._told = "".join(self._raw[self._told :]), len(self._raw)
+            self._out.tell(PartialCall(self._states.delivery.next_id, growth.name, growth.native_id, raw, json))
 
     def _enter(self, block: BlockReader, literal: str, taken: int) -> None:
         self._block = block
+        self._told = 0
         self._raw = [self._cursor.take(taken)]
         self._taken = self._held = taken
         self._opener = max(1, len(literal))
@@ -344,10 +366,12 @@ class InBlock:
         self._raw.append(cursor.window[:length])
         cursor.window = cursor.window[length:]
         self._held += length
+        if self._growth is not None:
+            self._tell(self._growth)
         if outcome is None:
             return False
         raw = "".join(self._raw)
-        self._raw, self._held = [], 0
+        self._raw, self._held, self._told = [], 0, 0
         if isinstance(block, WrapperBlock):
             raw = self._look_back(block, raw)
         if block.ended:

@@ -114,6 +114,7 @@ class TagReader(TaggedCall):
             return pos, self._at_end() if final else MORE
         if text[pos] == "{" and not self._texts:
             self._body = JsonBody(self._scope)
+            self._body.grow_as(self._name)
             self._go(self._in_json)
             return pos, MORE
         ender = self._scope.enders.match(text, pos, final=final)
@@ -178,11 +179,15 @@ class TagReader(TaggedCall):
         self._start_value(TextValue(self._tags, self._ends_value))
 
     @override
+    def _open_text(self, value: TextValue) -> TextInTags:
+        return TextInTags(self._key, value, self._kind, self._is_laid_out)
+
+    @override
     def _end_value(self, value: TextValue, ending: Tag) -> int:
         """Store a value; of the tags that end it, only a parameter's own closer is consumed."""
         closes = ending.closes and (self._role(ending) is TagRole.PARAMETER_END or ending.name == self._key)
         if self._key:
-            self._texts.append(TextInTags(self._key, value, self._kind, self._is_laid_out, ending.escaped))
+            self._texts.append(self._open_text(value)._replace(is_escaped=ending.escaped))
             self._keys.add(self._key)
         else:
             self._name, self._last = value.text.strip(), None

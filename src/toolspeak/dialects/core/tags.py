@@ -8,7 +8,7 @@ of their own: no XML parser reads that. Only the grammar around a value decides 
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, Literal, Protocol, TypeAlias
 
 from msgspec import Struct
@@ -21,7 +21,7 @@ _TAG = re.compile(
     r"<(?:(?P<esc>\\)?(?P<close>/))?\s{0,4}(?:[|｜‖]{1,2}\s?DSML\s?[|｜‖]{1,2}\s?|[A-Za-z_][\w\-]{0,40}:)?"
     r"(?P<name>[A-Za-z_][\w.\-]{0,127})(?P<rest>[^<>]{0,300})>"
 )
-_TAG_CUT = re.compile(r"<[^<>]{0,512}\Z")  # longer than any tag, so that a cut changes nothing
+_TAG_CUT = re.compile(r"<\\?/?\s{0,4}(?:[|｜‖A-Za-z_][^<>]{0,512})?\Z")  # more than any tag: a cut changes nothing
 _XTML = re.compile(r"<\|(?P<kind>open|close)\|>(?P<name>[A-Za-z_][\w.\-]*)(?P<rest>[^<>]{0,512})<\|sep\|>")
 _XTML_CUT = re.compile(r"<(?:\|(?:[a-z]{0,5}(?:\|(?:>[^<>]{0,512}(?:<\|?[a-z]{0,3}\|?)?)?)?)?)?\Z")
 _ATTRIBUTE = re.compile(r"""([A-Za-z_][\w\-]*)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'/]+))""")
@@ -139,6 +139,16 @@ class TextValue:
         self._cdata_tail = ""  # the end of the CDATA section around the value, and the blanks after it
 
     @property
+    def parts(self) -> Sequence[str]:
+        """The value in pieces."""
+        return self._parts
+
+    @property
+    def may_be_rewritten(self) -> bool:
+        """Return whether the value so far may change: a CDATA section around it may turn out to be data."""
+        return self._cdata is not False or self._cdata_tail != ""
+
+    @property
     def raw(self) -> str:
         """The value to the byte."""
         return "".join(self._parts)
@@ -182,7 +192,8 @@ class TextValue:
                 continue
             at = text.find(self._tags.first, pos)
             end = len(text) if at < 0 else at
-            self._parts.append(text[pos:end])
+            if end > pos:
+                self._parts.append(text[pos:end])
             pos = end
             if at < 0:
                 break
