@@ -11,6 +11,7 @@ The run talks to the model's server that `toolspeak up` keeps. Each finished run
 import argparse
 import asyncio
 import json
+import re
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -87,6 +88,12 @@ def _lines(text: str) -> list[str]:
     return [line.strip() for line in text.strip().splitlines()]
 
 
+def _json(text: str) -> object:
+    with suppress(ValueError):
+        return json.loads(text)
+    return None
+
+
 TASKS = {
     "notes": Task(
         "Make a file notes.txt with three lines: apples, bread, milk. Then read it, and answer how many lines it has.",
@@ -106,22 +113,79 @@ TASKS = {
         lambda files: _lines(files.get("settings.ini", "")) == ["[server]", "host = lynx.example", "port = 9090"],
         lambda text: "lynx.example" in text,
     ),
+    "both": Task(
+        "Read first.txt and second.txt. Write both.txt with the lines of first.txt and then those of second.txt, "
+        "and tell me how many lines both.txt has.",
+        {"first.txt": "red\ngreen\n", "second.txt": "blue\nwhite\nblack\n"},
+        lambda files: _lines(files.get("both.txt", "")) == ["red", "green", "blue", "white", "black"],
+        lambda text: "5" in text or "five" in text.lower(),
+    ),
+    "spelling": Task(
+        "letter.txt spells the word 'receive' wrong in one place. Correct it, and tell me "
+        "to whom the letter is written.",
+        {"letter.txt": "Dear Mrs Holm,\nyou will recieve the parcel on Monday.\nYours, Ida\n"},
+        lambda files: (
+            _lines(files.get("letter.txt", ""))
+            == ["Dear Mrs Holm,", "you will receive the parcel on Monday.", "Yours, Ida"]
+        ),
+        lambda text: "Holm" in text,
+    ),
 }
+UNSEEN = {
+    "program": Task(
+        "Write hello.py, a Python program that prints Hello, Mars. Then read it, and tell me how many lines it has.",
+        {},
+        lambda files: re.sub(r"[^a-z,]", "", files.get("hello.py", "").lower()).count("printhello,mars") == 1,
+        lambda text: bool(re.search(r"\b(1|one|single)\b", text.lower())),
+    ),
+    "cheapest": Task(
+        "Read prices.csv. Write the name of the cheapest item to cheapest.txt, and tell me its price.",
+        {"prices.csv": "item,price\nlamp,24\nchair,39\nclock,17\n"},
+        lambda files: [line.split(",")[0] for line in _lines(files.get("cheapest.txt", ""))] == ["clock"],
+        lambda text: "17" in text,
+    ),
+    "header": Task(
+        "Put the line '# Copyright Lynx' at the top of main.py and keep everything else. Then read the file, and tell "
+        "me the name of its function.",
+        {"main.py": "def compute_tax(amount):\n    return amount * 0.19\n"},
+        lambda files: (
+            [line.rstrip() for line in files.get("main.py", "").strip().splitlines() if line.strip()]
+            == ["# Copyright Lynx", "def compute_tax(amount):", "    return amount * 0.19"]
+        ),
+        lambda text: "compute_tax" in text,
+    ),
+    "search": Task(
+        "Exactly one of the log files in this folder has the word ERROR. Find out which, write its name to found.txt, "
+        "and tell me the name.",
+        {"app.log": "started\nready\n", "db.log": "started\nERROR disk full\n", "web.log": "started\nGET / 200\n"},
+        lambda files: _lines(files.get("found.txt", "")) == ["db.log"],
+        lambda text: "db.log" in text,
+    ),
+    "flag": Task(
+        "In config.json, set debug to true and leave everything else as it is. Then read the file again, and tell me "
+        "the version.",
+        {"config.json": '{\n  "version": "4.2.1",\n  "debug": false,\n  "workers": 3\n}\n'},
+        lambda files: _json(files.get("config.json", "")) == {"version": "4.2.1", "debug": True, "workers": 3},
+        lambda text: "4.2.1" in text,
+    ),
+}
+"""Tasks of the same kind that no prompt or tool was shaped on."""
+ALL_TASKS = {**TASKS, **UNSEEN}
 
 
 def attempt(url: str, model: str, task: str, form: str, tools: str) -> Line:
     """Let a run do a task in a folder of its own."""
     with tempfile.TemporaryDirectory() as folder:
-        for name, text in TASKS[task].before.items():
+        for name, text in ALL_TASKS[task].before.items():
             Path(folder, name).write_text(text)
-        chosen, asks = TOOLS[tools], TASKS[task].asks
+        chosen, asks = TOOLS[tools], ALL_TASKS[task].asks
         spec = Spec(asks, model, "", chosen, folder, approval=Approval.AUTO, rounds=ROUNDS, settings=FORMS[form])
         began = time.monotonic()
         plan, ending = asyncio.run(_worked(spec, url))
         seconds = time.monotonic() - began
         files = {path.name: path.read_text(errors="replace") for path in Path(folder).iterdir() if path.is_file()}
     what: dict[str, Any] = {"model": model, "task": task, "form": form, "tools": tools, "plan": plan}
-    return Line(**what, **_found(TASKS[task], ending, files), files=files, seconds=round(seconds, 1))
+    return Line(**what, **_found(ALL_TASKS[task], ending, files), files=files, seconds=round(seconds, 1))
 
 
 async def _worked(spec: Spec, url: str) -> tuple[str, Ending | None]:
@@ -195,7 +259,7 @@ def main() -> None:
     """Run what is asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", action="append", choices=MODELS)
-    parser.add_argument("--task", action="append", choices=TASKS)
+    parser.add_argument("--task", action="append", choices=ALL_TASKS)
     parser.add_argument("--form", action="append", choices=FORMS)
     parser.add_argument("--tools", action="append", choices=TOOLS)
     parser.add_argument("--page", action="store_true")
@@ -204,7 +268,9 @@ def main() -> None:
     for model in () if options.page else options.model or MODELS:
         run(options, model)
     lines = list(kept(KEPT).values())
-    (ROOT / "docs" / "example-run.md").write_text(page(lines, {name: task.asks for name, task in TASKS.items()}, SHOWN))
+    (ROOT / "docs" / "example-run.md").write_text(
+        page(lines, {name: task.asks for name, task in ALL_TASKS.items()}, SHOWN)
+    )
     best = [line for line in lines if line.right and line.model == MODELS[0]]
     close("example-run", ok=bool(best), runs=len(lines), right=sum(line.right for line in lines))
 
