@@ -6,6 +6,7 @@ new text contains the old one, a second execution would insert it twice.
 
 import asyncio
 from collections.abc import Callable, Sequence
+from difflib import SequenceMatcher
 from threading import Lock
 from typing import Annotated, Final
 
@@ -18,13 +19,16 @@ from toolspeak.text.display import cut, tamed, visible
 
 _LINES: Final = 2000
 _DEEPEST: Final = 8
+_LONGEST_LINE: Final = 200
+_ALIKE: Final = 0.6
+"""The least part of a text that a line must have in common with it to be shown."""
 _NOTE: Final = 200
 """Bytes that are reserved for the note about omitted lines."""
 
 FilePath = Annotated[str, "The path of the file, as seen from the run's folder"]
 FolderPath = Annotated[str, "The folder, as seen from the run's folder, which is ."]
-FirstLine = Annotated[int, Meta(ge=0), "The first line to show, counted from 1"]
-Lines = Annotated[int, Meta(ge=1, le=_LINES), "How many lines to show"]
+FirstLine = Annotated[int, Meta(ge=0), "Leave it out. Only to go on in a long file: the first line to show, from 1"]
+Lines = Annotated[int, Meta(ge=1, le=_LINES), "Leave it out to see all lines. How many lines to show"]
 Depth = Annotated[int, Meta(ge=1, le=_DEEPEST), "How many levels of folders to show"]
 
 
@@ -45,7 +49,7 @@ class Files:
 
     @tool(effect=ToolEffect.READS, contained=True)
     async def read_file(self, path: FilePath, offset: FirstLine = 1, limit: Lines = _LINES) -> ToolOutput:
-        """Read a text file."""
+        """Read a text file and show its lines."""
         return await _done(lambda: self._read(path, max(offset, 1), limit))
 
     @tool(effect=ToolEffect.REPEATS, contained=True)
@@ -57,11 +61,13 @@ class Files:
     async def edit_file(
         self,
         path: FilePath,
-        old: Annotated[str, Meta(min_length=1), "The text to replace, letter by letter; it must occur exactly once"],
+        old: Annotated[
+            str, Meta(min_length=1), "The text as it is in the file now, letter by letter; it must occur exactly once"
+        ],
         new: Annotated[str, "The text to put in its place"],
         all: Annotated[bool, "Replace every occurrence"] = False,  # noqa: A002, FBT002 # a word for the model, sent by name
     ) -> ToolOutput:
-        """Replace a text in a file."""
+        """Replace a text in a file. Read the file first, and copy `old` from it."""
         return await _done(lambda: self._edit(path, old, new, every=all))
 
     @tool(effect=ToolEffect.READS, contained=True)
@@ -96,7 +102,7 @@ class Files:
     def _write(self, path: str, content: str) -> str:
         with self._changing:
             new = self._folder.write(path, _bytes(content))
-        text = f"{visible(path)!r} was {'made' if new else 'written anew'}: {len(content.splitlines())} lines."
+        text = f"{visible(path)!r} was {'made' if new else 'written anew'}: {_count(len(content.splitlines()))}."
         return text + self._warning(path)
 
     def _warning(self, path: str) -> str:
@@ -109,11 +115,14 @@ class Files:
 
     def _edited(self, path: str, old: str, new: str, *, every: bool) -> str:
         text = _decoded(self._folder.read(path), path)
+        if old == new:
+            raise BadPath(f"old and new are the same, so nothing would change{_closest(text, old)}")
         if "\r\n" in text and "\r" not in old + new:  # `read_file` shows these lines without \r, so the model omits it
             old, new = old.replace("\n", "\r\n"), new.replace("\n", "\r\n")
         found = text.count(old)
         if not found:
-            raise BadPath(f"the old text is not in {visible(path)!r}; read it again and copy it letter by letter")
+            again = "; read it again and copy it letter by letter"
+            raise BadPath(f"the old text is not in {visible(path)!r}{_closest(text, old) or again}")
         if found > 1 and not every:
             raise BadPath(
                 f"the old text is {found} times in {visible(path)!r}; take more of its lines, or say all=true"
@@ -131,6 +140,10 @@ class Files:
         return "\n".join(lines) or f"{visible(path)!r} is empty."
 
 
+def _count(lines: int) -> str:
+    return f"{lines} line{'' if lines == 1 else 's'}"
+
+
 async def _done(work: Callable[[], str]) -> ToolOutput:
     """Run the work in a thread. A problem with a path becomes an error result."""
     try:
@@ -139,6 +152,23 @@ async def _done(work: Callable[[], str]) -> ToolOutput:
         return text_output(f"{error}.".replace("?.", "?"), is_error=True)
     except OSError as error:  # its full message would reveal the host path of the folder
         return text_output(f"It cannot be done: {error.strerror}.", is_error=True)
+
+
+def _closest(text: str, old: str) -> str:
+    """Return the line of a file that is most like a text, as words for the model; empty if none is alike.
+
+    Small models repeat the same wrong text until they give up; with the line before them, they copy it.
+    """
+    wanted = max(old.splitlines(), key=len, default="").strip()[:_LONGEST_LINE]
+    matcher, best = SequenceMatcher(b=wanted, autojunk=False), (_ALIKE, "")
+    pieces = {wanted[start : start + 3] for start in range(len(wanted) - 2)}
+    for line in text.splitlines()[:_LINES]:
+        if not any(piece in line for piece in pieces):  # a comparison is slow, and most lines have nothing in common
+            continue
+        matcher.set_seq1(line[:_LONGEST_LINE])
+        same = sum(block.size for block in matcher.get_matching_blocks() if block.size > 1) / max(len(wanted), 1)
+        best = max(best, (same, line[:_LONGEST_LINE]))
+    return f"; the most similar line of the file is {tamed(best[1])!r}" if best[1] else ""
 
 
 def _decoded(data: bytes, path: str) -> str:
