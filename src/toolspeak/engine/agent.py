@@ -8,7 +8,8 @@
     has calls                                             runs them, and continues
     has calls that may not run                            tells the model why, and continues
     has words only                                        is done
-    has nothing, or comes after the last round            asks once for words, without tools, and is summed up
+    would end it, and parts of the task are left          names them to the model once, and continues
+    has nothing, or comes after the last round            asks for words, without tools, and is summed up
     has failed                                            has failed; all its rounds are kept
 
 Either effect may be answered with STOP instead, which cancels the run.
@@ -38,13 +39,14 @@ from typing import Final, TypeAlias
 import msgspec
 from msgspec import Struct
 
+from toolspeak.engine.agent_prompt import spoken, task_of, unfinished
 from toolspeak.engine.trouble import error_result
 from toolspeak.errors import BadJson
 from toolspeak.ir.event import CallRejected, StopReason, Usage
 from toolspeak.ir.failure import Failure
 from toolspeak.ir.message import Call, Image, Message, Reasoning, Result, ResultPart, Role, Text, part_text
 from toolspeak.ir.request import Request
-from toolspeak.ir.round import Compact, Round, expand_rounds
+from toolspeak.ir.round import Compact, Round, expand, expand_rounds
 from toolspeak.ir.tool import ChoiceMode, ToolChoice
 from toolspeak.ir.turn import Turn
 from toolspeak.text.strict import parse
@@ -102,6 +104,14 @@ def _seen(piece: ResultPart) -> str:
 ROUNDS: Final = 50
 """The default limit of rounds."""
 _NO_MORE = "You may not call any more tools. Say now, in words, what was done and what came of it."
+_NO_MARKUP = (
+    "That was a tool call, and tools are closed: nothing was run. Write plain sentences for the user: what was done, "
+    "what came of it, and what is left."
+)
+_WROTE_CALLS = "the model wrote tool calls as text"
+_LEFT = "Not yet: parts of the task are left.\n{left}\nThe task was: {task}\nDo what is left now: call the tool for it."
+_MOST_REVIEWS: Final = 2
+"""Times that a run is told what is left. After them, the model decides."""
 _NO_CALLS = ToolChoice(ChoiceMode.NONE)
 _SILENT = "the model said nothing"
 _CIRCLES = "it went in circles: the same call gave the same result again"
@@ -137,13 +147,16 @@ class Task:
     """The most rounds with calls; after them the model must sum up."""
     ending: frozenset[str] = frozenset()
     """The names of tools whose successful call ends the run, such as `final_output`."""
+    reviewed: tuple[str, ...] = ()
+    """The names of the run's tools, by which an ending is reviewed: what is left of the task is named to the model, and
+    a call as text is no final text. Empty: no review, as in runs that older versions have stored."""
 
 
 class TakeTurn(Struct, frozen=True, gc=False):
     """Take one turn of the model. `round` counts from 0; the turn that sums up has the number after the last round.
 
-    Two turns have the same number if the first one was silent, and so made no round. Drivers that store turns by their
-    round must keep the two apart.
+    Two turns have the same number if the first one made no round: it was silent, or did not end the run. Drivers that
+    store turns by their round must keep the two apart.
     """
 
     round: int
@@ -175,11 +188,19 @@ class Ending:
     reason: str = ""
     usage: Usage = field(default_factory=Usage)
     failure: Failure | None = None
+    before: tuple[Message, ...] = field(default=(), compare=False)
+    """The conversation up to the task, if a client has kept it."""
 
     @property
     def text(self) -> str:
         """Return the final text."""
         return "".join(part.text for part in self.kept.message.parts if isinstance(part, Text))
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """Return the whole conversation: what was asked, the rounds, the final text. Another run can continue it."""
+        said = (self.kept,) if self.kept.rounds or self.kept.message.parts else ()
+        return (*self.before, *expand(said))
 
 
 RunProgram: TypeAlias = Generator[RunEffect, RunAnswer, Ending]
@@ -197,6 +218,11 @@ class _Run:
         self._calls: Final = RunCalls(task.request.messages, task.ending)
         self._governor: Final = Governor()
         self._usage = Usage()
+        self._names: Final = [name for name in task.reviewed if name not in task.ending]
+        self._asides: Final[dict[int, tuple[Message, ...]]] = {}
+        """Text of the model that did not end the run and the reply to it, by the number of rounds before them."""
+        self._left: list[tuple[str, ...]] = []
+        """What each review found."""
 
     def work(self) -> RunProgram:
         while len(self._rounds) < self._task.rounds:
@@ -208,7 +234,13 @@ class _Run:
             if not called and not turn.text.strip():
                 return (yield from self._sum_up(_SILENT))
             if not called:
+                if self._wrote_calls(turn):
+                    return (yield from self._sum_up(_WROTE_CALLS))
+                if reply := self._review():
+                    self._put_aside(turn, reply)
+                    continue
                 return self._end(Status.DONE, _said(turn), _cut(turn))
+            called = self._reviewed(called)
             if (results := (yield from self._results(called))) is None:
                 return self._end(Status.CANCELLED, _said(turn), "cancelled while tools ran")
             self._keep(turn, called, results)
@@ -217,6 +249,37 @@ class _Run:
             if self._governor.circles:
                 return (yield from self._sum_up(_CIRCLES))
         return (yield from self._sum_up(f"its {self._task.rounds} rounds were used up"))
+
+    # ---------------------------------------------------------------- the review of an ending
+
+    def _review(self) -> str:
+        """Return what to tell the model instead of ending; empty if the run may end.
+
+        What was named before and is still left is not named again: the model was told, and ends all the same.
+        """
+        if not self._names or len(self._left) == _MOST_REVIEWS:
+            return ""
+        task = task_of(self._task.request.messages)
+        left = unfinished(task, self._names, self._rounds)
+        if not left or left in self._left:
+            return ""
+        self._left.append(left)
+        return _LEFT.format(left="\n".join(f"- {each}" for each in left), task=task)
+
+    def _reviewed(self, called: tuple[CallOrError, ...]) -> tuple[CallOrError, ...]:
+        """Return the calls; if they would end the run and something is left, with that as their error."""
+        ends = all(call.name in self._task.ending and error is None for call, error in called)
+        if not ends or not (reply := self._review()):
+            return called
+        return tuple((call, Result(call.id, (Text(reply),), call.name, is_error=True)) for call, _ in called)
+
+    def _wrote_calls(self, turn: Turn) -> bool:
+        return bool(self._task.reviewed) and spoken(turn.text, self._task.reviewed)[1]
+
+    def _put_aside(self, turn: Turn, reply: str) -> None:
+        number = len(self._rounds)
+        said = (Message(Role.ASSISTANT, _said(turn)), Message(Role.USER, (Text(reply),)))
+        self._asides[number] = (*self._asides.get(number, ()), *said)
 
     # ---------------------------------------------------------------- effects
 
@@ -239,21 +302,39 @@ class _Run:
         return tuple(next(given) if error is None else error for _, error in called)
 
     def _sum_up(self, why: str) -> RunProgram:
-        """Ask once for an answer in words; calls in it are not run."""
+        """Ask for an answer in words; calls in it are not run, and markup of calls is no answer: it is asked for again.
+
+        Small models write the next call instead of a summary, and without tools it arrives as text.
+        """
         request = self._request()
         asked = replace(request, messages=(*request.messages, Message(Role.USER, (Text(_NO_MORE),))), choice=_NO_CALLS)
         turn = yield from self._turn(asked)
+        if turn is not None and turn.failure is None and self._wrote_calls(turn):
+            more = Message(Role.ASSISTANT, _said(turn)), Message(Role.USER, (Text(_NO_MARKUP),))
+            turn = yield from self._turn(replace(asked, messages=(*asked.messages, *more)))
         if turn is None or turn.failure is not None:
             return self._broken(turn)
+        if self._wrote_calls(turn):
+            return self._summed_up_without_calls(turn, why)
         if not turn.text.strip():
             return self._end(Status.FAILED, _said(turn), f"{why}; asked to sum up, the model said nothing")
         return self._end(Status.SUMMED_UP, _said(turn), "; ".join(filter(None, (why, _cut(turn)))))
 
+    def _summed_up_without_calls(self, turn: Turn, why: str) -> Ending:
+        """Return the ending of a run whose summary has calls in it, although it was asked for twice."""
+        words, _ = spoken(turn.text, self._task.reviewed)
+        if not words:
+            return self._end(Status.FAILED, (), f"{why}; asked twice to sum up, the model wrote tool calls instead")
+        return self._end(Status.SUMMED_UP, (Text(words),), f"{why}; tool calls in its summary were cut out")
+
     # ---------------------------------------------------------------- what is kept
 
     def _request(self) -> Request:
-        request = self._task.request
-        return replace(request, messages=(*request.messages, *expand_rounds(self._rounds)))
+        request, asides = self._task.request, self._asides
+        messages = [*request.messages, *asides.get(0, ())]
+        for number, each in enumerate(self._rounds, start=1):
+            messages += (*expand_rounds((each,)), *asides.get(number, ()))
+        return replace(request, messages=tuple(messages))
 
     def _keep(self, turn: Turn, called: tuple[CallOrError, ...], results: tuple[Result, ...]) -> None:
         calls = tuple(call for call, _ in called)

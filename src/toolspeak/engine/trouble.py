@@ -54,6 +54,8 @@ ANSWERED: Final = "You have made this call already, and its result is above. Ans
 CALL_NOW: Final = "You have said what you will do, and called no tool. Call the tool now: write nothing but the call."
 ANSWER_INSTEAD: Final = "None of the tools is for this. Answer in words."
 AROUND: Final = "there are words around it; write nothing but the call"
+GO_ON: Final = "Go on from the last result: make the next call, or give the user the answer."
+"""Last, because small models repeat the last statement: with the error alone, Qwen answered "The answer was empty."."""
 NOT_EXECUTED: Final = "The call was not executed. Write it again, corrected."
 HAS_TOOLS: Final = "There are tools: those of the system message, and they work. Call the one that helps."
 STRONGER: Final = (
@@ -96,7 +98,7 @@ def corrections(trouble: Trouble, choice: ToolChoice, level: int, frame: Callabl
         case Kind.REFUSED:
             return [frame(_error(HAS_TOOLS)), *stronger]
         case Kind.EMPTY:
-            return [frame(_error("the answer was empty: call a tool, or answer in words")), *stronger]
+            return [frame(_error("the answer was empty: call a tool, or answer in words")), GO_ON, *stronger]
         case Kind.REPEATED:
             return [ANSWERED]
         case Kind.NARRATED:

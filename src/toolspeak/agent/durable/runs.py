@@ -11,7 +11,7 @@ from toolspeak.agent.durable import dbos_internals, ledger
 from toolspeak.agent.durable.database import Database
 from toolspeak.agent.durable.lease import is_alive
 from toolspeak.agent.durable.ledger import NewRun, RunRow
-from toolspeak.agent.durable.step_store import BEGINNING
+from toolspeak.agent.durable.step_store import BEGINNING, begun_task
 from toolspeak.agent.durable.worker import Worker, WorkerDeps, working
 from toolspeak.agent.runs.events import RunEnded, ToolCallAsked
 from toolspeak.agent.runs.preparation import conversation
@@ -258,8 +258,9 @@ def failed_turn(steps: Iterable[tuple[int, str, object, bool]]) -> int | None:
 
 def _progress(spec: Spec, steps: Mapping[str, str]) -> tuple[RunEffect | None, Compact]:
     """Return the run's next effect, and the rounds that it would keep if it were stopped now."""
-    ending = frozenset[str](JSON.read(steps[BEGINNING])["ending"]) if BEGINNING in steps else frozenset[str]()
-    task = Task(Request(spec.model, conversation(spec)), spec.rounds, ending)
+    task = Task(Request(spec.model, conversation(spec)), spec.rounds)
+    if BEGINNING in steps:
+        task = begun_task(task, JSON.read(steps[BEGINNING]))
     return progress(task, {name: form.read(text) for name, text in steps.items() if (form := _form(name)) is not None})
 
 

@@ -4,6 +4,7 @@ After a crash, DBOS returns the stored result of each finished step instead of e
 """
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -83,7 +84,15 @@ class DbosStepStore:
         """Return the task with the ending tools that it had when the run began, even if the tools have changed."""
 
         async def given() -> Any:  # noqa: ANN401 # JSON
-            return {"model": task.request.model, "ending": sorted(task.ending)}
+            return {"model": task.request.model, "ending": sorted(task.ending), "tools": list(task.reviewed)}
 
-        kept = await self.keep(BEGINNING, JSON, given)
-        return replace(task, ending=frozenset(kept["ending"]))
+        return begun_task(task, await self.keep(BEGINNING, JSON, given))
+
+
+def begun_task(task: Task, kept: Mapping[str, Any]) -> Task:
+    """Return a task as its program began, from the outcome of the first step.
+
+    A run is replayed by the worker that takes it over and by every view of it, and both must decide the same. Versions
+    before the review of endings stored no names of tools, and their runs are replayed without it.
+    """
+    return replace(task, ending=frozenset(kept["ending"]), reviewed=tuple(kept.get("tools", ())))

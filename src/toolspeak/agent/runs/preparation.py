@@ -24,6 +24,7 @@ from toolspeak.agent.tools.toolbox import Toolbox
 from toolspeak.config.environment import current, journal_folder, workplaces_folder
 from toolspeak.config.shape import MIB, Config
 from toolspeak.engine.agent import Task
+from toolspeak.engine.agent_prompt import agent_messages
 from toolspeak.engine.journal import compact_from
 from toolspeak.engine.settings import Settings
 from toolspeak.errors import BadField
@@ -80,17 +81,20 @@ async def prepare_run(  # noqa: PLR0913 # all that a run needs
         route = await (directory.exactly(spec.model) if spec.model else directory.find(""))
         route = route.of_tenant(spec.tenant)
         sampling = read_described(Sampling, spec.sampling, "sampling")
-        request = Request(route.model, conversation(spec), toolbox.tools, sampling=sampling, stream=True)
-        task = Task(request, spec.rounds, toolbox.ending)
+        messages = conversation(spec)
+        if spec.agent_prompt and toolbox.tools:
+            messages = agent_messages(messages, toolbox.ending)
+        request = Request(route.model, messages, toolbox.tools, sampling=sampling, stream=True)
+        task = Task(request, spec.rounds, toolbox.ending, toolbox.names)
         settings = read_described(Settings, spec.settings, "settings")
         yield Work(id, task, route, toolbox, settings, spec.approval, watch)
 
 
 def folder_of(id: str, spec: Spec) -> Path:
-    """Return a run's folder. Its own folder is named after its id, so that a worker that takes over finds it."""
+    """Return a run's folder. Its own folder is named after its id, or after that of the first run that it continues."""
     if spec.folder:
         return _named(spec.folder)
-    folder = own_folder(id)
+    folder = own_folder(spec.folder_of or id)
     if folder is None:
         raise BadField("folder", "it is empty, and there is no home to keep one in; name a folder")
     try:

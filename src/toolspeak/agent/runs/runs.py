@@ -21,6 +21,7 @@ from typing import Final, Protocol, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace as replace_fields
 
 from toolspeak.agent.runs.events import RunEvent
 from toolspeak.agent.tools.toolbox import OUTPUT
@@ -28,7 +29,7 @@ from toolspeak.config.shape import Approval
 from toolspeak.engine.agent import ROUNDS, Status
 from toolspeak.engine.journal import compact_json
 from toolspeak.engine.settings import Settings
-from toolspeak.errors import BadField
+from toolspeak.errors import BadField, BadRequest
 from toolspeak.ir.json import Json, JsonObject, as_object
 from toolspeak.ir.message import Call, Message, Reasoning, Role, Text
 from toolspeak.ir.quirks import QUIRKS
@@ -65,6 +66,12 @@ class Spec(Struct, frozen=True, omit_defaults=True):
     sampling: JsonObject = {}
     """Sampling parameters by name, such as `max_tokens` and `temperature`; see `ir.request.Sampling`."""
     tenant: str = ""
+    agent_prompt: bool = True
+    """Whether the system prompt begins with how an agent works; `system` follows it."""
+    continues: str = ""
+    """The run that this one continues, by the name that its tenant knows; its conversation is in `history`."""
+    folder_of: str = ""
+    """The id of the run whose own folder this one works in, if `folder` is empty; empty: its own."""
 
 
 def encode_spec(spec: Spec) -> str:
@@ -81,6 +88,27 @@ def decode_spec(text: str) -> Spec:
     if "approval" in fields:
         fields["approval"] = Approval(fields["approval"])
     return Spec(**fields)
+
+
+def continued(view: "RunView", task: str) -> Spec:
+    """Return the spec of a run that continues an ended one: with its conversation, model, tools, folder and settings.
+
+    Raises `BadRequest` if the run has not ended.
+    """
+    line, spec = view.line, view.spec
+    name = line.name or line.id
+    if line.status in (Status.RUNNING, Status.WAITING):
+        raise BadRequest(f"run {name} is {line.status}: wait until it ends, or cancel it")
+    said = [Compact(Message(Role.USER, (Text(spec.task),)))]
+    if view.kept.rounds or view.kept.message.parts:  # a run that failed at once has said nothing
+        said.append(view.kept)
+    return replace_fields(
+        spec,
+        task=task,
+        history=(*spec.history, *map(compact_json, said)),
+        continues=name,
+        folder_of="" if spec.folder else spec.folder_of or line.id,
+    )
 
 
 def read_described(kind: type[Described], said: JsonObject, field: str) -> Described:

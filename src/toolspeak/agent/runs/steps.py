@@ -37,22 +37,17 @@ from toolspeak.agent.tools.action import CallContext, Ruling, ToolEffect, rule_o
 from toolspeak.agent.tools.toolbox import Toolbox
 from toolspeak.config.shape import Approval
 from toolspeak.engine.agent import STOP, Ending, RunAnswer, RunEffect, RunTools, TakeTurn, Task, run_task
+from toolspeak.engine.agent_prompt import denied, unknown_outcome
 from toolspeak.engine.journal import result_from, result_json, stands, turn_from, turn_json
 from toolspeak.engine.settings import NOTHING_SAID, Settings
 from toolspeak.errors import ToolspeakError
 from toolspeak.ir.event import Event, ReasoningDelta, TextDelta
 from toolspeak.ir.json import JsonObject
-from toolspeak.ir.message import Call, Result, Text, result_text
+from toolspeak.ir.message import Call, Result, result_text
 from toolspeak.ir.round import Compact
 from toolspeak.ir.turn import Turn
 from toolspeak.runtime.clock import CLOCK, Clock
 from toolspeak.runtime.directory import Route
-
-_REFUSED = "{name} was not run: {why}."
-_UNKNOWN = (
-    "The outcome of {name} is unknown: it was started, and then its run was interrupted. It may have done its work or "
-    "not, and was not run again. Look before you repeat it."
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,18 +105,6 @@ class Work:
 def told(error: Exception) -> str:
     """Return why a run failed. Messages of toolspeak's own errors are complete; others get the name of their class."""
     return str(error) if isinstance(error, ToolspeakError) else f"{type(error).__name__}: {error}"
-
-
-def refused(call: Call, why: str) -> Result:
-    """Return the result of a call that was not allowed."""
-    return Result(call.id, (Text(_REFUSED.format(name=call.name, why=why)),), call.name, is_error=True)
-
-
-# A call with side effects is not repeated after a crash: running it twice could do its work twice. The model gets
-# this error instead, and can look before it decides.
-def unknown(call: Call) -> Result:
-    """Return the result of a call that was started and whose outcome is lost (RUN-3)."""
-    return Result(call.id, (Text(_UNKNOWN.format(name=call.name)),), call.name, is_error=True)
 
 
 PARALLEL_READS: Final = 8
@@ -336,7 +319,7 @@ class RunSteps:
             ruling = Ruling.YES if permission.granted else Ruling.NO
             why = f", and permission was refused{permission.reason and ': '}{permission.reason}"
         if ruling is not Ruling.YES:
-            refusal = refused(
+            refusal = denied(
                 each.call, f"the approval mode is {self.work.approval}{why or ', which does not allow it'}"
             )
             return await self._result(each, partial(self._shown, each, refusal))
@@ -368,7 +351,7 @@ class RunSteps:
         async def tool() -> Result:
             if is_first:
                 return await self.work.tool(each.round, each.index, each.call)
-            return await self._shown(each, unknown(each.call))
+            return await self._shown(each, unknown_outcome(each.call))
 
         await self.store.keep(f"started:{each.key}", NOTHING, start)
         return await self._result(each, tool, once=True)

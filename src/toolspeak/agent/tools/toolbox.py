@@ -96,6 +96,11 @@ class Toolbox:
         """Return the names of the tools whose call ends a run."""
         return frozenset(action.name for action in self._actions.values() if action.ends)
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return the names of all tools."""
+        return tuple(self._actions)
+
     def action(self, name: str) -> Action | None:
         """Return the tool with this name; None if there is none."""
         return self._actions.get(name)
