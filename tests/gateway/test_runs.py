@@ -405,3 +405,35 @@ def test_a_gateway_that_ends_ends_its_runs(upstream: ScriptedUpstream, tmp_path:
         began = time.monotonic()
     assert time.monotonic() - began < 10
     assert upstream.asked[0].hung_up.wait(5)
+
+
+def test_a_run_is_continued_in_its_folder_run18(gateway: Served, upstream: ScriptedUpstream) -> None:
+    read = Answer(calls=(("call_1", "read_file", {"path": "a.txt"}),))
+    upstream.answers(*map(says, (WRITE, Answer("Written."), read, Answer("It says Hi."), Answer("Bye."))))
+    first = begin(gateway)
+    asked = until(gateway, first, "call_asked")
+    refused(
+        gateway.post(f"/v1/runs/{first}/continue", {"task": "Read it."}, ANNA), 400, "is waiting: wait until it ends"
+    )
+    gateway.post(f"/v1/runs/{first}/calls/{asked['id']}/approve", {"allowed": True}, ANNA)
+    watched(gateway, first)
+    reply = gateway.post(f"/v1/runs/{first}/continue", {"task": "Read it.", "rounds": 3}, ANNA)
+    assert (reply.status, reply.json["spec"]["continues"], reply.json["spec"]["rounds"]) == (201, first, 3)
+    assert watched(gateway, reply.json["id"])[-1]["text"] == "It says Hi."
+    (kept,) = get(gateway, f"/{reply.json['id']}").json["message"]["rounds"]
+    assert kept["results"][0]["content"][0]["text"] == "Hi", "the folder of the first run is that of the second"
+    third = gateway.post(f"/v1/runs/{reply.json['id']}/continue", {"task": "Bye."}, ANNA).json
+    assert watched(gateway, third["id"])[-1]["text"] == "Bye."
+    assert third["spec"]["folder_of"] == reply.json["spec"]["folder_of"]
+    said = str(upstream.asked[-1].json["messages"])
+    places = [said.index(words) for words in ("Look around.", "Written.", "Read it.", "It says Hi.", "Bye.")]
+    assert places == sorted(places)
+
+
+def test_only_its_own_tenant_continues_a_run_run18(gateway: Served, upstream: ScriptedUpstream) -> None:
+    upstream.answers(says(Answer("Hello.")))
+    id = begin(gateway)
+    watched(gateway, id)
+    refused(gateway.post(f"/v1/runs/{id}/continue", {"task": "Go on."}, BERTA), 404, "no run has the id")
+    refused(gateway.post(f"/v1/runs/{id}/continue", {"task": " "}, ANNA), 400, "task: it is empty")
+    refused(gateway.post(f"/v1/runs/{id}/continue", {"task": "Go on.", "approval": "off"}, ANNA), 400, "is not offered")

@@ -29,10 +29,12 @@ from toolspeak.client.request import (
     read_approval,
     read_rounds,
     settings_from_options,
+    with_history,
 )
 from toolspeak.config.assemble import assemble
 from toolspeak.config.shape import Config
 from toolspeak.engine.agent import Ending, Task
+from toolspeak.engine.agent_prompt import agent_messages
 from toolspeak.engine.effects import Outcome
 from toolspeak.engine.plan import Plan
 from toolspeak.engine.settings import NOTHING_SAID, Settings
@@ -119,13 +121,16 @@ class AsyncClient:
         """
         toolbox = build_toolbox(tools, options)
         plain = chat_options(options)
-        request = build_request(task, toolbox.tools, plain, stream=True)
+        request = build_request(with_history(task, options), toolbox.tools, plain, stream=True)
+        asked = request.messages
         approval = read_approval(options, can_ask=ask is not None)
         settings = settings_from_options(plain).over(self._settings)
-        begun = Task(request, read_rounds(options), toolbox.ending)
+        if options.get("agent_prompt", True) and toolbox.tools:
+            request = replace(request, messages=agent_messages(asked, toolbox.ending))
+        begun = Task(request, read_rounds(options), toolbox.ending, toolbox.names)
         route = await self._route(request)
         work = Work(CLOCK.fresh_id(), begun, route, toolbox, settings, approval, watch)
-        return await run_inline(work, ask or refuse)
+        return replace(await run_inline(work, ask or refuse), before=asked)
 
     async def models(self) -> list[str]:
         """Return the names of all models."""

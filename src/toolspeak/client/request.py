@@ -21,7 +21,7 @@ from toolspeak.agent.tools.functions import Function, actions_of, run_in_thread
 from toolspeak.agent.tools.toolbox import Toolbox
 from toolspeak.config.environment import current, journal_folder
 from toolspeak.config.shape import Approval
-from toolspeak.engine.agent import ROUNDS
+from toolspeak.engine.agent import ROUNDS, Ending
 from toolspeak.engine.settings import NOTHING_SAID, Mode, Settings
 from toolspeak.errors import BadField
 from toolspeak.ir.json import JsonObject
@@ -175,6 +175,17 @@ class RunOptions(ChatOptions, total=False):
     """How many times the model may call tools before it must answer."""
     output: int
     """Bytes of a tool's result; a longer one is cut in the middle."""
+    history: Ending | MessagesInput
+    """The conversation before the task: the `Ending` of the run that this one continues, or messages."""
+    agent_prompt: bool
+    """Whether the system prompt begins with how an agent works: plan, one tool at a time, verify. Default: yes."""
+
+
+def with_history(task: MessagesInput, options: RunOptions) -> MessagesInput:
+    """Return the messages of a run: its history, then its task."""
+    before = options.get("history", ())
+    said = before.messages if isinstance(before, Ending) else read_messages(before)
+    return (*said, *read_messages(task)) if said else task
 
 
 def build_toolbox(tools: RunnableTools, options: RunOptions) -> Toolbox:

@@ -5,6 +5,7 @@ GET  /v1/runs                               list them
 GET  /v1/runs/ID                            one with its messages
 GET  /v1/runs/ID/events                     its events, as server-sent events; `Last-Event-ID` or `?after=` rejoins
 POST /v1/runs/ID/cancel, /v1/runs/ID/resume
+POST /v1/runs/ID/continue                   a new run with the next task, after the conversation of an ended one
 POST /v1/runs/ID/calls/CALL/approve         a person's decision on a call
 
 With a database in `[runs]` the gateway only stores and reads runs: workers run them. Without one they run here.
@@ -35,6 +36,7 @@ from toolspeak.agent.runs.runs import (
     RunSummary,
     RunView,
     Spec,
+    continued,
     event_json,
     line_json,
     messages_json,
@@ -86,6 +88,16 @@ class RunRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     history: tuple[dict[str, Any], ...] = ()
     settings: dict[str, Any] = {}
     sampling: dict[str, Any] = {}
+    agent_prompt: bool = True
+
+
+class ContinueRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The body of a continuation: the next task, an id as in a start, and limits that differ from those of the run."""
+
+    task: str
+    id: str = ""
+    approval: Approval | None = None
+    rounds: int | None = None
 
 
 class ApprovalRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -105,8 +117,7 @@ def read_body(body: bytes, kind: type[T]) -> T:
 
 def spec_of(wanted: RunRequest, offer: Offer, tenant: str) -> Spec:
     """Return the spec of a run. Raises `BadField` for a field that is malformed or asks for more than is offered."""
-    if not wanted.task.strip():
-        raise BadField("task", "it is empty: it says what to do")
+    _checked_task(wanted.task)
     # Only checked here: the spec stores them as they were written, and the worker reads them again.
     read_described(Settings, wanted.settings, "settings")
     read_described(Sampling, wanted.sampling, "sampling")
@@ -123,7 +134,27 @@ def spec_of(wanted: RunRequest, offer: Offer, tenant: str) -> Spec:
         wanted.settings,
         wanted.sampling,
         tenant,
+        wanted.agent_prompt,
     )
+
+
+def continued_spec(view: RunView, wanted: ContinueRequest, offer: Offer) -> Spec:
+    """Return the spec of a continuation. The offer may have shrunk since the run began, so it is applied again."""
+    before = view.spec
+    spec = continued(view, _checked_task(wanted.task))
+    return msgspec.structs.replace(
+        spec,
+        tools=_tools(before.tools, offer),
+        folder=_folder(before.folder, offer),
+        approval=_approval(wanted.approval or before.approval, offer),
+        rounds=_within("rounds", before.rounds if wanted.rounds is None else wanted.rounds, offer.rounds),
+    )
+
+
+def _checked_task(task: str) -> str:
+    if not task.strip():
+        raise BadField("task", "it is empty: it says what to do")
+    return task
 
 
 def _tools(wanted: tuple[str, ...] | None, offer: Offer) -> tuple[str, ...]:
@@ -320,6 +351,8 @@ class RunsEndpoints:
             case ("POST", name, "resume"):
                 id = await self._resume(context, runs, name)
                 await context.say(line_json(_as_named((await runs.show(id)).line)))
+            case ("POST", name, "continue"):
+                await self._continue(context, runs, await _own(runs, name, context.key))
             case ("POST", name, "calls", call, "approve"):
                 await self._approve(context, runs, name, call)
             case _:
@@ -329,6 +362,16 @@ class RunsEndpoints:
         wanted, spec = await self._reader.read_json(
             await context.exchange.body(), lambda body: self._read(body, context.key.tenant)
         )
+        await self._start(context, runs, spec, wanted.id)
+
+    async def _continue(self, context: _RunsContext, runs: Runs, view: RunView) -> None:
+        wanted = await self._reader.read_json(
+            await context.exchange.body(), lambda body: read_body(body, ContinueRequest)
+        )
+        await self._start(context, runs, continued_spec(view, wanted, self._config.offer), wanted.id)
+
+    async def _start(self, context: _RunsContext, runs: Runs, spec: Spec, id: str) -> None:
+        """Start a run if the key permits its model and the tenant has room for it, and answer with it."""
         route = await (self._directory.exactly(spec.model) if spec.model else self._directory.find(""))
         permit(context.key, route)
         # The spec gets the identity of the route that was permitted. A worker that resolved the client's name again
@@ -337,8 +380,8 @@ class RunsEndpoints:
             spec = msgspec.structs.replace(spec, model=route.identity)
         # The store counts and inserts in one transaction. When the gateway counted first, 60 parallel starts under a
         # limit of 20 gave 60 runs.
-        id = await runs.start(spec, wanted.id, self._config.offer.live)
-        await context.say(view_json(_view_as_named(await runs.show(id))), 201)
+        begun = await runs.start(spec, id, self._config.offer.live)
+        await context.say(view_json(_view_as_named(await runs.show(begun))), 201)
 
     def _read(self, body: bytes, tenant: str) -> tuple[RunRequest, Spec]:
         wanted = read_body(body, RunRequest)

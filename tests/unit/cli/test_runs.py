@@ -13,19 +13,22 @@ from toolspeak.agent.runs import provider
 from toolspeak.agent.runs.events import RunEnded, ToolCallAsked, Wrote
 from toolspeak.agent.runs.memory import MemoryRuns
 from toolspeak.agent.runs.provider import OpenRuns
-from toolspeak.agent.runs.runs import RunSummary, Spec
+from toolspeak.agent.runs.runs import RunSummary, RunView, Spec
 from toolspeak.cli import main
 from toolspeak.cli.run.history import find_run, list_lines, times_of, view_lines
 from toolspeak.cli.terminal import Paint
 from toolspeak.config.shape import Approval, Config
 from toolspeak.engine.agent import Status
+from toolspeak.engine.journal import compact_from
 from toolspeak.errors import BadRequest, UnknownRun
 from toolspeak.ir.failure import FailureKind
+from toolspeak.ir.message import part_text
 from toolspeak.testing import failed
 
 NASTY = "\x1b[2J"
 DOWN = failed(FailureKind.OTHER, "the model is down", 400)
 PLAIN = Paint()
+NOWHERE = ("--upstream", "http://127.0.0.1:9/v1")
 
 
 @pytest.fixture
@@ -182,3 +185,28 @@ def test_a_whole_id_is_found_though_others_begin_so() -> None:
             await find_run(runs, "")
 
     asyncio.run(test())
+
+
+def test_an_ended_run_is_continued_with_the_next_task_run18(
+    kept: MemoryRuns, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["run", *NOWHERE, "--continue", "abc", "--rounds", "7", "And now?"])
+    assert (ended.value.code, capsys.readouterr().out) == (0, "Better.\n")
+
+    async def latest() -> RunView:
+        return await kept.show((await kept.list())[0].id)
+
+    spec = asyncio.run(latest()).spec
+    assert (spec.task, spec.continues, spec.rounds, spec.tools) == ("And now?", "abc123", 7, Spec("").tools)
+    asked, answered = map(compact_from, spec.history)
+    assert (asked.message.role.value, len(answered.rounds)) == ("user", 1)
+    assert part_text(answered.message.parts[0]) == "A stone."
+
+
+@pytest.mark.usefixtures("kept")
+def test_an_unknown_run_is_not_continued_run18(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["run", *NOWHERE, "--continue", "zzz", "And now?"])
+    assert ended.value.code == 2
+    assert "no run has the id 'zzz'" in capsys.readouterr().err

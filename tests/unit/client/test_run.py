@@ -206,3 +206,47 @@ async def test_who_cancels_a_run_stops_its_tool_run1() -> None:
         running.cancel()
     assert running.cancelled()
     assert stopped.is_set()
+
+
+# ---------------------------------------------------------------- like an agent
+
+
+def test_a_run_has_the_agent_prompt_unless_it_is_switched_off_run15() -> None:
+    script = ScriptedUpstream("Nine.", "Nine.")
+    with Client(AsyncScriptedUpstream(script)) as asked:
+        asked.run([{"role": "system", "content": "Be brief."}, {"role": "user", "content": "4 and 5?"}], [add])
+        asked.run("4 and 5?", [add], agent_prompt=False)
+    first, second = (request.messages for request in script.requests)
+    assert [message.role for message in first] == [Role.SYSTEM, Role.USER]
+    assert "You are an agent" in str(first[0])
+    assert "Be brief." in str(first[0])
+    assert [message.role for message in second] == [Role.USER]
+
+
+def test_a_run_is_told_what_it_left_out_before_it_ends_run16(tmp_path: Path) -> None:
+    write = called("write_file", '{"path": "a.txt", "content": "hello"}')
+    read = called("read_file", '{"path": "a.txt"}', "call_2")
+    script = ScriptedUpstream(write, "It is written.", read, "It says hello.")
+    with Client(AsyncScriptedUpstream(script)) as asked:
+        ending = asked.run("Write hello to a.txt, then read it.", ["files"], folder=tmp_path, approval="auto")
+    assert (ending.status, ending.text, len(ending.kept.rounds)) == ("done", "It says hello.", 2)
+    assert "read_file was not called." in str(script.requests[2].messages[-1])
+
+
+def test_a_summary_is_in_words_run17() -> None:
+    ending = worked(called("add", '{"a": 4, "b": 5}'), FENCED, "I have added.", rounds=1)
+    assert (ending.status, ending.text) == ("summed_up", "I have added.")
+
+
+def test_a_run_continues_another_run18() -> None:
+    script = ScriptedUpstream(called("add", '{"a": 4, "b": 5}'), "Nine.", "Ten.", "Eleven.", "Twelve.")
+    with Client(AsyncScriptedUpstream(script)) as asked:
+        first = asked.run("What is 4 and 5?", [add])
+        second = asked.run("And one more?", [add], history=first)
+        asked.run("And one more?", [add], history=second)
+        asked.run("More?", [add], history=["Hi.", {"role": "assistant", "content": "Hello."}])
+    roles = [[message.role.value for message in request.messages] for request in script.requests]
+    assert roles[2] == ["system", "user", "assistant", "tool", "assistant", "user"]
+    assert roles[3] == [*roles[2], "assistant", "user"]
+    assert roles[4] == ["system", "user", "assistant", "user"]
+    assert second.messages[: len(first.messages)] == first.messages

@@ -283,9 +283,10 @@ _SETTLED: Final = 5.0
 
 def delete_old_runs(database: Database, days: float) -> int:
     """Delete runs that ended more than `days` ago, with their steps, events and own folders. Return their number."""
-    old = sa.select(RUNS.c.id).where(RUNS.c.ended > 0, RUNS.c.ended < database.now - days * _DAY)
+    old = sa.select(RUNS.c.id, RUNS.c.spec).where(RUNS.c.ended > 0, RUNS.c.ended < database.now - days * _DAY)
     with database.engine.begin() as connection:
-        runs = [str(row[0]) for row in connection.execute(old.limit(_MANY))]
+        places = {str(row[0]): decode_spec(row[1]).folder_of for row in connection.execute(old.limit(_MANY))}
+    runs = [*places]
     if not runs:
         return 0
     # DBOS's rows first: after a crash in between, our row is still there, and the next call deletes the rest.
@@ -293,10 +294,18 @@ def delete_old_runs(database: Database, days: float) -> int:
     with database.engine.begin() as connection:
         connection.execute(sa.delete(EVENTS).where(EVENTS.c.run.in_(runs)))
         connection.execute(sa.delete(RUNS).where(RUNS.c.id.in_(runs)))
-    for run in runs:
-        if folder := own_folder(run):
+    for place in _unused_places(database, {*places.values(), *runs} - {""}):
+        if folder := own_folder(place):
             rmtree(folder, ignore_errors=True)
     return len(runs)
+
+
+def _unused_places(database: Database, places: set[str]) -> set[str]:
+    """Return those runs in whose own folders no stored run works: a continued run works in that of the first."""
+    continued = sa.select(RUNS.c.spec).where(RUNS.c.spec.contains('"folder_of":'))
+    with database.engine.begin() as connection:
+        stored = {str(row[0]) for row in connection.execute(sa.select(RUNS.c.id).where(RUNS.c.id.in_(places)))}
+        return places - stored - {decode_spec(row[0]).folder_of for row in connection.execute(continued)}
 
 
 def end_abandoned_runs(database: Database) -> int:

@@ -8,16 +8,14 @@ Two files have none: a.py and b.py.
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
+from click.core import ParameterSource
 
 from toolspeak.cli.options import config_option, json_option, load_config, read_prompt, upstream_options
 from toolspeak.cli.terminal import Paint, color_option
 from toolspeak.engine.settings import OPTIONS
-
-if TYPE_CHECKING:  # `--help` must not load the engine
-    from toolspeak.agent.runs.runs import Spec
 
 MODES: Final = ("read-only", "ask", "auto", "off")
 ROUNDS: Final = 50
@@ -51,7 +49,15 @@ _APPROVAL: Final = (
     "--max-tokens", type=click.IntRange(1), metavar="N", help="Limit of tokens that the model writes per turn."
 )
 @click.option("--temperature", type=click.FloatRange(0), metavar="X", help="Sampling temperature.")
-@click.option("--system", metavar="TEXT", help="System prompt.")
+@click.option("--system", metavar="TEXT", help="System prompt, after the agent prompt.")
+@click.option("--no-agent-prompt", is_flag=True, help="Leave out the prompt that tells the model how an agent works.")
+@click.option(
+    "--continue",
+    "continues",
+    metavar="ID",
+    help="Continue the conversation of an ended run, in its folder, with its model, tools and limits; the options that "
+    "you pass replace those of the run.",
+)
 @click.option("--expand", is_flag=True, help="Show each call with its full arguments and its result.")
 @json_option
 @click.option("--events", "as_events", is_flag=True, help="Print each event as one line of JSON, as it happens.")
@@ -67,6 +73,8 @@ def run(  # noqa: PLR0913 - one for each option
     max_tokens: int | None,
     temperature: float | None,
     system: str | None,
+    no_agent_prompt: bool,
+    continues: str | None,
     expand: bool,
     as_json: bool,
     as_events: bool,
@@ -86,6 +94,7 @@ def run(  # noqa: PLR0913 - one for each option
       toolspeak run --approval auto --folder ./site "Make the footer sticky."
       toolspeak run --tools files --json "Summarise README.md" < /dev/null
       git log -5 | toolspeak run - --approval read-only
+      toolspeak run --continue 1a2b "Now do the same for the header."
     """
     asked = read_prompt(task)
     if asked is None:
@@ -95,32 +104,47 @@ def run(  # noqa: PLR0913 - one for each option
     # The engine is loaded only here, so that `--help` stays fast.
     import asyncio  # noqa: PLC0415
 
-    from toolspeak.cli.run.session import Display, start_run  # noqa: PLC0415
+    from toolspeak.agent.runs.runs import Spec  # noqa: PLC0415
+    from toolspeak.cli.run.session import Display, continue_run, start_run  # noqa: PLC0415
 
     sampling = {"max_tokens": max_tokens, "temperature": temperature}
     asks = sys.stdin.isatty() and sys.stderr.isatty()
-    spec = _spec(
+    fields = _fields(
         options,
         task=asked,
-        folder=folder or _current_folder(),
+        folder=folder or ("" if continues else _current_folder()),
         tools=_names(tools),
         approval=approval or ("ask" if asks else "read-only"),
         rounds=rounds,
         system=system or "",
         sampling={name: value for name, value in sampling.items() if value is not None},
+        agent_prompt=not no_agent_prompt,
     )
     display = Display(Paint.here(sys.stderr), expand=expand, as_json=as_json, as_events=as_events, asks=asks)
-    click.get_current_context().exit(asyncio.run(start_run(load_config(file, options), spec, display)))
+    config, context = load_config(file, options), click.get_current_context()
+    if continues is not None:
+        context.exit(asyncio.run(continue_run(config, continues, _typed(context, fields), display)))
+    context.exit(asyncio.run(start_run(config, Spec(**fields), display)))
 
 
-def _spec(options: dict[str, Any], **fields: Any) -> "Spec":  # noqa: ANN401 - the fields of a spec
-    """Build the spec. It includes the model and the handling of tools, so that another process can continue the run."""
-    from toolspeak.agent.runs.runs import Spec  # noqa: PLC0415
+def _typed(context: click.Context, fields: dict[str, Any]) -> dict[str, Any]:
+    """Return the task and those fields of a spec whose options the user has typed."""
+    options = {"agent_prompt": "no_agent_prompt"}
+    typed = {
+        name: value
+        for name, value in fields.items()
+        if context.get_parameter_source(options.get(name, name)) is ParameterSource.COMMANDLINE
+    }
+    return typed | {name: fields[name] for name in ("task", "settings", "sampling") if fields[name]}
+
+
+def _fields(options: dict[str, Any], **fields: Any) -> dict[str, Any]:  # noqa: ANN401 - the fields of a spec
+    """Return the fields of the spec. They include the model and the handling of tools, for other processes."""
     from toolspeak.config.shape import Approval  # noqa: PLC0415
 
     settings = {each.name: options[each.name] for each in OPTIONS if options.get(each.name)}
     fields["approval"] = Approval(fields["approval"])
-    return Spec(**fields, model=options.get("model") or "", settings=settings)
+    return {**fields, "model": options.get("model") or "", "settings": settings}
 
 
 def _names(tools: str) -> tuple[str, ...]:

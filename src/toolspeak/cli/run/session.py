@@ -19,13 +19,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 from importlib.util import find_spec
 from types import FrameType
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import click
+from msgspec.structs import replace as replace_fields
 
 from toolspeak.agent.runs.events import RunEnded, ToolCallAsked
 from toolspeak.agent.runs.provider import OpenRuns, open_user_runs
-from toolspeak.agent.runs.runs import NumberedEvent, Runs, RunView, Spec, event_json, view_json
+from toolspeak.agent.runs.runs import NumberedEvent, Runs, RunView, Spec, continued, event_json, view_json
 from toolspeak.cli.output import indented, safe_json
 from toolspeak.cli.run.history import find_run, short_id, status_text
 from toolspeak.cli.run.screen import PlainScreen, RunScreen
@@ -180,6 +181,18 @@ async def start_run(config: Config, spec: Spec, display: Display) -> int:
         return await _followed(opened, await opened.runs.start(spec), -1, display)
 
 
+async def continue_run(config: Config, prefix: str, typed: dict[str, Any], display: Display) -> int:
+    """Start a run that continues an ended one, and follow it; return the exit status. `typed` replaces its fields."""
+    async with open_user_runs(config) as opened:
+        if not opened.lasts:
+            raise BadRequest(
+                "runs are stored only with the extra, so none can be continued: pip install 'toolspeak[runs]'"
+            )
+        view = await opened.runs.show(await find_run(opened.runs, prefix))
+        spec = continued(view, typed["task"])
+        return await _followed(opened, await opened.runs.start(replace_fields(spec, **typed)), -1, display)
+
+
 async def resume_run(config: Config, prefix: str, display: Display) -> int:
     """Resume a run that was stopped, or follow one that is running; return the exit status."""
     async with open_user_runs(config) as opened:
@@ -246,6 +259,8 @@ def _last_lines(view: RunView, ended: RunEnded, display: Display, opened: OpenRu
         yield ink(
             join_dotted(status, count_noun(line.rounds, "round"), duration_text(line.ended - line.began)), dim=True
         )
+    if ended.status in (Status.DONE, Status.SUMMED_UP) and opened.lasts and not display.as_events:
+        yield ink(f'for another task: toolspeak run --continue {short_id(line.id)} "…"', dim=True)
     if ended.status in (Status.CANCELLED, Status.FAILED):
         resumes = f"to continue: toolspeak runs resume {short_id(line.id)}"
         yield ink(resumes if opened.lasts else NOT_STORED, dim=True)
