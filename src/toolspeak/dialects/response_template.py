@@ -310,7 +310,7 @@ def _heads(calls: Anchors) -> list[_Head]:
         first = sequence[0] if sequence else ""
         if not isinstance(first, str) or not first:
             raise BadField(f"{calls.path}.open_pattern", "does not begin with a literal")
-        if first.isalnum():
+        if first.strip().isalnum():
             raise BadField(f"{calls.path}.open", f"begins with {first!r}, a word that any text may have")
         heads.append(_Head(first, sequence[1:]))
     if not heads:
