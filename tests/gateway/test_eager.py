@@ -53,7 +53,7 @@ def halting(text: str, go_on: threading.Event) -> Script:
                 assert await asyncio.to_thread(go_on.wait, 20)
             piece = {"choices": [{"index": 0, "delta": {"content": text[start : start + 8]}}]}
             await asked.chunk(f"data: {json.dumps(piece)}\n\n".encode())
-        end = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
+        end: dict[str, Any] = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
         await asked.chunk(f"data: {json.dumps(end)}\n\ndata: [DONE]\n\n".encode())
         await asked.end()
 

@@ -56,6 +56,7 @@ BECOMES: Final[Mapping[Attribute, Attribute]] = {
     ("UpstreamSection", "support"): ("ModelFacts", "tools"),
     ("UpstreamSection", "quirks"): ("ModelFacts", "quirks"),
     ("ModelSection", "support"): ("ModelFacts", "tools"),
+    ("ModelFacts", "response_template"): ("ModelFacts", "leaks_as"),
     ("KeySection", "key"): ("Key", "digest"),
     ("KeySection", "key_env"): ("Key", "digest"),
     ("KeySection", "sha256"): ("Key", "digest"),

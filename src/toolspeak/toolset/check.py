@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from typing_extensions import override
+
 from toolspeak.errors import BadJson
 from toolspeak.ir.complaint import Complaint, Fix, Problem
 from toolspeak.ir.event import CallRejected
@@ -70,6 +72,7 @@ class CallIds(Iterator[str]):
         self._ids = ids
         self._seen: str | None = None
 
+    @override
     def __next__(self) -> str:
         seen, self._seen = self._seen, None
         return next(self._ids) if seen is None else seen

@@ -22,7 +22,7 @@ from toolspeak.engine.agent import Status
 from toolspeak.engine.journal import compact_from
 from toolspeak.errors import BadRequest, UnknownRun
 from toolspeak.ir.failure import FailureKind
-from toolspeak.ir.message import part_text
+from toolspeak.ir.message import Text
 from toolspeak.testing import failed
 
 NASTY = "\x1b[2J"
@@ -201,7 +201,7 @@ def test_an_ended_run_is_continued_with_the_next_task_run18(
     assert (spec.task, spec.continues, spec.rounds, spec.tools) == ("And now?", "abc123", 7, Spec("").tools)
     asked, answered = map(compact_from, spec.history)
     assert (asked.message.role.value, len(answered.rounds)) == ("user", 1)
-    assert part_text(answered.message.parts[0]) == "A stone."
+    assert answered.message.parts[0] == Text("A stone.")
 
 
 @pytest.mark.usefixtures("kept")

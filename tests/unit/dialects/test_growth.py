@@ -102,11 +102,11 @@ def test_files_with_own_markup_are_told_as_they_are_read_chk7(form: Form) -> Non
 def test_news_change_nothing_of_what_is_read_chk7(seed: int) -> None:
     source = Random(seed)
     case = source.choice(CASES)
-    text = damaged(case.raw, CASES, FRAGMENTS, source)
+    text, tools = damaged(case.raw, CASES, FRAGMENTS, source), ToolSet.of(case.tools)
     for dialect in (case.dialect, load("any")):
-        quiet = items_of(dialect, case.tools, (text,), grows=False)
-        assert split(items_of(dialect, case.tools, (text,))) == split(quiet)
-        assert_told_as_read(dialect, case.tools, text, seed)
+        quiet = items_of(dialect, tools, (text,), grows=False)
+        assert split(items_of(dialect, tools, (text,))) == split(quiet)
+        assert_told_as_read(dialect, tools, text, seed)
 
 
 @pytest.mark.parametrize(
