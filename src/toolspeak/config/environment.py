@@ -18,11 +18,24 @@ FOLDER, FILE = "toolspeak", "toolspeak.toml"
 _ORDER = ("ollama", "llamacpp", "lmstudio", "vllm", "sglang")
 """The order in which local servers are searched for."""
 OLLAMA_PORT = "11434"
+_DOCS = "see docs/coming-from.md"
 CHAT = "chat"
 FORCE = "force"
 _PARSED = ("mode", "port", "profiles")
 """Options whose variables are not plain strings."""
 _YES, _NO = ("1", "true", "yes", "on"), ("", "0", "false", "no", "off")
+RENAMED = {
+    "EMBEDDED_FORCE_TOOL_EMULATION": "FORCE_EMULATION",
+    "TOOLSPEAK_EMULATION": "MODE",
+    "TOOLSPEAK_FORCE_TOOL_EMULATION": "FORCE_EMULATION",
+    "TOOLSPEAK_PROVIDER": "UPSTREAM",
+    "TOOLSPEAK_TOOLS_EMULATION_MODE": "MODE",
+    "TOOLSPEAK_TOOLS_MODE": "MODE",
+}
+"""Variables that people expect from other tools, and ours for the same thing.
+
+Variables that goose and others read themselves (GOOSE_MODE) are not here: they may be set for those.
+"""
 _OLLAMA_HOST = re.compile(r"(?:(https?)://)?([A-Za-z0-9._-]*|\[[0-9A-Fa-f:.]+\])(?::(\d{1,5}))?/?")
 # OLLAMA_HOST configures the server too, which may listen on all addresses; a client then connects to 127.0.0.1.
 _ANY_ADDRESS = ("", "0.0.0.0", "[::]")  # noqa: S104 # only compared, never bound
@@ -109,6 +122,12 @@ def options_in(environ: Mapping[str, str]) -> Options:
     if problems:
         raise BadConfig(*problems)
     return options
+
+
+def renamed(environ: Mapping[str, str]) -> list[str]:
+    """Return a warning for each variable that is set and has no effect, with the one that has."""
+    found = ((old, PREFIX + new) for old, new in RENAMED.items() if environ.get(old, "").strip())
+    return [f"{old} has no effect: set {new} ({_DOCS})" for old, new in found]
 
 
 def local_places(environ: Mapping[str, str]) -> list[str]:

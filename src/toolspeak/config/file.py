@@ -11,7 +11,14 @@ from pathlib import Path
 from toolspeak import upstreams
 from toolspeak.config.addresses import url_problem
 from toolspeak.config.declared import read_given, read_section
-from toolspeak.config.environment import approvals_folder, config_file, key_in, profiles_folder, state_folder
+from toolspeak.config.environment import (
+    approvals_folder,
+    config_file,
+    key_in,
+    profiles_folder,
+    renamed,
+    state_folder,
+)
 from toolspeak.config.mcp import read_mcp
 from toolspeak.config.options import NO_OPTIONS, Options
 from toolspeak.config.overlay import resolves, unresolved, with_options
@@ -64,7 +71,7 @@ def load(path: str | Path | None, environ: Mapping[str, str], options: Options =
         problems += error.problems
     if problems:
         raise BadConfig(*problems)
-    return config
+    return replace(config, warnings=(*config.warnings, *renamed(environ)))
 
 
 def parse_config(text: str, name: str, environ: Mapping[str, str], mode: int = 0) -> Config:

@@ -218,9 +218,33 @@ def shown(value: Toml) -> str:
             return str(value)
 
 
+_ASKS: Final = "; whether a run asks before it acts is its approval mode: toolspeak run --approval ask"
+_SUCCESSORS: Final[Mapping[str, tuple[tuple[str, ...], str]]] = {
+    "approve": (("ask", "auto"), _ASKS),
+    "chat": ((), "; for no tools at all set TOOLSPEAK_MODE=chat, or chat = true under [tools]"),
+    "manual": (("ask", "auto"), _ASKS),
+    "smart_approve": (("ask", "auto"), _ASKS),
+    "toolcallingadvanced": (("advanced",), ""),
+    "toolcallingnone": (("none",), ""),
+    "toolcallingopenai": (("openai",), ""),
+    "toolsemulationfallback": (("fallback",), ""),
+    "toolsemulationforce": (("force",), ""),
+    "toolsemulationoff": (("off",), ""),
+}
+"""Values that uniai, goose and others have: what each is called here, the first that the setting knows, and a hint.
+
+The hint is left out where the first word fits, because it is about other settings.
+"""
+
+
 def not_one_of(value: str, known: Sequence[str]) -> str:
-    """Return the message for an unknown name, with the nearest known one."""
-    return f"{shown(value)} is not one of {', '.join(known)}{did_you_mean(value, known)}"
+    """Return the message for an unknown name, with its successor or the nearest known one."""
+    words, hint = _SUCCESSORS.get(value.lower(), ((), ""))
+    found = next((word for word in words if word in known), "")
+    if hint and "force" not in known:  # it is about the mode
+        hint = ""
+    advice = (f"; here it is {found!r}" if found else "") + hint or did_you_mean(value, known)
+    return f"{shown(value)} is not one of {', '.join(known)}{advice}"
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

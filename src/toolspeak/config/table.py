@@ -25,10 +25,15 @@ _HABITS = {
     "api_key": "key",
     "api_key_env": "key_env",
     "base_url": "url",
+    "emulation": "mode",
     "endpoint": "url",
+    "max_retries": "retries",
+    "max_rounds": "rounds",
     "provider": "preset",
     "timeout": "timeouts",
     "token": "key",
+    "tool_calling_support": "support",
+    "tools_emulation_mode": "mode",
 }
 """Names that other programs use for our fields; an unknown field gets the right one as a hint."""
 NOT_VISIBLE = "is not a string of visible ASCII characters (its value is not shown)"
