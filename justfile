@@ -144,6 +144,10 @@ speed-before-after *args:
 judges *args:
     .venv/bin/python -m tests.judges.run {{ args }}
 
+# a model writes a file of 200 KB by an emulated call: when do Claude Code and opencode see it grow? `checked` and `eager`; needs npm
+long-write *args:
+    .venv/bin/python -m tests.live.long_write {{ args }}
+
 # real agents and SDKs run their tools through the gateway: the fast ones against every kind of upstream; needs npm, and root or user namespaces
 clients *args:
     .venv/bin/python -m tests.clients.run {{ args }}
