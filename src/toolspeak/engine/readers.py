@@ -142,12 +142,13 @@ class ReaderFactory:
         """Whether an answer without calls announces one, or writes one in a form that no reader understands (CHK-15).
 
         After results an announcement counts for nothing: the model is done. What only repeats untrusted text was not
-        written by the model (SAFE-3), so that the model must not be asked for it.
+        written by the model (SAFE-3), so that the model must not be asked for it, nor for markup without the key of a
+        keyed dialect (SAFE-4).
         """
         messages, tools = self._request.messages, self.tools
         if messages and messages[-1].role is Role.USER and announces_call(visible, tools):
             return True
-        written = written_call(visible, tools)
+        written = "" if self._plan.settings.key else written_call(visible, tools)
         return bool(written) and not self._echo.is_echo(written)
 
     def native(self, *, streams_calls: bool) -> AnswerReader:
