@@ -86,7 +86,8 @@ class Scripted:
 
     async def open(self, request: Request) -> AsyncGenerator[list[Event], None]:
         """Answer: the run's name stands in what the user says."""
-        run = "".join(part.text for part in request.messages[0].parts if isinstance(part, Text))
+        task = next(message for message in request.messages if message.role is Role.USER)
+        run = "".join(part.text for part in task.parts if isinstance(part, Text))
         done = sum(message.role is Role.TOOL for message in request.messages)
         mark(self._order.marks, run, f"turn:{done}", "begin")
         await asyncio.sleep(self._order.think)
