@@ -265,10 +265,10 @@ class _Terminal(io.StringIO):
 def test_without_rich_a_terminal_gets_the_lines_that_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stderr", _Terminal())
     monkeypatch.setattr(session, "find_spec", {"rich": None}.get)
-    assert isinstance(choose_screen(PLAIN, 5, expand=False, quiet=False), PlainScreen)
+    assert isinstance(choose_screen(Transcript(PLAIN, expand=False), PLAIN, 5), PlainScreen)
 
 
 def test_a_dumb_terminal_gets_the_lines_that_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stderr", _Terminal())
     monkeypatch.setenv("TERM", "dumb")
-    assert isinstance(choose_screen(PLAIN, 5, expand=False, quiet=False), PlainScreen)
+    assert isinstance(choose_screen(Transcript(PLAIN, expand=False), PLAIN, 5), PlainScreen)

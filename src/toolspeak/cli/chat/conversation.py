@@ -12,7 +12,7 @@ import asyncio
 import io
 import sys
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
@@ -259,7 +259,7 @@ def _value(arguments: str) -> Json:
 # ---------------------------------------------------------------- the conversation
 
 _CANCELLED: Final = "cancelled"
-_EXIT: Final = "Ctrl-D exits"
+EXIT: Final = "Ctrl-D exits"
 _READLINE: Final = "readline"
 _INVISIBLE, _VISIBLE = "\001", "\002"
 """readline does not count the characters between these. Without them it would place the cursor after the escapes."""
@@ -381,7 +381,7 @@ class Chat:
         route = self.connection.default()
         model = f"{route.model} on {route.place}" if route.model else route.place
         tools = [count_noun(len(self.tools), "tool")] if self.tools else []
-        return join_dotted(visible(model), *tools, _EXIT)
+        return join_dotted(visible(model), *tools, EXIT)
 
 
 class Conversation:
@@ -395,19 +395,9 @@ class Conversation:
 
     def run(self) -> None:
         """Answer each line that the user types, until Ctrl-D."""
-        try:
-            while True:
-                self._round(self._next_line())
-        except EOFError:
-            return
-
-    def _next_line(self) -> str:
-        while True:
-            try:
-                if (line := self._input.line()).strip():
-                    return line
-            except KeyboardInterrupt:
-                click.echo(self._chat.paint.ink(_EXIT, dim=True), err=True)
+        with suppress(EOFError):  # Ctrl-D instead of the result of a call
+            for line in self._input.lines(EXIT):
+                self._round(line)
 
     def _round(self, prompt: str) -> None:
         """Answer one prompt. A failure or an interruption leaves the conversation as it was before the prompt."""
@@ -470,6 +460,19 @@ class LineInput:
         stdin: object = sys.stdin  # tests and embedding programs may replace it by another type
         if isinstance(stdin, io.TextIOWrapper):
             stdin.reconfigure(errors="replace")
+
+    def lines(self, advice: str) -> Iterator[str]:
+        """Read lines until Ctrl-D, without empty ones. Ctrl-C prints the advice."""
+        while True:
+            try:
+                line = self.line()
+            except EOFError:
+                return
+            except KeyboardInterrupt:
+                click.echo(self._paint.ink(advice, dim=True), err=True)
+            else:
+                if line.strip():
+                    yield line
 
     def line(self, label: str = "") -> str:
         """Read one line. Raises EOFError for Ctrl-D and KeyboardInterrupt for Ctrl-C, after ending the line."""

@@ -7,8 +7,9 @@ Two files have none: a.py and b.py.
 """
 
 import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import click
 from click.core import ParameterSource
@@ -16,6 +17,8 @@ from click.core import ParameterSource
 from toolspeak.cli.options import config_option, json_option, load_config, read_prompt, upstream_options
 from toolspeak.cli.terminal import Paint, color_option
 from toolspeak.engine.settings import OPTIONS
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 MODES: Final = ("read-only", "ask", "auto", "off")
 ROUNDS: Final = 50
@@ -26,18 +29,23 @@ _APPROVAL: Final = (
 )
 
 
+def sandbox_options(command: F) -> F:
+    """Add the options that say where the tools work and which calls can run: `--folder` and `--approval`."""
+    command = click.option("--approval", type=click.Choice(MODES), help=_APPROVAL)(command)
+    return click.option(
+        "--folder",
+        type=click.Path(exists=True, file_okay=False, resolve_path=True),
+        metavar="PATH",
+        help="The only folder that the tools can change.  [default: the current folder]",
+    )(command)
+
+
 @click.command()
 @click.argument("task", required=False)
 @upstream_options
 @config_option
-@click.option(
-    "--folder",
-    type=click.Path(exists=True, file_okay=False, resolve_path=True),
-    metavar="PATH",
-    help="The only folder that the tools can change.  [default: the current folder]",
-)
+@sandbox_options
 @click.option("--tools", metavar="NAMES", default="files,shell,final_output", show_default=True, help=_TOOLS)
-@click.option("--approval", type=click.Choice(MODES), help=_APPROVAL)
 @click.option(
     "--rounds",
     type=click.IntRange(1, 1000),
@@ -108,19 +116,19 @@ def run(  # noqa: PLR0913 - one for each option
     from toolspeak.cli.run.session import Display, continue_run, start_run  # noqa: PLC0415
 
     sampling = {"max_tokens": max_tokens, "temperature": temperature}
-    asks = sys.stdin.isatty() and sys.stderr.isatty()
-    fields = _fields(
+    fields = spec_fields(
         options,
         task=asked,
-        folder=folder or ("" if continues else _current_folder()),
-        tools=_names(tools),
-        approval=approval or ("ask" if asks else "read-only"),
+        folder=folder or ("" if continues else current_folder()),
+        tools=tool_names(tools),
+        approval=approval,
         rounds=rounds,
         system=system or "",
         sampling={name: value for name, value in sampling.items() if value is not None},
         agent_prompt=not no_agent_prompt,
     )
-    display = Display(Paint.here(sys.stderr), expand=expand, as_json=as_json, as_events=as_events, asks=asks)
+    paint = Paint.here(sys.stderr)
+    display = Display(paint, expand=expand, as_json=as_json, as_events=as_events, asks=user_is_there())
     config, context = load_config(file, options), click.get_current_context()
     if continues is not None:
         context.exit(asyncio.run(continue_run(config, continues, _typed(context, fields), display)))
@@ -138,20 +146,26 @@ def _typed(context: click.Context, fields: dict[str, Any]) -> dict[str, Any]:
     return typed | {name: fields[name] for name in ("task", "settings", "sampling") if fields[name]}
 
 
-def _fields(options: dict[str, Any], **fields: Any) -> dict[str, Any]:  # noqa: ANN401 - the fields of a spec
+def spec_fields(options: Mapping[str, Any], approval: str | None, **fields: Any) -> dict[str, Any]:  # noqa: ANN401 - the fields of a spec
     """Return the fields of the spec. They include the model and the handling of tools, for other processes."""
     from toolspeak.config.shape import Approval  # noqa: PLC0415
 
     settings = {each.name: options[each.name] for each in OPTIONS if options.get(each.name)}
-    fields["approval"] = Approval(fields["approval"])
-    return {**fields, "model": options.get("model") or "", "settings": settings}
+    mode = Approval(approval or ("ask" if user_is_there() else "read-only"))
+    return {**fields, "approval": mode, "model": options.get("model") or "", "settings": settings}
 
 
-def _names(tools: str) -> tuple[str, ...]:
+def user_is_there() -> bool:
+    """Whether a user can be asked on this terminal."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def tool_names(tools: str) -> tuple[str, ...]:
+    """Return the names of a list with commas, each once."""
     return tuple(dict.fromkeys(name.strip() for name in tools.split(",") if name.strip()))
 
 
-def _current_folder() -> str:
+def current_folder() -> str:
     """Return the current folder. The home folder and its parents are refused: a run could change everything there."""
     here = Path.cwd().resolve()
     home = Path.home().resolve()

@@ -34,11 +34,11 @@ def can_rewrite() -> bool:
 class LiveScreen:
     """Shows one run. A thread of rich redraws the moving part; it only reads the transcript."""
 
-    def __init__(self, paint: Paint, rounds: int, *, expand: bool, console: Console | None = None) -> None:
+    def __init__(self, transcript: Transcript, paint: Paint, rounds: int, console: Console | None = None) -> None:
         """Start to redraw the moving part."""
         self._paint: Final = paint
         self._rounds: Final = rounds
-        self._transcript: Final = Transcript(paint, expand=expand)
+        self._transcript: Final = transcript
         self._console: Final = console or Console(stderr=True, highlight=False, no_color=not paint.on)
         self._spinner: Final = Spinner(sign("dots", "line") if sign("⠋", "") else "line")
         self._clock: Final[Clock] = CLOCK

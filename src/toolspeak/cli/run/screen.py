@@ -8,7 +8,7 @@ I read the file first.                                    text of the model befo
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
-from typing import Final, Protocol, assert_never
+from typing import Final, Protocol, TypeAlias, assert_never
 
 import click
 
@@ -53,13 +53,19 @@ class ShownCall:
     seconds: float | None = None
 
 
-def round_lines(calls: Sequence[ShownCall], paint: Paint, *, expand: bool) -> Iterator[str]:
-    """Write a round: all calls on one line; expanded, each on its own line with its arguments and result."""
+ShownRounds: TypeAlias = list[Sequence[ShownCall]]
+
+
+def round_lines(calls: Sequence[ShownCall], paint: Paint, *, expand: bool, number: int = 0) -> Iterator[str]:
+    """Write a round: all calls on one line; expanded, each on its own line with its arguments and result.
+
+    A number is written before the calls; 0 is not.
+    """
     if not expand:
-        yield _line(calls, paint)
+        yield _line(calls, paint, number)
         return
     for call in calls:
-        yield _line([call], paint)
+        yield _line([call], paint, number)
         yield from indent_below(indented(visible(call.arguments), (paint.width or UNLIMITED) - len(INDENT)), paint)
         yield from indent_below(visible(call.text).split("\n"), paint, "red" if call.is_error else "", dim=True)
 
@@ -70,14 +76,16 @@ def call_text(name: str, arguments: str) -> str:
     return f"{visible(name)}({keyword_arguments(short)})".replace("\n", " ").replace("\t", " ")
 
 
-def _line(calls: Sequence[ShownCall], paint: Paint) -> str:
+def _line(calls: Sequence[ShownCall], paint: Paint, number: int) -> str:
     failed = any(call.is_error for call in calls)
     mark = sign("✗", "x") if failed else sign("✓", "+")
+    which = f"{number} " if number else ""
     times = [call.seconds for call in calls if call.seconds is not None]
     time = f"  {duration_text(sum(times))}" if times else ""
     text = ", ".join(call_text(call.name, call.arguments) for call in calls)
-    room = max((paint.width or UNLIMITED) - len(mark) - 1 - len(time), 1)
-    return f"{paint.ink(mark, 'red' if failed else 'green')} {shorten(text, room)}{paint.ink(time, dim=True)}"
+    room = max((paint.width or UNLIMITED) - len(mark) - 1 - len(which) - len(time), 1)
+    inked = f"{paint.ink(mark, 'red' if failed else 'green')} {paint.ink(which, dim=True)}"
+    return f"{inked}{shorten(text, room)}{paint.ink(time, dim=True)}"
 
 
 # ---------------------------------------------------------------- events as lines
@@ -86,10 +94,11 @@ def _line(calls: Sequence[ShownCall], paint: Paint) -> str:
 class Transcript:
     """Turns events into the lines that stay, and keeps track of the current activity."""
 
-    def __init__(self, paint: Paint, *, expand: bool) -> None:
-        """Take the style; the transcript is empty."""
+    def __init__(self, paint: Paint, *, expand: bool, rounds: ShownRounds | None = None) -> None:
+        """Take the style; the transcript is empty. Rounds are added to `rounds`, and numbered by their place there."""
         self._paint: Final = paint
         self._expand: Final = expand
+        self._rounds: Final = rounds
         self._calls: dict[str, ShownCall] = {}
         self._expected = 0
         """Number of calls in the current turn: its line is complete when all of them have ended."""
@@ -145,7 +154,11 @@ class Transcript:
 
     def _round(self) -> Iterator[str]:
         if self._calls:
-            yield from round_lines([*self._calls.values()], self._paint, expand=self._expand)
+            calls = [*self._calls.values()]
+            if self._rounds is not None:
+                self._rounds.append(calls)
+            number = len(self._rounds or ())
+            yield from round_lines(calls, self._paint, expand=self._expand, number=number)
         self._calls, self._done = {}, 0
 
     def _text_lines(self, text: str) -> Iterator[str]:
@@ -179,9 +192,9 @@ class RunScreen(Protocol):
 class PlainScreen:
     """Prints the lines that stay; for files, pipes and dumb terminals."""
 
-    def __init__(self, paint: Paint, *, expand: bool = False, quiet: bool = False) -> None:
+    def __init__(self, transcript: Transcript, *, quiet: bool = False) -> None:
         """Show a run; a quiet screen prints notes only."""
-        self._transcript: Final = Transcript(paint, expand=expand)
+        self._transcript: Final = transcript
         self._quiet: Final = quiet
 
     def show(self, event: RunEvent) -> None:

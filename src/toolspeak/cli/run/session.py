@@ -12,7 +12,6 @@ import json
 import os
 import signal
 import sys
-import threading
 from collections.abc import Awaitable, Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -29,7 +28,7 @@ from toolspeak.agent.runs.provider import OpenRuns, open_user_runs
 from toolspeak.agent.runs.runs import NumberedEvent, Runs, RunView, Spec, continued, event_json, view_json
 from toolspeak.cli.output import indented, safe_json
 from toolspeak.cli.run.history import find_run, short_id, status_text
-from toolspeak.cli.run.screen import PlainScreen, RunScreen
+from toolspeak.cli.run.screen import PlainScreen, RunScreen, Transcript
 from toolspeak.cli.terminal import (
     INDENT,
     UNLIMITED,
@@ -47,9 +46,31 @@ from toolspeak.errors import BadRequest
 
 # ---------------------------------------------------------------- approval
 
-if sys.platform != "win32":
+if sys.platform == "win32":
+    import msvcrt
+
+    async def _new_keys(stdin: int) -> None:
+        """Discard what was typed, and wait for a key: a console cannot be waited for."""
+        del stdin
+        while msvcrt.kbhit():
+            msvcrt.getwch()
+        while not msvcrt.kbhit():  # noqa: ASYNC110 - nothing sets an event
+            await asyncio.sleep(_KEY_INTERVAL_S)
+else:
     import termios
 
+    async def _new_keys(stdin: int) -> None:
+        """Discard what was typed, and wait for a line."""
+        loop, ready = asyncio.get_running_loop(), asyncio.Event()
+        termios.tcflush(stdin, termios.TCIFLUSH)
+        loop.add_reader(stdin, ready.set)
+        try:
+            await ready.wait()
+        finally:
+            loop.remove_reader(stdin)
+
+
+_KEY_INTERVAL_S: Final = 0.05
 _LONGEST_LINE: Final = 4096
 ReadLine: TypeAlias = Callable[[], Awaitable[str | None]]
 """Waits for a line of the user; None means Ctrl-D."""
@@ -133,26 +154,13 @@ async def typed_line() -> str | None:
     """Wait for a line that is typed from now on; None means Ctrl-D.
 
     Keys that were pressed before the question are discarded: a user who types ahead has not seen the call that an early
-    `y` would allow. A daemon thread reads the line, because `read` on a terminal cannot be cancelled; the process can
-    exit while the thread still waits.
+    `y` would allow. `read` is called when a line is there: it cannot be cancelled, and after a Ctrl-C it would take the
+    next line of a chat.
     """
-    loop = asyncio.get_running_loop()
-    line: asyncio.Future[str | None] = loop.create_future()
     stdin = sys.stdin.fileno()
-
-    def hand_over(read: bytes) -> None:
-        if not line.done():
-            line.set_result(read.decode("utf-8", "replace") if read else None)
-
-    def read() -> None:
-        got = os.read(stdin, _LONGEST_LINE)
-        if not loop.is_closed():
-            loop.call_soon_threadsafe(hand_over, got)
-
-    if sys.platform != "win32" and os.isatty(stdin):
-        termios.tcflush(stdin, termios.TCIFLUSH)
-    threading.Thread(target=read, daemon=True).start()
-    return await line
+    await _new_keys(stdin)
+    line = os.read(stdin, _LONGEST_LINE)
+    return line.decode("utf-8", "replace") if line else None
 
 
 # ---------------------------------------------------------------- the run
@@ -209,11 +217,12 @@ async def resume_run(config: Config, prefix: str, display: Display) -> int:
 
 async def _followed(opened: OpenRuns, id: str, after: int, display: Display) -> int:
     view = await opened.runs.show(id)
-    screen = choose_screen(display.paint, view.spec.rounds, expand=display.expand, quiet=display.as_events)
+    transcript = Transcript(display.paint, expand=display.expand)
+    screen = choose_screen(transcript, display.paint, view.spec.rounds, quiet=display.as_events)
     if not display.as_events:
         screen.note(display.paint.ink(_head(view), dim=True))
     asker = Asker(display.paint, typed_line) if display.asks else None
-    tell = _echo_event if display.as_events else _ignore_event
+    tell = _echo_event if display.as_events else ignore_event
     ended = await Follow(opened.runs, id, screen, asker, tell).to_end(after)
     view = await opened.runs.show(id)
     if display.as_json:
@@ -225,21 +234,22 @@ async def _followed(opened: OpenRuns, id: str, after: int, display: Display) -> 
     return EXIT_STATUSES[ended.status]
 
 
-def choose_screen(paint: Paint, rounds: int, *, expand: bool, quiet: bool) -> RunScreen:
+def choose_screen(transcript: Transcript, paint: Paint, rounds: int, *, quiet: bool = False) -> RunScreen:
     """Return a live screen if standard error is a terminal that can rewrite lines and rich is installed."""
     if quiet or not sys.stderr.isatty() or find_spec("rich") is None:
-        return PlainScreen(paint, expand=expand, quiet=quiet)
+        return PlainScreen(transcript, quiet=quiet)
     # rich is an extra, and slow to import.
     from toolspeak.cli.run.live_screen import LiveScreen, can_rewrite  # noqa: PLC0415
 
-    return LiveScreen(paint, rounds, expand=expand) if can_rewrite() else PlainScreen(paint, expand=expand)
+    return LiveScreen(transcript, paint, rounds) if can_rewrite() else PlainScreen(transcript)
 
 
 def _echo_event(each: NumberedEvent) -> None:
     click.echo(json.dumps(event_json(each)))  # ASCII only: no character in it can control the terminal
 
 
-def _ignore_event(each: NumberedEvent) -> None:
+def ignore_event(each: NumberedEvent) -> None:
+    """Do nothing with an event: the screen shows it."""
     del each
 
 
@@ -248,17 +258,21 @@ def _head(view: RunView) -> str:
     return join_dotted(f"run {short_id(view.line.id)}", *where, f"approval {view.spec.approval}")
 
 
+def result_lines(view: RunView, ended: RunEnded, paint: Paint) -> Iterator[str]:
+    """Write how the run ended: the reason, or the number of its rounds and its duration."""
+    line, status = view.line, status_text(ended.status)
+    if ended.reason:
+        yield paint.ink(f"{status}: {visible(ended.reason)}", "red" if ended.status is Status.FAILED else "yellow")
+    else:
+        words = status, count_noun(line.rounds, "round"), duration_text(line.ended - line.began)
+        yield paint.ink(join_dotted(*words), dim=True)
+
+
 def _last_lines(view: RunView, ended: RunEnded, display: Display, opened: OpenRuns) -> Iterator[str]:
     """Write how the run ended, and how to resume it."""
     ink, line = display.paint.ink, view.line
-    status = status_text(ended.status)
-    if ended.reason:
-        failed = ended.status is Status.FAILED
-        yield ink(f"{status}: {visible(ended.reason)}", "red" if failed else "yellow")
-    elif not display.as_events:
-        yield ink(
-            join_dotted(status, count_noun(line.rounds, "round"), duration_text(line.ended - line.began)), dim=True
-        )
+    if ended.reason or not display.as_events:
+        yield from result_lines(view, ended, display.paint)
     if ended.status in (Status.DONE, Status.SUMMED_UP) and opened.lasts and not display.as_events:
         yield ink(f'for another task: toolspeak run --continue {short_id(line.id)} "…"', dim=True)
     if ended.status in (Status.CANCELLED, Status.FAILED):
