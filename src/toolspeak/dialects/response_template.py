@@ -62,7 +62,7 @@ _FIELD_KEYS: Final = {
     "transform",
     "transform_each",
 }
-_WORD: Final = re.compile(r"\{(\w+(?:\.\w+)*)\}")
+_WORD: Final = re.compile(r"\{(\w+(?:\.\w++)*)\}")
 _MAX_LITERAL: Final = 256
 _NAME, _KEY, _VALUE = "probe_tool", "probe_key", "probe value"
 _PROBE: Final = Tool(_NAME, parameters={"type": "object", "properties": {_KEY: {"type": "string"}}})

@@ -42,7 +42,7 @@ _END_IN_WORDS: Final = "Then call no more tools, and write the answer to everyth
 _LONGEST_TASK: Final = 2000
 _MOST_FILES: Final = 8
 _FILE: Final = re.compile(
-    r"(?<![\w@/.:-])(?:[\w-]+/)*(?:\w\.[A-Za-z]|[\w-]{2,}\.)[A-Za-z][A-Za-z0-9]{0,7}(?![\w/@-]|\.\w|\()"
+    r"(?<![\w@/.:-])(?:[\w-]++/)*(?:\w\.[A-Za-z]|[\w-]{2,}\.)[A-Za-z][A-Za-z0-9]{0,7}(?![\w/@-]|\.\w|\()"
 )
 """A file name in a task. No URL, no mail address, no call of a method, no "e.g."."""
 _CLAUSE: Final = r"(?:^|[.;:,!?\n]\s*|\b(?:and|then|first|next|please|again|finally|to)\s+){verb}\b"
