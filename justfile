@@ -80,7 +80,7 @@ noncalls:
 field *args:
     .venv/bin/python -m bench.field {{ args }}
 
-# the parsers of vLLM, SGLang and @ai-sdk-tool/parser on the same outputs, beside our readers; needs npm, Python 3.12, downloads 400 MB; writes docs/peers.md: `--only ID`
+# the parsers of vLLM, SGLang and @ai-sdk-tool/parser on the outputs of `field` and `conformance`, beside our readers; needs npm, Python 3.12, downloads 400 MB; writes docs/peers.md: `--only ID`
 field-peers *args:
     .venv/bin/python -m bench.field_peers {{ args }}
 

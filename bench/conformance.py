@@ -79,12 +79,16 @@ def parsed(fixture: Fixture, family: Family, pieces: list[str]) -> ParseResult:
         calls_in_reasoning=facts.calls_in_reasoning,
         starts_in_reasoning=prompt_end(fixture, family).rstrip().endswith(OPENERS),
     )
-    functions = [tool.get("function", tool) for tool in fixture.tools]
-    tools = ToolSet.of([Tool(each["name"], each.get("description", ""), each["parameters"]) for each in functions])
-    reader = load(facts.leaks_as or "any").reader(tools, options=options)
+    reader = load(facts.leaks_as or "any").reader(ToolSet.of(offered_tools(fixture)), options=options)
     turn = fold((*(event for piece in pieces for event in reader.feed(piece)), *reader.finish()))
     calls = tuple(ParsedToolCall(call.name, call.arguments) for call in turn.calls)
     return ParseResult(turn.text or None, turn.reasoning or None, calls)
+
+
+def offered_tools(fixture: Fixture) -> tuple[Tool, ...]:
+    """Return the tools that the request had."""
+    functions = [tool.get("function", tool) for tool in fixture.tools]
+    return tuple(Tool(each["name"], each.get("description", ""), each["parameters"]) for each in functions)
 
 
 def prompt_end(fixture: Fixture, family: Family) -> str:

@@ -1,9 +1,11 @@
-"""`just field-peers`: the parsers of vLLM, SGLang and @ai-sdk-tool/parser on the field cases, beside our readers.
+"""`just field-peers`: the parsers of vLLM, SGLang and @ai-sdk-tool/parser on the outputs that we read, beside us.
 
-Each case goes to the parser that the peer documents for the family of the model (`bench.peers.parsers`): whole, token
-by token as these servers stream by default, and in random deltas of one to four tokens. Our readers get the same
-deltas, and the same judge (`testkit.field`) judges all. First each parser reads a well-formed call of its own format,
-whole and token by token: one that cannot is left out.
+The outputs are the field cases and the fixtures of canitoolcall, an outside suite. A case goes to the parser that the
+peer documents for the family of the model (`bench.peers.parsers`), a fixture to the one that canitoolcall names for it
+(`bench.peers.suite`): whole, token by token as these servers stream by default, and in random deltas of one to four
+tokens. Our readers get the same deltas. One judge judges all readers: `testkit.field` the cases, canitoolcall's checks
+the fixtures. First each parser for the cases reads a well-formed call of its own format, whole and token by token: one
+that cannot is left out.
 
 It installs the peers into ~/.cache/toolspeak/peers, writes bench/results/field-peers.json and docs/peers.md, and is no
 part of CI: it downloads 400 MB.
@@ -13,14 +15,16 @@ part of CI: it downloads 400 MB.
 
 import argparse
 import json
+import re
 import subprocess
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from typing import IO, Any, Final
 
 from bench.peers.install import VERSIONS, command, install
-from bench.peers.page import NO_PARSER, OURS, PAGE, RESULTS, WAYS, fresh
-from bench.peers.parsers import EXTRA_SAMPLES, PEERS, ROWS, SPECIAL, ParserRow, deltas, opened_reasoning, row_of
+from bench.peers.page import GATEWAY, NO_PARSER, OURS, PAGE, RESULTS, WAYS, count, fresh
+from bench.peers.parsers import EXTRA_SAMPLES, PEERS, ROWS, ParserRow, Question, deltas, opened_reasoning, row_of
+from bench.peers.suite import SuiteCase, as_result, suite_cases
 from testkit.field import FieldCase, Verdict, field_cases
 from testkit.golden import samples
 from testkit.report import close, progress
@@ -41,23 +45,20 @@ class Peer:
         """Cases whose whole reading is wrong only because white space at the ends of values is missing."""
 
     def read(self, row: ParserRow, text: str, tools: tuple[Tool, ...], seed: str) -> dict[str, Any]:
-        """Let the parser for a family read a text; return the answers by way."""
+        """Let the parsers for a family read a text; that of reasoning only if the text holds some."""
         parser, reasoning = row.parser(self.name)
-        has_reasoning, opened = opened_reasoning(text, row.reasoning)
-        ask = {
-            "parser": parser,
-            "reasoning": reasoning if has_reasoning and reasoning else None,
-            "opened": opened,
-            "tools": [{"name": tool.name, "parameters": tool.parameters} for tool in tools],
-            "text": text,
-            "streams": {way: deltas(text, seed, most) for way, most in WAYS.items() if most},
-            "special": SPECIAL,
-        }
-        self.sent.write(json.dumps(ask) + "\n")
+        has_reasoning, opener = opened_reasoning(text, row.reasoning)
+        thinks = has_reasoning and bool(reasoning)
+        question = Question(text, tools, seed, prompt=opener, thinking=thinks, opened=bool(opener))
+        return self.answers(question, parser, reasoning if thinks else "")
+
+    def answers(self, question: Question, parser: str, reasoning: str) -> dict[str, Any]:
+        """Ask the parsers; return the answers by way."""
+        self.sent.write(json.dumps(question.ask(parser, reasoning, WAYS)) + "\n")
         self.sent.flush()
         line = self.received.readline()
         if not line:
-            raise SystemExit(f"{self.name} ended at {seed}: run {' '.join(command(self.name))} to see why")
+            raise SystemExit(f"{self.name} ended at {question.seed}: run {' '.join(command(self.name))} to see why")
         answers: dict[str, Any] = json.loads(line)
         return answers
 
@@ -86,6 +87,14 @@ class Peer:
         if judged(case, answers["whole"]) is Verdict.WRONG and is_only_trimmed(case, called(answers["whole"])):
             self.trimmed.append(case.id)
         return [judged(case, answers[way]).value for way in WAYS]
+
+    def suite_verdicts(self, case: SuiteCase) -> list[str]:
+        """Judge one fixture of canitoolcall in each way."""
+        parser, reasoning = case.parsers(self.name)
+        if not parser:
+            return [NO_PARSER] * len(WAYS)
+        answers = self.answers(case.question, parser, reasoning)
+        return [case.judge(as_result(answers[way])).value for way in WAYS]
 
 
 def called(answer: Mapping[str, Any]) -> list[Any]:
@@ -128,6 +137,18 @@ def ours(case: FieldCase, reading: str) -> list[str]:
     return [case.verdict(case.read(dialect, pieces)).value for pieces in cuts]
 
 
+def our_suite_row(case: SuiteCase) -> dict[str, Any]:
+    """Judge a fixture as the gateway reads it in each way, and say why it is not right."""
+    results = [case.ours(most) for most in WAYS.values()]
+    return {
+        "source": case.fixture.provenance.source_url,
+        "kind": case.fixture.provenance.kind,
+        "note": next((reason for result in results if (reason := case.reason(result))), ""),
+        "truncated": case.fixture.truncated,
+        "verdicts": {GATEWAY: [case.judge(result).value for result in results]},
+    }
+
+
 @contextmanager
 def started(name: str) -> Generator[Peer]:
     """Start a peer, and end it."""
@@ -142,37 +163,50 @@ def started(name: str) -> Generator[Peer]:
 
 
 def main() -> None:
-    """Run all cases, or some."""
+    """Run all cases and fixtures, or some."""
     options = argparse.ArgumentParser(prog="bench.field_peers")
     options.add_argument("--only", nargs="*", default=[])
     only: list[str] = options.parse_args().only
     cases = [case for case in field_cases() if not only or case.id in only]
-    found = {case.id: {name: ours(case, reading) for name, reading in OURS.items()} for case in cases}
+    fixtures = [case for case in suite_cases() if not only or case.fixture.id in only]
+    rows: dict[str, dict[str, Any]] = {
+        case.id: {
+            "source": case.source,
+            "note": case.note,
+            "verdicts": {name: ours(case, reading) for name, reading in OURS.items()},
+        }
+        for case in cases
+    }
+    suite_rows = {case.fixture.id: our_suite_row(case) for case in fixtures}
     checked: dict[str, dict[str, bool]] = {}
     only_trimmed: dict[str, list[str]] = {}
     for name in PEERS:
         with started(name) as peer:
             peer.check()
             for number, case in enumerate(cases):
-                found[case.id][name] = peer.verdicts(case)
+                rows[case.id]["verdicts"][name] = peer.verdicts(case)
                 progress(number + 1, len(cases), f"cases by {name}")
+            for number, fixture in enumerate(fixtures):
+                suite_rows[fixture.fixture.id]["verdicts"][name] = peer.suite_verdicts(fixture)
+                progress(number + 1, len(fixtures), f"fixtures by {name}")
         checked[name], only_trimmed[name] = peer.checked, peer.trimmed
-    rows: dict[str, dict[str, Any]] = {
-        case.id: {"source": case.source, "note": case.note, "verdicts": found[case.id]} for case in cases
-    }
+    results = {"versions": VERSIONS, "parsers": checked, "only_trimmed": only_trimmed}
+    results |= {"cases": rows, "fixtures": suite_rows}
     if only:
-        print(json.dumps(rows, indent=1))
+        print(json.dumps({**rows, **suite_rows}, indent=1))
     else:
-        results = {"versions": VERSIONS, "parsers": checked, "only_trimmed": only_trimmed, "cases": rows}
-        RESULTS.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        one_line_each = re.sub(r"\n {3,}", " ", json.dumps(results, indent=1, ensure_ascii=False))
+        RESULTS.write_text(one_line_each + "\n", encoding="utf-8")
         PAGE.write_text(fresh(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
-    right = {
-        name: [
-            sum(row["verdicts"][name][way] == Verdict.RIGHT.value for row in rows.values()) for way in range(len(WAYS))
-        ]
-        for name in (*OURS, *PEERS)
-    }
-    close("field-peers", ok=all(all(parsers.values()) for parsers in checked.values()), cases=len(cases), right=right)
+    ok = all(all(parsers.values()) for parsers in checked.values())
+    figures = {"right": right(rows), "right_fixtures": right(suite_rows)}
+    close("field-peers", ok=ok, cases=len(cases), fixtures=len(fixtures), **figures)
+
+
+def right(rows: Mapping[str, Mapping[str, Any]]) -> dict[str, list[int]]:
+    """Return how many texts each reader reads right, by way."""
+    readers = next(iter(rows.values()), {"verdicts": ()})["verdicts"]
+    return {name: [count(rows, name, Verdict.RIGHT.value, way) for way in range(len(WAYS))] for name in readers}
 
 
 if __name__ == "__main__":

@@ -5,7 +5,9 @@ python -m bench.peers.page
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,7 +16,7 @@ from testkit.field import Verdict
 
 RESULTS: Final = Path(__file__).parents[1] / "results" / "field-peers.json"
 PAGE: Final = Path(__file__).parents[2] / "docs" / "peers.md"
-TABLE: Final = re.compile(r"(<!-- ([a-z]+): made by just field-peers -->\n).*?(<!-- end -->)", re.DOTALL)
+TABLE: Final = re.compile(r"(<!-- ([a-z-]+): made by just field-peers -->\n).*?(<!-- end -->)", re.DOTALL)
 
 WAYS: Final = {"whole": 0, "tokens": 1, "deltas": 4}
 """The ways in which a text arrives, with the most tokens in a delta; 0 is whole."""
@@ -26,6 +28,7 @@ ISSUES: Final = {"vllm": "vllm-project/vllm", "sglang": "sgl-project/sglang", "@
 """Where the issues of a peer are: its own bug reports are no fair sample of what it reads."""
 
 Cases = Mapping[str, Mapping[str, Any]]
+Maker = Callable[[Mapping[str, Any]], str]
 
 
 def table(head: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
@@ -40,6 +43,11 @@ def count(cases: Cases, reader: str, verdict: str, way: int = 0) -> int:
     return sum(row["verdicts"][reader][way] == verdict for row in cases.values())
 
 
+def bad(cases: Cases, reader: str) -> int:
+    """Return how many cases give a wrong or false call when read whole."""
+    return sum(count(cases, reader, verdict.value) for verdict in (Verdict.WRONG, Verdict.FALSE))
+
+
 def with_parser(cases: Cases, peer: str, *, own: bool) -> Cases:
     """Return the cases that a peer has a parser for, with or without those from its own issues."""
     return {
@@ -49,12 +57,18 @@ def with_parser(cases: Cases, peer: str, *, own: bool) -> Cases:
     }
 
 
-def verdicts(results: Mapping[str, Any]) -> str:
-    """Return the verdicts on whole texts, by reader."""
-    kinds = [*(verdict.value for verdict in Verdict), NO_PARSER]
-    names = {**{ours: ours for ours in OURS}, **{peer: f"{peer} {results['versions'][peer]}" for peer in PEERS}}
-    rows = [(shown, *(count(results["cases"], name, kind) for kind in kinds)) for name, shown in names.items()]
-    return table(("reader", *kinds), rows)
+def ours_in(cases: Cases) -> list[str]:
+    """Return those of our readers that read these cases."""
+    return [ours for ours in OURS if all(ours in row["verdicts"] for row in cases.values())]
+
+
+def verdicts(results: Mapping[str, Any], kinds: Iterable[Verdict] = Verdict) -> str:
+    """Return the verdicts of these kinds on whole texts, by reader."""
+    cases: Cases = results["cases"]
+    shown = {ours: ours for ours in ours_in(cases)} | {peer: f"{peer} {results['versions'][peer]}" for peer in PEERS}
+    heads = [*(kind.value for kind in kinds), NO_PARSER]
+    rows = [(name, *(count(cases, reader, head) for head in heads)) for reader, name in shown.items()]
+    return table(("reader", *heads), rows)
 
 
 def pairs(results: Mapping[str, Any]) -> str:
@@ -64,12 +78,11 @@ def pairs(results: Mapping[str, Any]) -> str:
         chosen = {peer: with_parser(results["cases"], peer, own=True)}
         others = with_parser(results["cases"], peer, own=False)
         if len(others) < len(chosen[peer]):
-            chosen[f"{peer}, without its own issues"] = others
+            chosen[f"{peer}, without its own issues and tests"] = others
         for shown, cases in chosen.items():
             right = [[count(cases, reader, RIGHT, way) for reader in (peer, GATEWAY)] for way in range(len(WAYS))]
-            kinds = (Verdict.WRONG.value, Verdict.FALSE.value)
-            bad = [sum(count(cases, reader, kind) for kind in kinds) for reader in (peer, GATEWAY)]
-            rows.append((shown, len(cases), *(f"{theirs} ({ours})" for theirs, ours in (*right, bad))))
+            both = (*right, [bad(cases, reader) for reader in (peer, GATEWAY)])
+            rows.append((shown, len(cases), *(f"{theirs} ({ours})" for theirs, ours in both)))
     head = ("peer", "cases", "whole", "token by token", "deltas of 1 to 4 tokens", "wrong or false calls, whole")
     return table(head, rows)
 
@@ -94,17 +107,19 @@ def sources(results: Mapping[str, Any]) -> str:
 def better(results: Mapping[str, Any]) -> str:
     """Return the cases that a peer reads right in some way and one of our readers does not."""
     rows: list[tuple[object, ...]] = []
+    our_readers = ours_in(results["cases"])
     for name, row in results["cases"].items():
         found: dict[tuple[str, str], list[str]] = {}
         for way, shown in enumerate(WAYS):
             peers = [peer for peer in PEERS if row["verdicts"][peer][way] == RIGHT]
-            behind = {ours: row["verdicts"][ours][way] for ours in OURS if row["verdicts"][ours][way] != RIGHT}
+            read = {ours: row["verdicts"][ours][way] for ours in our_readers}
+            behind = {ours: verdict for ours, verdict in read.items() if verdict != RIGHT}
             if peers and behind:
                 said = "; ".join(f"{ours}: {verdict}" for ours, verdict in behind.items())
                 found.setdefault((", ".join(peers), said), []).append(shown)
         note = row["note"].replace("<", "&lt;").replace("|", "\\|")
         rows += [(name, ", ".join(ways), peers, said, note) for (peers, said), ways in found.items()]
-    return table(("case", "ways", "right", "not right", "the case"), rows) if rows else "There is no such case.\n"
+    return table(("case", "ways", "right", "not right", "note"), rows) if rows else "There is no such case.\n"
 
 
 def parsers(results: Mapping[str, Any]) -> str:
@@ -121,13 +136,60 @@ def parsers(results: Mapping[str, Any]) -> str:
     return table(("family", *PEERS), rows)
 
 
-TABLES: Final = {
+def families(results: Mapping[str, Any]) -> str:
+    """Return how many fixtures of each family the readers read right: whole, and token by token."""
+    groups: dict[str, dict[str, Any]] = {}
+    for name, row in results["fixtures"].items():
+        groups.setdefault(name.partition("/")[0], {})[name] = row
+    rows: list[tuple[object, ...]] = []
+    for family, cases in groups.items():
+        cells: list[str] = []
+        for reader in (GATEWAY, *PEERS):
+            has_parser = count(cases, reader, NO_PARSER) < len(cases)
+            cells.append(", ".join(str(count(cases, reader, RIGHT, way)) for way in (0, 1)) if has_parser else "–")
+        rows.append((family, len(cases), *cells))
+    return table(("family", "fixtures", GATEWAY, *PEERS), rows)
+
+
+def truncated(results: Mapping[str, Any]) -> str:
+    """Return how many wrong and false calls come from outputs that the token limit cut off."""
+    cut = {name: row for name, row in results["fixtures"].items() if row["truncated"]}
+    counts = [f"{peer} {bad(cut, peer)} of {bad(results['fixtures'], peer)}" for peer in (GATEWAY, *PEERS)]
+    return f"Wrong and false calls that come from the {len(cut)} truncated outputs, whole: {', '.join(counts)}.\n"
+
+
+def origins(results: Mapping[str, Any]) -> str:
+    """Return where the fixtures come from."""
+    counts = Counter(origin(row["kind"], row["source"]) for row in results["fixtures"].values())
+    return table(("source", "fixtures"), counts.most_common())
+
+
+def origin(kind: str, source: str) -> str:
+    """Return the kind of a source, and its repository if it is no model's."""
+    if kind == "template_render":
+        return "official templates and encoders of the models"
+    words = {"engine_test": "tests", "bug_report": "bug reports", "spec_example": "format documentation"}
+    return f"{words.get(kind, kind)} of {'/'.join(source.split('/')[3:5])}"
+
+
+def of_suite(make: Maker) -> Maker:
+    """Make a table of the fixtures instead of the cases."""
+    return lambda results: make({**results, "cases": results["fixtures"]})
+
+
+TABLES: Final[Mapping[str, Maker]] = {
     "verdicts": verdicts,
     "pairs": pairs,
     "trimmed": trimmed,
     "better": better,
     "sources": sources,
     "parsers": parsers,
+    "suite-verdicts": of_suite(partial(verdicts, kinds=[kind for kind in Verdict if kind is not Verdict.REFUSED])),
+    "suite-pairs": of_suite(pairs),
+    "suite-families": families,
+    "suite-truncated": truncated,
+    "suite-better": of_suite(better),
+    "suite-origins": origins,
 }
 
 

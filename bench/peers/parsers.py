@@ -5,10 +5,12 @@ Parsers of reasoning are used where the text holds reasoning: a server is set up
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from random import Random
-from typing import Final
+from typing import Any, Final
+
+from toolspeak.ir.tool import Tool
 
 PEERS: Final = ("vllm", "sglang", "@ai-sdk-tool/parser")
 THINK: Final = ("<think>", "</think>")
@@ -157,9 +159,9 @@ SPECIAL: Final = (
     *("<|START_RESPONSE|>", "<|END_RESPONSE|>", "<|START_TEXT|>", "<|END_TEXT|>", "\n"),
 )
 """What is one token for the models of these families: a server never cuts there, and parsers look for the ids."""
-TOKEN: Final = re.compile(
-    "|".join([*map(re.escape, sorted(SPECIAL, key=len, reverse=True)), r"<\|\w+\|>", r" ?\w{1,8}", r"\s", r"\S"])
-)
+COMMON_PIECES: Final = (r"<\|\w+\|>", r" ?\w{1,8}", r'\{"|":|",|"\}', r"\s", r"\S")
+"""Every vocabulary has tokens for what surrounds keys and strings in JSON: no server cuts between `"` and `:`."""
+TOKEN: Final = re.compile("|".join([*map(re.escape, sorted(SPECIAL, key=len, reverse=True)), *COMMON_PIECES]))
 
 
 def tokens(text: str) -> list[str]:
@@ -175,6 +177,47 @@ def deltas(text: str, seed: str, most: int) -> list[list[str]]:
         found.append(rest[:size])
         del rest[:size]
     return found
+
+
+@dataclass(frozen=True)
+class Question:
+    """A text for the parsers of a peer, with what its server knows from the request and the prompt."""
+
+    text: str
+    tools: tuple[Tool, ...]
+    seed: str
+    """Decides the random deltas."""
+    prompt: str
+    """How the prompt ended."""
+    thinking: bool | None
+    """Whether the request asks the template for reasoning, or not, or does not say."""
+    opened: bool
+    """Whether the prompt has opened the reasoning."""
+    follows_request: bool = False
+    """Whether SGLang concludes from the request, as its server does, that the reasoning is open; else by `opened`."""
+    stop: str = ""
+    """The token that ended the output, which is not in the text."""
+    ids: tuple[int, ...] = ()
+    """The tokens of the output in the vocabulary of the model, if they are known."""
+    special: tuple[str, ...] = SPECIAL
+
+    def ask(self, parser: str, reasoning: str, ways: Mapping[str, int]) -> dict[str, Any]:
+        """Return what an adapter reads."""
+        return {
+            "parser": parser,
+            "reasoning": reasoning or None,
+            "prompt": self.prompt,
+            "opened": self.opened,
+            "forced": None if self.follows_request else self.opened,
+            "template": {} if self.thinking is None else {"thinking": self.thinking, "enable_thinking": self.thinking},
+            "stop": self.stop,
+            "tools": [{"name": tool.name, "parameters": tool.parameters} for tool in self.tools],
+            "text": self.text,
+            "streams": {way: deltas(self.text, self.seed, most) for way, most in ways.items() if most},
+            "ids": self.ids,
+            "special": self.special,
+            "token": TOKEN.pattern,
+        }
 
 
 def opened_reasoning(text: str, marks: Iterable[str]) -> tuple[bool, str]:

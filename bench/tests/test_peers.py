@@ -8,7 +8,8 @@ import pytest
 
 from bench.field_peers import called, is_only_trimmed, judged
 from bench.peers import page
-from bench.peers.parsers import PEERS, ROWS, deltas, opened_reasoning, row_of, tokens
+from bench.peers.parsers import PEERS, ROWS, Question, deltas, opened_reasoning, row_of, tokens
+from bench.peers.suite import SuiteCase, as_result, suite_cases
 from testkit.field import FieldCase, Verdict, field_cases
 from testkit.golden import samples
 from toolspeak.ir.tool import Tool
@@ -35,8 +36,13 @@ def test_special_tokens_are_never_cut_and_nothing_is_lost() -> None:
     assert max(map(len, deltas(text, "seed", 4))) <= 4
 
 
-def test_every_field_case_survives_its_cut() -> None:
-    assert all("".join(tokens(each.text)) == each.text for each in field_cases())
+def test_every_text_survives_its_cut() -> None:
+    texts = [each.text for each in field_cases()] + [each.fixture.raw_output for each in suite_cases()]
+    assert all("".join(tokens(text)) == text for text in texts)
+
+
+def test_no_cut_is_inside_what_surrounds_keys_and_strings_in_json() -> None:
+    assert tokens('{"a":"b","c"}') == ['{"', "a", '":', '"', "b", '",', '"', "c", '"}']
 
 
 def test_reasoning_is_seen_by_its_marks() -> None:
@@ -87,10 +93,95 @@ def test_lost_white_space_at_the_ends_of_values_is_told_apart() -> None:
     assert not is_only_trimmed(case(CALL), called(answer(("write", '{"text": "b"}'))))
 
 
+def suite_case(name: str) -> SuiteCase:
+    return next(each for each in suite_cases() if each.fixture.id == name)
+
+
+@pytest.mark.parametrize(
+    ("name", "vllm", "sglang", "ai_sdk"),
+    [
+        ("qwen3-hermes/single-call-thinking", ("hermes", "qwen3"), ("qwen25", "qwen3"), "hermes"),
+        ("qwen3-xml/coder-marker-in-arguments", ("qwen3_coder", ""), ("qwen3_coder", ""), "qwen3Coder"),
+        ("deepseek/v41-long-arguments", ("deepseek_v41", "deepseek_v41"), ("deepseekv41", "deepseek-v41"), ""),
+        ("glm/glm45-no-call", ("glm45", "glm45"), ("glm45", "glm45"), ""),
+        ("kimi/k2i-vllm-multiline-json", ("kimi_k2", ""), ("kimi_k2", ""), ""),
+    ],
+)
+def test_the_suite_names_the_parsers_for_a_model(
+    name: str, vllm: tuple[str, str], sglang: tuple[str, str], ai_sdk: str
+) -> None:
+    case = suite_case(name)
+    assert case.parsers("vllm") == vllm
+    assert case.parsers("sglang") == sglang
+    assert case.parsers("@ai-sdk-tool/parser")[0] == ai_sdk
+
+
+def test_every_fixture_has_a_parser_at_both_servers() -> None:
+    assert all(each.parsers(peer)[0] for each in suite_cases() for peer in ("vllm", "sglang"))
+
+
+def asked(name: str) -> Question:
+    return suite_case(name).question
+
+
+def test_a_question_tells_what_the_prompt_and_the_request_tell() -> None:
+    assert asked("kimi/k3-single-call").opened
+    assert asked("deepseek/v32-truncated-mid-arguments").thinking is False
+    assert asked("gpt-oss/harmony-single-call").stop == "<|call|>"
+    assert not asked("gpt-oss/harmony-truncated-in-arguments").stop
+    assert asked("gpt-oss/harmony-single-call").ids
+    assert "[ARGS]" not in asked("mistral/v3-single-call").special
+    assert {"[ARGS]", "[THINK]"} <= set(asked("mistral/v13-parallel-calls").special)
+    sent = asked("glm/glm45-no-call").ask("glm45", "", {"whole": 0, "tokens": 1})
+    assert (sent["forced"], sent["template"]["thinking"], sent["reasoning"]) == (None, True, None)
+    assert "".join(piece for delta in sent["streams"]["tokens"] for piece in delta) == sent["text"]
+
+
+WEATHER = ("get_weather", '{"city": "Paris", "unit": "c"}')
+THOUGHT = "The user asks for the weather in Paris. I should call get_weather."
+
+
+@pytest.mark.parametrize(
+    ("given", "verdict"),
+    [
+        (answer(WEATHER, reasoning=f"{THOUGHT}\n"), Verdict.RIGHT),
+        (answer(WEATHER), Verdict.SHOWN),
+        (answer(WEATHER, text="<|call|>", reasoning=THOUGHT), Verdict.SHOWN),
+        (answer(reasoning=THOUGHT), Verdict.MISSED),
+        (answer(error="cannot parse"), Verdict.MISSED),
+        (answer(("get_weather", '{"city": "Rome", "unit": "c"}'), reasoning=THOUGHT), Verdict.WRONG),
+        (answer(WEATHER, WEATHER, reasoning=THOUGHT), Verdict.WRONG),
+    ],
+)
+def test_the_checks_of_the_suite_judge_a_peer(given: dict[str, Any], verdict: Verdict) -> None:
+    assert suite_case("gpt-oss/harmony-single-call").judge(as_result(given)) is verdict
+
+
+def test_a_call_from_a_truncated_output_is_false_and_an_error_is_accepted() -> None:
+    cut = suite_case("gpt-oss/harmony-truncated-in-arguments")
+    assert cut.judge(as_result(answer(WEATHER))) is Verdict.FALSE
+    assert cut.judge(as_result(answer(error="cannot parse"))) is Verdict.RIGHT
+    assert as_result(answer(text="a", error="a warning")).exception is None
+
+
+def test_the_reason_is_said_where_we_are_not_right() -> None:
+    limit = suite_case("glm/glm47-missing-last-close-arg-value")
+    assert "refused" in limit.reason(limit.ours(0))
+    right = suite_case("gpt-oss/harmony-single-call")
+    assert [right.judge(right.ours(most)) for most in (0, 1, 4)] == [Verdict.RIGHT] * 3
+    assert not right.reason(right.ours(0))
+    assert right.reason(as_result(answer())).startswith("expected_match: ")
+
+
 def results() -> dict[str, Any]:
     def row(source: str, ours: str, peer: str) -> dict[str, Any]:
         verdicts = {**dict.fromkeys(page.OURS, [ours] * 3), **dict.fromkeys(PEERS, [peer] * 3)}
         return {"source": source, "note": "a note", "verdicts": verdicts}
+
+    def fixture(kind: str, ours: str, peer: str, *, truncated: bool = False) -> dict[str, Any]:
+        read = row("https://github.com/vllm-project/vllm/x", ours, peer)
+        verdicts = {name: read["verdicts"][name] for name in (page.GATEWAY, *PEERS)}
+        return {**read, "kind": kind, "truncated": truncated, "verdicts": verdicts}
 
     return {
         "versions": dict.fromkeys(PEERS, "1.0"),
@@ -101,6 +192,11 @@ def results() -> dict[str, Any]:
             "b": row("composed", Verdict.REFUSED.value, "right"),
             "c": row("composed", "right", "wrong call"),
             "d": row("composed", "right", "no parser"),
+        },
+        "fixtures": {
+            "kimi/a": fixture("engine_test", "right", "false call", truncated=True),
+            "kimi/b": fixture("template_render", "missed", "right"),
+            "glm/c": fixture("template_render", "right", "no parser"),
         },
     }
 
@@ -113,7 +209,7 @@ def test_verdicts_count_each_kind() -> None:
 def test_pairs_leave_out_cases_without_a_parser_and_own_issues() -> None:
     made = page.pairs(results())
     assert "| vllm | 3 | 1 (2) | 1 (2) | 1 (2) | 1 (0) |" in made
-    assert "| vllm, without its own issues | 2 | 1 (1) | 1 (1) | 1 (1) | 1 (0) |" in made
+    assert "| vllm, without its own issues and tests | 2 | 1 (1) | 1 (1) | 1 (1) | 1 (0) |" in made
 
 
 def test_better_lists_what_a_peer_reads_and_we_do_not() -> None:
@@ -131,7 +227,23 @@ def test_a_parser_that_failed_its_check_is_said_to_be_left_out() -> None:
     assert "vllm 1 of 1" in page.trimmed(results())
 
 
+def test_the_tables_of_the_suite() -> None:
+    made = {name: page.TABLES[f"suite-{name}"](results()) for name in ("verdicts", "families", "truncated", "better")}
+    assert "| vllm 1.0 | 1 | 0 | 0 | 0 | 1 | 1 |" in made["verdicts"]
+    assert "| toolspeak gateway | 2 | 0 | 1 | 0 | 0 | 0 |" in made["verdicts"]
+    assert "asked again" not in made["verdicts"]
+    assert "told the format" not in made["verdicts"]
+    assert "| kimi | 2 | 1, 1 | 1, 1 |" in made["families"]
+    assert "| glm | 1 | 1, 1 | – |" in made["families"]
+    assert "the 1 truncated outputs, whole: toolspeak gateway 0 of 0, vllm 1 of 1," in made["truncated"]
+    assert "| kimi/b | whole, tokens, deltas |" in made["better"]
+    assert "kimi/a" not in made["better"]
+    assert "| tests of vllm-project/vllm | 1 |" in page.origins(results())
+
+
 def test_the_page_is_made_from_the_last_results() -> None:
     written = page.PAGE.read_text(encoding="utf-8")
     assert written == page.fresh(written)
-    assert set(json.loads(Path(page.RESULTS).read_text(encoding="utf-8"))["cases"]) <= {c.id for c in field_cases()}
+    last = json.loads(Path(page.RESULTS).read_text(encoding="utf-8"))
+    assert set(last["cases"]) <= {each.id for each in field_cases()}
+    assert set(last["fixtures"]) == {each.fixture.id for each in suite_cases()}

@@ -36,16 +36,18 @@ function model(ask, deltas) {
   };
   const middleware = [parser[`${ask.parser}ToolMiddleware`]];
   if (ask.reasoning) {
-    middleware.push(extractReasoningMiddleware({ tagName: ask.reasoning, startWithReasoning: Boolean(ask.opened) }));
+    middleware.push(extractReasoningMiddleware({ tagName: ask.reasoning, startWithReasoning: ask.opened }));
   }
   return wrapLanguageModel({ model: bare, middleware });
 }
 
 async function read(ask, way) {
-  const answer = { text: "", calls: [] };
+  const answer = { reasoning: "", text: "", calls: [] };
   const take = (part) => {
     if (part.type === "text") answer.text += part.text;
     if (part.type === "text-delta") answer.text += part.delta;
+    if (part.type === "reasoning") answer.reasoning += part.text;
+    if (part.type === "reasoning-delta") answer.reasoning += part.delta;
     if (part.type === "error") answer.error = String(part.error);
     if (part.type !== "tool-call") return;
     if (ask.tools.some((tool) => tool.name === part.toolName)) {

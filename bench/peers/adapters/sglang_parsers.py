@@ -1,9 +1,11 @@
 """SGLang's parsers, one question a line: run by the Python of SGLang's own environment.
 
-    {"parser", "reasoning", "opened", "tools", "text", "streams": {way: deltas}} -> {way: answer}
+    {"parser", "reasoning", "forced", "template", "stop", "tools", "text", "streams": {way: deltas}} -> {way: answer}
 
 It goes the way of SGLang's server (`serving_chat.py`): the parser of reasoning first, that of calls on the rest; at the
-end both flush, and arguments that were parsed but not streamed follow.
+end both flush, and arguments that were parsed but not streamed follow. `forced` says whether the output begins inside
+the reasoning; null leaves that to the server's own rule, which looks at the request (`template`). `stop` is the token
+that ended the output: the server leaves it in the text for gpt-oss only.
 """
 
 import json
@@ -44,30 +46,40 @@ class Sglang:
         reasoning = None
         if ask["reasoning"]:
             given = {"model_type": ask["reasoning"], "stream_reasoning": streams, "tool_call_parser_active": True}
-            reasoning = self.reasoning(**given, force_reasoning=bool(ask["opened"]))
+            forced: bool | None = ask["forced"]
+            if forced is None:
+                forced = is_forced(self.reasoning(**given).detector.reasoning_default, ask["template"])
+            reasoning = self.reasoning(**given, force_reasoning=forced)
         return reasoning, self.calls(tools, ask["parser"])
 
     def whole(self, ask: dict[str, Any]) -> dict[str, Any]:
         reasoning, parser = self.parsers(ask, streams=False)
-        text: str = reasoning.parse_non_stream(ask["text"])[1] or "" if reasoning else ask["text"]
+        text: str = ask["text"] + kept_stop(ask)
+        thought: str | None = ""
+        if reasoning:
+            thought, text = reasoning.parse_non_stream(text)
+            text = text or ""
         calls: list[Any] = []
         if parser.has_tool_call(text):
             try:
                 text, calls = parser.parse_non_stream(text)
             except Exception:  # noqa: BLE001 (the server logs it and shows the text)
                 calls = []
-        return {"text": text, "calls": [{"name": call.name, "arguments": call.parameters} for call in calls]}
+        return answer(thought, text, [[call.name, call.parameters] for call in calls])
 
     def streamed(self, ask: dict[str, Any], deltas: list[list[str]]) -> dict[str, Any]:
         """Join deltas as a client of the OpenAI protocol joins them: calls by their index."""
         reasoning, parser = self.parsers(ask, streams=True)
-        shown, calls = "", dict[int, list[str]]()
+        thought, shown, calls = "", "", dict[int, list[str]]()
         nothing: tuple[str, list[Any]] = ("", [])
         for number, delta in enumerate(deltas, 1):
-            is_last, text = number == len(deltas), "".join(delta)
+            is_last = number == len(deltas)
+            text = "".join(delta) + (kept_stop(ask) if is_last else "")
             if reasoning:
-                text = reasoning.parse_stream_chunk(text)[1] or ""
-                text += (reasoning.parse_stream_end()[1] or "") if is_last else ""
+                parsed: list[Any] = [reasoning.parse_stream_chunk(text)]
+                parsed += [reasoning.parse_stream_end()] if is_last else []
+                thought += "".join(part or "" for part, _ in parsed)
+                text = "".join(part or "" for _, part in parsed)
             normal, items = parser.parse_stream_chunk(text) if text else nothing
             end, rest = parser.parse_stream_end() if is_last else nothing
             shown += (normal or "") + (end or "")
@@ -79,7 +91,28 @@ class Sglang:
         index, missing = unstreamed(parser.detector)
         if index in calls:
             calls[index][1] += missing
-        return {"text": shown, "calls": [{"name": call[0], "arguments": call[1]} for call in calls.values()]}
+        return answer(thought, shown, list(calls.values()))
+
+
+def answer(reasoning: str | None, text: str, calls: list[list[str]]) -> dict[str, Any]:
+    named = [{"name": name, "arguments": arguments} for name, arguments in calls]
+    return {"reasoning": reasoning or "", "text": text, "calls": named}
+
+
+def is_forced(default: str, template: dict[str, bool]) -> bool:
+    """Return whether SGLang takes the output to begin inside the reasoning: `_get_reasoning_from_request`.
+
+    For Mistral the server looks at the effort, which a request for reasoning sets.
+    """
+    toggle = default.removeprefix("explicit_")
+    if toggle not in ("thinking", "enable_thinking"):
+        return default == "always" or (default == "mistral" and template.get("thinking") is True)
+    return template.get(toggle) is True if toggle != default else template.get(toggle) is not False
+
+
+def kept_stop(ask: dict[str, Any]) -> str:
+    stop: str = ask["stop"] if ask["parser"] == "gpt-oss" else ""
+    return stop
 
 
 def unstreamed(detector: Any) -> tuple[int, str]:

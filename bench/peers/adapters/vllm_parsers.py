@@ -1,14 +1,18 @@
 """vLLM's parsers, one question a line: run by the Python of vLLM's own environment.
 
-    {"parser", "reasoning", "opened", "tools", "text", "special", "streams": {way: deltas}} -> {way: answer}
+    {"parser", "reasoning", "prompt", "template", "tools", "text", "ids", "special", "token", "streams": {way: deltas}}
+    -> {way: answer}
 
 It goes the way of vLLM's server: `ParserManager` joins the parser of calls and that of reasoning, `parse` reads a whole
-output, `parse_delta` each delta with the ids of its tokens. `opened` says that the prompt has opened the reasoning.
+output, `parse_delta` each delta with the ids of its tokens. `prompt` is how the prompt ended: it may have opened the
+reasoning. `template` is what the request asks of the template. `special` and `token` (a pattern) make the tokenizer;
+for gpt-oss the real one is here, and `ids` are the tokens that the model wrote, if they are known.
 """
 
 import itertools
 import json
 import logging
+import re
 import sys
 from importlib import import_module
 from typing import Any
@@ -25,7 +29,9 @@ STUBBED = (
 class Tokenizer:
     """Gives each piece of text an id; pieces that are known from the start are special tokens."""
 
-    def __init__(self, special: list[str]) -> None:
+    def __init__(self, special: list[str], token: str) -> None:
+        self.token = re.compile(token)
+        self.supports_grammar = "[ARGS]" in special  # so do Mistral's since version 11, which has this token
         self.ids = {token: number for number, token in enumerate(special)}
         self.texts = list(special)
         self.all_special_tokens = special
@@ -43,36 +49,38 @@ class Tokenizer:
         return self.id_of(token)
 
     def encode(self, text: str, **_: Any) -> list[int]:
-        return [self.id_of(text)] if text in self.ids else [self.id_of(character) for character in text]
+        return [self.id_of(piece) for piece in self.token.findall(text)]
 
     def decode(self, ids: Any, **_: Any) -> str:
         return "".join(self.texts[each] for each in ([ids] if isinstance(ids, int) else ids))
 
 
-def answer(content: str | None, calls: list[Any]) -> dict[str, Any]:
-    return {"text": content or "", "calls": [{"name": call[0], "arguments": call[1]} for call in calls]}
+def answer(reasoning: str | None, content: str | None, calls: list[Any]) -> dict[str, Any]:
+    named = [{"name": call[0], "arguments": call[1]} for call in calls]
+    return {"reasoning": reasoning or "", "text": content or "", "calls": named}
 
 
 def whole(parser: Any, request: Any, text: str, ids: list[int]) -> dict[str, Any]:
-    _, content, found = parser.parse(text, request, enable_auto_tools=True, model_output_token_ids=ids)
+    reasoning, content, found = parser.parse(text, request, enable_auto_tools=True, model_output_token_ids=ids)
     calls: list[Any] = found or []
-    return answer(content, [(call.name, call.arguments) for call in calls])
+    return answer(reasoning, content, [(call.name, call.arguments) for call in calls])
 
 
 def streamed(parser: Any, request: Any, deltas: list[tuple[str, list[int]]], prompt: list[int]) -> dict[str, Any]:
     """Join deltas as a client of the OpenAI protocol joins them: calls by their index."""
-    text, calls = "", dict[int, list[str]]()
+    reasoning, text, calls = "", "", dict[int, list[str]]()
     for number, (piece, ids) in enumerate(deltas, 1):
         delta = parser.parse_delta(piece, ids, request, prompt, finished=number == len(deltas))
         if delta is None:
             continue
+        reasoning += delta.reasoning or ""
         text += delta.content or ""
         parts: list[Any] = delta.tool_calls or []
         for call in parts:
             entry = calls.setdefault(call.index, ["", ""])
             entry[0] += call.function.name or ""
             entry[1] += call.function.arguments or ""
-    return answer(text, list(calls.values()))
+    return answer(reasoning, text, list(calls.values()))
 
 
 class Vllm:
@@ -97,22 +105,22 @@ class Vllm:
 
     def read(self, ask: dict[str, Any], way: str) -> dict[str, Any]:
         is_harmony = ask["parser"] == "openai"
-        tokenizer: Any = self.harmony.get_encoding() if is_harmony else Tokenizer(ask["special"])
+        tokenizer: Any = self.harmony.get_encoding() if is_harmony else Tokenizer(ask["special"], ask["token"])
         tools = [{"type": "function", "function": tool} for tool in ask["tools"]]
-        request = self.request_class(model="m", messages=[{"role": "user", "content": "?"}], tools=tools)
+        request = self.request_class(model="m", messages=[{"role": "user", "content": "?"}], tools=tools or None)
         joined = self.manager.get_parser(ask["parser"], ask["reasoning"], enable_auto_tools=True, is_harmony=is_harmony)
-        thinks = bool(ask["reasoning"])  # as a request asks the template for reasoning, or not
-        template = {"thinking": thinks, "enable_thinking": thinks}
-        parser = joined(tokenizer, request.tools, chat_template_kwargs=template)
+        parser = joined(tokenizer, request.tools, chat_template_kwargs=ask["template"])
         if is_harmony:
-            tokens: list[int] = tokenizer.encode(ask["text"], allowed_special="all")
+            prompt: list[int] = tokenizer.encode(ask["prompt"], allowed_special="all")
+            tokens: list[int] = ask["ids"] or tokenizer.encode(ask["text"], allowed_special="all")
             deltas = [(tokenizer.decode(ids), ids) for ids in grouped(tokens, ask["streams"].get(way, [[""]]))]
         else:
+            prompt = tokenizer.encode(ask["prompt"])
             pieces: list[list[str]] = ask["streams"].get(way, [[ask["text"]]])
             deltas = [("".join(delta), [tokenizer.id_of(token) for token in delta]) for delta in pieces]
         if way == "whole":
             return whole(parser, request, ask["text"], [each for _, ids in deltas for each in ids])
-        return streamed(parser, request, deltas, [tokenizer.id_of(ask["opened"])] if ask["opened"] else [])
+        return streamed(parser, request, deltas, prompt)
 
 
 def grouped(tokens: list[int], like: list[list[str]]) -> list[list[int]]:
