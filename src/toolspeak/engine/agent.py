@@ -108,7 +108,7 @@ _NO_MARKUP = (
     "That was a tool call, and tools are closed: nothing was run. Write plain sentences for the user: what was done, "
     "what came of it, and what is left."
 )
-_WROTE_CALLS = "the model wrote tool calls as text"
+_WROTE_CALLS = "the model wrote tool calls or results as text"
 _LEFT = "Not yet: parts of the task are left.\n{left}\nThe task was: {task}\nDo what is left now: call the tool for it."
 _MOST_REVIEWS: Final = 2
 """Times that a run is told what is left. After them, the model decides."""
@@ -234,11 +234,11 @@ class _Run:
             if not called and not turn.text.strip():
                 return (yield from self._sum_up(_SILENT))
             if not called:
-                if self._wrote_calls(turn):
-                    return (yield from self._sum_up(_WROTE_CALLS))
                 if reply := self._review():
                     self._put_aside(turn, reply)
                     continue
+                if self._wrote_calls(turn):
+                    return (yield from self._sum_up(_WROTE_CALLS))
                 return self._end(Status.DONE, _said(turn), _cut(turn))
             called = self._reviewed(called)
             if (results := (yield from self._results(called))) is None:
@@ -278,8 +278,9 @@ class _Run:
 
     def _put_aside(self, turn: Turn, reply: str) -> None:
         number = len(self._rounds)
-        said = (Message(Role.ASSISTANT, _said(turn)), Message(Role.USER, (Text(reply),)))
-        self._asides[number] = (*self._asides.get(number, ()), *said)
+        # Markup is left out: a small model that sees it in the conversation writes it again.
+        said = () if self._wrote_calls(turn) else (Message(Role.ASSISTANT, _said(turn)),)
+        self._asides[number] = (*self._asides.get(number, ()), *said, Message(Role.USER, (Text(reply),)))
 
     # ---------------------------------------------------------------- effects
 

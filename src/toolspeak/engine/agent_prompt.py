@@ -19,6 +19,7 @@ from itertools import count
 from typing import Final
 
 from toolspeak.dialects import load
+from toolspeak.dialects.core.grammar import RESULT_TAGS
 from toolspeak.engine.loose_calls import loose_calls
 from toolspeak.engine.plan import ANY_DIALECT
 from toolspeak.ir.event import CallRejected
@@ -46,6 +47,9 @@ _FILE: Final = re.compile(
 )
 """A file name in a task. No URL, no mail address, no call of a method, no "e.g."."""
 _CLAUSE: Final = r"(?:^|[.;:,!?\n]\s*|\b(?:and|then|first|next|please|again|finally|to)\s+){verb}\b"
+_RESULT: Final = re.compile(rf"(?:{'|'.join(map(re.escape, RESULT_TAGS))})(?:[^<]|<(?!/\w+>\s*\S))*+", re.DOTALL)
+"""A tool result that is a whole text: nothing follows the tag that closes it."""
+_LONGEST_RESULT: Final = 64 * 1024
 _DENIAL: Final = " was not run: "
 _UNKNOWN: Final = (
     "The outcome of {name} is unknown: it was started, and then its run was interrupted. It may have done its work or "
@@ -143,7 +147,13 @@ def _demands(task: str, end: int) -> bool:
 
 
 def spoken(text: str, tools: Sequence[str]) -> tuple[str, bool]:
-    """Return the words of a text without the calls of these tools in it, and whether there were any."""
+    """Return the words of a text without the calls of these tools in it, and whether there were any.
+
+    A text that is nothing but a tool result has no words either. Qwen2.5-Coder 1.5B ends runs so: it goes on with the
+    conversation, in which a result came after each call.
+    """
+    if _RESULT.fullmatch(text[:_LONGEST_RESULT].strip()):
+        return "", True
     read = load(ANY_DIALECT).read(text, ToolSet.of(tuple(map(Tool, tools))))
     if any(isinstance(part, Call | CallRejected) for part in read.parts):
         return read.text.strip(), True
