@@ -26,7 +26,8 @@ _STEM: Final = 5
 _LEAST_WORD: Final = 4
 _NEAR: Final = 3
 """Words after the opener among which an English verb must be."""
-_SENTENCE_END: Final = re.compile("[.!…。\uff01:\\n]")
+_SENTENCE_END: Final = re.compile("[.!:](?=\\s|$)|[…。\uff01\\n]")
+"""Not the point in `notes.txt`: agents mostly announce what they do with a file."""
 _WORD: Final = re.compile(r"[\w']+")
 _MARKUP: Final = re.compile(r"^(?:```|[<\[{|])", re.MULTILINE)
 """Where the markup of an answer begins."""
@@ -127,8 +128,14 @@ def _fits(language: _Language, sentence: str, words: list[str], tools: tuple[Too
         return False
     # "I'll be happy to read it" offers something: in English the verb comes soon. In German it may be the last word.
     near = words[: len(opener.split()) + _NEAR] if language.names_tool else words
-    does = any(word.startswith(language.verbs) for word in near)
+    does = any(word.startswith(language.verbs) for word in near) or not _verbs_of(tools).isdisjoint(near)
     return names or (does and (not language.names_tool or _is_about(words, tools)))
+
+
+def _verbs_of(tools: Iterable[Tool]) -> set[str]:
+    """Return the first words of the names of tools: `turn_on_lamp` is a verb that no list has."""
+    firsts = {re.split(r"[_-]", tool.name, maxsplit=1)[0].casefold() for tool in tools}
+    return {word for word in firsts if len(word) >= _LEAST_WORD}
 
 
 def _is_about(words: Iterable[str], tools: tuple[Tool, ...]) -> bool:

@@ -22,6 +22,8 @@ Let me check the weather for you.
 I will now call get_weather
 Sure! I'll look up the current weather in Oslo.
 I'm going to read the file first.
+Let me read the file notes.txt.
+I will open the file src/main.py!
 Okay, let me search the web for that. One moment, please.
 Now I'll use the search_web tool.
 **Let me fetch the weather in Bergen…**
@@ -86,6 +88,7 @@ Should I check the weather for you?
 Which city do you mean?
 You can call get_weather with a city.
 I checked the weather: it is cold.
+The file is notes.txt.
 I'll be happy to help with that.
 I'll be happy to read the file to you.
 Let me be clear: the file is empty.
@@ -117,6 +120,14 @@ def test_an_announcement_is_recognised_chk15(text: str) -> None:
 @pytest.mark.parametrize("text", lines(ANSWERS))
 def test_an_answer_is_no_announcement_chk15(text: str) -> None:
     assert not announces_call(text, TOOLS)
+
+
+def test_a_tools_own_verb_announces_it_chk15() -> None:
+    lamp = (Tool("turn_on_lamp", "Switch the lamp of a room."), Tool("add", "Add two numbers."))
+    assert announces_call("Let me turn on the lamp in the kitchen.", lamp)
+    assert not announces_call("Let me turn to the second question.", lamp[1:])
+    assert not announces_call("I'll be glad to turn on the lamp if you want.", lamp)
+    assert not announces_call("I have turned on the lamp.", lamp)
 
 
 def test_most_announcements_that_shaped_no_word_are_recognised_chk15() -> None:
