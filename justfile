@@ -196,6 +196,10 @@ constraint *args:
 conformance-live *args:
     .venv/bin/python -m tests.live.conformance {{ args }}
 
+# a real model whose server drops its tools or returns calls as text, or that only says what it will do, bare and behind the gateway; writes bench/results/silence-live.json
+silence-live *args:
+    .venv/bin/python -m tests.live.silence {{ args }}
+
 # probes of four real models behind the server of llama.cpp; writes bench/results/probes.json
 probes *args:
     .venv/bin/python -m tests.probes.live {{ args }}

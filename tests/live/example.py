@@ -61,9 +61,7 @@ FORMS: dict[str, JsonObject] = {
 }
 BIG, SMALL = MODELS
 SHOWN = (
-    (BIG, "notes", "fenced", "files, final_output"),
-    (BIG, "scores", "default", "files"),
-    (BIG, "notes", "default", "files"),
+    *((BIG, task, "default", "files") for task in ("notes", "scores", "change", "both", "spelling")),
     (SMALL, "notes", "default", "files"),
     (SMALL, "scores", "default", "files"),
 )

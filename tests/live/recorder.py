@@ -1,4 +1,6 @@
-"""Stands between the gateway and the model, changes no byte, and keeps what the model was asked and what it wrote.
+"""Stands between the gateway and the model, and keeps what the model was asked and what it wrote.
+
+It changes no byte, unless it drops fields of requests, as servers do that know no tools.
 
 with Recorder(server.url) as recorder:
 … requests to recorder.url …
@@ -9,7 +11,7 @@ import http.client
 import json
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
@@ -19,6 +21,7 @@ from typing_extensions import override
 
 TIMEOUT_S = 3600
 PASSED_ON = {"content-type"}
+_LIST = "/v1/models"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +44,11 @@ class Recorder(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, url: str) -> None:
-        """Take a free port."""
+    def __init__(self, url: str, drops: Collection[str] = ()) -> None:
+        """Take a free port; `drops` are fields of requests that do not reach the server."""
         split = urlsplit(url)
         self.target = (split.hostname or "", split.port or 80)
+        self.drops = drops
         self.exchanges: list[Exchange] = []
         super().__init__(("127.0.0.1", 0), _Relay)
         self.url = f"http://127.0.0.1:{self.server_address[1]}"
@@ -65,7 +69,10 @@ class _Relay(BaseHTTPRequestHandler):
     server: Recorder  # pyright: ignore[reportIncompatibleVariableOverride]  # it serves a Recorder only
 
     def do_GET(self) -> None:
-        self._pass(b"")
+        if self.server.drops and self.path != _LIST:  # such a server does not describe itself either
+            self.send_error(http.client.NOT_FOUND)
+        else:
+            self._pass(b"")
 
     def do_POST(self) -> None:
         self._pass(self.rfile.read(int(self.headers.get("content-length", "0"))))
@@ -79,7 +86,7 @@ class _Relay(BaseHTTPRequestHandler):
         connection = http.client.HTTPConnection(*self.server.target, timeout=TIMEOUT_S)
         status = 0
         try:
-            connection.request(self.command, self.path, body or None, {"content-type": "application/json"})
+            connection.request(self.command, self.path, self._kept(body) or None, {"content-type": "application/json"})
             response = connection.getresponse()
             status = response.status
             self._answer(response, answered)
@@ -89,6 +96,12 @@ class _Relay(BaseHTTPRequestHandler):
             connection.close()
             if self.command == "POST":
                 self.server.exchanges.append(_exchange(body, status, bytes(answered), time.perf_counter() - started))
+
+    def _kept(self, body: bytes) -> bytes:
+        if not self.server.drops or not body:
+            return body
+        fields = json.loads(body)
+        return json.dumps({key: value for key, value in fields.items() if key not in self.server.drops}).encode()
 
     def _answer(self, response: http.client.HTTPResponse, answered: bytearray) -> None:
         self.send_response(response.status)
