@@ -29,7 +29,8 @@ MODES = ("ignores", "refuses", "native", "leaks")
 MODEL = "scripted"
 STEP = 4
 """Characters in a chunk: fewer than any marker has."""
-USAGE = {"prompt_tokens": 21, "completion_tokens": 13, "total_tokens": 34}
+WRITTEN_TOKENS = 13
+BYTES_PER_TOKEN = 4
 LARGEST = 64 * 1024 * 1024
 
 REFUSALS: Mapping[str, Wording] = {
@@ -132,9 +133,10 @@ class Upstream:
         self._note("openai_chat", body, said)
         written = self._written(said)
         stamp = {"id": f"chatcmpl-{self._next()}", "created": 1, "model": body.get("model", MODEL)}
+        usage = usage_of(body)
         if not body.get("stream"):
-            return web.json_response(chat_whole(written, stamp))
-        return await _stream(request, chat_lines(written, stamp), "text/event-stream")
+            return web.json_response(chat_whole(written, stamp, usage))
+        return await _stream(request, chat_lines(written, stamp, usage), "text/event-stream")
 
     async def _ollama(self, request: web.Request) -> web.StreamResponse:
         body: Body = await request.json()
@@ -196,23 +198,29 @@ def pieces(text: str) -> list[str]:
     return re.findall(rf"(?s).{{1,{STEP}}}", text)
 
 
-def chat_whole(said: Said, stamp: Mapping[str, Any]) -> dict[str, Any]:
+def usage_of(body: Body) -> dict[str, int]:
+    """Count the tokens of the whole request: too few for its tools would mean that they were dropped (CAP-7)."""
+    read = len(json.dumps(body)) // BYTES_PER_TOKEN
+    return {"prompt_tokens": read, "completion_tokens": WRITTEN_TOKENS, "total_tokens": read + WRITTEN_TOKENS}
+
+
+def chat_whole(said: Said, stamp: Mapping[str, Any], usage: Mapping[str, int]) -> dict[str, Any]:
     """Write a whole answer of Chat Completions."""
     message: dict[str, Any] = {"role": "assistant", "content": said.text or None}
     if said.call:
         function = {"name": said.call.name, "arguments": json.dumps(said.call.arguments)}
         message["tool_calls"] = [{"id": f"call_{stamp['id'][-8:]}", "type": "function", "function": function}]
     choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if said.call else "stop"}
-    return {**stamp, "object": "chat.completion", "choices": [choice], "usage": USAGE}
+    return {**stamp, "object": "chat.completion", "choices": [choice], "usage": usage}
 
 
-def chat_lines(said: Said, stamp: Mapping[str, Any]) -> Iterator[str]:
+def chat_lines(said: Said, stamp: Mapping[str, Any], usage: Mapping[str, int]) -> Iterator[str]:
     """Write a stream of Chat Completions."""
     for delta in _chat_deltas(said, stamp["id"][-8:]):
         yield _chunk(stamp, choices=[{"index": 0, "delta": delta, "finish_reason": None}])
     reason = "tool_calls" if said.call else "stop"
     yield _chunk(stamp, choices=[{"index": 0, "delta": dict[str, Any](), "finish_reason": reason}])
-    yield _chunk(stamp, choices=[], usage=USAGE)
+    yield _chunk(stamp, choices=[], usage=usage)
     yield "data: [DONE]\n\n"
 
 
