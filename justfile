@@ -270,9 +270,9 @@ pin *args:
 extras := "redis runs mcp sandlock llama"
 pin := "--quiet --universal --python-version 3.11 --generate-hashes --no-header"
 
-# 3.12 and 3.13, with a share of the cases: each test that can depend on the language runs on one of them
+# 3.12 and 3.13, with a share of the cases: each test that can depend on the language runs on one of them (`tests` is named: pytest ignores no folder that it begins at, as bench/tests)
 pythons: build
-    {{ just_executable() }} --no-deps test-on 3.12 --share 4 -k "'not p8'" $(printf -- '--ignore %s ' {{ on_313 }} {{ on_311_only }})
+    {{ just_executable() }} --no-deps test-on 3.12 --share 4 tests -k "'not p8'" $(printf -- '--ignore %s ' {{ on_313 }} {{ on_311_only }})
     {{ just_executable() }} --no-deps test-on 3.13 --share 4 -k "'not p8'" {{ on_313 }} $(printf -- '--ignore %s ' {{ on_311_only }})
 
 # asyncio, HTTP, TLS, terminals: all that the gateway, the client and the commands ask of Python
