@@ -41,6 +41,8 @@ check:
     .venv/bin/python tools/tactics_diagram.py --check
     .venv/bin/python tools/api_reference.py --check
     .venv/bin/python -m tools.rooms_picture --check
+    .venv/bin/python tools/figures.py --check
+    .venv/bin/python -m tools.agent_pages --check
     .venv/bin/python -m tools.unreached
 
 # run the tests; arguments go to pytest
@@ -164,9 +166,21 @@ mcp-servers:
 live *args:
     .venv/bin/python -m tests.live.run {{ args }}
 
-# a real model of 0.1 GB behind `toolspeak up`: it answers, comes back after kill -9 and SIGSTOP, is never left behind
+# a real model of 0.1 GB behind `toolspeak up`: it answers, comes back after kill -9 and SIGSTOP, two switch, none is left behind
 up-live:
     .venv/bin/python -m tests.live.up
+
+# Claude Code, Codex and pi, started by `toolspeak launch`, write a file with a model without tool calling; needs npm: `--only claude`
+launch-live *args:
+    .venv/bin/python -m tests.live.launch {{ args }}
+
+# wheel, `toolspeak up`, `toolspeak launch claude`, in an empty environment, timed; writes docs/first-hour.md; needs npm: `--minutes`, `--model`, `--page`
+first-hour *args: build
+    .venv/bin/python -m tests.live.first_hour {{ args }}
+
+# docs/first-call.md as it is written, in an empty environment: the wheel, a real model of 0.5 GB, a call, timed; then each server that the page names
+five-minutes: build
+    .venv/bin/python -m tests.live.five_minutes dist/*.whl
 
 # a real model works on small file tasks, in several forms; writes docs/example-run.md: `--model`, `--help`
 example-run *args:
@@ -200,6 +214,10 @@ conformance-live *args:
 silence-live *args:
     .venv/bin/python -m tests.live.silence {{ args }}
 
+# twenty everyday requests on two real models of 0.5 and 1.1 GB, before and after `doctor --quick`: never fewer right calls; writes bench/results/everyday.json: `--model`, `--full`
+everyday *args:
+    .venv/bin/python -m tests.live.everyday {{ args }}
+
 # probes of four real models behind the server of llama.cpp; writes bench/results/probes.json
 probes *args:
     .venv/bin/python -m tests.probes.live {{ args }}
@@ -212,6 +230,14 @@ sandbox *args:
 # others notice; 0 may succeed. Needs redis-server, PostgreSQL, bubblewrap, faketime, openssl: `--quick`, `--only NAME`, `--save`
 attack *args:
     .venv/bin/python -m tests.attack.run {{ args }}
+
+# the tests of the library and the gateway on the lowest and the newest dependencies that pyproject.toml allows, in environments of their own: `--only lowest`, `--save`
+dependency-range *args:
+    .venv/bin/python -m tools.dependency_range {{ args }}
+
+# run each command line of tests/unit/cli/error_messages.txt again, and write what it prints now: read the difference
+error-messages:
+    .venv/bin/python -m testkit.error_messages
 
 # every rule of docs/behaviour.md that must be proven has a test that names it
 requirements:
@@ -237,6 +263,18 @@ docs:
     .venv/bin/python tools/tactics_diagram.py
     .venv/bin/python tools/api_reference.py
     .venv/bin/python -m tools.rooms_picture
+    .venv/bin/python tools/figures.py
+    .venv/bin/python -m tools.agent_pages
+
+# build the documentation site into build/site/html, with a Markdown twin of each page and llms.txt, and check every link and load
+site:
+    test -x .venv-site/bin/python || {{ python }} -m venv --without-pip .venv-site
+    {{ install }} .venv-site requirements/site.txt
+    .venv/bin/python -m tools.site .venv-site/bin/zensical
+
+# record `launch`, `up`, `doctor` and `run` in a terminal as docs/*.svg; real models where that is quick; needs npm: `--only NAME`
+recordings *args:
+    .venv/bin/python -m tools.recordings {{ args }}
 
 # build the wheel into dist
 build:
@@ -266,8 +304,9 @@ pin *args:
     .venv/bin/uv pip compile {{ pin }} {{ args }} pyproject.toml --group dev -o requirements/dev.txt
     .venv/bin/uv pip compile {{ pin }} {{ args }} pyproject.toml --group judges -o requirements/judges.txt
     .venv/bin/uv pip compile {{ pin }} {{ args }} pyproject.toml --group fuzz -o requirements/fuzz.txt
+    .venv/bin/uv pip compile {{ pin }} {{ args }} pyproject.toml --group site -o requirements/site.txt
 
-extras := "redis runs mcp sandlock llama"
+extras := "redis runs mcp sandlock llama hub"
 pin := "--quiet --universal --python-version 3.11 --generate-hashes --no-header"
 
 # 3.12 and 3.13, with a share of the cases: each test that can depend on the language runs on one of them (`tests` is named: pytest ignores no folder that it begins at, as bench/tests)
@@ -281,7 +320,8 @@ on_313 := "tests/gateway tests/unit/cli tests/unit/client tests/unit/runtime tes
 on_311_only := "bench/tests tests/attack tests/unit/tools tests/unit/agent/sandbox tests/security/sandbox tests/runs tests/mcp tests/probes " + \
     "tests/gateway/test_runs.py tests/gateway/test_runs_fleet.py tests/gateway/test_runs_limits.py tests/gateway/test_runs_outage.py " + \
     "tests/gateway/test_overload.py tests/gateway/test_streams.py tests/gateway/test_plugins.py " + \
-    "tests/unit/cli/test_up.py tests/unit/cli/test_run_terminal.py tests/contract/test_response_template.py"
+    "tests/unit/cli/test_up.py tests/unit/cli/test_up_models.py tests/unit/cli/test_error_messages.py tests/unit/cli/test_run_terminal.py " + \
+    "tests/contract/test_response_template.py"
 
 # the proofs that compute
 computing: build
@@ -292,8 +332,10 @@ computing: build
 # the proofs that mostly wait: for the net, for real agents, for a real model; then those that need one core for minutes
 waiting: build
     {{ just_executable() }} --no-deps wheel
+    {{ just_executable() }} site
     {{ just_executable() }} judges
     {{ just_executable() }} clients --brief
+    {{ just_executable() }} launch-live
     {{ just_executable() }} mcp-servers
     {{ just_executable() }} up-live
     {{ just_executable() }} accuracy-quick

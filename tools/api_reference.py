@@ -8,6 +8,7 @@ and their docstrings, with the page that shows each group in use.
 
 import ast
 import inspect
+import itertools
 import re
 import sys
 import textwrap
@@ -18,21 +19,158 @@ from types import ModuleType
 from typing import Final, NamedTuple, get_args
 
 import toolspeak
+from toolspeak.client import request
 
 PAGE: Final = Path(__file__).parent.parent / "docs" / "api.md"
 GROUPS: Final = {
-    "Ask a model": (("Client", "AsyncClient", "Answer", "Settings", "tool_result"), "library.md"),
-    "Tools and runs": (("Tool", "ToolChoice", "ChoiceMode", "tool", "Action", "Ending"), "tools.md"),
-    "Conversations": (
-        ("Message", "Role", "Text", "Image", "Reasoning", "Call", "Result", "Request", "Sampling"),
+    "Ask a model": (
+        (
+            "Client",
+            "AsyncClient",
+            "Stream",
+            "AsyncStream",
+            "MessagesInput",
+            "ToolsInput",
+            "Answer",
+            "tool_result",
+            "Settings",
+            "Mode",
+            "Strategy",
+            "Release",
+            "Constrain",
+            "Timeouts",
+            "Config",
+            "AsyncUpstream",
+            "ChatOptions",
+            "Plan",
+            "Way",
+            "Outcome",
+        ),
         "library.md",
     ),
-    "Read a model's text": (
-        ("read", "dialects", "Dialect", "TextReader", "ReadOptions", "Turn", "Event", "TextDelta", "fold", "unfold"),
+    "Tools and runs": (
+        (
+            "Tool",
+            "ToolKind",
+            "Grammar",
+            "ToolChoice",
+            "ChoiceMode",
+            "tool",
+            "ToolEffect",
+            "CallContext",
+            "ToolOutput",
+            "Action",
+            "RunnableTools",
+            "RunOptions",
+            "Approval",
+            "Ending",
+            "Status",
+            "Compact",
+            "Round",
+        ),
+        "tools.md",
+    ),
+    "Events of a run": (
+        (
+            "RunEvent",
+            "TurnBegan",
+            "Wrote",
+            "TurnEnded",
+            "ToolCallBegan",
+            "ToolCallAsked",
+            "ToolCallEnded",
+            "ToolCallRejected",
+            "RunEnded",
+        ),
+        "library.md",
+    ),
+    "Conversations": (
+        (
+            "Message",
+            "Role",
+            "Text",
+            "Image",
+            "Reasoning",
+            "Call",
+            "Result",
+            "ToolReference",
+            "Opaque",
+            "Vendor",
+            "Request",
+            "Sampling",
+        ),
+        "library.md",
+    ),
+    "Events of an answer": (
+        (
+            "Event",
+            "TextDelta",
+            "ReasoningDelta",
+            "CallStarted",
+            "ArgsDelta",
+            "CallEnded",
+            "CallRejected",
+            "Discarded",
+            "Finished",
+            "Failed",
+            "StopReason",
+            "Usage",
+            "Complaint",
+            "Problem",
+            "Fix",
+            "Why",
+        ),
         "reading.md",
     ),
-    "Know a model": (("strategy_for",), "facts.md"),
-    "Errors": (("ToolspeakError", "UpstreamFailed"), "library.md"),
+    "Read a model's text": (
+        ("read", "dialects", "Dialect", "TextReader", "ReadOptions", "Turn", "PartialCall", "fold", "unfold"),
+        "reading.md",
+    ),
+    "Know a model": (
+        (
+            "strategy_for",
+            "Chosen",
+            "Capability",
+            "Overrides",
+            "Override",
+            "Support",
+            "ModelFacts",
+            "Source",
+            "Verdict",
+            "Depth",
+            "Finding",
+            "Layer",
+            "ConstraintForm",
+        ),
+        "facts.md",
+    ),
+    "Errors": (
+        (
+            "ToolspeakError",
+            "UpstreamFailed",
+            "Failure",
+            "FailureKind",
+            "ClientClosed",
+            "BadRequest",
+            "BadField",
+            "BadSchema",
+            "BadConfig",
+            "BadJson",
+            "BadFrame",
+            "TooLarge",
+            "NotStored",
+            "UnknownPrevious",
+            "UnknownModel",
+            "UnknownName",
+            "UnknownRun",
+            "TooManyRuns",
+            "RunsUnavailable",
+            "ServerLost",
+            "McpFailed",
+            "MissingExtra",
+        ),
+        "library.md",
+    ),
 }
 WIDTH: Final = 100
 HEAD: Final = """# API reference
@@ -65,10 +203,21 @@ def _entry(name: str, found: object) -> Iterator[str]:
         yield from _class(name, found)
     elif inspect.isfunction(found):
         yield f"```python\n{_call(name, _node(found))}\n```\n\n{_doc(found)}\n"
-    else:
+    elif all(map(inspect.isclass, get_args(found))):
         yield "One of:\n"
         yield from (f"- `{each.__name__}`: {_doc(each).splitlines()[0]}" for each in get_args(found))
         yield ""
+    else:
+        yield from _alias(name)
+
+
+def _alias(name: str) -> Iterator[str]:
+    """Yield an alias that is not a plain union, as the source of `toolspeak.client.request` has it."""
+    body = ast.parse(inspect.getsource(request)).body
+    for node, about in itertools.pairwise(body):
+        if isinstance(node, ast.AnnAssign) and _value(node.target) == name and node.value:
+            text = about.value.value if isinstance(about, ast.Expr) and isinstance(about.value, ast.Constant) else ""
+            yield f"```python\n{name} = {_value(node.value)}\n```\n\n{' '.join(str(text).split())}\n"
 
 
 def _function(module: ModuleType, name: str) -> bool:
@@ -171,7 +320,7 @@ def _construction(name: str, node: ast.ClassDef, fields: dict[str, Field]) -> st
         if isinstance(each, ast.FunctionDef) and each.name == "__init__":
             each.returns = None
             return _call(name, each)
-    defaults = {each: re.sub(r"field\(.*\)", "…", field.default) for each, field in fields.items()}
+    defaults = {each: re.sub(r"(?:dataclasses\.)?field\(.*\)", "…", field.default) for each, field in fields.items()}
     return _joined(
         name,
         [f"{each}: {field.type}{' = ' * bool(defaults[each])}{defaults[each]}" for each, field in fields.items()],

@@ -1,17 +1,14 @@
-"""Writes docs/clients.md from how the tests start the clients, and from `bench/results/clients.json`.
+"""Writes docs/clients.md from `bench/results/clients.json`.
 
 With `--check`, only tells whether it is fresh. `just clients-all` makes the results.
 """
 
 import json
-import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
-from tests.clients.agents import TESTS_ONLY, Place, Start
 from tests.clients.rows import SETTINGS, Row, rows
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -21,9 +18,6 @@ RESULTS = ROOT / "bench" / "results" / "clients.json"
 Result: TypeAlias = Mapping[str, Any]
 
 URL = "http://127.0.0.1:4141"
-PLACE = Place(URL, Path("~"), Path(), "", "MODEL")
-FOLDED = {"general", "privacy"}
-"""Keys of JSON files that only the tests need."""
 
 HEAD = f"""\
 # Clients
@@ -35,9 +29,10 @@ loopback. This page is made from what those commands start and measure.
 
 ## How to point a client at toolspeak
 
-Start the gateway (`toolspeak serve --upstream http://127.0.0.1:8080/v1`), then the client with the lines below. `MODEL`
-is any name: what the upstream does not know becomes its first model. Where a client wants a key, any text will do,
-unless the gateway was started with `--key`.
+[`toolspeak launch AGENT`](launch.md) does it for an agent, and [each agent has a page](agents/index.md) with lines to
+type instead. For an SDK, start the gateway (`toolspeak serve --upstream http://127.0.0.1:8080/v1`) and set the base
+URL. Any name of a model will do: what the upstream does not know becomes its first model. Where a client wants a key,
+any text will do, unless the gateway was started with `--key`.
 
 | SDK | what it needs |
 | --- | --- |
@@ -69,49 +64,6 @@ Seconds, or what went wrong. *native* has real tool calling, *leaks* takes tools
 notice of tools, and the model writes in another dialect, or the upstream speaks another protocol.
 
 """
-
-
-# ---------------------------------------------------------------- how to start
-
-
-def sections() -> Iterator[str]:
-    """Yield one section for each agent: how it is started, and what differs on its other wires."""
-    agents = [row for row in rows() if row.needs and "," not in row.client and not _is_script(row.start(PLACE))]
-    for client, group in groupby(agents, lambda row: row.client):
-        first, *others = list(group)
-        lines = list(start_lines(first.start(PLACE)))
-        yield f"### {client}\n\n`{first.wire}`:\n\n```\n{_text(lines)}```\n\n"
-        for row in others:
-            changed = [line for line in start_lines(row.start(PLACE)) if line not in lines]
-            yield f"`{row.wire}`, what differs:\n\n```\n{_text(changed)}```\n\n"
-
-
-def start_lines(start: Start) -> Iterator[str]:
-    """Yield what a person types and writes."""
-    yield from (f"export {name}={value}" for name, value in start.env.items())
-    for path, text in start.files.items():
-        if shown := list(_file_lines(path, text)):
-            yield f"# {path}"
-            yield from shown
-            yield ""
-    for command in filter(None, (start.before, start.command)):
-        yield " ".join((Path(command[0]).name, *command[1:]))
-
-
-def _file_lines(path: Path, text: str) -> Iterator[str]:
-    if path.suffix == ".json":
-        value = {key: inner for key, inner in json.loads(text).items() if key not in FOLDED}
-        yield from json.dumps(value, indent=2).splitlines() if value else ()
-    else:
-        yield from (line for line in text.rstrip().splitlines() if not line.endswith(TESTS_ONLY))
-
-
-def _is_script(start: Start) -> bool:
-    return bool(re.search(r"/python\d?$", start.command[0]))
-
-
-def _text(lines: Sequence[str]) -> str:
-    return "".join(f"{line}\n" for line in lines)
 
 
 # ---------------------------------------------------------------- what ran
@@ -168,7 +120,7 @@ def _cell(result: Result | None) -> str:
 def page() -> str:
     """Return the whole page."""
     found = results()
-    return "".join([HEAD, *sections(), *ran(found), "\n", *every(found)])
+    return "".join([HEAD, *ran(found), "\n", *every(found)])
 
 
 def main() -> None:

@@ -8,13 +8,15 @@
     ├── BadJson           a text is not JSON, and cannot be repaired without guessing
     ├── BadFrame          a byte stream breaks the SSE or NDJSON framing, or its limits
     ├── BadConfig         a configuration cannot be used
+    ├── MissingExtra      an optional package is not installed
     ├── UnknownName       no dialect (or wire, or upstream) has that name
+    │   ├── UnknownModel  no upstream has a model of that name, and only known ones are served
     │   └── UnknownRun    no run has that id
     ├── TooManyRuns       a tenant has reached its limit of live runs
     ├── RunsUnavailable   the database of runs does not respond
-    ├── NoSandbox         no sandbox on this machine can isolate a shell
     ├── ServerLost        a model server that toolspeak runs did not start, or died too often
     ├── McpFailed         an MCP server cannot be reached, or its tools cannot be used
+    ├── ClientClosed      a client of the library was closed before or during the call
     └── UpstreamFailed    the upstream gave no answer, or interrupted it
 
 The core returns complaints as values; exceptions are for callers' mistakes and for bytes that violate a protocol.
@@ -99,8 +101,23 @@ class BadConfig(ToolspeakError):
         self.problems = problems
 
 
+class MissingExtra(ToolspeakError):
+    """An optional package is not installed; the message has the command that installs it. `extra` is its name."""
+
+    def __init__(self, purpose: str, extra: str) -> None:
+        """Take what needs the package, such as a command or a setting."""
+        super().__init__(f"{purpose} needs an optional package: pip install 'toolspeak[{extra}]'")
+        self.extra = extra
+
+
 class UnknownName(BadRequest):
     """Nothing is registered under that name."""
+
+
+class UnknownModel(UnknownName):
+    """No upstream has a model of that name, and the configuration says `unknown_models = "strict"`."""
+
+    status = 404
 
 
 class UnknownRun(UnknownName):
@@ -128,10 +145,6 @@ class RunsUnavailable(ToolspeakError):
     retryable = True
 
 
-class NoSandbox(ToolspeakError):
-    """No sandbox on this machine can confine a shell, so toolspeak does not run one."""
-
-
 class ServerLost(ToolspeakError):
     """A model server that toolspeak runs did not start, or died too often."""
 
@@ -142,6 +155,10 @@ class McpFailed(ToolspeakError):
     """An MCP server cannot be reached, or its tools have changed since they were approved."""
 
     status = 502
+
+
+class ClientClosed(ToolspeakError, RuntimeError):
+    """The client was closed before or during the call. Make a new one; a closed client does not open again."""
 
 
 class UpstreamFailed(ToolspeakError):

@@ -94,19 +94,15 @@ async def _execute(case: Case, place: Place) -> int | None:
     folder = place.home.parent
     with (folder / "stdout").open("wb") as out, (folder / "stderr").open("wb") as err:
         # The shell is the first process of the namespace: no client expects to be that.
-        for command in filter(None, (start.before, (*start.command, *start.once))):
-            process = await asyncio.create_subprocess_exec(
-                *(*NESTED, "sh", "-c", '"$@"; exit $?', "client", *command),
-                cwd=place.work,
-                env=_environment(start, place),
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=out,
-                stderr=err,
-            )
-            status = await _status(process, case.row.limit_s)
-            if status != 0:
-                return status
-    return 0
+        process = await asyncio.create_subprocess_exec(
+            *(*NESTED, "sh", "-c", '"$@"; exit $?', "client", *start.command),
+            cwd=place.work,
+            env=_environment(start, place),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=out,
+            stderr=err,
+        )
+        return await _status(process, case.row.limit_s)
 
 
 async def _status(process: asyncio.subprocess.Process, limit_s: float) -> int | None:
@@ -129,7 +125,6 @@ def _environment(start: Start, place: Place) -> dict[str, str]:
         "LANG": "C.UTF-8",
         "SHELL": "/bin/bash",
         **start.env,
-        **start.quiet,
     }
 
 

@@ -157,26 +157,14 @@ def _sdks() -> Iterator[Row]:
 
 def _goose() -> Iterator[Row]:
     pinned = pins()["goose"]
-    openai = {"OPENAI_HOST": "{url}", "OPENAI_API_KEY": "none", "OPENAI_BASE_PATH": "v1/chat/completions"}
-    for client, wire, provider, env in (
-        ("goose", "openai_chat", "openai", openai),
-        ("goose", "openai_responses", "openai", {**openai, "OPENAI_BASE_PATH": "v1/responses"}),
-        ("goose", "anthropic", "anthropic", {"ANTHROPIC_HOST": "{url}", "ANTHROPIC_API_KEY": "none"}),
-        ("goose", "gemini", "google", {"GOOGLE_HOST": "{url}", "GOOGLE_API_KEY": "none"}),
-        ("goose, Ollama provider", "openai_chat", "ollama", {"OLLAMA_HOST": "{url}"}),
-    ):
-        start = partial(agents.goose, provider=provider, env=env)
-        yield Row(client, wire, start, pinned.version, ("goose",), fast=True)
+    for wire in WIRES[:4]:
+        yield Row("goose", wire, partial(agents.goose, api=wire), pinned.version, ("goose",), fast=True)
+    yield Row("goose, Ollama provider", "openai_chat", agents.goose_ollama, pinned.version, ("goose",), fast=True)
 
 
 def _pi() -> Iterator[Row]:
-    for wire, api, path in (
-        ("openai_chat", "openai-completions", "/v1"),
-        ("openai_responses", "openai-responses", "/v1"),
-        ("anthropic", "anthropic-messages", ""),
-        ("gemini", "google-generative-ai", "/v1beta"),
-    ):
-        yield Row("pi", wire, partial(agents.pi, api=api, path=path), pins()["pi"].version, ("pi",), fast=True)
+    for wire in WIRES[:4]:
+        yield Row("pi", wire, partial(agents.pi, api=wire), pins()["pi"].version, ("pi",), fast=True)
 
 
 def _claude_and_codex() -> Iterator[Row]:
@@ -215,29 +203,14 @@ def _frameworks() -> Iterator[Row]:
 
 
 def _agents() -> Iterator[Row]:
-    for wire, package, path in (
-        ("openai_chat", "openai-compatible", "/v1"),
-        ("openai_responses", "openai", "/v1"),
-        ("anthropic", "anthropic", "/v1"),
-        ("gemini", "google", "/v1beta"),
+    for client, folder, start, wires in (
+        ("opencode", "opencode", agents.opencode, WIRES[:4]),
+        ("kimi-code", "kimi-code", agents.kimi_code, WIRES[:4]),
+        ("Copilot CLI", "copilot", agents.copilot, WIRES[:3]),
     ):
-        start = partial(agents.opencode, package=package, path=path)
-        yield Row("opencode", wire, start, pins()["opencode"].version, ("opencode",))
-    for wire, type, path in (
-        ("openai_chat", "openai", "/v1"),
-        ("openai_responses", "openai_responses", "/v1"),
-        ("anthropic", "anthropic", ""),
-        ("gemini", "google-genai", ""),
-    ):
-        start = partial(agents.kimi_code, type=type, path=path)
-        yield Row("kimi-code", wire, start, pins()["kimi-code"].version, ("kimi-code", "node24"))
-    for wire, type, api, path in (
-        ("openai_chat", "openai", "completions", "/v1"),
-        ("openai_responses", "openai", "responses", "/v1"),
-        ("anthropic", "anthropic", "", ""),
-    ):
-        start = partial(agents.copilot, type=type, api=api, path=path)
-        yield Row("Copilot CLI", wire, start, pins()["copilot"].version, ("copilot",))
+        needs = (folder, "node24") if folder == "kimi-code" else (folder,)
+        for wire in wires:
+            yield Row(client, wire, partial(start, api=wire), pins()[folder].version, needs)
 
 
 def _one_wire() -> Iterator[Row]:
@@ -249,12 +222,7 @@ def _one_wire() -> Iterator[Row]:
         ("cline", "openai_chat", agents.cline, "cline"),
         ("Continue CLI", "openai_chat", agents.continue_cli, "continue"),
         ("mistral-vibe", "openai_chat", agents.mistral_vibe, "mistral-vibe"),
-        (
-            "Continue CLI, Ollama provider",
-            "openai_chat",
-            partial(agents.continue_cli, provider="ollama", path=""),
-            "continue",
-        ),
+        ("Continue CLI, Ollama provider", "openai_chat", agents.continue_ollama, "continue"),
     ):
         yield Row(client, wire, start, pins()[folder].version, (folder,))
     mini, aider = pins()["mini-swe-agent"], pins()["aider"]

@@ -157,7 +157,7 @@ class Served:
     @property
     def inside(self) -> int:
         """Return how many requests the gateway counts."""
-        return self.app._gateway.admission._inside
+        return self.app.gateway.admission._inside
 
     @property
     def tasks(self) -> int:

@@ -12,7 +12,7 @@ import pytest
 from testkit.protocols import WIRES, Endpoint, answering, error_faults, question, sides
 from testkit.scripted_upstream import ScriptedUpstream, listening
 from testkit.vendor_answers import Answer
-from tests.gateway.scene import UPSTREAM_KEY, Reply, Served, config_of, key, serving, towards
+from tests.gateway.scene import UPSTREAM_KEY, Reply, Served, config_of, key, serving, soon, towards
 from toolspeak.config.shape import Key, Model
 from toolspeak.gateway import access
 from toolspeak.gateway.access import Keyring
@@ -34,6 +34,7 @@ def upstream() -> Generator[ScriptedUpstream]:
 def gateway(upstream: ScriptedUpstream) -> Generator[Served]:
     keys = (key(OURS), key(THEIRS, "they", models=("up:theirs",)))
     with serving(config_of(towards(upstream), keys=keys)) as served:
+        assert soon(lambda: bool(upstream.listings), 10)  # the gateway looks at its upstreams from the start on
         yield served
 
 

@@ -217,7 +217,7 @@ def test_large_bodies_over_the_budget_are_told_to_come_later_safe7(upstream: Scr
         large = text("a ", THREADED + 150_000)
         waiting = served.connect()
         waiting.sendall(head(content_length=len(large)) + large)
-        assert soon(lambda: served.app._gateway.overload.report(0)["buffered_bytes"] != {"held": 0, "limit": 400_000})
+        assert soon(lambda: served.app.gateway.overload.report(0)["buffered_bytes"] != {"held": 0, "limit": 400_000})
         upstream.answers(answering(Answer("It is cold.")))
         refused = served.post("/v1/chat/completions", large)
         assert refused.status == 503

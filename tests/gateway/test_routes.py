@@ -117,7 +117,8 @@ def test_models_as_google_lists_them_wire1(gateway: Served, path: str, headers: 
     assert names_in(body) == ["models/forced", "models/m", "models/org/m-2:7b"]
     for model in body["models"]:
         assert "generateContent" in model["supportedGenerationMethods"]
-        assert model["inputTokenLimit"] > 0
+        is_known = model["name"] == "models/forced"
+        assert ("inputTokenLimit" in model) is is_known, "an unknown limit is not invented"
 
 
 def test_models_as_ollama_lists_them_wire1(gateway: Served) -> None:
@@ -152,7 +153,7 @@ def test_one_model_as_ollama_shows_it_wire1(gateway: Served, body: dict[str, str
     shown = gateway.post("/api/show", body).json
     assert shown["capabilities"] == ["completion", "tools"]
     architecture = shown["model_info"]["general.architecture"]
-    assert shown["model_info"][f"{architecture}.context_length"] > 0
+    assert f"{architecture}.context_length" not in shown["model_info"], "an unknown limit is not invented"
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", {}, {"model": ""}, {"model": 5}])
@@ -221,7 +222,7 @@ def test_somebody_is_here_wire1(gateway: Served) -> None:
         ("openai_chat", "GET", "/v1/nothing", {}),
         ("openai_chat", "GET", "/v1/chat/completions", {}),
         ("openai_chat", "DELETE", "/v1/models/m", {}),
-        ("openai_chat", "POST", "/v1/embeddings", {}),
+        ("openai_chat", "POST", "/v1/fine_tuning/jobs", {}),
         ("openai_chat", "PUT", "/v1/responses", {}),
         ("anthropic", "POST", "/v1/messages/batches", VERSION),
         ("anthropic", "GET", "/v1/nothing", VERSION),
@@ -231,7 +232,7 @@ def test_somebody_is_here_wire1(gateway: Served) -> None:
         ("ollama", "POST", "/api/pull", {}),
         ("ollama", "DELETE", "/api/delete", {}),
         ("ollama", "GET", "/api/chat", {}),
-        ("ollama", "POST", "/api/generate", {}),
+        ("ollama", "POST", "/api/create", {}),
     ],
 )
 def test_what_is_not_there_is_said_in_the_clients_protocol_wire1(
@@ -287,17 +288,17 @@ def test_the_trace_is_in_the_log_obs1(gateway: Served, caplog: pytest.LogCapture
     caplog.set_level("INFO", "toolspeak")
     asked = question("openai_chat")
     good, bad = gateway.post(asked.path, asked.body), gateway.post(asked.path, b"{")
-    (about_good,) = logged(caplog, good.headers["x-toolspeak-trace"])
-    (about_bad,) = logged(caplog, bad.headers["x-toolspeak-trace"])
-    assert "wire=openai_chat model=m route=up:m plan=" in about_good
-    assert "status=400 kind=invalid_request" in about_bad
+    (about_good,) = logged(caplog, good.headers["x-toolspeak-trace"][:8])
+    (about_bad,) = logged(caplog, bad.headers["x-toolspeak-trace"][:8])
+    assert about_good.startswith("200 /v1/chat/completions 127.0.0.1 m@up native ")
+    assert about_bad.startswith("400 /v1/chat/completions 127.0.0.1 client: ")
 
 
 def test_a_log_is_not_forged_by_what_a_client_writes_safe6(gateway: Served, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", "toolspeak")
     body = {**(question("openai_chat").body or {}), "model": "up:m\ntrace=0 all is well\x1b[31m" + "x" * 500}
     assert gateway.post("/v1/chat/completions", body).status == 200
-    (line,) = logged(caplog, "all is well")
+    (line,) = logged(caplog, " m\\n")
     assert line.isascii()
     assert line.isprintable()
-    assert len(line) < 500
+    assert len(line) <= 120

@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from testkit.llama_models import cache_folder
+from testkit.llama_models import cache_folder, path_of
 from testkit.report import close
 from tests.live.example_page import Line, kept, page
 from tests.live.upped import ROOT, upped
@@ -244,7 +244,7 @@ def run(options: argparse.Namespace, model: str) -> None:
     if not todo:
         return
     log = cache_folder() / "example-run.log"
-    with upped(model, log, "--context", "8192") as up, KEPT.open("a") as out:
+    with upped([path_of(model)], log, "--context", "8192") as up, KEPT.open("a") as out:
         for task, form, tools in todo:
             line = attempt(up.behind, model, task, form, tools)
             out.write(json.dumps(asdict(line), ensure_ascii=False) + "\n")

@@ -190,7 +190,7 @@ async def _gateway(upstream: int, release: str, source: str) -> tuple[asyncio.su
 
 def _start(agent: Agent, place: Place) -> Start:
     if agent.pin == "opencode":
-        return agents.opencode(place, "openai-compatible", "/v1")
+        return agents.opencode(place, "openai_chat")
     return agents.claude_code(place)
 
 
@@ -199,13 +199,13 @@ async def _run(start: Start, place: Place) -> float:
     for path, text in start.files.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
-    once = [word if word != "json" else "stream-json" for word in start.once]
-    partial = ["--verbose", "--include-partial-messages"] if "stream-json" in once else []
+    command = [word if word != "json" else "stream-json" for word in start.command]
+    partial = ["--verbose", "--include-partial-messages"] if "stream-json" in command else []
     env = {"PATH": f"{Path(node()).parent}:{PATHS}", "HOME": str(place.home), "TERM": "dumb", "LANG": "C.UTF-8"}
     process = await asyncio.create_subprocess_exec(
-        *(*start.command, *once, *partial),
+        *(*command, *partial),
         cwd=place.work,
-        env={**env, **start.env, **start.quiet},
+        env={**env, **start.env},
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,

@@ -9,12 +9,11 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from testkit.llama_models import path_of
 from testkit.llama_server import BINARY, free_cores, python
 from toolspeak.runtime.tether import tethered
 
@@ -22,7 +21,7 @@ READY_S = 180.0
 STOP_S = 30.0
 ROOT = Path(__file__).resolve().parent.parent.parent
 LISTENS = re.compile(r"listens on (\S+)")
-UPSTREAM = re.compile(r"upstream +llamacpp +(\S+)")
+UPSTREAM = re.compile(r"upstream +\S+ +(\S+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +40,11 @@ class Upped:
 
 
 @contextmanager
-def upped(model: str, log: Path, *flags: str) -> Generator[Upped]:
+def upped(models: Sequence[Path], log: Path, *flags: str) -> Generator[Upped]:
     """Start it on a free port; end it in order."""
     binary = os.environ.get(BINARY)
     runs = ["--llama-server", binary] if binary else []
-    words = [str(path_of(model)), "--port", "0", "--probe", "off", "--no-profiles", "--threads", str(free_cores())]
+    words = [*map(str, models), "--port", "0", "--probe", "off", "--no-profiles", "--threads", str(free_cores())]
     with log.open("wb") as out:
         process = subprocess.Popen(
             tethered([sys.executable, "-m", "toolspeak", "up", *words, *runs, *flags]),

@@ -43,7 +43,7 @@ def plan(reply: Reply) -> str:
 
 
 def verdict(served: Served) -> Verdict:
-    lister = served.app._gateway.directory._places["up"]
+    lister = served.app.gateway.directory._places["up"]
     return lister.route("m").learned.verdict("m")
 
 
@@ -168,6 +168,6 @@ def test_a_gateway_that_ends_ends_its_probes_cap4() -> None:
     with gateway(stuck) as served:
         ask(served)
         assert soon(lambda: len(stuck.looks) > 1)
-        prober = served.app._gateway.prober
+        prober = served.app.gateway.prober
         assert prober._running
     assert not prober._running

@@ -11,7 +11,7 @@ from testkit.loopback import in_loop
 from testkit.redis_server import RedisServer, running
 from tests.unit.runtime.test_learned import Stood
 from toolspeak.engine.verdict import Depth, Finding, Layer, Verdict
-from toolspeak.errors import BadConfig
+from toolspeak.errors import BadConfig, MissingExtra
 from toolspeak.facts.model import Support
 from toolspeak.ir.constraint import ConstraintForm
 from toolspeak.runtime.cache import Subject
@@ -159,7 +159,7 @@ def test_who_stays_away_is_asked_less_and_less_cap4(redis: RedisServer) -> None:
 def test_without_the_package_the_configuration_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("redis", "redis.asyncio"):
         monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(BadConfig, match=r"redis\.url: the package redis is missing: pip install 'toolspeak\[redis\]'"):
+    with pytest.raises(MissingExtra, match=r"redis\.url needs an optional package: pip install 'toolspeak\[redis\]'"):
         Shared("redis://127.0.0.1:6379/0")
 
 

@@ -141,7 +141,7 @@ def test_a_fault_of_ours_tells_the_trace_and_nothing_else_safe6(
         raise RuntimeError("a fault")
 
     with noting() as noted:
-        monkeypatch.setattr(gateway.app._gateway.directory, "find", broken)
+        monkeypatch.setattr(gateway.app.gateway.directory, "find", broken)
         path, headers = showing(question(wire), "?key=", CLIENT)
         reply = gateway.post(path, question(wire).body, headers)
         assert reply.status == 500
@@ -155,7 +155,7 @@ def test_a_fault_of_ours_tells_the_trace_and_nothing_else_safe6(
 def test_no_repr_shows_a_key_safe6() -> None:
     """Tracebacks with local variables, and careless logging, write reprs."""
     with listening() as upstream, serving(configured(upstream, "openai_chat")) as gateway:
-        inner = gateway.app._gateway
+        inner = gateway.app.gateway
         shown = [repr(each) for each in (inner, inner.config, *inner.config.upstreams, *inner.config.keys)]
         (place,) = inner.directory._places.values()
         http = place._place.upstream
@@ -196,14 +196,14 @@ def test_a_gateway_that_runs_by_itself_writes_no_key_safe6() -> None:
             process.terminate()
             rest = process.communicate(timeout=20)
     lines = "".join([*said, *rest])
-    assert "kind=auth" in lines
+    assert "upstream: auth (401)" in lines
     assert CANARY not in lines
 
 
 def test_a_traceback_of_a_refusal_shows_no_key_safe6() -> None:
     """Sentry and its like write down what an exception says."""
     with listening() as upstream, serving(configured(upstream, "openai_chat")) as gateway:
-        keyring = gateway.app._gateway.keyring
+        keyring = gateway.app.gateway.keyring
         with pytest.raises(Refused) as refused:
             keyring.identify(Shown())  # pyright: ignore[reportArgumentType] # the rest is not looked at
         assert CANARY not in "".join(traceback.format_exception(refused.value))

@@ -45,12 +45,16 @@ RESOLVED: Final = {
     "ModelSection": "Model",
     "KeySection": "Key",
     "McpSection": "McpServer",
+    "UpSection": "Up",
+    "UpModelSection": "UpModel",
 }
 """Sections of the file, and the class that `config` resolves each into: fields of one name hold the same."""
 BECOMES: Final[Mapping[Attribute, Attribute]] = {
+    ("ConfigFile", "network"): ("Upstream", "outbound"),
     ("ConfigFile", "tools"): ("Config", "settings"),
     ("RedisSection", "url"): ("Config", "redis"),
     ("RunsSection", "offer"): ("Config", "offer"),
+    ("UpSection", "common"): ("Config", "up"),
     ("RunsSection", "durable"): ("Config", "runs"),
     ("UpstreamSection", "key_env"): ("Upstream", "key"),
     ("UpstreamSection", "support"): ("ModelFacts", "tools"),

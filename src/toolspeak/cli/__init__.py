@@ -22,22 +22,24 @@ from typing import Final, NoReturn
 import click
 
 from toolspeak.cli.terminal import visible
-from toolspeak.errors import ToolspeakError
+from toolspeak.errors import BadConfig, ToolspeakError
 
 __all__ = ["COMMANDS", "main", "toolspeak"]
 
 COMMANDS: Final = {
     "serve": "Start the gateway: tool calling in five APIs on one port.",
-    "up": "Run a model on this machine, with the gateway in front of it.",
+    "up": "Run models on this machine, with the gateway in front of them.",
+    "launch": "Start an agent with a model of toolspeak, or list the agents.",
     "models": "List the models, and how toolspeak handles their tools.",
-    "doctor": "Find the form of tool calling that suits a model, and save it.",
+    "doctor": "Find a better form of tool calling for a model, and save it.",
     "chat": "Talk to a model, and see its tool calls.",
     "run": "Let a model work on a task with tools until it is done.",
     "runs": "List stored runs; show, resume or cancel one.",
     "worker": "Work on durable runs, and take over the runs of workers that died.",
     "mcp": "Use the tools of MCP servers, or offer runs as MCP tools.",
-    "config": "Print the JSON Schema of the configuration file.",
+    "config": "Check the configuration, or print the JSON Schema of its file.",
     "dialects": "List the text forms of tool calls, or export one.",
+    "trace": "See what happened in a turn, and why.",
     "explain": "Show how toolspeak reads a model's output, part by part.",
 }
 """Each command with the first line of its help, in the order of the help page."""
@@ -75,8 +77,12 @@ class Commands(click.Group):
         """Find a command, or suggest a similar one. click would suggest only commands that are imported already."""
         try:
             return super().resolve_command(ctx, args)
-        except click.exceptions.NoSuchCommand as error:
-            raise click.exceptions.NoSuchCommand(error.command_name, possibilities=COMMANDS, ctx=ctx) from None
+        except click.UsageError:  # click has a class of its own for this only since 8.4
+            from difflib import get_close_matches  # noqa: PLC0415
+
+            similar = get_close_matches(args[0], COMMANDS, n=1)
+            hint = f" Did you mean {similar[0]!r}?" if similar else ""
+            raise click.UsageError(f"No such command {args[0]!r}.{hint}", ctx) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands. click would import all of them for the first lines of their help."""
@@ -117,6 +123,8 @@ def _status(args: Sequence[str] | None) -> int:
         return _complain(f"{error.format_message()}\nTry '{path} --help'.")
     except click.ClickException as error:
         return _complain(error.format_message())
+    except BadConfig as error:
+        return _complain(_listed(error.problems))
     except ToolspeakError as error:
         return _complain(str(error).replace("\n", " "))
     except OSError as error:
@@ -127,6 +135,14 @@ def _status(args: Sequence[str] | None) -> int:
             f"{where}{error.strerror}. Free some space, make it writable, or set XDG_STATE_HOME to another folder."
         )
     return status if isinstance(status, int) else 0
+
+
+def _listed(problems: Sequence[str]) -> str:
+    """Return one mistake on the line of the command's name, and several on lines of their own."""
+    lines = [problem.replace("\n", " ") for problem in problems]
+    if len(lines) == 1:
+        return lines[0]
+    return "\n  ".join((f"the configuration has {len(lines)} mistakes:", *lines))
 
 
 def _complain(message: str) -> int:

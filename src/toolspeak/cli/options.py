@@ -46,6 +46,8 @@ _ADDRESS: Final = (("--host", "ADDRESS", "Address to listen on.  [default: 127.0
 _GUARDS: Final = (
     ("--key", "KEY", "API key that clients must send; safer in the variable TOOLSPEAK_KEY."),
     ("--probe", "DEPTH", "How to probe models: off, look, tokens or full."),
+    ("--unknown-models", "POLICY", "What to do with names of models that no upstream has: first or strict."),
+    ("--log", "FORM", "Form of the log: text or json.  [default: text]"),
 )
 _PLACE: Final = ("--upstream", "--wire", "--preset")
 _WHERE: Final = (*_PLACE, "--model")
@@ -112,9 +114,21 @@ def load_config(file: "Path | None", options: Mapping[str, Any]) -> "Config":
     config = load(file, environ, given)
     if not config.upstreams:
         config = with_local(config, given, environ)
-    for doubt in doubts(config):
+    for doubt in (*doubts(config), *_unread_file(file, environ)):
         click.echo(f"toolspeak: warning: {doubt}", err=True)
     return config
+
+
+def _unread_file(file: "Path | None", environ: Mapping[str, str]) -> list[str]:
+    """Return a warning if the current folder has a configuration file that is not the one in use."""
+    from pathlib import Path  # noqa: PLC0415
+
+    from toolspeak.config.environment import FILE, config_file  # noqa: PLC0415
+
+    here, used = Path(FILE).resolve(), config_file(file, environ)
+    if not here.is_file() or (used is not None and used.resolve() == here):
+        return []
+    return [f"{FILE} in this folder is not read, so that no project decides where prompts go: pass --config {FILE}"]
 
 
 def read_prompt(argument: str | None) -> str | None:

@@ -63,8 +63,7 @@ def runs(ctx: click.Context, *, file: Path | None, limit: int, status: str | Non
         for line in list_lines(lines, CLOCK.seconds(), Paint.here()):
             click.echo(line)
         if not lines:
-            missing = "runs are stored only with the extra: pip install 'toolspeak[runs]'"
-            click.echo("there are no stored runs" if opened.lasts else missing, err=True)
+            click.echo("there are no stored runs", err=True)
 
     _with_runs(file, echo_list)
 
@@ -103,7 +102,9 @@ def resume(*, id: str, file: Path | None, expand: bool, **options: str | bool | 
     import asyncio  # noqa: PLC0415
 
     from toolspeak.cli.run import session  # noqa: PLC0415
+    from toolspeak.extras import require_extra  # noqa: PLC0415
 
+    require_extra("runs", "toolspeak runs")
     asks = sys.stdin.isatty() and sys.stderr.isatty()
     display = session.Display(Paint.here(sys.stderr), expand=expand, asks=asks)
     click.get_current_context().exit(asyncio.run(session.resume_run(load_config(file, options), id, display)))
@@ -119,6 +120,10 @@ def cancel(*, id: str, file: Path | None) -> None:
         from toolspeak.cli.run.history import find_run, short_id  # noqa: PLC0415
 
         whole = await find_run(opened.runs, id)
+        line = (await opened.runs.show(whole)).line
+        if line.ended:
+            click.echo(f"run {whole} has ended already ({line.status}); there is nothing to cancel", err=True)
+            return
         await opened.runs.cancel(whole)
         click.echo(f"run {whole} is being cancelled; to continue: toolspeak runs resume {short_id(whole)}", err=True)
 
@@ -131,7 +136,9 @@ def _with_runs(file: Path | None, do: "Callable[[OpenRuns], Awaitable[None]]") -
 
     from toolspeak.agent.runs.provider import open_user_runs  # noqa: PLC0415
     from toolspeak.config import current, load  # noqa: PLC0415
+    from toolspeak.extras import require_extra  # noqa: PLC0415
 
+    require_extra("runs", "toolspeak runs")  # without it a run ends with its process, and there is nothing to show
     config = load(file, current())
 
     async def opened() -> None:

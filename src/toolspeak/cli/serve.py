@@ -9,7 +9,7 @@ The server is imported inside the functions that need it, so that `--help` stays
 import sys
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, cast
 
 import click
 
@@ -18,11 +18,10 @@ from toolspeak.errors import BadConfig, RunsUnavailable
 
 if TYPE_CHECKING:
     import socket
+    from collections.abc import Callable
 
     from toolspeak.config.shape import Config, Server
     from toolspeak.runtime.transport import Transport
-
-LOG_FORMAT: Final = "%(asctime)s %(levelname)s %(message)s"
 
 
 @click.command()
@@ -42,23 +41,37 @@ def serve(*, file: Path | None, quiet: bool, **options: str | int | None) -> Non
       toolspeak serve --preset groq --model llama-3.3-70b-versatile
       ANTHROPIC_BASE_URL=http://127.0.0.1:4141 ANTHROPIC_AUTH_TOKEN=x claude
     """
-    run_gateway(load_config(file, options), quiet=quiet)
+
+    def read() -> "Config":
+        from toolspeak.config import check_public  # noqa: PLC0415
+
+        config = load_config(file, options)
+        check_public(config)
+        return config
+
+    run_gateway(read(), quiet=quiet, read=read)
 
 
-def run_gateway(config: "Config", *, quiet: bool, transport: "Transport | None" = None) -> None:
-    """Serve until a signal. An orderly end after a signal is a success."""
+def run_gateway(
+    config: "Config", *, quiet: bool, transport: "Transport | None" = None, read: "Callable[[], Config] | None" = None
+) -> None:
+    """Serve until a signal. An orderly end after a signal is a success. `read` reloads the configuration on SIGHUP."""
     import logging  # noqa: PLC0415
     import signal  # noqa: PLC0415
 
+    from toolspeak.gateway.access_log import formatter  # noqa: PLC0415
     from toolspeak.gateway.server import build, run_server  # noqa: PLC0415
 
     check_config(config)
-    logging.basicConfig(level=logging.WARNING if quiet else logging.INFO, format=LOG_FORMAT)
+    handler = logging.StreamHandler()
+    handler.setFormatter(formatter(config.server.log))
+    logging.basicConfig(level=logging.WARNING if quiet else logging.INFO, handlers=[handler])
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
     # uvicorn raises the signal that ended it again after its shutdown.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with suppress(KeyboardInterrupt):
-        run_server(build(config, transport=transport), config, lambda url: _welcome(url, config, quiet=quiet))
+        app = build(config, transport=transport)
+        run_server(app, config, lambda url: _welcome(url, config, quiet=quiet), read)
 
 
 def check_config(config: "Config") -> None:
@@ -76,6 +89,9 @@ def _check_runs(config: "Config") -> None:
     A database that is unreachable now does not prevent the start: requests for runs get 503 until it is back.
     """
     if config.offer.enabled and config.runs.database:
+        from toolspeak.extras import require_extra  # noqa: PLC0415
+
+        require_extra("runs", "runs.database")
         from toolspeak.agent.durable.database import Database  # noqa: PLC0415 # it takes two seconds to load
 
         with suppress(RunsUnavailable):
@@ -107,7 +123,9 @@ def _bind(tried: "socket.socket", address: object) -> None:
 
 
 def _welcome(url: str, config: "Config", *, quiet: bool) -> None:
+    """Print the address, and the variables by which clients reach it."""
     click.echo(f"toolspeak listens on {url}", err=True)
+    url = _reachable(url)
     if quiet:
         return
     for upstream in config.upstreams:
@@ -116,3 +134,11 @@ def _welcome(url: str, config: "Config", *, quiet: bool) -> None:
     click.echo(f"  Anthropic ANTHROPIC_BASE_URL={url}", err=True)
     click.echo(f"  Gemini    GOOGLE_GEMINI_BASE_URL={url}", err=True)
     click.echo(f"  Ollama    OLLAMA_HOST={url}", err=True)
+
+
+def _reachable(url: str) -> str:
+    """Return a URL that clients on this machine can use: 0.0.0.0 and :: mean all addresses, and are no destination."""
+    for every, loopback in (("http://0.0.0.0:", "http://127.0.0.1:"), ("http://[::]:", "http://[::1]:")):
+        if url.startswith(every):
+            return loopback + url.removeprefix(every)
+    return url

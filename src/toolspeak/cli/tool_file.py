@@ -9,7 +9,7 @@
 from collections.abc import Iterable
 from typing import Final
 
-from toolspeak.errors import BadRequest, ToolspeakError
+from toolspeak.errors import BadJson, BadRequest, ToolspeakError
 from toolspeak.ir.json import Json, JsonObject
 from toolspeak.ir.tool import Tool
 from toolspeak.text.strict import dump, parse
@@ -26,6 +26,8 @@ def read_tool_file(body: bytes, where: str) -> tuple[Tool, ...]:
     """Parse a file; raises `BadRequest`, with `where` (the name of the file) in the message."""
     try:
         return _tools(parse(body.decode("utf-8-sig", "replace")))
+    except BadJson as error:
+        raise BadRequest(f"{where}: is not JSON ({error} at character {error.position}); {_ACCEPTED}") from None
     except ToolspeakError as error:
         raise BadRequest(f"{where}: {error}") from None
 

@@ -51,6 +51,9 @@ def worker(*, file: Path | None, grace: float, quiet: bool, **options: str | boo
     import asyncio  # noqa: PLC0415
     import logging  # noqa: PLC0415
 
+    from toolspeak.extras import require_extra  # noqa: PLC0415
+
+    require_extra("runs", "toolspeak worker")
     config = load_config(file, options)
     logging.basicConfig(level=logging.WARNING if quiet else logging.INFO, format=_FORMAT)
     status = asyncio.run(_work(config, grace))
@@ -64,14 +67,14 @@ async def _work(config: "Config", grace: float) -> int:
     import signal  # noqa: PLC0415
 
     from toolspeak.agent.durable.runs import open_worker  # noqa: PLC0415
-    from toolspeak.config.assemble import assemble  # noqa: PLC0415
+    from toolspeak.config.assemble import assemble, outbound_of  # noqa: PLC0415
     from toolspeak.runtime.learned import SHARED  # noqa: PLC0415
     from toolspeak.runtime.transport import HttpTransport  # noqa: PLC0415
 
     ended = asyncio.Event()
     for each in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(each, ended.set)
-    transport = HttpTransport()
+    transport = HttpTransport(outbound_of(config))
     try:
         async with open_worker(config, assemble(config, transport, SHARED), grace) as opened:
             click.echo(f"toolspeak works on runs of {opened.place}", err=True)

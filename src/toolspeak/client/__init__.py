@@ -6,7 +6,19 @@ Read first: `async_client.py`; `sync_client.py` is the same without `await`.
 
 from toolspeak.client.answer import Answer, AsyncStream, tool_result
 from toolspeak.client.async_client import AsyncClient
-from toolspeak.client.request import ChatOptions, RunOptions
+from toolspeak.client.request import ChatOptions, MessagesInput, RunnableTools, RunOptions, ToolsInput
 from toolspeak.client.sync_client import Client, Stream
 
-__all__ = ["Answer", "AsyncClient", "AsyncStream", "ChatOptions", "Client", "RunOptions", "Stream", "tool_result"]
+__all__ = [
+    "Answer",
+    "AsyncClient",
+    "AsyncStream",
+    "ChatOptions",
+    "Client",
+    "MessagesInput",
+    "RunOptions",
+    "RunnableTools",
+    "Stream",
+    "ToolsInput",
+    "tool_result",
+]

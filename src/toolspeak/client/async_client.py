@@ -31,7 +31,7 @@ from toolspeak.client.request import (
     settings_from_options,
     with_history,
 )
-from toolspeak.config.assemble import assemble
+from toolspeak.config.assemble import assemble, outbound_of
 from toolspeak.config.shape import Config
 from toolspeak.engine.agent import Ending, Task
 from toolspeak.engine.agent_prompt import agent_messages
@@ -39,7 +39,7 @@ from toolspeak.engine.effects import Outcome
 from toolspeak.engine.plan import Plan
 from toolspeak.engine.settings import NOTHING_SAID, Settings
 from toolspeak.engine.verdict import Depth, Verdict
-from toolspeak.errors import BadField
+from toolspeak.errors import BadField, ClientClosed
 from toolspeak.facts.model import Source, Support
 from toolspeak.facts.strategy import NO_OVERRIDES, Capability, Overrides
 from toolspeak.ir.event import Event
@@ -196,7 +196,7 @@ class AsyncClient:
 
     async def _opened(self) -> Models:
         if self._closed:
-            raise RuntimeError("the client is closed")
+            raise ClientClosed("the client is closed: make a new one")
         return self._models or await self._assembled()
 
     async def _assembled(self) -> Models:
@@ -208,7 +208,9 @@ class AsyncClient:
 
     def _read(self) -> Models:
         """Read the configuration, and build the directory of its models."""
-        return assemble(self._source.load_config(), self._transport)
+        config = self._source.load_config()
+        self._transport.outbound = outbound_of(config)
+        return assemble(config, self._transport)
 
 
 async def _keep(events: Sequence[Event]) -> None:

@@ -25,6 +25,7 @@ _IN_PYTHON: Final = (
     ("--upstream: ", "upstream: "),
     ("--preset: ", "upstream: "),
     ("--wire: ", "wire: "),
+    ("check --config and ", "check config and "),
 )
 """Names of command-line options in messages, and what a caller of Python types instead."""
 

@@ -31,8 +31,9 @@ from toolspeak.ir.tool import AUTO, ChoiceMode, Tool, ToolChoice
 
 MessagesInput: TypeAlias = str | Message | Mapping[str, Any] | Sequence[str | Message | Mapping[str, Any]]
 """A text of the user, one message, or a conversation, in which a text is the user's."""
-ToolsInput: TypeAlias = Sequence[Tool | Mapping[str, Any]]
-"""Tools; a dict may have its schema as `parameters`, or as Anthropic's `input_schema` or MCP's `inputSchema`."""
+ToolsInput: TypeAlias = Sequence[Tool | Function | Action | Mapping[str, Any]]
+"""Tools: functions, whose signature and docstring become the schema, Actions, `Tool`s, and dicts, which may have their
+schema as `parameters`, or as Anthropic's `input_schema` or MCP's `inputSchema`."""
 T = TypeVar("T")
 _CHAT = "openai_chat"
 _MODES = {mode.value: ToolChoice(mode) for mode in ChoiceMode if mode is not ChoiceMode.NAMED}
@@ -96,8 +97,8 @@ def read_messages(said: MessagesInput) -> tuple[Message, ...]:
 
 
 def to_tools(offered: ToolsInput) -> tuple[Tool, ...]:
-    """Return the tools, in their order; raises `BadField`."""
-    ours = [_in_our_form(one) if isinstance(one, Mapping) else one for one in offered]
+    """Return the tools, in their order; raises `BadField`. Functions become what `run` makes of them."""
+    ours = [_in_our_form(one, place) for place, one in enumerate(offered)]
     return tuple(_read_dicts(ours, Tool, "tools", lambda request: request.tools))
 
 
@@ -125,7 +126,18 @@ def _read_sampling(options: ChatOptions) -> Sampling:
     return sampling
 
 
-def _in_our_form(tool: Mapping[str, Any]) -> Mapping[str, Any]:
+def _in_our_form(tool: Tool | Function | Action | Mapping[str, Any], place: int) -> Tool | Mapping[str, Any]:
+    if isinstance(tool, Tool):
+        return tool
+    if isinstance(tool, Action) or callable(tool):
+        return actions_of((tool,))[0].tool
+    if isinstance(tool, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] # callers without a type checker
+        return _with_parameters(tool)
+    named = " names of built-in tools are for `run`," if isinstance(tool, str) else ""
+    raise BadField(f"tools[{place}]", f"{tool!r:.80} is no tool:{named} pass a function, an Action, a Tool or a dict")
+
+
+def _with_parameters(tool: Mapping[str, Any]) -> Mapping[str, Any]:
     elsewhere = next((name for name in _SCHEMAS_ELSEWHERE if name in tool), None)
     if elsewhere is None or _SCHEMA in tool:
         return tool

@@ -33,6 +33,7 @@ from toolspeak.engine.agent import Ending
 from toolspeak.engine.plan import Plan
 from toolspeak.engine.settings import NOTHING_SAID, Settings
 from toolspeak.engine.verdict import Depth, Verdict
+from toolspeak.errors import ClientClosed
 from toolspeak.facts.model import Support
 from toolspeak.facts.strategy import NO_OVERRIDES, Capability, Overrides
 from toolspeak.ir.event import Event
@@ -182,10 +183,6 @@ class Stream:
 # ---------------------------------------------------------------- the thread
 
 
-class Closed(RuntimeError):
-    """The client was closed before or during the work."""
-
-
 class LoopThread:
     """A thread with an event loop, started by its first work; work may come from any thread.
 
@@ -202,7 +199,7 @@ class LoopThread:
         self._closed = False
 
     def run(self, work: Coroutine[object, object, T]) -> T:
-        """Run work in the thread, wait for it and return its result. Raises `Closed`, and exceptions of the work.
+        """Run work in the thread, wait for it and return its result. Raises `ClientClosed`, and exceptions of the work.
 
         If the waiting thread is interrupted, for example by Ctrl-C, the work is cancelled.
         """
@@ -210,7 +207,7 @@ class LoopThread:
         try:
             return future.result()
         except CancelledError:
-            raise Closed("the client was closed while a caller waited for it") from None
+            raise ClientClosed("the client was closed while a caller waited for it") from None
         except BaseException:
             future.cancel()
             raise
@@ -223,7 +220,7 @@ class LoopThread:
         running = self._running
         try:
             future = self._scheduled(work)
-        except Closed:
+        except ClientClosed:
             return
         if running is None or running.thread is not threading.current_thread():
             future.result()
@@ -242,7 +239,7 @@ class LoopThread:
         with self._lock:  # work scheduled before the end is finished or cancelled, never lost
             if self._closed:
                 work.close()
-                raise Closed("the client is closed")
+                raise ClientClosed("the client is closed")
             if self._running is None:
                 self._running = _Running(self._last)
             return asyncio.run_coroutine_threadsafe(work, self._running.loop)

@@ -18,6 +18,7 @@ _ORIGIN = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[A-Za-z0-9._\[\]:-]+")
 _DATABASE = re.compile(r"(?:postgres(?:ql)?|sqlite)://[!-~]+")
 _DATABASES = "postgresql://user@host/name or sqlite:////var/lib/toolspeak/runs.sqlite"
 _REDIS = re.compile(r"(?:rediss?|unix)://[!-~]+")
+_PROXY = re.compile(rf"https?://(?:[^\s/@?#]+@)?(?:{_HOST})(?::\d{{1,5}})?/?", re.IGNORECASE)
 _PORTS = {"http": "80", "https": "443"}
 _MOST_PORT = 65535
 _LOCALHOST = "localhost"
@@ -55,6 +56,15 @@ def database_problem(url: str) -> str | None:
 def redis_problem(url: str) -> str | None:
     """Return what is wrong with the URL of a Redis, which is not shown: it may contain a password."""
     return None if _REDIS.fullmatch(url) else "is not a URL such as redis://127.0.0.1:6379/0 (it is not shown)"
+
+
+def proxy_problem(url: str) -> str | None:
+    """Return what is wrong with the URL of a proxy, which is not shown: it may contain a password."""
+    if url.lower().startswith("socks"):
+        return "is a SOCKS proxy, which is not supported: name an HTTP proxy (it is not shown)"
+    if url == "none" or _PROXY.fullmatch(url):
+        return None
+    return "is not `none` or a URL such as http://proxy.example.com:3128 (it is not shown)"
 
 
 def host_problem(host: str) -> str | None:

@@ -1,26 +1,51 @@
 """Builds the directory of models, and the settings of probes, from a configuration."""
 
+from collections.abc import Callable
+
 from toolspeak import upstreams, wires
 from toolspeak.config.addresses import is_near, plain_url
-from toolspeak.config.shape import Config, Model, Upstream
+from toolspeak.config.shape import Config, Model, UnknownModels, Upstream
 from toolspeak.engine.verdict import Depth
 from toolspeak.runtime.cache import Memory, Verdicts
 from toolspeak.runtime.clock import CLOCK, Clock
 from toolspeak.runtime.directory import ConfiguredUpstream, Directory, Route
 from toolspeak.runtime.learned import OWNER, Learned, Quorum
+from toolspeak.runtime.outbound import Outbound, origin_of
 from toolspeak.runtime.profiles import NO_PROFILES, Profiles
 from toolspeak.runtime.transport import Headers, Transport
 from toolspeak.runtime.upstream import HttpUpstream, UpstreamAddress
 from toolspeak.upstreams import Auth
 
 
-def assemble(config: Config, transport: Transport, quorum: Quorum = OWNER, clock: Clock = CLOCK) -> Directory:
-    """Return the directory; nothing is connected yet. `quorum` is the evidence from traffic that changes a verdict."""
+def _nothing(name: str, url: str) -> None:
+    """Return None: nothing was learned before the start."""
+    del name, url
+
+
+def assemble(
+    config: Config,
+    transport: Transport,
+    quorum: Quorum = OWNER,
+    clock: Clock = CLOCK,
+    known: Callable[[str, str], Learned | None] = _nothing,
+) -> Directory:
+    """Return the directory; nothing is connected yet. `quorum` is the evidence from traffic that changes a verdict.
+
+    `known` returns what was learned about the upstream of a name and a URL, before a reload.
+    """
     places = {
-        upstream.name: _place(upstream, config, transport, Learned(clock, quorum)) for upstream in config.upstreams
+        upstream.name: _place(upstream, config, transport, known(upstream.name, upstream.url) or Learned(clock, quorum))
+        for upstream in config.upstreams
     }
     aliases = {model.name: _route(model, places[model.upstream]) for model in config.models}
-    return Directory(list(places.values()), aliases, config.default, clock)
+    is_strict = config.unknown_models is UnknownModels.STRICT
+    return Directory(list(places.values()), aliases, config.default, clock, is_strict=is_strict)
+
+
+def outbound_of(config: Config) -> dict[str, Outbound]:
+    """Return how requests to each upstream leave this machine, by origin. Those without settings are left out."""
+    found = {origin_of(each.url): each.outbound for each in config.upstreams}
+    return {origin: each for origin, each in found.items() if each.proxy_url or each.tls is not True}
 
 
 def depths(config: Config) -> dict[str, Depth]:

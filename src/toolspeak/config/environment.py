@@ -15,6 +15,8 @@ from toolspeak.config.options import PREFIX, Options, option_problems, overrides
 from toolspeak.errors import BadConfig
 
 FOLDER, FILE = "toolspeak", "toolspeak.toml"
+_NETWORK = ("https_proxy", "HTTPS_PROXY", "http_proxy", "HTTP_PROXY", "no_proxy", "NO_PROXY", "SSL_CERT_FILE")
+"""Variables of requests to upstreams, see `proxies.py`."""
 _ORDER = ("ollama", "llamacpp", "lmstudio", "vllm", "sglang")
 """The order in which local servers are searched for."""
 OLLAMA_PORT = "11434"
@@ -122,6 +124,19 @@ def options_in(environ: Mapping[str, str]) -> Options:
     if problems:
         raise BadConfig(*problems)
     return options
+
+
+def known_variables() -> list[str]:
+    """Return the names of all TOOLSPEAK_ variables that have an effect."""
+    names = [variable(name) for name, target in overrides().items() if target.has_variable]
+    return sorted({*names, PREFIX + "CONFIG", PREFIX + "FORCE_EMULATION"})
+
+
+def used_variables(environ: Mapping[str, str]) -> list[str]:
+    """Return the names of the variables that are set and may change the configuration; no values."""
+    keys = (upstreams.load(name).key_env for name in upstreams.names())
+    known = (*known_variables(), *sorted({key for key in keys if key}), "OLLAMA_HOST", "XDG_CONFIG_HOME", *_NETWORK)
+    return [name for name in known if environ.get(name, "").strip()]
 
 
 def renamed(environ: Mapping[str, str]) -> list[str]:

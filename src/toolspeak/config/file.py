@@ -23,8 +23,22 @@ from toolspeak.config.mcp import read_mcp
 from toolspeak.config.options import NO_OPTIONS, Options
 from toolspeak.config.overlay import resolves, unresolved, with_options
 from toolspeak.config.problems import Problems, find_lines, not_one_of
-from toolspeak.config.sections import KeySection, RedisSection, RunsSection, UpstreamSection
-from toolspeak.config.shape import Config, Durable, Key, Limits, Model, Responses, Server, Upstream, digest_of
+from toolspeak.config.sections import KeySection, RedisSection, RunsSection, UpModelSection, UpstreamSection
+from toolspeak.config.shape import (
+    Config,
+    Durable,
+    Key,
+    Limits,
+    Model,
+    Responses,
+    Server,
+    Traces,
+    UnknownModels,
+    Up,
+    UpModel,
+    Upstream,
+    digest_of,
+)
 from toolspeak.config.table import Table, secret_problem
 from toolspeak.config.templates import register_template
 from toolspeak.config.upstream import ANY, Headers, build_upstream
@@ -33,6 +47,7 @@ from toolspeak.errors import BadConfig
 from toolspeak.facts.model import UNKNOWN_MODEL, ModelFacts, Source, Support
 from toolspeak.facts.strategy import Capability, Override, Overrides, key_problem
 from toolspeak.ir.quirks import Quirks
+from toolspeak.runtime.outbound import Outbound
 from toolspeak.upstreams import Auth
 
 LARGEST = 1 << 20
@@ -114,7 +129,7 @@ def _read(file: Path, environ: Mapping[str, str]) -> Config:
             mode = os.fstat(opened.fileno()).st_mode  # of the open file: the path could lead to another one by now
             data = opened.read(LARGEST + 1)
     except OSError as error:
-        raise BadConfig(f"{file}: cannot be read: {error.strerror}") from None
+        raise BadConfig(f"{file}: cannot be read: {error.strerror}; check its path, and TOOLSPEAK_CONFIG") from None
     if len(data) > LARGEST:
         raise BadConfig(f"{file}: is over {LARGEST} bytes")
     try:
@@ -132,15 +147,19 @@ def _config(root: Table, environ: Mapping[str, str]) -> Config:
         server=read_section(root.table("server"), Server),
         limits=read_section(root.table("limits"), Limits),
         responses=read_section(root.table("responses"), Responses),
+        traces=read_section(root.table("traces"), Traces),
         upstreams=tuple(said.values()),
         models=tuple(_model(name, table, said) for name, table in root.tables("models").items()),
         default=root.text("default") or "",
+        unknown_models=root.choice("unknown_models", UnknownModels) or UnknownModels.FIRST,
         keys=_keys(root, environ),
+        network=_network(root.table("network")),
         settings=read_section(root.table("tools"), Settings),
         profiles=None if root.flag("profiles") is False else profiles_folder(environ),
         redis=_redis(root.table("redis")),
         runs=replace(runs.durable, folder=state_folder(environ)),
         offer=runs.offer,
+        up=_up(root.table("up")),
         capabilities=_capabilities(root.table("capabilities")),
         mcp=tuple(read_mcp(name, table, environ) for name, table in root.tables("mcp").items()),
         approvals=approvals_folder(environ),
@@ -166,6 +185,7 @@ def _upstream(name: str, table: Table, environ: Mapping[str, str]) -> Upstream:
         headers=dict(_headers(table)),
         **read_given(table, UpstreamSection, skip=_RESOLVED),
     )
+    table.problems.secrets += "@" in section.outbound.proxy
     try:
         built = build_upstream(name, section, environ)
     except BadConfig as error:
@@ -320,6 +340,12 @@ def _capabilities(table: Table) -> Overrides:
     return Overrides(tuple(rows))
 
 
+def _network(table: Table) -> Outbound:
+    network = read_section(table, Outbound)
+    table.problems.secrets += "@" in network.proxy
+    return network
+
+
 def _redis(table: Table) -> str:
     url = read_section(table, RedisSection).url
     table.problems.secrets += "@" in url  # credentials in a URL count as a key that is written in the file
@@ -330,3 +356,15 @@ def _runs(table: Table) -> RunsSection:
     section = read_section(table, RunsSection)
     table.problems.secrets += "@" in section.durable.database
     return section
+
+
+def _up(table: Table) -> Up:
+    models = tuple(_up_model(name, inner) for name, inner in table.tables("models").items())
+    return replace(read_section(table, Up), models=models)
+
+
+def _up_model(name: str, table: Table) -> UpModel:
+    if "model" not in table.left:
+        table.bad("model", 'is missing: a GGUF file, a name of a local store, or "hf:ORG/REPO:QUANT"')
+    section = read_section(table, UpModelSection)
+    return UpModel(name, section.model, section.context, section.args)

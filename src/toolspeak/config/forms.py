@@ -1,6 +1,7 @@
 """Defines the forms of string settings: their checks, names on the reference page and patterns in the JSON Schema."""
 
 import re
+import ssl
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,7 @@ from toolspeak.config.addresses import (
     host_name_problem,
     host_problem,
     origin_problem,
+    proxy_problem,
     redis_problem,
     url_problem,
 )
@@ -54,6 +56,22 @@ def _folder_problem(folder: str) -> str | None:
     return None if Path(folder).is_absolute() else f"{folder!r} is not an absolute path"
 
 
+def _file_problem(path: str) -> str | None:
+    if not path.startswith(("/", "~/")):
+        return f"{path!r} is not an absolute path, nor one that begins with ~/"
+    return None if Path(path).expanduser().is_file() else f"there is no file {path!r}"
+
+
+def _authorities_problem(path: str) -> str | None:
+    if problem := _file_problem(path):
+        return problem
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(Path(path).expanduser())
+    except OSError as error:  # ssl.SSLError is one
+        return f"{path!r} has no certificates in PEM form ({error.strerror or type(error).__name__})"
+    return None
+
+
 def _digest_problem(digest: str) -> str | None:
     # The value is not shown: it may be the key itself, written in the wrong field.
     return None if re.fullmatch(_DIGEST, digest) else "is not the SHA-256 of a key: 64 hexadecimal digits"
@@ -71,6 +89,9 @@ FORMS: Final = {
     "origin": Form("origin", origin_problem, r"[A-Za-z][A-Za-z0-9+.-]*://.+"),
     "database": Form("URL", database_problem, r"(?:postgres(?:ql)?|sqlite)://.+"),
     "redis": Form("URL", redis_problem, r"(?:rediss?|unix)://.+"),
+    "proxy": Form("URL or `none`", proxy_problem, r"none|https?://.+"),
+    "file": Form("absolute path, or one that begins with `~/`", _file_problem, _HOME_PATH),
+    "ca_file": Form("absolute path, or one that begins with `~/`", _authorities_problem, _HOME_PATH),
     "template": Form("absolute path, or one that begins with `~/`", template_problem, _HOME_PATH),
     "dialect": Form("name of a [dialect](dialects.md)", _dialect_problem),
     "wire": Form("name of a [wire](wires.md)", _one_of(wires.names)),

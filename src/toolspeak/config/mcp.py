@@ -95,7 +95,8 @@ def server_named(servers: Sequence[McpServer], name: str) -> McpServer:
     found = next((each for each in servers if each.name == name), None)
     if found is None:
         names = [each.name for each in servers]
-        raise BadField("mcp", not_one_of(name, names) if names else f"there is no [mcp.{name}] in the configuration")
+        missing = f"there is no [mcp.{name}] in the configuration: add it, with a command or a url"
+        raise BadField("mcp", not_one_of(name, names) if names else missing)
     return found
 
 

@@ -43,6 +43,7 @@ class Options:
     wire: str | None = _overrides("upstreams.NAME.wire")
     preset: str | None = _overrides("upstreams.NAME.preset", variable=False)
     model: str | None = _overrides("default")
+    unknown_models: str | None = _overrides("unknown_models")
     key: str | None = _overrides("keys[].key", secret=True)
     upstream_key: str | None = _overrides("upstreams.NAME.key", flag=False, secret=True)
     host: str | None = _overrides("server.host")
@@ -56,6 +57,7 @@ class Options:
     constraint: str | None = _overrides("tools.constraint")
     profiles: bool | None = _overrides("profiles", flag=False)
     probe: str | None = _overrides("server.probe")
+    log: str | None = _overrides("server.log")
     redis_url: str | None = _overrides("redis.url", flag=False, secret=True)
     runs_database: str | None = _overrides("runs.database", flag=False, secret=True)
 

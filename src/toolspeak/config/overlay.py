@@ -9,8 +9,9 @@ from toolspeak.config.addresses import reaches_this_machine_only, same_server, s
 from toolspeak.config.environment import options_in
 from toolspeak.config.options import NO_OPTIONS, Options, option_problems
 from toolspeak.config.problems import did_you_mean
+from toolspeak.config.proxies import with_outbound
 from toolspeak.config.sections import UpstreamSection
-from toolspeak.config.shape import Config, Key, Upstream, digest_of
+from toolspeak.config.shape import Config, Key, LogForm, UnknownModels, Upstream, digest_of
 from toolspeak.config.upstream import ANY, build_upstream, preset_of, with_wire
 from toolspeak.engine.verdict import Depth
 from toolspeak.errors import BadConfig
@@ -31,13 +32,18 @@ def with_options(config: Config, options: Options = NO_OPTIONS, environ: Mapping
     said = options.over(options_in(environ))
     config = _with_upstream(config, said, environ)
     config = _with_settings(config, said)
+    resolved = tuple(with_outbound(each, config.network, environ) for each in config.upstreams)
+    config = replace(config, upstreams=resolved)
     server = config.server
     probe = Depth(said.probe) if said.probe else server.probe
     port = server.port if said.port is None else said.port
-    server = replace(server, host=said.host or server.host, port=port, probe=probe)
+    log = LogForm(said.log) if said.log else server.log
+    server = replace(server, host=said.host or server.host, port=port, probe=probe, log=log)
     keys = (Key(TENANT, digest_of(said.key)),) if said.key else config.keys
     profiles = None if said.profiles is False else config.profiles
     redis, default = said.redis_url or config.redis, _default(config, said.model)
+    unknown = UnknownModels(said.unknown_models) if said.unknown_models else config.unknown_models
+    config = replace(config, unknown_models=unknown)
     runs = replace(config.runs, database=said.runs_database or config.runs.database)
     return replace(config, server=server, keys=keys, redis=redis, runs=runs, default=default, profiles=profiles)
 
@@ -65,7 +71,8 @@ def doubts(config: Config) -> list[str]:
         if variable and not upstream.key:
             found.append(f"upstream {upstream.name!r} has no key: set {variable}, or say key or key_env in the file")
         if upstream.key and upstream.url.startswith("http:") and not reaches_this_machine_only(upstream.url):
-            found.append(f"upstream {upstream.name!r} gets its key over http, readable on the way: use https")
+            by = " and its proxy" if upstream.outbound.proxy_url else ""
+            found.append(f"upstream {upstream.name!r} gets its key over http, readable on the way{by}: use https")
     return found + _useless_patterns(config)
 
 

@@ -10,12 +10,13 @@ environment variable.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from toolspeak.config.shape import MCP_SECONDS, Durable, Limits, Offer, Responses, Server
+from toolspeak.config.shape import MCP_SECONDS, Durable, Limits, Offer, Responses, Server, Traces, UnknownModels, Up
 from toolspeak.declaration import setting
 from toolspeak.engine.settings import NOTHING_SAID, Settings
 from toolspeak.facts.model import UNKNOWN_MODEL, ModelFacts, Support
 from toolspeak.facts.strategy import Capability
 from toolspeak.ir.quirks import QUIRKS, Quirks
+from toolspeak.runtime.outbound import NO_OUTBOUND, Outbound
 from toolspeak.runtime.transport import DEFAULT_TIMEOUTS, Timeouts
 from toolspeak.upstreams import Auth
 
@@ -70,6 +71,7 @@ class UpstreamSection:
         otherwise=_PRESETS,
         is_secret=True,
     )
+    outbound: Outbound = setting(NO_OUTBOUND, "Its proxy and its certificates.", is_inline=True)
     retries: int = setting(
         RETRIES, "Further attempts where a request fails before its first byte.", least=0, most=MOST_RETRIES
     )
@@ -150,6 +152,25 @@ class McpSection:
 
 
 @dataclass(frozen=True, slots=True)
+class UpModelSection:
+    """`[up.models.NAME]`: a model that `toolspeak up` serves under this name."""
+
+    model: str = setting(
+        "", "A GGUF file, a name of Ollama's or LM Studio's store, or `hf:ORG/REPO:QUANT`.", is_required=True
+    )
+    context: int | None = setting(None, "Context size.", unit="tokens", otherwise="that of `--context`", least=256)
+    args: tuple[str, ...] = setting((), "Further arguments of `llama-server` for this model.")
+
+
+@dataclass(frozen=True, slots=True)
+class UpSection:
+    """`[up]`: the models that `toolspeak up` serves if the command names none ([up](up.md))."""
+
+    common: Up = setting(Up(), "How models are loaded.", is_inline=True)
+    models: Mapping[str, UpModelSection] | None = setting(None, "Models, by name.", item="NAME")
+
+
+@dataclass(frozen=True, slots=True)
 class ConfigFile:
     """The whole file."""
 
@@ -158,11 +179,18 @@ class ConfigFile:
         "Model for names that no upstream has: a name of `[models]`, or `upstream:model`.",
         otherwise="the first model of the first upstream",
     )
+    unknown_models: UnknownModels = setting(
+        UnknownModels.FIRST,
+        "What happens to a request for a model that no upstream has: `first` serves it with the default model, "
+        "`strict` answers 404 with near names.",
+    )
     profiles: bool = setting(True, "Use the profiles that `toolspeak doctor` has saved.")
     server: Server = setting(Server(), "The gateway's address and behaviour.")
     limits: Limits = setting(Limits(), "What the gateway accepts from clients.")
     responses: Responses = setting(Responses(), "Stored responses, which OpenAI Responses clients continue by id.")
+    traces: Traces = setting(Traces(), "What is kept of each turn, to explain it later.")
     keys: tuple[KeySection, ...] = setting((), "Keys of clients.")
+    network: Outbound = setting(NO_OUTBOUND, "The proxy and the certificates of requests to upstreams.")
     tools: Settings = setting(NOTHING_SAID, "How tools are handled, for all models.")
     upstreams: Mapping[str, UpstreamSection] | None = setting(None, "Servers that have models.", item="NAME")
     models: Mapping[str, ModelSection] | None = setting(None, "Names for models.", item="NAME")
@@ -172,3 +200,4 @@ class ConfigFile:
     runs: RunsSection = setting(RunsSection(), "Runs over HTTP, and durable runs.")
     mcp: Mapping[str, McpSection] | None = setting(None, "MCP servers.", item="NAME")
     redis: RedisSection = setting(RedisSection(), "A Redis that several gateways share.")
+    up: UpSection = setting(UpSection(), "Models that `toolspeak up` runs on this machine.")

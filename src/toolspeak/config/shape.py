@@ -13,6 +13,7 @@ from toolspeak.engine.settings import NOTHING_SAID, Settings
 from toolspeak.engine.verdict import Depth
 from toolspeak.facts.model import UNKNOWN_MODEL, ModelFacts
 from toolspeak.facts.strategy import NO_OVERRIDES, Overrides
+from toolspeak.runtime.outbound import NO_OUTBOUND, Outbound
 from toolspeak.runtime.transport import DEFAULT_TIMEOUTS, Timeouts
 from toolspeak.upstreams import Auth
 from toolspeak.wires.limits import DEFAULT_LIMITS, RequestLimits
@@ -35,6 +36,20 @@ class Approval(StrEnum):
     OFF = "off"
 
 
+class UnknownModels(StrEnum):
+    """What happens to a request for a model that no upstream has."""
+
+    FIRST = "first"
+    STRICT = "strict"
+
+
+class LogForm(StrEnum):
+    """The form of the log's lines."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
 @dataclass(frozen=True, slots=True)
 class Server:
     """`[server]`: where the gateway listens, and how it behaves there."""
@@ -51,6 +66,9 @@ class Server:
         15.0, "Silence in a stream after which the client is sent a keep-alive.", unit="seconds", above=0
     )
     shutdown: float = setting(60.0, "Time that open streams get to finish after SIGTERM.", unit="seconds", above=0)
+    log: LogForm = setting(
+        LogForm.TEXT, "Form of the [log](gateway.md#the-log): lines for people, or one JSON object on each line."
+    )
     probe: Depth | None = setting(
         None,
         "How deep models are [probed](probes.md) in the background.",
@@ -108,6 +126,24 @@ class Responses:
 
 
 @dataclass(frozen=True, slots=True)
+class Traces:
+    """`[traces]`: what is kept of each turn, for `toolspeak trace` and `/traces` (OBS-13)."""
+
+    enabled: bool = setting(True, "Keep a trace of each turn.")
+    content: bool | None = setting(
+        None,
+        "Keep what clients and models write, without which a trace has only names, counts and times.",
+        otherwise="`true` on a loopback address without `[[keys]]`, else `false`",
+    )
+    entries: int = setting(200, "Traces kept in memory for each tenant.", least=1)
+    bytes: int = setting(8 * MIB, "Size of all traces in memory of one tenant.", unit="bytes", least=1)
+    database: str = setting(
+        "", "SQLite file in which traces are kept instead of in memory.", otherwise="none: in memory", form="path"
+    )
+    keep_days: float = setting(30.0, "How long the file keeps a trace.", unit="days", above=0)
+
+
+@dataclass(frozen=True, slots=True)
 class Durable:
     """`[runs]`: where runs are stored, for how long, and how workers run them."""
 
@@ -155,6 +191,31 @@ class Offer:
 
 
 @dataclass(frozen=True, slots=True)
+class UpModel:
+    """A model that `toolspeak up` serves: a file, a name of a local store, or `hf:ORG/REPO:QUANT`."""
+
+    name: str
+    model: str
+    context: int | None = None
+    args: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Up:
+    """`[up]`: the models of `toolspeak up`."""
+
+    loaded: int = setting(1, "Models that are loaded at one time.", least=1)
+    idle: float | None = setting(
+        None,
+        "Time without a request after which a model is unloaded; 0 means never.",
+        unit="seconds",
+        otherwise="600 with several models; a single one stays loaded",
+        least=0,
+    )
+    models: tuple[UpModel, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Upstream:
     """A server that has models. Its key and headers are never in its repr, in logs or in errors."""
 
@@ -169,6 +230,7 @@ class Upstream:
     """Further attempts after a request that failed before its first byte."""
     facts: ModelFacts = UNKNOWN_MODEL
     settings: Settings = NOTHING_SAID
+    outbound: Outbound = NO_OUTBOUND
     described: bool = False
     """The user has set facts about it, so profiles of the doctor are not used."""
     preset: str = ""
@@ -252,11 +314,15 @@ class Config:
     server: Server = Server()
     limits: Limits = Limits()
     responses: Responses = Responses()
+    traces: Traces = Traces()
     upstreams: tuple[Upstream, ...] = ()
     models: tuple[Model, ...] = ()
     default: str = ""
     """The model for names that no upstream has: an alias, or `upstream:model`."""
+    unknown_models: UnknownModels = UnknownModels.FIRST
     keys: tuple[Key, ...] = ()
+    network: Outbound = NO_OUTBOUND
+    """The proxy and certificates of upstreams that say nothing else."""
     settings: Settings = NOTHING_SAID
     profiles: Path | None = None
     """The folder of the doctor's profiles; None if they are not used."""
@@ -264,6 +330,7 @@ class Config:
     """The URL of the Redis that a fleet shares; empty if each process works alone. It may contain a password."""
     runs: Durable = Durable()
     offer: Offer = Offer()
+    up: Up = Up()
     capabilities: Overrides = NO_OVERRIDES
     mcp: tuple[McpServer, ...] = ()
     """Servers whose tools runs may use."""

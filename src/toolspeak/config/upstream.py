@@ -39,6 +39,7 @@ def build_upstream(name: str, section: UpstreamSection, environ: Mapping[str, st
         retries=section.retries,
         facts=ModelFacts(tools=preset.tools, quirks=preset.quirks, source=Source.TABLE),
         settings=section.settings,
+        outbound=section.outbound,
         preset=section.preset or ANY,
     )
     built = with_wire(built, section.wire or preset.wire)

@@ -1,6 +1,6 @@
 """Defines the forms that the doctor tries: ways to get calls out of a model, each with the settings that produce it.
 
-To add one, add a row to `FORMS`. If two forms score the same, the earlier row wins.
+To add one, add a row to `FORMS`. If two forms do equally well, the earlier row wins.
 """
 
 from collections.abc import Sequence
@@ -10,12 +10,13 @@ from typing import Final
 from toolspeak.engine.plan import Plan, decide
 from toolspeak.engine.settings import NOTHING_SAID, Mode, Settings, Strategy
 from toolspeak.errors import BadRequest
-from toolspeak.facts.model import Constrain, ModelFacts, Support
+from toolspeak.facts.model import UNKNOWN_MODEL, Constrain, ModelFacts, Support
 from toolspeak.ir.constraint import ConstraintForm
 from toolspeak.ir.request import Request
 from toolspeak.ir.tool import Tool
 
-_WITH_TOOLS: Final = Request("", (), (Tool("any"),))
+WITH_TOOLS: Final = Request("", (), (Tool("any"),))
+"""A request with a tool, to compare plans."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,9 +25,8 @@ class DoctorForm:
 
     name: str
     settings: Settings
+    """They are tried, and saved if the form wins: nothing is saved that was not measured."""
     tools: Support | None = None
-    kept: Settings | None = None
-    """The settings of its profile, if they differ from those of the trial."""
     quick: bool = False
     """Also tried with `--quick`."""
     own: bool = False
@@ -38,9 +38,9 @@ class DoctorForm:
         return self.tools is not None
 
     @property
-    def profile(self) -> Settings:
-        """The settings that are saved if it wins."""
-        return self.settings if self.kept is None else self.kept
+    def takes_calls(self) -> bool:
+        """Whether it has a guardrail that may take a right call away."""
+        return bool(self.settings.drop_unrelated_calls or self.settings.confirm_tool_fit)
 
 
 def emulated_form(name: str, dialect: str, more: Settings = NOTHING_SAID, *, quick: bool = False) -> DoctorForm:
@@ -53,47 +53,47 @@ def emulated_form(name: str, dialect: str, more: Settings = NOTHING_SAID, *, qui
 
 
 _EXAMPLE = Settings(few_shot=True)
-_SOME_CARE: Final = Settings(drop_unrelated_calls=True, drop_unmentioned_arguments=True, confirm_tool_fit=True)
-CARE: Final = Settings(
-    drop_unrelated_calls=True,
-    drop_unmentioned_arguments=True,
-    request_missing_calls=True,
-    accept_untaught_calls=True,
-    confirm_tool_fit=True,
-)
-"""All guardrails (CHK-10 to 14). A model that needs none still pays for them, so each form is also tried without."""
-NATIVE: Final = DoctorForm("native", Settings(Mode.OFF), Support.NATIVE, kept=NOTHING_SAID, quick=True)
-"""The bare server, as every client sees it. It always gets all tasks: the report compares the winner with it."""
+CARE: Final = Settings(drop_unmentioned_arguments=True, request_missing_calls=True, accept_untaught_calls=True)
+"""The guardrails that take no call away (CHK-11 to 13)."""
+STRICT: Final = replace(CARE, drop_unrelated_calls=True, confirm_tool_fit=True)
+"""All guardrails (CHK-10 to 14). Two of them take calls away, so such a form is saved only after `ENOUGH_CALLS`."""
+TODAY: Final = DoctorForm("today", NOTHING_SAID)
+"""What the user has now: settings, facts and profile as they are. All other forms are compared with it."""
+NO_PROFILE: Final = DoctorForm("no profile", NOTHING_SAID)
+"""What the user would have without the saved profile. If it wins, the profile is deleted."""
 FORMS: Final = (
-    NATIVE,
-    DoctorForm("native+rescue", Settings(Mode.AUTO), Support.LEAKS, kept=NOTHING_SAID, quick=True),
-    DoctorForm("native+care", replace(_SOME_CARE, mode=Mode.AUTO), Support.LEAKS, kept=_SOME_CARE, quick=True),
+    DoctorForm("native", Settings(Mode.OFF), Support.NATIVE),
+    DoctorForm("native+rescue", Settings(Mode.AUTO), Support.LEAKS, quick=True),
+    DoctorForm("native+care", Settings(Mode.AUTO, drop_unmentioned_arguments=True), Support.LEAKS),
     emulated_form("hermes", "hermes", quick=True),
     emulated_form("fenced", "fenced", quick=True),
-    emulated_form("hermes+care", "hermes", CARE, quick=True),
-    emulated_form("fenced+care", "fenced", CARE, quick=True),
+    emulated_form("hermes+care", "hermes", CARE),
+    emulated_form("fenced+care", "fenced", CARE),
     emulated_form("hermes+example", "hermes", _EXAMPLE),
-    emulated_form("fenced+example", "fenced", _EXAMPLE, quick=True),
-    emulated_form("fenced+ex+care", "fenced", replace(CARE, few_shot=True)),
+    emulated_form("fenced+example", "fenced", _EXAMPLE),
+    emulated_form("hermes+strict", "hermes", STRICT),
+    emulated_form("fenced+strict", "fenced", STRICT),
     emulated_form("hermes+grammar", "hermes", replace(CARE, constraint=Constrain.TEXT)),
     emulated_form("fenced+grammar", "fenced", replace(CARE, constraint=Constrain.TEXT)),
-    emulated_form("json", "hermes", replace(_SOME_CARE, constraint=Constrain.JSON)),
+    emulated_form("json", "hermes", Settings(drop_unmentioned_arguments=True, constraint=Constrain.JSON)),
     emulated_form("bare+example", "llama_json", _EXAMPLE),
     DoctorForm("decision", Settings(Mode.FORCE, strategy=Strategy.DECISION, keep_system=True)),
 )
 
 
-def candidates(facts: ModelFacts, *, quick: bool = False) -> tuple[DoctorForm, ...]:
-    """Return the forms to try with a model.
+def candidates(facts: ModelFacts, has: Sequence[Plan] = (), *, quick: bool = False) -> tuple[DoctorForm, ...]:
+    """Return the forms to try; `has` are the plans that the user has now, with the saved profile and without.
 
-    They include its family's own dialect, and leave out forms that this upstream cannot do and forms that would lead to
-    the same plan as an earlier one.
+    They include the family's own dialect, and leave out forms that this upstream cannot do and forms that would lead to
+    the same plan as one of these or as an earlier form.
     """
     forms = [form for form in (*FORMS[:2], *_own(facts), *FORMS[2:]) if form.quick or not quick]
     distinct: dict[Plan, DoctorForm] = {}
     for form in forms:
         if _has(facts, form):
             distinct.setdefault(_planned(form, facts), form)
+    for plan in has:
+        distinct.pop(_comparable(plan), None)
     return tuple(_with_own_mark(form, facts) for form in distinct.values())
 
 
@@ -125,9 +125,13 @@ def _has(facts: ModelFacts, form: DoctorForm) -> bool:
 
 
 def _planned(form: DoctorForm, facts: ModelFacts) -> Plan:
-    """Return the plan for a request in this form, without its reason, so that equal plans compare equal."""
-    plan = decide(_WITH_TOOLS, form.settings, replace(facts, tools=form.tools or facts.tools))
-    return replace(plan, why="")
+    plan = decide(WITH_TOOLS, form.settings, replace(facts, tools=form.tools or facts.tools))
+    return _comparable(plan)
+
+
+def _comparable(plan: Plan) -> Plan:
+    """Return a plan without its reason and facts, so that plans that send and read the same compare equal."""
+    return replace(plan, why="", facts=UNKNOWN_MODEL)
 
 
 def forms_by_name(names: Sequence[str], forms: Sequence[DoctorForm]) -> tuple[DoctorForm, ...]:

@@ -6,18 +6,21 @@ The command prints the facts first. A probe looks at the server's metadata and s
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from math import inf
 from typing import Final
 
-from toolspeak.doctor.call_forms import DoctorForm
+from toolspeak.doctor.call_forms import NO_PROFILE, TODAY, WITH_TOOLS, DoctorForm, candidates
 from toolspeak.doctor.report import DoctorReport
-from toolspeak.doctor.suite import PARTS
+from toolspeak.doctor.results import Results
+from toolspeak.doctor.suite import FULL, Trial
 from toolspeak.doctor.task import DoctorTask, TaskKind, TaskResult, TaskStep, check_answer, is_valid
-from toolspeak.doctor.tournament import NextTask, Tally, run_tournament
+from toolspeak.doctor.tournament import NextTask, Tournament, with_today
 from toolspeak.engine.effects import EMULATED, Outcome
 from toolspeak.engine.settings import Settings
 from toolspeak.engine.verdict import NOTHING_MEASURED, Depth, Verdict, measured
 from toolspeak.errors import UpstreamFailed
 from toolspeak.facts.model import ModelFacts, Support
+from toolspeak.ir.complaint import Problem
 from toolspeak.ir.constraint import ConstraintForm
 from toolspeak.ir.event import Event, StopReason, Usage
 from toolspeak.ir.failure import Failure, FailureKind
@@ -82,7 +85,11 @@ def _facts(route: Route, facts: ModelFacts, verdict: Verdict) -> Iterator[Server
     if facts.context_tokens:
         yield ServerFact("context", f"{facts.context_tokens} tokens")
     if kept is not None:
-        yield ServerFact("profile", f"{kept.form}, measured {kept.date}", "will be replaced")
+        yield ServerFact(
+            "profile",
+            f"{kept.form}, measured {kept.date}",
+            route.profiles.suspension(route.model) or "part of what you have today",
+        )
 
 
 ROOM: Final = 160
@@ -110,37 +117,74 @@ _PATIENCE: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class TaskProgress:
-    """A task and its result; None while the model is answering."""
+    """A task and its result; None while the model is answering. `known` if an earlier trial has asked it."""
 
     step: NextTask
     mark: TaskResult | None = None
+    known: bool = False
 
 
 ReportProgress = Callable[[TaskProgress], None]
 
 
-async def examine(
-    route: Route,
-    forms: Sequence[DoctorForm],
-    parts: Sequence[Sequence[DoctorTask]] = PARTS,
-    tell: ReportProgress = lambda _: None,
-    clock: Clock = CLOCK,
-) -> DoctorReport:
-    """Find the best form for a model. Raises `UpstreamFailed` if the upstream is unreachable or keeps failing."""
-    started = clock.monotonic()
-    asking = _Examiner(route, clock)
-    await asking.greet()
-    trial = run_tournament(forms, parts)
-    step = next(trial)
-    while True:
-        tell(TaskProgress(step))
-        mark = await asking.mark(step.form, step.task)
-        tell(TaskProgress(step, mark))
-        try:
-            step = trial.send(mark)
-        except StopIteration as stop:
-            tallies: tuple[Tally, ...] = stop.value
-            return DoctorReport(route.model, route.profiles.endpoint, tallies, clock.monotonic() - started, route.facts)
+def forms_for(route: Route, *, quick: bool = False) -> tuple[DoctorForm, ...]:
+    """Return the forms to compare with what the user has today."""
+    bare = replace(route, profiles=NO_PROFILES)
+    forms = candidates(route.facts, (route.plan(WITH_TOOLS), bare.plan(WITH_TOOLS)), quick=quick)
+    return (NO_PROFILE, *forms) if route.measured.profile is not None else forms
+
+
+class Examination:
+    """One trial of a model's forms. It can be stopped between two tasks, and reports what it knows at any time."""
+
+    def __init__(
+        self,
+        route: Route,
+        forms: Sequence[DoctorForm],
+        trial: Trial = FULL,
+        results: Results | None = None,
+        clock: Clock = CLOCK,
+    ) -> None:
+        """Take the forms to compare with today; results that are known already are not asked again."""
+        self._route: Final = route
+        self._clock: Final = clock
+        self._tournament: Final = Tournament(with_today(forms), trial)
+        self._results: Final = results or Results(None, (), route.plan(WITH_TOOLS))
+        self._started: Final = clock.monotonic()
+        self._longest = 0.0
+
+    @property
+    def report(self) -> DoctorReport:
+        """What is known so far."""
+        seconds = self._clock.monotonic() - self._started
+        route = self._route
+        return DoctorReport(route.model, route.profiles.endpoint, self._tournament.standing, seconds, route.facts)
+
+    async def run(self, tell: ReportProgress = lambda _: None, until: float = inf) -> DoctorReport:
+        """Ask until the tournament ends, or the next task would hardly end before `until` (monotonic seconds).
+
+        Raises `UpstreamFailed` if the upstream is unreachable or keeps failing.
+        """
+        asking = _Examiner(self._route, self._clock)
+        await asking.greet()
+        for step in self._tournament.steps():
+            mark = self._results.get(step.form, step.task)
+            known = mark is not None
+            if mark is None:
+                if self._clock.monotonic() + self._longest > until:
+                    break
+                tell(TaskProgress(step))
+                mark = await asking.mark(step.form, step.task)
+                self._longest = max(self._longest, mark.seconds)
+                self._results.put(step.form, step.task, mark)
+            self._tournament.add(mark)
+            tell(TaskProgress(step, mark, known))
+        return self.report
+
+
+async def examine(route: Route, forms: Sequence[DoctorForm], trial: Trial = FULL) -> DoctorReport:
+    """Examine a model to the end, without a file: see `Examination`."""
+    return await Examination(route, forms, trial).run()
 
 
 class _Examiner:
@@ -175,6 +219,7 @@ class _Examiner:
             turn = outcome.turn
             self._count(turn.failure)
             mark = _REFUSED if form.is_native and EMULATED in outcome.warnings else _result_of(task, step, turn)
+            mark = replace(mark, took=_taken_call(step, outcome) if not mark.right else "")
             if not mark.right:
                 break
             messages = (*messages, *_replied(turn, step))
@@ -194,8 +239,16 @@ class _Examiner:
             raise _given_up(failure)
 
 
+def _taken_call(step: TaskStep, outcome: Outcome) -> str:
+    """Return the name of an expected tool whose call a guardrail dropped; empty if there is none."""
+    dropped = (complaint.name for complaint in outcome.complaints if complaint.problem is Problem.UNRELATED)
+    return next((name for name in dropped if name in {call.name for call in step.calls}), "") or ""
+
+
 def _in_form(route: Route, form: DoctorForm) -> Route:
-    """Return the route for the trial of a form: its tool support, nothing learned, no profile."""
+    """Return the route for the trial of a form: its tool support, nothing learned, and a profile only for `TODAY`."""
+    if form is TODAY:
+        return replace(route, learned=Learned())
     facts = route.facts if form.tools is None else replace(route.facts, tools=form.tools)
     return replace(route, facts=facts, learned=Learned(), profiles=NO_PROFILES)
 

@@ -1,18 +1,18 @@
-"""The result of an examination: the winner, a verdict in a few sentences, and the profile to save."""
+"""The result of an examination: whether a form is better than what the user has, in words and as a profile."""
 
 from dataclasses import dataclass
 from typing import Final
 
-from toolspeak.doctor.call_forms import NATIVE
-from toolspeak.doctor.tournament import Tally
+from toolspeak.doctor.call_forms import NO_PROFILE, DoctorForm
+from toolspeak.doctor.tournament import Standing, Tally, TrialEnd
 from toolspeak.engine.settings import Settings, Strategy
-from toolspeak.facts.model import UNKNOWN_MODEL, Constrain, ModelFacts, Profile, Score, Support
+from toolspeak.facts.model import UNKNOWN_MODEL, Constrain, ModelFacts, Profile, Score
 from toolspeak.runtime.profiles import settings_said
 
 ENOUGH: Final = 0.4
-"""The lowest score with which a model is usable with tools. A model that never calls scores a quarter."""
-GOOD: Final = 0.75
-"""The lowest score that the verdict calls good."""
+"""The lowest score with which a model is usable with tools. A model that never calls scores an eighth."""
+NOTHING_BETTER: Final = "nothing better beyond chance was found; nothing was changed"
+_TINY: Final = 0.0001
 _HELP: Final = (
     "Take a larger model, or one that was trained to follow instructions; check that its server uses the model's own "
     "chat template; offer fewer tools."
@@ -21,54 +21,60 @@ _HELP: Final = (
 
 @dataclass(frozen=True, slots=True)
 class DoctorReport:
-    """All forms that were tried with one model, the winner first."""
+    """All forms that were tried with one model, and how they compare with what the user has today."""
 
     model: str
     endpoint: str
-    tallies: tuple[Tally, ...]
+    standing: Standing
     seconds: float = 0.0
     facts: ModelFacts = UNKNOWN_MODEL
     """The facts that were known before the first task."""
 
     @property
-    def winner(self) -> Tally:
-        """The form that did best."""
-        return self.tallies[0]
+    def tallies(self) -> tuple[Tally, ...]:
+        """The best form, today, then the others."""
+        return self.standing.tallies
 
     @property
-    def bare(self) -> Tally | None:
-        """The result of the bare server, if it was tried."""
-        return next((tally for tally in self.tallies if tally.form is NATIVE), None)
+    def decided(self) -> bool:
+        """Whether the trial has come to its end."""
+        return self.standing.end is not TrialEnd.OPEN
+
+    @property
+    def winner(self) -> Tally | None:
+        """The form that is better than today beyond chance, if there is one."""
+        return self.standing.challenger if self.standing.end is TrialEnd.BETTER else None
 
     @property
     def helped(self) -> bool:
-        """Whether the model is usable with tools."""
-        return self.winner.score >= ENOUGH and self.winner.called > 0
-
-    @property
-    def worth_keeping(self) -> bool:
-        """Whether the winner made a right call. A profile of a form that never calls would only disable tools."""
-        return self.winner.called > 0
+        """Whether the model is usable with tools, by the winner or by what the user has today."""
+        best = self.winner or self.standing.today
+        return best.score >= ENOUGH and best.called > 0
 
     @property
     def verdict(self) -> str:
-        """The verdict for people, in a few sentences."""
-        won, name = self.winner, self.model or "the model"
-        right = f"{won.right} of {won.asked} tasks right"
-        if not self.worth_keeping:
-            return f"{name}: it makes no right call in any of the {len(self.tallies)} forms that were tried. {_HELP}"
-        if not self.helped:
-            return f"{name}: no form makes it call tools reliably. The best is {won.form.name}: {right}. {_HELP}"
-        return f"{name}: {self._server()}{self._does()}: {right}{self._compared()}."
+        """The verdict for people, in a few sentences, with the figures that it rests on."""
+        name, today = self.model or "the model", self.standing.today
+        if self.winner is not None:
+            now = f"{name}: {form_text(self.winner.form)}: {_right(self.winner)}, with what you had {_right(today)}."
+            return f"{now} {self._compared()}"
+        if not self.decided:
+            return f"{name}: not decided yet. {self._so_far()}"
+        if not any(tally.called for tally in self.tallies):
+            return f"{name}: it makes no right call in any form; {NOTHING_BETTER}. {_HELP}"
+        found = f"{name}: {NOTHING_BETTER}. What you have today: {_right(today)}."
+        return " ".join(filter(None, (found, self._compared(), "" if self.helped else _HELP)))
 
     def profile(self, date: str, version: str, fingerprint: str = "") -> Profile:
-        """Return the profile to save."""
+        """Return the profile to save. Raises `ValueError` if there is no winner."""
+        if self.winner is None:
+            raise ValueError("there is no winner to save")
         form, scores = self.winner.form, {tally.form.name: _score(tally) for tally in self.tallies}
         return Profile(
             self.model,
             self.endpoint,
             form.name,
-            settings_said(form.profile),
+            settings_said(form.settings),
             form.tools,
             scores,
             self.verdict,
@@ -78,39 +84,41 @@ class DoctorReport:
             version,
         )
 
-    def _server(self) -> str:
-        """Describe what the bare server does with tools, if another form wins."""
-        bare = self.bare
-        if bare is None:
-            return "its server has no tools. " if self.facts.tools is Support.NONE else ""
-        if self.winner.form is NATIVE:
-            return ""
-        if all(mark.failed for mark in bare.marks.values()):
-            return "its server refuses tools. "
-        rescued = next((tally for tally in self.tallies if tally.form.tools is Support.LEAKS), None)
-        if rescued is not None and _called_by(rescued, bare.asked) > _called_by(bare, rescued.asked):
-            return "its server shows its calls as text. "
-        return "" if bare.called else "its server returns no right call. "
-
-    def _does(self) -> str:
-        form = self.winner.form
-        if form is NATIVE:
-            return "its server's own tool calls do best" + ("" if self.winner.score >= GOOD else ", if not well")
-        more = f", with {' and '.join(_beside(form.settings))}" if _beside(form.settings) else ""
-        if form.is_native:
-            return f"toolspeak makes calls of what its server returns{more}"
-        if form.settings.strategy is Strategy.DECISION:
-            return f"toolspeak now asks it for a decision first{more}"
-        if form.settings.constraint is Constrain.JSON:
-            return f"toolspeak now has it answer in JSON{more}"
-        return f"toolspeak now speaks {form.settings.dialect} to it{more}"
-
     def _compared(self) -> str:
-        bare = self.bare
-        if bare is None or bare is self.winner:
-            return ""
-        of = "" if bare.asked == self.winner.asked else f" of {bare.asked}"
-        return f" (natively {bare.right}{of})"
+        """Say how the best form compares with today, and what that would be worth by chance."""
+        best, pair = self.standing.challenger, self.standing.comparison
+        if best is None:
+            return f"No form was ahead of it after {max(self.standing.today.asked, 1)} tasks."
+        words = (
+            f"Of {pair.tasks} tasks that only compare the two, {pair.better} came out right only with {best.form.name} "
+            f"and {pair.worse} only with what you {'had' if self.winner else 'have'}: by chance that has a probability "
+            f"of {_percent(pair.chance)}."
+        )
+        return (
+            words
+            if self.standing.end in (TrialEnd.BETTER, TrialEnd.CHANCE)
+            else f"{words} Not kept: {self.standing.end}."
+        )
+
+    def _so_far(self) -> str:
+        best = self.standing.challenger or next(iter(self.standing.others), None)
+        known = f"What you have today: {_right(self.standing.today)}."
+        return f"{known} The best other form so far is {best.form.name}: {_right(best)}." if best else known
+
+
+def form_text(form: DoctorForm) -> str:
+    """Say what toolspeak does in a form."""
+    settings = form.settings
+    more = f", with {' and '.join(_beside(settings))}" if _beside(settings) else ""
+    if form is NO_PROFILE:
+        return "it does better without its saved profile"
+    if form.is_native:
+        return f"toolspeak makes calls of what its server returns{more}"
+    if settings.strategy is Strategy.DECISION:
+        return f"toolspeak now asks it for a decision first{more}"
+    if settings.constraint is Constrain.JSON:
+        return f"toolspeak now has it answer in JSON{more}"
+    return f"toolspeak now speaks {settings.dialect} to it{more}"
 
 
 def _beside(settings: Settings) -> list[str]:
@@ -119,15 +127,19 @@ def _beside(settings: Settings) -> list[str]:
         "an example": settings.few_shot,
         "an answer tool": settings.answer_tool,
         "a grammar": settings.constraint is Constrain.TEXT,
-        "guardrails": settings.drop_unrelated_calls,
+        "guardrails": settings.drop_unmentioned_arguments,
     }
     return [word for word, on in has.items() if on]
 
 
+def _right(tally: Tally) -> str:
+    return f"{tally.right} of {tally.asked} tasks right"
+
+
+def _percent(share: float) -> str:
+    """Return a probability for people: two digits, and a bound where it is tiny."""
+    return "under 0.01 %" if share < _TINY else f"{share * 100:.2g} %"
+
+
 def _score(tally: Tally) -> Score:
     return Score(tally.right, tally.asked, tally.spurious, round(tally.score, 3))
-
-
-def _called_by(tally: Tally, most: int) -> int:
-    """Count the right calls among the first `most` tasks, to compare forms that got different numbers of tasks."""
-    return sum(tally.marks[task.name].right for task in tally.tasks[:most] if task.wants_calls)

@@ -1,13 +1,19 @@
-"""The twenty-four tasks of the doctor: three of each kind, in three parts that each have one of every kind.
+"""The forty-eight tasks of the doctor: twenty-four of eight kinds, three of each, and as many plain requests.
 
 They are short, for models that read fifty tokens a second, and none of them is from a benchmark: a profile that was
 chosen by a benchmark's own tasks would say nothing about that benchmark. Three tasks need no call: two have nothing to
-do with any tool; the third mentions the subject of a tool, and asks for something else. Each part begins with plain
-calls, because the tournament drops a form that gets none of its first tasks right.
+do with any tool; the third mentions the subject of a tool, and asks for something else.
+
+The tasks that select a form are never the ones that confirm it: of fifteen equally good forms the best one is lucky,
+and its luck must not count.
 """
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import sha256
 from typing import Final
 
+from toolspeak.doctor.plain_requests import PLAIN
 from toolspeak.doctor.task import AnyOf, DoctorTask, ExpectedCall, TaskKind, TaskStep
 from toolspeak.ir.json import Json, JsonObject
 from toolspeak.ir.message import Call, Message, Result, Role, Text
@@ -260,5 +266,27 @@ _THIRD: Final = (
         _calls(ExpectedCall("ferry_times", {"harbour": "Horten"})),
     ),
 )
-PARTS: Final = (_FIRST, _SECOND, _THIRD)
-SUITE: Final = (*_FIRST, *_SECOND, *_THIRD)
+MIXED: Final = (*_FIRST, *_SECOND, *_THIRD)
+SUITE: Final = (*MIXED, *PLAIN)
+SUITE_VERSION: Final = sha256(repr(SUITE).encode()).hexdigest()[:16]
+"""Results of another version of the suite are not used."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """The tasks that select the best form, and those that compare it with what the user has today."""
+
+    selection: tuple[DoctorTask, ...]
+    confirmation: tuple[DoctorTask, ...]
+
+
+def _mixed(plain: Sequence[DoctorTask], others: Sequence[DoctorTask]) -> tuple[DoctorTask, ...]:
+    """Return both in turn, so that an interrupted trial has asked some of each; the rest of the longer one follows."""
+    pairs = [task for pair in zip(plain, others, strict=False) for task in pair]
+    return (*pairs, *plain[len(others) :], *others[len(plain) :])
+
+
+_PLAIN_TO_SELECT: Final = 7
+"""With the other seventeen, 29 of the tasks that confirm a form need a call: enough to see harm (`ENOUGH_CALLS`)."""
+FULL: Final = Trial(_mixed(PLAIN[:_PLAIN_TO_SELECT], _FIRST), _mixed(PLAIN[_PLAIN_TO_SELECT:], (*_SECOND, *_THIRD)))
+QUICK: Final = Trial(FULL.selection[:4], FULL.confirmation[:12])

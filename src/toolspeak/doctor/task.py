@@ -22,8 +22,10 @@ _LONGEST: Final = 60
 
 
 class TaskKind(StrEnum):
-    """What a task tests; all kinds weigh the same in the score."""
+    """What a task tests."""
 
+    PLAIN = "plain"
+    """An everyday request with one to three tools."""
     ONE = "one"
     """One tool is offered, and it fits."""
     PICK = "pick"
@@ -97,6 +99,8 @@ class TaskResult:
     """It calls a tool where none fits."""
     valid: bool = True
     """All calls match the schemas of their tools."""
+    took: str = ""
+    """The tool whose right call a guardrail took away."""
     failed: bool = False
     """The upstream gave no answer."""
     requests: int = 0

@@ -44,18 +44,20 @@ from toolspeak.engine.trouble import error_result
 from toolspeak.errors import BadJson
 from toolspeak.ir.event import CallRejected, StopReason, Usage
 from toolspeak.ir.failure import Failure
+from toolspeak.ir.json import JsonObject
 from toolspeak.ir.message import Call, Image, Message, Reasoning, Result, ResultPart, Role, Text, part_text
 from toolspeak.ir.request import Request
 from toolspeak.ir.round import Compact, Round, expand, expand_rounds
 from toolspeak.ir.tool import ChoiceMode, ToolChoice
 from toolspeak.ir.turn import Turn
-from toolspeak.text.strict import parse
+from toolspeak.text.strict import dump, parse
 
 REPEATS: Final = 3
 _NUDGE = (
     "{name} was called with these arguments {count} times, and gave the same result each time. It will not change: do "
     "something else, or say what you have found."
 )
+_ARGUMENTS: Final = ("arguments", "parameters", "args", "input")
 _Key: TypeAlias = tuple[str, bytes, tuple[str, ...]]
 
 
@@ -121,7 +123,7 @@ _CUT: Final = {
 }
 CallOrError: TypeAlias = tuple[Call, Result | None]
 """A call, and its error result if it may not run."""
-_NAMELESS = "unknown"
+NAMELESS = "unknown"
 _TOO_EARLY = "Not yet: look at the results of the other calls first, then call it again."
 
 
@@ -427,8 +429,8 @@ class RunCalls:
                 yield self._rejected(part)
 
     def _rejected(self, part: CallRejected) -> CallOrError:
-        arguments = part.raw if _is_object(part.raw) else "{}"
-        call = Call(self._fresh("rejected"), part.complaint.name or _NAMELESS, arguments, raw=part.raw)
+        name, arguments = part.complaint.name or NAMELESS, rejected_arguments(part)
+        call = Call(self._fresh("rejected"), name, arguments, raw=part.raw)
         return call, replace(error_result(part.complaint, call.id), name=call.name)
 
     def _fresh(self, wanted: str) -> str:
@@ -440,8 +442,24 @@ class RunCalls:
         return id
 
 
-def _is_object(text: str) -> bool:
+def rejected_arguments(rejected: CallRejected) -> str:
+    """Return the arguments that the model wrote in a rejected call, as JSON text; `{}` if they cannot be read.
+
+    `raw` is the arguments of a native call, or the whole markup of a call in text, in which they are below one of the
+    keys that dialects use.
+    """
+    raw = rejected.raw
+    text = raw if _object(raw) else raw[raw.find("{") : raw.rfind("}") + 1]
+    written = _object(text)
+    if rejected.complaint.name in (written.get("name"), written.get("tool")):
+        inner = next((found for key in _ARGUMENTS if isinstance(found := written.get(key), dict)), None)
+        return dump(inner) if inner is not None else "{}"
+    return text if written else "{}"
+
+
+def _object(text: str) -> JsonObject:
     try:
-        return isinstance(parse(text), dict)
+        found = parse(text)
     except BadJson:
-        return False
+        return {}
+    return found if isinstance(found, dict) else {}

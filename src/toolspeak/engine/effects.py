@@ -30,13 +30,16 @@ from msgspec import Struct
 from toolspeak.engine.plan import Plan
 from toolspeak.engine.verdict import Verdict
 from toolspeak.ir.complaint import Complaint
-from toolspeak.ir.event import Event, Failed, Finished, Usage
+from toolspeak.ir.event import CallRejected, Event, Failed, Finished, Usage
 from toolspeak.ir.failure import Failure, FailureKind
 from toolspeak.ir.request import Request
 from toolspeak.ir.turn import Turn, fold
 
 EMULATED = "tool calls emulated"
 """The warning that every emulated response carries (MODE-9)."""
+
+QUESTION = "question"
+"""The `tactic` of requests by which guardrails ask the model."""
 
 
 class Kept(StrEnum):
@@ -65,6 +68,8 @@ class Outcome:
     """Why attempted calls were not delivered, over all attempts."""
     constraint: Kept = Kept.UNASKED
     """What became of constraints; the worst over all attempts."""
+    rejected: tuple[CallRejected, ...] = ()
+    """The calls that the model wrote and that must not run, over all attempts."""
     native: int = 0
     """Calls that the upstream returned as calls."""
     rescued: int = 0
@@ -110,6 +115,10 @@ class Open(Struct, frozen=True, gc=False):
     request: Request
     plan: Plan | None = None
     """The plan as it is carried out from here on; None if it is the one that the turn began with."""
+    tactic: str = ""
+    """The tactic that sends the request (`tactics.Name`), or `question` for one of a guardrail; traces show it."""
+    why: str = ""
+    """Why the turn sends another request; empty for its first. Traces show it."""
 
 
 class Pull(Struct, frozen=True, gc=False):

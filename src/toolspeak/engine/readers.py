@@ -10,6 +10,7 @@ from toolspeak.dialects import Dialect, ReadOptions, installed, load, load_toget
 from toolspeak.engine.answer import ANSWER, offered_name
 from toolspeak.engine.answer_reader import NOTHING_ANSWERED, AnswerReader, ReaderParts, StopText, answered_calls
 from toolspeak.engine.constraint import Constraining
+from toolspeak.engine.effects import QUESTION
 from toolspeak.engine.guard import Echo, Guard
 from toolspeak.engine.guardrails.guardrail import NOTHING_RECOVERED, GuardedConversation, Recovered
 from toolspeak.engine.guardrails.untaught_calls import loose_calls_in
@@ -19,6 +20,7 @@ from toolspeak.engine.narration import announces_call, written_call
 from toolspeak.engine.plan import ANY_DIALECT, Plan
 from toolspeak.engine.prompt import Prompt, Taught, compacted, dialect_of, guarded_tools, untrusted_texts, writer_of
 from toolspeak.engine.refusal import RefusalWatch
+from toolspeak.engine.tactics import Name
 from toolspeak.engine.trouble import must_call
 from toolspeak.facts.families import family_facts
 from toolspeak.facts.model import DEFAULT_DIALECT, UNKNOWN_MODEL, ModelFacts
@@ -116,8 +118,7 @@ class ReaderFactory:
 
         A keyed dialect is read alone: that nothing but its own markers is a call is its purpose (SAFE-4).
         """
-        settings = self._plan.settings
-        return taught if settings.key or not settings.rescue else emulated_dialect(taught.name, self._plan.facts)
+        return _read_as(taught, self._plan)
 
     def form_of(self, calls: Sequence[Call]) -> str:
         """Return the dialect in which the model wrote these calls; empty if it is none that can be taught.
@@ -262,6 +263,20 @@ def emulated_dialect(taught: str, facts: ModelFacts) -> Dialect:
     are taught `fenced`, that form alone read 26, and `any` 131.
     """
     return load_together(taught, *filter(None, (facts.leaks_as,)), ANY_DIALECT)
+
+
+def _read_as(taught: Dialect, plan: Plan) -> Dialect:
+    is_alone = plan.settings.key or not plan.settings.rescue
+    return taught if is_alone else emulated_dialect(taught.name, plan.facts)
+
+
+def answer_dialect(tactic: str, plan: Plan) -> Dialect | None:
+    """Return the dialect in which the text of an answer is read, for traces; None if the text is not searched."""
+    if tactic in (Name.PASS, Name.WORDS, QUESTION):
+        return None
+    if tactic in (Name.INLINE, Name.DECISION):
+        return _read_as(dialect_of(plan), plan)
+    return load(plan.rescue_dialect) if plan.settings.rescue else None
 
 
 def emulated_ids(unix_nano: int) -> Iterator[str]:

@@ -45,6 +45,23 @@ class Trouble:
     complaints: tuple[Complaint, ...] = ()
 
 
+_WORDS: Final = {
+    Kind.BAD_CALLS: "its calls cannot run",
+    Kind.NO_CALL: "it made no call, and the tool choice demands one",
+    Kind.REFUSED: "it says that it has no tools",
+    Kind.EMPTY: "its answer was empty",
+    Kind.REPEATED: "it repeated a call that was answered just now",
+    Kind.NARRATED: "it announced a call and made none",
+    Kind.UNRELATED: "a guardrail dropped its calls",
+}
+
+
+def describe(trouble: Trouble) -> str:
+    """Return a trouble in words, with its complaints, for people who read a trace."""
+    details = (f"{one.name or 'a call'}: {SAYS[one.problem]}" for one in trouble.complaints)
+    return ": ".join(filter(None, (_WORDS[trouble.kind], "; ".join(details))))
+
+
 MOST_CHARACTERS: Final = 16 * 1024 * 1024
 """The most characters of one answer: text, reasoning and arguments together (P7)."""
 TOO_LONG: Final = Failure(

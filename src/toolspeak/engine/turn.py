@@ -27,6 +27,7 @@ from toolspeak.engine.constraint import Constraining
 from toolspeak.engine.effects import (
     CLOSE,
     EMULATED,
+    QUESTION,
     EffectReply,
     Emit,
     Kept,
@@ -37,6 +38,7 @@ from toolspeak.engine.effects import (
     TurnEffect,
     TurnProgram,
 )
+from toolspeak.engine.guardrails.drops import REPEATED
 from toolspeak.engine.guardrails.guardrail import MOST_FOLLOW_UPS, AskModel, Guardrail
 from toolspeak.engine.outbox import Outbox
 from toolspeak.engine.plan import Plan, Way, has_calls
@@ -44,10 +46,10 @@ from toolspeak.engine.prompt import Prompt, without_tools
 from toolspeak.engine.readers import ReaderFactory
 from toolspeak.engine.settings import Release
 from toolspeak.engine.tactics import REFUSALS, End, Name, Situation, Tactic, first_tactic, tactic_of
-from toolspeak.engine.trouble import Kind, Trouble, asked_again, corrections, failure_of, must_call
+from toolspeak.engine.trouble import Kind, Trouble, asked_again, corrections, describe, failure_of, must_call
 from toolspeak.facts.model import Support
-from toolspeak.ir.complaint import Complaint
-from toolspeak.ir.event import Event, Failed, Finished, StopReason, TextDelta, Usage
+from toolspeak.ir.complaint import Complaint, Problem
+from toolspeak.ir.event import CallRejected, Event, Failed, Finished, StopReason, TextDelta, Usage
 from toolspeak.ir.failure import Failure, FailureKind
 from toolspeak.ir.message import Call
 from toolspeak.ir.request import Request
@@ -74,8 +76,21 @@ class _Attempt:
     request: Request
     release: Release
     given: tuple[Event, ...] = ()
+    why: str = ""
+    """Why it follows another attempt, for traces."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """A request of a guardrail, whose answer the client never sees."""
+
+    request: Request
+    why: str
+
+
+_MOST_DROPPED, _LONGEST_NAME = 4, 64
+"""Dropped calls that a plan names, and characters of a name in it: it must fit into a header."""
+_REPEATED_CALL = Complaint(Problem.UNRELATED, None, REPEATED)
 _Read: TypeAlias = Generator[TurnEffect, EffectReply, ReadAnswer]
 _Follow: TypeAlias = Generator[TurnEffect, EffectReply, _Attempt | None]
 
@@ -87,12 +102,15 @@ class _Turn:
         self._request, self._plan, self._must_call = request, plan, must_call(request.choice)
         self._left: list[str] = []
         """The tactics that did not bring the answer, each with its situation."""
+        self._dropped: dict[str, None] = {}
+        """The calls that guardrails have taken away, each with the guardrail and its reason (CHK-16)."""
         self._taken: Plan | None = None
         self._readers = ReaderFactory(request, plan, ids, remembered)
         self._out = Outbox()
         self._requests = self._asked_again = 0
         self._usage = Usage()
         self._complaints: list[Complaint] = []
+        self._rejected: list[CallRejected] = []
         self._emulated = False
         # The native answer in words that came before emulation, and its stop reason. `End.FIRST` returns it: a client
         # in mode `fallback` must not lose a good answer because emulation found no call to make.
@@ -122,6 +140,7 @@ class _Turn:
             empty=self._empty,
             echoed=refusal is not None and refusal.echoed,
             written=self._written,
+            rejected=tuple(self._rejected),
             denied=self._denied,
             unseen=self._unseen,
             replanned=self._taken,
@@ -156,16 +175,16 @@ class _Turn:
             yield from self._fail(answer.failure)
         elif situation is Situation.SYSTEM_REFUSED:
             self._prompt = self._prompt.without_system()
-            return self._begin(tactic, attempt, answer)
+            return replace(self._begin(tactic, attempt, answer), why=situation)
         elif following is tactic.name:
             if trouble is not None and trouble.kind is Kind.NARRATED:  # it stays shown, and the call follows it
                 self._narrated, self._first_stop = True, answer.stop_reason
                 yield from self._emit(self._out.send(()))
-            return self._retry(attempt, answer, trouble)
+            return replace(self._retry(attempt, answer, trouble), why=describe(trouble) if trouble else situation)
         else:
             tactic = tactic_of(following, self._plan)
             self._replan(attempt, situation, tactic.name)
-            return self._begin(tactic, attempt, answer)
+            return replace(self._begin(tactic, attempt, answer), why=describe(trouble) if trouble else situation)
         return None
 
     def _replan(self, attempt: _Attempt, situation: Situation, following: Name | End) -> None:
@@ -173,7 +192,18 @@ class _Turn:
         self._left.append(f"{attempt.tactic.name} ({situation})")
         is_emulated = self._emulated or following in (Name.INLINE, Name.DECISION)
         way = Way.FORCE if is_emulated and following is not End.FIRST else self._plan.way
-        self._taken = replace(self._plan, way=way, why=", then ".join((*self._left, following)))
+        tactics = ", then ".join((*self._left, following))
+        self._taken = replace(self._plan, way=way, why="; ".join((tactics, *self._dropped)))
+
+    def _note_dropped(self, complaints: Iterable[Complaint]) -> None:
+        """Say in the plan that a guardrail took calls away: without that, the model would seem to have made none."""
+        new = dict.fromkeys(_dropped_line(one) for one in complaints if one.problem is Problem.UNRELATED)
+        room = _MOST_DROPPED - len(self._dropped)
+        fresh = [line for line in new if line not in self._dropped][:room]
+        if fresh:
+            self._dropped |= dict.fromkeys(fresh)
+            taken = self._taken or self._plan
+            self._taken = replace(taken, why="; ".join((taken.why, *fresh)))
 
     # ---------------------------------------------------------------- judging an attempt
 
@@ -196,7 +226,7 @@ class _Turn:
         trouble = self._trouble_of(tactic, answer)
         self._count(tactic, answer, trouble)
         if trouble is not None and self._is_set_aside(trouble):
-            return Situation.SET_ASIDE, trouble
+            return self._set_aside(trouble)
         if trouble is not None and self._is_denied(attempt, trouble):
             self._denied, self._asked_again = True, self._asked_again + 1
             return Situation.TOOLS_DENIED, trouble
@@ -207,6 +237,14 @@ class _Turn:
         if Situation.NO_CALLS in tactic.after and not answer.call_count and not self._needs_call_of(tactic, trouble):
             return Situation.NO_CALLS, trouble
         return (Situation.USABLE if trouble is None else Situation.NO_RETRY), trouble
+
+    def _set_aside(self, trouble: Trouble) -> tuple[Situation, Trouble]:
+        """Return the situation after all calls were dropped."""
+        # The reader holds repeated calls without knowing of guardrails, so the complaint is made here.
+        if trouble.kind is Kind.REPEATED:
+            self._complaints.append(_REPEATED_CALL)
+            self._note_dropped((_REPEATED_CALL,))
+        return Situation.SET_ASIDE, trouble
 
     def _needs_call_of(self, tactic: Tactic, trouble: Trouble | None) -> bool:
         """Whether a decision without calls is an error, because the tool choice demands a call."""
@@ -392,19 +430,20 @@ class _Turn:
         if attempt.given:
             yield from self._emit(self._out.take(reader.feed(attempt.given)))
         else:
-            yield from self._stream(attempt.request, reader, self._out)
+            yield from self._stream(attempt, reader, self._out)
         self._out.end()
         return self._read_to_end(reader)
 
-    def _read_hidden(self, request: Request, reader: AnswerReader) -> _Read:
+    def _read_hidden(self, request: Request, reader: AnswerReader, why: str) -> _Read:
         """Send a request that the client does not know of, and read the answer; nothing of it is emitted."""
-        yield from self._stream(request, reader, None)
+        yield from self._stream(_Question(request, why), reader, None)
         return self._read_to_end(reader)
 
-    def _stream(self, request: Request, reader: AnswerReader | PassThrough, out: Outbox | None) -> Step:
+    def _stream(self, sent: "_Attempt | _Question", reader: AnswerReader | PassThrough, out: Outbox | None) -> Step:
         """Send a request, and feed its answer to the reader until that is over."""
         self._requests += 1
-        yield Open(request, self._taken)
+        tactic = sent.tactic.name if isinstance(sent, _Attempt) else QUESTION
+        yield Open(sent.request, self._taken, tactic, sent.why)
         leaving: Sequence[Event] = ()
         while not reader.over:
             # Events leave with the next Pull and not in an Emit of their own: one step of the generator for each chunk
@@ -426,6 +465,8 @@ class _Turn:
         answer = reader.answer()
         self._usage = self._usage.plus(answer.usage)
         self._complaints += (*answer.complaints, *answer.set_aside)
+        self._note_dropped(answer.set_aside)
+        self._rejected += answer.rejected
         return answer
 
     def _reader_for(self, attempt: _Attempt) -> AnswerReader | PassThrough:
@@ -446,11 +487,13 @@ class _Turn:
         if not self._out.is_empty:
             return answer  # a call or text has left, and dropping calls would contradict it
         for question in self._in_order_of_tools(answer.questions):
-            said = yield from self._read_hidden(question.request, self._readers.words())
+            why = f"a guardrail asks about the call of {question.complaint.name}"
+            said = yield from self._read_hidden(question.request, self._readers.words(), why)
             if question.rejects(said.said):
                 name = question.complaint.name
                 self._out.drop_calls({call.id for call in answer.calls if call.name == name})
                 self._complaints.append(question.complaint)
+                self._note_dropped((question.complaint,))
                 answer = answer.without_tool(question.complaint)
         return answer
 
@@ -467,7 +510,8 @@ class _Turn:
             if follow_up is None or len(answer.calls) >= self._readers.max_calls:
                 break
             sent = self._prompt.corrected(sent, self._prompt.written(fresh), (follow_up.question,))
-            more = yield from self._read_hidden(sent, self._readers.follow_up(self._prompt))
+            why = "a guardrail asks for the calls that are missing"
+            more = yield from self._read_hidden(sent, self._readers.follow_up(self._prompt), why)
             fresh = follow_up.accepted(more.calls)
             if not fresh:
                 break
@@ -527,3 +571,9 @@ class _Turn:
     def _emit(self, leaving: Sequence[Event]) -> Step:
         if leaving:
             yield Emit(leaving)
+
+
+def _dropped_line(complaint: Complaint) -> str:
+    """Describe a dropped call. The client chose the name of the tool, and it may have line breaks: it is escaped."""
+    name = ascii(complaint.name[:_LONGEST_NAME])[1:-1] if complaint.name else "a repeated call"
+    return f"{name} dropped by {complaint.detail}"

@@ -22,6 +22,7 @@ times its limits.
 import re
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
+from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from hashlib import sha256
 from hmac import compare_digest
@@ -29,10 +30,11 @@ from typing import Final
 from urllib.parse import parse_qsl
 
 from toolspeak.config.shape import Config, Key, Limits
+from toolspeak.errors import UnknownModel
 from toolspeak.gateway.exchange import Exchange, Refused, header
 from toolspeak.ir.failure import Failure, FailureKind
 from toolspeak.runtime.clock import Clock
-from toolspeak.runtime.directory import Route
+from toolspeak.runtime.directory import Directory, Route
 from toolspeak.text.display import visible
 
 LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
@@ -106,6 +108,14 @@ class Keyring:
         """Take the keys, of which only digests are known."""
         self._keys: Final = tuple(keys)
 
+    def knows(self, exchange: Exchange) -> bool:
+        """Return whether the client sends a valid key, or needs none."""
+        try:
+            self.identify(exchange)
+        except Refused:
+            return False
+        return True
+
     def identify(self, exchange: Exchange) -> Key:
         """Return the client's key; raises `Refused` (401).
 
@@ -152,6 +162,26 @@ def permit(key: Key, route: Route) -> None:
         raise Refused(Failure(FailureKind.PERMISSION, "this key may not use that model", 403, "model"))
 
 
+async def find_route(directory: Directory, name: str, key: Key) -> Route:
+    """Return the route of a model that this key may use; raises `Refused`.
+
+    Under `unknown_models = "strict"` an unknown name is a 404 with the nearest name that the key may use, or a 503 if
+    an upstream that may have the model does not answer.
+    """
+    try:
+        route = await directory.find(name)
+    except UnknownModel as error:
+        if problem := directory.silence(partial=True):
+            message = f"{error}, and {problem}"
+            raise Refused(Failure(FailureKind.TRANSIENT, message, 503, "model")) from None
+        known = [one.name for one in await directory.listing() if is_permitted(key, one.route)]
+        near = get_close_matches(name, known, n=3, cutoff=0.4)
+        hint = f"did you mean {' or '.join(map(repr, near))}?" if near else "the list of models has the names"
+        raise Refused(Failure(FailureKind.NOT_FOUND, f"{error}: {hint}", 404, "model")) from None
+    permit(key, route)  # on the route, not on the name that the client wrote
+    return route
+
+
 _MINUTE = 60.0
 _ROUNDING = 0.001  # sums of 60 / n differ from 60 in their last digits
 
@@ -161,7 +191,8 @@ class Admission:
 
     def __init__(self, limits: Limits, clock: Clock) -> None:
         """Start with no request inside."""
-        self._limits: Final = limits
+        self.limits = limits
+        """A reload replaces them."""
         self._clock: Final = clock
         self._inside = 0
         self._of_tenant: Final[dict[str, int]] = {}
@@ -174,9 +205,15 @@ class Admission:
         return self._inside
 
     @contextmanager
-    def enter(self, key: Key) -> Generator[None]:
-        """Count one request while it is answered; raises `Refused` (429, with `Retry-After`) if there is no room."""
-        self._check(key)  # nothing is awaited between check and count, so two requests cannot both take the last slot
+    def enter(self, key: Key, *, is_free: bool = False) -> Generator[None]:
+        """Count one request while it is answered; raises `Refused` (429, with `Retry-After`) if there is no room.
+
+        `is_free` is a request that no model works on, such as the list of models. It takes its place among the requests
+        of the moment, and does not count against the rate: an agent that lists models must not lose turns by it.
+        """
+        self._check(
+            key, is_free=is_free
+        )  # nothing is awaited between check and count, so two requests cannot both take the last slot
         self._inside += 1
         self._of_tenant[key.tenant] = self._of_tenant.get(key.tenant, 0) + 1
         try:
@@ -185,12 +222,12 @@ class Admission:
             self._inside -= 1
             self._of_tenant[key.tenant] -= 1
 
-    def _check(self, key: Key) -> None:
-        if self._inside >= self._limits.concurrent:
+    def _check(self, key: Key, *, is_free: bool) -> None:
+        if self._inside >= self.limits.concurrent:
             raise _busy(f"the gateway already has {self._inside} requests (limits.concurrent)", 1.0)
         if key.concurrent is not None and self._of_tenant.get(key.tenant, 0) >= key.concurrent:
-            raise _busy(f"this key already has {key.concurrent} requests open", 1.0)
-        if key.requests_per_minute is not None:
+            raise _busy(f"this key already has {key.concurrent} requests open (keys.concurrent)", 1.0)
+        if key.requests_per_minute is not None and not is_free:
             self._check_rate(key, key.requests_per_minute)
 
     def _check_rate(self, key: Key, per_minute: int) -> None:
@@ -198,7 +235,7 @@ class Admission:
         spent = max(self._next.get(key.tenant, now), now) + _MINUTE / per_minute
         wait = spent - now - _MINUTE
         if wait > _ROUNDING:
-            raise _busy(f"this key may ask {per_minute} times a minute", wait)
+            raise _busy(f"this key may send {per_minute} requests a minute (keys.requests_per_minute)", wait)
         # Only an admitted request counts: a client that ignores `Retry-After` does not lock itself out forever.
         self._next[key.tenant] = spent
 

@@ -5,7 +5,8 @@ Clients get every failure as an error of their own protocol.
 The order of the checks is a security decision:
 
 1. Host and Origin, before anything else, so that a page in a browser learns nothing.
-2. `/health` and `/`, which need neither a key nor room: a load balancer must not take a busy gateway for a dead one.
+2. `/health`, `/ready` and `/`, which need neither a key nor room: a load balancer must not take a busy gateway for a
+   dead one.
 3. The key, before anything is counted, so that clients without one cannot use up the limits of others.
 4. Admission (counts and rates), then overload (memory, loop delay). `GET /health/load` skips the second: an operator
    reads it during an overload.
@@ -23,13 +24,25 @@ from toolspeak import wires
 from toolspeak.config.shape import Config, Key
 from toolspeak.engine.readers import warm
 from toolspeak.errors import BadField, BadRequest, NotStored, TooLarge
-from toolspeak.gateway import aux_endpoints, routes, turns
+from toolspeak.gateway import aux_endpoints, passthrough, routes, turns
 from toolspeak.gateway.access import ANONYMOUS, Admission, HostPolicy, Keyring
-from toolspeak.gateway.exchange import Exchange, Gone, Headers, Refused, ResponseContext, answer, new_context
+from toolspeak.gateway.access_log import Fault, fault_of
+from toolspeak.gateway.exchange import (
+    Exchange,
+    Gone,
+    Headers,
+    Refused,
+    ResponseContext,
+    TurnFailed,
+    answer,
+    new_context,
+)
 from toolspeak.gateway.overload import Overload
+from toolspeak.gateway.readiness import Readiness
 from toolspeak.gateway.request_reader import RequestReader
 from toolspeak.gateway.response_store import ResponseStore
 from toolspeak.gateway.routes import Routes, Target
+from toolspeak.gateway.trace_log import TraceLog
 from toolspeak.ir.failure import Failure, FailureKind
 from toolspeak.runtime.clock import CLOCK, Clock
 from toolspeak.runtime.directory import Directory
@@ -89,55 +102,76 @@ class Gateway:
     hosts: HostPolicy
     admission: Admission
     overload: Overload
+    readiness: Readiness
     reader: RequestReader
     prober: Prober
     runs: RunsApi
     responses: ResponseStore
+    traces: TraceLog
     clock: Clock = CLOCK
 
     async def begin(self) -> None:
-        """Start measuring, open the store of runs, and list models now instead of in the first request."""
+        """Start measuring, open the store of runs, and look at the upstreams in the background."""
         loop = asyncio.get_running_loop()
         # The tables of readers, refusals and families are built in a thread: the first turn must not wait for them.
         loop.call_later(_WARM_AFTER, lambda: loop.run_in_executor(None, warm))
         self.overload.start()
         await self.runs.open()
-        await self.directory.listing()
+        self.readiness.start()
 
     async def close(self) -> None:
         """Stop measuring, and close runs, probes, threads and upstream connections."""
         # The transport is last: runs and probes use it until they are cancelled.
         self.overload.stop()
+        await self.readiness.stop()
         await self.runs.close()
         await self.prober.close()
         self.reader.offload.close()
+        await asyncio.to_thread(self.traces.close)
         await self.transport.close()
 
     async def handle(self, exchange: Exchange) -> None:
         """Answer an exchange. Every error becomes a response of the client's protocol; none of them is raised."""
         target = self.routes.find(exchange)
-        response = new_context(self.routes.request_id_header(target), self.clock)
+        response = new_context(exchange, target.wire, self.routes.request_id_header(target), self.clock)
+        response.entry.is_check = target.what in routes.OPEN
+        try:
+            await self._handled(exchange, target, response)
+        finally:
+            response.entry.end(exchange.status, self.clock.monotonic())
+            self.traces.end(response.entry)
+
+    async def _handled(self, exchange: Exchange, target: Target, response: ResponseContext) -> None:
+        entry = response.entry
         try:
             await self._answer(exchange, target, response)
         except asyncio.CancelledError:
             # The shutdown deadline. The client gets an error frame instead of a stream that just stops; the task ends
             # right after it, so the cancellation is not raised again.
             failure = Failure(FailureKind.TRANSIENT, "the gateway shuts down", 503)
+            entry.fail(Fault.SHUTDOWN, failure)
             await self._fail(exchange, target, response, failure)
         except Gone:
-            _LOG.info("trace=%s the client disconnected", response.trace)
+            entry.fail(Fault.HUNG_UP)
+        except TurnFailed as failed:
+            entry.fail(Fault.UPSTREAM, failed.failure)
+            await self._fail(exchange, target, response, failed.failure)
         except Refused as refused:
+            entry.fail(fault_of(refused.failure), refused.failure)
             await self._fail(exchange, target, response, refused.failure)
         except BadRequest as error:
             field = error.field if isinstance(error, BadField) else ""
             code = error.code if isinstance(error, NotStored) else ""
             kind = FailureKind.TOO_LARGE if isinstance(error, TooLarge) else FailureKind.INVALID_REQUEST
             failure = Failure(kind, str(error), error.status, field, code=code)
+            entry.fail(fault_of(failure), failure)
             await self._fail(exchange, target, response, failure)
         except Exception:  # noqa: BLE001 # the client gets a 500 of its protocol, the log the traceback
             _LOG.exception("trace=%s a fault of the gateway", response.trace)
             message = f"the gateway has a fault; its log knows more under trace {response.trace}"
-            await self._fail(exchange, target, response, Failure(FailureKind.OTHER, message, 500))
+            failure = Failure(FailureKind.OTHER, message, 500)
+            entry.fail(Fault.GATEWAY, failure)
+            await self._fail(exchange, target, response, failure)
 
     async def _answer(self, exchange: Exchange, target: Target, response: ResponseContext) -> None:
         origin = self.hosts.check(exchange)
@@ -150,21 +184,34 @@ class Gateway:
             await self._dispatch(exchange, target, response, ANONYMOUS)
             return
         key = self.keyring.identify(exchange)
-        exchange.tenant = key.tenant
-        with self.admission.enter(key):
+        exchange.tenant = response.entry.tenant = key.tenant
+        with self.admission.enter(key, is_free=exchange.method in _READS and target.what in routes.FREE):
             if target.what != routes.LOAD:
                 self.overload.check(self.admission.inside)
             await self._dispatch(exchange, target, response, key)
 
     async def _dispatch(self, exchange: Exchange, target: Target, response: ResponseContext, key: Key) -> None:
         if target.what == Operation.TURN:
-            parts = (self.directory, self.prober, self.reader, self.responses)
+            parts = (self.directory, self.prober, self.reader, self.responses, self.traces)
             turn = turns.Turns(*parts, keep_alive=self.config.server.keep_alive, clock=self.clock)
             await turn.take(exchange, wires.load(target.wire), response, key)
+            return
+        if target.what == Operation.FORWARD:
+            forwarding = passthrough.Passthrough(self.directory, self.reader)
+            await forwarding.take(exchange, response, key)
+            return
+        if target.what == routes.READY:
+            is_ready, body = await self.readiness.report(with_reasons=self.keyring.knows(exchange))
+            status = 200 if is_ready else 503
+            await answer(exchange, status, _JSON, msgspec.json.encode(body), response.headers)
             return
         if target.what == routes.LOAD:
             report = self.overload.report(self.admission.inside)
             await answer(exchange, 200, _JSON, msgspec.json.encode(report), response.headers)
+            return
+        if target.what == routes.TRACES:
+            listed = await self.traces.answer(exchange, target, key, has_keys=bool(self.config.keys))
+            await answer(exchange, 200, _JSON, listed, response.headers)
             return
         if target.what == routes.RUNS:
             await self.runs.answer(exchange, target, response, key)
@@ -173,15 +220,14 @@ class Gateway:
             stored = aux_endpoints.stored_response(exchange.method, target.name, self.responses, key)
             await answer(exchange, 200, _JSON, stored, response.headers)
             return
-        body = await aux_endpoints.body_of(exchange, target, self.directory, self.reader, key)
-        if isinstance(body, str):
-            await answer(exchange, 200, b"text/plain; charset=utf-8", body.encode(), response.headers)
+        found = await aux_endpoints.body_of(exchange, target, self.directory, self.reader, key)
+        if isinstance(found, str):
+            await answer(exchange, 200, b"text/plain; charset=utf-8", found.encode(), response.headers)
         else:
-            await answer(exchange, 200, _JSON, body, response.headers)
+            await answer(exchange, 200, _JSON, found, response.headers)
 
     async def _fail(self, exchange: Exchange, target: Target, response: ResponseContext, failure: Failure) -> None:
         error = wires.load(target.wire).encode_failure(failure, response.stamp)
-        _log_failure(response.trace, target, error.status, failure)
         if response.started:
             await response.end_stream(failure)
             return
@@ -189,16 +235,12 @@ class Gateway:
         await answer(exchange, error.status, _JSON, error.body, headers)
 
 
+_READS: Final = ("GET", "HEAD")
 # `authorization` is listed by name, because in browsers `*` does not cover it.
 _PREFLIGHT: Final = (
     (b"access-control-allow-methods", b"GET, POST, DELETE, OPTIONS"),
     (b"access-control-allow-headers", b"*, authorization"),
 )
-
-
-def _log_failure(trace: str, target: Target, status: int, failure: Failure) -> None:
-    """Log the kind only: the upstream's message may quote a key or a prompt."""
-    _LOG.warning("trace=%s wire=%s what=%s status=%d kind=%s", trace, target.wire, target.what, status, failure.kind)
 
 
 def _advice(failure: Failure, status: int) -> Headers:

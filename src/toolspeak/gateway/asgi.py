@@ -27,17 +27,18 @@ would hold a slot forever."""
 class Asgi:
     """The ASGI application. It runs under any ASGI server; `server.py` sets up uvicorn."""
 
-    def __init__(self, gateway: Gateway, limits: Limits) -> None:
-        """Take the gateway, and the limits of what is read from a client."""
-        self._gateway: Final = gateway
-        self._limits: Final = limits
+    def __init__(self, gateway: Gateway) -> None:
+        """Take the gateway."""
+        self.gateway = gateway
+        """Answers new requests; a reload replaces it."""
 
     async def __call__(self, scope: AsgiMessage, receive: Receive, send: Send) -> None:
         """Answer one HTTP request, or the server's start and end (`lifespan`); websockets are closed."""
         if scope["type"] == "http":
-            exchange = _AsgiExchange(scope, receive, send, self._limits, self._gateway.overload)
+            gateway = self.gateway
+            exchange = _AsgiExchange(scope, receive, send, gateway.config.limits, gateway.overload)
             try:
-                await self._gateway.handle(exchange)
+                await gateway.handle(exchange)
             finally:
                 exchange.release()
         elif scope["type"] == "lifespan":
@@ -47,10 +48,10 @@ class Asgi:
 
     async def _live(self, receive: Receive, send: Send) -> None:
         await receive()
-        await self._gateway.begin()
+        await self.gateway.begin()
         await send({"type": "lifespan.startup.complete"})
         await receive()
-        await self._gateway.close()
+        await self.gateway.close()
         await send({"type": "lifespan.shutdown.complete"})
 
 
@@ -59,6 +60,7 @@ class _AsgiExchange:
 
     def __init__(self, scope: AsgiMessage, receive: Receive, send: Send, limits: Limits, overload: Overload) -> None:
         self.tenant = ""
+        self.status = 0
         self.method: str = scope["method"]
         self.path: str = scope["raw_path"].decode("latin-1")
         self._scope: Final = scope
@@ -71,6 +73,11 @@ class _AsgiExchange:
     def release(self) -> None:
         """Return the memory budget of the body at the end of the exchange."""
         self._overload.release(self.tenant, self._held)
+
+    @property
+    def client(self) -> str:
+        address: tuple[str, int] | None = self._scope.get("client")
+        return address[0] if address else ""
 
     @property
     def query(self) -> str:
@@ -110,6 +117,7 @@ class _AsgiExchange:
             raise _refused(FailureKind.TIMEOUT, f"the body came too slowly: no more of it in {idle:g} s", 408) from None
 
     async def start(self, status: int, headers: Headers) -> None:
+        self.status = status
         await self._send({"type": "http.response.start", "status": status, "headers": headers})
 
     async def write(self, chunk: bytes, *, last: bool = False) -> None:

@@ -242,6 +242,8 @@ class HttpConnection(HttpToolsProtocol):
         if not self.parser.should_upgrade():  # else `_parse` feeds this head again without `Upgrade`, and serves that
             self._head_complete()
             super().on_headers_complete()
+            # uvicorn before 0.53 closes for a `Connection` of exactly "close" only, not for "close, Upgrade".
+            self.cycle.keep_alive = self.cycle.keep_alive and self.parser.should_keep_alive()
 
     @override
     def on_body(self, body: bytes) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias, TypeVar
 
 from toolspeak.engine.plan import Plan
+from toolspeak.gateway.access_log import AccessEntry
 from toolspeak.ir.failure import Failure, FailureKind
 from toolspeak.runtime.clock import Clock
 from toolspeak.wires import Stamp
@@ -20,6 +21,8 @@ EndStream: TypeAlias = Callable[[Failure], Awaitable[None]]
 T = TypeVar("T")
 _NO_CONTENT = 204
 PLAN_HEADER = b"x-toolspeak-plan"
+UNKNOWN_URL = "unknown_url"
+"""The code of an error about a path. `model_not_found`, the code of other 404s, sends people to look for the model."""
 
 
 class Refused(Exception):
@@ -31,6 +34,10 @@ class Refused(Exception):
         self.failure = failure
 
 
+class TurnFailed(Refused):
+    """The turn failed before the client saw anything of it: the failure is the upstream's, not a refusal of ours."""
+
+
 class Gone(Exception):
     """The client has closed its connection."""
 
@@ -40,6 +47,14 @@ class Exchange(Protocol):
 
     tenant: str
     """The tenant of the client's key, set once the key is checked; the memory of the body counts for this tenant."""
+
+    status: int
+    """The status that was sent; 0 before that."""
+
+    @property
+    def client(self) -> str:
+        """The address of the connection's other end; empty if it is unknown."""
+        ...
 
     @property
     def method(self) -> str:
@@ -116,6 +131,8 @@ class ResponseContext:
     """The trace id of one exchange, the headers of its response, and how to end a response that has started."""
 
     stamp: Stamp
+    entry: AccessEntry
+    """What the access log says about the exchange."""
     headers: list[tuple[bytes, bytes]] = field(default_factory=list[tuple[bytes, bytes]])
     started: bool = False
     """Status and headers are sent: a failure can no longer be an HTTP error."""
@@ -153,11 +170,13 @@ def plan_line(plan: Plan) -> bytes:
     return plan.line.encode("ascii", "replace")
 
 
-def new_context(request_id_header: bytes, clock: Clock) -> ResponseContext:
+def new_context(exchange: Exchange, wire: str, request_id_header: bytes, clock: Clock) -> ResponseContext:
     """Return the context of a new exchange. Its id is also in the header where the client's protocol expects one.
 
     Claude Code, for example, reports a response without `request-id`.
     """
-    stamp = Stamp(clock.fresh_id(), clock.seconds())
+    began = clock.monotonic()
+    stamp = Stamp(clock.fresh_id(), clock.seconds(), elapsed=lambda: clock.monotonic() - began)
     trace = stamp.id.encode()
-    return ResponseContext(stamp, [(b"x-toolspeak-trace", trace), (request_id_header, b"req_" + trace)])
+    entry = AccessEntry(stamp.id, exchange.method, exchange.path, exchange.client, wire, clock.monotonic())
+    return ResponseContext(stamp, entry, [(b"x-toolspeak-trace", trace), (request_id_header, b"req_" + trace)])

@@ -48,7 +48,8 @@ class Overload:
 
     def __init__(self, limits: Limits, clock: Clock) -> None:
         """Take the limits; `start` begins to measure."""
-        self._limits: Final = limits
+        self.limits = limits
+        """A reload replaces them."""
         self._clock: Final = clock
         self._timer: asyncio.TimerHandle | None = None
         self._due = 0.0
@@ -77,9 +78,9 @@ class Overload:
 
     def check(self, inside: int) -> None:
         """Raise `Refused` (503) while the process is overloaded. `inside` is the number of requests being answered."""
-        if self._resident > self._limits.memory_bytes:
+        if self._resident > self.limits.memory_bytes:
             raise self._refusal("memory", "the gateway uses all of its memory (limits.memory_bytes)")
-        if inside >= _BUSY and self._delays[-1] > self._limits.loop_delay_seconds:
+        if inside >= _BUSY and self._delays[-1] > self.limits.loop_delay_seconds:
             raise self._refusal("loop_delay", "the gateway is late (limits.loop_delay_seconds)")
 
     def hold(self, tenant: str, held: int, more: int) -> None:
@@ -88,7 +89,7 @@ class Overload:
         A tenant may hold half of the budget, so that one tenant's large bodies leave room for those of the others.
         """
         counted = max(0, held + more - THREADED) - max(0, held - THREADED)
-        most = self._limits.buffered_bytes
+        most = self.limits.buffered_bytes
         if counted and (self._buffered.total() + counted > most or self._buffered[tenant] + counted > most // 2):
             raise self._refusal("buffered", "other large requests are being answered (limits.buffered_bytes)")
         self._buffered[tenant] += counted
@@ -110,10 +111,10 @@ class Overload:
                 "last": round(self._delays[-1] * _MILLISECONDS, 1),
                 "p99": round(delays[ceil(len(delays) * 0.99) - 1] * _MILLISECONDS, 1),
                 "max": round(delays[-1] * _MILLISECONDS, 1),
-                "limit": round(self._limits.loop_delay_seconds * _MILLISECONDS, 1),
+                "limit": round(self.limits.loop_delay_seconds * _MILLISECONDS, 1),
             },
-            "memory_bytes": {"resident": self._resident, "limit": self._limits.memory_bytes},
-            "buffered_bytes": {"held": self._buffered.total(), "limit": self._limits.buffered_bytes},
+            "memory_bytes": {"resident": self._resident, "limit": self.limits.memory_bytes},
+            "buffered_bytes": {"held": self._buffered.total(), "limit": self.limits.buffered_bytes},
             "shed": {reason: self._shed[reason] for reason in ("memory", "loop_delay", "buffered")},
         }
 

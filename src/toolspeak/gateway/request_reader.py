@@ -5,7 +5,7 @@ decoded on the event loop.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final, TypeVar
 
 import msgspec
@@ -65,43 +65,3 @@ def _checked(name: bytes, value: str) -> str:
     if option.about.form == "dialect":
         dialects.load(value)  # raises `UnknownName` here, so that a typo is a 400 and not a fault of the turn
     return value
-
-
-# ---------------------------------------------------------------- routing fields
-
-_ROUTING_FIELDS: Final = (
-    "api_base",
-    "api_key",
-    "api_type",
-    "api_version",
-    "azure_endpoint",
-    "base_url",
-    "custom_llm_provider",
-    "endpoint",
-    "extra_headers",
-    "upstream",
-    "user_config",
-)
-"""Body fields by which some servers let a client choose the upstream and its key."""
-
-
-def _camel_case(field: str) -> str:
-    first, *others = field.split("_")
-    return first + "".join(other.title() for other in others)
-
-
-_DROPPED: Final = frozenset((*_ROUTING_FIELDS, *map(_camel_case, _ROUTING_FIELDS)))
-"""In snake case, and in camel case as on Google's wire."""
-
-
-def drop_routing_fields(request: Request) -> Request:
-    """Return the request without fields that say where it goes, or with which key (SAFE-6).
-
-    Only the configuration decides that. The fields are dropped instead of ignored, because the upstream may itself be a
-    gateway that obeys them: a client could then send the operator's key to a server of its own. No vendor's protocol
-    has a field of these names.
-    """
-    if all(_DROPPED.isdisjoint(extra) for extra in request.extra.values()):
-        return request
-    kept = {wire: {k: v for k, v in extra.items() if k not in _DROPPED} for wire, extra in request.extra.items()}
-    return replace(request, extra=kept)

@@ -15,18 +15,18 @@ from toolspeak.gateway.exchange import Exchange
 from toolspeak.ir.json import JsonObject
 from toolspeak.wires import MODEL_FIELD, Endpoint, HttpApi, Operation
 
-RUNS, LOAD = "runs", "load"
+RUNS, LOAD, READY, TRACES = "runs", "load", "ready", "traces"
 """Operations of the gateway itself, besides those of wires."""
 _VERSIONS = re.compile(r"(?:/v1(?:beta|alpha)?(?=/))*")
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """An operation of a wire; `name` is a model's name in the path, or the rest of the path after /runs/."""
+    """An operation of a wire; `name` is a model's name in the path, or the rest of a path below /runs or /traces."""
 
     wire: str
     what: str
-    """An `Operation`, `RUNS` or `LOAD`; empty if the path is unknown."""
+    """An `Operation`, `RUNS`, `LOAD`, `READY` or `TRACES`; empty if the path is unknown."""
     name: str = ""
     body: JsonObject | None = None
     """The body of the response, if it is always the same (`Operation.FIXED`)."""
@@ -35,9 +35,12 @@ class Target:
 _OWN: Final = {
     ("GET", "/health"): Target(wires.DEFAULT, Operation.HEALTH),
     ("GET", "/health/load"): Target(wires.DEFAULT, LOAD),
+    ("GET", "/ready"): Target(wires.DEFAULT, READY),
 }
-OPEN: Final = frozenset((Operation.HEALTH, Operation.HOME))
+OPEN: Final = frozenset((Operation.HEALTH, Operation.HOME, READY))
 """Operations that need no key: load balancers and clients check with them whether the server is up."""
+FREE: Final = frozenset((Operation.MODELS, Operation.MODEL, Operation.FIXED, LOAD, TRACES))
+"""Operations that do not count against the rate of a key where they only read: no model works on them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +77,13 @@ class Routes:
 
     def find(self, exchange: Exchange) -> Target:
         """Return the target of a request; its `what` is empty if the path is unknown."""
-        path = _without_versions(exchange.path)
+        path = without_versions(exchange.path)
         # HEAD is answered like GET, without the body: Claude Code sends `HEAD /`.
         method = "GET" if exchange.method == "HEAD" else exchange.method
         exact = self._exact.get((method, path)) or self._exact.get((method, path.rstrip("/")))
         if exact:
             return self._choose(exact, exchange)
-        if target := _under_runs(path):
+        if target := _under_own(method, path):
             return target
         matching = [target for template in self._templates if (target := template.match(method, path))]
         return self._choose(matching, exchange) if matching else Target(self._wire_of(exchange, path), "")
@@ -90,7 +93,7 @@ class Routes:
         return self._apis[target.wire].request_id_header
 
     def _add(self, wire: str, endpoint: Endpoint) -> None:
-        path = _without_versions(endpoint.path)
+        path = without_versions(endpoint.path)
         target = Target(wire, endpoint.operation, body=endpoint.body)
         head, field, tail = path.partition(MODEL_FIELD)
         if field:
@@ -116,11 +119,13 @@ class Routes:
         return next(below, None) or next(recognized, None) or wires.DEFAULT
 
 
-def _without_versions(path: str) -> str:
+def without_versions(path: str) -> str:
+    """Return a path without the versions in front of it."""
     return _VERSIONS.sub("", path, count=1)
 
 
-def _under_runs(path: str) -> Target | None:
-    """Return the target of a path below /runs."""
+def _under_own(method: str, path: str) -> Target | None:
+    """Return the target of a path below /runs, or of one that is read below /traces."""
     room, _, rest = path.removeprefix("/").partition("/")
-    return Target(wires.DEFAULT, RUNS, rest.rstrip("/")) if room == RUNS else None
+    is_own = room == RUNS or (room == TRACES and method == "GET")
+    return Target(wires.DEFAULT, room, rest.rstrip("/")) if is_own else None

@@ -3,27 +3,40 @@
 `connections.py` adds the limits that uvicorn lacks.
 """
 
+import asyncio
 import ctypes
+import errno
 import gc
+import logging
+import os
+import signal
 import sys
-from collections.abc import Callable
-from contextlib import suppress
+import threading
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
+from queue import SimpleQueue
+from threading import Thread
+from types import FrameType
 from typing import Any, Final
 
 import uvicorn
 from typing_extensions import override
 
 from toolspeak import wires
-from toolspeak.config.assemble import assemble, confirming_depths, depths, verdicts
+from toolspeak.config.assemble import assemble, confirming_depths, depths, outbound_of, verdicts
 from toolspeak.config.shape import Config
+from toolspeak.errors import BadConfig
 from toolspeak.gateway.access import Admission, HostPolicy, Keyring
 from toolspeak.gateway.app import DisabledRuns, Gateway, RunsApi
 from toolspeak.gateway.asgi import Asgi
 from toolspeak.gateway.connections import Connections, HttpConnection
 from toolspeak.gateway.overload import Overload
+from toolspeak.gateway.readiness import Readiness
+from toolspeak.gateway.reload import Reloader
 from toolspeak.gateway.request_reader import RequestReader
 from toolspeak.gateway.response_store import ResponseStore
 from toolspeak.gateway.routes import Routes
+from toolspeak.gateway.trace_log import open_traces
 from toolspeak.runtime.clock import CLOCK, Clock
 from toolspeak.runtime.directory import Directory
 from toolspeak.runtime.learned import SHARED
@@ -31,10 +44,12 @@ from toolspeak.runtime.offload import Offload
 from toolspeak.runtime.prober import Prober
 from toolspeak.runtime.transport import HttpTransport, Transport
 
+_LOG: Final = logging.getLogger(__name__)
+
 
 def build(config: Config, clock: Clock = CLOCK, transport: Transport | None = None) -> Asgi:
     """Return the ASGI application; nothing is connected yet. It owns `transport` and closes it at shutdown."""
-    transport = transport or HttpTransport()
+    transport = transport or HttpTransport(outbound_of(config))
     # SHARED, whatever keys there are: clients of a gateway do not trust each other, so none may change shared verdicts.
     directory = assemble(config, transport, SHARED, clock)
     reader = RequestReader(config.limits.request, Offload())
@@ -47,13 +62,15 @@ def build(config: Config, clock: Clock = CLOCK, transport: Transport | None = No
         HostPolicy(config),
         Admission(config.limits, clock),
         Overload(config.limits, clock),
+        Readiness(config, directory, clock),
         reader,
         Prober(depths(config), verdicts(config, clock), clock, confirming_depths(config), config.server.probe_requests),
         _runs(config, directory, reader, clock),
         ResponseStore(config.responses, clock),
+        open_traces(config, clock),
         clock,
     )
-    return Asgi(gateway, config.limits)
+    return Asgi(gateway)
 
 
 def _runs(config: Config, directory: Directory, reader: RequestReader, clock: Clock) -> RunsApi:
@@ -72,17 +89,24 @@ _KEEP_ALIVE = 75
 _BACKLOG = 2048
 _SOCKETS = 65_536
 """File descriptors that the process asks for."""
+_TICK, _SILENT, _COUNTDOWN, _LAST_WORDS = 0.1, 0.3, 10.0, 3.0
+"""Seconds of the drain: between two looks, before the first line, between two lines, and for the last error frames."""
 _MMAP_THRESHOLD = -3
 """`M_MMAP_THRESHOLD` of `<malloc.h>`."""
 
 
-def run_server(app: Asgi, config: Config, ready: Callable[[str], None]) -> None:
-    """Serve until a signal, then let open streams finish. `ready` is called with the URL of each listening socket."""
+def run_server(
+    app: Asgi, config: Config, ready: Callable[[str], None], read: Callable[[], Config] | None = None
+) -> None:
+    """Serve until a signal, then let open streams finish. `ready` is called with the URL of each listening socket.
+
+    `read` reads the configuration again, on SIGHUP; without it SIGHUP ends the server like SIGTERM.
+    """
     _allow_sockets()
     _calm_collector()
     _return_large_blocks()
     with suppress(KeyboardInterrupt):  # uvicorn has shut down in order, and raises it again
-        _Server(app, config, ready).run()
+        _Server(app, config, ready, read).run()
 
 
 def _calm_collector() -> None:
@@ -112,7 +136,20 @@ def _allow_sockets() -> None:
 
 
 class _Server(uvicorn.Server):
-    def __init__(self, app: Asgi, config: Config, ready: Callable[[str], None]) -> None:
+    """uvicorn with a drain that a person can follow, and with reloads.
+
+    The first SIGINT or SIGTERM stops new connections and waits for open requests. A second SIGINT (Ctrl-C again) ends
+    them: each stream gets its protocol's error, and everything is closed in order. uvicorn would stop at once instead,
+    with tracebacks of the requests and an open client session. A third one ends the process.
+    """
+
+    def __init__(
+        self,
+        app: Asgi,
+        config: Config,
+        ready: Callable[[str], None],
+        read: Callable[[], Config] | None = None,
+    ) -> None:
         server = config.server
         super().__init__(
             uvicorn.Config(
@@ -130,11 +167,15 @@ class _Server(uvicorn.Server):
                 date_header=False,
                 backlog=_BACKLOG,
                 timeout_keep_alive=_KEEP_ALIVE,
-                # After it uvicorn cancels the requests; `Gateway.handle` then ends open streams with an error frame.
-                timeout_graceful_shutdown=int(server.shutdown),
             )
         )
         self._ready: Final = ready
+        self._patience: Final = server.shutdown
+        self._is_impatient = False
+        """A second Ctrl-C: open requests are ended."""
+        self._reloader: Final = Reloader(app, read) if read is not None else None
+        self._reloading: asyncio.Task[None] | None = None
+        """Keeps a reference to the running reload."""
 
     @override
     async def startup(self, sockets: Any = None) -> None:
@@ -143,9 +184,106 @@ class _Server(uvicorn.Server):
             for socket in server.sockets:
                 host, port = socket.getsockname()[:2]
                 self._ready(f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}")
+        if sys.platform != "win32" and threading.current_thread() is threading.main_thread():
+            asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._hang_up)
+
+    def _hang_up(self) -> None:
+        """Reload, or end if the terminal was closed: that sends SIGHUP too, and no one could stop the server then."""
+        if self._reloader is None or _terminal_is_gone():
+            self.should_exit = True
+        else:
+            self._reloading = asyncio.get_running_loop().create_task(self._reloader.reload())
+
+    @override
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        del frame
+        if self._is_impatient and sig == signal.SIGINT:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+            signal.raise_signal(signal.SIGINT)
+        self._is_impatient = self._is_impatient or (self.should_exit and sig == signal.SIGINT)
+        self.should_exit = True
+
+    @override
+    async def shutdown(self, sockets: Any = None) -> None:
+        del sockets
+        for server in self.servers:
+            server.close()
+        for connection in list(self.server_state.connections):
+            connection.shutdown()
+        await self._drain()
+        await self._end_requests()
+        await self.lifespan.shutdown()
+
+    async def _drain(self) -> None:
+        """Wait until all requests are answered, for at most `server.shutdown` seconds; say so while it takes long."""
+        now = asyncio.get_running_loop().time
+        end, next_line = now() + self._patience, now() + _SILENT
+        while (self.server_state.tasks or self.server_state.connections) and not self._is_impatient:
+            left = end - now()
+            if left <= 0:
+                return
+            if now() >= next_line and self.server_state.tasks:
+                next_line = now() + _COUNTDOWN
+                said = _counted(len(self.server_state.tasks)), left
+                _LOG.warning("%s open, waiting up to %.0f s; Ctrl-C again ends them", *said)
+            await asyncio.sleep(min(_TICK, left))
+
+    async def _end_requests(self) -> None:
+        """Cancel the requests that are left; `Gateway.handle` ends each with an error of its client's protocol."""
+        tasks = tuple(self.server_state.tasks)
+        if tasks:
+            _LOG.warning("%s ended before the answer was complete", _counted(len(tasks)))
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks, timeout=_LAST_WORDS)
+        for connection in list(self.server_state.connections):
+            if connection.transport.get_write_buffer_size() == 0:
+                connection.transport.close()
+            else:  # its client reads nothing
+                connection.transport.abort()
+
+
+def _counted(requests: int) -> str:
+    return "1 request is" if requests == 1 else f"{requests} requests are"
+
+
+def _terminal_is_gone() -> bool:
+    """Return whether the process had a terminal and lost it."""
+    try:
+        os.tcgetpgrp(sys.__stderr__.fileno() if sys.__stderr__ is not None else 2)
+    except OSError as error:
+        return error.errno == errno.EIO
+    return False
 
 
 def _connection_class(config: Config) -> type[HttpConnection]:
     """Return the protocol class of one server. uvicorn creates the instances, so the limits are class attributes."""
     shared = {"limits": config.limits, "connections_open": Connections(config.limits)}
     return type("HttpConnection", (HttpConnection,), shared)
+
+
+@contextmanager
+def background_server(app: Asgi, config: Config) -> Generator[str]:
+    """Serve in a thread while the block runs, and give the URL. Signals stay with the caller.
+
+    Raises `BadConfig` if the server does not start.
+    """
+    urls: SimpleQueue[str] = SimpleQueue()
+    server = _Server(app, config, urls.put)
+    thread = Thread(target=_serve_quietly, args=(server, urls), daemon=True, name="gateway")
+    thread.start()
+    try:
+        if not (url := urls.get()):
+            raise BadConfig(f"the gateway could not listen on {config.server.host}. Start it with `toolspeak serve`")
+        yield url
+    finally:
+        server.should_exit = True
+        thread.join()
+
+
+def _serve_quietly(server: _Server, urls: "SimpleQueue[str]") -> None:
+    try:
+        with suppress(SystemExit):  # how uvicorn ends when it cannot start; it has logged why
+            server.run()
+    finally:
+        urls.put("")

@@ -1,10 +1,9 @@
 """Answers turns: reads a request on the client's wire, runs it, and writes the response on the same wire.
 
-The response is streamed or whole, as the client asked. Each turn writes one log line.
+The response is streamed or whole, as the client asked.
 """
 
 import asyncio
-import logging
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -13,10 +12,12 @@ from typing import Final
 from toolspeak.config.shape import Key
 from toolspeak.engine.effects import EMULATED, Outcome
 from toolspeak.engine.plan import Plan, Way
-from toolspeak.gateway.access import permit
-from toolspeak.gateway.exchange import PLAN_HEADER, Exchange, Refused, ResponseContext, answer, plan_line
-from toolspeak.gateway.request_reader import RequestReader, drop_routing_fields, settings_in_headers
+from toolspeak.gateway.access import find_route
+from toolspeak.gateway.exchange import PLAN_HEADER, Exchange, ResponseContext, TurnFailed, answer, plan_line
+from toolspeak.gateway.request_reader import RequestReader, settings_in_headers
 from toolspeak.gateway.response_store import ResponseStore
+from toolspeak.gateway.slow_turns import SlowTurn
+from toolspeak.gateway.trace_log import TraceLog, TurnRequest
 from toolspeak.ir.event import CallStarted, Event, Failed, Finished, ReasoningDelta, StopReason, TextDelta
 from toolspeak.ir.failure import Failure
 from toolspeak.ir.request import Request
@@ -24,11 +25,11 @@ from toolspeak.runtime.clock import Clock
 from toolspeak.runtime.directory import Directory, EmitEvents, Route
 from toolspeak.runtime.offload import Run
 from toolspeak.runtime.prober import Prober
+from toolspeak.runtime.recorder import TurnWatch
+from toolspeak.runtime.turn_progress import TurnProgress
 from toolspeak.wires import ExpandedRequest, Wire
+from toolspeak.wires.shared.routing_fields import drop_routing_fields
 
-_LOG: Final = logging.getLogger(__name__)
-_LONGEST_NAME: Final = 80
-_NEVER = 86_400.0
 _LAST_WORDS = 1.0
 """Seconds for the error that ends a stream. A client that reads nothing must not hold up a shutdown."""
 _JSON = b"application/json"
@@ -46,6 +47,9 @@ class TurnContext:
     request: Request
     route: Route
     plan: Plan
+    watch: TurnWatch
+    progress: TurnProgress
+    slow: SlowTurn
     prepare: Run
     """Runs work whose time is proportional to the request's size, in a thread if it is large."""
     keep: Callable[[bytes], None] | None = None
@@ -53,8 +57,9 @@ class TurnContext:
 
     def turn(self, emit: EmitEvents, clock: Clock) -> Coroutine[object, object, Outcome]:
         """Run the turn."""
-        told = self.response.plan
-        return self.route.take(self.request, self.plan, emit, clock, self.prepare, replanned=told)
+        return self.route.take(
+            self.request, self.plan, emit, clock, self.prepare, watch=self.watch, progress=self.progress
+        )
 
 
 class Turns:
@@ -66,6 +71,7 @@ class Turns:
         prober: Prober,
         reader: RequestReader,
         store: ResponseStore,
+        traces: TraceLog,
         *,
         keep_alive: float,
         clock: Clock,
@@ -73,6 +79,7 @@ class Turns:
         """`keep_alive` is after how many silent seconds a stream gets a keep-alive."""
         self._reader: Final = reader
         self._store: Final = store
+        self._traces: Final = traces
         self._directory: Final = directory
         self._prober: Final = prober
         self._keep_alive: Final = keep_alive
@@ -80,7 +87,7 @@ class Turns:
 
     async def take(self, exchange: Exchange, wire: Wire, response: ResponseContext, key: Key) -> None:
         """Read the request, find its model, and answer; raises `Refused`, `BadField`, `Gone`."""
-        started = self._clock.monotonic()
+        entry = response.entry
         query = exchange.query
         path = f"{exchange.path}?{query}" if query else exchange.path
         body = await exchange.body()
@@ -88,18 +95,22 @@ class Turns:
         body = body if expanded is None else expanded.body
         decoded, prepare = await self._reader.read(wire, body, path)
         request = drop_routing_fields(decoded)
-        route = await self._directory.find(request.model)
-        permit(key, route)  # on the route, not on the name that the client wrote: see `access.py`
+        entry.model = request.model
+        route = await find_route(self._directory, request.model, key)
+        entry.upstream, entry.upstream_model = route.place, route.model
         route = route.of_tenant(key.tenant)
         plan = route.plan(request, settings_in_headers(exchange))
         keep = self._keeping(wire, request, expanded, key.tenant)
         if expanded is not None:
             response.stamp = replace(response.stamp, previous=expanded.previous, is_stored=keep is not None)
-        context = TurnContext(exchange, wire, response, request, route, plan, prepare, keep)
+        progress = TurnProgress()
+        slow = SlowTurn(entry, progress, self._clock)
+        recorded = TurnRequest(wire.name, path, body, request, route, plan)
+        watch = self._traces.begin(recorded, response)
+        context = TurnContext(exchange, wire, response, request, route, plan, watch, progress, slow, prepare, keep)
         response.plan(plan)
         with self._prober.serving(route):
-            outcome = await (self._stream(context) if request.stream else self._whole(context))
-        _log_turn(context, outcome, self._clock.monotonic() - started)
+            await (self._stream(context) if request.stream else self._whole(context))
         self._prober.consider(route, request)  # last: the client has its answer, and a probe never delays a request
 
     async def _expanded(self, wire: Wire, body: bytes, tenant: str) -> ExpandedRequest | None:
@@ -122,12 +133,13 @@ class Turns:
 
         return keep
 
-    async def _whole(self, context: TurnContext) -> Outcome:
-        outcome = await context.exchange.attended(context.turn(_keep, self._clock), _never)
+    async def _whole(self, context: TurnContext) -> None:
+        outcome = await context.exchange.attended(context.turn(_keep, self._clock), context.slow.beat)
+        context.response.entry.outcome = outcome
         turn = outcome.turn
         context.response.plan(outcome.taken)
         if turn.failure is not None:
-            raise Refused(turn.failure)
+            raise TurnFailed(turn.failure)
         response = context.response
         for warning in outcome.warnings:
             response.warn(warning)
@@ -135,13 +147,12 @@ class Turns:
         if context.keep is not None:
             context.keep(body)
         await answer(context.exchange, 200, _JSON, body, response.headers)
-        return outcome
 
-    async def _stream(self, context: TurnContext) -> Outcome:
+    async def _stream(self, context: TurnContext) -> None:
         stream = _Stream(context, self._keep_alive, self._clock)
         outcome = await context.exchange.attended(context.turn(stream.emit, self._clock), stream.beat)
+        context.response.entry.outcome = outcome
         await stream.end(outcome.taken)
-        return outcome
 
 
 class _Stream:
@@ -160,17 +171,18 @@ class _Stream:
         self._keep_alive: Final = keep_alive
         self._now: Final = clock.monotonic
         self._last: float = self._now()
-        """When something was last sent to the client."""
+        """When content was last sent to the client."""
+        self._beaten = self._last
+        """When a keep-alive was last sent to the client."""
+        self._begun = False
+        """Content was sent to the client."""
         self._ended = False
         """The wire's last event is sent: an error after it would break the protocol."""
 
     async def emit(self, events: Sequence[Event]) -> None:
-        """Write the events on the client's wire. A failure before any visible event raises `Refused` instead."""
-        if not self._response.started:
-            last = events[-1]
-            if isinstance(last, Failed) and not any(isinstance(event, _SHOWN) for event in events):
-                raise Refused(last.failure)
-            await self._start()
+        """Write the events on the client's wire. A failure before any visible event raises `TurnFailed` instead."""
+        if not self._begun:
+            await self._begin(events)
         self._ended = isinstance(events[-1], Finished | Failed)
         data = self._encode(events)
         if self._ended and self._context.keep is not None:
@@ -178,6 +190,14 @@ class _Stream:
         if data:
             self._last = self._now()
             await self._write(data)
+
+    async def _begin(self, events: Sequence[Event]) -> None:
+        if not self._response.started:
+            last = events[-1]
+            if isinstance(last, Failed) and not any(isinstance(event, _SHOWN) for event in events):
+                raise TurnFailed(last.failure)
+            await self._start()
+        self._begun, self._response.entry.first_byte = True, self._now()
 
     def _keep(self, last: Event, keep: Callable[[bytes], None]) -> None:
         """Store the response, unless it ended in an error."""
@@ -192,16 +212,17 @@ class _Stream:
         A long prompt, or a call that must be complete before it can be checked, keeps a stream silent for so long that
         clients and proxies would close the connection.
         """
-        silent = self._now() - self._last
+        next_line = self._context.slow.look(self._last)
+        silent = self._now() - max(self._last, self._beaten)
         if silent < self._keep_alive:
-            return self._keep_alive - silent
+            return min(self._keep_alive - silent, next_line)
         # This gives up the chance of an HTTP error: a later failure becomes an error inside the stream.
         if not self._response.started:
             await self._start()
-        self._last = self._now()
+        self._beaten = self._now()
         if data := self._encoder.keep_alive():
             await self._write(data)
-        return self._keep_alive
+        return min(self._keep_alive, next_line)
 
     async def end(self, taken: Plan) -> None:
         """Send the end of the response, after the plan if that changed after the headers were sent.
@@ -239,34 +260,3 @@ _UNBUFFERED: Final = (b"x-accel-buffering", b"no")  # nginx buffers a response u
 
 async def _keep(events: Sequence[Event]) -> None:
     """Send nothing: the outcome has all events."""
-
-
-async def _never() -> float:
-    """Send no keep-alive while the client waits for a whole response."""
-    return _NEVER
-
-
-def _log_turn(context: TurnContext, outcome: Outcome, seconds: float) -> None:
-    """Log the outcome of a turn: never a key, never the text of a message. Names that a client wrote are escaped."""
-    if not _LOG.isEnabledFor(logging.INFO):
-        return
-    _LOG.info(
-        "trace=%s wire=%s model=%s route=%s:%s plan=%r refused=%s requests=%d complaints=%d tokens=%d+%d seconds=%.3f",
-        context.response.trace,
-        context.wire.name,
-        _escaped(context.request.model),
-        context.route.place,
-        _escaped(context.route.model),
-        outcome.taken.line,
-        outcome.refused or "nothing",
-        outcome.requests,
-        len(outcome.complaints),
-        outcome.usage.input_tokens,
-        outcome.usage.output_tokens,
-        seconds,
-    )
-
-
-def _escaped(name: str) -> str:
-    """Return a name that a client wrote, in ASCII and without control characters: it cannot forge a log line."""
-    return ascii(name[:_LONGEST_NAME])[1:-1]

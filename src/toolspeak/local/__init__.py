@@ -1,5 +1,6 @@
-"""Model servers on this machine: detects running ones, and starts and supervises one of our own (RUN-6).
+"""Model servers on this machine: detects running ones, and starts and supervises our own (RUN-6, UP-1 to UP-6).
 
-This package finds, starts and watches a server. To all other code the server is an upstream like any other.
-Read first: `supervisor.py` (our own server), `detection.py` (servers of others).
+This package finds or fetches models, and starts and watches their servers. To all other code a server is an upstream
+like any other. Read first: `supervisor.py` (one server of ours), `switch.py` and `pool.py` (several), `models.py`
+(where a model comes from), `detection.py` (servers of others).
 """

@@ -5,7 +5,8 @@
     qwen2.5-coder     a model that an upstream lists
     anything else     the default; without one, the first model that the first upstream lists
 
-Agents request names that are built into them (such as `gpt-5.5`), so an unknown name is not an error.
+Agents request names that are built into them (such as `gpt-5.5`), so by default an unknown name is not an error. A
+strict directory raises `UnknownModel` for it, also for a name after `groq:` that `groq` does not list.
 """
 
 import asyncio
@@ -22,21 +23,28 @@ from toolspeak.engine.prompt import untrusted_texts
 from toolspeak.engine.readers import emulated_ids
 from toolspeak.engine.settings import NOTHING_SAID, Settings
 from toolspeak.engine.turn import take_turn
+from toolspeak.errors import UnknownModel
 from toolspeak.facts.model import UNKNOWN_MODEL, Constrain, ModelFacts, Source, without_latest
 from toolspeak.facts.strategy import NO_OVERRIDES, Overrides, facts_of
 from toolspeak.ir.event import CallStarted, Event
+from toolspeak.ir.failure import Failure, FailureKind
 from toolspeak.ir.request import Request
 from toolspeak.runtime.clock import CLOCK, Clock
 from toolspeak.runtime.drive import AsyncUpstream, drive
 from toolspeak.runtime.learned import UNKNOWN_ORIGIN, Learned, Origin
 from toolspeak.runtime.offload import Run, at_once
+from toolspeak.runtime.profile_watch import watched_turn
 from toolspeak.runtime.profiles import NO_PROFILES, Measured, Profiles
+from toolspeak.runtime.recorder import UNWATCHED, TurnWatch
 from toolspeak.runtime.transport import TransportError
-from toolspeak.runtime.upstream import HttpUpstream, list_models
+from toolspeak.runtime.turn_progress import TurnProgress
+from toolspeak.runtime.upstream import HttpUpstream, ObservedUpstream, list_models
 
 EmitEvents: TypeAlias = Callable[[Sequence[Event]], Awaitable[None]]
 _FRESH, _FRESH_FAILURE = 60.0, 10.0
 """Seconds until a list of models is read again: after a success, and after an error."""
+_ABSENT: Final = frozenset((FailureKind.DISCONNECTED, FailureKind.TIMEOUT, FailureKind.TRANSIENT))
+"""Failures of a server that is not there, or not ready: llama.cpp answers 503 while it loads a model."""
 _MOST_ROUTES, _LONGEST_NAME = 4096, 256
 """Bounds of the cached routes: clients choose the names."""
 
@@ -112,8 +120,8 @@ class Route:
 
     @property
     def measured(self) -> Measured:
-        """Return the doctor's profile, if the server is still the one that was measured."""
-        return self.profiles.heard(self.model, self.learned.verdict(self.model).fingerprint)
+        """Return the doctor's profile, if it is not suspended and the server is still the one that was measured."""
+        return self.profiles.heard(self.model, self.learned.verdict(self.model).fingerprint, self.tenant)
 
     @property
     def known(self) -> ModelFacts:
@@ -157,25 +165,33 @@ class Route:
         clock: Clock = CLOCK,
         prepare: Run = at_once,
         *,
-        replanned: Callable[[Plan], None] | None = None,
+        watch: TurnWatch = UNWATCHED,
+        progress: TurnProgress | None = None,
     ) -> Outcome:
         """Run one turn, emit its events and return its outcome, which is also noted as evidence about the model.
 
         Constraints are written in the plan's form, whatever is learned while the turn runs. `prepare` decides where
-        the work runs that takes time in proportion to the request. `replanned` is told when the turn goes on in another
-        way than the plan says.
+        the work runs that takes time in proportion to the request. `watch` is told of all requests and answers;
+        `progress` shows at any time what the turn waits for.
         """
         sent = request if request.model == self.model else replace(request, model=self.model)
         upstream = self.upstream
         if isinstance(upstream, HttpUpstream):
             upstream = upstream.constrained(plan.facts.quirks.constraint).encoding(prepare)
+            upstream = upstream if progress is None else ObservedUpstream(upstream, progress)
         remembered = self.learned.tool_memory.recall(sent, self.tenant)
-        turn = take_turn(sent, plan, emulated_ids(clock.nanoseconds()), remembered)
-        outcome = await drive(turn, upstream, emit, prepare, replanned)
+        seed = clock.nanoseconds()
+        watch.began(seed, remembered)
+        turn = take_turn(sent, plan, emulated_ids(seed), remembered)
+        outcome = await drive(turn, upstream, emit, prepare, watch)
         # Only a history with calls needs them. By now a client that streams has its answer.
         if any(isinstance(event, CallStarted) for event in outcome.events):
             self.learned.tool_memory.learn(sent, self.tenant)
         self.learned.note(self.model, outcome, self._origin(request), is_real=self.is_real)
+        if self.learned.is_shared and self.is_real and self.profiles.on:
+            seen = watched_turn(request, outcome, self.tenant)
+            if seen is not None:
+                self.profiles.note(self.model, seen, used=self.measured.profile is not None)
         return outcome
 
     def _origin(self, request: Request) -> Origin:
@@ -190,6 +206,21 @@ class Listed:
     route: Route
 
 
+@dataclass(frozen=True, slots=True)
+class UpstreamState:
+    """Whether an upstream answers: `failure` is that of its last list of models, None if it was read."""
+
+    name: str
+    is_known: bool
+    """The list was requested at least once."""
+    failure: Failure | None
+
+    @property
+    def answers(self) -> bool:
+        """Whether the server is there. One that refuses its list (401, 404) may still serve turns."""
+        return self.is_known and (self.failure is None or self.failure.kind not in _ABSENT)
+
+
 class Directory:
     """All models that clients can request. It needs at least one upstream."""
 
@@ -199,18 +230,59 @@ class Directory:
         aliases: Mapping[str, Route] | None = None,
         default: str = "",
         clock: Clock = CLOCK,
+        *,
+        is_strict: bool = False,
     ) -> None:
         """Take the upstreams in the order of their priority, the aliases, and the model for unknown names."""
-        self._places: Final = {place.name: _Lister(place, clock) for place in places}
-        self._aliases: Final = dict(aliases or {})
-        self._default: Final = default
+        self._is_strict = is_strict
+        self._places = {place.name: _Lister(place, clock) for place in places}
+        self._aliases = dict(aliases or {})
+        self._default = default
         prefixes = [(f"{name}{mark}", lister) for name, lister in self._places.items() for mark in ":/"]
-        self._prefixes: Final = sorted(prefixes, key=lambda each: -len(each[0]))
+        self._prefixes = sorted(prefixes, key=lambda each: -len(each[0]))
         """The longest first: `box:8000:` must be tried before `box:`."""
 
+    def adopt(self, other: "Directory") -> None:
+        """Become the other directory: a reload. Routes that requests have found stay as they are."""
+        self.__dict__ |= other.__dict__
+
+    def learned(self, name: str, url: str) -> Learned | None:
+        """Return what was learned about an upstream, if one of this name has this URL."""
+        lister = self._places.get(name)
+        return lister.learned if lister is not None and lister.url == url else None
+
     async def find(self, name: str) -> Route:
-        """Return the route for a name; for an unknown name, the route of the default. Never raises."""
-        return self._named(name) or await self._listed(name) or await self._instead(name)
+        """Return the route for a name; for an unknown name, the route of the default. A strict one: `UnknownModel`."""
+        found = self._named(name) or await self._listed(name)
+        if found is not None and self._is_strict and not await self._confirms(found):
+            found = None
+        if found is None and name and self._is_strict:
+            raise UnknownModel(f"there is no model {name[:_LONGEST_NAME]!r} here")
+        return found or await self._instead(name)
+
+    async def _confirms(self, route: Route) -> bool:
+        """Return whether the model exists. An upstream that lists no models at all can confirm none, and is asked."""
+        return await route.confirm_real() or not self._places[route.place].names
+
+    async def look(self) -> list[UpstreamState]:
+        """Read the lists of models that are old, and return which upstreams answer."""
+        async with asyncio.TaskGroup() as group:
+            for lister in self._places.values():
+                group.create_task(lister.look())
+        return self.states()
+
+    def states(self) -> list[UpstreamState]:
+        """Return which upstreams answered when they were asked last."""
+        return [UpstreamState(name, lister.is_known, lister.failure) for name, lister in self._places.items()]
+
+    def silence(self, *, partial: bool = False) -> str:
+        """Return which upstreams do not answer, and why; empty if one answers, or with `partial` if all do."""
+        silent = [state for state in self.states() if not state.answers]
+        if not silent or (not partial and len(silent) < len(self._places)):
+            return ""
+        reasons = "; ".join(f"{state.name}: {state.failure.message}" for state in silent if state.failure is not None)
+        who = "no upstream answers" if len(silent) == len(self._places) else "not all upstreams answer"
+        return f"{who} ({reasons})" if reasons else who
 
     async def exactly(self, name: str) -> Route:
         """Return the route for exactly this name. If no upstream lists it, the first upstream gets it unchanged."""
@@ -222,9 +294,7 @@ class Directory:
 
     async def listing(self) -> list[Listed]:
         """Return the aliases and all models that upstreams list, each name once; an alias hides a model of its name."""
-        async with asyncio.TaskGroup() as group:
-            for lister in self._places.values():
-                group.create_task(lister.look())
+        await self.look()
         listed = {name: Listed(name, route) for name, route in self._aliases.items()}
         for lister in self._places.values():
             for name in lister.names:
@@ -286,7 +356,21 @@ class _Lister:
         self._names: dict[str, str] = {}
         self._routes: Final[dict[str, Route]] = {}
         self._until = -inf
+        self.is_known = False
+        """The list was requested at least once."""
+        self.failure: Failure | None = None
+        """Why it could not be read the last time."""
         self._lock: Final = asyncio.Lock()
+
+    @property
+    def learned(self) -> Learned:
+        """What was learned about the upstream."""
+        return self._place.learned
+
+    @property
+    def url(self) -> str:
+        """The base URL of the upstream."""
+        return self._place.upstream.url
 
     def route(self, model: str) -> Route:
         """Return the route to a model of this upstream. Routes are cached, because each request needs one."""
@@ -322,11 +406,14 @@ class _Lister:
                 await self._ask()
 
     async def _ask(self) -> None:
-        fresh = _FRESH
+        fresh, self.failure = _FRESH, None
         try:
             names = await list_models(self._place.upstream)
-        except TransportError:  # keep the old names: a short outage must not turn known models into unknown ones
-            names, fresh = list(self._names.values()), _FRESH_FAILURE
+        except (
+            TransportError
+        ) as error:  # keep the old names: a short outage must not turn known models into unknown ones
+            names, fresh, self.failure = list(self._names.values()), _FRESH_FAILURE, error.failure
+        self.is_known = True
         # Ollama lists `m:latest`, and clients write `m`. A model whose name really is `m` overrides that.
         self._names = {without_latest(name): name for name in names} | {name: name for name in names}
         self._until = self._clock.monotonic() + fresh

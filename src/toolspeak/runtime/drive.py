@@ -13,11 +13,11 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequ
 from typing import Protocol, TypeAlias
 
 from toolspeak.engine.effects import EffectReply, Emit, Open, Outcome, Pull, TurnProgram
-from toolspeak.engine.plan import Plan
 from toolspeak.ir.event import Event, Failed
 from toolspeak.ir.failure import Failure, FailureKind
 from toolspeak.ir.request import Request
 from toolspeak.runtime.offload import Run, at_once
+from toolspeak.runtime.recorder import UNWATCHED, TurnWatch
 
 Batch: TypeAlias = list[Event]
 Batches: TypeAlias = Generator[Batch, None, None]
@@ -73,13 +73,13 @@ async def drive(
     upstream: AsyncUpstream,
     emit: Callable[[Sequence[Event]], Awaitable[None]],
     prepare: Run = at_once,
-    replanned: Callable[[Plan], None] | None = None,
+    watch: TurnWatch = UNWATCHED,
 ) -> Outcome:
     """Run a turn on the event loop and return its outcome. If the task is cancelled, the open answer is closed.
 
     The program's first step compiles the tools and writes the prompt, which takes time in proportion to the request.
     `prepare` decides where that step runs (see `offload.py`). Each later step reads one chunk and runs at once.
-    `replanned` is told when the turn goes on in another way than its plan says.
+    `watch` is told of all requests and answers.
     """
     opened: AsyncBatches | None = None
     answer: EffectReply = None
@@ -94,12 +94,12 @@ async def drive(
                     answer = await opened.__anext__() if opened is not None else ENDED
                 except StopAsyncIteration:
                     answer = ENDED
+                watch.received(answer)
             elif type(effect) is Emit:
                 await emit(effect.events)
             elif type(effect) is Open:
                 await _closed(opened)
-                if effect.plan is not None and replanned is not None:
-                    replanned(effect.plan)
+                watch.opened(effect)
                 opened = upstream.open(effect.request)
             else:
                 await _closed(opened)

@@ -35,7 +35,7 @@ from toolspeak.ir.request import Request
 from toolspeak.runtime.cache import Subject, Verdicts
 from toolspeak.runtime.clock import CLOCK, Clock
 from toolspeak.runtime.directory import Route
-from toolspeak.runtime.transport import TransportError
+from toolspeak.runtime.transport import IN_BACKGROUND, TransportError
 from toolspeak.runtime.upstream import HttpUpstream
 
 _LOG: Final = logging.getLogger(__name__)
@@ -147,6 +147,10 @@ class _Budget:
             )
         return False
 
+    def change(self, most: int) -> None:
+        """Allow another number of requests in each window."""
+        self._most = most
+
     def give_back(self, unused: int) -> None:
         """Return reserved requests that a probe did not send."""
         self._used = max(0, self._used - unused)
@@ -173,9 +177,9 @@ class Prober:
         `confirming` has the depths of probes that evidence from traffic causes, by default the same. `requests` is the
         budget of each upstream.
         """
-        self._depths: Final = depths
-        self._confirming: Final = depths if confirming is None else confirming
-        self._requests: Final = requests
+        self._depths = depths
+        self._confirming = depths if confirming is None else confirming
+        self._requests = requests
         self._budgets: Final[dict[str, _Budget]] = {}
         self._verdicts: Final = verdicts
         self._clock: Final = clock
@@ -186,6 +190,12 @@ class Prober:
         self._running: Final[dict[tuple[str, str], asyncio.Task[None]]] = {}
         """Tasks by upstream and model. The dict also holds the only strong reference to each task: without one, the
         event loop may collect a task that still runs."""
+
+    def change(self, depths: Mapping[str, Depth], confirming: Mapping[str, Depth], requests: int) -> None:
+        """Use other depths and another budget from the next probe on. Budgets that are in use keep what was spent."""
+        self._depths, self._confirming, self._requests = depths, confirming, requests
+        for budget in self._budgets.values():
+            budget.change(requests)
 
     @contextmanager
     def serving(self, route: Route) -> Generator[None, None, None]:
@@ -228,6 +238,7 @@ class Prober:
 
     async def _attend(self, route: Route, upstream: HttpUpstream, depth: Depth, moved: Verdict | None) -> None:
         """Share a verdict that traffic has moved, then probe if that is due. Runs in a background task."""
+        IN_BACKGROUND.set(True)  # in the context of this task only
         subject = Subject(upstream.url, route.model)
         try:
             if moved is not None:

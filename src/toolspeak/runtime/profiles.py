@@ -22,6 +22,7 @@ from toolspeak.engine.plan import Plan
 from toolspeak.engine.settings import NOTHING_SAID, Mode, Settings
 from toolspeak.facts.model import FORMAT, ModelFacts, Profile, Setting, Source, Support, without_latest
 from toolspeak.runtime.clock import CLOCK, Clock
+from toolspeak.runtime.profile_watch import ProfileWatch, WatchedTurn
 
 FRESH: Final = 5.0
 """Seconds for which a file is not checked again: a `stat` for every request would be wasted."""
@@ -42,6 +43,8 @@ class Measured:
     profile: Profile | None = None
     settings: Settings = NOTHING_SAID
     tools: Support | None = None
+    stamp: str = ""
+    """Changes with the file."""
 
     def facts(self, facts: ModelFacts) -> ModelFacts:
         """Return the facts with the measured values, which override the built-in tables."""
@@ -77,6 +80,7 @@ class Profiles:
         self._known: Final[dict[str, _Seen]] = {}
         self._others: Final[dict[str, str]] = {}
         """By model, the last fingerprint that differs from the profile's; it was logged, and is not logged again."""
+        self._watch: Final = ProfileWatch(endpoint, clock)
 
     @property
     def on(self) -> bool:
@@ -95,20 +99,37 @@ class Profiles:
             self._known[model] = seen
         return seen.measured
 
-    def heard(self, model: str, fingerprint: str) -> Measured:
-        """Return the model's profile, or `NOT_MEASURED` if the server's fingerprint is known to have changed since.
+    def heard(self, model: str, fingerprint: str, tenant: str = "") -> Measured:
+        """Return the model's profile, or `NOT_MEASURED` if it is suspended or the server's fingerprint has changed.
 
         A server that was restarted with another build or chat template may behave otherwise than it was measured. An
         empty fingerprint means that it is not known: then the profile is used.
         """
         found = self.of(model)
-        known = found.profile.fingerprint if found.profile is not None else ""
+        if self._folder is None or found.profile is None:
+            return found
+        if self._watch.is_suspended(self._watch_path(self._folder, model), found.stamp, tenant):
+            return NOT_MEASURED
+        known = found.profile.fingerprint
         if not known or fingerprint in ("", known):
             return found
         if self._others.get(model) != fingerprint:
             self._others[model] = fingerprint
             _LOG.warning(_OTHER, ascii(model), self.endpoint)
         return NOT_MEASURED
+
+    def suspension(self, model: str) -> str:
+        """Return that the model's profile is suspended, and for whom; empty if it is not."""
+        found = self.of(model)
+        if self._folder is None or found.profile is None:
+            return ""
+        return self._watch.suspension(self._watch_path(self._folder, model), found.stamp)
+
+    def note(self, model: str, turn: WatchedTurn, *, used: bool) -> None:
+        """Count what a turn shows about calls, with the profile or without it (CAP-11)."""
+        if self._folder is not None:
+            path = self._watch_path(self._folder, model)
+            self._watch.note(path, self.of(model).stamp, used, model, turn)
 
     def keep(self, profile: Profile) -> Path:
         """Write a profile atomically and return its path. Raises `OSError`.
@@ -132,12 +153,24 @@ class Profiles:
         self._known.pop(profile.model, None)
         return path
 
+    def remove(self, model: str) -> None:
+        """Delete the profile of a model, if there is one. Raises `OSError`."""
+        if self._folder is not None:
+            self._path(self._folder, model).unlink(missing_ok=True)
+        self._known.pop(model, None)
+
     def _looked(self, model: str, seen: "_Seen | None", now: float) -> "_Seen":
         path = self._path(self._folder or Path(), model)
         stamp = _stamp(path)
         if seen is not None and stamp == seen.stamp:
             return replace(seen, until=now + FRESH)
-        return _Seen(_read(path, self.endpoint, without_latest(model)) if stamp else NOT_MEASURED, stamp, now + FRESH)
+        found = _read(path, self.endpoint, without_latest(model)) if stamp else NOT_MEASURED
+        if found.profile is not None:
+            found = replace(found, stamp="-".join(map(str, stamp)))
+        return _Seen(found, stamp, now + FRESH)
+
+    def _watch_path(self, folder: Path, model: str) -> Path:
+        return self._path(folder, model).with_suffix(".watch")
 
     def _path(self, folder: Path, model: str) -> Path:
         # a hash: model names have slashes and colons. A URL has no space, so different pairs give different texts.

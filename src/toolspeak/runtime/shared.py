@@ -23,6 +23,7 @@ import msgspec
 from toolspeak.engine.look import SERVERS
 from toolspeak.engine.verdict import MOST_EVIDENCE, Verdict
 from toolspeak.errors import BadConfig
+from toolspeak.extras import require_extra
 from toolspeak.facts.strategy import CONSTRAINTS
 from toolspeak.ir.constraint import ConstraintForm
 from toolspeak.runtime.cache import LONGEST_PROBE, SEEN, Memory, Subject, lifetime
@@ -184,12 +185,11 @@ class Shared:
 
 
 def _opened(url: str) -> Any:  # noqa: ANN401 # an optional package
-    try:
-        from redis.asyncio import Redis  # noqa: PLC0415
-        from redis.asyncio.retry import Retry  # noqa: PLC0415
-        from redis.backoff import NoBackoff  # noqa: PLC0415
-    except ImportError:
-        raise BadConfig("redis.url: the package redis is missing: pip install 'toolspeak[redis]'") from None
+    require_extra("redis", "redis.url")
+    from redis.asyncio import Redis  # noqa: PLC0415
+    from redis.asyncio.retry import Retry  # noqa: PLC0415
+    from redis.backoff import NoBackoff  # noqa: PLC0415
+
     try:
         return Redis.from_url(  # pyright: ignore[reportUnknownMemberType]
             url, socket_timeout=TIMEOUT, socket_connect_timeout=TIMEOUT, retry=Retry(NoBackoff(), 0)

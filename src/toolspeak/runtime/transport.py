@@ -4,8 +4,9 @@
     while chunk := await response.read(): ...
     response.close()
 
-Every failure is raised as a `TransportError`. Redirects are not followed, and no proxy or cookie is taken from the
-environment: an upstream's key goes to the configured host and nowhere else (SAFE-6).
+Every failure is raised as a `TransportError`. Redirects are not followed, and no cookie is kept: an upstream's key goes
+to the configured host and nowhere else (SAFE-6). Proxies and certificates come from the configuration, which also reads
+the environment's, see `outbound.py`.
 
 aiohttp was chosen for its cost per chunk of a stream: httpx and httpcore take three to five times as long. `Transport`
 is a protocol, so that another client can replace it.
@@ -17,9 +18,10 @@ import io
 import os
 import ssl
 from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
-from typing import Final, Protocol
+from typing import Final, Protocol, runtime_checkable
 
 import aiohttp
 from aiohttp import StreamReader
@@ -29,6 +31,7 @@ from typing_extensions import override
 
 from toolspeak.declaration import setting
 from toolspeak.ir.failure import Failure, FailureKind
+from toolspeak.runtime.outbound import NO_OUTBOUND, Outbound, origin_of
 
 Headers = Sequence[tuple[str, str]]
 _GATEWAY_TIMEOUT, _BAD_GATEWAY = 504, 502
@@ -56,6 +59,9 @@ class Timeouts:
 
 
 DEFAULT_TIMEOUTS = Timeouts()
+
+
+_UntrustedCertificate = aiohttp.ClientConnectorCertificateError
 
 
 class TransportError(Exception):
@@ -109,11 +115,26 @@ class Transport(Protocol):
         ...
 
 
+@runtime_checkable
+class LoadsModels(Protocol):
+    """A transport that loads the model of a request first, if it is not loaded."""
+
+    def model_state(self, url: str) -> str:
+        """Return the state of the model at a base URL, such as `loaded`; empty if there is no such model."""
+        ...
+
+
+IN_BACKGROUND: Final = ContextVar("IN_BACKGROUND", default=False)
+"""True in tasks that no client waits for, such as probes. A transport loads no model for their requests (UP-5)."""
+
+
 class HttpTransport:
     """A transport on aiohttp with keep-alive connections. It belongs to the event loop of its first request."""
 
-    def __init__(self) -> None:
-        """Prepare a transport; the session is opened by the first request."""
+    def __init__(self, outbound: Mapping[str, Outbound] | None = None) -> None:
+        """Prepare a transport; the session is opened by the first request. `outbound` is by origin."""
+        self.outbound = outbound or {}
+        """The proxies and certificates of upstreams; a reload replaces them."""
         self._session: aiohttp.ClientSession | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._ending: Final[set[aiohttp.ClientResponse]] = set()
@@ -133,10 +154,18 @@ class HttpTransport:
         started = loop.time()
         limit = aiohttp.ClientTimeout(total=None, connect=timeouts.connect)
         data = io.BytesIO(body) if len(body) > _LARGE else body or None
+        leaves = self.outbound.get(origin_of(url), NO_OUTBOUND) if self.outbound else NO_OUTBOUND
         try:
             async with asyncio.timeout_at(started + min(timeouts.first_byte, timeouts.total)):
                 response = await session.request(
-                    method, url, data=data, headers=headers, timeout=limit, allow_redirects=False
+                    method,
+                    url,
+                    data=data,
+                    headers=headers,
+                    timeout=limit,
+                    allow_redirects=False,
+                    proxy=leaves.proxy_url,
+                    ssl=leaves.tls,
                 )
         except (aiohttp.ClientError, OSError, TimeoutError, ValueError) as error:
             raise _transport_error(error, timeouts) from None
@@ -158,7 +187,7 @@ class HttpTransport:
             cookie_jar=aiohttp.DummyCookieJar(),
             skip_auto_headers=("user-agent", "content-type"),  # only the wire and the configuration add headers
             headers={"accept-encoding": "identity"},  # a compressor holds events back until its block is full
-            trust_env=False,  # no proxy and no ~/.netrc: both could send the upstream's key to another host
+            trust_env=False,  # no ~/.netrc: it could send credentials to another host; proxies are resolved before
             auto_decompress=True,
         )
         return self._session
@@ -282,6 +311,9 @@ class _HttpResponse:
         return min(idle, self._end, first if first > now else idle)
 
 
+_TRUST: Final = "; to trust a private authority, set ca_file"
+
+
 class _TimedOut(TimeoutError):
     """A timeout of `Timeouts` expired; the message is the name of its field."""
 
@@ -303,8 +335,18 @@ def _transport_error(error: Exception, timeouts: Timeouts) -> TransportError:
             return _timeout_error(
                 f"no answer from the upstream within timeouts.{which} = {getattr(timeouts, which):g} s"
             )
-        case aiohttp.ClientConnectorError():
+        case aiohttp.ClientProxyConnectionError():
             place, reason = f"{error.host}:{error.port}", _reason(error.os_error)
+            return _connection_error(f"no connection to the proxy at {place}: {reason}", connected=False)
+        case aiohttp.ClientHttpProxyError():
+            return _connection_error(f"the proxy refused to connect to the upstream ({error.status})", connected=False)
+        case aiohttp.ClientConnectorError():
+            # Before 3.14 an untrusted certificate has no `os_error`, only the error of the certificate.
+            cause: Exception = error.os_error
+            hint = ""
+            if isinstance(error, _UntrustedCertificate):
+                cause, hint = error.certificate_error, _TRUST
+            place, reason = f"{error.host}:{error.port}", _reason(cause) + hint
             return _connection_error(f"no connection to the upstream at {place}: {reason}", connected=False)
         case aiohttp.ServerDisconnectedError():
             return _connection_error("the upstream closed the connection without an answer")
@@ -315,8 +357,10 @@ def _transport_error(error: Exception, timeouts: Timeouts) -> TransportError:
             return _connection_error(f"the upstream's answer broke off ({type(error).__name__})")
 
 
-def _reason(error: OSError) -> str:
+def _reason(error: Exception) -> str:
     """Return the system's description of an errno if it has one: asyncio and uvloop word the same error differently."""
+    if not isinstance(error, OSError):
+        return str(error)
     number = None if isinstance(error, ssl.SSLError) else error.errno
     said = os.strerror(number) if number is not None and number in errno.errorcode else error.strerror
     return said or "it cannot be reached"

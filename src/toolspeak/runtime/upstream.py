@@ -21,7 +21,16 @@ from toolspeak.ir.request import Request
 from toolspeak.runtime.clock import CLOCK, Clock
 from toolspeak.runtime.offload import THREADED, Run, at_once
 from toolspeak.runtime.redaction import Redactor
-from toolspeak.runtime.transport import DEFAULT_TIMEOUTS, Headers, Response, Timeouts, Transport, TransportError
+from toolspeak.runtime.transport import (
+    DEFAULT_TIMEOUTS,
+    Headers,
+    LoadsModels,
+    Response,
+    Timeouts,
+    Transport,
+    TransportError,
+)
+from toolspeak.runtime.turn_progress import TurnProgress
 from toolspeak.wires import EncodedRequest, Wire, rests_on_echo
 
 RETRIES = 2
@@ -45,6 +54,8 @@ _SOON = 5.0
 """Seconds for requests that no model works on, such as the list of models."""
 _VERSION = re.compile(r"/v\d{1,2}(?:alpha|beta)?\d{0,2}\Z")
 """The version at the end of a base URL: `/v1`, `/v1beta`."""
+_OWN_API = "/api/"
+"""Paths that only Ollama has, and that have no version."""
 _PASSES = frozenset((FailureKind.TRANSIENT, FailureKind.RATE_LIMITED))
 """Kinds of failures that pass by themselves, so that a retry can help."""
 
@@ -82,10 +93,17 @@ class HttpUpstream:
         self._base: Final = self.url + "/"
         self._root: Final = _VERSION.sub("", self.url)
         """The base of the server's own pages (`/props`, `/api/show`), which are not under the version of its wire."""
+        self._versioned: Final = f"{self._root}/v1" if wire.name == "ollama" else self.url
+        """The base of endpoints in OpenAI's form. Ollama's own URL has no version, and it serves them below /v1."""
         self._whole_timeouts: Final = replace(address.timeouts, first_byte=address.timeouts.total)
         """Timeouts of requests without a stream: the server sends the first byte when the whole answer is generated."""
         self._clock: Final = clock
         self._prepare: Final = prepare
+
+    @property
+    def model_state(self) -> str:
+        """Return whether the upstream's model is loaded, where toolspeak itself loads it; else an empty string."""
+        return self._transport.model_state(self._base) if isinstance(self._transport, LoadsModels) else ""
 
     def with_quirks(self, quirks: Quirks) -> "HttpUpstream":
         """Return the same upstream with the quirks of one of its models."""
@@ -105,16 +123,23 @@ class HttpUpstream:
         quirks = self._address.quirks
         return self if form is quirks.constraint else self.with_quirks(replace(quirks, constraint=form))
 
-    async def open(self, request: Request) -> AsyncGenerator[list[Event], None]:
+    def open(self, request: Request) -> AsyncGenerator[list[Event], None]:
         """Send a request and yield the batches of its answer, which end with exactly one Finished or Failed.
 
         Errors of the upstream and the connection are events (`Failed`), never exceptions.
         """
+        return self.open_observed(request, TurnProgress())
+
+    async def open_observed(self, request: Request, progress: TurnProgress) -> AsyncGenerator[list[Event], None]:
+        """Do the same as `open`, and keep `progress` up to date while the answer is awaited and read."""
         outgoing = await self._prepare(lambda: self.wire.encode_request(request, self._address.quirks))
-        opened = await self._opened(outgoing, self._address.timeouts if request.stream else self._whole_timeouts)
+        progress.sent(len(outgoing.body), is_streamed=request.stream)
+        timeouts = self._address.timeouts if request.stream else self._whole_timeouts
+        opened = await self._opened(outgoing, timeouts, progress)
         if isinstance(opened, Failure):
             yield [Failed(opened)]
             return
+        progress.has_headers = True
         if not _is_stream(opened, request):  # some servers ignore `stream`, and answer in one piece
             whole = await self._turn(opened, request, outgoing)
             for batch in _steps(whole):
@@ -129,6 +154,7 @@ class HttpUpstream:
             # upstream down, so that memory stays bounded.
             while piece := await read():
                 events = decoder.feed(piece)
+                progress.pieces += len(events)
                 if events and type(events[-1]) is Finished:
                     close = opened.end  # the answer is complete, so the connection can be reused
                 for batch in _steps(events):
@@ -166,6 +192,35 @@ class HttpUpstream:
             raise TransportError(self._failure(response, answer, EncodedRequest(path, body)))
         return answer
 
+    async def forward(self, path: str, headers: Headers, body: bytes) -> Response:
+        """Send a body as it is to another endpoint of this server, and return the response, which the caller closes.
+
+        `path` has no version: `/api/…` is relative to the server, any other to the versioned base. `headers` are added
+        to the upstream's own. Raises `TransportError`, also for an error status. Only a request that cannot have
+        reached the server is sent again: it may be expensive, and no rule says that two are the same as one.
+        """
+        base = self._root if path.startswith(_OWN_API) else self._versioned
+        outgoing = EncodedRequest(path, body)
+        for tried in count():
+            try:
+                response = await self._transport.send(
+                    "POST", base + path, (*headers, *self._address.headers), body, self._whole_timeouts
+                )
+            except TransportError as error:
+                failure = self._redactor.clean_failure(error.failure)
+                pause = self._pause(_Refused(failure, again=not error.connected), tried)
+                if pause is None:
+                    raise TransportError(failure, connected=error.connected) from None
+                await self._clock.sleep(pause)
+                continue
+            if response.status < _FIRST_ERROR and _media_type(response) != _PAGE:
+                return response
+            try:
+                raise TransportError(self._failure(response, await _most_of(response), outgoing))
+            finally:
+                response.close()
+        raise AssertionError  # count() has no end
+
     async def _decoded(self, request: Request, body: bytes) -> list[Event]:
         """Decode an answer that was not streamed; a large one in a thread, to keep the event loop responsive."""
         ids = self._ids()
@@ -183,7 +238,7 @@ class HttpUpstream:
         finally:
             response.close()
 
-    async def _opened(self, outgoing: EncodedRequest, timeouts: Timeouts) -> Response | Failure:
+    async def _opened(self, outgoing: EncodedRequest, timeouts: Timeouts, progress: TurnProgress) -> Response | Failure:
         for tried in count():
             opened = await self._tried(outgoing, timeouts)
             if not isinstance(opened, _Refused):
@@ -191,7 +246,9 @@ class HttpUpstream:
             pause = self._pause(opened, tried)
             if pause is None:
                 return opened.failure
+            progress.pause = opened.failure.kind
             await self._clock.sleep(pause)
+            progress.pause = ""
         raise AssertionError  # count() has no end
 
     async def _tried(self, outgoing: EncodedRequest, timeouts: Timeouts) -> "Response | _Refused":
@@ -251,6 +308,19 @@ class HttpUpstream:
         """Return ids for calls that the upstream sends without one; unique across turns."""
         token = self._clock.fresh_id()
         return (f"call_{token}{index}" for index in count())
+
+
+class ObservedUpstream:
+    """An upstream that notes the progress of its requests."""
+
+    def __init__(self, upstream: HttpUpstream, progress: TurnProgress) -> None:
+        """Take the upstream of one turn."""
+        self._upstream: Final = upstream
+        self._progress: Final = progress
+
+    def open(self, request: Request) -> AsyncGenerator[list[Event], None]:
+        """Send a request and yield the batches of its answer."""
+        return self._upstream.open_observed(request, self._progress)
 
 
 class _Pieces:

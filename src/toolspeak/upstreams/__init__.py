@@ -39,6 +39,8 @@ class Preset:
     """The environment variable that usually has the key; its value is only sent to the preset's own server."""
     local: bool = False
     """It may run on this machine, and is searched for there if no upstream is configured."""
+    start: str = ""
+    """The command that starts it on this machine, for people whose server does not answer."""
     headers: tuple[tuple[str, str], ...] = ()
     tools: Support = Support.UNKNOWN
     """Support for tools by every model of the vendor. It is mostly unknown, because most vendors serve some without."""

@@ -87,18 +87,41 @@ UPSTREAMS: Final = {
     "compatible": Preset("OpenAI-compatible"),
     # `llama-server`.
     "llamacpp": Preset(
-        "llama.cpp", "http://127.0.0.1:8080/v1", local=True, quirks=Quirks(constraint=CONSTRAINTS["llamacpp"])
+        "llama.cpp",
+        "http://127.0.0.1:8080/v1",
+        local=True,
+        start="llama-server -m MODEL.gguf",
+        quirks=Quirks(constraint=CONSTRAINTS["llamacpp"]),
     ),
     "lmstudio": Preset(
-        "LM Studio", "http://127.0.0.1:1234/v1", local=True, quirks=Quirks(constraint=CONSTRAINTS["lmstudio"])
+        "LM Studio",
+        "http://127.0.0.1:1234/v1",
+        local=True,
+        start="lms server start",
+        quirks=Quirks(constraint=CONSTRAINTS["lmstudio"]),
     ),
     # Over its own API, which tells more than the one of OpenAI that it imitates.
     "ollama": Preset(
-        "Ollama", "http://127.0.0.1:11434", wire="ollama", local=True, quirks=Quirks(constraint=CONSTRAINTS["ollama"])
+        "Ollama",
+        "http://127.0.0.1:11434",
+        wire="ollama",
+        local=True,
+        start="ollama serve",
+        quirks=Quirks(constraint=CONSTRAINTS["ollama"]),
     ),
     "sglang": Preset(
-        "SGLang", "http://127.0.0.1:30000/v1", local=True, quirks=Quirks(constraint=CONSTRAINTS["sglang"])
+        "SGLang",
+        "http://127.0.0.1:30000/v1",
+        local=True,
+        start="python -m sglang.launch_server --model-path MODEL",
+        quirks=Quirks(constraint=CONSTRAINTS["sglang"]),
     ),
     # `vllm serve`.
-    "vllm": Preset("vLLM", "http://127.0.0.1:8000/v1", local=True, quirks=Quirks(constraint=CONSTRAINTS["vllm"])),
+    "vllm": Preset(
+        "vLLM",
+        "http://127.0.0.1:8000/v1",
+        local=True,
+        start="vllm serve MODEL",
+        quirks=Quirks(constraint=CONSTRAINTS["vllm"]),
+    ),
 }

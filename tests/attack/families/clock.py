@@ -23,6 +23,8 @@ JUMPS = {
 LIBRARY = "usr/lib/*/faketime/libfaketimeMT.so.1"
 KEY = "sk-rated-11fe"
 RATE = 30
+COUNT = next(side for side in sides("anthropic") if side.path.endswith("count_tokens"))
+"""A request that counts against the rate, and that no upstream is asked for; lists of models do not count."""
 RATED = f'[[keys]]\ntenant = "rated"\nkey = "{KEY}"\nrequests_per_minute = {RATE}\n'
 
 
@@ -67,7 +69,7 @@ def _rate(arena: Arena, gateway: Gateway, title: str) -> None:
         statuses: list[int] = []
 
         def ask() -> None:
-            statuses.append(gateway.ask("GET", "/v1/models", None, bearer(KEY)).status)
+            statuses.append(gateway.ask("POST", COUNT.path, COUNT.body, bearer(KEY)).status)
 
         threads = [threading.Thread(target=ask) for _ in range(RATE * 2)]
         for each in threads:

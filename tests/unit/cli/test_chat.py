@@ -164,6 +164,15 @@ def test_attempts_that_failed_are_counted(upstream: Scripted, tools: str, capsys
     assert "2 requests · 1 complaint · " in captured.err
 
 
+def test_expand_shows_the_text_of_complaints(
+    upstream: Scripted, tools: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also of a call that the model has mended since: no event of the answer shows it."""
+    upstream.says(called(("get_wether", '{"town": 1}')), called(OSLO))
+    assert status_of("--upstream", upstream.url, "--tools", tools, "--expand", "Is it cold in Oslo?") == 0
+    assert "get_wether  unknown tool: " in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("reason", "said"),
     [("length", "cut off: the answer reached the token limit"), ("content_filter", "cut off by a content filter")],

@@ -46,7 +46,7 @@ def contents(upstream: Scripted, request: int) -> list[str]:
 def test_each_line_continues_the_conversation_run19(upstream: Scripted, args: tuple[str, ...]) -> None:
     upstream.says(called(READ), text("It has apples."), text("Still apples."))
     with terminal(*args) as screen:
-        screen.expect("tools files · approval ask · /show N expands a round · Ctrl-D exits")
+        screen.expect("tools files · approval ask · /show N expands a round · /help explains · Ctrl-D exits")
         ask(screen, "What is in a.txt?")
         screen.expect('✓ 1 read_file(path="a.txt")')
         screen.expect("It has apples.")

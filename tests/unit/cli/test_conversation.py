@@ -41,7 +41,7 @@ def test_a_conversation_goes_on_until_ctrl_d(upstream: Scripted) -> None:
         screen.expect("And now?")
         screen.press("\x15" + CTRL_D)
         assert screen.status() == 0
-    assert screen.plain.splitlines()[0] == f"tiny on {upstream.url[7:-3]} · Ctrl-D exits"
+    assert screen.plain.splitlines()[0] == f"tiny on {upstream.url[7:-3]} · /help explains · Ctrl-D exits"
     assert "\x1b[2mA greeting.\x1b[0m" in screen.shown
     assert [one["content"] for one in upstream.bodies[1]["messages"]] == ["Hi", "Hello.", "And now?"]
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from testkit.golden import BY_SAMPLE, GOLDEN
 from toolspeak import Tool
+from toolspeak.cli import main
 from toolspeak.cli.explain import LARGEST, explain
 from toolspeak.cli.explain.explanation import Explanation, SpanKind, as_json_text, as_lines, explain_text
 from toolspeak.cli.output import indented
@@ -367,3 +368,30 @@ def test_whatever_comes_is_explained_without_loss_p1(text: str, chunk: int, dial
     assert found.sound
     assert "".join(span["text"] for span in object_of(found)["spans"]) == text
     assert all(char.isprintable() for line in as_lines(found, Paint()) for char in line)
+
+
+def test_a_call_in_a_code_block_after_text_is_explained(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """`Sure!` and a fenced JSON call: no call is right, and the user is told why."""
+    file = tmp_path / "output.txt"
+    file.write_text('Sure!\n```json\n{"name": "weather", "arguments": {"city": "Oslo"}}\n```\n')
+    with pytest.raises(SystemExit):
+        main(["explain", "--tool", "weather", str(file)])
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "A code block reads as a call of weather, and there is text beside it" in shown
+    assert "no calls, no fixes, no complaints" in shown
+
+
+def test_a_code_block_that_calls_nothing_has_no_note(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    file = tmp_path / "output.txt"
+    file.write_text('Here:\n```json\n{"port": 8080}\n```\n')
+    with pytest.raises(SystemExit):
+        main(["explain", "--tool", "weather", str(file)])
+    assert "code block" not in capsys.readouterr().out
+
+
+def test_tools_that_are_no_json_say_what_is_accepted(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("remember the milk")
+    with pytest.raises(SystemExit):
+        main(["explain", "--tools", str(tmp_path / "notes.txt"), str(tmp_path / "notes.txt")])
+    assert "notes.txt: is not JSON (" in (said := capsys.readouterr().err)
+    assert "; write an array of tools, an object with `tools`, or an array of names" in said

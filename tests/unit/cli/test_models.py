@@ -217,6 +217,7 @@ def test_programs_get_json(upstream: Scripted, tmp_path: Path, capsys: pytest.Ca
         "dialect": "fenced",
         "plan": "native checked: the upstream has tools",
         "profile": None,
+        "profile_suspended": None,
     }
     assert (twin["models"], twin["error"]) == ([], None)
 

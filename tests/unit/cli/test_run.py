@@ -32,7 +32,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     here.mkdir()
     (here / "a.txt").write_text("hello")
     monkeypatch.chdir(here)
-    monkeypatch.setattr(provider, "find_spec", {"dbos": None}.get)  # it would log to a stream that a test has closed
+    monkeypatch.setattr(provider, "has_extra", {"runs": False}.get)  # it would log to a stream that a test has closed
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(), encoding="utf-8"))
     return here
 
@@ -153,6 +153,18 @@ def test_a_model_that_fails_is_status_1(upstream: Scripted, capsys: pytest.Captu
     assert "failed: " in captured.err
     assert "no more tokens" in captured.err
     assert "runs" in captured.err.splitlines()[-1], "it says how to go on, or why not"
+
+
+def test_a_call_that_is_rejected_is_shown_with_its_arguments_and_the_reason_run8(
+    upstream: Scripted, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The user sees what the model wrote, not only that nothing happened."""
+    wrong = called(("get_weather", '{"city": "Oslo"}'))
+    upstream.says(*[wrong] * 4, *[text("I cannot say.")] * 4)
+    status_of(upstream, "Is it cold?")
+    lines = capsys.readouterr().err.splitlines()
+    at = lines.index('✗ get_weather(city="Oslo")')
+    assert lines[at + 1].startswith("    there is no such tool: available tools: ")
 
 
 def test_a_tool_that_there_is_not(upstream: Scripted, capsys: pytest.CaptureFixture[str]) -> None:

@@ -113,6 +113,12 @@ def test_what_failed_goes_on_run3(upstream_url: str, capsys: pytest.CaptureFixtu
     assert "run abc123 is done" in capsys.readouterr().err
 
 
+@pytest.mark.usefixtures("kept")
+def test_a_run_that_has_ended_is_not_cancelled(capsys: pytest.CaptureFixture[str]) -> None:
+    assert status_of("cancel", "abc") == 0
+    assert capsys.readouterr().err == "run abc123 has ended already (done); there is nothing to cancel\n"
+
+
 @pytest.fixture
 def upstream_url() -> str:
     return "http://127.0.0.1:9/v1"
@@ -124,18 +130,6 @@ def test_an_id_must_mean_one_run(capsys: pytest.CaptureFixture[str], id: str, pr
     for command in ("show", "cancel"):
         assert status_of(command, id) == 2
         assert problem in capsys.readouterr().err
-
-
-def test_where_nothing_is_kept_it_is_said(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    @asynccontextmanager
-    async def opening(config: Config, *, works: bool = True) -> AsyncGenerator[OpenRuns]:
-        del config, works
-        yield OpenRuns(MemoryRuns(World(Model()).prepare), lasts=False)
-
-    monkeypatch.setattr(provider, "open_user_runs", opening)
-    assert status_of() == 0
-    captured = capsys.readouterr()
-    assert (captured.out, captured.err) == ("", "runs are stored only with the extra: pip install 'toolspeak[runs]'\n")
 
 
 def test_a_run_that_goes_on_is_shown_as_it_stands_run8() -> None:

@@ -119,7 +119,10 @@ def test_a_public_address_without_a_key_is_refused(host: str, capsys: pytest.Cap
 
 
 def test_a_public_address_with_a_key_is_served() -> None:
-    with served("--upstream", NOBODY, "--host", "0.0.0.0", "--port", "0", "--key", KEY) as (_, url):  # noqa: S104
+    with served("--upstream", NOBODY, "--host", "0.0.0.0", "--port", "0", "--key", KEY) as (process, url):  # noqa: S104
+        assert process.stderr is not None
+        shown = [process.stderr.readline() for _ in range(5)]
+        assert not any("0.0.0.0" in line for line in shown), "it is no address that a client can use"  # noqa: S104 - it is only searched for
         port = url.rpartition(":")[2]
         with OPENER.open(f"http://127.0.0.1:{port}/health", timeout=30) as answer:
             assert answer.status == 200
@@ -185,6 +188,7 @@ def test_nothing_found_says_where_it_looked_and_what_to_do(
     said = capsys.readouterr().err
     assert said.startswith("toolspeak: no upstream is named, and no model server answers at http://127.0.0.1:9: ")
     assert "--upstream URL or --preset NAME" in said
+    assert "toolspeak up MODEL.gguf" in said
     assert said.count("\n") == 1
 
 

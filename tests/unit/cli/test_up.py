@@ -17,6 +17,7 @@ from urllib.request import ProxyHandler, Request, build_opener
 
 import pytest
 
+from testkit.gguf import write_gguf
 from toolspeak.cli import main
 from toolspeak.local import program
 
@@ -28,9 +29,7 @@ NO_PACKAGE = dict[str, object]().get
 
 @pytest.fixture
 def model(tmp_path: Path) -> str:
-    path = tmp_path / "tiny-coder.gguf"
-    path.write_bytes(b"GGUF" + bytes(1996))
-    return str(path)
+    return str(write_gguf(tmp_path / "tiny-coder.gguf"))
 
 
 @pytest.fixture
@@ -67,6 +66,7 @@ def upped(*args: str) -> Generator[tuple[subprocess.Popen[str], str], None, None
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, encoding="utf-8") as process:
         assert process.stderr is not None
         try:
+            assert process.stderr.readline().startswith("tiny-coder needs about 9.44 MB of memory with 32768 tokens")
             assert process.stderr.readline() == "llama-server loads tiny-coder (2 kB)\n"
             line = ""
             while not line.startswith("toolspeak listens on "):
@@ -139,6 +139,7 @@ def test_a_signal_while_it_loads_ends_both(model: str, binary: str, number: sign
     command = [sys.executable, "-m", "toolspeak", "up", model, "--llama-server", binary, "--port", "0"]
     with subprocess.Popen([*command, "--", "--fault", "never"], stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
+        assert "of memory" in process.stderr.readline()
         assert process.stderr.readline() == "llama-server loads tiny-coder (2 kB)\n"
         eventually(lambda: bool(children(process.pid)))
         [child] = children(process.pid)
@@ -188,7 +189,7 @@ def test_a_server_that_does_not_start_is_shown_with_its_last_words(
     model: str, binary: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert status_of(model, "--llama-server", binary, "--port", "0", "--", "--fault", "dies") == 2
-    assert capsys.readouterr().err.splitlines() == [
+    assert capsys.readouterr().err.splitlines()[1:] == [
         "llama-server loads tiny-coder (2 kB)",
         "  build: 1",
         "  error: no such tensor\\x1b[31m",

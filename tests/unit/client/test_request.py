@@ -120,7 +120,7 @@ BAD: list[tuple[Any, Any, ChatOptions, str]] = [
     (["Hello", HELLO, {"role": "usr"}], (), {}, "messages[2].role: expected system,"),
     (["Hello", 3], (), {}, "messages[1]: expected an object, got a number (3)"),
     ([{"role": "user", "content": object()}], (), {}, "messages: it cannot be written as JSON: "),
-    ("Hello", [WEATHER, "weather"], {}, 'tools[1]: expected an object, got a string ("weather")'),
+    ("Hello", [WEATHER, "weather"], {}, "tools[1]: 'weather' is no tool: names of built-in tools are for `run`"),
     ("Hello", [{"name": "a"}, {"name": "b", "parameters": 3}], {}, "tools[1].parameters: expected an object"),
     ("Hello", [{"type": "function", "function": {}}], {}, "tools[0].function.name: is required"),
     ("Hello", [WEATHER], {"choice": "wether"}, "choice: 'wether' is neither one of auto, none, required nor a"),

@@ -10,7 +10,20 @@ import pytest
 
 from toolspeak import config
 from toolspeak.config.file import parse_config
-from toolspeak.config.shape import Config, Durable, Key, Limits, McpServer, Model, Offer, Server, Upstream
+from toolspeak.config.shape import (
+    Config,
+    Durable,
+    Key,
+    Limits,
+    McpServer,
+    Model,
+    Offer,
+    Server,
+    Traces,
+    Up,
+    UpModel,
+    Upstream,
+)
 from toolspeak.engine.settings import Mode, Release, Settings, Strategy
 from toolspeak.engine.verdict import Depth
 from toolspeak.errors import BadConfig
@@ -18,6 +31,7 @@ from toolspeak.facts.model import Constrain, ModelFacts, Source, Support
 from toolspeak.facts.strategy import Overrides
 from toolspeak.ir.constraint import ConstraintForm
 from toolspeak.ir.quirks import IdForm, Quirks
+from toolspeak.runtime.outbound import Outbound
 from toolspeak.runtime.transport import Timeouts
 from toolspeak.upstreams import Auth
 from toolspeak.wires.limits import RequestLimits
@@ -67,6 +81,7 @@ FILES = McpServer(
     read=("/srv/dictionary",),
     missing=("LANG",),
 )
+CODER = UpModel("coder", "hf:Qwen/Qwen2.5-Coder-7B-Instruct-GGUF:Q4_K_M", 16384, ("--flash-attn", "on"))
 TICKETS = McpServer(
     "tickets",
     url="https://tickets.example.com/mcp",
@@ -81,6 +96,8 @@ def test_the_example_of_the_page_says_all_of_it() -> None:
         limits=Limits(),
         offer=Offer(folders=("/srv/site",)),
         runs=Durable("postgresql://runs@db.example.com/toolspeak", imports=("mytools:*",)),
+        network=Outbound("none"),
+        traces=Traces(content=False, database="/var/lib/toolspeak/traces.sqlite"),
         settings=Settings(
             Mode.AUTO,
             False,
@@ -116,6 +133,7 @@ def test_the_example_of_the_page_says_all_of_it() -> None:
                 facts=BOX,
                 settings=Settings(retries=1),
                 described=True,
+                outbound=Outbound("http://proxy.example.com:3128"),
                 preset="vllm",
             ),
         ),
@@ -132,6 +150,7 @@ def test_the_example_of_the_page_says_all_of_it() -> None:
         default="fast",
         mcp=(FILES, TICKETS),
         redis="redis://127.0.0.1:6379/0",
+        up=Up(1, 600.0, (CODER,)),
         capabilities=Overrides.of({"ollama:llama3.2*": "openai", "box": "none"}),
         keys=(
             Key("anna", sha256(b"anna-secret").digest(), ("fast", "box:*"), 60, 4),
@@ -141,14 +160,29 @@ def test_the_example_of_the_page_says_all_of_it() -> None:
 
 
 @pytest.mark.parametrize(
-    "kind", [Server, Limits, RequestLimits, Settings, Timeouts, ModelFacts, Quirks, Upstream, Model, Key]
+    "kind",
+    [
+        Server,
+        Limits,
+        RequestLimits,
+        Settings,
+        Timeouts,
+        ModelFacts,
+        Quirks,
+        Outbound,
+        Up,
+        UpModel,
+        Upstream,
+        Model,
+        Key,
+    ],
 )
 def test_the_example_leaves_no_field_out(kind: type) -> None:
     other_words = {"name", "digest", "facts", "settings", "tools", "quirks", "key", "leaks_as", "source", "said"}
-    other_words.update(("described", "request"))
+    other_words.update(("described", "request", "outbound"))
     said = {match[1] for match in re.finditer(r"^(\w+) = ", EXAMPLE, re.MULTILINE)}
     said |= {match[1] for match in re.finditer(r"^\[\S*?(\w+)\]", EXAMPLE, re.MULTILINE)}
-    said |= {*re.findall(r"^# (response_template) = ", EXAMPLE, re.MULTILINE)}  # its file would have to exist
+    said |= {*re.findall(r"^# (\w+) = ", EXAMPLE, re.MULTILINE)}  # their files would have to exist
     assert {field.name for field in fields(kind)} - other_words <= said
 
 
@@ -284,8 +318,8 @@ WRONG = [
         "port = 1",
         (
             "1: port: is no field here; there are "
-            "capabilities, default, keys, limits, mcp, models, profiles, redis, responses, runs, server, tools, "
-            "upstreams"
+            "capabilities, default, keys, limits, mcp, models, network, profiles, redis, responses, runs, server, "
+            "tools, traces, unknown_models, up, upstreams"
         ),
     ),
     ('server.probe = "deep"', "1: server.probe: 'deep' is not one of off, look, tokens, full"),
@@ -355,6 +389,9 @@ WRONG = [
         "default = 'a'\n[upstreams.groq]\n[upstreams.ollama]",
         "1: default: 'a' is none of [models], and does not say its upstream, such as 'groq:a'",
     ),
+    ("[up.models.a]", '1: up.models.a.model: is missing: a GGUF file, a name of a local store, or "hf:ORG/REPO:QUANT"'),
+    ("[up]\nloaded = 0", "2: up.loaded: 0 is not an integer of at least 1"),
+    ("[up.models.a]\nmodel = 'm'\npath = 'x'", "3: up.models.a.path: is no field here"),
     ("keys = 1", "1: keys: 1 is not an array of tables: write [[keys]]"),
     ("keys = [1]", "1: keys[0]: 1 is not a table"),
     ("[[keys]]\nkey = 'a'", "1: keys[0].tenant: is missing: whose key it is"),

@@ -6,7 +6,7 @@ import pytest
 
 from toolspeak import dialects
 from toolspeak.doctor import call_forms as forms
-from toolspeak.doctor.call_forms import FORMS, NATIVE, DoctorForm, candidates, forms_by_name
+from toolspeak.doctor.call_forms import FORMS, DoctorForm, candidates, forms_by_name
 from toolspeak.engine.guardrails import GUARDRAILS
 from toolspeak.engine.plan import Plan, Way, decide
 from toolspeak.engine.settings import Release
@@ -42,19 +42,14 @@ def test_a_form_is_asked_in_its_own_way(name: str, way: Way) -> None:
     assert planned(name).way is way
 
 
-def test_what_a_native_winner_leaves_is_native_with_rescue() -> None:
-    plan = decide(REQUEST, NATIVE.profile, ModelFacts(tools=NATIVE.tools or Support.UNKNOWN))
-    assert (plan.way, plan.settings.rescue) == (Way.NATIVE, True)
-
-
 def test_every_profile_survives_being_written() -> None:
     for form in FORMS:
-        assert settings_from(settings_said(form.profile)) == form.profile
+        assert settings_from(settings_said(form.settings)) == form.settings
 
 
 def test_where_tools_are_refused_nothing_native_is_tried() -> None:
     assert not any(form.is_native for form in candidates(ModelFacts(Support.NONE)))
-    assert candidates(ModelFacts())[0] is NATIVE
+    assert candidates(ModelFacts())[0].name == "native"
 
 
 def test_the_own_dialect_of_a_family_is_tried_too() -> None:
@@ -79,22 +74,30 @@ def test_a_constraint_is_tried_only_where_the_server_has_a_form_for_it_chk8(
 
 
 def test_guardrails_are_tried_beside_the_same_form_without_chk10_chk14() -> None:
-    plain, careful = planned("hermes"), planned("hermes+care")
+    plain, careful = planned("hermes"), planned("hermes+strict")
     assert plain.guardrails == ()
     asked = replace(plain.settings, **dict.fromkeys(GUARDRAILS, True), release=Release.BUFFERED)
     assert careful == replace(plain, guardrails=careful.guardrails, settings=asked)
     assert tuple(guardrail.name for guardrail in careful.guardrails) == GUARDRAILS
     native = planned("native+care")
     assert native.way is Way.NATIVE
-    assert [guardrail.name for guardrail in native.guardrails] == [
-        "drop_unrelated_calls",
-        "drop_unmentioned_arguments",
-        "confirm_tool_fit",
-    ]
+    assert [guardrail.name for guardrail in native.guardrails] == ["drop_unmentioned_arguments"]
 
 
-def test_a_whole_trial_has_no_more_than_fifteen_forms() -> None:
-    assert len(FORMS) <= 15
+def test_guardrails_that_take_calls_away_are_marked_and_not_in_a_quick_trial_cap9() -> None:
+    assert [form.name for form in FORMS if form.takes_calls] == ["hermes+strict", "fenced+strict"]
+    assert not any(form.takes_calls for form in candidates(ModelFacts(), quick=True))
+
+
+def test_what_the_user_has_already_is_not_tried_again_cap9() -> None:
+    today = decide(Request("", (), (Tool("any"),)), facts=ModelFacts(Support.NATIVE))
+    names = [form.name for form in candidates(ModelFacts(), (today,))]
+    assert "native+rescue" not in names, "that is what the user has"
+    assert "hermes" in names
+
+
+def test_a_whole_trial_has_no_more_than_sixteen_forms() -> None:
+    assert len(FORMS) <= 16
     assert [form.name for form in FORMS[:2]] == ["native", "native+rescue"]
 
 

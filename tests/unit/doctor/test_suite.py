@@ -1,4 +1,4 @@
-"""The twenty-four tasks (CAP-5)."""
+"""The tasks: twenty-four of eight kinds, and twenty-four plain requests (CAP-5, CAP-9)."""
 
 import json
 
@@ -6,7 +6,8 @@ import pytest
 
 from tests.unit.doctor.pupil import questions, solved, task_of
 from tests.unit.engine.guardrails.talk import conversation
-from toolspeak.doctor.suite import OPTIONAL, PARTS, SUITE, TOOLS
+from toolspeak.doctor.plain_requests import PLAIN
+from toolspeak.doctor.suite import FULL, MIXED, OPTIONAL, QUICK, SUITE, TOOLS
 from toolspeak.doctor.task import DoctorTask, TaskKind, TaskStep, check_answer, is_valid
 from toolspeak.engine.guardrails.drops import drop_unmentioned, is_unrelated
 from toolspeak.engine.guardrails.guardrail import GuardedConversation, KeepCall
@@ -17,15 +18,27 @@ from toolspeak.toolset.toolset import compile_tools
 LONGEST = 120
 
 
-def test_there_are_24_tasks_three_of_each_kind_cap5() -> None:
-    assert len(SUITE) == len({task.name for task in SUITE}) == 24
-    assert {kind: sum(task.kind is kind for task in SUITE) for kind in TaskKind} == dict.fromkeys(TaskKind, 3)
+def test_there_are_three_tasks_of_each_kind_and_24_plain_requests_cap5() -> None:
+    assert len(SUITE) == len({task.name for task in SUITE}) == 48
+    counts = {kind: sum(task.kind is kind for task in SUITE) for kind in TaskKind}
+    assert counts == dict.fromkeys(TaskKind, 3) | {TaskKind.PLAIN: 24}
 
 
-def test_each_part_has_every_kind_once_and_begins_with_plain_calls() -> None:
-    for part in PARTS:
-        assert sorted(task.kind for task in part) == sorted(TaskKind)
-        assert all(task.wants_calls for task in part[:4]), "a form without a right call is given up after these"
+def test_a_plain_request_has_one_to_three_tools_and_wants_one_call_cap9() -> None:
+    assert all(1 <= len(task.tools) <= 3 for task in PLAIN)
+    assert all(len(task.steps) == len(task.steps[0].calls) == 1 for task in PLAIN)
+    assert sum(len(task.tools) == 1 for task in PLAIN) >= 8
+
+
+def test_some_plain_requests_are_worded_otherwise_than_their_tool_so_that_harm_can_show_cap9() -> None:
+    dropped = [task.name for task in PLAIN if is_unrelated(task.steps[0].calls[0].name, talk(task))]
+    assert {"rain", "airport"} <= set(dropped)
+
+
+def test_every_task_is_asked_once_and_the_first_ones_need_calls() -> None:
+    assert sorted(task.name for task in (*FULL.selection, *FULL.confirmation)) == sorted(task.name for task in SUITE)
+    assert all(task.wants_calls for task in FULL.selection[:4]), "a form without a right call is given up after these"
+    assert QUICK.confirmation == FULL.confirmation[:12]
 
 
 def test_some_tasks_have_many_tools() -> None:
@@ -69,7 +82,7 @@ def test_of_the_tasks_without_a_call_two_have_unrelated_tools_only_and_one_has_a
     assert sorted(related) == [False, False, True]
 
 
-@pytest.mark.parametrize("task", [task for task in SUITE if task.wants_calls], ids=lambda task: task.name)
+@pytest.mark.parametrize("task", [task for task in MIXED if task.wants_calls], ids=lambda task: task.name)
 def test_a_guardrail_leaves_the_right_calls_as_they_are_chk10_chk11(task: DoctorTask) -> None:
     for wanted in task.steps[0].calls:
         call = Call("1", wanted.name, solved(wanted))
@@ -78,7 +91,7 @@ def test_a_guardrail_leaves_the_right_calls_as_they_are_chk10_chk11(task: Doctor
 
 
 def test_no_task_tells_an_optional_argument_and_what_is_made_up_can_be_left_out_chk11() -> None:
-    asked = [(task, wanted) for task in SUITE for step in task.steps for wanted in step.calls]
+    asked = [(task, wanted) for task in MIXED for step in task.steps for wanted in step.calls]
     assert all(OPTIONAL.isdisjoint(wanted.arguments) for _, wanted in asked)
     tools = compile_tools(TOOLS)
     assert all(

@@ -1,43 +1,42 @@
-"""How the winner is found (CAP-5): scores, halving, ties."""
+"""How a winner is found (CAP-5, CAP-9): forms leave early, tasks that select do not confirm, chance is ruled out."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
 
-from toolspeak.doctor.call_forms import FORMS, NATIVE, DoctorForm
-from toolspeak.doctor.suite import PARTS, SUITE
+from toolspeak.doctor.call_forms import FORMS, TODAY, DoctorForm
+from toolspeak.doctor.suite import FULL, QUICK, SUITE, Trial
 from toolspeak.doctor.task import DoctorTask, TaskKind, TaskResult
-from toolspeak.doctor.tournament import HOPELESS, NextTask, Tally, best_half, rank_tallies, run_tournament, winner_first
+from toolspeak.doctor.tournament import (
+    BEYOND_CHANCE,
+    ENOUGH_CALLS,
+    HOPELESS,
+    Comparison,
+    NextTask,
+    Standing,
+    Tally,
+    Tournament,
+    TrialEnd,
+    choose,
+    judge,
+    rank_tallies,
+    with_today,
+)
 
 BY_NAME = {form.name: form for form in FORMS}
 RIGHT, WRONG = TaskResult(right=True, requests=1, tokens=100), TaskResult(right=False, requests=1, tokens=100)
 SPURIOUS = TaskResult(right=False, spurious=True, requests=1, tokens=100)
+TOOK = replace(WRONG, took="set_timer")
+Marks = Callable[[DoctorForm, DoctorTask], TaskResult]
 
 
-def held(
-    forms: Sequence[DoctorForm],
-    marks: Callable[[DoctorForm, DoctorTask], TaskResult],
-    parts: Sequence[Sequence[DoctorTask]] = PARTS,
-) -> tuple[tuple[Tally, ...], list[NextTask]]:
-    trial, steps = run_tournament(forms, parts), list[NextTask]()
-    step = next(trial)
-    while True:
+def held(names: Sequence[str], marks: Marks, trial: Trial = FULL) -> tuple[Standing, list[NextTask]]:
+    tournament, steps = Tournament(with_today([BY_NAME[name] for name in names]), trial), list[NextTask]()
+    for step in tournament.steps():
         steps.append(step)
-        try:
-            step = trial.send(marks(step.form, step.task))
-        except StopIteration as stop:
-            return stop.value, steps
-
-
-def all_right(form: DoctorForm, task: DoctorTask) -> TaskResult:
-    del form, task
-    return RIGHT
-
-
-def all_wrong(form: DoctorForm, task: DoctorTask) -> TaskResult:
-    del form, task
-    return WRONG
+        tournament.add(marks(step.form, step.task))
+    return tournament.standing, steps
 
 
 def tally(name: str, *marks: TaskResult) -> Tally:
@@ -47,62 +46,107 @@ def tally(name: str, *marks: TaskResult) -> Tally:
     return found
 
 
-def test_the_best_form_wins_and_has_all_tasks_cap5() -> None:
-    tallies, _ = held(
-        FORMS, lambda form, task: RIGHT if form.name == "fenced+example" or task.kind is TaskKind.NONE else WRONG
+def only(*names: str) -> Marks:
+    """Let these forms be right, and all others where no call is wanted."""
+    return lambda form, task: RIGHT if form.name in names or not task.wants_calls else WRONG
+
+
+def test_the_form_that_is_right_where_today_is_wrong_wins_cap5() -> None:
+    standing, _ = held([form.name for form in FORMS], only("fenced+example"))
+    assert (standing.end, standing.challenger and standing.challenger.form.name) == (TrialEnd.BETTER, "fenced+example")
+    assert standing.comparison.worse == 0
+    assert standing.comparison.chance <= BEYOND_CHANCE
+
+
+def test_a_user_whose_model_works_keeps_what_works_cap9() -> None:
+    standing, steps = held([form.name for form in FORMS], lambda _, __: RIGHT)
+    assert (standing.end, standing.challenger) == (TrialEnd.NO_RIVAL, None)
+    assert len(steps) == len(FULL.selection) * (len(FORMS) + 1)
+
+
+def test_a_lead_of_a_few_tasks_is_chance_and_changes_nothing_cap9() -> None:
+    few = {task.name for task in (*FULL.selection[:2], *FULL.confirmation[:5])}
+    standing, _ = held(["hermes", "fenced"], lambda form, task: WRONG if form is TODAY and task.name in few else RIGHT)
+    assert (standing.comparison.better, standing.comparison.worse) == (5, 0)
+    assert standing.end is TrialEnd.CHANCE
+
+
+def test_the_tasks_that_select_a_form_do_not_confirm_it_cap9() -> None:
+    assert {task.name for task in FULL.selection}.isdisjoint(task.name for task in FULL.confirmation)
+    lucky = {task.name for task in FULL.selection}
+    standing, _ = held(
+        ["hermes", "fenced"], lambda form, task: RIGHT if form is not TODAY or task.name not in lucky else WRONG
     )
-    assert (tallies[0].form.name, tallies[0].right, tallies[0].asked) == ("fenced+example", 24, 24)
+    assert standing.end is TrialEnd.CHANCE
+    assert standing.comparison.better == 0
 
 
-def test_the_better_half_goes_on_and_the_bare_server_always_does() -> None:
-    """Forms are as good as they stand high in the list, but for the bare server, which is the worst."""
-    order = {form.name: at for at, form in enumerate(FORMS)}
-    kinds = list(TaskKind)
-    tallies, _ = held(
-        FORMS,
-        lambda form, task: (
-            RIGHT if form is not NATIVE and kinds.index(task.kind) % 11 >= order[form.name] % 8 else WRONG
-        ),
+def test_a_form_that_falls_behind_leaves_before_the_others_are_done_cap9() -> None:
+    standing, _ = held(["hermes", "fenced", "hermes+care"], only("hermes", "hermes+care"))
+    asked = {found.form.name: found.asked for found in standing.others}
+    assert asked["fenced"] == HOPELESS
+    assert asked["hermes"] > HOPELESS
+
+
+def test_a_form_that_takes_a_right_call_away_leaves_at_once_cap9() -> None:
+    def marks(form: DoctorForm, task: DoctorTask) -> TaskResult:
+        return TOOK if form.takes_calls and task.name == "timer" else RIGHT if form is not TODAY else WRONG
+
+    standing, _ = held(["hermes+strict", "hermes", "fenced"], marks)
+    strict = next(found for found in standing.others if found.form.name == "hermes+strict")
+    assert (strict.asked, standing.end) == (1, TrialEnd.BETTER)
+    assert standing.challenger is not strict
+
+
+def test_guardrails_that_take_calls_need_29_tasks_with_calls_cap9() -> None:
+    assert ENOUGH_CALLS == 29
+    assert sum(task.wants_calls for task in FULL.confirmation) >= ENOUGH_CALLS
+    standing, _ = held(["hermes+strict"], only("hermes+strict"))
+    assert standing.end is TrialEnd.BETTER
+    assert standing.challenger is not None
+    assert standing.challenger.with_calls >= ENOUGH_CALLS, "no early end, though it was clear after ten"
+    standing, _ = held(["hermes+strict"], only("hermes+strict"), QUICK)
+    assert standing.end is TrialEnd.UNSEEN_HARM
+
+
+def test_harm_that_shows_late_still_counts_cap9() -> None:
+    late = next(task for task in reversed(FULL.confirmation) if task.wants_calls)
+    standing, _ = held(
+        ["hermes+strict"], lambda form, task: WRONG if form is TODAY else TOOK if task is late else RIGHT
     )
-    asked = {found.form.name: found.asked for found in tallies}
-    assert asked["native"] == 24
-    assert sorted(asked.values(), reverse=True).count(24) == 6, "the bare server, and the half of nine"
-    assert sum(count >= 16 for count in asked.values()) == 9, "the bare server, and the half of fifteen"
+    assert standing.end is TrialEnd.TAKES_CALLS
 
 
-def test_a_form_with_nothing_right_is_given_up_early() -> None:
-    tallies, steps = held((*FORMS[:2], *FORMS[3:5]), lambda form, _: RIGHT if form.name == "hermes" else WRONG)
-    asked = {found.form.name: found.asked for found in tallies}
-    assert asked == {"native": 24, "native+rescue": HOPELESS, "hermes": 24, "fenced": HOPELESS}
-    assert len(steps) == sum(asked.values())
+def test_a_form_that_wins_elsewhere_but_loses_plain_requests_is_not_kept_cap9() -> None:
+    def marks(form: DoctorForm, task: DoctorTask) -> TaskResult:
+        plain = task.kind is TaskKind.PLAIN
+        worse = plain and task.name in {"bus", "volume"}
+        return RIGHT if (form is TODAY and plain) or (form is not TODAY and not worse) else WRONG
+
+    standing, _ = held(["hermes"], marks)
+    assert standing.comparison.chance <= BEYOND_CHANCE
+    assert standing.end is TrialEnd.PLAIN_WORSE
 
 
-def test_where_nothing_works_there_is_an_end_and_a_first() -> None:
-    tallies, _ = held(FORMS, all_wrong)
-    assert len(tallies) == len(FORMS)
-    assert tallies[0].score == 0
+def test_a_clear_case_ends_before_the_last_task_and_a_lost_one_too_cap9() -> None:
+    standing, _ = held(["hermes"], lambda form, _: WRONG if form is TODAY else RIGHT)
+    assert (standing.end, standing.comparison.tasks) == (TrialEnd.BETTER, 10)
+    standing, _ = held(["hermes"], lambda form, _: RIGHT if form is TODAY else WRONG)
+    assert standing.comparison.tasks < len(FULL.confirmation)
 
 
-def test_one_part_is_asked_of_all_without_halving() -> None:
-    tallies, _ = held(FORMS[:3], all_right, PARTS[:1])
-    assert [found.asked for found in tallies] == [8, 8, 8]
-    assert tallies[0].form is NATIVE
+def test_where_nothing_works_there_is_an_end() -> None:
+    standing, _ = held([form.name for form in FORMS], lambda _, __: WRONG)
+    assert (standing.end, standing.challenger) == (TrialEnd.NO_RIVAL, None)
+    assert {found.asked for found in standing.others} == {HOPELESS}
 
 
-def test_what_is_left_is_known_before_and_falls_to_nothing() -> None:
-    _, steps = held(FORMS, all_right)
-    assert steps[0].left + 1 == len(steps)
-    assert [step.left for step in steps] == list(range(len(steps) - 1, -1, -1))
-
-
-def test_all_kinds_weigh_the_same() -> None:
-    found = Tally(BY_NAME["hermes"])
-    ones = [task for task in SUITE if task.kind is TaskKind.ONE]
-    two = next(task for task in SUITE if task.kind is TaskKind.TWO)
-    for task in ones:
-        found.add(task, RIGHT)
-    found.add(two, WRONG)
-    assert found.score == pytest.approx(0.5)
+def test_a_tournament_can_be_left_at_any_task_and_says_how_it_stands() -> None:
+    tournament = Tournament(with_today([BY_NAME["hermes"], BY_NAME["fenced"]]), FULL)
+    for step, _ in zip(tournament.steps(), range(5), strict=False):
+        tournament.add(only("hermes")(step.form, step.task))
+    assert tournament.standing.end is TrialEnd.OPEN
+    assert tournament.standing.others[0].form.name == "hermes"
 
 
 def test_a_call_where_no_tool_fits_does_harm() -> None:
@@ -119,7 +163,6 @@ def test_a_call_where_no_tool_fits_does_harm() -> None:
     ("one", "other"),
     [
         (tally("hermes", RIGHT), tally("fenced", WRONG)),
-        (tally("native", RIGHT), tally("hermes", RIGHT)),
         (tally("native+rescue", RIGHT), tally("hermes", TaskResult(right=True, tokens=1))),
         (
             tally("fenced", TaskResult(right=True, requests=1, tokens=900)),
@@ -135,36 +178,25 @@ def test_a_call_where_no_tool_fits_does_harm() -> None:
         ),
         (tally("fenced", WRONG, WRONG), tally("hermes", RIGHT)),
     ],
-    ids=["score", "native first", "rescue is native", "fewer requests", "fewer tokens", "valid", "more tasks"],
+    ids=["score", "native first", "fewer requests", "fewer tokens", "valid", "more tasks"],
 )
 def test_ties_go_to_the_simpler_form(one: Tally, other: Tally) -> None:
     assert rank_tallies([other, one])[0] is one
     assert rank_tallies([one, other])[0] is one
 
 
-def test_equals_stay_in_the_order_of_the_list() -> None:
-    assert [found.form.name for found in rank_tallies([tally("fenced", RIGHT), tally("hermes", RIGHT)])] == [
-        "fenced",
-        "hermes",
-    ]
-
-
-def test_at_least_two_go_on() -> None:
-    three = [tally("hermes", RIGHT), tally("fenced", RIGHT), tally("decision", WRONG)]
-    assert best_half(three) == three[:2]
-    assert best_half(three[:1]) == three[:1]
-
-
-@pytest.mark.parametrize(("wrong", "winner"), [(0, "hermes"), (1, "hermes"), (2, "fenced")])
-def test_one_task_behind_the_familys_own_dialect_wins_cap5(wrong: int, winner: str) -> None:
-    best, own = tally("fenced", *[RIGHT] * 24), Tally(replace(BY_NAME["hermes"], own=True))
-    for at, task in enumerate(SUITE):
+@pytest.mark.parametrize(("wrong", "chosen"), [(0, "hermes"), (1, "hermes"), (2, "fenced")])
+def test_one_task_behind_the_familys_own_dialect_is_chosen_cap5(wrong: int, chosen: str) -> None:
+    best, own = tally("fenced", *[RIGHT] * 15), Tally(replace(BY_NAME["hermes"], own=True))
+    today = Tally(TODAY)
+    for at, task in enumerate(SUITE[:15]):
         own.add(task, WRONG if at < wrong else RIGHT)
-    assert winner_first([best, own])[0].form.name == winner
-    assert len(winner_first([best, own])) == 2
+        today.add(task, WRONG)
+    found = choose(today, [best, own])
+    assert found is not None
+    assert found.form.name == chosen
 
 
-def test_the_bare_server_gives_way_to_nobody_cap5() -> None:
-    own = Tally(replace(BY_NAME["hermes"], own=True))
-    own.add(SUITE[0], RIGHT)
-    assert winner_first([tally("native", RIGHT), own])[0].form is NATIVE
+def test_too_few_tasks_with_calls_are_said_before_plain_requests_are_compared() -> None:
+    strict = tally("hermes+strict", *[RIGHT] * 9)
+    assert judge(strict, Tally(TODAY), Comparison(9, 0, 9)) is TrialEnd.UNSEEN_HARM

@@ -1,6 +1,7 @@
 """A program that acts as `llama-server` does, with whatever fault is asked for by `--fault NAME`.
 
-none        healthy at once, answers with its process id; the first request with the word WAIT gets no answer
+none        healthy at once, answers with its process id; the first request with the word WAIT gets no answer, one with
+            the word SLOWLY when the file MODEL.go is there
 never       never healthy
 dies        ends with status 3 before it is healthy
 dies-soon   ends with status 4 soon after its start
@@ -48,9 +49,14 @@ class Handler(BaseHTTPRequestHandler):
         self.say(503 if loading else 200, {"status": "loading" if loading else "ok"})
 
     def do_POST(self) -> None:
-        if b"WAIT" in self.rfile.read(int(self.headers["content-length"])) and not WAITED.exists():
+        body = self.rfile.read(int(self.headers["content-length"]))
+        if b"WAIT" in body and not WAITED.exists():
             WAITED.touch()
             time.sleep(600)
+        if b"SLOWLY" in body:
+            WAITED.with_suffix(".slowly").touch()
+            while not WAITED.with_suffix(".go").exists():
+                time.sleep(0.02)
         message = {"role": "assistant", "content": f"I am {os.getpid()}"}
         self.say(200, {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]})
 

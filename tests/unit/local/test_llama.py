@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from testkit.gguf import write_gguf
 from testkit.loopback import in_loop
 from toolspeak.errors import BadConfig
 from toolspeak.ir.failure import FailureKind
@@ -70,7 +71,7 @@ def lives(pid: int) -> bool:
 
 def test_a_model_is_known_by_its_file(tmp_path: Path) -> None:
     path = tmp_path / "qwen2.5-coder-1.5b.gguf"
-    path.write_bytes(b"GGUF" + bytes(2_499_996))
+    write_gguf(path, 2_500_000)
     found = model_file(path)
     assert (found.name, found.bulk) == ("qwen2.5-coder-1.5b", "2.5 MB")
 
@@ -110,7 +111,7 @@ def test_the_program_that_is_named_goes_before_the_one_on_the_path(tmp_path: Pat
 def test_the_package_is_the_last_choice(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(programs, "find_spec", str)
     assert find_server_program("", "") == ServerProgram("")
-    with pytest.raises(BadConfig, match="--n-gpu-layers 9: arguments behind -- are for `llama-server`"):
+    with pytest.raises(BadConfig, match="--n-gpu-layers 9: arguments after -- are for `llama-server`"):
         find_server_program("", "", ("--n-gpu-layers", "9"))
 
 
@@ -127,8 +128,7 @@ def test_a_named_program_that_cannot_run_is_said(tmp_path: Path) -> None:
 
 
 def test_the_command_says_everything_and_further_words_last(tmp_path: Path) -> None:
-    path = tmp_path / "tiny.gguf"
-    path.write_bytes(b"GGUF")
+    path = write_gguf(tmp_path / "tiny.gguf")
     wish = ServerOptions(4142, 4096, 3, ("--flash-attn", "on"))
     words = ServerProgram("/bin/llama-server").command(model_file(path), wish)
     assert words[:5] == ["/bin/llama-server", "--model", str(path), "--alias", "tiny"]

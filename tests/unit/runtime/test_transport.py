@@ -461,7 +461,8 @@ def test_a_certificate_that_is_not_trusted_is_no_connection() -> None:
     place = ConnectionKey("box.example", 443, True, True, None, None, None)
     found = _transport_error(aiohttp.ClientConnectorCertificateError(place, untrusted), DEFAULT_TIMEOUTS)
     assert str(found) == (
-        "no connection to the upstream at box.example:443: certificate verify failed: self-signed certificate"
+        "no connection to the upstream at box.example:443: certificate verify failed: self-signed certificate; "
+        "to trust a private authority, set ca_file"
     )
     assert not found.connected
 

@@ -1,6 +1,7 @@
 """What clients of Ollama get from us."""
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import count
 from typing import Any
@@ -315,3 +316,14 @@ def test_every_day_of_four_hundred_years_has_its_date() -> None:
     start = int(datetime(1800, 1, 1, tzinfo=UTC).timestamp())
     for seconds in range(start, start + 146_098 * 86_400, 86_400):
         assert rfc3339(seconds)[:10] == datetime.fromtimestamp(seconds, UTC).date().isoformat()
+
+
+def test_durations_are_what_the_gateway_has_measured() -> None:
+    """Clients show tokens a second from `eval_count` and `eval_duration`, in nanoseconds."""
+    times = iter((0.5, 2.5))
+    encoder = WIRE.new_encoder(REQUEST, replace(STAMP, elapsed=lambda: next(times)))
+    streamed = lines(encoder.encode([TextDelta("It is")]) + encoder.encode([END]))[-1]
+    found = [streamed[name] for name in ("total_duration", "prompt_eval_duration", "eval_duration", "load_duration")]
+    assert found == [2_500_000_000, 500_000_000, 2_000_000_000, 0]
+    whole = json.loads(WIRE.encode_turn(REQUEST, replace(STAMP, elapsed=lambda: 2.5), fold([END])))
+    assert (whole["total_duration"], whole["eval_duration"]) == (2_500_000_000, 2_500_000_000)

@@ -20,7 +20,7 @@ from typing_extensions import override
 from toolspeak.agent.durable import dbos_internals, schema
 from toolspeak.agent.durable.schema import now
 from toolspeak.config.shape import Durable
-from toolspeak.errors import BadConfig, RunsUnavailable
+from toolspeak.errors import BadConfig, MissingExtra, RunsUnavailable
 from toolspeak.runtime.clock import CLOCK
 
 OURS, ENGINE = 3, 8
@@ -287,6 +287,5 @@ def _sqlite_module() -> Any:  # noqa: ANN401 # a module of the database interfac
     try:
         return import_module("sqlean").dbapi2
     except ImportError:
-        raise BadConfig(
-            f"SQLite {sqlite3.sqlite_version} is too old for runs (3.42 is needed): pip install sqlean.py"
-        ) from None
+        purpose = f"runs.database: SQLite {sqlite3.sqlite_version} of this Python is too old (3.42 is needed), so it"
+        raise MissingExtra(purpose, "runs") from None

@@ -4,14 +4,13 @@ from asyncio import to_thread
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from importlib import import_module
-from importlib.util import find_spec
 
 from toolspeak.agent.mcp.approval_store import ApprovalStore
 from toolspeak.agent.sandbox.disk import DiskBudget
 from toolspeak.agent.tools.action import Action
 from toolspeak.config.mcp import server_named
 from toolspeak.config.shape import McpServer
-from toolspeak.errors import McpFailed
+from toolspeak.extras import require_extra
 
 
 @asynccontextmanager
@@ -20,7 +19,7 @@ async def open_mcp_tools(
 ) -> AsyncGenerator[Sequence[Action]]:
     """Start or connect to a server while its tools are used. `budget` is the disk budget of its command.
 
-    Raises `McpFailed` if the SDK is missing, or the server does not start.
+    Raises `MissingExtra` without the SDK, and `McpFailed` if the server does not start.
     """
     server = server_named(servers, name)
     require_sdk()
@@ -32,6 +31,5 @@ async def open_mcp_tools(
 
 
 def require_sdk() -> None:
-    """Raise `McpFailed`, with the command that installs it, if the MCP SDK is missing."""
-    if find_spec("mcp") is None:
-        raise McpFailed("MCP needs a package more: pip install 'toolspeak[mcp]'")
+    """Raise `MissingExtra` if the MCP SDK is missing."""
+    require_extra("mcp", "MCP")

@@ -62,6 +62,14 @@ class ToolCallEnded(RoundEvent, frozen=True, tag="call_ended"):
     seconds: float
 
 
+class ToolCallRejected(RoundEvent, frozen=True, tag="call_rejected"):
+    """The model wrote a call that must not run, such as one of an unknown tool. `text` is what the model is told."""
+
+    name: str
+    arguments: str
+    text: str
+
+
 class RunEnded(RoundEvent, frozen=True, tag="run_ended"):
     """The run has ended. It is the last event."""
 
@@ -70,7 +78,9 @@ class RunEnded(RoundEvent, frozen=True, tag="run_ended"):
     reason: str = ""
 
 
-RunEvent: TypeAlias = TurnBegan | Wrote | TurnEnded | ToolCallBegan | ToolCallAsked | ToolCallEnded | RunEnded
+RunEvent: TypeAlias = (
+    TurnBegan | Wrote | TurnEnded | ToolCallBegan | ToolCallAsked | ToolCallEnded | ToolCallRejected | RunEnded
+)
 Watch: TypeAlias = Callable[[RunEvent], Awaitable[None]]
 
 

@@ -4,13 +4,13 @@ import logging
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from importlib.util import find_spec
 
 from toolspeak.agent.runs.memory import MemoryRuns
 from toolspeak.agent.runs.preparation import prepare_run
 from toolspeak.agent.runs.runs import Runs
-from toolspeak.config.assemble import assemble
+from toolspeak.config.assemble import assemble, outbound_of
 from toolspeak.config.shape import Config
+from toolspeak.extras import has_extra, require_extra
 from toolspeak.runtime.directory import Directory
 from toolspeak.runtime.transport import HttpTransport
 
@@ -29,12 +29,15 @@ class OpenRuns:
 async def open_user_runs(config: Config, *, works: bool = True) -> AsyncGenerator[OpenRuns]:
     """Open the runs of one person: in a database if the extra `runs` is installed, else in this process's memory.
 
-    With `works`, this process executes the runs that are started or resumed, while it is open.
+    A database that the configuration names is not ignored: without the extra it raises `MissingExtra`. With `works`,
+    this process executes the runs that are started or resumed, while it is open.
     """
-    transport = HttpTransport()
+    transport = HttpTransport(outbound_of(config))
     try:
+        if config.runs.database:
+            require_extra("runs", "runs.database")
         directory = assemble(config, transport)
-        if find_spec(_ENGINE) is not None and (config.runs.database or config.runs.folder):
+        if has_extra("runs") and (config.runs.database or config.runs.folder):
             async with open_durable_runs(config, directory if works else None, ("*",)) as runs:
                 logging.getLogger(_ENGINE).setLevel(logging.CRITICAL)  # DBOS logs cancelled runs as its own errors
                 yield OpenRuns(runs, lasts=True)

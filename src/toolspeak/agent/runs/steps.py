@@ -26,6 +26,7 @@ from toolspeak.agent.runs.events import (
     ToolCallAsked,
     ToolCallBegan,
     ToolCallEnded,
+    ToolCallRejected,
     TurnBegan,
     TurnEnded,
     Watch,
@@ -36,12 +37,24 @@ from toolspeak.agent.runs.events import (
 from toolspeak.agent.tools.action import CallContext, Ruling, ToolEffect, rule_on
 from toolspeak.agent.tools.toolbox import Toolbox
 from toolspeak.config.shape import Approval
-from toolspeak.engine.agent import STOP, Ending, RunAnswer, RunEffect, RunTools, TakeTurn, Task, run_task
+from toolspeak.engine.agent import (
+    NAMELESS,
+    STOP,
+    Ending,
+    RunAnswer,
+    RunEffect,
+    RunTools,
+    TakeTurn,
+    Task,
+    rejected_arguments,
+    run_task,
+)
 from toolspeak.engine.agent_prompt import denied, unknown_outcome
 from toolspeak.engine.journal import result_from, result_json, stands, turn_from, turn_json
 from toolspeak.engine.settings import NOTHING_SAID, Settings
+from toolspeak.engine.trouble import error_result
 from toolspeak.errors import ToolspeakError
-from toolspeak.ir.event import Event, ReasoningDelta, TextDelta
+from toolspeak.ir.event import CallRejected, Event, ReasoningDelta, TextDelta
 from toolspeak.ir.json import JsonObject
 from toolspeak.ir.message import Call, Result, result_text
 from toolspeak.ir.round import Compact
@@ -76,6 +89,8 @@ class Work:
         outcome = await self.route.take(effect.request, self.route.plan(effect.request, self.settings), emit)
         turn = outcome.turn
         await self.watch(TurnEnded(effect.round, turn.text, len(turn.calls), self.clock.monotonic() - began))
+        for rejected in outcome.rejected:
+            await self.watch(_rejection(effect.round, rejected))
         return turn
 
     def ruling(self, call: Call) -> Ruling:
@@ -100,6 +115,11 @@ class Work:
         """Report a result to the watchers."""
         text = result_text(result)
         await self.watch(ToolCallEnded(round, result.call_id, result.name, text, result.is_error, seconds))
+
+
+def _rejection(round: int, part: CallRejected) -> ToolCallRejected:  # noqa: A002 # as above
+    text = result_text(error_result(part.complaint))
+    return ToolCallRejected(round, part.complaint.name or NAMELESS, rejected_arguments(part), text)
 
 
 def told(error: Exception) -> str:

@@ -26,6 +26,7 @@ from toolspeak.agent.sandbox.guard_plan import Launch, prepare_guard, run_guarde
 from toolspeak.agent.sandbox.processes import is_root
 from toolspeak.agent.sandbox.sandbox import Command, Ran, SandboxLimits, Service, Start
 from toolspeak.agent.sandbox.seccomp import REFUSED
+from toolspeak.errors import MissingExtra
 from toolspeak.ir.json import Json, JsonObject
 
 _NAME: Final = "sandlock"
@@ -130,5 +131,5 @@ def find_sandlock() -> Sandlock | str:
         return "it leaves root root: run as an ordinary user"
     spec = find_spec(_NAME)
     if spec is None or spec.origin is None:
-        return "it is not installed: pip install 'toolspeak[sandlock]'"
+        return str(MissingExtra("it", "sandlock"))
     return Sandlock(str(Path(spec.origin).parents[1]))

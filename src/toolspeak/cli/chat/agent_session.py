@@ -17,7 +17,7 @@ from msgspec.structs import replace as replace_fields
 
 from toolspeak.agent.runs.provider import open_user_runs
 from toolspeak.agent.runs.runs import RunView, Spec, continued
-from toolspeak.cli.chat.conversation import EXIT, LineInput
+from toolspeak.cli.chat.conversation import EXIT, HELP, LineInput
 from toolspeak.cli.run.screen import ShownRounds, Transcript, round_lines
 from toolspeak.cli.run.session import Asker, Display, Follow, choose_screen, ignore_event, result_lines, typed_line
 from toolspeak.cli.terminal import count_noun, join_dotted, visible
@@ -26,7 +26,14 @@ from toolspeak.engine.agent import Status
 from toolspeak.errors import ToolspeakError
 
 _SHOW: Final = "/show"
-_HELP: Final = (f"{_SHOW} N expands a round", EXIT)
+_HELP: Final = (f"{_SHOW} N expands a round", f"{HELP} explains", EXIT)
+_EXPLAINED: Final = (
+    "Type a task, and the model works on it with its tools; the next task continues the conversation.",
+    f"{_SHOW} N  show the calls of round N with arguments and results; {_SHOW} alone shows all rounds",
+    f"{HELP}    show this",
+    "Ctrl-C   stop the running task; its rounds are kept",
+    "Ctrl-D   exit",
+)
 
 
 class AgentSession:
@@ -49,6 +56,9 @@ class AgentSession:
             command, _, rest = line.strip().partition(" ")
             if command == _SHOW:
                 self._show(rest.strip())
+            elif command == HELP:
+                for each in _EXPLAINED:
+                    self._note(each)
             else:
                 self._work(line)
             click.echo(err=True)

@@ -33,11 +33,12 @@ from toolspeak.cli.terminal import (
     visible,
 )
 from toolspeak.client import Answer, AsyncClient, tool_result
-from toolspeak.config.assemble import assemble
+from toolspeak.config.assemble import assemble, outbound_of
 from toolspeak.config.shape import Config
 from toolspeak.engine.effects import EMULATED
 from toolspeak.engine.plan import Way
 from toolspeak.errors import BadJson, UpstreamFailed
+from toolspeak.ir.complaint import Complaint
 from toolspeak.ir.event import (
     ArgsDelta,
     CallEnded,
@@ -210,8 +211,15 @@ def last_lines(answer: Answer, seconds: float, paint: Paint, *, expand: bool) ->
     if answer.complaints:
         words.append(count_noun(len(answer.complaints), "complaint"))
     words += [*_tokens(answer.usage), f"{seconds:.1f} s"]
-    for line in (join_dotted(*words), *([why] if expand else [])):
+    for line in (join_dotted(*words), *([why, *map(_complaint_line, answer.complaints)] if expand else [])):
         yield paint.ink(line, dim=True) if paint.on else f"[{line}]"
+
+
+def _complaint_line(complaint: Complaint) -> str:
+    """Write one complaint of the turn, also one that the model has mended since and that no event shows."""
+    why = str(complaint.problem).replace("_", " ")
+    detail = f": {complaint.detail}" if complaint.detail else ""
+    return visible(f"{complaint.name or 'a call'}  {why}{detail}").replace("\n", " ")
 
 
 def _tokens(usage: Usage) -> Iterator[str]:
@@ -260,6 +268,14 @@ def _value(arguments: str) -> Json:
 
 _CANCELLED: Final = "cancelled"
 EXIT: Final = "Ctrl-D exits"
+HELP: Final = "/help"
+_EXPLAINED: Final = (
+    "Type a message, and the model answers. Calls of tools are shown, not run: type what each one returns.",
+    f"{HELP}   show this",
+    "Ctrl-C  stop the answer, or skip the results of the remaining calls",
+    "Ctrl-D  exit",
+    "To let tools run, start with --tools NAMES, such as --tools files,shell.",
+)
 _READLINE: Final = "readline"
 _INVISIBLE, _VISIBLE = "\001", "\002"
 """readline does not count the characters between these. Without them it would place the cursor after the escapes."""
@@ -320,7 +336,7 @@ class Connection:
 
 
 async def _default_route(config: Config) -> Route:
-    transport = HttpTransport()
+    transport = HttpTransport(outbound_of(config))
     try:
         return await assemble(config, transport).find("")
     finally:
@@ -381,7 +397,7 @@ class Chat:
         route = self.connection.default()
         model = f"{route.model} on {route.place}" if route.model else route.place
         tools = [count_noun(len(self.tools), "tool")] if self.tools else []
-        return join_dotted(visible(model), *tools, EXIT)
+        return join_dotted(visible(model), *tools, f"{HELP} explains", EXIT)
 
 
 class Conversation:
@@ -396,8 +412,16 @@ class Conversation:
     def run(self) -> None:
         """Answer each line that the user types, until Ctrl-D."""
         with suppress(EOFError):  # Ctrl-D instead of the result of a call
-            for line in self._input.lines(EXIT):
-                self._round(line)
+            for line in self._input.lines(join_dotted(f"{HELP} explains", EXIT)):
+                if line.strip() == HELP:
+                    self._explain()
+                else:
+                    self._round(line)
+
+    def _explain(self) -> None:
+        for each in _EXPLAINED:
+            click.echo(self._chat.paint.ink(each, dim=True), err=True)
+        click.echo(err=True)
 
     def _round(self, prompt: str) -> None:
         """Answer one prompt. A failure or an interruption leaves the conversation as it was before the prompt."""

@@ -1,8 +1,8 @@
 r"""`toolspeak doctor`: measure which form of tool calling a model does best with, and save it.
 
 $ toolspeak doctor qwen2.5-coder
-form            one pick types text none result two steps right score req tok
-hermes          3/3  3/3   2/3  2/3  2/3    3/3 1/3   2/3 18/24  75 % 1.2 310
+form            plain one pick types text none result two steps right req tok
+hermes          16/24 3/3  3/3   2/3  2/3  2/3    3/3 1/3   2/3 34/48 1.2 310
 """
 
 from pathlib import Path
@@ -15,6 +15,7 @@ from toolspeak.cli.terminal import Paint, color_option
 
 NOT_HELPED: Final = 1
 _FORMS: Final = "Try only these forms, separated by commas, such as native,hermes,fenced+example."
+_MINUTES: Final = "Stop after so many minutes, between two tasks; the next doctor continues there."
 _SANDBOX: Final = "Only show which sandbox isolates the shell of runs; no model is tested."
 
 
@@ -22,7 +23,9 @@ _SANDBOX: Final = "Only show which sandbox isolates the shell of runs; no model 
 @click.argument("model", required=False)
 @place_options
 @config_option
-@click.option("--quick", is_flag=True, help="Ask 8 tasks instead of 24, in fewer forms.")
+@click.option("--quick", is_flag=True, help="Ask few tasks in few forms, for 3 minutes at most.")
+@click.option("--minutes", type=click.FloatRange(min=0, min_open=True), help=_MINUTES)
+@click.option("--fresh", is_flag=True, help="Forget what an unfinished trial has found.")
 @click.option("--forms", metavar="NAMES", help=_FORMS)
 @click.option("--no-save", is_flag=True, help="Do not save the result.")
 @click.option("--sandbox", is_flag=True, help=_SANDBOX)
@@ -33,19 +36,24 @@ def doctor(  # noqa: PLR0913 - one for each option
     model: str | None,
     file: Path | None,
     quick: bool,
+    minutes: float | None,
+    fresh: bool,
     forms: str | None,
     no_save: bool,
     sandbox: bool,
     as_json: bool,
     **options: str | None,
 ) -> None:
-    r"""Find the form of tool calling that suits a model, and save it.
+    r"""Find a better form of tool calling for a model, and save it.
 
-    The forms are the upstream's native tools and several ways to describe tools in a prompt. Each form gets 8 small
-    tasks, the better half 8 more, and the best of those the last 8. The winner is saved as the profile of the model;
-    `serve`, `chat` and the library use it unless you set something else. Without MODEL, the default model is tested.
+    The forms are the upstream's native tools and several ways to describe tools in a prompt. They get small tasks; a
+    form that can hardly win any more is dropped. The best one and what you have today get further tasks, half of them
+    plain everyday requests. Only if the form is better beyond chance, it is saved as the profile of the model; `serve`,
+    `chat` and the library use it unless you set something else. Without MODEL, the default model is tested.
 
-    The exit status is 1 if no form makes the model call tools reliably; with --sandbox, if no sandbox works.
+    Ctrl-C keeps what is known: the next doctor continues there.
+
+    The exit status is 1 if the model does not call tools reliably; with --sandbox, if no sandbox works.
 
     \b
     Examples:
@@ -62,7 +70,7 @@ def doctor(  # noqa: PLR0913 - one for each option
     from toolspeak.cli.doctor.diagnosis import DoctorOptions, diagnose, echo_diagnosis  # noqa: PLC0415
 
     names = tuple(name.strip() for name in forms.split(",")) if forms is not None else ()
-    wanted = DoctorOptions(model or "", names, quick=quick, save=not no_save)
+    wanted = DoctorOptions(model or "", names, quick=quick, save=not no_save, minutes=minutes, fresh=fresh)
     found = asyncio.run(diagnose(load_config(file, options), wanted, Paint.here(), quiet=as_json))
     echo_diagnosis(found, Paint.here(), as_json=as_json)
     click.get_current_context().exit(0 if found.report.helped else NOT_HELPED)

@@ -1,7 +1,7 @@
 """Runs the doctor on one model, with progress on standard error, and prints what it found, as text or as JSON.
 
-    form            one pick types text none result two steps right score req tok
-    hermes          3/3  3/3   2/3  2/3  2/3    3/3 1/3   2/3 18/24  75 % 1.2 310
+    form            plain one pick types text none result two steps right req tok
+    hermes          16/24 3/3  3/3   2/3  2/3  2/3    3/3 1/3   2/3 34/48 1.2 310
 
 With --sandbox:
 
@@ -9,11 +9,13 @@ With --sandbox:
     sandlock  not available: it leaves root root: run as an ordinary user
 """
 
+import asyncio
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
+from math import inf
 from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Final
@@ -22,12 +24,13 @@ import click
 
 from toolspeak.cli.output import safe_json, with_hint
 from toolspeak.cli.terminal import UNLIMITED, Paint, count_noun, join_dotted, shorten, visible
-from toolspeak.config.assemble import assemble
+from toolspeak.config.assemble import assemble, outbound_of
 from toolspeak.config.shape import Config
-from toolspeak.doctor.call_forms import DoctorForm, candidates, forms_by_name
-from toolspeak.doctor.examination import ServerFact, ServerFacts, TaskProgress, examine, gather_facts
+from toolspeak.doctor.call_forms import NO_PROFILE, WITH_TOOLS, DoctorForm, candidates, forms_by_name
+from toolspeak.doctor.examination import Examination, ServerFact, ServerFacts, TaskProgress, forms_for, gather_facts
 from toolspeak.doctor.report import DoctorReport
-from toolspeak.doctor.suite import PARTS
+from toolspeak.doctor.results import Results
+from toolspeak.doctor.suite import FULL, QUICK, SUITE_VERSION, Trial
 from toolspeak.doctor.task import DoctorTask, TaskKind, TaskResult
 from toolspeak.doctor.tournament import NextTask, Tally
 from toolspeak.engine.settings import Mode
@@ -43,7 +46,7 @@ if TYPE_CHECKING:  # the sandbox does not load on Windows
     from toolspeak.agent.sandbox.journal import LeftoverReport as LeftBehind
     from toolspeak.agent.sandbox.selection import SandboxSearch
 
-_HEADS: Final = ("form", *TaskKind, "right", "score", "req", "tok")
+_HEADS: Final = ("form", *TaskKind, "right", "req", "tok")
 _LEAST: Final = 3
 _INDENT: Final = 11
 
@@ -59,6 +62,8 @@ class Diagnosis:
     """The reason, if `saved` is None."""
     overridden: tuple[str, ...] = ()
     """Settings of the user that override the profile."""
+    removed: bool = False
+    """The saved profile was deleted, because the model does better without it."""
 
 
 def echo_diagnosis(found: Diagnosis, paint: Paint, *, as_json: bool) -> None:
@@ -73,22 +78,27 @@ def echo_diagnosis(found: Diagnosis, paint: Paint, *, as_json: bool) -> None:
 # ---------------------------------------------------------------- before the first task
 
 
-def first_lines(
+def first_lines(  # noqa: PLR0913, PLR0917 # all that is known before the first task
     route: Route,
     findings: Sequence[ServerFact],
     forms: Sequence[DoctorForm],
-    parts: Sequence[Sequence[DoctorTask]],
+    trial: Trial,
     paint: Paint,
+    known: int = 0,
 ) -> Iterator[str]:
     """Write which model is examined, what is known about it, and how many tasks it will get."""
     model, where = visible(route.model or "the model"), visible(route.profiles.endpoint)
     yield f"{paint.ink(model, bold=True)} on {visible(route.place)}  {paint.ink(where, dim=True)}".rstrip()
     for finding in findings:
         yield from _finding_lines(finding, paint)
-    most = sum(map(len, parts))
-    yield f"  {'asks':8} {len(parts[0])} tasks in {count_noun(len(forms), 'form')}" + (
-        f", {most} in the best of them" if most > len(parts[0]) else ""
-    )
+    select, confirm = len(trial.selection) if len(forms) > 1 else 0, len(trial.confirmation)
+    first = f"up to {select} tasks in each of {count_noun(len(forms), 'form')} and today's, then " if select else ""
+    asks = f"{first}{confirm} others to compare the best form with today's"
+    more = [ServerFact("today", route.plan(WITH_TOOLS).line), ServerFact("asks", asks)]
+    if known:
+        more.append(ServerFact("known", f"{count_noun(known, 'answer')} of an unfinished trial", "--fresh asks again"))
+    for fact in more:
+        yield from _finding_lines(fact, paint)
     yield ""
 
 
@@ -107,7 +117,7 @@ def table(report: DoctorReport, paint: Paint) -> Iterator[str]:
     widths = [max(map(len, column)) for column in zip(_HEADS, *rows, strict=True)]
     yield paint.ink(_row(_HEADS, widths), dim=True)
     for tally, row in zip(report.tallies, rows, strict=True):
-        won = tally is report.winner and report.helped
+        won = tally is report.winner
         yield paint.ink(_row(row, widths), "green" if won else "", bold=won)
 
 
@@ -117,7 +127,6 @@ def _cells(tally: Tally) -> tuple[str, ...]:
         tally.form.name,
         *(f"{sum(mark.right for mark in marks)}/{len(marks)}" if marks else "-" for marks in kinds),
         f"{tally.right}/{tally.asked}",
-        f"{tally.score * 100:.0f} %",
         f"{tally.requests:.1f}",
         f"{tally.tokens:.0f}",
     )
@@ -135,13 +144,23 @@ def _last_lines(found: Diagnosis, paint: Paint) -> Iterator[str]:
     color = "green" if found.report.helped else "red"
     for line in _wrapped(visible(found.report.verdict), paint):
         yield paint.ink(line, color)
-    if found.saved is not None:
+    if found.removed:
+        yield "The saved profile is deleted. serve, chat and Client go on without it."
+    elif found.saved is not None:
         yield "Saved. serve, chat and Client use it from now on."
         yield paint.ink(visible(str(found.saved)), dim=True)
-    else:
+    elif found.not_saved:
         yield paint.ink(f"Not saved: {found.not_saved}.", dim=True)
+    if not found.report.decided:
+        yield from _wrapped(CONTINUE, paint)
     if found.overridden:
         yield paint.ink(f"Your configuration overrides it: {visible(', '.join(found.overridden))}.", "yellow")
+
+
+CONTINUE: Final = (
+    "What is known is kept: run toolspeak doctor again to continue, with --quick for 3 minutes more, or with --fresh "
+    "to begin anew. Nothing was changed."
+)
 
 
 def _wrapped(text: str, paint: Paint) -> list[str]:
@@ -150,16 +169,23 @@ def _wrapped(text: str, paint: Paint) -> list[str]:
 
 
 def _diagnosis_object(found: Diagnosis) -> JsonObject:
-    report, form = found.report, found.report.winner.form
-    settings: dict[str, Json] = {**settings_said(form.profile)}
+    report, standing = found.report, found.report.standing
+    form = report.winner.form if report.winner else None
+    settings: dict[str, Json] = {**settings_said(form.settings)} if form else {}
     return {
         "model": report.model,
         "endpoint": report.endpoint,
         "helped": report.helped,
         "verdict": report.verdict,
-        "winner": form.name,
+        "decided": report.decided,
+        "why": str(standing.end),
+        "winner": form.name if form else None,
+        "best": standing.challenger.form.name if standing.challenger else None,
+        "better": standing.comparison.better,
+        "worse": standing.comparison.worse,
+        "chance": standing.comparison.chance,
         "settings": settings,
-        "upstream_tools": None if form.tools is None else str(form.tools),
+        "upstream_tools": None if form is None or form.tools is None else str(form.tools),
         "saved": None if found.saved is None else str(found.saved),
         "not_saved": found.not_saved or None,
         "findings": [{"about": one.about, "says": one.says, "source": one.source} for one in found.looked.findings],
@@ -222,6 +248,7 @@ def _sandbox_object(found: "SandboxSearch", left: "Sequence[LeftBehind]") -> Jso
 # ---------------------------------------------------------------- the examination
 
 _MINUTE: Final = 60
+QUICK_MINUTES: Final = 3.0
 _NAME: Final = 15
 
 
@@ -233,56 +260,85 @@ class DoctorOptions:
     forms: tuple[str, ...] = ()
     quick: bool = False
     save: bool = True
+    minutes: float | None = None
+    """After how many minutes to stop between two tasks; None for `QUICK_MINUTES` if it is quick, else no limit."""
+    fresh: bool = False
+    """Forget what an unfinished trial has found."""
 
 
 async def diagnose(config: Config, options: DoctorOptions, paint: Paint, *, quiet: bool = False) -> Diagnosis:
     """Examine one model, and save its profile. Raises `UpstreamFailed` with a hint in its message."""
-    transport = HttpTransport()
+    minutes = options.minutes or (QUICK_MINUTES if options.quick else inf)
+    until = CLOCK.monotonic() + minutes * _MINUTE
+    transport = HttpTransport(outbound_of(config))
     try:
         directory = assemble(config, transport)
         route = await (directory.exactly(options.model) if options.model else directory.find(""))
-        return await _diagnosed(route, options, Progress(paint, is_shown=not quiet))
+        folder = config.profiles.parent / "doctor" if config.profiles else None
+        return await _diagnosed(route, options, Progress(paint, is_shown=not quiet), folder, until)
     except UpstreamFailed as error:
         raise with_hint(error) from None
     finally:
         await transport.close()
 
 
-async def _diagnosed(route: Route, options: DoctorOptions, progress: "Progress") -> Diagnosis:
+async def _diagnosed(
+    route: Route, options: DoctorOptions, progress: "Progress", folder: Path | None, until: float
+) -> Diagnosis:
     wanted = forms_by_name(options.forms, candidates(route.facts))
     looked = await gather_facts(route)
-    forms = wanted or candidates(looked.facts, quick=options.quick)
-    parts = PARTS[:1] if options.quick else PARTS
+    measured = replace(route, facts=looked.facts)
+    forms = wanted or forms_for(measured, quick=options.quick)
+    trial = QUICK if options.quick else FULL
+    subject = (route.profiles.endpoint, route.model, looked.fingerprint, version("toolspeak"), SUITE_VERSION)
+    results = Results(folder, subject, measured.plan(WITH_TOOLS))
+    if options.fresh:
+        results.clear()
+    known = results.load()
     if progress.is_shown:
-        for line in first_lines(route, looked.findings, forms, parts, progress.paint):
+        for line in first_lines(measured, looked.findings, forms, trial, progress.paint, known):
             click.echo(line, err=True)
+    examination = Examination(measured, forms, trial, results)
     try:
-        report = await examine(replace(route, facts=looked.facts), forms, parts, progress.update)
-    finally:
+        report = await examination.run(progress.update, until)
+    except asyncio.CancelledError:
         progress.end()
+        for line in (examination.report.verdict, CONTINUE):
+            click.echo("\n".join(_wrapped(visible(line), progress.paint)), err=True)
+        raise
+    except BaseException:
+        progress.end()
+        raise
+    progress.end()
+    if report.decided:
+        results.clear()
     return _saved(route, Diagnosis(looked, report), options)
 
 
 def _saved(route: Route, found: Diagnosis, options: DoctorOptions) -> Diagnosis:
     """Save the profile; return the diagnosis with its path, or with the reason why it is not saved."""
-    if not found.report.worth_keeping:
-        return replace(found, not_saved="there is nothing to save")
+    winner = found.report.winner
+    if winner is None:
+        return found
     if not options.save:
         return replace(found, not_saved="--no-save")
     if not route.profiles.on:
         return replace(found, not_saved="your configuration turns profiles off, or has settings for this model")
+    if winner.form is NO_PROFILE:
+        route.profiles.remove(route.model)
+        return replace(found, removed=True)
     today = datetime.fromtimestamp(CLOCK.seconds(), UTC).date().isoformat()
     profile = found.report.profile(today, version("toolspeak"), found.looked.fingerprint)
     try:
-        return replace(found, saved=route.profiles.keep(profile), overridden=_overridden(route, found.report))
+        return replace(found, saved=route.profiles.keep(profile), overridden=_overridden(route, winner.form))
     except OSError as error:
         where = f" {error.filename}" if error.filename else ""
         return replace(found, not_saved=f"cannot write{where}: {error.strerror or error}")
 
 
-def _overridden(route: Route, report: DoctorReport) -> tuple[str, ...]:
+def _overridden(route: Route, form: DoctorForm) -> tuple[str, ...]:
     """Return the user's settings that differ from the profile, and so override it."""
-    said, profile = settings_said(route.settings), settings_said(report.winner.form.profile)
+    said, profile = settings_said(route.settings), settings_said(form.settings)
     other = {name: value for name, value in said.items() if name in profile and profile[name] != value}
     return tuple(f"{name} = {value}" for name, value in other.items() if value != Mode.AUTO)
 
@@ -298,7 +354,7 @@ class Progress:
         self._shown = 0
         self._form = ""
         self._counts: Final[dict[str, tuple[int, int]]] = {}
-        """For each form, the right answers and all answers. A good form returns in later parts, so they are kept."""
+        """For each form, the right answers and all answers. Forms take turns, so they are kept."""
         self._seconds: Final[list[float]] = []
         """The duration of each task so far, for the estimate of the time left."""
 
@@ -306,26 +362,18 @@ class Progress:
         """Show that a task was sent, or how it was answered."""
         if not self.is_shown:
             return
-        if news.step.form.name != self._form:
-            self._finish_form()
-            self._form = news.step.form.name
+        self._form = news.step.form.name
         if news.mark is None:
             self._sent(news.step)
         else:
-            self._answered(news.step, news.mark)
+            self._answered(news.step, news.mark, known=news.known)
 
     def end(self) -> None:
-        """Leave the last line in place, with an empty line after it."""
-        self._finish_form()
-        if self.is_shown:
-            click.echo(err=True)
-
-    def _finish_form(self) -> None:
-        """Replace the moving line by the result of the form."""
+        """Clear the moving line: the table that follows has the results."""
         if self._rewrites and self._form:
             self._rewrite("")
-            click.echo(f"\r  {self._result()}", err=True)
-        self._form = ""
+        if self.is_shown:
+            click.echo(err=True)
 
     def _result(self) -> str:
         right, asked = self._counts.get(self._form, (0, 0))
@@ -335,9 +383,11 @@ class Progress:
         if self._rewrites:
             self._rewrite(f"  {join_dotted(*filter(None, [self._result(), self._time_left(step), _question(step)]))}")
 
-    def _answered(self, step: NextTask, mark: TaskResult) -> None:
+    def _answered(self, step: NextTask, mark: TaskResult, *, known: bool) -> None:
         right, asked = self._counts.get(self._form, (0, 0))
         self._counts[self._form] = (right + mark.right, asked + 1)
+        if known:
+            return
         self._seconds.append(mark.seconds)
         if not self._rewrites:
             problem = visible(mark.problem).replace("\n", " ")

@@ -16,19 +16,19 @@ free arguments. The output says that it is a guess.
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from itertools import islice
-from typing import Final, assert_never
+from typing import Final
 
 from toolspeak.cli.output import complaint_objects, fix_objects, indented, safe_json
 from toolspeak.cli.terminal import Paint, count_noun, visible, wrap_columns
 from toolspeak.dialects import Dialect, load, names
 from toolspeak.ir.complaint import Complaint, Fix, Problem
-from toolspeak.ir.event import CallRejected, Discarded, Event, Why
+from toolspeak.ir.event import Event
 from toolspeak.ir.json import Json, JsonObject
-from toolspeak.ir.message import Call, Reasoning, Text
+from toolspeak.ir.message import Call
+from toolspeak.ir.span import SPAN_MEANINGS, Span, SpanKind, spans_of
 from toolspeak.ir.tool import Tool
-from toolspeak.ir.turn import Turn, TurnPart, fold
+from toolspeak.ir.turn import Turn, fold
 from toolspeak.text.strict import parse
 from toolspeak.toolset.names import UNKNOWN, Match
 from toolspeak.toolset.toolset import MOST_TOOLS, ToolSet, compile_tools
@@ -38,38 +38,12 @@ _LONGEST_TRIED: Final = 64 * 1024
 _NAME = re.compile(r"(?a:[A-Za-z_][\w.:/-]{0,127})")
 _NAMESPACE = re.compile(r"(?:functions?|tools?|default_api)[./:]")
 _ELEMENT = re.compile(r"(?a:<(?!tool_calls?>|think)([A-Za-z_]\w{0,127})>)")
+_CODE_BLOCK = re.compile(r"^```[^`\n]{0,40}\n[^`]*```", re.MULTILINE)
+_MOST_BLOCKS: Final = 16
 _NOT_A_TOOL: Final = "print"
 """Some models wrap their calls in `print(…)`."""
 _MOST_ELEMENTS: Final = 64
 _UNUSED: Final = Tool("a.tool.that.no.text.calls")
-
-
-class SpanKind(StrEnum):
-    """The kinds of spans in a model's output. Each character is in exactly one (P1)."""
-
-    TEXT = "text"
-    REASONING = "reasoning"
-    CALL = "call"
-    INVALID = "invalid"
-    DEBRIS = "debris"
-    FORGED = "forged"
-    LIMIT = "limit"
-
-
-_DISCARDED: Final = {Why.DEBRIS: SpanKind.DEBRIS, Why.FORGED: SpanKind.FORGED, Why.LIMIT: SpanKind.LIMIT}
-
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """A stretch of the text. `number` counts calls, and complaints, from 1.
-
-    If several calls share one stretch, the first has its text and the others are empty.
-    """
-
-    kind: SpanKind
-    text: str
-    start: int
-    number: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +59,8 @@ class Explanation:
     same_in_chunks: bool = True
     better: tuple[str, ...] = ()
     """Dialects that find calls, if the chosen one finds neither calls nor complaints."""
+    quoted: tuple[str, ...] = ()
+    """Tools whose calls are in code blocks that count as examples, because there is text beside them."""
 
     @property
     def calls(self) -> tuple[Call, ...]:
@@ -109,15 +85,7 @@ class Explanation:
     @property
     def spans(self) -> tuple[Span, ...]:
         """The spans in order; each character of the text is in one of them."""
-        spans: list[Span] = []
-        counts = dict.fromkeys(SpanKind, 0)
-        start: int = 0
-        for part in self.turn.parts:
-            kind, text = _labelled(part)
-            counts[kind] += 1
-            spans.append(Span(kind, text, start, counts[kind] if kind in (SpanKind.CALL, SpanKind.INVALID) else 0))
-            start += len(text)
-        return tuple(spans)
+        return spans_of(self.turn.parts)
 
     @property
     def summary(self) -> str:
@@ -136,22 +104,6 @@ class Explanation:
         return f"{', '.join(counts)}; {', '.join(checks)}"
 
 
-def _labelled(part: TurnPart) -> tuple[SpanKind, str]:
-    match part:
-        case Text(text):
-            return SpanKind.TEXT, text
-        case Reasoning(text):
-            return SpanKind.REASONING, text
-        case Call():
-            return SpanKind.CALL, part.raw
-        case CallRejected():
-            return SpanKind.INVALID, part.raw
-        case Discarded(why, raw):
-            return _DISCARDED[why], raw
-        case _:
-            assert_never(part)
-
-
 def explain_text(text: str, tools: Sequence[Tool], dialect: str, chunk: int | None = None) -> Explanation:
     """Read a text with a dialect. Without tools, their names are guessed from the text."""
     reading = load(dialect)
@@ -159,8 +111,18 @@ def explain_text(text: str, tools: Sequence[Tool], dialect: str, chunk: int | No
     turn = reading.read(text, known)
     offered = known.names if tools else tuple(dict.fromkeys(call.name for call in turn.calls))
     same = chunk is None or _in_chunks(text, reading, known, chunk) == turn
-    better = () if turn.calls or turn.complaints else _better(text, tools)
-    return Explanation(text, dialect, offered, not tools, turn, chunk, same, better)
+    silent = not turn.calls and not turn.complaints
+    better = _better(text, tools) if silent else ()
+    quoted = _quoted(text, tools) if silent and not better else ()
+    return Explanation(text, dialect, offered, not tools, turn, chunk, same, better, quoted)
+
+
+def _quoted(text: str, tools: Sequence[Tool]) -> tuple[str, ...]:
+    """Return the tools that code blocks of the text would call if each of them were the whole answer."""
+    reading = load("any")
+    blocks = [found[0] for found in islice(_CODE_BLOCK.finditer(text[:_LONGEST_TRIED]), _MOST_BLOCKS)]
+    turns = (reading.read(block, tools or guessed_tools(block, reading)) for block in blocks)
+    return tuple(dict.fromkeys(call.name for turn in turns for call in turn.calls))
 
 
 def _in_chunks(text: str, dialect: Dialect, tools: ToolSet, size: int) -> Turn:
@@ -261,15 +223,6 @@ _COLORS: Final = {
     SpanKind.FORGED: "magenta",
     SpanKind.LIMIT: "yellow",
 }
-_MEANINGS: Final = {
-    SpanKind.TEXT: "the answer",
-    SpanKind.REASONING: "the model's reasoning",
-    SpanKind.CALL: "a valid call",
-    SpanKind.INVALID: "a rejected call",
-    SpanKind.DEBRIS: "leftover markup, dropped",
-    SpanKind.FORGED: "a tool result that the model invented, dropped",
-    SpanKind.LIMIT: "beyond a limit, dropped",
-}
 _PROBLEMS: Final = {
     Problem.PARSE_ERROR: "cannot be parsed",
     Problem.TRUNCATED: "is cut off",
@@ -335,7 +288,7 @@ class _View:
         """Explain the labels that occur."""
         line, length = "", 0
         for kind in kinds:
-            word, meaning = str(kind), _MEANINGS[kind]
+            word, meaning = str(kind), SPAN_MEANINGS[kind]
             if length + len(f"{word}: {meaning}") > (self._room or _SHORT):
                 yield self._beside("", line)
                 line, length = "", 0
@@ -369,6 +322,12 @@ class _View:
         if found.better:
             options = " or ".join(f"--dialect {name}" for name in found.better[:3])
             yield from self._note(f"This dialect finds no calls. Try {options}.")
+        if found.quoted:
+            yield from self._note(
+                f"A code block reads as a call of {', '.join(found.quoted)}, and there is text beside it: so it counts "
+                "as an example, and nothing is called. If the model means calls like that, let toolspeak "
+                "teach it a marked form: --mode force, or `toolspeak doctor`."
+            )
 
     def _note(self, text: str) -> Iterator[str]:
         return (self._paint.ink(line, dim=True) for line in wrap_columns(visible(text), self._paint.width))
@@ -417,6 +376,7 @@ def as_json_text(found: Explanation) -> str:
             "lossless": found.lossless,
             "same_in_chunks": found.same_in_chunks if found.chunk is not None else None,
             "better_dialects": [*found.better],
+            "quoted_calls": [*found.quoted],
             "spans": _span_objects(found),
             "calls": [
                 {"name": call.name, "arguments": parse(call.arguments), "fixes": fix_objects(call.fixes)}

@@ -14,7 +14,7 @@ import click
 
 from toolspeak.cli.output import hint_for
 from toolspeak.cli.terminal import Paint, shorten, sign, visible
-from toolspeak.config.assemble import assemble
+from toolspeak.config.assemble import assemble, outbound_of
 from toolspeak.config.shape import Config, Upstream
 from toolspeak.engine.plan import Plan, Way
 from toolspeak.engine.settings import Strategy
@@ -54,6 +54,8 @@ class CatalogueEntry:
     listed: bool = True
     profile: str = ""
     """The form that the doctor has saved for it; empty if none."""
+    suspended: str = ""
+    """That the gateway has suspended this profile (CAP-11), and for whom; empty if it is in use."""
     source: Source = Source.NOBODY
     """Where the value of `tools` comes from."""
     family: str = ""
@@ -74,7 +76,7 @@ class UpstreamModels:
 
 async def catalogue(config: Config) -> tuple[UpstreamModels, ...]:
     """Ask all upstreams for their models."""
-    transport = HttpTransport()
+    transport = HttpTransport(outbound_of(config))
     try:
         directory = assemble(config, transport)
         listed = await directory.listing()
@@ -111,6 +113,8 @@ async def _without_list(found: UpstreamModels, directory: Directory) -> Upstream
 
 def _entry(name: str, route: Route, default: Route) -> CatalogueEntry:
     known, families, kept = route.known, families_of(route.model), route.measured.profile
+    suspended = route.profiles.suspension(route.model)
+    kept = kept or (route.profiles.of(route.model).profile if suspended else None)
     return CatalogueEntry(
         name,
         route.model,
@@ -118,6 +122,7 @@ def _entry(name: str, route: Route, default: Route) -> CatalogueEntry:
         route.plan(_WITH_TOOLS),
         route == default,
         profile=kept.form if kept else "",
+        suspended=suspended,
         source=known.source,
         family=families[-1].name if families else "",
         why=(f"tools: {_SOURCES[known.source]}", *(f"family {each.name}: {each.why}" for each in families[-1:])),
@@ -189,6 +194,7 @@ def _cells(entry: CatalogueEntry) -> tuple[str, str, str]:
     if not entry.listed:
         name += " (not listed)"
     measured = f", measured: {visible(entry.profile)}" if entry.profile else ""
+    measured += f" ({entry.suspended}: run toolspeak doctor)" if entry.suspended else ""
     return name, str(entry.tools), plan_text(entry.plan, entry.tools) + measured
 
 
@@ -243,4 +249,5 @@ def _entry_object(entry: CatalogueEntry) -> JsonObject:
         "dialect": entry.plan.dialect,
         "plan": entry.plan.line,
         "profile": entry.profile or None,
+        "profile_suspended": entry.suspended or None,
     }

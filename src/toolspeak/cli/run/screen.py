@@ -18,6 +18,7 @@ from toolspeak.agent.runs.events import (
     ToolCallAsked,
     ToolCallBegan,
     ToolCallEnded,
+    ToolCallRejected,
     TurnBegan,
     TurnEnded,
     Wrote,
@@ -128,6 +129,11 @@ class Transcript:
                 self.doing = call_text(event.name, event.arguments)
             case ToolCallEnded():
                 yield from self._ended(event)
+            case ToolCallRejected(name=name, arguments=arguments, text=text):
+                # It never ran, so it is in no round: its line comes at once, with the reason.
+                rejected = ShownCall(name, arguments, text=text, is_error=True)
+                yield from round_lines([rejected], self._paint, expand=self._expand)
+                yield from () if self._expand else indent_below([visible(text).replace("\n", " ")], self._paint, "red")
             case RunEnded():
                 yield from self._round()
                 self.doing = ""

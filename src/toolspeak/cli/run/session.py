@@ -42,7 +42,7 @@ from toolspeak.cli.terminal import (
 )
 from toolspeak.config.shape import Config
 from toolspeak.engine.agent import Status
-from toolspeak.errors import BadRequest
+from toolspeak.errors import BadRequest, MissingExtra
 
 # ---------------------------------------------------------------- approval
 
@@ -193,9 +193,7 @@ async def continue_run(config: Config, prefix: str, typed: dict[str, Any], displ
     """Start a run that continues an ended one, and follow it; return the exit status. `typed` replaces its fields."""
     async with open_user_runs(config) as opened:
         if not opened.lasts:
-            raise BadRequest(
-                "runs are stored only with the extra, so none can be continued: pip install 'toolspeak[runs]'"
-            )
+            raise MissingExtra("toolspeak run --continue", "runs")
         view = await opened.runs.show(await find_run(opened.runs, prefix))
         spec = continued(view, typed["task"])
         return await _followed(opened, await opened.runs.start(replace_fields(spec, **typed)), -1, display)

@@ -24,6 +24,8 @@ from toolspeak.ir.message import Call
 from toolspeak.text.strict import dump, parse
 
 LEFT_OUT: Final = "left out: the conversation does not mention it"
+UNRELATED: Final = "drop_unrelated_calls: the tool and the conversation have no word in common"
+REPEATED: Final = "drop_unrelated_calls: its result came just now"
 
 
 def drop_unmentioned(call: Call, conversation: GuardedConversation) -> KeepCall:
@@ -90,7 +92,7 @@ def is_unrelated(name: str, conversation: GuardedConversation) -> bool:
 def _judge(call: Call, conversation: GuardedConversation) -> Judgement:
     if conversation.must_call or not is_unrelated(call.name, conversation):
         return KeepCall(call)
-    return DropCall(Complaint(Problem.UNRELATED, call.name))
+    return DropCall(Complaint(Problem.UNRELATED, call.name, UNRELATED))
 
 
 DROP_UNRELATED_CALLS: Final = Guardrail("drop_unrelated_calls", judge=_judge, drops_repeats=True)

@@ -35,7 +35,7 @@ from toolspeak.ir.message import Call, Message, Role, Text
 from toolspeak.ir.request import Request, Sampling
 from toolspeak.ir.tool import AUTO, Tool
 
-UNFIT: Final = "the model says that it cannot do the request"
+UNFIT: Final = "confirm_tool_fit: the model says that it cannot do the request"
 MOST: Final = 4
 """The most offered tools. With more of them the model has a choice, and seldom calls one for want of a better."""
 _JUDGE: Final = "You judge whether a tool can do what a request asks for. Answer with one word, yes or no."

@@ -20,7 +20,7 @@ from toolspeak.ir.complaint import Complaint, Problem
 from toolspeak.ir.event import CallRejected
 from toolspeak.ir.message import Call
 
-MADE_UP: Final = "the conversation does not mention the values that it needs"
+MADE_UP: Final = "accept_untaught_calls: the conversation does not mention the values that it needs"
 
 
 def _accept(text: str, conversation: GuardedConversation) -> Recovered:

@@ -15,12 +15,13 @@ from toolspeak.wires.shared.model_list import MOST_OUTPUT, SINCE_TEXT, ModelEntr
 
 def encode_model(entry: ModelEntry) -> JsonObject:
     """Describe one model."""
+    limit: JsonObject = {} if entry.context_tokens is None else {"max_input_tokens": entry.context_tokens}
     return {
         "type": "model",
         "id": entry.name,
         "display_name": entry.name,
         "created_at": SINCE_TEXT,
-        "max_input_tokens": entry.context_tokens,
+        **limit,
         "max_tokens": MOST_OUTPUT,
         "toolspeak": entry.tools,
     }

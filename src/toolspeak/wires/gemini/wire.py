@@ -17,10 +17,11 @@ from toolspeak.wires.shared.model_list import MOST_OUTPUT, ModelEntry
 
 def encode_model(entry: ModelEntry) -> JsonObject:
     """Describe one model."""
+    limit: JsonObject = {} if entry.context_tokens is None else {"inputTokenLimit": entry.context_tokens}
     return {
         "name": f"models/{entry.name}",
         "displayName": entry.name,
-        "inputTokenLimit": entry.context_tokens,
+        **limit,
         "outputTokenLimit": MOST_OUTPUT,
         "supportedGenerationMethods": ["generateContent", "countTokens"],
     }

@@ -26,6 +26,7 @@ from toolspeak.wires.shared.failures import ENDED_IN_ERROR, http_status
 from toolspeak.wires.shared.interface import ErrorBody, Stamp
 from toolspeak.wires.shared.json_body import dump_body, quote
 
+_NANOSECONDS = 1_000_000_000
 _GOES_ON = b'},"done":false}\n'
 
 
@@ -53,10 +54,15 @@ class OllamaEncoder:
         self._arguments: list[str] = []
         """Arguments of the open call: calls are sent whole."""
         self._sent = 0
+        self._elapsed = stamp.elapsed
+        self._first: float | None = None
+        """Seconds until the first event, which is when the upstream has read the prompt."""
 
     def encode(self, events: Iterable[Event]) -> bytes:
         """Return the bytes for these events."""
         out: list[bytes] = []
+        if self._first is None:
+            self._first = self._elapsed()
         for event in events:
             if type(event) is TextDelta and self._only_text:
                 out += (self._text, quote(event.text), _GOES_ON) if event.text else ()
@@ -85,7 +91,7 @@ class OllamaEncoder:
             case Finished(StopReason.ERROR):
                 self._failed(ENDED_IN_ERROR, out)
             case Finished(stop, usage):
-                out += (self._empty, _end(stop, usage), b"\n")
+                out += (self._empty, _end(stop, usage, self._elapsed(), self._first or 0.0), b"\n")
             case Failed(failure):
                 self._failed(failure, out)
             case CallRejected() | Discarded():
@@ -108,7 +114,7 @@ def encode_turn(request: Request, stamp: Stamp, turn: Turn) -> bytes:
     if turn.calls:
         calls = (_call(index, call.id, call.name, call.arguments) for index, call in enumerate(turn.calls))
         out += (b',"tool_calls":[', b",".join(calls), b"]")
-    return b"".join((*out, _end(turn.stop, turn.usage)))
+    return b"".join((*out, _end(turn.stop, turn.usage, stamp.elapsed(), 0.0)))
 
 
 def _head(request: Request, stamp: Stamp) -> bytes:
@@ -121,8 +127,9 @@ def _call(index: int, id: str, name: str, arguments: str) -> bytes:
     return b'{"id":%b,"function":%b}' % (quote(id), function)
 
 
-def _end(stop: StopReason | None, usage: Usage) -> bytes:
-    return b"}," + dump_body({"done": True, "done_reason": done_reason(stop), **usage_body(usage)})[1:]
+def _end(stop: StopReason | None, usage: Usage, total: float, first: float) -> bytes:
+    end = {"done": True, "done_reason": done_reason(stop), **usage_body(usage, total, first)}
+    return b"}," + dump_body(end)[1:]
 
 
 def done_reason(stop: StopReason | None) -> str:
@@ -130,15 +137,19 @@ def done_reason(stop: StopReason | None) -> str:
     return "length" if stop is StopReason.LENGTH else "stop"
 
 
-def usage_body(usage: Usage) -> JsonObject:
-    """Write token counts. The durations are required and not measured, so they are 0."""
+def usage_body(usage: Usage, total: float = 0.0, first: float = 0.0) -> JsonObject:
+    """Write token counts, and durations in nanoseconds, as the gateway sees them.
+
+    `first` is the time to the first event. Without a stream nothing is seen before the end, so all of the time counts
+    as generation: clients divide the tokens by it. The time to load the model is the upstream's, and unknown here.
+    """
     return {
-        "total_duration": 0,
+        "total_duration": round(total * _NANOSECONDS),
         "load_duration": 0,
         "prompt_eval_count": usage.input_tokens,
-        "prompt_eval_duration": 0,
+        "prompt_eval_duration": round(first * _NANOSECONDS),
         "eval_count": usage.output_tokens,
-        "eval_duration": 0,
+        "eval_duration": round((total - first) * _NANOSECONDS),
     }
 
 

@@ -23,7 +23,9 @@ def encode_models(entries: Sequence[ModelEntry]) -> JsonObject:
 
 def encode_model(entry: ModelEntry) -> JsonObject:
     """Describe one model; its fields differ from those of the list."""
-    info: JsonObject = {"general.architecture": _ARCHITECTURE, f"{_ARCHITECTURE}.context_length": entry.context_tokens}
+    info: JsonObject = {"general.architecture": _ARCHITECTURE}
+    if entry.context_tokens is not None:
+        info[f"{_ARCHITECTURE}.context_length"] = entry.context_tokens
     return {
         "details": _details(),
         "model_info": info,

@@ -18,7 +18,7 @@ created for each response and never reset. Wires read no clock and create no ids
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, Protocol, TypeAlias
 
@@ -52,6 +52,8 @@ class Operation(StrEnum):
     """Describe one model, named by `{model}` in the path, or else by `model` or `name` in the body."""
     FIXED = "fixed"
     """Answer with the endpoint's body."""
+    FORWARD = "forward"
+    """Forward the body unchanged to the upstream of the model that it names, and the response as it arrives."""
     HEALTH = "health"
     """Report that the gateway is running; needs no key."""
     RESPONSE = "response"
@@ -117,6 +119,11 @@ EVENT_STREAM: Final = "text/event-stream"
 _NO_API: Final = HttpApi()
 
 
+def _no_time() -> float:
+    """Return 0: the time is not measured."""
+    return 0.0
+
+
 @dataclass(frozen=True, slots=True)
 class Stamp:
     """The identity of a response. `id` has no prefix, is unique, and consists of letters and digits."""
@@ -128,6 +135,8 @@ class Stamp:
     """The id of the response that this one continues, where the wire has such ids."""
     is_stored: bool = False
     """Whether later requests can refer to this response."""
+    elapsed: Callable[[], float] = field(default=_no_time, compare=False)
+    """Returns the seconds since the request arrived. It comes from the caller: wires read no clock."""
 
 
 @dataclass(frozen=True, slots=True)

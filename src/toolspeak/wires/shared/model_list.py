@@ -36,7 +36,8 @@ class ModelEntry:
     name: str
     owner: str
     """The upstream."""
-    context_tokens: int
+    context_tokens: int | None
+    """None if it is unknown; then no list states it, because clients compact their history by it."""
     tools: JsonObject
     """How its tools are handled (OBS-4): the field `toolspeak`, in protocols that allow extra fields."""
 

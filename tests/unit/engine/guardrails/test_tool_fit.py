@@ -117,3 +117,18 @@ def test_a_long_description_is_cut_chk14() -> None:
 def test_a_verdict_that_fails_lets_the_call_go_chk14() -> None:
     ran = run(FITS, written(OSLO))  # the script has nothing more to say: the upstream fails
     assert ran.calls == WEATHER_OF_OSLO
+
+
+@pytest.mark.parametrize("settings", [FORCE, NATIVE])
+def test_a_user_whose_call_was_taken_away_can_read_which_guardrail_did_it_and_why_chk16(settings: Settings) -> None:
+    answer = written(OSLO) if settings is FORCE else called("get_weather", '{"city": "Oslo"}')
+    ran = run(Settings(confirm_tool_fit=True).over(settings), answer, "No.", "I cannot help with that.")
+    assert ran.outcome.taken.why.endswith(
+        "(calls set aside), then words; "
+        "get_weather dropped by confirm_tool_fit: the model says that it cannot do the request"
+    )
+
+
+def test_a_call_that_is_kept_is_not_reported_as_dropped_chk16() -> None:
+    ran = run(FITS, written(OSLO), "yes")
+    assert ran.outcome.taken is ran.outcome.plan

@@ -1,0 +1,106 @@
+"""Fetches traces from a gateway, or from a file."""
+
+import http.client
+from dataclasses import dataclass
+from urllib.parse import quote, urlencode, urlsplit
+
+import msgspec
+
+from toolspeak.errors import BadRequest, ToolspeakError
+from toolspeak.traces.store import Summary
+from toolspeak.traces.trace import Trace
+
+_SECONDS = 10.0
+_OK, _UNKNOWN, _DENIED = 200, 404, 401
+
+
+class NoGateway(ToolspeakError):
+    """The gateway that should have the traces does not answer, or refuses."""
+
+
+class Listing(msgspec.Struct):
+    """The answer to `GET /traces`."""
+
+    running: list[Summary] = msgspec.field(default_factory=list[Summary])
+    traces: list[Summary] = msgspec.field(default_factory=list[Summary])
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayTraces:
+    """The traces of one gateway."""
+
+    url: str
+    key: str
+
+    def listing(self, search: str = "", *, failed: bool = False, limit: int = 20) -> Listing:
+        """Return the newest traces. Raises `NoGateway`."""
+        query = urlencode({"search": search, "failed": int(failed), "limit": limit})
+        return msgspec.json.decode(self._get(f"/traces?{query}"), type=Listing)
+
+    def find(self, id: str) -> Trace:
+        """Return the trace whose id is or begins with `id`; `last` is the newest. Raises `BadRequest`, `NoGateway`."""
+        return read_trace(self._get(f"/traces/{quote(self._whole_id(id))}"))
+
+    def _whole_id(self, id: str) -> str:
+        listed = self.listing(limit=200)
+        known = [one.id for one in (*listed.running, *listed.traces)]
+        if not known:
+            raise BadRequest(f"the gateway at {self.url} has no traces yet. Send it a request, then try again.")
+        if id == "last":
+            return (listed.traces or listed.running)[0].id
+        alike = [one for one in known if one.startswith(id)]
+        if len(alike) > 1 and id not in alike:
+            some = ", ".join(one[:12] for one in alike[:5])
+            raise BadRequest(f"{len(alike)} traces begin with {id}: {some}. Write more of the id.")
+        return alike[0] if alike else id
+
+    def _get(self, path: str) -> bytes:
+        parts = urlsplit(self.url if "//" in self.url else f"http://{self.url}")
+        kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+        connection = kind(parts.netloc, timeout=_SECONDS)
+        headers = {"authorization": f"Bearer {self.key}"} if self.key else {}
+        try:
+            connection.request("GET", parts.path.rstrip("/") + path, headers=headers)
+            response = connection.getresponse()
+            body = response.read()
+        except (OSError, http.client.HTTPException) as error:
+            raise NoGateway(
+                f"no gateway answers at {self.url} ({error}). Start one with `toolspeak serve`, or pass --url URL."
+            ) from None
+        finally:
+            connection.close()
+        if response.status == _OK:
+            return body
+        raise _refusal(response.status, body, self.url)
+
+
+class _Error(msgspec.Struct):
+    message: str = ""
+
+
+class _Refusal(msgspec.Struct):
+    error: _Error
+
+
+def _refusal(status: int, body: bytes, url: str) -> ToolspeakError:
+    if status == _DENIED:
+        return NoGateway(f"the gateway at {url} wants a key. Pass --key KEY, or set TOOLSPEAK_KEY.")
+    message = _message(body)
+    if status == _UNKNOWN and "trace" in message:
+        return BadRequest(f"{message}. `toolspeak trace` lists those that are kept.")
+    return NoGateway(f"the gateway at {url} answers with status {status}: {message or 'is it toolspeak?'}")
+
+
+def _message(body: bytes) -> str:
+    try:
+        return msgspec.json.decode(body, type=_Refusal).error.message[:300]
+    except msgspec.MsgspecError:
+        return ""
+
+
+def read_trace(body: bytes) -> Trace:
+    """Decode a trace. Raises `BadRequest`."""
+    try:
+        return msgspec.json.decode(body, type=Trace)
+    except msgspec.MsgspecError as error:
+        raise BadRequest(f"this is no trace ({error}). `toolspeak trace ID --as json` writes one.") from None

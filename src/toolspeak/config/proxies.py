@@ -1,0 +1,69 @@
+"""Resolves the proxy and the certificates of each upstream: its own settings, then `[network]`, then the environment.
+
+    HTTPS_PROXY, HTTP_PROXY   for upstreams with an https and an http URL; the lower-case names win, as in curl
+    NO_PROXY                  hosts without a proxy: `*`, `example.com` (with its subdomains), `10.0.0.0/8`, `host:8080`
+
+Requests to this machine never use a proxy, whatever is set: a local model server must not become unreachable, or its
+prompts visible, because a company's proxy is in the environment.
+"""
+
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from ipaddress import ip_address, ip_network
+from urllib.parse import urlsplit
+
+from toolspeak.config.addresses import proxy_problem, reaches_this_machine_only
+from toolspeak.config.shape import Upstream
+from toolspeak.errors import BadConfig
+from toolspeak.runtime.outbound import DIRECT, Outbound
+
+
+def with_outbound(upstream: Upstream, network: Outbound, environ: Mapping[str, str]) -> Upstream:
+    """Return the upstream with everything resolved; resolving it again changes nothing. Raises `BadConfig`."""
+    own = upstream.outbound
+    given = {each.name: getattr(own, each.name) or getattr(network, each.name) for each in fields(Outbound)}
+    if own.client_cert:  # the key belongs to its certificate: another one's does not fit
+        given["client_key"] = own.client_key
+    given["proxy"] = given["proxy"] or _from_environment(upstream.url, environ)
+    if given["proxy"] and reaches_this_machine_only(upstream.url):
+        given["proxy"] = DIRECT
+    outbound = Outbound(**given)
+    try:
+        _ = outbound.tls
+    except OSError as error:  # ssl.SSLError is one
+        raise BadConfig(
+            f"upstream {upstream.name!r}: its client_cert and client_key cannot be used together: "
+            f"{error.strerror or type(error).__name__}"
+        ) from None
+    return replace(upstream, outbound=outbound)
+
+
+def _from_environment(url: str, environ: Mapping[str, str]) -> str:
+    target = urlsplit(url)
+    names = (f"{target.scheme}_proxy".lower(), f"{target.scheme}_proxy".upper())
+    name = next((each for each in names if environ.get(each, "").strip()), "")
+    if not name or reaches_this_machine_only(url) or _is_exempt(target.hostname or "", target.port, environ):
+        return ""
+    proxy = environ[name].strip()
+    proxy = proxy if "://" in proxy else f"http://{proxy}"
+    if problem := proxy_problem(proxy):
+        raise BadConfig(f'{name}: {problem}; for no proxy set NO_PROXY, or proxy = "none" under [network]')
+    return proxy
+
+
+def _is_exempt(host: str, port: int | None, environ: Mapping[str, str]) -> bool:
+    listed = environ.get("no_proxy") or environ.get("NO_PROXY") or ""
+    return any(_names(each.strip().lower(), host, port) for each in listed.split(",") if each.strip())
+
+
+def _names(entry: str, host: str, port: int | None) -> bool:
+    """Return whether an entry of NO_PROXY means this host."""
+    if entry == "*":
+        return True
+    try:
+        return ip_address(host) in ip_network(entry, strict=False)
+    except ValueError:  # either is a name
+        pass
+    name, _, number = entry.rpartition(":") if entry.count(":") == 1 else (entry, "", "")
+    name = name.removeprefix("*").removeprefix(".")
+    return (host == name or host.endswith(f".{name}")) and number in ("", str(port))

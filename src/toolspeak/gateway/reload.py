@@ -1,0 +1,107 @@
+"""Reads the configuration again on SIGHUP, without dropping a request (OBS-10).
+
+Requests that are being answered end under the configuration that they began with. New ones get the new keys, limits,
+models and upstreams. What was learned about an upstream is kept if its URL is the same. A file with mistakes changes
+nothing: the log names each of them, and the gateway goes on with what it has.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import fields
+from typing import Final
+
+from toolspeak.config.assemble import assemble, confirming_depths, depths, outbound_of
+from toolspeak.config.shape import Config
+from toolspeak.errors import BadConfig, ToolspeakError
+from toolspeak.gateway.access import HostPolicy, Keyring
+from toolspeak.gateway.app import Gateway
+from toolspeak.gateway.asgi import Asgi
+from toolspeak.gateway.request_reader import RequestReader
+from toolspeak.runtime.learned import SHARED
+from toolspeak.runtime.transport import HttpTransport
+
+_LOG: Final = logging.getLogger(__name__)
+_AT_START: Final = {
+    "server": ("host", "port", "log", "shutdown"),
+    "limits": ("connections", "connections_per_address"),
+    "responses": None,
+    "traces": None,
+    "redis": None,
+    "runs": None,
+    "offer": None,
+    "mcp": None,
+}
+"""Settings that are read at the start only: the whole value, or some of its fields. `offer` is part of `[runs]`."""
+
+
+class Reloader:
+    """Reloads one gateway."""
+
+    def __init__(self, app: Asgi, read: Callable[[], Config]) -> None:
+        """Take the application, and the function that reads the configuration; it may block, and runs in a thread."""
+        self._app: Final = app
+        self._read: Final = read
+        self._lock: Final = asyncio.Lock()
+
+    async def reload(self) -> None:
+        """Read the configuration and use it. Mistakes in it are logged; nothing is raised."""
+        async with self._lock:  # two signals in a row read it twice, one after the other
+            try:
+                config = await asyncio.to_thread(self._read)
+                self._app.gateway = _reloaded(self._app.gateway, config)
+            except BadConfig as error:
+                for problem in error.problems:
+                    _LOG.error("%s", problem)
+                _LOG.error("the configuration was not reloaded: the gateway goes on with the one that it has")
+            except (ToolspeakError, OSError) as error:
+                _LOG.error("the configuration was not reloaded: %s", error)
+            except Exception:  # noqa: BLE001 # no request awaits this task, so its error would be lost
+                _LOG.exception("a fault while the configuration was reloaded: the gateway goes on with the old one")
+            else:
+                said = len(config.upstreams), len(config.models), len(config.keys)
+                _LOG.warning("the configuration was reloaded: %d upstreams, %d models, %d keys", *said)
+
+
+def _reloaded(gateway: Gateway, config: Config) -> Gateway:
+    """Return the gateway with a new configuration. Its parts with counters, tasks and connections stay the same."""
+    for name in _changed_at_start(gateway.config, config):
+        _LOG.warning("%s has changed: it takes effect after a restart", name)
+    directory, clock = gateway.directory, gateway.clock
+    if isinstance(gateway.transport, HttpTransport):
+        gateway.transport.outbound = outbound_of(config)
+    directory.adopt(assemble(config, gateway.transport, SHARED, clock, directory.learned))
+    gateway.admission.limits = gateway.overload.limits = config.limits
+    gateway.prober.change(depths(config), confirming_depths(config), config.server.probe_requests)
+    gateway.readiness.change(config)
+    gateway.traces.change(config)
+    return Gateway(
+        config,
+        gateway.routes,
+        directory,
+        gateway.transport,
+        Keyring(config.keys),
+        HostPolicy(config),
+        gateway.admission,
+        gateway.overload,
+        gateway.readiness,
+        RequestReader(config.limits.request, gateway.reader.offload),
+        gateway.prober,
+        gateway.runs,
+        gateway.responses,
+        gateway.traces,
+        clock,
+    )
+
+
+def _changed_at_start(old: Config, new: Config) -> list[str]:
+    """Return the settings that differ and are only read at the start."""
+    found: list[str] = []
+    for table, only in _AT_START.items():
+        was, now = getattr(old, table), getattr(new, table)
+        if only is None:
+            found += [f"[{'runs' if table == 'offer' else table}]"] if was != now else []
+        else:
+            names = (each.name for each in fields(was) if each.name in only)
+            found += [f"{table}.{name}" for name in names if getattr(was, name) != getattr(now, name)]
+    return list(dict.fromkeys(found))

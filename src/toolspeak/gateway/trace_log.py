@@ -1,0 +1,162 @@
+"""Records the turns of the gateway, and answers `GET /traces` and `GET /traces/ID` (OBS-13).
+
+A client of the gateway sees the traces of its own tenant only. What people and models write is kept by default only
+where one person uses the gateway alone: on loopback, without keys. `content` under `[traces]` decides otherwise.
+"""
+
+import asyncio
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Final
+from urllib.parse import parse_qs
+
+import msgspec
+
+from toolspeak.config.addresses import is_loopback
+from toolspeak.config.shape import Config, Key
+from toolspeak.engine.plan import Plan
+from toolspeak.errors import BadField
+from toolspeak.gateway.access_log import AccessEntry
+from toolspeak.gateway.exchange import Exchange, Refused, ResponseContext
+from toolspeak.gateway.routes import Target
+from toolspeak.ir.failure import Failure, FailureKind
+from toolspeak.ir.request import Request
+from toolspeak.runtime.clock import Clock
+from toolspeak.runtime.directory import Route
+from toolspeak.runtime.recorder import PlanWatch, TurnRecorder, TurnWatch
+from toolspeak.runtime.upstream import HttpUpstream
+from toolspeak.traces.store import MOST_LISTED, FileStore, MemoryStore, Summary, TraceQuery, TraceStore, summary_of
+from toolspeak.traces.trace import StoredPlan, Trace, without_content
+
+_NANO: Final = 1e9
+
+
+@dataclass(frozen=True, slots=True)
+class TurnRequest:
+    """A turn before it runs, as far as its trace needs it."""
+
+    wire: str
+    path: str
+    body: bytes
+    request: Request
+    route: Route
+    plan: Plan
+
+
+class TraceLog:
+    """Keeps the traces of turns that run, and hands those that have ended to a store."""
+
+    def __init__(self, store: TraceStore | None, config: Config, clock: Clock) -> None:
+        """Without a store nothing is recorded."""
+        self._store: Final = store
+        self._clock: Final = clock
+        self._has_content = has_content(config)
+        self._version: Final = version("toolspeak")
+        self._running: Final[dict[str, TurnRecorder]] = {}
+
+    def change(self, config: Config) -> None:
+        """Follow a new configuration: with its first key, content is no longer kept unless the operator says so."""
+        self._has_content = has_content(config)
+
+    def begin(self, turn: TurnRequest, response: ResponseContext) -> TurnWatch:
+        """Return what watches the turn."""
+        if self._store is None:
+            return PlanWatch(response.plan)
+        entry, route, request = response.entry, turn.route, turn.request
+        trace = Trace(
+            entry.trace,
+            self._clock.nanoseconds() / _NANO,
+            entry.tenant,
+            turn.wire,
+            turn.path,
+            turn.body.decode(errors="replace") if self._has_content else "",
+            request.model,
+            route.place,
+            route.model,
+            route.upstream.wire.name if isinstance(route.upstream, HttpUpstream) else turn.wire,
+            request.stream,
+            StoredPlan.of(turn.plan),
+        )
+        trace.version = self._version
+        recorder = TurnRecorder(trace, self._clock, entry.started, response.plan)
+        self._running[trace.id] = recorder
+        return recorder
+
+    def end(self, entry: AccessEntry) -> None:
+        """Keep the trace of a turn whose response has ended; without effect for other requests."""
+        recorder = self._running.pop(entry.trace, None)
+        if recorder is None or self._store is None:
+            return
+        if entry.outcome is not None:
+            recorder.ended(entry.outcome)
+        recorder.answered(entry.status, entry.failure)
+        trace = recorder.trace
+        trace.first = None if entry.first_byte is None else entry.first_byte - entry.started
+        self._store.add(trace if self._has_content else without_content(trace))
+
+    async def answer(self, exchange: Exchange, target: Target, key: Key, *, has_keys: bool) -> bytes:
+        """Return the list of traces, or one trace, as JSON. Raises `Refused`, `BadField`."""
+        store = self._store
+        if store is None:
+            raise Refused(Failure(FailureKind.NOT_FOUND, _DISABLED, 404))
+        tenant = key.tenant if has_keys else None
+        if target.name:
+            return msgspec.json.encode(await self._found(store, target.name, tenant))
+        query = _query(exchange.query, tenant)
+        listed = await asyncio.to_thread(store.search, query)
+        running = [] if query.words or query.is_failed else self._list_running(tenant)
+        return msgspec.json.encode({"running": running, "traces": listed})
+
+    async def _found(self, store: TraceStore, id: str, tenant: str | None) -> Trace:
+        running = self._running.get(id)
+        if running is not None and tenant in (None, running.trace.tenant):
+            return running.trace if self._has_content else without_content(running.trace)
+        found = await asyncio.to_thread(store.find, id, tenant)
+        if found is None:
+            message = f"there is no trace {id[:40]!r}: it is older than those that are kept, or of another tenant"
+            raise Refused(Failure(FailureKind.NOT_FOUND, message, 404))
+        return found
+
+    def _list_running(self, tenant: str | None) -> list[Summary]:
+        mine = (one for one in self._running.values() if tenant in (None, one.trace.tenant))
+        return [summary_of(one.trace, one.waits_for) for one in mine][:MOST_LISTED]
+
+    def close(self) -> None:
+        """Write what is left."""
+        if self._store is not None:
+            self._store.close()
+
+
+_DISABLED: Final = "traces are not kept here: set enabled = true under [traces] in the configuration"
+_FLAGS: Final = {"1": True, "true": True, "0": False, "false": False}
+
+
+def _query(text: str, tenant: str | None) -> TraceQuery:
+    given = {name: values[-1] for name, values in parse_qs(text[:2000]).items()}
+    limit = given.get("limit", "50")
+    if not (limit.isascii() and limit.isdecimal() and 1 <= int(limit[:9]) <= MOST_LISTED):
+        raise BadField("limit", f"{limit[:20]!r} is not a number from 1 to {MOST_LISTED}")
+    failed = given.get("failed", "0")
+    if failed not in _FLAGS:
+        raise BadField("failed", f"{failed[:20]!r} is neither 1 nor 0")
+    return TraceQuery(tenant, given.get("search", ""), _FLAGS[failed], int(limit))
+
+
+def has_content(config: Config) -> bool:
+    """Whether traces keep what clients and models write."""
+    asked = config.traces.content
+    return not config.keys and is_loopback(config.server.host) if asked is None else asked
+
+
+def open_traces(config: Config, clock: Clock) -> TraceLog:
+    """Return the traces that the configuration asks for. Raises `BadConfig` if their file cannot be used."""
+    settings = config.traces
+    if not settings.enabled:
+        return TraceLog(None, config, clock)
+    store: TraceStore = (
+        FileStore(Path(settings.database).expanduser(), settings.keep_days)
+        if settings.database
+        else MemoryStore(settings.entries, settings.bytes)
+    )
+    return TraceLog(store, config, clock)

@@ -1,0 +1,140 @@
+"""Records a turn while it runs, as cheaply as possible.
+
+`drive` tells a `TurnWatch` of each request to the upstream and of each batch of its answer. The recorder keeps the
+batches as they are, which costs one append for each chunk of a stream, and folds them when the answer has ended.
+"""
+
+from collections.abc import Callable, Iterable
+from itertools import chain
+from typing import Final, Protocol
+
+from toolspeak.engine.effects import Open, Outcome
+from toolspeak.engine.plan import Plan
+from toolspeak.ir.event import Event, Failed, Finished
+from toolspeak.ir.failure import Failure
+from toolspeak.ir.tool import Tool
+from toolspeak.runtime.clock import Clock
+from toolspeak.traces.trace import Trace, TraceAttempt, parts_of, stored_tools
+
+
+class TurnWatch(Protocol):
+    """Is told what a turn does. It must be quick: `received` is called for each chunk of a stream."""
+
+    def began(self, seed: int, remembered: Iterable[Tool]) -> None:
+        """Note that the turn begins; `seed` is the number that the ids of its emulated calls are made from."""
+        ...
+
+    def opened(self, effect: Open) -> None:
+        """Note a request to the upstream."""
+        ...
+
+    def received(self, batch: list[Event]) -> None:
+        """Note more of the answer."""
+        ...
+
+
+class PlanWatch:
+    """Passes on when a turn goes on in another way than its plan says, and records nothing."""
+
+    def __init__(self, replanned: Callable[[Plan], None]) -> None:
+        """Take the function that is told."""
+        self._replanned: Final = replanned
+
+    def began(self, seed: int, remembered: Iterable[Tool]) -> None:
+        """Record nothing."""
+
+    def opened(self, effect: Open) -> None:
+        """Pass on a plan that changed."""
+        if effect.plan is not None:
+            self._replanned(effect.plan)
+
+    def received(self, batch: list[Event]) -> None:
+        """Record nothing."""
+
+
+UNWATCHED: Final = PlanWatch(lambda _: None)
+
+
+class TurnRecorder:
+    """Fills in the trace of one turn while it runs. Only the event loop's thread may use it."""
+
+    def __init__(self, trace: Trace, clock: Clock, started: float, replanned: Callable[[Plan], None]) -> None:
+        """Take the trace with what is known before the turn; `started` is the monotonic time of its arrival.
+
+        `replanned` is told when the turn goes on in another way than its plan says.
+        """
+        self._replanned: Final = replanned
+        self.trace: Final = trace
+        self._now: Final = clock.monotonic
+        self._started: Final = started
+        self._batches: list[list[Event]] = []
+
+    def began(self, seed: int, remembered: Iterable[Tool]) -> None:
+        """Note the beginning."""
+        self.trace.seed, self.trace.remembered = seed, stored_tools(remembered)
+
+    def opened(self, effect: Open) -> None:
+        """Note a request to the upstream; the answer before it has ended."""
+        self._settle()
+        if effect.plan is not None:
+            self.trace.taken = effect.plan.line
+            self._replanned(effect.plan)
+        self.trace.attempts.append(TraceAttempt(effect.tactic, effect.why, self._elapsed()))
+
+    def received(self, batch: list[Event]) -> None:
+        """Note more of the answer."""
+        if not self._batches:
+            self.trace.attempts[-1].first = self._elapsed()
+        self._batches.append(batch)
+
+    def ended(self, outcome: Outcome) -> None:
+        """Note the end of the turn, and what the client got."""
+        self._settle()
+        trace = self.trace
+        trace.answer = parts_of(outcome.events)
+        last = outcome.events[-1] if outcome.events else None
+        if isinstance(last, Finished):
+            trace.stop = last.stop
+        elif isinstance(last, Failed):
+            trace.failure = last.failure
+        trace.usage, trace.taken = outcome.usage, outcome.taken.line
+        trace.complaints, trace.warnings = list(outcome.complaints), list(outcome.warnings)
+
+    def answered(self, status: int, failure: Failure | None) -> None:
+        """Note the response. A turn that was cancelled, because the client left or a limit was reached, ends here."""
+        self._settle()
+        trace = self.trace
+        trace.status, trace.failure = status, failure or trace.failure
+        trace.seconds = self._elapsed()
+
+    @property
+    def waits_for(self) -> str:
+        """What a running turn waits for, in words."""
+        attempts = self.trace.attempts
+        if not attempts:
+            return "the request is being prepared"
+        attempt, number = attempts[-1], f"request {len(attempts)}" if len(attempts) > 1 else "the request"
+        seconds = self._elapsed() - attempt.opened
+        if attempt.ended is not None:
+            return "the answer is being checked"
+        if attempt.first is None:
+            return f"{number} was sent {seconds:.0f} s ago, and the upstream has not begun to answer"
+        return f"{number} is being answered: {len(self._batches)} chunks in {seconds:.0f} s"
+
+    def _settle(self) -> None:
+        """Fold the batches of the answer that has ended."""
+        attempts = self.trace.attempts
+        if not attempts or attempts[-1].ended is not None:
+            return
+        attempt, batches = attempts[-1], self._batches
+        attempt.ended = self._elapsed()
+        attempt.parts = parts_of([*chain.from_iterable(batches)])
+        last = batches[-1][-1] if batches and batches[-1] else None
+        if isinstance(last, Finished):
+            attempt.stop, attempt.usage, attempt.stop_sequence = last.stop, last.usage, last.stop_sequence
+        elif isinstance(last, Failed):
+            attempt.failure, attempt.usage = last.failure, last.usage
+        self._batches = []
+
+    def _elapsed(self) -> float:
+        return self._now() - self._started

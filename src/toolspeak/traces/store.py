@@ -1,0 +1,330 @@
+"""Keeps traces: in memory, or in an SQLite file that survives a restart.
+
+Both keep the traces of each tenant apart, and both are bounded: by number and size in memory, by age on disk. Errors of
+the file are logged and never reach a client: a full disk must not fail a turn.
+"""
+
+import logging
+import sqlite3
+import zlib
+from collections import OrderedDict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from sys import getsizeof
+from threading import Lock, Thread
+from typing import Final, Protocol
+
+import msgspec
+
+from toolspeak.errors import BadConfig
+from toolspeak.traces.trace import Trace
+
+_LOG: Final = logging.getLogger(__name__)
+MOST_LISTED: Final = 200
+_OVERHEAD: Final = 2048
+"""Bytes of a trace besides its texts."""
+
+
+class Summary(msgspec.Struct, omit_defaults=True):
+    """A line of the list of traces. It has no content."""
+
+    id: str
+    time: float
+    tenant: str = ""
+    wire: str = ""
+    model: str = ""
+    upstream: str = ""
+    plan: str = ""
+    status: int = 0
+    error: str = ""
+    """The kind of the failure; empty if there was none."""
+    calls: list[str] = msgspec.field(default_factory=list[str])
+    requests: int = 0
+    complaints: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    seconds: float = 0.0
+    waits_for: str = ""
+    """What a running request waits for; empty if it has ended."""
+
+
+def summary_of(trace: Trace, waits_for: str = "") -> Summary:
+    """Return the line of a trace."""
+    return Summary(
+        trace.id,
+        trace.time,
+        trace.tenant,
+        trace.wire,
+        trace.model,
+        f"{trace.upstream}:{trace.upstream_model}",
+        trace.taken or trace.plan.line,
+        trace.status,
+        trace.failure.kind if trace.failure is not None else "",
+        trace.calls,
+        len(trace.attempts),
+        len(trace.complaints),
+        trace.usage.input_tokens,
+        trace.usage.output_tokens,
+        trace.seconds,
+        waits_for,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class TraceQuery:
+    """Which traces to list, the newest first."""
+
+    tenant: str | None = None
+    """None lists those of all tenants."""
+    words: str = ""
+    """Words that must all occur in the names of the model, the upstream and the tools, the plan, or the error."""
+    is_failed: bool = False
+    limit: int = 50
+
+
+class TraceStore(Protocol):
+    """Where traces are kept. All methods may block shortly; `add` may not."""
+
+    def add(self, trace: Trace) -> None:
+        """Keep a trace."""
+        ...
+
+    def find(self, id: str, tenant: str | None) -> Trace | None:
+        """Return a trace of a tenant, or of any if that is None."""
+        ...
+
+    def search(self, query: TraceQuery) -> list[Summary]:
+        """Return the matching traces, the newest first."""
+        ...
+
+    def close(self) -> None:
+        """Write what is left, and close the file."""
+        ...
+
+
+def searched_text(summary: Summary) -> str:
+    """Return the words that a search looks at."""
+    words = (summary.id, summary.wire, summary.model, summary.upstream, summary.plan, summary.error, *summary.calls)
+    return " ".join(words)
+
+
+# ---------------------------------------------------------------- in memory
+
+
+class MemoryStore:
+    """Keeps the newest traces of each tenant."""
+
+    def __init__(self, entries: int, size: int) -> None:
+        """Take the most traces of a tenant, and the most bytes of all traces of a tenant."""
+        self._entries: Final = entries
+        self._size: Final = size
+        self._tenants: Final[dict[str, OrderedDict[str, tuple[Trace, int]]]] = {}
+        self._sizes: Final[dict[str, int]] = {}
+
+    def add(self, trace: Trace) -> None:
+        """Keep a trace, and drop the oldest ones of its tenant over the limits."""
+        size = _size_of(trace)
+        if size > self._size:
+            return
+        kept = self._tenants.setdefault(trace.tenant, OrderedDict())
+        kept[trace.id] = (trace, size)
+        total = self._sizes.get(trace.tenant, 0) + size
+        while len(kept) > self._entries or total > self._size:
+            total -= kept.popitem(last=False)[1][1]
+        self._sizes[trace.tenant] = total
+
+    def find(self, id: str, tenant: str | None) -> Trace | None:
+        """Return a trace."""
+        for kept in self._of(tenant):
+            if id in kept:
+                return kept[id][0]
+        return None
+
+    def search(self, query: TraceQuery) -> list[Summary]:
+        """Return the matching traces."""
+        words = query.words.lower().split()
+        found = [summary_of(trace) for kept in self._of(query.tenant) for trace, _ in kept.values()]
+        matching = [one for one in found if _matches(one, words, is_failed=query.is_failed)]
+        return sorted(matching, key=lambda one: -one.time)[: query.limit]
+
+    def close(self) -> None:
+        """Do nothing: nothing is open."""
+
+    def _of(self, tenant: str | None) -> Iterable[OrderedDict[str, tuple[Trace, int]]]:
+        if tenant is None:
+            return self._tenants.values()
+        return (self._tenants[tenant],) if tenant in self._tenants else ()
+
+
+def _matches(summary: Summary, words: list[str], *, is_failed: bool) -> bool:
+    text = searched_text(summary).lower()
+    return (not is_failed or bool(summary.error)) and all(word in text for word in words)
+
+
+def _size_of(trace: Trace) -> int:
+    parts = chain(trace.answer, *(attempt.parts for attempt in trace.attempts))
+    return _OVERHEAD + getsizeof(trace.body) + sum(getsizeof(part.text) for part in parts)
+
+
+# ---------------------------------------------------------------- in a file
+
+_SCHEMA: Final = """
+CREATE TABLE IF NOT EXISTS traces (
+    number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, tenant TEXT NOT NULL, time REAL NOT NULL,
+    is_failed INTEGER NOT NULL, summary BLOB NOT NULL, document BLOB NOT NULL
+);
+CREATE INDEX IF NOT EXISTS traces_by_tenant ON traces (tenant, number);
+CREATE INDEX IF NOT EXISTS traces_by_time ON traces (time);
+CREATE INDEX IF NOT EXISTS failed_traces ON traces (tenant, number) WHERE is_failed;
+CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5 (tenant, text, tokenize="unicode61 tokenchars '_-'");
+"""
+_BATCH: Final = 200
+"""Traces that are written in one transaction."""
+_MOST_WAITING: Final = 5000
+"""Traces that wait to be written; further ones are dropped, and counted in the log."""
+_DAY: Final = 86_400.0
+_SWEEP_EVERY: Final = 2000
+"""Traces that are written between two deletions of old ones."""
+
+
+class FileStore:
+    """Keeps traces in an SQLite file. A thread writes them, so that a turn never waits for the disk."""
+
+    def __init__(self, file: Path, keep_days: float) -> None:
+        """Open the file, or create it. Raises `BadConfig` if it is no database of traces or cannot be written."""
+        self._keep: Final = keep_days * _DAY
+        self._lock: Final = Lock()
+        """Guards the connection: the thread writes, and requests read."""
+        self._database: Final = _opened(file)
+        self._waiting: Final[SimpleQueue[Trace | None]] = SimpleQueue()
+        self._dropped = self._written = 0
+        self._thread: Final = Thread(target=self._write_all, name="traces", daemon=True)
+        self._thread.start()
+
+    def add(self, trace: Trace) -> None:
+        """Hand a trace to the thread that writes."""
+        if self._waiting.qsize() < _MOST_WAITING:
+            self._waiting.put(trace)
+        else:
+            self._dropped += 1
+
+    def find(self, id: str, tenant: str | None) -> Trace | None:
+        """Return a trace."""
+        where, values = ("id = ?", (id,)) if tenant is None else ("id = ? AND tenant = ?", (id, tenant))
+        rows = self._rows(f"SELECT document FROM traces WHERE {where}", values)  # noqa: S608 # one of two literals
+        return msgspec.json.decode(zlib.decompress(rows[0][0]), type=Trace) if rows else None
+
+    def search(self, query: TraceQuery) -> list[Summary]:
+        """Return the matching traces."""
+        # The index of words is in the order of the traces, so that the limit ends the search early.
+        terms = [f'text : "{word.replace(chr(34), "")}"*' for word in query.words.split() if word.strip('"')]
+        if terms and query.tenant is not None:
+            terms.append(f'tenant : "{_token(query.tenant)}"')
+        wanted: tuple[str | int, ...] = ()
+        matched = "1"
+        if terms:
+            matched = "number IN (SELECT rowid FROM words WHERE words MATCH ? ORDER BY rowid DESC LIMIT ?)"
+            wanted = (" AND ".join(terms), query.limit * (_FAILED_DEPTH if query.is_failed else 1))
+        elif query.tenant is not None:
+            matched, wanted = "tenant = ?", (query.tenant,)
+        failed = " AND is_failed" if query.is_failed else ""
+        sql = f"SELECT summary FROM traces WHERE {matched}{failed} ORDER BY number DESC LIMIT ?"  # noqa: S608 # literals
+        return [msgspec.json.decode(row[0], type=Summary) for row in self._rows(sql, (*wanted, query.limit))]
+
+    def close(self) -> None:
+        """Write what waits, and close the file."""
+        self._waiting.put(None)
+        self._thread.join()
+        self._database.close()
+
+    def _rows(self, sql: str, values: tuple[object, ...]) -> list[tuple[bytes]]:
+        try:
+            with self._lock:
+                return self._database.execute(sql, values).fetchall()
+        except sqlite3.Error as error:
+            _LOG.warning("the traces cannot be read: %s", error)
+            return []
+
+    def _write_all(self) -> None:
+        is_open = True
+        while is_open:
+            batch, is_open = _next_batch(self._waiting)
+            try:
+                with self._lock:
+                    self._write(batch)
+            except (sqlite3.Error, msgspec.MsgspecError) as error:
+                _LOG.warning("%d traces cannot be written: %s", len(batch), error)
+
+    def _write(self, batch: list[Trace]) -> None:
+        database = self._database
+        with database:
+            for trace in batch:
+                summary = summary_of(trace)
+                document = zlib.compress(msgspec.json.encode(trace), 1)
+                row = (trace.id, trace.tenant, trace.time, bool(summary.error), msgspec.json.encode(summary), document)
+                number = database.execute(_INSERT, row).lastrowid
+                words = (number, _token(trace.tenant), searched_text(summary))
+                database.execute("INSERT INTO words (rowid, tenant, text) VALUES (?, ?, ?)", words)
+            if batch and self._written // _SWEEP_EVERY != (self._written + len(batch)) // _SWEEP_EVERY:
+                self._sweep(batch[-1].time - self._keep)
+        self._written += len(batch)
+
+    def _sweep(self, before: float) -> None:
+        """Delete old traces."""
+        old = [row[0] for row in self._database.execute("SELECT number FROM traces WHERE time < ?", (before,))]
+        self._database.executemany("DELETE FROM words WHERE rowid = ?", ((number,) for number in old))
+        self._database.executemany("DELETE FROM traces WHERE number = ?", ((number,) for number in old))
+
+
+_INSERT: Final = (
+    "INSERT OR REPLACE INTO traces (id, tenant, time, is_failed, summary, document) VALUES (?, ?, ?, ?, ?, ?)"
+)
+_FAILED_DEPTH: Final = 20
+"""How many matches of words are looked through for each failed one that is wanted."""
+
+
+def _next_batch(waiting: "SimpleQueue[Trace | None]") -> tuple[list[Trace], bool]:
+    """Wait for a trace; return it with those that wait behind it, and whether the store is still open."""
+    batch: list[Trace] = []
+    item = waiting.get()
+    while item is not None:
+        batch.append(item)
+        if len(batch) >= _BATCH:
+            return batch, True
+        try:
+            item = waiting.get_nowait()
+        except Empty:
+            return batch, True
+    return batch, False
+
+
+def _token(tenant: str) -> str:
+    """Return a tenant as one word of the index, whatever characters its name has."""
+    return "t" + tenant.encode().hex()
+
+
+def _opened(file: Path) -> sqlite3.Connection:
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        database = sqlite3.connect(file, check_same_thread=False)
+    except (OSError, sqlite3.Error) as error:
+        raise _unusable(file, error) from None
+    try:
+        database.execute("PRAGMA journal_mode = WAL")
+        database.execute("PRAGMA synchronous = NORMAL")
+        database.executescript(_SCHEMA)
+    except sqlite3.Error as error:
+        database.close()
+        raise _unusable(file, error) from None
+    file.chmod(0o600)  # it holds what people wrote
+    return database
+
+
+def _unusable(file: Path, error: Exception) -> BadConfig:
+    message = (
+        f"traces.database: {file} cannot be used as a database of traces: {error}. Name another file, or remove it."
+    )
+    return BadConfig(message)
