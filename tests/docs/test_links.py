@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 LINK = re.compile(r"\]\((?!https?:|mailto:)([^)\s]+)\)")
 FENCE = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
 
@@ -29,3 +29,9 @@ def test_links_lead_somewhere(page: Path) -> None:
 def test_the_index_lists_every_page() -> None:
     listed = set(LINK.findall((ROOT / "docs" / "index.md").read_text(encoding="utf-8")))
     assert {page.name for page in (ROOT / "docs").glob("*.md")} - {"index.md"} <= listed
+
+
+def test_the_list_of_agents_has_every_page() -> None:
+    agents = ROOT / "docs" / "agents"
+    listed = set(LINK.findall((agents / "index.md").read_text(encoding="utf-8")))
+    assert {page.name for page in agents.glob("*.md")} - {"index.md"} <= listed

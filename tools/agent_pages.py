@@ -1,0 +1,209 @@
+"""Writes docs/agents/: a page for each agent, from how `toolspeak launch` starts it and what the client tests measured.
+
+With `--check`, only tells whether the pages are fresh. `just clients-all` makes the results.
+"""
+
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from tests.clients.rows import SETTINGS, Row, rows
+from tools.clients_table import ROOT, URL, Result, results, told
+from toolspeak.cli.launch.agents import AGENTS, Agent, AgentTarget, Recipe
+from toolspeak.cli.launch.shell_lines import shell_lines
+
+FOLDER = ROOT / "docs" / "agents"
+INDEX = "index.md"
+TARGET = AgentTarget(URL, "MODEL", Path("/tmp/toolspeak"))  # noqa: S108 # only shown
+LANGUAGES = {".json": "json", ".yaml": "yaml"}
+WIRES = {
+    "openai_chat": "OpenAI Chat",
+    "openai_responses": "OpenAI Responses",
+    "anthropic": "Anthropic",
+    "gemini": "Gemini",
+}
+
+HEAD = """\
+# {title} on a local model
+
+After this page {title} works with your own model, whether or not the model has tool calling.
+
+```sh
+toolspeak launch {name}
+```
+
+The command finds the gateway or starts one, chooses the model, and changes no file of yours: [launch](../launch.md). If
+{title} is missing, install it:
+
+```sh
+{install}
+```
+
+"""
+BY_HAND = """\
+## Without launch
+
+Start the gateway in front of your model server, and leave it running. It finds Ollama, llama.cpp, LM Studio, vLLM and
+SGLang on this machine; for any other server, add `--upstream URL`.
+
+```sh
+toolspeak serve
+```
+
+Then start {title} with these settings. It speaks {wire}. `MODEL` is any name: a name that no upstream has becomes the
+first model of the first upstream. If the gateway asks for a key, write that key instead of `none`:
+[keys and tenants](../keys.md).
+
+"""
+OTHERS = """\
+## Other protocols
+
+The gateway speaks them all on one port. `--api` chooses one; without launch, only these lines change:
+
+"""
+TESTED = """\
+## What was tested
+
+{title} {version} talks to a scripted model server through the gateway, with the settings above and with options that
+let it answer one prompt without a terminal. It {does}, and the file is right to the byte. The table has the seconds
+from its start to its end; an empty cell was not run. The server *ignores* `tools`, has *native* tool calling, *leaks*
+calls as text, or *refuses* tools in the words of a real server.
+
+"""
+WRONG = """\
+
+If a call is missing or wrong, [debug it](../debug-a-call.md). [The doctor](../doctor.md) measures which way of tool
+calling suits your model.
+"""
+INDEX_HEAD = """\
+# Agents
+
+After this page you know which agents toolspeak is tested with, and where to read how each is set up.
+[Clients](../clients.md) has the SDKs, and every figure of the tests.
+
+| agent | command | tested version | protocols |
+| --- | --- | --- | --- |
+"""
+INDEX_END = """\
+
+Any other agent that lets you set the base URL of its provider works the same way: give it `http://127.0.0.1:4141/v1`
+for OpenAI, `http://127.0.0.1:4141` for Anthropic, Gemini and Ollama.
+"""
+
+
+def slug(agent: Agent) -> str:
+    """Return the name of an agent's page."""
+    return re.sub(r"[^a-z0-9]+", "-", agent.title.lower()).strip("-")
+
+
+def tested_row(agent: Agent) -> Row:
+    """Return the row of the client tests that starts an agent as its page does."""
+    wire = next(iter(agent.recipes))
+    return next(row for row in rows() if (row.client, row.wire) == (agent.title, wire))
+
+
+# ---------------------------------------------------------------- how to start
+
+
+def page(agent: Agent, found: Sequence[Result]) -> str:
+    """Return the page of an agent."""
+    (wire, make), *others = agent.recipes.items()
+    usual = make(TARGET)
+    parts = [
+        HEAD.format(title=agent.title, name=agent.name, install=agent.install),
+        BY_HAND.format(title=agent.title, wire=WIRES[wire]),
+        *_files(usual),
+        fence("sh", _lines(agent, usual)),
+    ]
+    if others:
+        parts.append(OTHERS)
+        parts += [_difference(agent, api, usual, other(TARGET)) for api, other in others]
+    return "".join([*parts, *_tested(agent, found), WRONG])
+
+
+def _files(recipe: Recipe) -> Iterator[str]:
+    for path, text in recipe.files.items():
+        block = fence(LANGUAGES.get(path.suffix, "text"), text.rstrip().splitlines())
+        yield f"`{path}`, where the folder `{TARGET.folder}` may be any other:\n\n{block}"
+
+
+def _lines(agent: Agent, recipe: Recipe) -> list[str]:
+    unset = [f"unset {' '.join(agent.unset)}"] if agent.unset else []
+    return [*unset, *shell_lines(agent.program, replace(recipe, files={}), agent.interactive)]
+
+
+def _difference(agent: Agent, api: str, usual: Recipe, other: Recipe) -> str:
+    """Return the lines that another protocol changes, in files, variables and command."""
+    before = set(shell_lines(agent.program, usual, agent.interactive))
+    changed = [line for line in shell_lines(agent.program, other, agent.interactive) if line not in before]
+    command = fence("sh", [f"toolspeak launch {agent.name} --api {api}"])
+    return f"### {WIRES[api]}\n\n{command}{fence('text', changed)}"
+
+
+def fence(language: str, lines: Sequence[str]) -> str:
+    """Return a block of code."""
+    return "\n".join([f"```{language}", *lines, "```", "", ""])
+
+
+# ---------------------------------------------------------------- what was tested
+
+
+def _tested(agent: Agent, found: Sequence[Result]) -> Iterator[str]:
+    row = tested_row(agent)
+    does = "runs its tool" if row.calls else "edits from plain text, without tools"
+    yield TESTED.format(title=agent.title, version=row.version, does=does)
+    mine = [result for result in found if result["client"].partition(",")[0] == agent.title]
+    columns = list(dict.fromkeys((result["client"], result["wire"]) for result in mine))
+    cells = {(result["client"], result["wire"], result["upstream"]): _cell(result) for result in mine}
+    yield f"| the server | {' | '.join(_column(*column) for column in columns)} |\n| --- |{' --- |' * len(columns)}\n"
+    for name in [setting.name for setting in SETTINGS if any(setting.name == key[2] for key in cells)]:
+        yield f"| {name} | {' | '.join(cells.get((*column, name), '') for column in columns)} |\n"
+
+
+def _column(client: str, wire: str) -> str:
+    variant = client.partition(", ")[2]
+    return f"{WIRES[wire]}, {variant}" if variant else WIRES[wire]
+
+
+def _cell(result: Result) -> str:
+    return f"{result['seconds']:.1f} s" if result["passed"] else told(result)
+
+
+# ---------------------------------------------------------------- the list
+
+
+def index() -> Iterator[str]:
+    """Yield the page that lists all agents."""
+    yield INDEX_HEAD
+    for agent in AGENTS.values():
+        wires = ", ".join(WIRES[wire] for wire in agent.recipes)
+        command = f"`toolspeak launch {agent.name}`"
+        yield f"| [{agent.title}]({slug(agent)}.md) | {command} | {tested_row(agent).version} | {wires} |\n"
+    yield INDEX_END
+
+
+def pages() -> dict[Path, str]:
+    """Return all files of the folder."""
+    measured = results()
+    written = {FOLDER / f"{slug(agent)}.md": page(agent, measured) for agent in AGENTS.values()}
+    return written | {FOLDER / INDEX: "".join(index())}
+
+
+def main() -> None:
+    """Write or check."""
+    wanted = pages()
+    there = set(FOLDER.glob("*.md"))
+    if "--check" not in sys.argv:
+        FOLDER.mkdir(exist_ok=True)
+        for path in there - set(wanted):
+            path.unlink()
+        for path, text in wanted.items():
+            path.write_text(text, encoding="utf-8")
+    elif there != set(wanted) or any(path.read_text(encoding="utf-8") != text for path, text in wanted.items()):
+        sys.exit("docs/agents is stale: run `python -m tools.agent_pages`")
+
+
+if __name__ == "__main__":
+    main()
