@@ -12,6 +12,7 @@ EXTRAS: Final = {
     "sandlock": ("sandlock",),
     "llama": ("xllamacpp",),
     "hub": ("huggingface_hub",),
+    "otel": ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http"),
 }
 """Each extra, and the modules without which it does not count as installed."""
 
