@@ -138,6 +138,10 @@ speed-engine *args:
 speed-gateway *args:
     .venv/bin/python -m bench.speed_gateway {{ args }}
 
+# what traces cost: CPU of a chunk, memory after 10,000 requests, a search in a million of them; `--save`
+traces-cost *args:
+    .venv/bin/python -m bench.traces_cost {{ args }}
+
 # the speed of the core beside that of another commit, in one interleaved run: `REV`, `--rounds N`, `--save`
 speed-before-after *args:
     .venv/bin/python -m bench.speed_before_after {{ args }}

@@ -123,30 +123,34 @@ class MemoryStore:
         self._size: Final = size
         self._tenants: Final[dict[str, OrderedDict[str, tuple[Trace, int]]]] = {}
         self._sizes: Final[dict[str, int]] = {}
+        self._lock: Final = Lock()
+        """Turns end on the event loop, and searches run in a thread: neither may see half of a change."""
 
     def add(self, trace: Trace) -> None:
         """Keep a trace, and drop the oldest ones of its tenant over the limits."""
         size = _size_of(trace)
         if size > self._size:
             return
-        kept = self._tenants.setdefault(trace.tenant, OrderedDict())
-        kept[trace.id] = (trace, size)
-        total = self._sizes.get(trace.tenant, 0) + size
-        while len(kept) > self._entries or total > self._size:
-            total -= kept.popitem(last=False)[1][1]
-        self._sizes[trace.tenant] = total
+        with self._lock:
+            kept = self._tenants.setdefault(trace.tenant, OrderedDict())
+            kept[trace.id] = (trace, size)
+            total = self._sizes.get(trace.tenant, 0) + size
+            while len(kept) > self._entries or total > self._size:
+                total -= kept.popitem(last=False)[1][1]
+            self._sizes[trace.tenant] = total
 
     def find(self, id: str, tenant: str | None) -> Trace | None:
         """Return a trace."""
-        for kept in self._of(tenant):
-            if id in kept:
-                return kept[id][0]
-        return None
+        with self._lock:
+            found = (kept[id][0] for kept in self._of(tenant) if id in kept)
+            return next(found, None)
 
     def search(self, query: TraceQuery) -> list[Summary]:
         """Return the matching traces."""
         words = query.words.lower().split()
-        found = [summary_of(trace) for kept in self._of(query.tenant) for trace, _ in kept.values()]
+        with self._lock:
+            traces = [trace for kept in self._of(query.tenant) for trace, _ in kept.values()]
+        found = map(summary_of, traces)
         matching = [one for one in found if _matches(one, words, is_failed=query.is_failed)]
         return sorted(matching, key=lambda one: -one.time)[: query.limit]
 
@@ -178,8 +182,9 @@ CREATE TABLE IF NOT EXISTS traces (
 );
 CREATE INDEX IF NOT EXISTS traces_by_tenant ON traces (tenant, number);
 CREATE INDEX IF NOT EXISTS traces_by_time ON traces (time);
-CREATE INDEX IF NOT EXISTS failed_traces ON traces (tenant, number) WHERE is_failed;
-CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5 (tenant, text, tokenize="unicode61 tokenchars '_-'");
+CREATE INDEX IF NOT EXISTS failed_traces ON traces (number) WHERE is_failed;
+CREATE INDEX IF NOT EXISTS failed_traces_by_tenant ON traces (tenant, number) WHERE is_failed;
+CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5 (labels, text, tokenize="unicode61 tokenchars '_-'");
 """
 _BATCH: Final = 200
 """Traces that are written in one transaction."""
@@ -221,13 +226,13 @@ class FileStore:
         """Return the matching traces."""
         # The index of words is in the order of the traces, so that the limit ends the search early.
         terms = [f'text : "{word.replace(chr(34), "")}"*' for word in query.words.split() if word.strip('"')]
-        if terms and query.tenant is not None:
-            terms.append(f'tenant : "{_token(query.tenant)}"')
+        if terms:
+            terms += [f'labels : "{label}"' for label in _labels(query.tenant, is_failed=query.is_failed)]
         wanted: tuple[str | int, ...] = ()
         matched = "1"
         if terms:
             matched = "number IN (SELECT rowid FROM words WHERE words MATCH ? ORDER BY rowid DESC LIMIT ?)"
-            wanted = (" AND ".join(terms), query.limit * (_FAILED_DEPTH if query.is_failed else 1))
+            wanted = (" AND ".join(terms), query.limit)
         elif query.tenant is not None:
             matched, wanted = "tenant = ?", (query.tenant,)
         failed = " AND is_failed" if query.is_failed else ""
@@ -266,8 +271,9 @@ class FileStore:
                 document = zlib.compress(msgspec.json.encode(trace), 1)
                 row = (trace.id, trace.tenant, trace.time, bool(summary.error), msgspec.json.encode(summary), document)
                 number = database.execute(_INSERT, row).lastrowid
-                words = (number, _token(trace.tenant), searched_text(summary))
-                database.execute("INSERT INTO words (rowid, tenant, text) VALUES (?, ?, ?)", words)
+                labels = _labels(trace.tenant, is_failed=bool(summary.error))
+                words = (number, " ".join(labels), searched_text(summary))
+                database.execute("INSERT INTO words (rowid, labels, text) VALUES (?, ?, ?)", words)
             if batch and self._written // _SWEEP_EVERY != (self._written + len(batch)) // _SWEEP_EVERY:
                 self._sweep(batch[-1].time - self._keep)
         self._written += len(batch)
@@ -282,8 +288,6 @@ class FileStore:
 _INSERT: Final = (
     "INSERT OR REPLACE INTO traces (id, tenant, time, is_failed, summary, document) VALUES (?, ?, ?, ?, ?, ?)"
 )
-_FAILED_DEPTH: Final = 20
-"""How many matches of words are looked through for each failed one that is wanted."""
 
 
 def _next_batch(waiting: "SimpleQueue[Trace | None]") -> tuple[list[Trace], bool]:
@@ -301,9 +305,13 @@ def _next_batch(waiting: "SimpleQueue[Trace | None]") -> tuple[list[Trace], bool
     return batch, False
 
 
-def _token(tenant: str) -> str:
-    """Return a tenant as one word of the index, whatever characters its name has."""
-    return "t" + tenant.encode().hex()
+def _labels(tenant: str | None, *, is_failed: bool) -> list[str]:
+    """Return what the index of words says of a trace besides its words: its tenant, and whether it failed.
+
+    The name of a tenant is one word there, whatever characters it has, and never the word `failed`.
+    """
+    of_tenant = [] if tenant is None else ["t" + tenant.encode().hex()]
+    return [*of_tenant, "failed"] if is_failed else of_tenant
 
 
 def _opened(file: Path) -> sqlite3.Connection:
