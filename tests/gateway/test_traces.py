@@ -166,3 +166,17 @@ def test_a_mistake_in_the_query_is_named(gateway: Served, query: str) -> None:
 
 def test_traces_cannot_be_posted(gateway: Served) -> None:
     assert gateway.post("/traces", {}).status == 404
+
+
+def test_a_key_in_the_query_is_in_no_trace_obs13(upstream: ScriptedUpstream) -> None:
+    upstream.answers(answering(CALL))
+    asked = question("gemini", stream=True)
+    config = config_of(towards(upstream), settings=FORCED, keys=KEYS, traces=Traces(content=True))
+    with serving(config) as gateway:
+        reply = gateway.post(f"{asked.path}{'&' if '?' in asked.path else '?'}key=sk-anna-key", asked.body)
+        assert reply.status == 200, reply.body
+        (line,) = kept(gateway, headers=ANNA)
+        trace = trace_of(gateway, line["id"], ANNA)
+    assert b"sk-anna" not in msgspec.json.encode(trace)
+    assert trace.path == asked.path
+    assert replay_turn(trace).is_same

@@ -69,7 +69,7 @@ class TraceLog:
             self._clock.nanoseconds() / _NANO,
             entry.tenant,
             turn.wire,
-            turn.path,
+            _kept_path(turn.path),
             turn.body.decode(errors="replace") if self._has_content else "",
             request.model,
             route.place,
@@ -126,6 +126,17 @@ class TraceLog:
         """Write what is left."""
         if self._store is not None:
             self._store.close()
+
+
+_FORM: Final = "alt"
+"""What of a query decides how a request is read: Google's name for the form of a stream."""
+
+
+def _kept_path(path: str) -> str:
+    """Return a path with only those words of its query that a replay needs: Google's clients send `?key=` there."""
+    route, _, query = path.partition("?")
+    kept = [option for option in query.split("&") if option.partition("=")[0].removeprefix("$") == _FORM]
+    return f"{route}?{'&'.join(kept)}" if kept else route
 
 
 _DISABLED: Final = "traces are not kept here: set enabled = true under [traces] in the configuration"

@@ -90,11 +90,11 @@ def replay_turn(trace: Trace, settings: Settings | None = None) -> Replay:
     program = take_turn(sent, plan, emulated_ids(trace.seed), trace.remembered_tools())
     attempts: list[ReplayedAttempt] = []
     outcome = _run(program, trace, plan, attempts)
-    is_same = _told(parts_of(outcome.events)) == _told(trace.answer)
+    is_same = told_parts(parts_of(outcome.events)) == told_parts(trace.answer)
     return Replay(plan, request, tuple(attempts), outcome, is_same)
 
 
-def _told(parts: Iterable[AnswerPart]) -> list[tuple[str, str, str]]:
+def told_parts(parts: Iterable[AnswerPart]) -> list[tuple[str, str, str]]:
     """Return what a client learns of an answer. Ids are left out: they differ between versions, and tell it nothing."""
     return [(part.kind, part.name, part.text) for part in parts]
 

@@ -139,3 +139,29 @@ def test_hostile_text_cannot_reach_the_terminal(upstream: ScriptedUpstream) -> N
         assert soon(lambda: bool(gateway.ask("GET", "/traces").json["traces"]), 5)
         told = page(gateway, "last") + page(gateway) + page(gateway, "last", "--as", "json")
     assert not set(told) & set("\x1b\x07\u202e")
+
+
+@pytest.mark.parametrize("wire", ["openai_chat", "gemini"])
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+def test_live_asks_the_model_again_under_other_settings(wire: str, *, stream: bool) -> None:
+    settings = Settings(mode=Mode.FORCE, dialect="fenced")
+    with listening(("m", "large/n")) as upstream, serving(config_of(towards(upstream), settings=settings)) as gateway:
+        upstream.answers(answering(Answer("I cannot.")))
+        asked = question(wire, stream=stream)
+        first = gateway.post(asked.path, asked.body)
+        id = first.headers["x-toolspeak-trace"]
+        hermes = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Oslo"}}\n</tool_call>'
+        upstream.answers(answering(Answer(hermes)))
+        output = page(gateway, id, "--live", "--dialect", "hermes", "--model", "large/n")
+        assert upstream.asked[-1].json["model"] == "large/n"
+    then, _, now = output.partition("\nnow ")
+    assert "I cannot." in then
+    assert 'get_weather(city="Oslo")' in now
+    assert "hermes" in now
+    assert output.splitlines()[-1] == "another answer"
+
+
+def test_another_model_is_asked_only_live(gateway: Served, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["trace", "last", "--model", "n", "--url", f"http://127.0.0.1:{gateway.port}"])
+    assert "Add --live." in capsys.readouterr().err

@@ -33,6 +33,8 @@ _FORMATS: Final = ("text", "json", "markdown", "curl", "case")
 @click.option("--shrink", is_flag=True, help="Cut the text down to the smallest one that is read in the same way.")
 @click.option("--mode", metavar="MODE", help="Read the answers again under this mode, and compare.")
 @click.option("--dialect", metavar="NAME", help="Read the answers again in this dialect, and compare.")
+@click.option("--live", is_flag=True, help="Ask the model again, also under another --mode, --dialect or --model.")
+@click.option("--model", metavar="NAME", help="Ask this model, with --live.")
 @json_option
 @color_option
 def trace(  # noqa: PLR0913 - one for each option
@@ -50,6 +52,8 @@ def trace(  # noqa: PLR0913 - one for each option
     shrink: bool,
     mode: str | None,
     dialect: str | None,
+    live: bool,
+    model: str | None,
     as_json: bool,
 ) -> None:
     r"""See what happened in a turn, and why.
@@ -59,7 +63,8 @@ def trace(  # noqa: PLR0913 - one for each option
     Without ID the newest turns are listed, running ones first. ID is the value of the response header
     x-toolspeak-trace, its beginning, or `last`.
 
-    With --mode or --dialect the recorded answers are read again, as if that had been set. The model is not asked.
+    With --mode or --dialect the recorded answers are read again, as if that had been set. The model is not asked,
+    unless --live says so: then the request is sent once more.
 
     \b
     Examples:
@@ -69,11 +74,14 @@ def trace(  # noqa: PLR0913 - one for each option
       toolspeak trace 7f3a --as markdown > issue.md
       toolspeak trace 7f3a --as case --shrink >> cases.jsonl
       toolspeak trace 7f3a --dialect hermes
+      toolspeak trace 7f3a --live --model qwen3-coder
     """
     # Everything is loaded only here, so that `--help` stays fast.
     from toolspeak.cli.trace.page import TracePage  # noqa: PLC0415
     from toolspeak.cli.trace.source import GatewayTraces, read_trace  # noqa: PLC0415
 
+    if model and not live:
+        raise click.UsageError(f"another model, {model}, must be asked. Add --live.")
     page = TracePage(Paint.here(), is_json=as_json)
     gateway = GatewayTraces(url, key or "")
     if file is not None:
@@ -83,7 +91,10 @@ def trace(  # noqa: PLR0913 - one for each option
         return
     else:
         found = gateway.find(id)
-    if mode or dialect:
-        page.echo_replay(found, mode, dialect)
+    asked = {name: value for name, value in (("mode", mode), ("dialect", dialect)) if value}
+    if live:
+        page.echo_asked_again(found, gateway.ask_again(found, asked, model or ""))
+    elif asked:
+        page.echo_replay(found, asked)
     else:
         page.echo_trace(found, "json" if as_json else format, url, attempt, shrinks=shrink)

@@ -1,7 +1,7 @@
-"""Prints traces: a list, the story of one turn, two readings side by side."""
+"""Prints traces: a list, the story of one turn, two answers side by side."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from threading import Event
 from typing import Final
 
@@ -16,9 +16,9 @@ from toolspeak.errors import BadRequest
 from toolspeak.ir.span import SPAN_MEANINGS, SpanKind
 from toolspeak.traces.audit import audit
 from toolspeak.traces.export import as_case, as_curl, as_markdown, shrink
-from toolspeak.traces.replay import Replay, replay_turn
+from toolspeak.traces.replay import Replay, replay_turn, told_parts
 from toolspeak.traces.store import Summary
-from toolspeak.traces.trace import CALL, AnswerPart, Trace, TraceAttempt
+from toolspeak.traces.trace import CALL, AnswerPart, Trace, TraceAttempt, parts_of
 
 _PAUSE: Final = 1.0
 """Seconds between two looks of --follow."""
@@ -188,29 +188,35 @@ class TracePage:
         if len(rows) > _MOST_AUDITED:
             yield self._note(f"  and {count_noun(len(rows) - _MOST_AUDITED, 'smaller part')}")
 
-    # ------------------------------------------------------------ two readings
+    # ------------------------------------------------------------ two answers
 
-    def echo_replay(self, trace: Trace, mode: str | None, dialect: str | None) -> None:
-        """Print what the client got, and what it would have got under other settings."""
-        asked = {name: value for name, value in (("mode", mode), ("dialect", dialect)) if value}
+    def echo_replay(self, trace: Trace, asked: Mapping[str, str]) -> None:
+        """Print what the client got, and what it would have got of the same answers under other settings."""
         try:
             settings = msgspec.convert(asked, Settings)
         except msgspec.ValidationError as error:
             raise BadRequest(f"--mode: {error}. It is one of off, fallback, force, auto.") from None
         other = replay_turn(trace, settings)
-        told = other.outcome.turn
-        click.echo(self._head("then", trace.taken or trace.plan.line))
-        for part in trace.answer:
-            click.echo("\n".join(self._part(part)))
-        click.echo(self._head("now", other.outcome.taken.line))
-        for call in told.calls:
-            click.echo("\n".join(self._part(AnswerPart(CALL, call.arguments, call.name))))
-        if told.text:
-            click.echo("\n".join(self._part(AnswerPart("text", told.text))))
+        self._echo_answers(trace, other.outcome.taken.line, parts_of(other.outcome.events))
         missing = sum(not one.is_recorded for one in other.attempts)
         if missing:
             click.echo(self._note(f"{count_noun(missing, 'request')} would be new: the trace has no answer to it."))
         click.echo("the same answer" if other.is_same else "another answer")
+
+    def echo_asked_again(self, trace: Trace, now: Trace) -> None:
+        """Print what the client got, and what the model answers now."""
+        self._echo_answers(trace, now.taken or now.plan.line, now.answer)
+        if now.failure is not None:
+            click.echo(self._paint.ink(f"  failed: {now.failure.kind} {visible(now.failure.message)}", "red"))
+        more = f"`toolspeak trace {now.id[:_SHORT_ID]}` has the rest."
+        click.echo(self._note(f"then {_cost(trace)}, now {_cost(now)}. {more}"))
+        click.echo("the same answer" if told_parts(trace.answer) == told_parts(now.answer) else "another answer")
+
+    def _echo_answers(self, trace: Trace, line: str, parts: Sequence[AnswerPart]) -> None:
+        for name, plan, answer in (("then", trace.taken or trace.plan.line, trace.answer), ("now", line, parts)):
+            click.echo(self._head(name, plan))
+            for part in answer:
+                click.echo("\n".join(self._part(part)))
 
     # ------------------------------------------------------------ pieces
 
@@ -224,6 +230,10 @@ class TracePage:
         room = max(_LEAST_ROOM, self._paint.width - _MARGIN) if self._paint.width else 0
         for line in visible(text).split("\n"):
             yield from wrap_columns(line, room) if line else ("",)
+
+
+def _cost(trace: Trace) -> str:
+    return f"{trace.usage.input_tokens}+{trace.usage.output_tokens} tokens in {duration_text(trace.seconds)}"
 
 
 def _wanted_attempt(trace: Trace, attempt: int | None) -> int:
