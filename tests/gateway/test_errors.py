@@ -262,7 +262,7 @@ def test_an_answer_larger_than_any_is_given_up_p7(gateway: Served, upstream: Scr
     upstream.answers(endless)
     asked = question("openai_chat")
     assert gateway.post(asked.path, asked.body).status == 502
-    assert upstream.asked[0].hung_up.wait(2)
+    assert upstream.asked[0].hung_up.wait(10)
 
 
 # ---------------------------------------------------------------- nobody there, or too late
@@ -316,7 +316,7 @@ def test_an_upstream_that_says_nothing_is_given_up_wire5(upstream: ScriptedUpstr
                 assert error_faults(wire, 504, reply.json) == []
                 assert ("timeouts.first_byte" if stream else "timeouts.") in message_of(wire, reply.json)
     assert len(upstream.asked) == 10, "it may be at work: to ask again would only add to that"
-    assert all(asked.hung_up.wait(1) for asked in upstream.asked)
+    assert all(asked.hung_up.wait(10) for asked in upstream.asked)
 
 
 def test_an_upstream_that_stops_is_given_up_p6(upstream: ScriptedUpstream) -> None:
@@ -326,7 +326,7 @@ def test_an_upstream_that_stops_is_given_up_p6(upstream: ScriptedUpstream) -> No
             asked = question(wire, stream=True)
             found = read_stream(wire, gateway.post(asked.path, asked.body).body)
             assert "timeouts.idle" in found.error
-    assert all(asked.hung_up.wait(1) for asked in upstream.asked)
+    assert all(asked.hung_up.wait(10) for asked in upstream.asked)
 
 
 def test_an_upstream_that_never_ends_is_given_up_p6(upstream: ScriptedUpstream) -> None:

@@ -112,7 +112,7 @@ def test_what_does_not_finish_in_time_is_cut_and_told_so_p6(wire: str) -> None:
             gateway.opened.clear()
         said = read_all(connection)
         connection.close()
-        assert upstream.asked[0].hung_up.wait(1)
+        assert upstream.asked[0].hung_up.wait(10)
     status = 529 if wire == "anthropic" else 503
     assert status_of(said) == status
     assert error_faults(wire, status, json.loads(said.partition(b"\r\n\r\n")[2])) == []
@@ -141,7 +141,7 @@ def test_a_stream_that_does_not_finish_in_time_ends_with_its_protocols_error_p6(
             gateway.opened.clear()
         said += read_all(connection)
         connection.close()
-        assert upstream.asked[0].hung_up.wait(1)
+        assert upstream.asked[0].hung_up.wait(10)
     assert said.endswith(b"0\r\n\r\n"), "the response has an end"
     chunks = bytes(said).partition(b"\r\n\r\n")[2]
     assert "shuts down" in read_stream(wire, unchunked(chunks)).error
