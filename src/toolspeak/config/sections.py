@@ -10,7 +10,7 @@ environment variable.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from toolspeak.config.shape import MCP_SECONDS, Durable, Limits, Offer, Responses, Server, Traces, UnknownModels, Up
+from toolspeak.config.shape import MCP_SECONDS, Durable, Limits, Offer, Otel, Responses, Server, Traces, UnknownModels, Up
 from toolspeak.declaration import setting
 from toolspeak.engine.settings import NOTHING_SAID, Settings
 from toolspeak.facts.model import UNKNOWN_MODEL, ModelFacts, Support
@@ -189,6 +189,7 @@ class ConfigFile:
     limits: Limits = setting(Limits(), "What the gateway accepts from clients.")
     responses: Responses = setting(Responses(), "Stored responses, which OpenAI Responses clients continue by id.")
     traces: Traces = setting(Traces(), "What is kept of each turn, to explain it later.")
+    otel: Otel = setting(Otel(), "Spans of turns, by OpenTelemetry.")
     keys: tuple[KeySection, ...] = setting((), "Keys of clients.")
     network: Outbound = setting(NO_OUTBOUND, "The proxy and the certificates of requests to upstreams.")
     tools: Settings = setting(NOTHING_SAID, "How tools are handled, for all models.")

@@ -144,6 +144,21 @@ class Traces:
 
 
 @dataclass(frozen=True, slots=True)
+class Otel:
+    """`[otel]`: spans of turns for a collector (OBS-15). An endpoint needs `toolspeak[otel]`."""
+
+    endpoint: str = setting(
+        "",
+        "OTLP/HTTP address of a collector, such as `http://127.0.0.1:4318`; `/v1/traces` is added. "
+        "Headers are those of `OTEL_EXPORTER_OTLP_HEADERS`.",
+        otherwise="none: spans are made only if the process has set up an OpenTelemetry SDK itself",
+        form="url",
+    )
+    old_names: bool = setting(False, "Add the attributes that were renamed under their old names, such as `gen_ai.system`.")
+    content: bool = setting(False, "Add what clients and models write, up to 16 KiB in each span.")
+
+
+@dataclass(frozen=True, slots=True)
 class Durable:
     """`[runs]`: where runs are stored, for how long, and how workers run them."""
 
@@ -315,6 +330,7 @@ class Config:
     limits: Limits = Limits()
     responses: Responses = Responses()
     traces: Traces = Traces()
+    otel: Otel = Otel()
     upstreams: tuple[Upstream, ...] = ()
     models: tuple[Model, ...] = ()
     default: str = ""

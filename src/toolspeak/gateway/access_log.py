@@ -22,11 +22,12 @@ from typing_extensions import override
 
 from toolspeak.config.shape import LogForm
 from toolspeak.engine.effects import Outcome
-from toolspeak.engine.plan import Way
+from toolspeak.engine.plan import Plan, Way
 from toolspeak.ir.complaint import Problem
 from toolspeak.ir.event import CallStarted, Failed
 from toolspeak.ir.failure import Failure, FailureKind
 from toolspeak.ir.json import Json, JsonObject
+from toolspeak.runtime.turn_progress import TurnProgress
 
 _LOG: Final = logging.getLogger(__name__)
 WIDTH: Final = 120
@@ -77,6 +78,14 @@ class AccessEntry:
     """As the client wrote it."""
     upstream: str = ""
     upstream_model: str = ""
+    is_listed: bool = False
+    """The upstream lists the model, or the operator named it: its name is no invention of the client."""
+    plan: Plan | None = None
+    """The plan that a turn began with."""
+    progress: TurnProgress | None = None
+    """How far a turn is; None for other requests."""
+    body_seconds: float = 0.0
+    """How long the client of a turn took to send the body of its request."""
     status: int = 0
     outcome: Outcome | None = None
     first_byte: float | None = None
@@ -125,14 +134,12 @@ class AccessEntry:
     @property
     def way(self) -> str:
         """How tools were handled: native, rescued (native, with calls that came as text), emulated, plain or off."""
-        if self.outcome is None:
-            return ""
-        way = self.outcome.taken.way
-        if way is Way.FORCE:
-            return "emulated"
-        if way in (Way.NATIVE, Way.FALLBACK):
-            return "rescued" if self.outcome.rescued else "native"
-        return way.value
+        return mode_of(self.outcome.taken, self.outcome.rescued) if self.outcome is not None else ""
+
+    @property
+    def mode(self) -> str:
+        """The same, also for a turn that failed: then as it was planned. Empty for other requests."""
+        return self.way or (mode_of(self.plan) if self.plan is not None else "")
 
     @property
     def calls(self) -> int:
@@ -221,6 +228,15 @@ class AccessEntry:
             kind: Json = failure.kind.value if failure is not None else None
             found |= {"fault": self.fault.value, "kind": kind, "reason": self.reason}
         return found
+
+
+def mode_of(plan: Plan, rescued: int = 0) -> str:
+    """Return how a turn handles tools, as `AccessEntry.way` lists it; `rescued` are its calls that came as text."""
+    if plan.way is Way.FORCE:
+        return "emulated"
+    if plan.way in (Way.NATIVE, Way.FALLBACK):
+        return "rescued" if rescued else "native"
+    return plan.way.value
 
 
 def fault_of(failure: Failure) -> Fault:

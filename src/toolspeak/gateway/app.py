@@ -8,8 +8,8 @@ The order of the checks is a security decision:
 2. `/health`, `/ready` and `/`, which need neither a key nor room: a load balancer must not take a busy gateway for a
    dead one.
 3. The key, before anything is counted, so that clients without one cannot use up the limits of others.
-4. Admission (counts and rates), then overload (memory, loop delay). `GET /health/load` skips the second: an operator
-   reads it during an overload.
+4. Admission (counts and rates), then overload (memory, loop delay). `GET /health/load` and `GET /metrics` skip the
+   second: an operator reads them during an overload.
 5. The body, which is read only now: a refused client has cost a head, not 32 MB.
 """
 
@@ -37,6 +37,7 @@ from toolspeak.gateway.exchange import (
     answer,
     new_context,
 )
+from toolspeak.gateway.metrics import METRICS_TYPE, Metrics
 from toolspeak.gateway.overload import Overload
 from toolspeak.gateway.readiness import Readiness
 from toolspeak.gateway.request_reader import RequestReader
@@ -108,6 +109,7 @@ class Gateway:
     runs: RunsApi
     responses: ResponseStore
     traces: TraceLog
+    metrics: Metrics
     clock: Clock = CLOCK
 
     async def begin(self) -> None:
@@ -135,10 +137,12 @@ class Gateway:
         target = self.routes.find(exchange)
         response = new_context(exchange, target.wire, self.routes.request_id_header(target), self.clock)
         response.entry.is_check = target.what in routes.OPEN
+        self.metrics.begin(target.what)
         try:
             await self._handled(exchange, target, response)
         finally:
             response.entry.end(exchange.status, self.clock.monotonic())
+            self.metrics.end(response.entry, target.what)
             self.traces.end(response.entry)
 
     async def _handled(self, exchange: Exchange, target: Target, response: ResponseContext) -> None:
@@ -186,7 +190,7 @@ class Gateway:
         key = self.keyring.identify(exchange)
         exchange.tenant = response.entry.tenant = key.tenant
         with self.admission.enter(key, is_free=exchange.method in _READS and target.what in routes.FREE):
-            if target.what != routes.LOAD:
+            if target.what not in routes.FIGURES:
                 self.overload.check(self.admission.inside)
             await self._dispatch(exchange, target, response, key)
 
@@ -205,9 +209,8 @@ class Gateway:
             status = 200 if is_ready else 503
             await answer(exchange, status, _JSON, msgspec.json.encode(body), response.headers)
             return
-        if target.what == routes.LOAD:
-            report = self.overload.report(self.admission.inside)
-            await answer(exchange, 200, _JSON, msgspec.json.encode(report), response.headers)
+        if target.what in routes.FIGURES:
+            await self._answer_figures(exchange, target, response)
             return
         if target.what == routes.TRACES:
             listed = await self.traces.answer(exchange, target, key, has_keys=bool(self.config.keys))
@@ -225,6 +228,14 @@ class Gateway:
             await answer(exchange, 200, b"text/plain; charset=utf-8", found.encode(), response.headers)
         else:
             await answer(exchange, 200, _JSON, found, response.headers)
+
+    async def _answer_figures(self, exchange: Exchange, target: Target, response: ResponseContext) -> None:
+        if target.what == routes.METRICS:
+            page = await self.metrics.page(self.overload.load(self.admission.inside - 1))  # without this one
+            await answer(exchange, 200, METRICS_TYPE, page, response.headers)
+            return
+        report = self.overload.report(self.admission.inside)
+        await answer(exchange, 200, _JSON, msgspec.json.encode(report), response.headers)
 
     async def _fail(self, exchange: Exchange, target: Target, response: ResponseContext, failure: Failure) -> None:
         error = wires.load(target.wire).encode_failure(failure, response.stamp)

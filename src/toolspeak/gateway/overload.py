@@ -20,6 +20,8 @@ import asyncio
 import ctypes
 import sys
 from collections import Counter, deque
+from collections.abc import Mapping
+from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
 from typing import Final
@@ -41,6 +43,23 @@ _RETRY_AFTER: Final = 2.0
 """Seconds of `Retry-After`."""
 _MEMORY: Final = Path("/proc/self/statm")
 _MILLISECONDS: Final = 1000
+
+
+_SHED: Final = ("memory", "loop_delay", "buffered")
+"""Why requests are refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """The figures of an overload that `GET /metrics` has, in base units."""
+
+    requests: int
+    delay_p50: float
+    delay_p99: float
+    resident_bytes: int
+    buffered_bytes: int
+    shed: Mapping[str, int]
+    """Requests refused so far, by reason."""
 
 
 class Overload:
@@ -109,14 +128,21 @@ class Overload:
             "requests": inside,
             "loop_delay_ms": {
                 "last": round(self._delays[-1] * _MILLISECONDS, 1),
-                "p99": round(delays[ceil(len(delays) * 0.99) - 1] * _MILLISECONDS, 1),
+                "p99": round(_quantile(delays, 0.99) * _MILLISECONDS, 1),
                 "max": round(delays[-1] * _MILLISECONDS, 1),
                 "limit": round(self.limits.loop_delay_seconds * _MILLISECONDS, 1),
             },
             "memory_bytes": {"resident": self._resident, "limit": self.limits.memory_bytes},
             "buffered_bytes": {"held": self._buffered.total(), "limit": self.limits.buffered_bytes},
-            "shed": {reason: self._shed[reason] for reason in ("memory", "loop_delay", "buffered")},
+            "shed": {reason: self._shed[reason] for reason in _SHED},
         }
+
+    def load(self, inside: int) -> Load:
+        """Return the figures of `GET /metrics`; the delays are those of the last minute."""
+        delays = sorted(self._delays)
+        shed = {reason: self._shed[reason] for reason in _SHED}
+        p50, p99 = _quantile(delays, 0.5), _quantile(delays, 0.99)
+        return Load(inside, p50, p99, self._resident, self._buffered.total(), shed)
 
     def _schedule(self) -> None:
         self._due = self._clock.monotonic() + TICK
@@ -134,6 +160,10 @@ class Overload:
     def _refusal(self, reason: str, message: str) -> Refused:
         self._shed[reason] += 1
         return Refused(Failure(FailureKind.TRANSIENT, f"{message}: try again", 503, retry_after=_RETRY_AFTER))
+
+
+def _quantile(ordered: list[float], share: float) -> float:
+    return ordered[ceil(len(ordered) * share) - 1]
 
 
 def resident_bytes() -> int:

@@ -79,6 +79,7 @@ class Passthrough:
         permit(key, route)
         entry = response.entry
         entry.model, entry.upstream, entry.upstream_model = named.model, route.place, route.model
+        entry.is_listed = route.is_real
         upstream = route.upstream
         if not isinstance(upstream, HttpUpstream):
             raise _missing(exchange, route, "it is not an HTTP server")

@@ -27,6 +27,7 @@ _AT_START: Final = {
     "limits": ("connections", "connections_per_address"),
     "responses": None,
     "traces": None,
+    "otel": None,
     "redis": None,
     "runs": None,
     "offer": None,
@@ -90,6 +91,7 @@ def _reloaded(gateway: Gateway, config: Config) -> Gateway:
         gateway.runs,
         gateway.responses,
         gateway.traces,
+        gateway.metrics,
         clock,
     )
 

@@ -15,7 +15,7 @@ from toolspeak.gateway.exchange import Exchange
 from toolspeak.ir.json import JsonObject
 from toolspeak.wires import MODEL_FIELD, Endpoint, HttpApi, Operation
 
-RUNS, LOAD, READY, TRACES = "runs", "load", "ready", "traces"
+RUNS, LOAD, READY, TRACES, METRICS = "runs", "load", "ready", "traces", "metrics"
 """Operations of the gateway itself, besides those of wires."""
 _VERSIONS = re.compile(r"(?:/v1(?:beta|alpha)?(?=/))*")
 
@@ -26,7 +26,7 @@ class Target:
 
     wire: str
     what: str
-    """An `Operation`, `RUNS`, `LOAD`, `READY` or `TRACES`; empty if the path is unknown."""
+    """An `Operation`, `RUNS`, `LOAD`, `READY`, `TRACES` or `METRICS`; empty if the path is unknown."""
     name: str = ""
     body: JsonObject | None = None
     """The body of the response, if it is always the same (`Operation.FIXED`)."""
@@ -36,11 +36,14 @@ _OWN: Final = {
     ("GET", "/health"): Target(wires.DEFAULT, Operation.HEALTH),
     ("GET", "/health/load"): Target(wires.DEFAULT, LOAD),
     ("GET", "/ready"): Target(wires.DEFAULT, READY),
+    ("GET", "/metrics"): Target(wires.DEFAULT, METRICS),
 }
 OPEN: Final = frozenset((Operation.HEALTH, Operation.HOME, READY))
 """Operations that need no key: load balancers and clients check with them whether the server is up."""
-FREE: Final = frozenset((Operation.MODELS, Operation.MODEL, Operation.FIXED, LOAD, TRACES))
+FREE: Final = frozenset((Operation.MODELS, Operation.MODEL, Operation.FIXED, LOAD, TRACES, METRICS))
 """Operations that do not count against the rate of a key where they only read: no model works on them."""
+FIGURES: Final = frozenset((LOAD, METRICS))
+"""Operations that are answered during an overload too: an operator reads then what is wrong."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,13 +30,14 @@ from toolspeak.gateway.access import Admission, HostPolicy, Keyring
 from toolspeak.gateway.app import DisabledRuns, Gateway, RunsApi
 from toolspeak.gateway.asgi import Asgi
 from toolspeak.gateway.connections import Connections, HttpConnection
+from toolspeak.gateway.metrics import Metrics
 from toolspeak.gateway.overload import Overload
 from toolspeak.gateway.readiness import Readiness
 from toolspeak.gateway.reload import Reloader
 from toolspeak.gateway.request_reader import RequestReader
 from toolspeak.gateway.response_store import ResponseStore
 from toolspeak.gateway.routes import Routes
-from toolspeak.gateway.trace_log import open_traces
+from toolspeak.gateway.trace_log import SpanSink, open_traces
 from toolspeak.runtime.clock import CLOCK, Clock
 from toolspeak.runtime.directory import Directory
 from toolspeak.runtime.learned import SHARED
@@ -67,10 +68,23 @@ def build(config: Config, clock: Clock = CLOCK, transport: Transport | None = No
         Prober(depths(config), verdicts(config, clock), clock, confirming_depths(config), config.server.probe_requests),
         _runs(config, directory, reader, clock),
         ResponseStore(config.responses, clock),
-        open_traces(config, clock),
+        open_traces(config, clock, _spans(config, clock)),
+        Metrics(),
         clock,
     )
     return Asgi(gateway)
+
+
+_OTEL: Final = "opentelemetry.trace"
+
+
+def _spans(config: Config, clock: Clock) -> SpanSink | None:
+    """Return where spans go; None if there is neither an endpoint nor an SDK, which would have loaded the API."""
+    if not config.otel.endpoint and _OTEL not in sys.modules:
+        return None
+    from toolspeak.gateway.spans import open_spans  # noqa: PLC0415 # the API takes 40 ms to import
+
+    return open_spans(config, clock)
 
 
 def _runs(config: Config, directory: Directory, reader: RequestReader, clock: Clock) -> RunsApi:

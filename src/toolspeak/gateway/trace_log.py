@@ -8,7 +8,7 @@ import asyncio
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 from urllib.parse import parse_qs
 
 import msgspec
@@ -25,6 +25,7 @@ from toolspeak.ir.request import Request
 from toolspeak.runtime.clock import Clock
 from toolspeak.runtime.directory import Route
 from toolspeak.runtime.recorder import PlanWatch, TurnRecorder, TurnWatch
+from toolspeak.runtime.turn_progress import TurnProgress
 from toolspeak.runtime.upstream import HttpUpstream
 from toolspeak.traces.store import MOST_LISTED, FileStore, MemoryStore, Summary, TraceQuery, TraceStore, summary_of
 from toolspeak.traces.trace import StoredPlan, Trace, without_content
@@ -42,14 +43,36 @@ class TurnRequest:
     request: Request
     route: Route
     plan: Plan
+    progress: TurnProgress
+    parent: str = ""
+    """The `traceparent` that the client sent: the span that the turn is a part of (OBS-15)."""
+
+
+class SpanSink(Protocol):
+    """Makes spans of turns: `gateway.spans.TurnSpans`. It is a protocol so that OpenTelemetry is loaded only if used."""
+
+    def end(self, trace: Trace, turn: TurnRequest) -> None:
+        """Make the spans of a turn that has ended. The trace has its content."""
+        ...
+
+    def change(self, config: Config) -> None:
+        """Follow a new configuration."""
+        ...
+
+    def close(self) -> None:
+        """Send what is left; blocks for some seconds at most."""
+        ...
 
 
 class TraceLog:
-    """Keeps the traces of turns that run, and hands those that have ended to a store."""
+    """Keeps the traces of turns that run, and hands those that have ended to a store, and to the spans."""
 
-    def __init__(self, store: TraceStore | None, config: Config, clock: Clock) -> None:
-        """Without a store nothing is recorded."""
+    def __init__(self, store: TraceStore | None, config: Config, clock: Clock, spans: SpanSink | None = None) -> None:
+        """Without a store and without spans nothing is recorded."""
         self._store: Final = store
+        self._spans: Final = spans
+        self._asked: Final[dict[str, TurnRequest]] = {}
+        """The requests of running turns, for their spans."""
         self._clock: Final = clock
         self._has_content = has_content(config)
         self._version: Final = version("toolspeak")
@@ -58,10 +81,12 @@ class TraceLog:
     def change(self, config: Config) -> None:
         """Follow a new configuration: with its first key, content is no longer kept unless the operator says so."""
         self._has_content = has_content(config)
+        if self._spans is not None:
+            self._spans.change(config)
 
     def begin(self, turn: TurnRequest, response: ResponseContext) -> TurnWatch:
         """Return what watches the turn."""
-        if self._store is None:
+        if self._store is None and self._spans is None:
             return PlanWatch(response.plan)
         entry, route, request = response.entry, turn.route, turn.request
         trace = Trace(
@@ -79,21 +104,27 @@ class TraceLog:
             StoredPlan.of(turn.plan),
         )
         trace.version = self._version
-        recorder = TurnRecorder(trace, self._clock, entry.started, response.plan)
+        recorder = TurnRecorder(trace, self._clock, entry.started, response.plan, turn.progress)
         self._running[trace.id] = recorder
+        if self._spans is not None:
+            self._asked[trace.id] = turn
         return recorder
 
     def end(self, entry: AccessEntry) -> None:
         """Keep the trace of a turn whose response has ended; without effect for other requests."""
         recorder = self._running.pop(entry.trace, None)
-        if recorder is None or self._store is None:
+        if recorder is None:
             return
         if entry.outcome is not None:
             recorder.ended(entry.outcome)
         recorder.answered(entry.status, entry.failure)
         trace = recorder.trace
         trace.first = None if entry.first_byte is None else entry.first_byte - entry.started
-        self._store.add(trace if self._has_content else without_content(trace))
+        asked = self._asked.pop(entry.trace, None)
+        if self._spans is not None and asked is not None:
+            self._spans.end(trace, asked)
+        if self._store is not None:
+            self._store.add(trace if self._has_content else without_content(trace))
 
     async def answer(self, exchange: Exchange, target: Target, key: Key, *, has_keys: bool) -> bytes:
         """Return the list of traces, or one trace, as JSON. Raises `Refused`, `BadField`."""
@@ -124,6 +155,8 @@ class TraceLog:
 
     def close(self) -> None:
         """Write what is left."""
+        if self._spans is not None:
+            self._spans.close()
         if self._store is not None:
             self._store.close()
 
@@ -154,20 +187,30 @@ def _query(text: str, tenant: str | None) -> TraceQuery:
     return TraceQuery(tenant, given.get("search", ""), _FLAGS[failed], int(limit))
 
 
+_LONGEST_PARENT: Final = 55
+"""Characters of a `traceparent` of version 00."""
+
+
+def parent_of(exchange: Exchange) -> str:
+    """Return the `traceparent` of a request; empty if there is none, or several, or one of another form."""
+    sent = exchange.headers(b"traceparent")
+    return sent[0] if len(sent) == 1 and len(sent[0]) == _LONGEST_PARENT else ""
+
+
 def has_content(config: Config) -> bool:
     """Whether traces keep what clients and models write."""
     asked = config.traces.content
     return not config.keys and is_loopback(config.server.host) if asked is None else asked
 
 
-def open_traces(config: Config, clock: Clock) -> TraceLog:
+def open_traces(config: Config, clock: Clock, spans: SpanSink | None = None) -> TraceLog:
     """Return the traces that the configuration asks for. Raises `BadConfig` if their file cannot be used."""
     settings = config.traces
     if not settings.enabled:
-        return TraceLog(None, config, clock)
+        return TraceLog(None, config, clock, spans)
     store: TraceStore = (
         FileStore(Path(settings.database).expanduser(), settings.keep_days)
         if settings.database
         else MemoryStore(settings.entries, settings.bytes)
     )
-    return TraceLog(store, config, clock)
+    return TraceLog(store, config, clock, spans)

@@ -17,7 +17,7 @@ from toolspeak.gateway.exchange import PLAN_HEADER, Exchange, ResponseContext, T
 from toolspeak.gateway.request_reader import RequestReader, settings_in_headers
 from toolspeak.gateway.response_store import ResponseStore
 from toolspeak.gateway.slow_turns import SlowTurn
-from toolspeak.gateway.trace_log import TraceLog, TurnRequest
+from toolspeak.gateway.trace_log import TraceLog, TurnRequest, parent_of
 from toolspeak.ir.event import CallStarted, Event, Failed, Finished, ReasoningDelta, StopReason, TextDelta
 from toolspeak.ir.failure import Failure
 from toolspeak.ir.request import Request
@@ -91,21 +91,22 @@ class Turns:
         query = exchange.query
         path = f"{exchange.path}?{query}" if query else exchange.path
         body = await exchange.body()
+        entry.body_seconds = self._clock.monotonic() - entry.started
         expanded = await self._expanded(wire, body, key.tenant)
         body = body if expanded is None else expanded.body
         decoded, prepare = await self._reader.read(wire, body, path)
         request = drop_routing_fields(decoded)
         entry.model = request.model
         route = await find_route(self._directory, request.model, key)
-        entry.upstream, entry.upstream_model = route.place, route.model
+        entry.upstream, entry.upstream_model, entry.is_listed = route.place, route.model, route.is_real
         route = route.of_tenant(key.tenant)
-        plan = route.plan(request, settings_in_headers(exchange))
+        plan = entry.plan = route.plan(request, settings_in_headers(exchange))
         keep = self._keeping(wire, request, expanded, key.tenant)
         if expanded is not None:
             response.stamp = replace(response.stamp, previous=expanded.previous, is_stored=keep is not None)
-        progress = TurnProgress()
+        progress = entry.progress = TurnProgress()
         slow = SlowTurn(entry, progress, self._clock)
-        recorded = TurnRequest(wire.name, path, body, request, route, plan)
+        recorded = TurnRequest(wire.name, path, body, request, route, plan, progress, parent_of(exchange))
         watch = self._traces.begin(recorded, response)
         context = TurnContext(exchange, wire, response, request, route, plan, watch, progress, slow, prepare, keep)
         response.plan(plan)

@@ -14,6 +14,7 @@ from toolspeak.ir.event import Event, Failed, Finished
 from toolspeak.ir.failure import Failure
 from toolspeak.ir.tool import Tool
 from toolspeak.runtime.clock import Clock
+from toolspeak.runtime.turn_progress import TurnProgress
 from toolspeak.traces.trace import Trace, TraceAttempt, parts_of, stored_tools
 
 
@@ -58,11 +59,20 @@ UNWATCHED: Final = PlanWatch(lambda _: None)
 class TurnRecorder:
     """Fills in the trace of one turn while it runs. Only the event loop's thread may use it."""
 
-    def __init__(self, trace: Trace, clock: Clock, started: float, replanned: Callable[[Plan], None]) -> None:
+    def __init__(
+        self,
+        trace: Trace,
+        clock: Clock,
+        started: float,
+        replanned: Callable[[Plan], None],
+        progress: TurnProgress | None = None,
+    ) -> None:
         """Take the trace with what is known before the turn; `started` is the monotonic time of its arrival.
 
-        `replanned` is told when the turn goes on in another way than its plan says.
+        `replanned` is told when the turn goes on in another way than its plan says. `progress` knows when the end of
+        an answer was read; without it, an answer ends when the turn goes on.
         """
+        self._progress: Final = progress
         self._replanned: Final = replanned
         self.trace: Final = trace
         self._now: Final = clock.monotonic
@@ -127,7 +137,8 @@ class TurnRecorder:
         if not attempts or attempts[-1].ended is not None:
             return
         attempt, batches = attempts[-1], self._batches
-        attempt.ended = self._elapsed()
+        read = self._progress.ended if self._progress is not None else None
+        attempt.ended = self._elapsed() if read is None else max(attempt.opened, read - self._started)
         attempt.parts = parts_of([*chain.from_iterable(batches)])
         last = batches[-1][-1] if batches and batches[-1] else None
         if isinstance(last, Finished):

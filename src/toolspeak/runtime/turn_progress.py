@@ -1,6 +1,12 @@
-"""What a turn waits for at this moment, so that a slow one can be explained while it is slow (OBS-7)."""
+"""What a turn waits for at this moment, so that a slow one can be explained while it is slow (OBS-7).
+
+It also knows for how long the turn has waited for its upstream, and how many tokens the answers had: metrics need both,
+and no chunk of a stream pays for them.
+"""
 
 from dataclasses import dataclass
+
+from toolspeak.ir.event import Event, Failed, Finished, Usage
 
 _BYTES_PER_TOKEN = 4
 
@@ -18,12 +24,39 @@ class TurnProgress:
     """Events that have arrived. Servers send about one for each token."""
     pause: str = ""
     """Why the request is sent again after a pause; empty if it is not in one."""
+    opened: float = 0.0
+    """When the current request was sent, in monotonic seconds."""
+    ended: float | None = None
+    """When the end of its answer was read, or the turn closed it; None while it is open."""
+    waited: float = 0.0
+    """Seconds for which the requests before the current one were open, and the current one if it has ended."""
+    usage: Usage = Usage()
+    """The tokens of all answers that have ended."""
+    first_usage: Usage = Usage()
+    """The tokens of the first one. The others are those of requests that the client does not see."""
 
-    def sent(self, body_bytes: int, *, is_streamed: bool) -> None:
+    def sent(self, now: float, body_bytes: int, *, is_streamed: bool) -> None:
         """Note that a request is sent."""
         self.requests += 1
+        self.opened, self.ended = now, None
         self.body_bytes, self.is_streamed = body_bytes, is_streamed
         self.has_headers, self.pieces, self.pause = False, 0, ""
+
+    def end(self, now: float, last: Event | None = None) -> None:
+        """Note the end of the current answer, and the tokens in its `last` event. Only the first end counts."""
+        if self.ended is not None:
+            return
+        self.ended = now
+        self.waited += now - self.opened
+        if isinstance(last, Finished | Failed):
+            self.usage = self.usage.plus(last.usage)
+            if self.requests == 1:
+                self.first_usage = last.usage
+
+    def waited_until(self, now: float) -> float:
+        """Return for how many seconds requests to the upstream were open; one may be open still."""
+        is_open = self.requests > 0 and self.ended is None
+        return self.waited + (now - self.opened if is_open else 0.0)
 
     def describe(self, upstream: str) -> str:
         """Return what the turn waits for, in words."""

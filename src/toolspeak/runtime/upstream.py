@@ -133,15 +133,17 @@ class HttpUpstream:
     async def open_observed(self, request: Request, progress: TurnProgress) -> AsyncGenerator[list[Event], None]:
         """Do the same as `open`, and keep `progress` up to date while the answer is awaited and read."""
         outgoing = await self._prepare(lambda: self.wire.encode_request(request, self._address.quirks))
-        progress.sent(len(outgoing.body), is_streamed=request.stream)
+        now = self._clock.monotonic
+        progress.sent(now(), len(outgoing.body), is_streamed=request.stream)
         timeouts = self._address.timeouts if request.stream else self._whole_timeouts
         opened = await self._opened(outgoing, timeouts, progress)
         if isinstance(opened, Failure):
+            progress.end(now())
             yield [Failed(opened)]
             return
         progress.has_headers = True
         if not _is_stream(opened, request):  # some servers ignore `stream`, and answer in one piece
-            whole = await self._turn(opened, request, outgoing)
+            whole = await self._turn(opened, request, outgoing, progress)
             for batch in _steps(whole):
                 yield batch
                 await self._let_others_run(batch, whole)
@@ -157,16 +159,20 @@ class HttpUpstream:
                 progress.pieces += len(events)
                 if events and type(events[-1]) is Finished:
                     close = opened.end  # the answer is complete, so the connection can be reused
+                    progress.end(now(), events[-1])
                 for batch in _steps(events):
                     yield self._checked(batch, outgoing) if type(batch[-1]) is Failed else batch
                     await self._let_others_run(batch, events)
             if events := decoder.finish():
+                progress.end(now(), events[-1])
                 yield self._checked(events, outgoing)
         except TransportError as error:
             if events := decoder.finish():
+                progress.end(now(), events[-1])
                 yield self._checked(_broken_off(events, error.failure), outgoing)
         finally:
             close()
+            progress.end(now())  # the turn stopped reading: it has seen enough, or its client is gone
 
     async def _let_others_run(self, batch: list[Event], events: list[Event]) -> None:
         if batch is not events:  # one of several: an ordinary chunk is one batch, and costs no pass of the event loop
@@ -228,12 +234,18 @@ class HttpUpstream:
             return self.wire.decode_turn(request, ids, body)
         return await asyncio.to_thread(self.wire.decode_turn, request, ids, body)
 
-    async def _turn(self, response: Response, request: Request, outgoing: EncodedRequest) -> list[Event]:
+    async def _turn(
+        self, response: Response, request: Request, outgoing: EncodedRequest, progress: TurnProgress
+    ) -> list[Event]:
         """Read and decode an answer that is not streamed."""
         try:
             body = await _whole(response)
-            return self._checked(await self._decoded(request, body), outgoing)
+            read = self._clock.monotonic()
+            events = self._checked(await self._decoded(request, body), outgoing)
+            progress.end(read, events[-1])
+            return events  # noqa: TRY300 # `else` would be after the `except`, far from what it follows
         except TransportError as error:
+            progress.end(self._clock.monotonic())
             return self._checked([Failed(error.failure)], outgoing)
         finally:
             response.close()

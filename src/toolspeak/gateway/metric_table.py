@@ -1,0 +1,150 @@
+"""The metrics of the gateway: every name, label and bucket of `GET /metrics`, in one table (OBS-14).
+
+docs/metrics.md is written from it, and the queries of docs/grafana.json are checked against it. A name that is
+published stays: dashboards and alerts of other people use it.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+PREFIX: Final = "toolspeak_"
+
+
+class MetricType(StrEnum):
+    """The types of Prometheus that are used here."""
+
+    COUNTER = "counter"
+    GAUGE = "gauge"
+    HISTOGRAM = "histogram"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Metric:
+    """One metric. Two are the same only if they are one object, so that a lookup for each request is cheap."""
+
+    name: str
+    """As a scrape shows it; a histogram has `_bucket`, `_sum` and `_count` after it."""
+    type: MetricType
+    help: str
+    labels: tuple[str, ...] = ()
+    buckets: tuple[float, ...] = ()
+    """The upper bounds of a histogram, in seconds."""
+
+
+LABELS: Final = {
+    "operation": "what the request was for: `turn`, `forward` (embeddings and the like), `models`, `traces`, …; "
+    "`unknown` for a path that does not exist",
+    "wire": "the protocol of the client: `openai_chat`, `openai_responses`, `anthropic`, `gemini`, `ollama`, or one of "
+    "a plug-in",
+    "model": "the upstream's name of the model, up to 64 characters; `other` for a name that no upstream lists and for "
+    "every name after the first 100; empty if the request has no model",
+    "mode": "how tools were handled: `native`, `rescued` (native, with calls that came as text), `emulated`, `plain` "
+    "(without tools), `off`; as planned if the turn failed; empty if the request is not a turn",
+    "status": "the class of the HTTP status: `2xx`, `4xx`, `5xx`. A client that hung up before it got one is `4xx`",
+    "fault": "whose fault a failure is: `upstream`, `client`, `limit` (of ours), `hung_up` (the client), `shutdown`, "
+    "`gateway`; empty if the request succeeded",
+    "kind": "the kind of the failure, such as `timeout` or `context_length`; empty if it has none",
+    "problem": "why a call was not delivered: `parse_error`, `truncated`, `unknown_tool`, `ambiguous`, "
+    "`schema_error`, `wrong_tool`, `unrelated`, `upstream_disconnect`",
+    "direction": "`input` or `output`",
+    "request": "`first` for the first request of a turn, `hidden` for those that the client does not see: the model is "
+    "asked again, or a guardrail asks it",
+    "reason": "the limit: `memory`, `loop_delay` or `buffered`",
+    "quantile": "`0.5` or `0.99`",
+    "version": "the version of toolspeak",
+}
+"""Each label and what its values are. All of them are bounded: a client can invent none."""
+
+_COUNTER, _GAUGE, _HISTOGRAM = MetricType.COUNTER, MetricType.GAUGE, MetricType.HISTOGRAM
+_LONG: Final = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 40.0, 80.0, 160.0, 320.0, 640.0)
+_SHORT: Final = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
+
+REQUESTS: Final = Metric(
+    "toolspeak_requests_total",
+    _COUNTER,
+    "Requests that were answered or refused, health checks included.",
+    ("operation", "wire", "model", "mode", "status", "fault"),
+)
+FAILURES: Final = Metric(
+    "toolspeak_failures_total", _COUNTER, "Requests that failed, also in the middle of a stream.", ("fault", "kind")
+)
+CALLS: Final = Metric("toolspeak_calls_total", _COUNTER, "Tool calls that clients got.", ("model", "mode"))
+REPAIRED: Final = Metric(
+    "toolspeak_calls_repaired_total", _COUNTER, "Those of them that were repaired or coerced first.", ("model",)
+)
+REFUSED: Final = Metric(
+    "toolspeak_calls_refused_total", _COUNTER, "Tool calls that models wrote and that must not run.", ("model",)
+)
+COMPLAINTS: Final = Metric(
+    "toolspeak_complaints_total", _COUNTER, "Complaints about attempted calls.", ("model", "problem")
+)
+ASKED_AGAIN: Final = Metric(
+    "toolspeak_turns_asked_again_total", _COUNTER, "Turns that took more than one request to the upstream.", ("model",)
+)
+UPSTREAM_REQUESTS: Final = Metric(
+    "toolspeak_upstream_requests_total", _COUNTER, "Requests to upstreams, for turns.", ("model", "request")
+)
+TOKENS: Final = Metric(
+    "toolspeak_tokens_total", _COUNTER, "Tokens, as upstreams count them.", ("model", "direction", "request")
+)
+DURATION: Final = Metric(
+    "toolspeak_turn_duration_seconds",
+    _HISTOGRAM,
+    "From the head of the request to the end of the response.",
+    ("model",),
+    _LONG,
+)
+FIRST_BYTE: Final = Metric(
+    "toolspeak_first_byte_seconds",
+    _HISTOGRAM,
+    "From the head of the request to the first content of a streamed response; a keep-alive is no content.",
+    ("model",),
+    _LONG,
+)
+OVERHEAD: Final = Metric(
+    "toolspeak_overhead_seconds",
+    _HISTOGRAM,
+    "The part of a turn in which toolspeak neither received the request's body nor had a request to the upstream open.",
+    ("mode",),
+    _SHORT,
+)
+SHED: Final = Metric(
+    "toolspeak_shed_total", _COUNTER, "Requests refused with 503 because of an overload.", ("reason",)
+)
+IN_FLIGHT: Final = Metric("toolspeak_requests_in_flight", _GAUGE, "Requests being answered, without the scrape itself.")
+TURNS: Final = Metric("toolspeak_turns_in_flight", _GAUGE, "Turns being answered.")
+LOOP_DELAY: Final = Metric(
+    "toolspeak_loop_delay_seconds",
+    _GAUGE,
+    "How late the event loop ran its timers in the last minute.",
+    ("quantile",),
+)
+RESIDENT: Final = Metric("toolspeak_resident_memory_bytes", _GAUGE, "Resident memory of the process.")
+BUFFERED: Final = Metric(
+    "toolspeak_buffered_bytes", _GAUGE, "Large bodies that are held, without the first 64 KiB of each."
+)
+INFO: Final = Metric("toolspeak_info", _GAUGE, "Always 1; its label has the version.", ("version",))
+
+METRICS: Final = (
+    REQUESTS,
+    FAILURES,
+    CALLS,
+    REPAIRED,
+    REFUSED,
+    COMPLAINTS,
+    ASKED_AGAIN,
+    UPSTREAM_REQUESTS,
+    TOKENS,
+    DURATION,
+    FIRST_BYTE,
+    OVERHEAD,
+    SHED,
+    IN_FLIGHT,
+    TURNS,
+    LOOP_DELAY,
+    RESIDENT,
+    BUFFERED,
+    INFO,
+)
+"""All of them, in the order of the page."""

@@ -1,0 +1,172 @@
+"""Counts what the gateway does, and answers `GET /metrics` in the text format of Prometheus (OBS-14).
+
+A request is counted once, at its end, from its entry of the access log: a chunk of a stream costs nothing. The counts
+are plain numbers in dictionaries; prometheus-client, which takes 90 ms to load, is loaded by the first scrape, in a
+thread.
+
+Clients choose model names, so a name becomes a label only if an upstream lists it or the operator configured it, and
+only while there are fewer than `MOST_MODELS`. No label has a tenant, an address, a path or a text.
+"""
+
+import asyncio
+from bisect import bisect_left
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import Final, TypeAlias
+
+from toolspeak.engine.effects import Outcome
+from toolspeak.gateway import metric_table as table
+from toolspeak.gateway.access_log import AccessEntry, safe_name
+from toolspeak.gateway.metric_table import METRICS, Metric, MetricType
+from toolspeak.gateway.overload import Load
+from toolspeak.ir.event import CallEnded
+from toolspeak.runtime.turn_progress import TurnProgress
+from toolspeak.wires import Operation
+
+METRICS_TYPE: Final = b"text/plain; version=0.0.4; charset=utf-8"
+MOST_MODELS: Final = 100
+OTHER: Final = "other"
+"""The label of models whose names are not labels."""
+_LONGEST_MODEL: Final = 64
+_CLASSES: Final = ("", "1xx", "2xx", "3xx", "4xx", "5xx")
+_UNKNOWN: Final = "unknown"
+_WITHOUT_CALLS: Final = ("plain", "off")
+
+LabelValues: TypeAlias = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Histogram:
+    """The observations of one series: how many are in each bucket and above the last, and their sum."""
+
+    counts: tuple[int, ...]
+    sum: float
+
+
+Snapshot: TypeAlias = Mapping[Metric, Mapping[LabelValues, float | Histogram]]
+"""All figures at one moment."""
+
+
+class Metrics:
+    """The counts of one process. Only the event loop's thread may use it."""
+
+    def __init__(self) -> None:
+        """Begin at zero."""
+        self._counters: Final = _series(MetricType.COUNTER)
+        self._buckets: Final[dict[Metric, dict[LabelValues, list[int]]]] = {
+            metric: {} for metric in METRICS if metric.type is MetricType.HISTOGRAM
+        }
+        self._sums: Final = _series(MetricType.HISTOGRAM)
+        self._models: Final[dict[str, str]] = {}
+        """The names of models that are labels, and the labels."""
+        self._turns = 0
+        self._version: Final = version("toolspeak")
+
+    def begin(self, operation: str) -> None:
+        """Count a request that is being answered."""
+        self._turns += operation == Operation.TURN
+
+    def end(self, entry: AccessEntry, operation: str) -> None:
+        """Count a request whose response has ended, or that failed."""
+        self._turns -= operation == Operation.TURN
+        model, fault = self._model(entry), entry.fault
+        mode, blame = entry.mode, fault.name.lower() if fault is not None else ""
+        status = _CLASSES[min(entry.status // 100, len(_CLASSES) - 1)]
+        self._add(table.REQUESTS, (operation or _UNKNOWN, entry.wire, model, mode, status, blame))
+        if fault is not None:
+            kind = entry.failure.kind.value if entry.failure is not None else ""
+            self._add(table.FAILURES, (blame, kind))
+        if entry.progress is not None:
+            self._end_turn(entry, entry.progress, model, mode)
+
+    async def page(self, load: Load) -> bytes:
+        """Return all figures in the text format. A thread writes it: the page of many models takes milliseconds."""
+        return await asyncio.to_thread(_render, self._snapshot(load))
+
+    def _end_turn(self, entry: AccessEntry, progress: TurnProgress, model: str, mode: str) -> None:
+        self._observe(table.DURATION, (model,), entry.seconds)
+        if entry.first_byte is not None:
+            self._observe(table.FIRST_BYTE, (model,), entry.first_byte - entry.started)
+        if progress.requests:
+            waited = entry.body_seconds + progress.waited_until(entry.started + entry.seconds)
+            self._observe(table.OVERHEAD, (mode,), max(0.0, entry.seconds - waited))
+            self._add(table.UPSTREAM_REQUESTS, (model, "first"))
+            self._add_tokens(progress, model)
+        if progress.requests > 1:
+            self._add(table.UPSTREAM_REQUESTS, (model, "hidden"), progress.requests - 1)
+            self._add(table.ASKED_AGAIN, (model,))
+        if entry.outcome is not None and mode not in _WITHOUT_CALLS:
+            self._add_calls(entry.outcome, entry.calls, model, mode)
+
+    def _add_tokens(self, progress: TurnProgress, model: str) -> None:
+        first, all_ = progress.first_usage, progress.usage
+        self._add(table.TOKENS, (model, "input", "first"), first.input_tokens)
+        self._add(table.TOKENS, (model, "output", "first"), first.output_tokens)
+        if progress.requests > 1:
+            self._add(table.TOKENS, (model, "input", "hidden"), all_.input_tokens - first.input_tokens)
+            self._add(table.TOKENS, (model, "output", "hidden"), all_.output_tokens - first.output_tokens)
+
+    def _add_calls(self, outcome: Outcome, calls: int, model: str, mode: str) -> None:
+        if calls:
+            repaired = sum(type(event) is CallEnded and bool(event.fixes) for event in outcome.events)
+            self._add(table.CALLS, (model, mode), calls)
+            self._add(table.REPAIRED, (model,), repaired)
+        if outcome.rejected:
+            self._add(table.REFUSED, (model,), len(outcome.rejected))
+        for complaint in outcome.complaints:
+            self._add(table.COMPLAINTS, (model, complaint.problem.value))
+
+    def _model(self, entry: AccessEntry) -> str:
+        name = entry.upstream_model
+        if not name:
+            return ""
+        label = self._models.get(name)
+        if label is None:
+            if not entry.is_listed or len(self._models) >= MOST_MODELS:
+                return OTHER
+            label = self._models[name] = safe_name(name[:_LONGEST_MODEL])
+        return label
+
+    def _add(self, metric: Metric, labels: LabelValues, amount: int = 1) -> None:
+        series = self._counters[metric]
+        series[labels] = series.get(labels, 0) + amount
+
+    def _observe(self, metric: Metric, labels: LabelValues, seconds: float) -> None:
+        series = self._buckets[metric]
+        counts = series.get(labels)
+        if counts is None:
+            counts = series[labels] = [0] * (len(metric.buckets) + 1)
+        counts[bisect_left(metric.buckets, seconds)] += 1
+        sums = self._sums[metric]
+        sums[labels] = sums.get(labels, 0.0) + seconds
+
+    def _snapshot(self, load: Load) -> Snapshot:
+        """Return a copy of all figures: the thread that writes the page must not see them change."""
+        histograms = {
+            metric: {
+                labels: Histogram(tuple(counts), self._sums[metric][labels]) for labels, counts in series.items()
+            }
+            for metric, series in self._buckets.items()
+        }
+        return {
+            **{metric: dict(series) for metric, series in self._counters.items()},
+            **histograms,
+            table.SHED: {(reason,): count for reason, count in load.shed.items()},
+            table.IN_FLIGHT: {(): load.requests},
+            table.TURNS: {(): self._turns},
+            table.LOOP_DELAY: {("0.5",): load.delay_p50, ("0.99",): load.delay_p99},
+            table.RESIDENT: {(): load.resident_bytes},
+            table.BUFFERED: {(): load.buffered_bytes},
+            table.INFO: {(self._version,): 1},
+        }
+
+
+def _series(type_: MetricType) -> dict[Metric, dict[LabelValues, float]]:
+    return {metric: {} for metric in METRICS if metric.type is type_}
+
+
+def _render(snapshot: Snapshot) -> bytes:
+    from toolspeak.gateway.metrics_page import render  # noqa: PLC0415 # prometheus-client takes 90 ms to import
+
+    return render(snapshot)
