@@ -19,7 +19,10 @@ EXTRAS: Final = {
 
 def has_extra(extra: str) -> bool:
     """Return whether an extra is installed."""
-    return all(find_spec(module) is not None for module in EXTRAS[extra])
+    try:
+        return all(find_spec(module) is not None for module in EXTRAS[extra])
+    except ModuleNotFoundError:  # the package that contains the module is missing
+        return False
 
 
 def require_extra(extra: str, purpose: str) -> None:

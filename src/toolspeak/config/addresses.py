@@ -41,6 +41,13 @@ def url_problem(url: str) -> str | None:
     return None
 
 
+def collector_problem(url: str) -> str | None:
+    """Return what is wrong with the URL of a collector of spans, or None."""
+    if "@" in url:
+        return "holds a user name or password; set OTEL_EXPORTER_OTLP_HEADERS instead (the URL is not shown)"
+    return url_problem(url)
+
+
 def _is_ipv6(text: str) -> bool:
     try:
         return IPv6Address(text).scope_id is None

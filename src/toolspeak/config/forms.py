@@ -9,6 +9,7 @@ from typing import Final
 
 from toolspeak import dialects, upstreams, wires
 from toolspeak.config.addresses import (
+    collector_problem,
     database_problem,
     host_name_problem,
     host_problem,
@@ -84,6 +85,7 @@ _HOME_PATH: Final = r"(?:/|~/).*"
 
 FORMS: Final = {
     "url": Form("URL", url_problem, r"https?://[^@?#]+"),
+    "collector": Form("URL", collector_problem, r"https?://[^@?#]+"),
     "host": Form("address", host_problem),
     "host_name": Form("host name", host_name_problem),
     "origin": Form("origin", origin_problem, r"[A-Za-z][A-Za-z0-9+.-]*://.+"),

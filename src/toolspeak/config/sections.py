@@ -10,7 +10,18 @@ environment variable.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from toolspeak.config.shape import MCP_SECONDS, Durable, Limits, Offer, Otel, Responses, Server, Traces, UnknownModels, Up
+from toolspeak.config.shape import (
+    MCP_SECONDS,
+    Durable,
+    Limits,
+    Offer,
+    Otel,
+    Responses,
+    Server,
+    Traces,
+    UnknownModels,
+    Up,
+)
 from toolspeak.declaration import setting
 from toolspeak.engine.settings import NOTHING_SAID, Settings
 from toolspeak.facts.model import UNKNOWN_MODEL, ModelFacts, Support

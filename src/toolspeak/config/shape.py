@@ -152,9 +152,11 @@ class Otel:
         "OTLP/HTTP address of a collector, such as `http://127.0.0.1:4318`; `/v1/traces` is added. "
         "Headers are those of `OTEL_EXPORTER_OTLP_HEADERS`.",
         otherwise="none: spans are made only if the process has set up an OpenTelemetry SDK itself",
-        form="url",
+        form="collector",
     )
-    old_names: bool = setting(False, "Add the attributes that were renamed under their old names, such as `gen_ai.system`.")
+    old_names: bool = setting(
+        False, "Add the attributes that were renamed under their old names, such as `gen_ai.system`."
+    )
     content: bool = setting(False, "Add what clients and models write, up to 16 KiB in each span.")
 
 

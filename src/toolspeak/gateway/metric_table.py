@@ -109,9 +109,7 @@ OVERHEAD: Final = Metric(
     ("mode",),
     _SHORT,
 )
-SHED: Final = Metric(
-    "toolspeak_shed_total", _COUNTER, "Requests refused with 503 because of an overload.", ("reason",)
-)
+SHED: Final = Metric("toolspeak_shed_total", _COUNTER, "Requests refused with 503 because of an overload.", ("reason",))
 IN_FLIGHT: Final = Metric("toolspeak_requests_in_flight", _GAUGE, "Requests being answered, without the scrape itself.")
 TURNS: Final = Metric("toolspeak_turns_in_flight", _GAUGE, "Turns being answered.")
 LOOP_DELAY: Final = Metric(

@@ -144,9 +144,7 @@ class Metrics:
     def _snapshot(self, load: Load) -> Snapshot:
         """Return a copy of all figures: the thread that writes the page must not see them change."""
         histograms = {
-            metric: {
-                labels: Histogram(tuple(counts), self._sums[metric][labels]) for labels, counts in series.items()
-            }
+            metric: {labels: Histogram(tuple(counts), self._sums[metric][labels]) for labels, counts in series.items()}
             for metric, series in self._buckets.items()
         }
         return {

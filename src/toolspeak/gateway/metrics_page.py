@@ -5,7 +5,8 @@ from itertools import accumulate
 from typing import Final, assert_never
 
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric as Family
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+from prometheus_client.core import Metric as Family
 from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 from typing_extensions import override

@@ -49,9 +49,9 @@ class TurnRequest:
 
 
 class SpanSink(Protocol):
-    """Makes spans of turns: `gateway.spans.TurnSpans`. It is a protocol so that OpenTelemetry is loaded only if used."""
+    """Makes spans of turns: `gateway.spans.TurnSpans`. As a protocol, so that OpenTelemetry is loaded only if used."""
 
-    def end(self, trace: Trace, turn: TurnRequest) -> None:
+    def end(self, trace: Trace, turn: TurnRequest, entry: AccessEntry) -> None:
         """Make the spans of a turn that has ended. The trace has its content."""
         ...
 
@@ -122,7 +122,7 @@ class TraceLog:
         trace.first = None if entry.first_byte is None else entry.first_byte - entry.started
         asked = self._asked.pop(entry.trace, None)
         if self._spans is not None and asked is not None:
-            self._spans.end(trace, asked)
+            self._spans.end(trace, asked, entry)
         if self._store is not None:
             self._store.add(trace if self._has_content else without_content(trace))
 
