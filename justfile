@@ -38,6 +38,7 @@ check:
     .venv/bin/python tools/dialect_table.py --check
     .venv/bin/python tools/facts_page.py --check
     .venv/bin/python tools/configuration_page.py --check
+    .venv/bin/python tools/metrics_page.py --check
     .venv/bin/python tools/tactics_diagram.py --check
     .venv/bin/python tools/api_reference.py --check
     .venv/bin/python -m tools.rooms_picture --check
@@ -101,6 +102,10 @@ killtest *args:
 # what a durable step costs on both databases, and 500 live runs on one worker
 runs-overhead *args:
     .venv/bin/python -m bench.runs_overhead {{ args }}
+
+# spans of real turns in a real collector, Phoenix, in .venv-phoenix; writes bench/results/spans.json
+spans *args:
+    .venv/bin/python -m bench.spans {{ args }}
 
 # speed of the core
 speed-core:
@@ -264,6 +269,7 @@ docs:
     .venv/bin/python tools/dialect_table.py
     .venv/bin/python tools/facts_page.py
     .venv/bin/python tools/configuration_page.py
+    .venv/bin/python tools/metrics_page.py
     .venv/bin/python tools/tactics_diagram.py
     .venv/bin/python tools/api_reference.py
     .venv/bin/python -m tools.rooms_picture

@@ -7,6 +7,7 @@ import time
 from collections.abc import Generator, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
+from typing import Any
 
 import pytest
 from opentelemetry import trace as otel
@@ -22,6 +23,7 @@ from tests.gateway.scene import UPSTREAM_KEY, Served, config_of, key, serving, s
 from toolspeak.config.shape import Otel, Traces
 from toolspeak.engine.settings import Mode, Settings
 from toolspeak.errors import MissingExtra
+from toolspeak.extras import EXTRAS
 from toolspeak.gateway import server
 from toolspeak.gateway.span_names import SPAN_ATTRIBUTES
 from toolspeak.gateway.spans import MOST_CONTENT
@@ -31,7 +33,7 @@ BAD = Answer('```tool_call\n{"name": "get_weather", "arguments": {"town": 7}}\n`
 FORCED = Settings(mode=Mode.FORCE, dialect="fenced")
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 QUESTION = question("openai_chat")
-"""What people ask about: the weather in a city."""
+BODY: dict[str, Any] = QUESTION.body or {}
 
 
 @pytest.fixture(scope="module")
@@ -180,18 +182,18 @@ def test_a_client_that_samples_nothing_gets_no_spans_and_upstreams_no_traceparen
 
 def test_no_key_prompt_or_answer_is_in_spans_obs15(upstream: ScriptedUpstream, exporter: InMemorySpanExporter) -> None:
     """Canaries: keys of client and upstream, prompt, answer, arguments, and an error that quotes a key."""
-    said = Answer('canary-answer ```tool_call\n{"name": "canary-tool", "arguments": {"town": "canary-argument"}}\n```')
-    upstream.answers(
-        answering(said), answering(said), answering(said), refuse(401, f"canary-error: {UPSTREAM_KEY} is wrong")
-    )
-    body = {**QUESTION.body, "messages": [{"role": "user", "content": "canary-prompt"}], "user": "canary-user"}
+    said = Answer('canary-answer\n```tool_call\n{"name": "canary-tool", "arguments": {"town": "canary-argument"}}\n```')
+    wrong = refuse(401, f"canary-error: {UPSTREAM_KEY} is wrong")
+    body = {**BODY, "messages": [{"role": "user", "content": "canary-prompt"}], "user": "canary-user"}
     keys = (key("sk-canary-client", "anna"),)
     with serving(config_of(towards(upstream), settings=FORCED, keys=keys)) as gateway:
-        for _ in range(2):
+        for script in (answering(said), wrong):
+            upstream.answers(script)
             gateway.post(f"{QUESTION.path}?key=sk-canary-client", body, {"authorization": "Bearer sk-canary-client"})
         assert soon(lambda: sum("turn" in span.name for span in exporter.get_finished_spans()) == 2, 5)
     shown = everything(exporter.get_finished_spans())
-    assert "toolspeak.tool_call.mode" in shown
+    assert '"error.type": "auth"' in shown
+    assert "schema_error" in shown or "unknown_tool" in shown
     assert "canary" not in shown
     assert UPSTREAM_KEY not in shown
 
@@ -201,7 +203,7 @@ def test_content_is_added_only_if_asked_for_and_is_bounded_obs15(
 ) -> None:
     upstream.answers(answering(CALL))
     messages = [{"role": "user", "content": f"{number}: " + "ä\ud800" * 5000} for number in range(9)]
-    body = json.dumps({**QUESTION.body, "messages": [*messages, {"role": "user", "content": "and Oslo?"}]})
+    body = json.dumps({**BODY, "messages": [*messages, {"role": "user", "content": "and Oslo?"}]})
     with serving(config_of(towards(upstream), settings=FORCED, otel=Otel(content=True))) as gateway:
         gateway.post(QUESTION.path, body.encode())
         turn, (chat,) = made(exporter, 2)
@@ -244,7 +246,7 @@ def test_without_an_endpoint_or_an_sdk_nothing_is_loaded_obs15(monkeypatch: pyte
 
 
 def test_an_endpoint_without_the_extra_says_what_to_install_obs15(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("toolspeak.extras.has_extra", lambda _: False)
+    monkeypatch.setitem(EXTRAS, "otel", ("no_such_package.at_all",))
     with pytest.raises(MissingExtra, match=r"otel\.endpoint needs .* pip install 'toolspeak\[otel\]'"):
         server.build(config_of(otel=Otel("http://127.0.0.1:4318")))
 

@@ -72,7 +72,7 @@ class AccessEntry:
     started: float
     """Monotonic seconds."""
     is_check: bool = False
-    """A health check. It is logged only if it fails: a load balancer sends one each second."""
+    """A health check, or a scrape of metrics. It is logged only if it fails: programs send one each second."""
     tenant: str = ""
     model: str = ""
     """As the client wrote it."""

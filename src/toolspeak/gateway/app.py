@@ -136,7 +136,7 @@ class Gateway:
         """Answer an exchange. Every error becomes a response of the client's protocol; none of them is raised."""
         target = self.routes.find(exchange)
         response = new_context(exchange, target.wire, self.routes.request_id_header(target), self.clock)
-        response.entry.is_check = target.what in routes.OPEN
+        response.entry.is_check = target.what in routes.OPEN or target.what == routes.METRICS
         self.metrics.begin(target.what)
         try:
             await self._handled(exchange, target, response)

@@ -8,7 +8,6 @@ from prometheus_client import CollectorRegistry, ProcessCollector, generate_late
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.core import Metric as Family
 from prometheus_client.registry import Collector
-from prometheus_client.utils import floatToGoString
 from typing_extensions import override
 
 from toolspeak.gateway.metric_table import METRICS, Metric, MetricType
@@ -55,7 +54,7 @@ def _family(metric: Metric) -> _Family:
 
 def _add(family: _Family, metric: Metric, labels: LabelValues, value: float | Histogram) -> None:
     if isinstance(value, Histogram) and isinstance(family, HistogramMetricFamily):
-        bounds = (*map(floatToGoString, metric.buckets), "+Inf")
+        bounds = (*map(str, metric.buckets), "+Inf")
         family.add_metric(labels, list(zip(bounds, accumulate(value.counts), strict=True)), value.sum)
     elif not isinstance(value, Histogram) and not isinstance(family, HistogramMetricFamily):
         family.add_metric(labels, value)

@@ -18,6 +18,7 @@ from toolspeak.config.shape import (
     McpServer,
     Model,
     Offer,
+    Otel,
     Server,
     Traces,
     Up,
@@ -98,6 +99,7 @@ def test_the_example_of_the_page_says_all_of_it() -> None:
         runs=Durable("postgresql://runs@db.example.com/toolspeak", imports=("mytools:*",)),
         network=Outbound("none"),
         traces=Traces(content=False, database="/var/lib/toolspeak/traces.sqlite"),
+        otel=Otel("http://127.0.0.1:4318"),
         settings=Settings(
             Mode.AUTO,
             False,
@@ -318,8 +320,8 @@ WRONG = [
         "port = 1",
         (
             "1: port: is no field here; there are "
-            "capabilities, default, keys, limits, mcp, models, network, profiles, redis, responses, runs, server, "
-            "tools, traces, unknown_models, up, upstreams"
+            "capabilities, default, keys, limits, mcp, models, network, otel, profiles, redis, responses, runs, "
+            "server, tools, traces, unknown_models, up, upstreams"
         ),
     ),
     ('server.probe = "deep"', "1: server.probe: 'deep' is not one of off, look, tokens, full"),
