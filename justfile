@@ -103,7 +103,7 @@ killtest *args:
 runs-overhead *args:
     .venv/bin/python -m bench.runs_overhead {{ args }}
 
-# spans of real turns in a real collector, Phoenix, in .venv-phoenix; writes bench/results/spans.json
+# spans of real turns in a real collector, Phoenix, in .venv-phoenix; `--save` keeps the result in bench/results/spans.json
 spans *args:
     .venv/bin/python -m bench.spans {{ args }}
 
