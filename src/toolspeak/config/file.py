@@ -26,6 +26,7 @@ from toolspeak.config.problems import Problems, find_lines, not_one_of
 from toolspeak.config.sections import KeySection, RedisSection, RunsSection, UpModelSection, UpstreamSection
 from toolspeak.config.shape import (
     Config,
+    DashboardSettings,
     Durable,
     Key,
     Limits,
@@ -150,6 +151,7 @@ def _config(root: Table, environ: Mapping[str, str]) -> Config:
         responses=read_section(root.table("responses"), Responses),
         traces=read_section(root.table("traces"), Traces),
         otel=read_section(root.table("otel"), Otel),
+        dashboard=read_section(root.table("dashboard"), DashboardSettings),
         upstreams=tuple(said.values()),
         models=tuple(_model(name, table, said) for name, table in root.tables("models").items()),
         default=root.text("default") or "",

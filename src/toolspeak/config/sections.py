@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from toolspeak.config.shape import (
     MCP_SECONDS,
+    DashboardSettings,
     Durable,
     Limits,
     Offer,
@@ -201,6 +202,7 @@ class ConfigFile:
     responses: Responses = setting(Responses(), "Stored responses, which OpenAI Responses clients continue by id.")
     traces: Traces = setting(Traces(), "What is kept of each turn, to explain it later.")
     otel: Otel = setting(Otel(), "Spans of turns, by OpenTelemetry.")
+    dashboard: DashboardSettings = setting(DashboardSettings(), "The pages that show turns, in a browser.")
     keys: tuple[KeySection, ...] = setting((), "Keys of clients.")
     network: Outbound = setting(NO_OUTBOUND, "The proxy and the certificates of requests to upstreams.")
     tools: Settings = setting(NOTHING_SAID, "How tools are handled, for all models.")

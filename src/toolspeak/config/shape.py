@@ -161,6 +161,13 @@ class Otel:
 
 
 @dataclass(frozen=True, slots=True)
+class DashboardSettings:
+    """`[dashboard]`: the pages below `/ui` (OBS-16)."""
+
+    enabled: bool = setting(True, "Serve the dashboard at `/ui`. With `[[keys]]`, it asks for one of them.")
+
+
+@dataclass(frozen=True, slots=True)
 class Durable:
     """`[runs]`: where runs are stored, for how long, and how workers run them."""
 
@@ -333,6 +340,7 @@ class Config:
     responses: Responses = Responses()
     traces: Traces = Traces()
     otel: Otel = Otel()
+    dashboard: DashboardSettings = DashboardSettings()
     upstreams: tuple[Upstream, ...] = ()
     models: tuple[Model, ...] = ()
     default: str = ""

@@ -130,6 +130,19 @@ class Keyring:
             raise Refused(Failure(FailureKind.AUTH, "a valid key is needed", 401))
         return next(iter(found.values()))
 
+    @property
+    def needs_key(self) -> bool:
+        """Whether clients need a key."""
+        return bool(self._keys)
+
+    def match(self, sent: str) -> Key | None:
+        """Return the key that equals the sent one; None if there is none."""
+        return next(iter(self._matching(sent)), None)
+
+    def find(self, digest: bytes) -> Key | None:
+        """Return the key with this digest; None once it is removed from the configuration."""
+        return next((key for key in self._keys if compare_digest(key.digest, digest)), None)
+
     def _matching(self, sent: str) -> list[Key]:
         """Return the configured keys that equal the sent one.
 

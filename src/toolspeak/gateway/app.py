@@ -8,6 +8,8 @@ The order of the checks is a security decision:
 2. `/health`, `/ready` and `/`, which need neither a key nor room: a load balancer must not take a busy gateway for a
    dead one.
 3. The key, before anything is counted, so that clients without one cannot use up the limits of others.
+   The dashboard below `/ui` comes here too: a session stands for a key, and only its login page and its static files
+   need none.
 4. Admission (counts and rates), then overload (memory, loop delay). `GET /health/load` and `GET /metrics` skip the
    second: an operator reads them during an overload.
 5. The body, which is read only now: a refused client has cost a head, not 32 MB.
@@ -15,8 +17,9 @@ The order of the checks is a security decision:
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeAlias
 
 import msgspec
 
@@ -43,7 +46,9 @@ from toolspeak.gateway.readiness import Readiness
 from toolspeak.gateway.request_reader import RequestReader
 from toolspeak.gateway.response_store import ResponseStore
 from toolspeak.gateway.routes import Routes, Target
+from toolspeak.gateway.sessions import Sessions
 from toolspeak.gateway.trace_log import TraceLog
+from toolspeak.gateway.viewers import Viewers
 from toolspeak.ir.failure import Failure, FailureKind
 from toolspeak.runtime.clock import CLOCK, Clock
 from toolspeak.runtime.directory import Directory
@@ -71,6 +76,10 @@ class RunsApi(Protocol):
     async def answer(self, exchange: Exchange, target: Target, response: ResponseContext, key: Key) -> None:
         """Answer one request; raises `Refused`."""
         ...
+
+
+AnswerPage: TypeAlias = Callable[["Gateway", Exchange, Target, ResponseContext], Awaitable[None]]
+"""`gateway.dashboard.answer_page`."""
 
 
 class DisabledRuns:
@@ -110,6 +119,8 @@ class Gateway:
     responses: ResponseStore
     traces: TraceLog
     metrics: Metrics
+    sessions: Sessions
+    viewers: Viewers
     clock: Clock = CLOCK
 
     async def begin(self) -> None:
@@ -136,7 +147,9 @@ class Gateway:
         """Answer an exchange. Every error becomes a response of the client's protocol; none of them is raised."""
         target = self.routes.find(exchange)
         response = new_context(exchange, target.wire, self.routes.request_id_header(target), self.clock)
-        response.entry.is_check = target.what in routes.OPEN or target.what == routes.METRICS
+        # A page loads several files and watches a stream: only its failures and its posts are news.
+        is_page = target.what == routes.UI and exchange.method in _READS
+        response.entry.is_check = is_page or target.what in routes.OPEN or target.what == routes.METRICS
         self.metrics.begin(target.what)
         try:
             await self._handled(exchange, target, response)
@@ -186,6 +199,10 @@ class Gateway:
             return
         if target.what in routes.OPEN:
             await self._dispatch(exchange, target, response, ANONYMOUS)
+            return
+        if target.what == routes.UI and self.config.dashboard.enabled:
+            answer_page = await asyncio.to_thread(_load_dashboard)
+            await answer_page(self, exchange, target, response)
             return
         key = self.keyring.identify(exchange)
         exchange.tenant = response.entry.tenant = key.tenant
@@ -244,6 +261,13 @@ class Gateway:
             return
         headers: Headers = (*response.headers, *_advice(failure, error.status))
         await answer(exchange, error.status, _JSON, error.body, headers)
+
+
+def _load_dashboard() -> AnswerPage:
+    """Return what answers requests below /ui. It is loaded with the first page, in a thread, for it takes long."""
+    from toolspeak.gateway.dashboard import answer_page  # noqa: PLC0415
+
+    return answer_page
 
 
 _READS: Final = ("GET", "HEAD")

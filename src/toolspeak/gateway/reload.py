@@ -92,6 +92,8 @@ def _reloaded(gateway: Gateway, config: Config) -> Gateway:
         gateway.responses,
         gateway.traces,
         gateway.metrics,
+        gateway.sessions,
+        gateway.viewers,
         clock,
     )
 

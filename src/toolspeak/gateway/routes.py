@@ -15,18 +15,18 @@ from toolspeak.gateway.exchange import Exchange
 from toolspeak.ir.json import JsonObject
 from toolspeak.wires import MODEL_FIELD, Endpoint, HttpApi, Operation
 
-RUNS, LOAD, READY, TRACES, METRICS = "runs", "load", "ready", "traces", "metrics"
+RUNS, LOAD, READY, TRACES, METRICS, UI = "runs", "load", "ready", "traces", "metrics", "ui"
 """Operations of the gateway itself, besides those of wires."""
 _VERSIONS = re.compile(r"(?:/v1(?:beta|alpha)?(?=/))*")
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """An operation of a wire; `name` is a model's name in the path, or the rest of a path below /runs or /traces."""
+    """An operation of a wire; `name` is a model's name in the path, or the rest of one below /runs, /traces or /ui."""
 
     wire: str
     what: str
-    """An `Operation`, `RUNS`, `LOAD`, `READY`, `TRACES` or `METRICS`; empty if the path is unknown."""
+    """An `Operation`, `RUNS`, `LOAD`, `READY`, `TRACES`, `METRICS` or `UI`; empty if the path is unknown."""
     name: str = ""
     body: JsonObject | None = None
     """The body of the response, if it is always the same (`Operation.FIXED`)."""
@@ -40,6 +40,7 @@ _OWN: Final = {
 }
 OPEN: Final = frozenset((Operation.HEALTH, Operation.HOME, READY))
 """Operations that need no key: load balancers and clients check with them whether the server is up."""
+_UI_METHODS: Final = ("GET", "POST")
 FREE: Final = frozenset((Operation.MODELS, Operation.MODEL, Operation.FIXED, LOAD, TRACES, METRICS))
 """Operations that do not count against the rate of a key where they only read: no model works on them."""
 FIGURES: Final = frozenset((LOAD, METRICS))
@@ -128,7 +129,7 @@ def without_versions(path: str) -> str:
 
 
 def _under_own(method: str, path: str) -> Target | None:
-    """Return the target of a path below /runs, or of one that is read below /traces."""
+    """Return the target of a path below /runs or /ui, or of one that is read below /traces."""
     room, _, rest = path.removeprefix("/").partition("/")
-    is_own = room == RUNS or (room == TRACES and method == "GET")
+    is_own = room == RUNS or (room == TRACES and method == "GET") or (room == UI and method in _UI_METHODS)
     return Target(wires.DEFAULT, room, rest.rstrip("/")) if is_own else None

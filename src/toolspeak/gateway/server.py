@@ -37,7 +37,9 @@ from toolspeak.gateway.reload import Reloader
 from toolspeak.gateway.request_reader import RequestReader
 from toolspeak.gateway.response_store import ResponseStore
 from toolspeak.gateway.routes import Routes
+from toolspeak.gateway.sessions import Sessions
 from toolspeak.gateway.trace_log import SpanSink, open_traces
+from toolspeak.gateway.viewers import Viewers
 from toolspeak.runtime.clock import CLOCK, Clock
 from toolspeak.runtime.directory import Directory
 from toolspeak.runtime.learned import SHARED
@@ -70,6 +72,8 @@ def build(config: Config, clock: Clock = CLOCK, transport: Transport | None = No
         ResponseStore(config.responses, clock),
         open_traces(config, clock, _spans(config, clock)),
         Metrics(),
+        Sessions(clock),
+        Viewers(),
         clock,
     )
     return Asgi(gateway)
@@ -183,6 +187,7 @@ class _Server(uvicorn.Server):
                 timeout_keep_alive=_KEEP_ALIVE,
             )
         )
+        self._app: Final = app
         self._ready: Final = ready
         self._patience: Final = server.shutdown
         self._is_impatient = False
@@ -224,6 +229,7 @@ class _Server(uvicorn.Server):
             server.close()
         for connection in list(self.server_state.connections):
             connection.shutdown()
+        self._app.gateway.viewers.close()
         await self._drain()
         await self._end_requests()
         await self.lifespan.shutdown()

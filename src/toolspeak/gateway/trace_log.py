@@ -5,8 +5,10 @@ where one person uses the gateway alone: on loopback, without keys. `content` un
 """
 
 import asyncio
+from collections import deque
 from dataclasses import dataclass
 from importlib.metadata import version
+from itertools import islice
 from pathlib import Path
 from typing import Final, Protocol
 from urllib.parse import parse_qs
@@ -17,7 +19,7 @@ from toolspeak.config.addresses import is_loopback
 from toolspeak.config.shape import Config, Key
 from toolspeak.engine.plan import Plan
 from toolspeak.errors import BadField
-from toolspeak.gateway.access_log import AccessEntry
+from toolspeak.gateway.access_log import AccessEntry, mode_of
 from toolspeak.gateway.exchange import Exchange, Refused, ResponseContext
 from toolspeak.gateway.routes import Target
 from toolspeak.ir.failure import Failure, FailureKind
@@ -27,6 +29,7 @@ from toolspeak.runtime.directory import Route
 from toolspeak.runtime.recorder import PlanWatch, TurnRecorder, TurnWatch
 from toolspeak.runtime.turn_progress import TurnProgress
 from toolspeak.runtime.upstream import HttpUpstream
+from toolspeak.text.display import visible
 from toolspeak.traces.store import MOST_LISTED, FileStore, MemoryStore, Summary, TraceQuery, TraceStore, summary_of
 from toolspeak.traces.trace import StoredPlan, Trace, without_content
 
@@ -44,6 +47,8 @@ class TurnRequest:
     route: Route
     plan: Plan
     progress: TurnProgress
+    agent: str = ""
+    """The `User-Agent` header."""
     parent: str = ""
     """The `traceparent` that the client sent: the span that the turn is a part of (OBS-15)."""
 
@@ -64,6 +69,14 @@ class SpanSink(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class RunningTurn:
+    """A turn that runs, for those who watch."""
+
+    summary: Summary
+    phase: str
+
+
 class TraceLog:
     """Keeps the traces of turns that run, and hands those that have ended to a store, and to the spans."""
 
@@ -77,6 +90,10 @@ class TraceLog:
         self._has_content = has_content(config)
         self._version: Final = version("toolspeak")
         self._running: Final[dict[str, TurnRecorder]] = {}
+        self._ended: Final[deque[tuple[int, Summary]]] = deque(maxlen=MOST_LISTED)
+        """The newest turns that have ended, numbered, for those who watch."""
+        self.ended_count = 0
+        """Turns that have ended since the start."""
 
     def change(self, config: Config) -> None:
         """Follow a new configuration: with its first key, content is no longer kept unless the operator says so."""
@@ -103,7 +120,8 @@ class TraceLog:
             request.stream,
             StoredPlan.of(turn.plan),
         )
-        trace.version = self._version
+        trace.version, trace.agent = self._version, _program(turn.agent)
+        trace.tools = mode_of(turn.plan)
         recorder = TurnRecorder(trace, self._clock, entry.started, response.plan, turn.progress)
         self._running[trace.id] = recorder
         if self._spans is not None:
@@ -120,10 +138,13 @@ class TraceLog:
         recorder.answered(entry.status, entry.failure)
         trace = recorder.trace
         trace.first = None if entry.first_byte is None else entry.first_byte - entry.started
+        trace.tools = entry.mode or trace.tools
         asked = self._asked.pop(entry.trace, None)
         if self._spans is not None and asked is not None:
             self._spans.end(trace, asked, entry)
         if self._store is not None:
+            self.ended_count += 1
+            self._ended.append((self.ended_count, summary_of(trace)))
             self._store.add(trace if self._has_content else without_content(trace))
 
     async def answer(self, exchange: Exchange, target: Target, key: Key, *, has_keys: bool) -> bytes:
@@ -133,13 +154,34 @@ class TraceLog:
             raise Refused(Failure(FailureKind.NOT_FOUND, _DISABLED, 404))
         tenant = key.tenant if has_keys else None
         if target.name:
-            return msgspec.json.encode(await self._found(store, target.name, tenant))
+            return msgspec.json.encode(await self.find(target.name, tenant))
         query = _query(exchange.query, tenant)
         listed = await asyncio.to_thread(store.search, query)
-        running = [] if query.words or query.is_failed else self._list_running(tenant)
+        running = [] if query.words or query.is_failed else [one.summary for one in self.running(tenant)]
         return msgspec.json.encode({"running": running, "traces": listed})
 
-    async def _found(self, store: TraceStore, id: str, tenant: str | None) -> Trace:
+    # ------------------------------------------------------------ for pages
+
+    @property
+    def is_enabled(self) -> bool:
+        """Whether traces are kept at all."""
+        return self._store is not None
+
+    async def search(self, query: TraceQuery) -> list[Summary]:
+        """Return the traces that match, the newest first. Raises `Refused` if traces are not kept."""
+        if self._store is None:
+            raise Refused(Failure(FailureKind.NOT_FOUND, _DISABLED, 404))
+        return await asyncio.to_thread(self._store.search, query)
+
+    def ended_since(self, number: int) -> list[tuple[int, Summary]]:
+        """Return the turns that ended after this one, with their numbers, the oldest first; at most 200."""
+        return [one for one in self._ended if one[0] > number]
+
+    async def find(self, id: str, tenant: str | None) -> Trace:
+        """Return a trace of a tenant, or of any for None; of a running turn too. Raises `Refused` (404)."""
+        store = self._store
+        if store is None:
+            raise Refused(Failure(FailureKind.NOT_FOUND, _DISABLED, 404))
         running = self._running.get(id)
         if running is not None and tenant in (None, running.trace.tenant):
             return running.trace if self._has_content else without_content(running.trace)
@@ -149,9 +191,10 @@ class TraceLog:
             raise Refused(Failure(FailureKind.NOT_FOUND, message, 404))
         return found
 
-    def _list_running(self, tenant: str | None) -> list[Summary]:
+    def running(self, tenant: str | None) -> list[RunningTurn]:
+        """Return the turns of a tenant that run now, or of all tenants for None; at most 200."""
         mine = (one for one in self._running.values() if tenant in (None, one.trace.tenant))
-        return [summary_of(one.trace, one.waits_for) for one in mine][:MOST_LISTED]
+        return [RunningTurn(summary_of(one.trace, one.waits_for), one.phase) for one in islice(mine, MOST_LISTED)]
 
     def close(self) -> None:
         """Write what is left."""
@@ -173,7 +216,13 @@ def _kept_path(path: str) -> str:
 
 
 _DISABLED: Final = "traces are not kept here: set enabled = true under [traces] in the configuration"
+_LONGEST_AGENT: Final = 40
 _FLAGS: Final = {"1": True, "true": True, "0": False, "false": False}
+
+
+def _program(agent: str) -> str:
+    """Return the first word of a `User-Agent`, which names the program."""
+    return visible(agent[:_LONGEST_AGENT].partition(" ")[0])
 
 
 def _query(text: str, tenant: str | None) -> TraceQuery:
@@ -184,7 +233,7 @@ def _query(text: str, tenant: str | None) -> TraceQuery:
     failed = given.get("failed", "0")
     if failed not in _FLAGS:
         raise BadField("failed", f"{failed[:20]!r} is neither 1 nor 0")
-    return TraceQuery(tenant, given.get("search", ""), _FLAGS[failed], int(limit))
+    return TraceQuery(tenant, given.get("search", ""), _FLAGS[failed], limit=int(limit))
 
 
 _LONGEST_PARENT: Final = 55

@@ -131,6 +131,16 @@ class TurnRecorder:
             return f"{number} was sent {seconds:.0f} s ago, and the upstream has not begun to answer"
         return f"{number} is being answered: {len(self._batches)} chunks in {seconds:.0f} s"
 
+    @property
+    def phase(self) -> str:
+        """What a running turn does, in words that do not change each second."""
+        attempts = self.trace.attempts
+        if not attempts:
+            return "prepares the request"
+        if attempts[-1].ended is not None:
+            return "checks the answer"
+        return "waits for the model" if attempts[-1].first is None else "the model writes"
+
     def _settle(self) -> None:
         """Fold the batches of the answer that has ended."""
         attempts = self.trace.attempts

@@ -49,6 +49,16 @@ class Summary(msgspec.Struct, omit_defaults=True):
     seconds: float = 0.0
     waits_for: str = ""
     """What a running request waits for; empty if it has ended."""
+    agent: str = ""
+    tools: str = ""
+    """As in `Trace`; of a running turn, as planned."""
+    first: float | None = None
+    """When the client's first event left, in seconds since the request arrived."""
+
+    @property
+    def is_asked_again(self) -> bool:
+        """Whether the turn sent more than one request to the upstream."""
+        return self.requests > 1
 
 
 def summary_of(trace: Trace, waits_for: str = "") -> Summary:
@@ -70,6 +80,9 @@ def summary_of(trace: Trace, waits_for: str = "") -> Summary:
         trace.usage.output_tokens,
         trace.seconds,
         waits_for,
+        trace.agent,
+        trace.tools,
+        trace.first,
     )
 
 
@@ -82,7 +95,17 @@ class TraceQuery:
     words: str = ""
     """Words that must all occur in the names of the model, the upstream and the tools, the plan, or the error."""
     is_failed: bool = False
+    is_asked_again: bool = False
+    """List only turns that asked the upstream more than once."""
     limit: int = 50
+
+    def matches(self, summary: Summary) -> bool:
+        """Return whether a trace is listed, as far as its line tells; the limit aside."""
+        if self.tenant not in (None, summary.tenant) or (self.is_failed and not summary.error):
+            return False
+        text = searched_text(summary).lower()
+        is_wanted = summary.is_asked_again or not self.is_asked_again
+        return is_wanted and all(word in text for word in self.words.lower().split())
 
 
 class TraceStore(Protocol):
@@ -107,8 +130,8 @@ class TraceStore(Protocol):
 
 def searched_text(summary: Summary) -> str:
     """Return the words that a search looks at."""
-    words = (summary.id, summary.wire, summary.model, summary.upstream, summary.plan, summary.error, *summary.calls)
-    return " ".join(words)
+    names = (summary.id, summary.wire, summary.agent, summary.model, summary.upstream)
+    return " ".join((*names, summary.plan, summary.tools, summary.error, *summary.calls))
 
 
 # ---------------------------------------------------------------- in memory
@@ -147,12 +170,10 @@ class MemoryStore:
 
     def search(self, query: TraceQuery) -> list[Summary]:
         """Return the matching traces."""
-        words = query.words.lower().split()
         with self._lock:
             traces = [trace for kept in self._of(query.tenant) for trace, _ in kept.values()]
-        found = map(summary_of, traces)
-        matching = [one for one in found if _matches(one, words, is_failed=query.is_failed)]
-        return sorted(matching, key=lambda one: -one.time)[: query.limit]
+        found = filter(query.matches, map(summary_of, traces))
+        return sorted(found, key=lambda one: -one.time)[: query.limit]
 
     def close(self) -> None:
         """Do nothing: nothing is open."""
@@ -161,11 +182,6 @@ class MemoryStore:
         if tenant is None:
             return self._tenants.values()
         return (self._tenants[tenant],) if tenant in self._tenants else ()
-
-
-def _matches(summary: Summary, words: list[str], *, is_failed: bool) -> bool:
-    text = searched_text(summary).lower()
-    return (not is_failed or bool(summary.error)) and all(word in text for word in words)
 
 
 def _size_of(trace: Trace) -> int:
@@ -178,12 +194,9 @@ def _size_of(trace: Trace) -> int:
 _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS traces (
     number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, tenant TEXT NOT NULL, time REAL NOT NULL,
-    is_failed INTEGER NOT NULL, summary BLOB NOT NULL, document BLOB NOT NULL
+    summary BLOB NOT NULL, document BLOB NOT NULL
 );
-CREATE INDEX IF NOT EXISTS traces_by_tenant ON traces (tenant, number);
 CREATE INDEX IF NOT EXISTS traces_by_time ON traces (time);
-CREATE INDEX IF NOT EXISTS failed_traces ON traces (number) WHERE is_failed;
-CREATE INDEX IF NOT EXISTS failed_traces_by_tenant ON traces (tenant, number) WHERE is_failed;
 CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5 (labels, text, tokenize="unicode61 tokenchars '_-'");
 """
 _BATCH: Final = 200
@@ -226,18 +239,10 @@ class FileStore:
         """Return the matching traces."""
         # The index of words is in the order of the traces, so that the limit ends the search early.
         terms = [f'text : "{word.replace(chr(34), "")}"*' for word in query.words.split() if word.strip('"')]
-        if terms:
-            terms += [f'labels : "{label}"' for label in _labels(query.tenant, is_failed=query.is_failed)]
-        wanted: tuple[str | int, ...] = ()
-        matched = "1"
-        if terms:
-            matched = "number IN (SELECT rowid FROM words WHERE words MATCH ? ORDER BY rowid DESC LIMIT ?)"
-            wanted = (" AND ".join(terms), query.limit)
-        elif query.tenant is not None:
-            matched, wanted = "tenant = ?", (query.tenant,)
-        failed = " AND is_failed" if query.is_failed else ""
-        sql = f"SELECT summary FROM traces WHERE {matched}{failed} ORDER BY number DESC LIMIT ?"  # noqa: S608 # literals
-        return [msgspec.json.decode(row[0], type=Summary) for row in self._rows(sql, (*wanted, query.limit))]
+        labels = _labels(query.tenant, is_failed=query.is_failed, is_asked_again=query.is_asked_again)
+        terms += [f'labels : "{label}"' for label in labels]
+        rows = self._rows(_MATCHING, (" AND ".join(terms), query.limit)) if terms else self._rows(_ALL, (query.limit,))
+        return [msgspec.json.decode(row[0], type=Summary) for row in rows]
 
     def close(self) -> None:
         """Write what waits, and close the file."""
@@ -269,9 +274,10 @@ class FileStore:
             for trace in batch:
                 summary = summary_of(trace)
                 document = zlib.compress(msgspec.json.encode(trace), 1)
-                row = (trace.id, trace.tenant, trace.time, bool(summary.error), msgspec.json.encode(summary), document)
+                row = (trace.id, trace.tenant, trace.time, msgspec.json.encode(summary), document)
                 number = database.execute(_INSERT, row).lastrowid
-                labels = _labels(trace.tenant, is_failed=bool(summary.error))
+                is_failed, is_asked_again = bool(summary.error), summary.is_asked_again
+                labels = _labels(trace.tenant, is_failed=is_failed, is_asked_again=is_asked_again)
                 words = (number, " ".join(labels), searched_text(summary))
                 database.execute("INSERT INTO words (rowid, labels, text) VALUES (?, ?, ?)", words)
             if batch and self._written // _SWEEP_EVERY != (self._written + len(batch)) // _SWEEP_EVERY:
@@ -285,8 +291,11 @@ class FileStore:
         self._database.executemany("DELETE FROM traces WHERE number = ?", ((number,) for number in old))
 
 
-_INSERT: Final = (
-    "INSERT OR REPLACE INTO traces (id, tenant, time, is_failed, summary, document) VALUES (?, ?, ?, ?, ?, ?)"
+_INSERT: Final = "INSERT OR REPLACE INTO traces (id, tenant, time, summary, document) VALUES (?, ?, ?, ?, ?)"
+_ALL: Final = "SELECT summary FROM traces ORDER BY number DESC LIMIT ?"
+_MATCHING: Final = (
+    "SELECT summary FROM traces WHERE number IN "
+    "(SELECT rowid FROM words WHERE words MATCH ? ORDER BY rowid DESC LIMIT ?) ORDER BY number DESC"
 )
 
 
@@ -305,13 +314,14 @@ def _next_batch(waiting: "SimpleQueue[Trace | None]") -> tuple[list[Trace], bool
     return batch, False
 
 
-def _labels(tenant: str | None, *, is_failed: bool) -> list[str]:
-    """Return what the index of words says of a trace besides its words: its tenant, and whether it failed.
+def _labels(tenant: str | None, *, is_failed: bool, is_asked_again: bool) -> list[str]:
+    """Return what the index of words says of a trace besides its words.
 
-    The name of a tenant is one word there, whatever characters it has, and never the word `failed`.
+    The name of a tenant is one word there, whatever characters it has, and never one of the other labels.
     """
-    of_tenant = [] if tenant is None else ["t" + tenant.encode().hex()]
-    return [*of_tenant, "failed"] if is_failed else of_tenant
+    labels = [] if tenant is None else ["t" + tenant.encode().hex()]
+    labels += ["failed"] if is_failed else []
+    return [*labels, "again"] if is_asked_again else labels
 
 
 def _opened(file: Path) -> sqlite3.Connection:

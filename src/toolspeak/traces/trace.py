@@ -146,6 +146,10 @@ class Trace(Struct, omit_defaults=True):
     plan: StoredPlan = field(default_factory=StoredPlan)
     taken: str = ""
     """The plan as it was carried out, in one line."""
+    agent: str = ""
+    """The client's program, as its `User-Agent` names it first: `claude-cli/2.1.4`."""
+    tools: str = ""
+    """How tools were handled: native, rescued, emulated, plain or off; empty if the turn failed before its end."""
     seed: int = 0
     """The number that the ids of emulated calls are made from."""
     remembered: list[StoredTool] = field(default_factory=list[StoredTool])
