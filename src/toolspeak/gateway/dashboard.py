@@ -13,11 +13,18 @@ from urllib.parse import unquote
 
 from toolspeak.dashboard.pages import static_file
 from toolspeak.errors import BadRequest
-from toolspeak.gateway import request_pages
+from toolspeak.gateway import request_pages, response_pages
 from toolspeak.gateway.access import ANONYMOUS
 from toolspeak.gateway.access_log import Fault, fault_of
 from toolspeak.gateway.exchange import Exchange, Refused, ResponseContext, answer, header
-from toolspeak.gateway.page_request import DashboardGateway, Page, PageHandler, PageRequest
+from toolspeak.gateway.page_request import (
+    PAGE_HEADERS,
+    UNCACHED,
+    DashboardGateway,
+    Page,
+    PageHandler,
+    PageRequest,
+)
 from toolspeak.gateway.routes import Target
 from toolspeak.ir.failure import Failure, FailureKind
 
@@ -36,21 +43,14 @@ class _Route:
     """Whether it stays open: then it does not count among the requests that are being answered."""
 
 
-PAGES: Final = (_Route("GET", "", request_pages.show_list, "Requests"),)
+PAGES: Final = (
+    _Route("GET", "", request_pages.show_list, "Requests"),
+    _Route("GET", "events", request_pages.stream_list, is_stream=True),
+    _Route("GET", "requests", response_pages.show_response),
+    _Route("POST", "requests", response_pages.replay_response),
+)
 """All pages that need a session, in the order of the navigation."""
 
-_HEADERS: Final = (
-    (
-        b"content-security-policy",
-        (
-            b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
-            b"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-        ),
-    ),
-    (b"x-content-type-options", b"nosniff"),
-    (b"referrer-policy", b"no-referrer"),
-)
-_UNCACHED: Final = (b"cache-control", b"no-store")
 _CACHED: Final = (b"cache-control", b"public, max-age=31536000, immutable")
 _LOGIN: Final = "/ui/login"
 _PATH_CHARACTERS: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/_.-")
@@ -81,7 +81,7 @@ async def answer_page(gateway: DashboardGateway, exchange: Exchange, target: Tar
 async def send_page(request: PageRequest, page: Page) -> None:
     """Send a page with the headers of every page."""
     is_cached = any(name == b"cache-control" for name, _ in page.headers)
-    headers = (*_HEADERS, *page.headers, *(() if is_cached else (_UNCACHED,)))
+    headers = (*PAGE_HEADERS, *page.headers, *(() if is_cached else (UNCACHED,)))
     trace = (b"x-toolspeak-trace", request.response.trace.encode())
     # The headers for pages of other origins (`ResponseContext.allow`) are left out: none may read these.
     await answer(request.exchange, page.status, page.media_type, page.body, (trace, *headers))
@@ -101,8 +101,8 @@ async def _open_page(request: PageRequest) -> Page | None:
     if route is None:
         message = f"there is no page at {request.exchange.path[:200]}"
         raise Refused(Failure(FailureKind.NOT_FOUND, message, 404))
-    if route.is_stream:
-        return await route.handler(request)
+    if route.is_stream:  # it has no body for HEAD to leave out
+        return Page(b"") if request.exchange.method == "HEAD" else await route.handler(request)
     with request.gateway.admission.enter(request.key, is_free=True):
         return await route.handler(request)
 

@@ -23,6 +23,19 @@ from toolspeak.runtime.directory import Directory
 from toolspeak.runtime.prober import Prober
 
 HTML: Final = b"text/html; charset=utf-8"
+PAGE_HEADERS: Final = (
+    (
+        b"content-security-policy",
+        (
+            b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+            b"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+        ),
+    ),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+)
+"""Headers of every page."""
+UNCACHED: Final = (b"cache-control", b"no-store")
 _LONGEST_FORM: Final = 65_536
 _LONGEST_QUERY: Final = 4000
 _MOST_FIELDS: Final = 50

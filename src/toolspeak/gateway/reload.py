@@ -76,6 +76,7 @@ def _reloaded(gateway: Gateway, config: Config) -> Gateway:
     gateway.prober.change(depths(config), confirming_depths(config), config.server.probe_requests)
     gateway.readiness.change(config)
     gateway.traces.change(config)
+    gateway.viewers.restart()
     return Gateway(
         config,
         gateway.routes,

@@ -73,8 +73,27 @@ class SpanSink(Protocol):
 class RunningTurn:
     """A turn that runs, for those who watch."""
 
-    summary: Summary
-    phase: str
+    recorder: TurnRecorder
+
+    @property
+    def id(self) -> str:
+        """The id of its trace."""
+        return self.recorder.trace.id
+
+    @property
+    def phase(self) -> str:
+        """What it does, in words."""
+        return self.recorder.phase
+
+    @property
+    def state(self) -> tuple[str, int]:
+        """What a list shows of it: its phase, and how often the upstream was asked."""
+        return self.recorder.phase, len(self.recorder.trace.attempts)
+
+    @property
+    def summary(self) -> Summary:
+        """Its line, as it is now."""
+        return summary_of(self.recorder.trace, self.recorder.waits_for)
 
 
 class TraceLog:
@@ -177,6 +196,10 @@ class TraceLog:
         """Return the turns that ended after this one, with their numbers, the oldest first; at most 200."""
         return [one for one in self._ended if one[0] > number]
 
+    def is_running(self, id: str) -> bool:
+        """Return whether the turn of a trace has not ended."""
+        return id in self._running
+
     async def find(self, id: str, tenant: str | None) -> Trace:
         """Return a trace of a tenant, or of any for None; of a running turn too. Raises `Refused` (404)."""
         store = self._store
@@ -193,8 +216,8 @@ class TraceLog:
 
     def running(self, tenant: str | None) -> list[RunningTurn]:
         """Return the turns of a tenant that run now, or of all tenants for None; at most 200."""
-        mine = (one for one in self._running.values() if tenant in (None, one.trace.tenant))
-        return [RunningTurn(summary_of(one.trace, one.waits_for), one.phase) for one in islice(mine, MOST_LISTED)]
+        mine = (RunningTurn(one) for one in self._running.values() if tenant in (None, one.trace.tenant))
+        return [*islice(mine, MOST_LISTED)]
 
     def close(self) -> None:
         """Write what is left."""

@@ -53,6 +53,11 @@
     source.addEventListener("gone", (event) => document.getElementById(event.data)?.remove());
   }
 
+  function watchAgain(event) {
+    if (event.detail.target.id === "requests") watch();
+    if (event.detail.target.id === "response") followSections();
+  }
+
   function showRow(list, html) {
     const template = document.createElement("template");
     template.innerHTML = html; // our own template, with every value escaped; the policy of the page runs no script in it
@@ -74,6 +79,20 @@
     const empty = list.querySelector("[data-empty]");
     if (empty) empty.hidden = true;
     tick();
+  }
+
+  // ---------------------------------------------------------------- the section that is read
+  function followSections() {
+    const links = new Map([...document.querySelectorAll(".side a")].map((link) => [link.hash.slice(1), link]));
+    if (!links.size) return;
+    const seen = new Set();
+    const observer = new IntersectionObserver((entries) => {
+      for (const entry of entries) entry.isIntersecting ? seen.add(entry.target.id) : seen.delete(entry.target.id);
+      const here = [...links.keys()].find((id) => seen.has(id));
+      if (!here) return;
+      for (const [id, link] of links) link.classList.toggle("is-here", id === here);
+    }, { rootMargin: "-70px 0px -60% 0px" });
+    for (const id of links.keys()) { const section = document.getElementById(id); if (section) observer.observe(section); }
   }
 
   // ---------------------------------------------------------------- copying
@@ -106,6 +125,7 @@
     tick();
     setInterval(tick, 1000);
     watch();
-    document.body.addEventListener("htmx:afterSwap", (event) => { localTimes(document); if (event.detail.target.id === "requests") watch(); });
+    followSections();
+    document.body.addEventListener("htmx:afterSwap", (event) => { localTimes(document); watchAgain(event); });
   });
 })();

@@ -1,0 +1,104 @@
+"""Keeps the list of requests up to date: a stream of rows, by server-sent events.
+
+A row is sent when its turn begins, when it gets into another phase, and when it ends; the browser counts the seconds in
+between by itself. A viewer gets one write every half second at most, and a look at a gateway where nothing happens
+compares two numbers.
+"""
+
+import asyncio
+from typing import Final
+
+from toolspeak.dashboard.pages import render
+from toolspeak.dashboard.request_rows import RequestRow, row_of
+from toolspeak.gateway.exchange import Headers
+from toolspeak.gateway.page_request import PageRequest
+from toolspeak.gateway.trace_log import TraceLog
+from toolspeak.gateway.viewers import passes
+from toolspeak.traces.store import TraceQuery
+
+_PAUSE: Final = 0.5
+"""Seconds between two looks."""
+_QUIET: Final = 30
+"""Looks without news after which a comment is sent, so that proxies keep the connection."""
+_STUCK: Final = 10.0
+"""Seconds after which a browser that reads nothing is given up."""
+_HOUR: Final = 3600.0
+
+
+class RowStream:
+    """The rows of one viewer."""
+
+    def __init__(self, traces: TraceLog, query: TraceQuery, since: int, *, only_running: bool) -> None:
+        """`since` is the number of the last ended turn that the viewer knows; `only_running` removes ended turns."""
+        self._traces: Final = traces
+        self._query: Final = query
+        self._only_running: Final = only_running
+        # After a restart of the gateway its numbers begin anew.
+        self._seen = since if since <= traces.ended_count else 0
+        self._phases: dict[str, tuple[str, int]] = {}
+
+    def news(self) -> bytes:
+        """Return the events of all that has changed since the last call; empty if nothing has."""
+        return b"".join((*self._running_news(), *self._ended_news()))
+
+    def _running_news(self) -> list[bytes]:
+        running = self._traces.running(self._query.tenant)
+        phases = {one.id: one.state for one in running}
+        changed = [one for one in running if self._phases.get(one.id) != one.state]
+        self._phases = phases
+        summaries = [(one.summary, one.phase) for one in changed]
+        return [self._row(row_of(one, phase)) for one, phase in summaries if self._query.matches(one)]
+
+    def _ended_news(self) -> list[bytes]:
+        if self._seen == self._traces.ended_count:
+            return []
+        events: list[bytes] = []
+        for number, summary in self._traces.ended_since(self._seen):
+            self._seen = number
+            if self._query.tenant not in (None, summary.tenant):
+                continue
+            if self._only_running or not self._query.matches(summary):
+                events.append(_event("gone", f"r-{summary.id}".encode(), number))
+            else:
+                events.append(self._row(row_of(summary), number))
+        return events
+
+    def _row(self, row: RequestRow, number: int | None = None) -> bytes:
+        return _event("row", render("request_row.html", row=row), number)
+
+
+def _event(name: str, data: bytes, number: int | None) -> bytes:
+    lines = b"".join(b"data: %b\n" % line for line in data.splitlines() if line.strip())
+    id = b"" if number is None else b"id: %d\n" % number
+    return b"event: %b\n%b%b\n" % (name.encode(), id, lines)
+
+
+async def send_rows(request: PageRequest, stream: RowStream, headers: Headers) -> None:
+    """Send rows until the browser leaves, the gateway shuts down, or an hour has passed."""
+    exchange, viewers = request.exchange, request.gateway.viewers
+    with viewers.enter(request.key.tenant) as over:
+        request.response.started = True
+        await exchange.start(200, ((b"content-type", b"text/event-stream"), *headers))
+        await exchange.attended(_send(request, stream, over), _no_beat)
+
+
+async def _send(request: PageRequest, stream: RowStream, over: asyncio.Event) -> None:
+    exchange, quiet, is_on = request.exchange, 0, True
+    await exchange.write(b"retry: 1000\n\n")
+    end = request.gateway.clock.monotonic() + _HOUR
+    while is_on and request.gateway.clock.monotonic() < end:
+        news = stream.news()
+        quiet = 0 if news else quiet + 1
+        if quiet >= _QUIET:
+            news, quiet = b":\n\n", 0
+        try:
+            async with asyncio.timeout(_STUCK):
+                await (exchange.write(news) if news else asyncio.sleep(0))
+        except TimeoutError:
+            return
+        is_on = await passes(over, _PAUSE)
+    await exchange.write(b"", last=True)
+
+
+async def _no_beat() -> float:
+    return _HOUR
