@@ -65,7 +65,7 @@ def test_every_page_has_the_headers_against_scripts_and_frames_obs16(gateway: Se
         assert "unsafe" not in policy
         assert "frame-ancestors 'none'" in policy
         assert reply.headers["x-content-type-options"] == "nosniff"
-        assert reply.headers["referrer-policy"] == "no-referrer"
+        assert reply.headers["referrer-policy"] == "same-origin"
         is_static = path.endswith(".css")
         assert reply.headers["cache-control"] == ("public, max-age=31536000, immutable" if is_static else "no-store")
 

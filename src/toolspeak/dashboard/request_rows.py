@@ -13,6 +13,7 @@ _FIRST_ERROR: Final = 400
 _HUNG_UP: Final = 499
 _MOST_CALLS: Final = 3
 _LONGEST_NAME: Final = 60
+_LONGEST_PLAN: Final = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,7 @@ def row_of(summary: Summary, phase: str = "") -> RequestRow:
         summary.model[:_LONGEST_NAME],
         summary.upstream[:_LONGEST_NAME],
         summary.tools or "plain",
-        summary.plan,
+        summary.plan[:_LONGEST_PLAN],
         [name[:_LONGEST_NAME] for name in summary.calls[:_MOST_CALLS]],
         max(0, len(summary.calls) - _MOST_CALLS),
         summary.requests,

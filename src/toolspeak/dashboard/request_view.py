@@ -17,6 +17,7 @@ _MOST_TOOLS: Final = 80
 _LONGEST_PIECE: Final = 6000
 _LONGEST_TOOL: Final = 1500
 _LONGEST_DESCRIPTION: Final = 600
+_LONGEST_NAME: Final = 120
 _LONGEST_PARSED: Final = 100_000
 """Characters of arguments that are laid out; longer ones are shown as they are."""
 
@@ -82,15 +83,15 @@ def view_parts(parts: Iterable[Part], room: Room) -> Iterator[Piece]:
             case Call():
                 yield call_piece(part.name, part.arguments, room)
             case Result():
-                title = f"result{' of ' + part.name if part.name else ''}{', an error' if part.is_error else ''}"
+                title = f"result{' of ' + part.name[:_LONGEST_NAME] if part.name else ''}{', an error' if part.is_error else ''}"
                 yield Piece("result", title, room.cut("\n".join(map(_told, part.content)), _LONGEST_PIECE))
             case Image() | Opaque():
-                yield Piece("other", _told(part), Excerpt(""))
+                yield Piece("other", _told(part)[:_LONGEST_NAME], Excerpt(""))
 
 
 def call_piece(name: str, arguments: str, room: Room) -> Piece:
     """Return a call with its arguments, laid out if they are JSON."""
-    return Piece("call", name, room.cut(pretty_json(arguments), _LONGEST_PIECE))
+    return Piece("call", name[:_LONGEST_NAME], room.cut(pretty_json(arguments), _LONGEST_PIECE))
 
 
 def pretty_json(text: str) -> str:
@@ -117,4 +118,6 @@ def _told(part: Text | Image | ToolReference | Opaque) -> str:
 
 def _tool(tool: Tool, room: Room) -> ToolView:
     parameters = "\n".join(json_lines(tool.parameters))
-    return ToolView(tool.name, room.cut(tool.description, _LONGEST_DESCRIPTION), room.cut(parameters, _LONGEST_TOOL))
+    return ToolView(
+        tool.name[:_LONGEST_NAME], room.cut(tool.description, _LONGEST_DESCRIPTION), room.cut(parameters, _LONGEST_TOOL)
+    )

@@ -16,7 +16,8 @@ from toolspeak.dashboard.request_view import Piece, RequestView, call_piece, vie
 from toolspeak.dashboard.story import tell
 from toolspeak.engine.settings import DEFAULTS
 from toolspeak.errors import BadJson, BadRequest
-from toolspeak.ir.complaint import Complaint
+from toolspeak.facts.model import Source
+from toolspeak.ir.complaint import Complaint, Fix
 from toolspeak.ir.span import SPAN_MEANINGS, SpanKind
 from toolspeak.text.strict import parse
 from toolspeak.traces.audit import ContextPart, audit
@@ -64,6 +65,9 @@ class AttemptView:
     """Name, problem and detail of each."""
     fixes: list[str]
     diff: PromptDiff | None
+    """How its request differs from the client's."""
+    step: PromptDiff | None
+    """How its request differs from the one of the attempt before it."""
     bars: tuple[float, float, float]
     """Where the attempt begins, has its first event, and ends, in percent of the turn."""
 
@@ -160,7 +164,10 @@ def _attempt(trace: Trace, number: int, again: Replay | None, room: Room) -> Att
         view_answer((part for part in parts if part.kind == "reasoning"), room),
         [_complaint(one) for one in read.turn.complaints[:_MOST_COMPLAINTS]] if read is not None else [],
         [fix for call in read.turn.calls[:_MOST_PARTS] for fix in _fixes(call.name, call.fixes)] if read else [],
-        _diff(trace, again, read) if again is not None and read is not None else None,
+        _diff(_plain_body(trace, again), read.body) if again is not None and read is not None else None,
+        _diff(again.attempts[number - 1].body, read.body)
+        if again is not None and read is not None and number
+        else None,
         _bars(attempt, max(trace.seconds, *(one.ended or one.opened for one in trace.attempts), 0.001)),
     )
 
@@ -187,21 +194,26 @@ def _complaint(one: Complaint) -> tuple[str, str, str]:
     return one.name or "a call", one.problem.replace("_", " "), one.detail[:_LONGEST_DETAIL]
 
 
-def _fixes(name: str, fixes: Iterable[object]) -> list[str]:
-    return [
-        f"{name}: {getattr(fix, 'what', '').replace('_', ' ')} at {getattr(fix, 'path', '') or '/'}" for fix in fixes
-    ]
+def _fixes(name: str, fixes: Iterable[Fix]) -> list[str]:
+    return [f"{name[:80]}: {fix.what.replace('_', ' ')} at {fix.path[:120] or '/'}" for fix in fixes]
 
 
-def _diff(trace: Trace, again: Replay, read: ReplayedAttempt) -> PromptDiff | None:
-    """Return how the request to the upstream differs from the client's, both in the upstream's protocol."""
-    if len(read.body) + len(trace.body) > _LONGEST_COMPARED:
-        return None
+def _plain_body(trace: Trace, again: Replay) -> bytes:
+    """Return the client's request in the upstream's protocol, as it would be sent unchanged; empty if that fails."""
     asked = replace(again.request, model=trace.upstream_model or again.request.model)
     try:
-        plain = wires.load(trace.upstream_wire or trace.wire).encode_request(asked, again.plan.facts.quirks).body
-        return compare_json(parse(plain.decode()), parse(read.body.decode()))
-    except (BadRequest, BadJson, UnicodeDecodeError):
+        return wires.load(trace.upstream_wire or trace.wire).encode_request(asked, again.plan.facts.quirks).body
+    except BadRequest:
+        return b""
+
+
+def _diff(old: bytes, new: bytes) -> PromptDiff | None:
+    """Return how two requests differ; None if they are too large to compare."""
+    if not old or len(old) + len(new) > _LONGEST_COMPARED:
+        return None
+    try:
+        return compare_json(parse(old.decode()), parse(new.decode()))
+    except (BadJson, UnicodeDecodeError):
         return None
 
 
@@ -218,4 +230,13 @@ def _settings(trace: Trace) -> list[tuple[str, str]]:
     names = ("mode", "strategy", "dialect", "release", "retries", "rescue", "few_shot", "answer_tool", "constraint")
     told = [(name.replace("_", " "), getattr(settings, name), getattr(DEFAULTS, name)) for name in names]
     rows = [(name, str(value)) for name, value, usual in told if value is not None and value != usual]
-    return [("server's tools", f"{facts.tools} (by {facts.source})"), *rows]
+    source = _SOURCES.get(facts.source, facts.source.value)
+    return [("the server's tools", f"{facts.tools}{source}"), *rows]
+
+
+_SOURCES: Final = {
+    Source.NOBODY: "",
+    Source.TABLE: ", by the built-in table",
+    Source.MEASURED: ", as measured",
+    Source.SAID: ", as configured",
+}

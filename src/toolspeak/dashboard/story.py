@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from toolspeak.dashboard.formats import duration, plural
 from toolspeak.engine.plan import Way
+from toolspeak.ir.event import Usage
 from toolspeak.ir.request import Request
 from toolspeak.traces.trace import Trace
 
@@ -43,27 +44,26 @@ def _chosen(trace: Trace) -> Iterator[str]:
 
 
 def _happened(trace: Trace) -> Iterator[str]:
+    rejected = f"toolspeak rejected {plural(len(trace.complaints), 'call')} of the model" if trace.complaints else ""
     if len(trace.attempts) > 1:
         whys = [attempt.why for attempt in trace.attempts[1:] if attempt.why]
         reason = f": {whys[0]}" if whys else ""
-        yield f"The model was asked {len(trace.attempts)} times{reason}."
-    if trace.complaints:
-        yield f"toolspeak rejected {plural(len(trace.complaints), 'call')} of the model."
+        asked = f"asked the model {len(trace.attempts)} times{reason}."
+        yield f"{rejected} and {asked}" if rejected else f"toolspeak {asked}"
+    elif rejected:
+        yield f"{rejected}."
 
 
 def _ended(trace: Trace, *, is_running: bool) -> Iterator[str]:
     if is_running:
         yield "The turn still runs."
         return
-    took = f"after {duration(trace.seconds)}"
-    usage = trace.usage
-    cost = f"{usage.input_tokens} tokens in and {usage.output_tokens} out"
+    took, usage, names = duration(trace.seconds), trace.usage, trace.calls
     if trace.failure is not None:
-        yield f"The turn failed {took} with {trace.failure.kind}: {trace.failure.message or 'no message was kept'}."
-    else:
-        names = trace.calls
-        more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
-        calls = f"{plural(len(names), 'call')} ({', '.join(names[:_MOST_NAMES])}{more})" if names else "an answer"
-        yield f"The client got {calls} {took}."
-    if usage.input_tokens or usage.output_tokens:
-        yield f"That cost {cost}."
+        message = trace.failure.message or "no message was kept"
+        yield f"The turn failed after {took} with {trace.failure.kind.replace('_', ' ')}: {message}."
+        return
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    got = f"{plural(len(names), 'call')} ({', '.join(names[:_MOST_NAMES])}{more})" if names else "an answer"
+    cost = f", for {usage.input_tokens} tokens in and {usage.output_tokens} out" if usage != Usage() else ""
+    yield f"The client got {got} after {took}{cost}."

@@ -32,7 +32,8 @@ PAGE_HEADERS: Final = (
         ),
     ),
     (b"x-content-type-options", b"nosniff"),
-    (b"referrer-policy", b"no-referrer"),
+    # Not `no-referrer`: browsers then send forms with `Origin: null`, and no form could be told from a stranger's.
+    (b"referrer-policy", b"same-origin"),
 )
 """Headers of every page."""
 UNCACHED: Final = (b"cache-control", b"no-store")

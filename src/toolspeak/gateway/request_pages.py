@@ -20,14 +20,17 @@ async def show_list(request: PageRequest) -> Page:
     traces, shows = request.gateway.traces, _shows(request)
     since = traces.ended_count  # before the search: a turn that ends meanwhile comes twice, and not never
     rows = await _rows(request, shows) if traces.is_enabled else []
-    return request.page(
-        "requests_table.html" if request.is_fragment else "requests.html",
-        title="Requests",
-        rows=rows,
-        shows=shows,
-        search=_words(request),
-        since=since,
-        is_enabled=traces.is_enabled,
+    template = "requests_table.html" if request.is_fragment else "requests.html"
+    return await request.gateway.viewers.compute(
+        lambda: request.page(
+            template,
+            title="Requests",
+            rows=rows,
+            shows=shows,
+            search=_words(request),
+            since=since,
+            is_enabled=traces.is_enabled,
+        )
     )
 
 

@@ -1,0 +1,59 @@
+"""Takes pictures of every page of the dashboard: both themes, both sizes, from a gateway with a scripted model.
+
+All of them go to `build/ui`. The few that the documentation shows go to `docs/ui` too.
+"""
+
+import shutil
+import time
+from pathlib import Path
+
+from testkit.browser import BrowserPage, chromium
+from tests.browser.busy_gateway import BusyGateway, busy_gateway
+
+ROOT = Path(__file__).resolve().parent.parent
+BUILD, DOCS = ROOT / "build" / "ui", ROOT / "docs" / "ui"
+SIZES = {"wide": (1280, 860), "narrow": (390, 844)}
+SHOWN = ("requests-wide-light", "response-wide-light", "requests-wide-dark", "answer-narrow-dark")
+LARGEST = 150 * 1024
+_SETTLED = 1.2
+
+
+def main() -> None:
+    """Write all pictures, and copy those for the documentation."""
+    shutil.rmtree(BUILD, ignore_errors=True)
+    with busy_gateway() as gateway, chromium() as browser:
+        for size, (width, height) in SIZES.items():
+            for theme in ("light", "dark"):
+                page = browser.page(width, height, theme)
+                _take(gateway, page, f"{size}-{theme}")
+                page.close()
+    DOCS.mkdir(exist_ok=True)
+    for name in SHOWN:
+        picture = BUILD / f"{name}.png"
+        assert picture.stat().st_size <= LARGEST, f"{picture} has {picture.stat().st_size} bytes"
+        shutil.copy(picture, DOCS / picture.name)
+    print(f"{len(list(BUILD.iterdir()))} pictures in {BUILD}, {len(SHOWN)} of them in {DOCS}")
+
+
+def _take(gateway: BusyGateway, page: BrowserPage, kind: str) -> None:
+    page.open(f"{gateway.url}/ui")
+    time.sleep(_SETTLED)  # rows that arrive are coloured for a moment
+    page.screenshot(BUILD / f"requests-{kind}.png")
+    page.open(f"{gateway.url}/ui?search=nothing-like-this")
+    page.screenshot(BUILD / f"empty-{kind}.png")
+    for name in gateway.traces:
+        page.open(gateway.page(name))
+        page.screenshot(BUILD / f"{name}-{kind}.png", whole=name != "running")
+    page.open(gateway.page("again"))
+    page.screenshot(BUILD / f"response-{kind}.png")
+    page.open(f"{gateway.page('again')}#attempt-1")
+    time.sleep(0.3)
+    page.screenshot(BUILD / f"answer-{kind}.png")
+    page.evaluate("document.querySelector('select[name=dialect]').value = 'hermes'")
+    page.click("#replay button")
+    page.wait("document.querySelector('#replayed .beside')")
+    page.screenshot(BUILD / f"replay-{kind}.png")
+
+
+if __name__ == "__main__":
+    main()
