@@ -171,6 +171,14 @@ clients-all *args:
 mcp-servers:
     .venv/bin/python -m tests.mcp.run
 
+# every page of the dashboard, checked by axe-core in Chromium: both themes, wide and narrow; needs npm
+ui-check:
+    .venv/bin/python -m tests.browser.accessibility
+
+# pictures of every page of the dashboard in build/ui, and a few of them in docs/ui; needs Chromium
+screenshots:
+    .venv/bin/python -m tools.screenshots
+
 # a real model of 0.5 GB, bare and behind the gateway, side by side; `--ways`, `--agent pi`, `--model`, `--help`
 live *args:
     .venv/bin/python -m tests.live.run {{ args }}
@@ -327,7 +335,7 @@ pythons: build
 # asyncio, HTTP, TLS, terminals: all that the gateway, the client and the commands ask of Python
 on_313 := "tests/gateway tests/unit/cli tests/unit/client tests/unit/runtime tests/unit/local tests/unit/agent/tools tests/unit/engine"
 # Here the kernel, databases, other programs and the clock decide, or the tested tools themselves only ever run in .venv.
-on_311_only := "bench/tests tests/attack tests/unit/tools tests/unit/agent/sandbox tests/security/sandbox tests/runs tests/mcp tests/probes " + \
+on_311_only := "bench/tests tests/attack tests/browser tests/unit/tools tests/unit/agent/sandbox tests/security/sandbox tests/runs tests/mcp tests/probes " + \
     "tests/gateway/test_runs.py tests/gateway/test_runs_fleet.py tests/gateway/test_runs_limits.py tests/gateway/test_runs_outage.py " + \
     "tests/gateway/test_overload.py tests/gateway/test_streams.py tests/gateway/test_plugins.py " + \
     "tests/unit/cli/test_up.py tests/unit/cli/test_up_models.py tests/unit/cli/test_error_messages.py tests/unit/cli/test_run_terminal.py " + \
@@ -344,6 +352,7 @@ waiting: build
     {{ just_executable() }} --no-deps wheel
     {{ just_executable() }} site
     {{ just_executable() }} judges
+    {{ just_executable() }} ui-check
     {{ just_executable() }} clients --brief
     {{ just_executable() }} launch-live
     {{ just_executable() }} mcp-servers

@@ -320,8 +320,8 @@ WRONG = [
         "port = 1",
         (
             "1: port: is no field here; there are "
-            "capabilities, default, keys, limits, mcp, models, network, otel, profiles, redis, responses, runs, "
-            "server, tools, traces, unknown_models, up, upstreams"
+            "capabilities, dashboard, default, keys, limits, mcp, models, network, otel, profiles, redis, responses, "
+            "runs, server, tools, traces, unknown_models, up, upstreams"
         ),
     ),
     ('server.probe = "deep"', "1: server.probe: 'deep' is not one of off, look, tokens, full"),
