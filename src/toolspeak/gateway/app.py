@@ -29,7 +29,7 @@ from toolspeak.engine.readers import warm
 from toolspeak.errors import BadField, BadRequest, NotStored, TooLarge
 from toolspeak.gateway import aux_endpoints, passthrough, routes, turns
 from toolspeak.gateway.access import ANONYMOUS, Admission, HostPolicy, Keyring
-from toolspeak.gateway.access_log import Fault, fault_of
+from toolspeak.gateway.access_log import AccessEntry, Fault, fault_of
 from toolspeak.gateway.exchange import (
     Exchange,
     Gone,
@@ -76,6 +76,15 @@ class RunsApi(Protocol):
     async def answer(self, exchange: Exchange, target: Target, response: ResponseContext, key: Key) -> None:
         """Answer one request; raises `Refused`."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class OwnTurn:
+    """A turn that the gateway takes for a page of its dashboard: the session's key stands for the request's."""
+
+    key: Key
+    sends_tools: bool = False
+    """The upstream gets the tools, whatever is known about the model."""
 
 
 AnswerPage: TypeAlias = Callable[["Gateway", Exchange, Target, ResponseContext], Awaitable[None]]
@@ -143,8 +152,12 @@ class Gateway:
         await asyncio.to_thread(self.traces.close)
         await self.transport.close()
 
-    async def handle(self, exchange: Exchange) -> None:
-        """Answer an exchange. Every error becomes a response of the client's protocol; none of them is raised."""
+    async def handle(self, exchange: Exchange, own: OwnTurn | None = None) -> AccessEntry:
+        """Answer an exchange, and return its line of the log, with the outcome of a turn.
+
+        Every error becomes a response of the client's protocol; none of them is raised. `own` is an exchange that a
+        page of the dashboard makes: its key and its origin have been checked, and everything else is as for clients.
+        """
         target = self.routes.find(exchange)
         response = new_context(exchange, target.wire, self.routes.request_id_header(target), self.clock)
         # A page loads several files and watches a stream: only its failures and its posts are news.
@@ -152,16 +165,22 @@ class Gateway:
         response.entry.is_check = is_page or target.what in routes.OPEN or target.what == routes.METRICS
         self.metrics.begin(target.what)
         try:
-            await self._handled(exchange, target, response)
+            await self._handled(exchange, target, response, own)
         finally:
             response.entry.end(exchange.status, self.clock.monotonic())
             self.metrics.end(response.entry, target.what)
             self.traces.end(response.entry)
+        return response.entry
 
-    async def _handled(self, exchange: Exchange, target: Target, response: ResponseContext) -> None:
+    async def _handled(
+        self, exchange: Exchange, target: Target, response: ResponseContext, own: OwnTurn | None
+    ) -> None:
         entry = response.entry
         try:
-            await self._answer(exchange, target, response)
+            if own is None:
+                await self._answer(exchange, target, response)
+            else:
+                await self._admit(exchange, target, response, own.key, sends_tools=own.sends_tools)
         except asyncio.CancelledError:
             # The shutdown deadline. The client gets an error frame instead of a stream that just stops; the task ends
             # right after it, so the cancellation is not raised again.
@@ -204,19 +223,28 @@ class Gateway:
             answer_page = await asyncio.to_thread(_load_dashboard)
             await answer_page(self, exchange, target, response)
             return
-        key = self.keyring.identify(exchange)
+        await self._admit(exchange, target, response, self.keyring.identify(exchange))
+
+    async def _admit(
+        self, exchange: Exchange, target: Target, response: ResponseContext, key: Key, *, sends_tools: bool = False
+    ) -> None:
         exchange.tenant = response.entry.tenant = key.tenant
         with self.admission.enter(key, is_free=exchange.method in _READS and target.what in routes.FREE):
             if target.what not in routes.FIGURES:
                 self.overload.check(self.admission.inside)
-            await self._dispatch(exchange, target, response, key)
+            if target.what == Operation.TURN:
+                await self._take_turn(exchange, target, response, key, sends_tools=sends_tools)
+            else:
+                await self._dispatch(exchange, target, response, key)
+
+    async def _take_turn(
+        self, exchange: Exchange, target: Target, response: ResponseContext, key: Key, *, sends_tools: bool
+    ) -> None:
+        parts = (self.directory, self.prober, self.reader, self.responses, self.traces)
+        turn = turns.Turns(*parts, keep_alive=self.config.server.keep_alive, clock=self.clock)
+        await turn.take(exchange, wires.load(target.wire), response, key, sends_tools=sends_tools)
 
     async def _dispatch(self, exchange: Exchange, target: Target, response: ResponseContext, key: Key) -> None:
-        if target.what == Operation.TURN:
-            parts = (self.directory, self.prober, self.reader, self.responses, self.traces)
-            turn = turns.Turns(*parts, keep_alive=self.config.server.keep_alive, clock=self.clock)
-            await turn.take(exchange, wires.load(target.wire), response, key)
-            return
         if target.what == Operation.FORWARD:
             forwarding = passthrough.Passthrough(self.directory, self.reader)
             await forwarding.take(exchange, response, key)

@@ -13,7 +13,7 @@ from urllib.parse import unquote
 
 from toolspeak.dashboard.pages import static_file
 from toolspeak.errors import BadRequest
-from toolspeak.gateway import request_pages, response_pages
+from toolspeak.gateway import model_pages, playground_pages, request_pages, response_pages, run_pages
 from toolspeak.gateway.access import ANONYMOUS
 from toolspeak.gateway.access_log import Fault, fault_of
 from toolspeak.gateway.exchange import Exchange, Refused, ResponseContext, answer, header
@@ -48,6 +48,13 @@ PAGES: Final = (
     _Route("GET", "events", request_pages.stream_list, is_stream=True),
     _Route("GET", "requests", response_pages.show_response),
     _Route("POST", "requests", response_pages.replay_response),
+    _Route("GET", "models", model_pages.show_models, "Models"),
+    _Route("POST", "models", model_pages.probe_model),
+    _Route("GET", "runs", run_pages.show_runs, "Runs"),
+    _Route("POST", "runs", run_pages.change_run),
+    _Route("GET", "run-events", run_pages.stream_run, is_stream=True),
+    _Route("GET", "playground", playground_pages.show_playground, "Playground"),
+    _Route("POST", "playground", playground_pages.run_column, is_stream=True),
 )
 """All pages that need a session, in the order of the navigation."""
 

@@ -12,6 +12,8 @@ from urllib.parse import parse_qs
 from toolspeak.config.shape import Config, Key
 from toolspeak.dashboard.pages import render
 from toolspeak.gateway.access import Admission, Keyring
+from toolspeak.gateway.access_log import AccessEntry
+from toolspeak.gateway.app import OwnTurn, RunsApi
 from toolspeak.gateway.exchange import Exchange, Headers, Refused, ResponseContext, header
 from toolspeak.gateway.request_reader import RequestReader
 from toolspeak.gateway.sessions import Sessions
@@ -65,6 +67,9 @@ class DashboardGateway(Protocol):
     def viewers(self) -> Viewers: ...  # noqa: D102
     @property
     def clock(self) -> Clock: ...  # noqa: D102
+    @property
+    def runs(self) -> RunsApi: ...  # noqa: D102
+    async def handle(self, exchange: Exchange, own: OwnTurn | None = None) -> AccessEntry: ...  # noqa: D102
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,8 +21,8 @@ without approval are those of `[runs]`, or fewer.
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 from urllib.parse import parse_qsl, unquote
@@ -290,9 +290,14 @@ class RunsEndpoints:
     async def answer(self, exchange: Exchange, target: Target, response: ResponseContext, key: Key) -> None:
         """Answer one request; raises `Refused`."""
         context, method = _RunsContext(exchange, response, key), "GET" if exchange.method == "HEAD" else exchange.method
-        try:
-            runs = await self._opened()
+        async with self.opened() as runs:
             await self._answer(context, runs, method, [unquote(each) for each in target.name.split("/")])
+
+    @asynccontextmanager
+    async def opened(self) -> AsyncGenerator[Runs]:
+        """Yield the store of runs, for a request to it. Its errors become `Refused`."""
+        try:
+            yield await self._opened()
         except UnknownRun as error:
             raise _missing(str(error)) from None
         except TooManyRuns as error:
@@ -349,7 +354,7 @@ class RunsEndpoints:
                 await runs.cancel(id)
                 await context.say(line_json(_as_named((await runs.show(id)).line)))
             case ("POST", name, "resume"):
-                id = await self._resume(context, runs, name)
+                id = await self.resume(runs, name, context.key)
                 await context.say(line_json(_as_named((await runs.show(id)).line)))
             case ("POST", name, "continue"):
                 await self._continue(context, runs, await _own(runs, name, context.key))
@@ -387,14 +392,14 @@ class RunsEndpoints:
         wanted = read_body(body, RunRequest)
         return wanted, spec_of(wanted, self._config.offer, tenant)
 
-    async def _resume(self, context: _RunsContext, runs: Runs, name: str) -> str:
+    async def resume(self, runs: Runs, name: str, key: Key) -> str:
         """Resume a run by the rules of a start: the key must permit its model now, and the tenant must have room.
 
         Without the second rule, cancelling 20 runs, starting 20 and resuming 20 gave 40 live runs under a limit of 20.
         """
-        view = await runs.show(await runs.find(name, context.key.tenant))
+        view = await runs.show(await runs.find(name, key.tenant))
         model = view.spec.model
-        permit(context.key, await (self._directory.exactly(model) if model else self._directory.find("")))
+        permit(key, await (self._directory.exactly(model) if model else self._directory.find("")))
         await runs.resume(view.line.id, self._config.offer.live)
         return view.line.id
 

@@ -85,8 +85,13 @@ class Turns:
         self._keep_alive: Final = keep_alive
         self._clock: Final = clock
 
-    async def take(self, exchange: Exchange, wire: Wire, response: ResponseContext, key: Key) -> None:
-        """Read the request, find its model, and answer; raises `Refused`, `BadField`, `Gone`."""
+    async def take(
+        self, exchange: Exchange, wire: Wire, response: ResponseContext, key: Key, *, sends_tools: bool = False
+    ) -> None:
+        """Read the request, find its model, and answer; raises `Refused`, `BadField`, `Gone`.
+
+        With `sends_tools`, the upstream gets the tools whatever is known about the model, as the playground asks.
+        """
         entry = response.entry
         query = exchange.query
         path = f"{exchange.path}?{query}" if query else exchange.path
@@ -100,6 +105,7 @@ class Turns:
         route = await find_route(self._directory, request.model, key)
         entry.upstream, entry.upstream_model, entry.is_listed = route.place, route.model, route.is_real
         route = route.of_tenant(key.tenant)
+        route = route.sending_tools() if sends_tools else route
         plan = entry.plan = route.plan(request, settings_in_headers(exchange))
         keep = self._keeping(wire, request, expanded, key.tenant)
         if expanded is not None:

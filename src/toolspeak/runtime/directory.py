@@ -24,7 +24,7 @@ from toolspeak.engine.readers import emulated_ids
 from toolspeak.engine.settings import NOTHING_SAID, Settings
 from toolspeak.engine.turn import take_turn
 from toolspeak.errors import UnknownModel
-from toolspeak.facts.model import UNKNOWN_MODEL, Constrain, ModelFacts, Source, without_latest
+from toolspeak.facts.model import UNKNOWN_MODEL, Constrain, ModelFacts, Source, Support, without_latest
 from toolspeak.facts.strategy import NO_OVERRIDES, Overrides, facts_of
 from toolspeak.ir.event import CallStarted, Event
 from toolspeak.ir.failure import Failure, FailureKind
@@ -106,6 +106,13 @@ class Route:
     def of_tenant(self, tenant: str) -> "Route":
         """Return the same route for the turns of one tenant."""
         return self if tenant == self.tenant else replace(self, tenant=tenant)
+
+    def sending_tools(self) -> "Route":
+        """Return the same route as if it were known that the model has tools and leaks some calls as text.
+
+        With the mode `auto`, tools are then sent and leaked calls rescued, whatever else is known about the model.
+        """
+        return replace(self, facts=self.facts.with_tools(Support.LEAKS, Source.SAID), profiles=NO_PROFILES)
 
     @property
     def is_real(self) -> bool:
@@ -300,6 +307,19 @@ class Directory:
             for name in lister.names:
                 listed.setdefault(name, Listed(name, lister.route(name)))
         return list(listed.values())
+
+    def models(self) -> list[Listed]:
+        """Return the aliases and every model of every upstream, as the lists were read last; see `look`.
+
+        `listing` has each name once. Here a model whose name leads to another upstream is there as `upstream:model`.
+        """
+        found = [Listed(name, route) for name, route in self._aliases.items()]
+        taken = set(self._aliases)
+        for place, lister in self._places.items():
+            for name in lister.names:
+                found.append(Listed(f"{place}:{name}" if name in taken else name, lister.route(name)))
+                taken.add(name)
+        return found
 
     def _named(self, name: str) -> Route | None:
         for known in (name, without_latest(name)):

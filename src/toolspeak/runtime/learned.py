@@ -145,6 +145,14 @@ class _Evidence:
             self.tenants.add(tenant)
 
 
+@dataclass(frozen=True, slots=True)
+class ProbeResult:
+    """The verdict of a probe, of this process or another, and when this process got it in monotonic seconds."""
+
+    verdict: Verdict
+    at: float
+
+
 @dataclass(slots=True)
 class _Known:
     """The state of one model. Times are monotonic seconds.
@@ -165,6 +173,8 @@ class _Known:
     """Traffic contradicts the verdict, so a probe must decide."""
     next_doubt: float = -inf
     """When traffic may cause the next probe."""
+    last: "ProbeResult | None" = None
+    """The last probe, also if its verdict has expired or has changed nothing."""
 
 
 @dataclass(slots=True)
@@ -266,6 +276,11 @@ class Learned:
         known = self._models.get(model)
         return known.verdict if known and self._clock.monotonic() < known.until else NOTHING_MEASURED
 
+    def last_probe(self, model: str) -> ProbeResult | None:
+        """Return the last probe of a model; None if this process knows of none."""
+        known = self._models.get(model)
+        return known.last if known is not None else None
+
     def is_due(self, model: str) -> bool:
         """Return whether it is time to look for a newer verdict."""
         known = self._models.get(model)
@@ -280,6 +295,7 @@ class Learned:
         known, now = self._known(model), self._clock.monotonic()
         lasts = lifetime(verdict)
         known.check, known.moved = now + min(check, lasts / 2), False
+        known.last = ProbeResult(verdict, now)
         # The server was busy or unreachable: that says nothing about tools.
         if verdict.stopped and verdict.tools is Support.UNKNOWN and now < known.until:
             return

@@ -53,6 +53,8 @@ _MOST = 4
 """Probes at one time: they take time of their servers from users."""
 WINDOW: Final = 3600.0
 """Seconds of a budget's window."""
+ASKED_REST: Final = 60.0
+"""Seconds between two probes of one model that people ask for: one person must not use up the budget of all."""
 COSTS: Final = {Depth.OFF: 0, Depth.LOOK: 6, Depth.TOKENS: 9, Depth.FULL: 15}
 """Requests that a probe of this depth sends at most: six looks, three for tokens, six for calls."""
 _LATE = Failure(FailureKind.TIMEOUT, f"the probe took more than {LIMIT:g} s", 504)
@@ -147,6 +149,15 @@ class _Budget:
             )
         return False
 
+    def problem(self, cost: int) -> str:
+        """Return why the requests of a whole probe do not fit; empty if they do. Nothing is reserved."""
+        if self._clock.monotonic() >= self._ends or self._used + cost <= self._most:
+            return ""
+        return (
+            f"probes of {self._place} have used {self._used} of their {self._most} requests of this hour "
+            f"([server] probe_requests): try again in {self.rest / 60:.0f} min"
+        )
+
     def change(self, most: int) -> None:
         """Allow another number of requests in each window."""
         self._most = most
@@ -190,6 +201,8 @@ class Prober:
         self._running: Final[dict[tuple[str, str], asyncio.Task[None]]] = {}
         """Tasks by upstream and model. The dict also holds the only strong reference to each task: without one, the
         event loop may collect a task that still runs."""
+        self._asked: Final[dict[tuple[str, str], float]] = {}
+        """When people asked for a probe last, in monotonic seconds; only within `ASKED_REST`."""
 
     def change(self, depths: Mapping[str, Depth], confirming: Mapping[str, Depth], requests: int) -> None:
         """Use other depths and another budget from the next probe on. Budgets that are in use keep what was spent."""
@@ -220,6 +233,52 @@ class Prober:
             task = asyncio.get_running_loop().create_task(self._attend(route, upstream, depth, moved))
             self._running[name] = task
             task.add_done_callback(lambda _: self._running.pop(name, None))
+
+    def ask(self, route: Route) -> str:
+        """Start a probe that a person asks for; return why none starts, empty if one runs now.
+
+        The rules are those of every probe: the depth and the budget of its upstream, and one at a time for each model.
+        But a stored verdict is not enough: the person wants to know how it is now. The model must be a listed one.
+        """
+        name, upstream = (route.place, route.model), route.upstream
+        if name in self._running:
+            return ""
+        problem = self._problem(route)
+        if problem or not isinstance(upstream, HttpUpstream):
+            return problem or "this upstream cannot be probed"
+        self._asked[name] = self._clock.monotonic()
+        task = asyncio.get_running_loop().create_task(self._attend_person(route, upstream, self._depths[route.place]))
+        self._running[name] = task
+        task.add_done_callback(lambda _: self._running.pop(name, None))
+        return ""
+
+    def is_probing(self, route: Route) -> bool:
+        """Return whether a probe of the model runs."""
+        return (route.place, route.model) in self._running
+
+    def _problem(self, route: Route) -> str:
+        """Return why no probe may start that a person asks for; empty if one may."""
+        depth, now = self._depths.get(route.place, Depth.OFF), self._clock.monotonic()
+        if depth is Depth.OFF:
+            return f'probes of {route.place} are off: set probe = "full" under [server] in the configuration'
+        if not _is_open(route, depth):
+            return "a probe would change nothing: the configuration or a table already says how tools are handled"
+        for name in [name for name, at in self._asked.items() if now - at >= ASKED_REST]:
+            del self._asked[name]
+        if (at := self._asked.get((route.place, route.model))) is not None:
+            return f"it was probed just now: try again in {ASKED_REST - (now - at):.0f} s"
+        if len(self._running) >= _MOST:
+            return f"{_MOST} probes run at this time: try again when one has ended"
+        return self._budget(route.place).problem(COSTS[depth])
+
+    async def _attend_person(self, route: Route, upstream: HttpUpstream, depth: Depth) -> None:
+        """Probe because a person asks for it. Runs in a background task."""
+        IN_BACKGROUND.set(True)  # in the context of this task only
+        doubted, subject = route.learned.take_doubt(route.model), Subject(upstream.url, route.model)
+        try:
+            await self._refresh(_Job(route, subject, upstream, depth, doubted, is_asked=True))
+        except Exception:  # noqa: BLE001 # no request awaits this task, so its error would be lost
+            _LOG.exception("a fault in a probe of %s:%s", route.place, ascii(route.model))
 
     async def probe(self, route: Route, upstream: HttpUpstream, depth: Depth = Depth.FULL) -> Verdict:
         """Probe a model now, without a budget, and store the verdict. It applies from the next request on."""
@@ -289,8 +348,11 @@ class Prober:
         return self._budgets.setdefault(place, _Budget(place, self._requests, self._clock))
 
     async def _found(self, job: "_Job", subject: Subject) -> bool:
-        """Apply a stored verdict of sufficient depth, and return whether there was one. Doubted ones are not used."""
-        found = None if job.doubted else await self._verdicts.find(subject)
+        """Apply a stored verdict of sufficient depth, and return whether there was one.
+
+        It is not used if traffic contradicts it, or if a person asks how it is now.
+        """
+        found = None if job.doubted or job.is_asked else await self._verdicts.find(subject)
         if found is None or not found.depth.reaches(job.depth):
             return False
         job.route.learned.keep(job.route.model, found, self._verdicts.check)
@@ -340,6 +402,8 @@ class _Job:
     depth: Depth
     doubted: bool
     """Traffic contradicts the verdict, so stored verdicts are not used and the probe's result decides alone."""
+    is_asked: bool = False
+    """A person asks for it, so stored verdicts are not used."""
     requests: int = 0
     """Requests that were sent."""
 

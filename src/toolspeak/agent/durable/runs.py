@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, asynccontextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Final, ParamSpec, TypeVar
 
@@ -16,7 +17,7 @@ from toolspeak.agent.durable.worker import Worker, WorkerDeps, working
 from toolspeak.agent.runs.events import RunEnded, ToolCallAsked
 from toolspeak.agent.runs.preparation import conversation
 from toolspeak.agent.runs.runs import NumberedEvent, RunSummary, RunView, Spec, checked_id
-from toolspeak.agent.runs.steps import JSON, RESULT, TURN, TextForm, progress
+from toolspeak.agent.runs.steps import JSON, RESULT, TURN, TextForm, progress, usage_of
 from toolspeak.config.shape import Config
 from toolspeak.engine.agent import RunEffect, RunTools, Status, Task
 from toolspeak.errors import BadField, BadRequest, RunsUnavailable, UnknownRun
@@ -232,7 +233,8 @@ def _unknown(name: str) -> UnknownRun:
 def view_of(row: RunRow, steps: Mapping[str, str], asked: Iterable[NumberedEvent]) -> RunView:
     """Return the view of a run from its row, its steps by name, and the calls that people were asked about."""
     _, kept = _progress(row.spec, steps)
-    return RunView(row.line, row.spec, kept, row.reason, tuple(waiting_calls(row, steps, asked).values()))
+    line = replace(row.line, usage=usage_of(_outcomes(steps)))
+    return RunView(line, row.spec, kept, row.reason, tuple(waiting_calls(row, steps, asked).values()))
 
 
 def waiting_calls(row: RunRow, steps: Mapping[str, str], asked: Iterable[NumberedEvent]) -> dict[str, Call]:
@@ -261,7 +263,11 @@ def _progress(spec: Spec, steps: Mapping[str, str]) -> tuple[RunEffect | None, C
     task = Task(Request(spec.model, conversation(spec)), spec.rounds)
     if BEGINNING in steps:
         task = begun_task(task, JSON.read(steps[BEGINNING]))
-    return progress(task, {name: form.read(text) for name, text in steps.items() if (form := _form(name)) is not None})
+    return progress(task, _outcomes(steps))
+
+
+def _outcomes(steps: Mapping[str, str]) -> dict[str, Turn | Result]:
+    return {name: form.read(text) for name, text in steps.items() if (form := _form(name)) is not None}
 
 
 def _form(step: str) -> TextForm[Turn] | TextForm[Result] | None:

@@ -13,7 +13,19 @@ from typing import Any, Final, TypeAlias
 
 from toolspeak.agent.runs.events import RunEvent, Watch, Wrote, run_ended
 from toolspeak.agent.runs.runs import NumberedEvent, RunSummary, RunView, Spec, checked_id
-from toolspeak.agent.runs.steps import Do, Permission, RunSteps, Stopped, StopSwitch, T, TextForm, Work, progress, told
+from toolspeak.agent.runs.steps import (
+    Do,
+    Permission,
+    RunSteps,
+    Stopped,
+    StopSwitch,
+    T,
+    TextForm,
+    Work,
+    progress,
+    told,
+    usage_of,
+)
 from toolspeak.engine.agent import Ending, Status, Task
 from toolspeak.errors import BadField, BadRequest, TooManyRuns, UnknownRun
 from toolspeak.ir.message import Call, Message, Role
@@ -153,7 +165,8 @@ class _Run:
         status = going if self._ending is None else self._ending.status
         rounds, spec = len(self._kept.rounds), self._spec
         times = (self._began, self._ended)
-        return RunSummary(self._id, spec.task, status, self._model, *times, rounds, spec.tenant, self._name)
+        usage = usage_of(self._outcomes)
+        return RunSummary(self._id, spec.task, status, self._model, *times, rounds, spec.tenant, self._name, usage)
 
     @property
     def view(self) -> RunView:

@@ -30,6 +30,7 @@ from toolspeak.engine.agent import ROUNDS, Status
 from toolspeak.engine.journal import compact_json
 from toolspeak.engine.settings import Settings
 from toolspeak.errors import BadField, BadRequest
+from toolspeak.ir.event import Usage
 from toolspeak.ir.json import Json, JsonObject, as_object
 from toolspeak.ir.message import Call, Message, Reasoning, Role, Text
 from toolspeak.ir.quirks import QUIRKS
@@ -157,6 +158,8 @@ class RunSummary:
     tenant: str = ""
     name: str = ""
     """The id that its tenant knows it by; unique within the tenant. Equal to `id` for a run without a tenant."""
+    usage: Usage | None = None
+    """The tokens of its turns so far; None in a list of durable runs, whose steps a list does not read."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,7 +54,7 @@ from toolspeak.engine.journal import result_from, result_json, stands, turn_from
 from toolspeak.engine.settings import NOTHING_SAID, Settings
 from toolspeak.engine.trouble import error_result
 from toolspeak.errors import ToolspeakError
-from toolspeak.ir.event import CallRejected, Event, ReasoningDelta, TextDelta
+from toolspeak.ir.event import CallRejected, Event, ReasoningDelta, TextDelta, Usage
 from toolspeak.ir.json import JsonObject
 from toolspeak.ir.message import Call, Result, result_text
 from toolspeak.ir.round import Compact
@@ -400,6 +400,15 @@ def progress(task: Task, outcomes: Mapping[str, object]) -> tuple[RunEffect | No
         return results if len(results) == len(found) else None
 
     return stands(task, answered)
+
+
+def usage_of(outcomes: Mapping[str, object]) -> Usage:
+    """Return the tokens of all stored turns of a run; `outcomes` is as in `progress`."""
+    total = Usage()
+    for outcome in outcomes.values():
+        if isinstance(outcome, Turn):
+            total = total.plus(outcome.usage)
+    return total
 
 
 # ---------------------------------------------------------------- without a store

@@ -129,3 +129,106 @@
     document.body.addEventListener("htmx:afterSwap", (event) => { localTimes(document); watchAgain(event); });
   });
 })();
+
+// ==================================================================== models, runs, playground
+(() => {
+  // Puts a part of the page in the place of the element with its id; a new round goes to the end.
+  function showPart(html) {
+    const template = document.createElement("template");
+    template.innerHTML = html; // our own template, with every value escaped; the policy of the page runs no script in it
+    const part = template.content.firstElementChild;
+    if (!part) return;
+    for (const time of part.querySelectorAll("time[datetime]")) time.textContent = new Date(time.dateTime).toLocaleTimeString([], { hour12: false });
+    const old = document.getElementById(part.id);
+    if (!old) { document.getElementById("rounds")?.append(part); return; }
+    if (old.contains(document.activeElement) && document.activeElement.matches("input[type=text]")) return; // a reason is being typed
+    if (old.matches("details.round") && old.dataset.touched) { part.open = old.open; part.dataset.touched = "1"; }
+    for (const inner of old.querySelectorAll("details[open] > summary")) {
+      const same = [...part.querySelectorAll("details > summary")].find((one) => one.textContent === inner.textContent);
+      if (same) same.parentElement.open = true;
+    }
+    old.replaceWith(part);
+    if (window.htmx) window.htmx.process(part);
+  }
+
+  // A person who opens or closes a round decides; until then a round is open while it happens.
+  document.addEventListener("click", (event) => {
+    const round = event.target.closest("details.round > summary")?.parentElement;
+    if (round) round.dataset.touched = "1";
+  });
+
+  function followRun() {
+    const run = document.querySelector("[data-run-events]");
+    if (!run) return;
+    const live = document.querySelector("[data-live]");
+    const source = new EventSource(run.dataset.runEvents);
+    const show = (isOn) => {
+      if (!live) return;
+      live.hidden = false;
+      live.classList.toggle("is-off", !isOn);
+      live.querySelector("[data-live-text]").textContent = isOn ? "live" : "reconnecting";
+    };
+    source.onopen = () => show(true);
+    source.onerror = () => show(false);
+    source.addEventListener("part", (event) => showPart(event.data));
+    source.addEventListener("over", () => { source.close(); if (live) live.hidden = true; });
+  }
+
+  // ---------------------------------------------------------------- playground
+  let playing = null;
+
+  async function playColumn(form, column, signal) {
+    const body = new URLSearchParams(new FormData(form));
+    body.set("column", column.dataset.column);
+    const response = await fetch(form.action, { method: "POST", body, signal, headers: { "hx-request": "true" } });
+    if (response.status === 401) { location.assign("/ui/login"); return; }
+    if (!(response.headers.get("content-type") ?? "").startsWith("text/event-stream")) {
+      column.innerHTML = await response.text(); // an error, rendered by our own template
+      return;
+    }
+    const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+    let rest = "";
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return;
+      const frames = (rest + value).split("\n\n");
+      rest = frames.pop();
+      const last = frames.filter((frame) => frame.startsWith("event: part\n")).pop(); // each frame is the whole column
+      if (last) showPart(last.split("\n").slice(1).map((line) => line.replace(/^data: ?/, "")).join("\n"));
+    }
+  }
+
+  function say(number, words) {
+    const column = document.getElementById(`column-${number}`);
+    const line = document.createElement("p");
+    line.className = "muted";
+    line.textContent = words;
+    column.replaceChildren(line);
+    column.removeAttribute("data-started");
+    column.setAttribute("aria-busy", "false");
+  }
+
+  async function play(form) {
+    playing?.abort();
+    const mine = new AbortController();
+    playing = mine;
+    const stop = form.querySelector("[data-play-stop]");
+    stop.hidden = false;
+    await Promise.all([...form.querySelectorAll("[data-column]")].map(async (column) => {
+      const number = column.dataset.column;
+      if (!form.elements[`way_${number}`].value) { say(number, "Empty."); return; }
+      say(number, "Sending …");
+      try { await playColumn(form, document.getElementById(`column-${number}`), mine.signal); }
+      catch { say(number, mine.signal.aborted ? "Stopped." : "The gateway does not answer."); }
+    }));
+    if (playing === mine) stop.hidden = true;
+  }
+
+  document.addEventListener("submit", (event) => {
+    if (!event.target.matches("[data-playground]")) return;
+    event.preventDefault();
+    play(event.target);
+  });
+  document.addEventListener("click", (event) => { if (event.target.closest("[data-play-stop]")) playing?.abort(); });
+  document.addEventListener("DOMContentLoaded", followRun);
+})();

@@ -1,0 +1,133 @@
+"""The pages of models: how tools are handled and why, and a button that probes a model now (OBS-17).
+
+A session sees the models that its key may use, and no others. An upstream that is slow or down does not hold up the
+page: it shows what was known before.
+"""
+
+import asyncio
+from contextlib import suppress
+from typing import Final
+from urllib.parse import quote
+
+from toolspeak.config.shape import Upstream
+from toolspeak.dashboard.model_rows import LONGEST_NAME, ModelRow, UpstreamRows, model_row
+from toolspeak.gateway.access import is_permitted
+from toolspeak.gateway.exchange import Refused
+from toolspeak.gateway.page_request import Page, PageRequest
+from toolspeak.ir.failure import Failure, FailureKind
+from toolspeak.runtime.directory import Listed, Route
+
+_PATIENCE: Final = 3.0
+"""Seconds that a page waits for the lists of upstreams."""
+MOST_MODELS: Final = 300
+"""Models on one page; a search finds the others."""
+
+
+async def show_models(request: PageRequest) -> Page:
+    """Show all models, or the one whose name follows in the path; `?part=row` is only its row."""
+    default = await look_at_models(request)
+    if len(request.path) > 1:
+        return _show_model(request, "/".join(request.path[1:]), default)
+    search = request.query("search")[:LONGEST_NAME]
+    found = [one for one in permitted_models(request, default) if search.lower() in one.name.lower()]
+    upstreams = _upstreams(request, found[:MOST_MODELS], default, has_search=bool(search))
+    more = max(0, len(found) - MOST_MODELS)
+    template = "models_list.html" if request.is_fragment else "models.html"
+    return request.page(template, title="Models", upstreams=upstreams, search=search, more=more)
+
+
+async def probe_model(request: PageRequest) -> Page:
+    """Probe a model now, in the background; the row asks for itself until the probe has ended."""
+    default = await look_at_models(request)
+    name = "/".join(request.path[1:])
+    listed = _find(request, name, default)
+    problem = request.gateway.prober.ask(listed.route)
+    if request.is_fragment:
+        return _show_model(request, name, default, problem)
+    return Page(b"", 303, b"text/plain", ((b"location", f"/ui/models/{quote(name)}".encode()),))
+
+
+async def look_at_models(request: PageRequest) -> Route | None:
+    """Read the lists of models that are old, and return the default route; None if it is not known in time."""
+    directory = request.gateway.directory
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_PATIENCE):
+            await directory.look()
+            return await directory.find("")
+    return None
+
+
+def permitted_models(request: PageRequest, default: Route | None) -> list[Listed]:
+    """Return the models that the session's key may use, with the default if no upstream lists it."""
+    found = request.gateway.directory.models()
+    if default is not None and default.model and all(one.route.identity != default.identity for one in found):
+        found.append(Listed(default.identity, default))
+    return [one for one in found if is_permitted(request.key, one.route)]
+
+
+def _upstreams(
+    request: PageRequest, found: list[Listed], default: Route | None, *, has_search: bool
+) -> list[UpstreamRows]:
+    """Group the models by upstream. A key for some models does not show upstreams that it may not use."""
+    has_keys, urls = request.gateway.keyring.needs_key, {one.name: one.url for one in request.gateway.config.upstreams}
+    groups: list[UpstreamRows] = []
+    for state in request.gateway.directory.states():
+        rows = tuple(_row(request, one, default) for one in found if one.route.place == state.name)
+        if not rows and (has_search or request.key.models):
+            continue
+        # What an upstream is called inside, and how it fails, concerns the operator and not its tenants.
+        problem = "" if state.failure is None else "its list of models cannot be read"
+        problem = state.failure.message if state.failure is not None and not has_keys else problem
+        url = "" if has_keys else shown_url(urls.get(state.name, ""))
+        groups.append(UpstreamRows(state.name, url, state.is_known, state.answers, problem, rows))
+    return groups
+
+
+def shown_url(url: str) -> str:
+    """Return a URL without anything that may be a secret: user, password and query."""
+    scheme, mark, rest = url.partition("://")
+    return f"{scheme}{mark}{rest.rpartition('@')[2]}".partition("?")[0]
+
+
+def _show_model(request: PageRequest, name: str, default: Route | None, problem: str = "") -> Page:
+    row = _row(request, _find(request, name, default), default)
+    template = "model_probe.html" if request.query("part") == "page" else "model_row.html"
+    if not request.is_fragment:
+        template = "model.html"
+    doctor = _doctor_command(request, row)
+    return request.page(template, title=row.name, row=row, problem=problem, doctor=doctor)
+
+
+def _row(request: PageRequest, listed: Listed, default: Route | None) -> ModelRow:
+    gateway, route = request.gateway, listed.route
+    is_probing, is_listed = gateway.prober.is_probing(route), bool(route.alias) or route.is_real
+    return model_row(listed, gateway.clock, default, is_probing=is_probing, is_listed=is_listed)
+
+
+def _find(request: PageRequest, name: str, default: Route | None) -> Listed:
+    found = next((one for one in permitted_models(request, default) if one.name == name), None)
+    if found is None:
+        message = f"there is no model {name[:LONGEST_NAME]!r} that this key may use"
+        raise Refused(Failure(FailureKind.NOT_FOUND, message, 404))
+    return found
+
+
+def _doctor_command(request: PageRequest, row: ModelRow) -> str:
+    """Return the command that measures a model; empty if its name cannot be written in one.
+
+    Where a plain URL is enough to reach the upstream, the command has it, so that it works in any folder. Else the
+    command needs the gateway's own configuration, as its page says.
+    """
+    if not row.doctor_name:
+        return ""
+    gateway = request.gateway
+    upstream = next((one for one in gateway.config.upstreams if one.name == row.upstream), None)
+    if upstream is None or gateway.keyring.needs_key or row.alias or not _is_plain(upstream):
+        return f"toolspeak doctor {row.doctor_name}"
+    wire = "" if upstream.wire == Upstream("", "").wire else f" --wire {upstream.wire}"
+    return f"toolspeak doctor {row.doctor_name} --upstream {upstream.url}{wire}"
+
+
+def _is_plain(upstream: Upstream) -> bool:
+    is_url = upstream.url.isascii() and not set(upstream.url) & set("@?'\"`$&;|<>()\\ \n")
+    return is_url and not upstream.key and not upstream.headers
