@@ -1,14 +1,14 @@
 """What the dashboard says about a model: how its tools are handled, why, and where that is known from (OBS-17)."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from shlex import quote
 from time import gmtime, strftime
 from typing import Final
 
-from toolspeak.engine.plan import Plan, Way, plan_text
-from toolspeak.engine.settings import Mode
+from toolspeak.engine.plan import Plan, Way
+from toolspeak.engine.settings import Mode, Strategy
 from toolspeak.engine.verdict import Finding, Layer, Verdict
 from toolspeak.facts.families import families_of
 from toolspeak.facts.model import Profile, Source, Support
@@ -17,6 +17,7 @@ from toolspeak.ir.request import Request
 from toolspeak.ir.tool import Tool
 from toolspeak.runtime.clock import Clock
 from toolspeak.runtime.directory import Listed, Route
+from toolspeak.runtime.learned import ProbeResult
 from toolspeak.text.display import visible
 
 LONGEST_NAME: Final = 200
@@ -82,9 +83,11 @@ class ModelRow:
     is_listed: bool
     tools: str
     """native, rescued, emulated, plain or off: the colour."""
+    label: str
+    """The same in words."""
     plan: Plan
     does: str
-    """What happens to a request with tools, in a few words."""
+    """What happens to the tools of a request, in a few words."""
     known: KnownFrom
     evidence: tuple[Finding, ...]
     family: tuple[str, str]
@@ -114,11 +117,25 @@ class UpstreamRows:
     rows: tuple[ModelRow, ...]
 
 
-def model_row(listed: Listed, clock: Clock, default: Route | None, *, is_probing: bool, is_listed: bool) -> ModelRow:
+@dataclass(frozen=True, slots=True)
+class PageContext:
+    """What all rows of a page have in common."""
+
+    clock: Clock
+    default: Route | None
+    hides_failures: bool
+    """How an upstream fails concerns the operator, and not the tenants."""
+
+
+def model_row(listed: Listed, context: PageContext, *, is_probing: bool, is_listed: bool) -> ModelRow:
     """Describe a model."""
     route = listed.route
-    plan, known = route.plan(_WITH_TOOLS), route.known
+    plan, default = route.plan(_WITH_TOOLS), context.default
     last, verdict = route.learned.last_probe(route.model), route.learned.verdict(route.model)
+    if last is not None and last.verdict.stopped and context.hides_failures:
+        last = replace(last, verdict=_without_failure(last.verdict))
+    if verdict.stopped and context.hides_failures:
+        verdict = _without_failure(verdict)
     families = families_of(route.model)
     evidence = verdict.evidence or (last.verdict.evidence if last is not None else ())
     return ModelRow(
@@ -129,27 +146,36 @@ def model_row(listed: Listed, clock: Clock, default: Route | None, *, is_probing
         bool(route.alias),
         default is not None and route.identity == default.identity,
         is_listed,
-        _tools(plan),
-        plan,
-        plan_text(plan, known.tools),
+        *_handling(plan),
         _known_from(route, plan, verdict),
         evidence,
         (families[-1].name, families[-1].why) if families else ("", ""),
         tuple(_details(plan, verdict)),
-        None if last is None else _probe_row(last.verdict, last.at, clock, is_expired=not verdict.evidence),
+        None if last is None else _probe_row(last, context.clock, is_expired=not verdict.evidence),
         is_probing,
         _profile_row(route),
     )
 
 
-def _tools(plan: Plan) -> str:
-    match plan.way:
-        case Way.FORCE:
-            return "emulated"
-        case Way.NATIVE | Way.FALLBACK:
-            return "rescued" if plan.facts.tools is Support.LEAKS and plan.settings.rescue else "native"
-        case Way.PLAIN | Way.OFF:
-            return plan.way.value
+def _handling(plan: Plan) -> tuple[str, str, Plan, str]:
+    """Return the colour, the label, the plan, and what happens in a few words."""
+    how = Strategy.DECISION if plan.settings.strategy is Strategy.DECISION else plan.dialect
+    as_text = f"calls are written as text ({how})"
+    match plan.way, plan.facts.tools:
+        case Way.FORCE, _:
+            return "emulated", "emulated", plan, f"Tools are taught in the prompt, and {as_text}."
+        case Way.FALLBACK, _:
+            return "native", "native, then emulated", plan, f"Tools are sent; if no call comes, {as_text}."
+        case Way.NATIVE, Support.UNKNOWN:
+            return "plain", "native first", plan, f"Tools are sent; if they are refused, {as_text}."
+        case Way.NATIVE, Support.LEAKS if plan.settings.rescue:
+            return "rescued", "native, rescued", plan, "Tools are sent, and calls that come as text are read."
+        case Way.NATIVE, _:
+            return "native", "native", plan, "Tools are sent as they are."
+        case Way.PLAIN, _:
+            return "plain", "removed", plan, "Tools are removed from requests."
+        case Way.OFF, _:
+            return "off", "unchanged", plan, "Requests and answers are passed on unchanged."
 
 
 def _known_from(route: Route, plan: Plan, verdict: Verdict) -> KnownFrom:
@@ -196,8 +222,13 @@ def _details(plan: Plan, verdict: Verdict) -> Iterator[tuple[str, str]]:
     yield "answers after a result", _YES_NO[verdict.continues]
 
 
-def _probe_row(verdict: Verdict, at: float, clock: Clock, *, is_expired: bool) -> ProbeRow:
-    seconds = max(0.0, clock.monotonic() - at)
+def _without_failure(verdict: Verdict) -> Verdict:
+    """Return the verdict of a probe that broke off, without the words of the upstream."""
+    return replace(verdict, evidence=(Finding(Layer.METADATA, Support.UNKNOWN, "the probe was broken off"),))
+
+
+def _probe_row(last: ProbeResult, clock: Clock, *, is_expired: bool) -> ProbeRow:
+    seconds, verdict = max(0.0, clock.monotonic() - last.at), last.verdict
     moment = gmtime(clock.nanoseconds() / _NANO - seconds)
     time, short = strftime("%Y-%m-%dT%H:%M:%SZ", moment), strftime("%H:%M:%S", moment)
     return ProbeRow(time, short, seconds, verdict, is_expired)

@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 
 from toolspeak import dialects
-from toolspeak.engine.effects import Outcome
+from toolspeak.engine.effects import EMULATED, Outcome
 from toolspeak.engine.plan import DECISION_DIALECT, JSON_DIALECT
 from toolspeak.errors import BadField, BadJson
 from toolspeak.facts.families import family_facts
@@ -183,7 +183,7 @@ def ended_column(number: int, ended: EndedTurn) -> ColumnView:
         reasoning=cut(turn.reasoning, _LONGEST_SHOWN),
         calls=tuple(map(_call_view, turn.calls)),
         complaints=outcome.complaints,
-        warnings=outcome.warnings,
+        warnings=tuple(warning for warning in outcome.warnings if warning != EMULATED),  # the chip says it
         requests=outcome.requests,
         input_tokens=usage.input_tokens,
         output_tokens=usage.output_tokens,

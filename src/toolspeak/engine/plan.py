@@ -166,22 +166,3 @@ def _way_of(support: Support) -> tuple[Way, str]:
 def has_calls(request: Request) -> bool:
     """Return whether the history of a request has calls."""
     return any(isinstance(part, Call) for message in request.messages for part in message.parts)
-
-
-def plan_text(plan: Plan, tools: Support) -> str:
-    """Describe what happens to a request that has tools."""
-    how = Strategy.DECISION if plan.settings.strategy is Strategy.DECISION else plan.dialect
-    emulated = f"emulated ({how})"
-    match plan.way:
-        case Way.PLAIN:
-            return "removes tools"
-        case Way.OFF:
-            return "passes through unchanged"
-        case Way.FORCE:
-            return emulated
-        case Way.FALLBACK:
-            return f"native, then {emulated}"
-        case Way.NATIVE if tools is Support.UNKNOWN:
-            return f"native, else {emulated}"
-        case Way.NATIVE:
-            return "native, leaks rescued" if tools is Support.LEAKS and plan.settings.rescue else "native"

@@ -10,7 +10,7 @@ from typing import Final
 from urllib.parse import quote
 
 from toolspeak.config.shape import Upstream
-from toolspeak.dashboard.model_rows import LONGEST_NAME, ModelRow, UpstreamRows, model_row
+from toolspeak.dashboard.model_rows import LONGEST_NAME, ModelRow, PageContext, UpstreamRows, model_row
 from toolspeak.gateway.access import is_permitted
 from toolspeak.gateway.exchange import Refused
 from toolspeak.gateway.page_request import Page, PageRequest
@@ -101,7 +101,8 @@ def _show_model(request: PageRequest, name: str, default: Route | None, problem:
 def _row(request: PageRequest, listed: Listed, default: Route | None) -> ModelRow:
     gateway, route = request.gateway, listed.route
     is_probing, is_listed = gateway.prober.is_probing(route), bool(route.alias) or route.is_real
-    return model_row(listed, gateway.clock, default, is_probing=is_probing, is_listed=is_listed)
+    context = PageContext(gateway.clock, default, hides_failures=gateway.keyring.needs_key)
+    return model_row(listed, context, is_probing=is_probing, is_listed=is_listed)
 
 
 def _find(request: PageRequest, name: str, default: Route | None) -> Listed:

@@ -11,8 +11,9 @@ import pytest
 from testkit.scripted_model import Refuses, Scripted
 from testkit.terminal import terminal
 from toolspeak.cli import main
+from toolspeak.cli.models.catalogue import plan_text
 from toolspeak.config import local
-from toolspeak.engine.plan import Plan, Way, plan_text
+from toolspeak.engine.plan import Plan, Way
 from toolspeak.engine.settings import Settings, Strategy
 from toolspeak.facts.model import Support
 

@@ -16,7 +16,8 @@ from toolspeak.cli.output import hint_for
 from toolspeak.cli.terminal import Paint, shorten, sign, visible
 from toolspeak.config.assemble import assemble, outbound_of
 from toolspeak.config.shape import Config, Upstream
-from toolspeak.engine.plan import Plan, plan_text
+from toolspeak.engine.plan import Plan, Way
+from toolspeak.engine.settings import Strategy
 from toolspeak.facts.families import families_of
 from toolspeak.facts.model import Source, Support
 from toolspeak.ir.json import JsonObject
@@ -195,6 +196,25 @@ def _cells(entry: CatalogueEntry) -> tuple[str, str, str]:
     measured = f", measured: {visible(entry.profile)}" if entry.profile else ""
     measured += f" ({entry.suspended}: run toolspeak doctor)" if entry.suspended else ""
     return name, str(entry.tools), plan_text(entry.plan, entry.tools) + measured
+
+
+def plan_text(plan: Plan, tools: Support) -> str:
+    """Describe what happens to a request that has tools."""
+    how = Strategy.DECISION if plan.settings.strategy is Strategy.DECISION else plan.dialect
+    emulated = f"emulated ({how})"
+    match plan.way:
+        case Way.PLAIN:
+            return "removes tools"
+        case Way.OFF:
+            return "passes through unchanged"
+        case Way.FORCE:
+            return emulated
+        case Way.FALLBACK:
+            return f"native, then {emulated}"
+        case Way.NATIVE if tools is Support.UNKNOWN:
+            return f"native, else {emulated}"
+        case Way.NATIVE:
+            return "native, leaks rescued" if tools is Support.LEAKS and plan.settings.rescue else "native"
 
 
 # ---------------------------------------------------------------- for programs

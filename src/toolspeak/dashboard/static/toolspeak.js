@@ -141,7 +141,9 @@
     for (const time of part.querySelectorAll("time[datetime]")) time.textContent = new Date(time.dateTime).toLocaleTimeString([], { hour12: false });
     const old = document.getElementById(part.id);
     if (!old) { document.getElementById("rounds")?.append(part); return; }
-    if (old.contains(document.activeElement) && document.activeElement.matches("input[type=text]")) return; // a reason is being typed
+    const asked = (scope) => scope.querySelector(".decision input[name=call]")?.value;
+    const isTyping = old.contains(document.activeElement) && document.activeElement.matches("input[type=text]");
+    if (isTyping && asked(old) === asked(part)) return; // a reason is being typed, and its call still waits
     if (old.matches("details.round") && old.dataset.touched) { part.open = old.open; part.dataset.touched = "1"; }
     for (const inner of old.querySelectorAll("details[open] > summary")) {
       const same = [...part.querySelectorAll("details > summary")].find((one) => one.textContent === inner.textContent);
