@@ -80,7 +80,10 @@ class RunsApi(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class OwnTurn:
-    """A turn that the gateway takes for a page of its dashboard: the session's key stands for the request's."""
+    """A turn that the gateway takes for a page of its dashboard: the session's key stands for the request's.
+
+    The page has its headers before the turn begins, so a failure is told inside the stream.
+    """
 
     key: Key
     sends_tools: bool = False
@@ -180,7 +183,7 @@ class Gateway:
             if own is None:
                 await self._answer(exchange, target, response)
             else:
-                await self._admit(exchange, target, response, own.key, sends_tools=own.sends_tools)
+                await self._admit(exchange, target, response, own.key, own)
         except asyncio.CancelledError:
             # The shutdown deadline. The client gets an error frame instead of a stream that just stops; the task ends
             # right after it, so the cancellation is not raised again.
@@ -226,22 +229,24 @@ class Gateway:
         await self._admit(exchange, target, response, self.keyring.identify(exchange))
 
     async def _admit(
-        self, exchange: Exchange, target: Target, response: ResponseContext, key: Key, *, sends_tools: bool = False
+        self, exchange: Exchange, target: Target, response: ResponseContext, key: Key, own: OwnTurn | None = None
     ) -> None:
         exchange.tenant = response.entry.tenant = key.tenant
         with self.admission.enter(key, is_free=exchange.method in _READS and target.what in routes.FREE):
             if target.what not in routes.FIGURES:
                 self.overload.check(self.admission.inside)
             if target.what == Operation.TURN:
-                await self._take_turn(exchange, target, response, key, sends_tools=sends_tools)
+                await self._take_turn(exchange, target, response, key, own)
             else:
                 await self._dispatch(exchange, target, response, key)
 
     async def _take_turn(
-        self, exchange: Exchange, target: Target, response: ResponseContext, key: Key, *, sends_tools: bool
+        self, exchange: Exchange, target: Target, response: ResponseContext, key: Key, own: OwnTurn | None
     ) -> None:
         parts = (self.directory, self.prober, self.reader, self.responses, self.traces)
-        turn = turns.Turns(*parts, keep_alive=self.config.server.keep_alive, clock=self.clock)
+        keep_alive = self.config.server.keep_alive if own is None else 0.0  # 0: the headers leave at once
+        turn = turns.Turns(*parts, keep_alive=keep_alive, clock=self.clock)
+        sends_tools = own is not None and own.sends_tools
         await turn.take(exchange, wires.load(target.wire), response, key, sends_tools=sends_tools)
 
     async def _dispatch(self, exchange: Exchange, target: Target, response: ResponseContext, key: Key) -> None:

@@ -212,8 +212,9 @@ class _OwnExchange:
 
     async def attended(self, work: Coroutine[object, object, T], beat: Beat) -> T:
         async def both() -> float:
+            await beat()  # first: with it the response begins, before the turn can fail
             await self._column.show(self._text)
-            return min(await beat(), PAUSE)
+            return PAUSE
 
         try:
             return await self._browser.attended(work, both)
