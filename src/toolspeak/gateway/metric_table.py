@@ -4,9 +4,10 @@ docs/metrics.md is written from it, and the queries of docs/grafana.json are che
 published stays: dashboards and alerts of other people use it.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import Final, TypeAlias
 
 PREFIX: Final = "toolspeak_"
 
@@ -30,6 +31,21 @@ class Metric:
     labels: tuple[str, ...] = ()
     buckets: tuple[float, ...] = ()
     """The upper bounds of a histogram, in seconds."""
+
+
+LabelValues: TypeAlias = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Histogram:
+    """The observations of one series: how many are in each bucket and above the last, and their sum."""
+
+    counts: tuple[int, ...]
+    sum: float
+
+
+Snapshot: TypeAlias = Mapping[Metric, Mapping[LabelValues, float | Histogram]]
+"""All figures at one moment."""
 
 
 LABELS: Final = {

@@ -10,17 +10,17 @@ only while there are fewer than `MOST_MODELS`. No label has a tenant, an address
 
 import asyncio
 from bisect import bisect_left
-from collections.abc import Mapping
+from collections import defaultdict
 from dataclasses import dataclass
 from importlib.metadata import version
-from typing import Final, TypeAlias
+from typing import Final
 
 from toolspeak.engine.effects import Outcome
 from toolspeak.gateway import metric_table as table
 from toolspeak.gateway.access_log import AccessEntry, safe_name
-from toolspeak.gateway.metric_table import METRICS, Metric, MetricType
-from toolspeak.gateway.overload import Load
-from toolspeak.ir.event import CallEnded
+from toolspeak.gateway.metric_table import METRICS, Histogram, LabelValues, Metric, MetricType, Snapshot
+from toolspeak.gateway.overload import LoadFigures
+from toolspeak.ir.event import CallEnded, CallStarted
 from toolspeak.runtime.turn_progress import TurnProgress
 from toolspeak.wires import Operation
 
@@ -32,20 +32,15 @@ _LONGEST_MODEL: Final = 64
 _CLASSES: Final = ("", "1xx", "2xx", "3xx", "4xx", "5xx")
 _UNKNOWN: Final = "unknown"
 _WITHOUT_CALLS: Final = ("plain", "off")
-
-LabelValues: TypeAlias = tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Histogram:
-    """The observations of one series: how many are in each bucket and above the last, and their sum."""
-
-    counts: tuple[int, ...]
-    sum: float
+_OF_CALLS: Final = (CallStarted, CallEnded)
 
 
-Snapshot: TypeAlias = Mapping[Metric, Mapping[LabelValues, float | Histogram]]
-"""All figures at one moment."""
+@dataclass(slots=True)
+class _Observations:
+    """A histogram that grows."""
+
+    counts: list[int]
+    sum: float = 0.0
 
 
 class Metrics:
@@ -53,11 +48,10 @@ class Metrics:
 
     def __init__(self) -> None:
         """Begin at zero."""
-        self._counters: Final = _series(MetricType.COUNTER)
-        self._buckets: Final[dict[Metric, dict[LabelValues, list[int]]]] = {
+        self._counters: Final = {metric: _new_counter() for metric in METRICS if metric.type is MetricType.COUNTER}
+        self._histograms: Final[dict[Metric, dict[LabelValues, _Observations]]] = {
             metric: {} for metric in METRICS if metric.type is MetricType.HISTOGRAM
         }
-        self._sums: Final = _series(MetricType.HISTOGRAM)
         self._models: Final[dict[str, str]] = {}
         """The names of models that are labels, and the labels."""
         self._turns = 0
@@ -73,49 +67,52 @@ class Metrics:
         model, fault = self._model(entry), entry.fault
         mode, blame = entry.mode, fault.name.lower() if fault is not None else ""
         status = _CLASSES[min(entry.status // 100, len(_CLASSES) - 1)]
-        self._add(table.REQUESTS, (operation or _UNKNOWN, entry.wire, model, mode, status, blame))
+        self._counters[table.REQUESTS][operation or _UNKNOWN, entry.wire, model, mode, status, blame] += 1
         if fault is not None:
             kind = entry.failure.kind.value if entry.failure is not None else ""
-            self._add(table.FAILURES, (blame, kind))
+            self._counters[table.FAILURES][blame, kind] += 1
         if entry.progress is not None:
             self._end_turn(entry, entry.progress, model, mode)
 
-    async def page(self, load: Load) -> bytes:
+    async def page(self, load: LoadFigures) -> bytes:
         """Return all figures in the text format. A thread writes it: the page of many models takes milliseconds."""
         return await asyncio.to_thread(_render, self._snapshot(load))
 
     def _end_turn(self, entry: AccessEntry, progress: TurnProgress, model: str, mode: str) -> None:
-        self._observe(table.DURATION, (model,), entry.seconds)
+        of_model = (model,)
+        self._observe(table.DURATION, of_model, entry.seconds)
         if entry.first_byte is not None:
-            self._observe(table.FIRST_BYTE, (model,), entry.first_byte - entry.started)
+            self._observe(table.FIRST_BYTE, of_model, entry.first_byte - entry.started)
         if progress.requests:
             waited = entry.body_seconds + progress.waited_until(entry.started + entry.seconds)
             self._observe(table.OVERHEAD, (mode,), max(0.0, entry.seconds - waited))
-            self._add(table.UPSTREAM_REQUESTS, (model, "first"))
-            self._add_tokens(progress, model)
-        if progress.requests > 1:
-            self._add(table.UPSTREAM_REQUESTS, (model, "hidden"), progress.requests - 1)
-            self._add(table.ASKED_AGAIN, (model,))
+            self._count_requests(progress, model)
         if entry.outcome is not None and mode not in _WITHOUT_CALLS:
-            self._add_calls(entry.outcome, entry.calls, model, mode)
+            self._count_calls(entry.outcome, model, mode)
 
-    def _add_tokens(self, progress: TurnProgress, model: str) -> None:
-        first, all_ = progress.first_usage, progress.usage
-        self._add(table.TOKENS, (model, "input", "first"), first.input_tokens)
-        self._add(table.TOKENS, (model, "output", "first"), first.output_tokens)
-        if progress.requests > 1:
-            self._add(table.TOKENS, (model, "input", "hidden"), all_.input_tokens - first.input_tokens)
-            self._add(table.TOKENS, (model, "output", "hidden"), all_.output_tokens - first.output_tokens)
+    def _count_requests(self, progress: TurnProgress, model: str) -> None:
+        requests, tokens = self._counters[table.UPSTREAM_REQUESTS], self._counters[table.TOKENS]
+        first, hidden = progress.first_usage, progress.requests - 1
+        requests[model, "first"] += 1
+        tokens[model, "input", "first"] += first.input_tokens
+        tokens[model, "output", "first"] += first.output_tokens
+        if hidden:
+            requests[model, "hidden"] += hidden
+            tokens[model, "input", "hidden"] += progress.usage.input_tokens - first.input_tokens
+            tokens[model, "output", "hidden"] += progress.usage.output_tokens - first.output_tokens
+            self._counters[table.ASKED_AGAIN][model,] += 1
 
-    def _add_calls(self, outcome: Outcome, calls: int, model: str, mode: str) -> None:
+    def _count_calls(self, outcome: Outcome, model: str, mode: str) -> None:
+        counters = self._counters
+        calls = [event for event in outcome.events if type(event) in _OF_CALLS]
         if calls:
-            repaired = sum(type(event) is CallEnded and bool(event.fixes) for event in outcome.events)
-            self._add(table.CALLS, (model, mode), calls)
-            self._add(table.REPAIRED, (model,), repaired)
+            counters[table.CALLS][model, mode] += sum(type(event) is CallStarted for event in calls)
+            repaired = sum(type(event) is CallEnded and bool(event.fixes) for event in calls)
+            counters[table.REPAIRED][model,] += repaired
         if outcome.rejected:
-            self._add(table.REFUSED, (model,), len(outcome.rejected))
+            counters[table.REFUSED][model,] += len(outcome.rejected)
         for complaint in outcome.complaints:
-            self._add(table.COMPLAINTS, (model, complaint.problem.value))
+            counters[table.COMPLAINTS][model, complaint.problem.value] += 1
 
     def _model(self, entry: AccessEntry) -> str:
         name = entry.upstream_model
@@ -128,24 +125,19 @@ class Metrics:
             label = self._models[name] = safe_name(name[:_LONGEST_MODEL])
         return label
 
-    def _add(self, metric: Metric, labels: LabelValues, amount: int = 1) -> None:
-        series = self._counters[metric]
-        series[labels] = series.get(labels, 0) + amount
-
     def _observe(self, metric: Metric, labels: LabelValues, seconds: float) -> None:
-        series = self._buckets[metric]
-        counts = series.get(labels)
-        if counts is None:
-            counts = series[labels] = [0] * (len(metric.buckets) + 1)
-        counts[bisect_left(metric.buckets, seconds)] += 1
-        sums = self._sums[metric]
-        sums[labels] = sums.get(labels, 0.0) + seconds
+        series = self._histograms[metric]
+        seen = series.get(labels)
+        if seen is None:
+            seen = series[labels] = _Observations([0] * (len(metric.buckets) + 1))
+        seen.counts[bisect_left(metric.buckets, seconds)] += 1
+        seen.sum += seconds
 
-    def _snapshot(self, load: Load) -> Snapshot:
+    def _snapshot(self, load: LoadFigures) -> Snapshot:
         """Return a copy of all figures: the thread that writes the page must not see them change."""
         histograms = {
-            metric: {labels: Histogram(tuple(counts), self._sums[metric][labels]) for labels, counts in series.items()}
-            for metric, series in self._buckets.items()
+            metric: {labels: Histogram(tuple(seen.counts), seen.sum) for labels, seen in series.items()}
+            for metric, series in self._histograms.items()
         }
         return {
             **{metric: dict(series) for metric, series in self._counters.items()},
@@ -160,8 +152,8 @@ class Metrics:
         }
 
 
-def _series(type_: MetricType) -> dict[Metric, dict[LabelValues, float]]:
-    return {metric: {} for metric in METRICS if metric.type is type_}
+def _new_counter() -> defaultdict[LabelValues, int]:
+    return defaultdict(int)
 
 
 def _render(snapshot: Snapshot) -> bytes:

@@ -10,8 +10,7 @@ from prometheus_client.core import Metric as Family
 from prometheus_client.registry import Collector
 from typing_extensions import override
 
-from toolspeak.gateway.metric_table import METRICS, Metric, MetricType
-from toolspeak.gateway.metrics import Histogram, LabelValues, Snapshot
+from toolspeak.gateway.metric_table import METRICS, Histogram, LabelValues, Metric, MetricType, Snapshot
 
 
 def render(snapshot: Snapshot) -> bytes:

@@ -50,7 +50,7 @@ _SHED: Final = ("memory", "loop_delay", "buffered")
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class LoadFigures:
     """The figures of an overload that `GET /metrics` has, in base units."""
 
     requests: int
@@ -137,12 +137,12 @@ class Overload:
             "shed": {reason: self._shed[reason] for reason in _SHED},
         }
 
-    def load(self, inside: int) -> Load:
+    def load(self, inside: int) -> LoadFigures:
         """Return the figures of `GET /metrics`; the delays are those of the last minute."""
         delays = sorted(self._delays)
         shed = {reason: self._shed[reason] for reason in _SHED}
         p50, p99 = _quantile(delays, 0.5), _quantile(delays, 0.99)
-        return Load(inside, p50, p99, self._resident, self._buffered.total(), shed)
+        return LoadFigures(inside, p50, p99, self._resident, self._buffered.total(), shed)
 
     def _schedule(self) -> None:
         self._due = self._clock.monotonic() + TICK

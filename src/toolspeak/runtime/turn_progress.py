@@ -48,10 +48,11 @@ class TurnProgress:
             return
         self.ended = now
         self.waited += now - self.opened
-        if isinstance(last, Finished | Failed):
-            self.usage = self.usage.plus(last.usage)
+        if isinstance(last, (Finished, Failed)):  # a union is made anew for each turn
             if self.requests == 1:
-                self.first_usage = last.usage
+                self.usage = self.first_usage = last.usage
+            else:
+                self.usage = self.usage.plus(last.usage)
 
     def waited_until(self, now: float) -> float:
         """Return for how many seconds requests to the upstream were open; one may be open still."""
