@@ -1,4 +1,4 @@
-"""A gateway that has something to show: turns that were native, rescued, emulated, asked again, failed, and that run."""
+"""A gateway that has something to show: turns that were native, rescued, emulated, asked again, failed, or that run."""
 
 import asyncio
 import http.client
@@ -117,20 +117,18 @@ def config(upstream: ScriptedUpstream) -> Config:
 @contextmanager
 def busy_gateway() -> Generator[BusyGateway]:
     """Run the gateway, and send it requests. The one that runs ends with the gateway."""
-    with listening(("qwen3-4b", "llama-3.3-70b", "gpt-5.2-mini", "gemma-3-12b")) as upstream:
-        with serving(config(upstream)) as served:
-            gateway = BusyGateway(served, upstream, {})
-            gateway.ask("native", "gpt-5.2-mini", "codex/0.84", slowly(Answer(calls=(CALL,)), 0.12, 0.01), stream=True)
-            gateway.ask("emulated", "qwen3-4b", "claude-cli/2.1.4", slowly(Answer(FENCED), 0.3, 0.01), stream=True)
-            gateway.ask("plain", "gemma-3-12b", "curl/8.9", answering(Answer("It is 3 °C and cloudy.")), tools=[])
-            gateway.ask("rescued", "llama-3.3-70b", "opencode/1.2.0", slowly(Answer(LEAKED), 0.2, 0.01), stream=True)
-            gateway.ask(
-                "failed", "gemma-3-12b", "pi/0.31", refuse(400, {"error": {"message": "the prompt is too long"}})
-            )
-            scripts = slowly(Answer(MISTAKE), 0.25, 0.01), slowly(Answer(FENCED), 0.15, 0.01)
-            gateway.ask("again", "qwen3-4b", "claude-cli/2.1.4", *scripts, stream=True)
-            with running(gateway):
-                yield gateway
+    models = ("qwen3-4b", "llama-3.3-70b", "gpt-5.2-mini", "gemma-3-12b")
+    with listening(models) as upstream, serving(config(upstream)) as served:
+        gateway = BusyGateway(served, upstream, {})
+        gateway.ask("native", "gpt-5.2-mini", "codex/0.84", slowly(Answer(calls=(CALL,)), 0.12, 0.01), stream=True)
+        gateway.ask("emulated", "qwen3-4b", "claude-cli/2.1.4", slowly(Answer(FENCED), 0.3, 0.01), stream=True)
+        gateway.ask("plain", "gemma-3-12b", "curl/8.9", answering(Answer("It is 3 °C and cloudy.")), tools=[])
+        gateway.ask("rescued", "llama-3.3-70b", "opencode/1.2.0", slowly(Answer(LEAKED), 0.2, 0.01), stream=True)
+        gateway.ask("failed", "gemma-3-12b", "pi/0.31", refuse(400, {"error": {"message": "the prompt is too long"}}))
+        scripts = slowly(Answer(MISTAKE), 0.25, 0.01), slowly(Answer(FENCED), 0.15, 0.01)
+        gateway.ask("again", "qwen3-4b", "claude-cli/2.1.4", *scripts, stream=True)
+        with running(gateway):
+            yield gateway
 
 
 @contextmanager

@@ -20,7 +20,8 @@ PWN = "window.pwned=1"
 HOSTILE = (
     f"<script>{PWN}</script><img src=x onerror={PWN}><svg onload={PWN}>\"'><b onmouseover={PWN}>B</b>"
     f'<a href="javascript:{PWN}">go</a></pre></textarea></title><style>*{{display:none}}</style>'
-    f'{{{{ 7*7 }}}} {{% raw %}} &lt;i&gt; \x1b[2J\x1b]0;pwned\x07 \u202egnp.exe\u200b \ud83d <iframe srcdoc="<script>parent.{PWN}</script>">'
+    f'<iframe srcdoc="<script>parent.{PWN}</script>"></iframe>'
+    "{{ 7*7 }} {% raw %} &lt;i&gt; \x1b[2J\x1b]0;pwned\x07 \u202egnp.exe\u200b \ud83d"
 )
 LONG = 10 << 20
 

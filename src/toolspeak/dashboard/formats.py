@@ -20,7 +20,7 @@ def duration(seconds: float | None) -> str:
     return f"{seconds // _MINUTE:.0f} min {seconds % _MINUTE:.0f} s"
 
 
-def count(number: int) -> str:
+def short_count(number: int) -> str:
     """Return a number in at most four characters: `812`, `8.1k`, `104k`, `1.2M`."""
     if number < _THOUSAND:
         return str(number)
@@ -42,7 +42,7 @@ def percent(share: float) -> str:
 
 FILTERS: Final[dict[str, Callable[..., str]]] = {
     "duration": duration,
-    "count": count,
+    "count": short_count,
     "plural": plural,
     "percent": percent,
 }

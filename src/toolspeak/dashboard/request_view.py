@@ -14,7 +14,7 @@ from toolspeak.text.strict import parse
 
 _MOST_MESSAGES: Final = 60
 _MOST_TOOLS: Final = 80
-_LONGEST_PIECE: Final = 6000
+_LONGEST_PART: Final = 6000
 _LONGEST_TOOL: Final = 1500
 _LONGEST_DESCRIPTION: Final = 600
 _LONGEST_NAME: Final = 120
@@ -23,7 +23,7 @@ _LONGEST_PARSED: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class ShownPart:
     """A part of a message or of an answer."""
 
     kind: str
@@ -38,7 +38,7 @@ class MessageView:
 
     number: int
     role: str
-    pieces: list[Piece]
+    pieces: list[ShownPart]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,26 +72,27 @@ def _message(number: int, message: Message, room: Room) -> MessageView:
     return MessageView(number, message.role, [*view_parts(message.parts, room)])
 
 
-def view_parts(parts: Iterable[Part], room: Room) -> Iterator[Piece]:
+def view_parts(parts: Iterable[Part], room: Room) -> Iterator[ShownPart]:
     """Yield the parts of a message."""
     for part in parts:
         match part:
             case Text(text):
-                yield Piece("text", "", room.cut(text, _LONGEST_PIECE))
+                yield ShownPart("text", "", room.cut(text, _LONGEST_PART))
             case Reasoning(text):
-                yield Piece("reasoning", "reasoning", room.cut(text, _LONGEST_PIECE))
+                yield ShownPart("reasoning", "reasoning", room.cut(text, _LONGEST_PART))
             case Call():
-                yield call_piece(part.name, part.arguments, room)
+                yield shown_call(part.name, part.arguments, room)
             case Result():
-                title = f"result{' of ' + part.name[:_LONGEST_NAME] if part.name else ''}{', an error' if part.is_error else ''}"
-                yield Piece("result", title, room.cut("\n".join(map(_told, part.content)), _LONGEST_PIECE))
+                name = f" of {part.name[:_LONGEST_NAME]}" if part.name else ""
+                title = f"result{name}{', an error' if part.is_error else ''}"
+                yield ShownPart("result", title, room.cut("\n".join(map(_told, part.content)), _LONGEST_PART))
             case Image() | Opaque():
-                yield Piece("other", _told(part)[:_LONGEST_NAME], Excerpt(""))
+                yield ShownPart("other", _told(part)[:_LONGEST_NAME], Excerpt(""))
 
 
-def call_piece(name: str, arguments: str, room: Room) -> Piece:
+def shown_call(name: str, arguments: str, room: Room) -> ShownPart:
     """Return a call with its arguments, laid out if they are JSON."""
-    return Piece("call", name[:_LONGEST_NAME], room.cut(pretty_json(arguments), _LONGEST_PIECE))
+    return ShownPart("call", name[:_LONGEST_NAME], room.cut(pretty_json(arguments), _LONGEST_PART))
 
 
 def pretty_json(text: str) -> str:

@@ -12,7 +12,7 @@ from typing import Final
 from toolspeak import wires
 from toolspeak.dashboard.excerpt import Excerpt, Room
 from toolspeak.dashboard.prompt_diff import PromptDiff, compare_json
-from toolspeak.dashboard.request_view import Piece, RequestView, call_piece, view_request
+from toolspeak.dashboard.request_view import RequestView, ShownPart, shown_call, view_request
 from toolspeak.dashboard.story import tell
 from toolspeak.engine.settings import DEFAULTS
 from toolspeak.errors import BadJson, BadRequest
@@ -58,9 +58,9 @@ class AttemptView:
     spans: list[SpanView]
     left: int
     """Characters of the text that are not shown."""
-    calls: list[Piece]
+    calls: list[ShownPart]
     """Calls that the upstream returned as calls."""
-    reasoning: list[Piece]
+    reasoning: list[ShownPart]
     complaints: list[tuple[str, str, str]]
     """Name, problem and detail of each."""
     fixes: list[str]
@@ -84,7 +84,7 @@ class ResponseView:
     settings: list[tuple[str, str]]
     attempts: list[AttemptView]
     more_attempts: int
-    answer: list[Piece]
+    answer: list[ShownPart]
     more_answer: int
     context: list[ContextPart]
     context_tokens: int
@@ -98,17 +98,17 @@ class ResponseView:
 def view_response(trace: Trace, *, is_running: bool = False) -> ResponseView:
     """Return what the page shows. Raises nothing: a trace that cannot be read again is shown without that."""
     again, problem = (None, "") if is_running else _replayed(trace)
-    room = Room()
+    room, asked = Room(), again.request if again is not None else None
     answer = [*view_answer(trace.answer[:_MOST_PARTS], room)]
     attempts = [_attempt(trace, number, again, room) for number in range(min(len(trace.attempts), _MOST_ATTEMPTS))]
-    request = view_request(again.request, room) if again is not None else None
-    parts = audit(again.request) if again is not None else []
+    request = view_request(asked, room) if asked is not None else None
+    parts = audit(asked) if asked is not None else []
     kinds = {span.kind for attempt in attempts for span in attempt.spans}
     return ResponseView(
         trace,
         is_running,
         strftime("%Y-%m-%dT%H:%M:%SZ", gmtime(trace.time)),
-        [sentence[:_LONGEST_DETAIL] for sentence in tell(trace, again and again.request, is_running=is_running)],
+        [sentence[:_LONGEST_DETAIL] for sentence in tell(trace, asked, is_running=is_running)],
         request,
         _settings(trace),
         attempts,
@@ -133,12 +133,12 @@ def _replayed(trace: Trace) -> tuple[Replay | None, str]:
         return None, str(error)
 
 
-def view_answer(parts: Iterable[AnswerPart], room: Room) -> list[Piece]:
+def view_answer(parts: Iterable[AnswerPart], room: Room) -> list[ShownPart]:
     """Return the parts of an answer."""
     return [
-        call_piece(part.name, part.text, room)
+        shown_call(part.name, part.text, room)
         if part.kind == CALL
-        else Piece(part.kind, "reasoning" if part.kind == "reasoning" else "", room.cut(part.text, _LONGEST_TEXT))
+        else ShownPart(part.kind, "reasoning" if part.kind == "reasoning" else "", room.cut(part.text, _LONGEST_TEXT))
         for part in parts
     ]
 

@@ -11,7 +11,7 @@ from toolspeak import dialects
 from toolspeak.dashboard.excerpt import Room
 from toolspeak.dashboard.pages import render
 from toolspeak.dashboard.request_view import pretty_json
-from toolspeak.dashboard.response_view import Piece, view_answer, view_response, view_spans
+from toolspeak.dashboard.response_view import view_answer, view_response, view_spans
 from toolspeak.engine.settings import Mode, Settings
 from toolspeak.errors import BadField
 from toolspeak.gateway.exchange import Refused
@@ -146,8 +146,8 @@ def _settings(form: dict[str, str]) -> Settings:
 def _replayed(trace: Trace, settings: Settings) -> bytes:
     again = replay_turn(trace, settings)
     room = Room()
-    then: list[Piece] = view_answer(trace.answer[:_MOST_PARTS], room)
-    now: list[Piece] = view_answer(parts_of(again.outcome.events)[:_MOST_PARTS], room)
+    then = view_answer(trace.answer[:_MOST_PARTS], room)
+    now = view_answer(parts_of(again.outcome.events)[:_MOST_PARTS], room)
     complaints = [
         (one.name or "a call", one.problem.replace("_", " "), one.detail[:300]) for one in again.outcome.complaints
     ]
