@@ -49,9 +49,10 @@ def _take(gateway: BusyGateway, page: BrowserPage, kind: str) -> None:
     page.open(f"{gateway.page('again')}#attempt-1")
     time.sleep(0.3)
     page.screenshot(BUILD / f"answer-{kind}.png")
-    page.evaluate("document.querySelector('select[name=dialect]').value = 'hermes'")
+    page.evaluate("document.querySelector('select[name=mode]').value = 'off'")
     page.click("#replay button")
     page.wait("document.querySelector('#replayed .beside')")
+    page.evaluate("document.querySelector('#replay').scrollIntoView()")
     page.screenshot(BUILD / f"replay-{kind}.png")
 
 

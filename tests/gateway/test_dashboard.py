@@ -1,10 +1,14 @@
 """The dashboard at `/ui`: headers, login, tenants, forms of other pages, hostile text (OBS-16)."""
 
+import asyncio
 import http.client
 import json
+import subprocess
+import sys
 import time
 from collections.abc import Generator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from typing import cast
 from urllib.parse import urlencode
 
@@ -19,6 +23,7 @@ from toolspeak.config.shape import Config, DashboardSettings, Traces
 from toolspeak.engine.settings import Mode, Settings
 from toolspeak.gateway.access import Keyring
 from toolspeak.gateway.exchange import Exchange
+from toolspeak.gateway.reload import Reloader
 from toolspeak.gateway.sessions import Sessions
 from toolspeak.runtime.clock import Clock
 
@@ -443,3 +448,30 @@ class _Clock(Clock):
     @override
     def monotonic(self) -> float:
         return self.now
+
+
+def test_a_gateway_loads_the_pages_only_when_they_are_asked_for() -> None:
+    code = "import sys, toolspeak.gateway.server; print({'jinja2', 'toolspeak.dashboard'} & {*sys.modules})"
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert said == "set()\n"
+
+
+def test_a_page_that_is_closed_is_no_news_for_the_log(gateway: Served, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "toolspeak")
+    with watching(gateway) as stream:
+        events_of(stream, b"retry:")
+    assert soon(lambda: not gateway.app.gateway.viewers._of_tenant.total(), 5)
+    assert [record for record in caplog.records if record.name.startswith("toolspeak")] == []
+
+
+def test_a_reload_ends_the_streams_so_that_their_keys_are_checked_again(upstream: ScriptedUpstream) -> None:
+    with serving(locked_config(upstream)) as gateway:
+        cookie, app = log_in(gateway, "sk-anna-key"), gateway.app
+        fewer = replace(app.gateway.config, keys=KEYS[1:])
+        with watching(gateway, headers=cookie) as stream:
+            events_of(stream, b"retry:")
+            reloader = Reloader(app, lambda: fewer)
+            asyncio.run_coroutine_threadsafe(reloader.reload(), gateway.server.loop).result(10)
+            assert stream.read() == b""
+        assert gateway.ask("GET", "/ui/events", headers=cookie).status == 401
+        assert gateway.ask("GET", "/ui", headers=cookie).status == 303

@@ -5,7 +5,7 @@ The work takes time in proportion to the trace, so the gateway does it in a thre
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from time import gmtime, strftime
 from typing import Final
 
@@ -56,6 +56,8 @@ class AttemptView:
     """The client saw nothing of its answer."""
     dialect: str
     spans: list[SpanView]
+    legend: list[tuple[str, str]]
+    """The kinds of spans in it, with their meanings; empty if all of it is text."""
     left: int
     """Characters of the text that are not shown."""
     calls: list[ShownPart]
@@ -92,7 +94,6 @@ class ResponseView:
     problem: str
     """Why the turn could not be read again; empty if it could."""
     is_same: bool
-    legend: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
 
 
 def view_response(trace: Trace, *, is_running: bool = False) -> ResponseView:
@@ -103,7 +104,6 @@ def view_response(trace: Trace, *, is_running: bool = False) -> ResponseView:
     attempts = [_attempt(trace, number, again, room) for number in range(min(len(trace.attempts), _MOST_ATTEMPTS))]
     request = view_request(asked, room) if asked is not None else None
     parts = audit(asked) if asked is not None else []
-    kinds = {span.kind for attempt in attempts for span in attempt.spans}
     return ResponseView(
         trace,
         is_running,
@@ -120,7 +120,6 @@ def view_response(trace: Trace, *, is_running: bool = False) -> ResponseView:
         max(0, len(parts) - _MOST_AUDITED),
         problem,
         again is None or again.is_same,
-        [(kind, SPAN_MEANINGS[kind]) for kind in SpanKind if kind in kinds],
     )
 
 
@@ -159,6 +158,7 @@ def _attempt(trace: Trace, number: int, again: Replay | None, room: Room) -> Att
         number < len(trace.attempts) - 1,
         read.dialect if read is not None else "",
         spans,
+        _legend(spans),
         left,
         view_answer((part for part in parts if part.kind == CALL), room),
         view_answer((part for part in parts if part.kind == "reasoning"), room),
@@ -188,6 +188,11 @@ def view_spans(read: ReplayedAttempt, room: Room, most: int = _LONGEST_TEXT) -> 
         shown.append(SpanView(span.kind, title, cut))
     left = sum(len(span.text) for span in spans) - sum(len(one.body.text) for one in shown)
     return shown, left
+
+
+def _legend(spans: list[SpanView]) -> list[tuple[str, str]]:
+    kinds = {span.kind for span in spans}
+    return [] if kinds <= {SpanKind.TEXT} else [(kind, SPAN_MEANINGS[kind]) for kind in SpanKind if kind in kinds]
 
 
 def _complaint(one: Complaint) -> tuple[str, str, str]:

@@ -148,7 +148,10 @@ def _check_origin(exchange: Exchange) -> None:
     site, origin, host = (header(exchange, name) for name in (b"sec-fetch-site", b"origin", b"host"))
     is_own = origin.lower() in (f"http://{host}".lower(), f"https://{host}".lower())
     if not (is_own and site in ("", "same-origin")):
-        message = "this form was not sent by a page of the dashboard; open /ui and send it from there"
+        message = (
+            "this form was not sent by a page of the dashboard; open /ui and send it from there. "
+            "A proxy in front must pass the Host header on"
+        )
         raise Refused(Failure(FailureKind.PERMISSION, message, 403))
 
 

@@ -6,11 +6,12 @@ compares two numbers.
 """
 
 import asyncio
+from contextlib import suppress
 from typing import Final
 
 from toolspeak.dashboard.pages import render
 from toolspeak.dashboard.request_rows import RequestRow, row_of
-from toolspeak.gateway.exchange import Headers
+from toolspeak.gateway.exchange import Gone, Headers
 from toolspeak.gateway.page_request import PageRequest
 from toolspeak.gateway.trace_log import TraceLog
 from toolspeak.gateway.viewers import passes
@@ -79,7 +80,8 @@ async def send_rows(request: PageRequest, stream: RowStream, headers: Headers) -
     with viewers.enter(request.key.tenant) as over:
         request.response.started = True
         await exchange.start(200, ((b"content-type", b"text/event-stream"), *headers))
-        await exchange.attended(_send(request, stream, over), _no_beat)
+        with suppress(Gone):  # a page that is closed is no failure
+            await exchange.attended(_send(request, stream, over), _no_beat)
 
 
 async def _send(request: PageRequest, stream: RowStream, over: asyncio.Event) -> None:

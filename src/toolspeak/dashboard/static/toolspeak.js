@@ -91,7 +91,7 @@
       const here = [...links.keys()].find((id) => seen.has(id));
       if (!here) return;
       for (const [id, link] of links) link.classList.toggle("is-here", id === here);
-    }, { rootMargin: "-70px 0px -60% 0px" });
+    }, { rootMargin: `-${innerWidth > 860 ? 72 : 108}px 0px -50% 0px` });
     for (const id of links.keys()) { const section = document.getElementById(id); if (section) observer.observe(section); }
   }
 
