@@ -140,7 +140,8 @@ def running(gateway: BusyGateway) -> Generator[None]:
     connection = http.client.HTTPConnection("127.0.0.1", gateway.served.port, timeout=20)
     try:
         connection.request("POST", "/v1/chat/completions", json.dumps(body), {"user-agent": "claude-cli/2.1.4"})
-        gateway.traces["running"] = connection.getresponse().headers["x-toolspeak-trace"]
-        yield
+        with connection.getresponse() as response:
+            gateway.traces["running"] = response.headers["x-toolspeak-trace"]
+            yield
     finally:
         connection.close()

@@ -24,8 +24,10 @@ from toolspeak.engine.settings import Mode, Settings
 from toolspeak.gateway.access import Keyring
 from toolspeak.gateway.exchange import Exchange
 from toolspeak.gateway.reload import Reloader
+from toolspeak.gateway.request_stream import RowStream
 from toolspeak.gateway.sessions import Sessions
 from toolspeak.runtime.clock import Clock
+from toolspeak.traces.store import TraceQuery
 
 CALL = Answer('```tool_call\n{"name": "get_weather", "arguments": {"city": "Oslo"}}\n```')
 KEYS = (key("sk-anna-key", "anna"), key("sk-ben-key", "ben"))
@@ -376,7 +378,8 @@ def watching(
     connection = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=5)
     connection.request("GET", f"/ui/events{query}", headers=dict(headers or {}))
     try:
-        yield connection.getresponse()
+        with connection.getresponse() as response:
+            yield response
     finally:
         connection.close()
 
@@ -475,3 +478,15 @@ def test_a_reload_ends_the_streams_so_that_their_keys_are_checked_again(upstream
             assert stream.read() == b""
         assert gateway.ask("GET", "/ui/events", headers=cookie).status == 401
         assert gateway.ask("GET", "/ui", headers=cookie).status == 303
+
+
+def test_a_busy_gateway_sends_the_newest_rows_only(upstream: ScriptedUpstream) -> None:
+    upstream.answers(answering(CALL))
+    with serving(config_of(towards(upstream), settings=FORCED)) as gateway:
+        ids = [gateway.post(QUESTION.path, QUESTION.body).headers["x-toolspeak-trace"] for _ in range(60)]
+        assert soon(lambda: gateway.app.gateway.traces.ended_count == 60, 5)
+        stream = RowStream(gateway.app.gateway.traces, TraceQuery(), 0, only_running=False)
+        said = stream.news().decode()
+        assert [id for id in ids if f'id="r-{id}"' in said] == ids[-40:]
+        assert "id: 60\n" in said
+        assert stream.news() == b""

@@ -32,7 +32,7 @@ class RequestRow:
     upstream: str
     tools: str
     plan: str
-    calls: list[str]
+    calls: tuple[str, ...]
     more_calls: int
     requests: int
     complaints: int
@@ -65,7 +65,7 @@ def row_of(summary: Summary, phase: str = "") -> RequestRow:
         summary.upstream[:_LONGEST_NAME],
         summary.tools or "plain",
         summary.plan[:_LONGEST_PLAN],
-        [name[:_LONGEST_NAME] for name in summary.calls[:_MOST_CALLS]],
+        tuple(name[:_LONGEST_NAME] for name in summary.calls[:_MOST_CALLS]),
         max(0, len(summary.calls) - _MOST_CALLS),
         summary.requests,
         summary.complaints,

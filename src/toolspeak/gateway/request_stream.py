@@ -7,6 +7,7 @@ compares two numbers.
 
 import asyncio
 from contextlib import suppress
+from functools import lru_cache
 from typing import Final
 
 from toolspeak.dashboard.pages import render
@@ -17,6 +18,10 @@ from toolspeak.gateway.trace_log import TraceLog
 from toolspeak.gateway.viewers import passes
 from toolspeak.traces.store import TraceQuery
 
+_MOST_ROWS: Final = 40
+"""Rows of one kind in one write: the newest. A list cannot show more, and a busy gateway has no time for them."""
+_MOST_KNOWN: Final = 1000
+"""Running turns of which a viewer's state is kept."""
 _PAUSE: Final = 0.5
 """Seconds between two looks."""
 _QUIET: Final = 30
@@ -37,6 +42,7 @@ class RowStream:
         # After a restart of the gateway its numbers begin anew.
         self._seen = since if since <= traces.ended_count else 0
         self._phases: dict[str, tuple[str, int]] = {}
+        """What the viewer knows of each turn that runs."""
 
     def news(self) -> bytes:
         """Return the events of all that has changed since the last call; empty if nothing has."""
@@ -44,31 +50,41 @@ class RowStream:
 
     def _running_news(self) -> list[bytes]:
         running = self._traces.running(self._query.tenant)
-        phases = {one.id: one.state for one in running}
-        changed = [one for one in running if self._phases.get(one.id) != one.state]
-        self._phases = phases
-        summaries = [(one.summary, one.phase) for one in changed]
-        return [self._row(row_of(one, phase)) for one, phase in summaries if self._query.matches(one)]
+        if len(self._phases) > _MOST_KNOWN:  # more turns have ended between two looks than the log remembers
+            known = {one.id for one in running}
+            self._phases = {id: phase for id, phase in self._phases.items() if id in known}
+        changed = [one for one in running if self._phases.get(one.id) != one.state][:_MOST_ROWS]
+        events: list[bytes] = []
+        for one in changed:
+            self._phases[one.id] = one.state
+            summary = one.summary
+            if self._query.matches(summary):
+                events.append(_event("row", _rendered(row_of(summary, one.phase))))
+        return events
 
     def _ended_news(self) -> list[bytes]:
         if self._seen == self._traces.ended_count:
             return []
+        ended = [one for one in self._traces.ended_since(self._seen) if self._query.tenant in (None, one[1].tenant)]
+        self._seen = self._traces.ended_count
         events: list[bytes] = []
-        for number, summary in self._traces.ended_since(self._seen):
-            self._seen = number
-            if self._query.tenant not in (None, summary.tenant):
-                continue
-            if self._only_running or not self._query.matches(summary):
+        for place, (number, summary) in enumerate(reversed(ended)):
+            was_running = self._phases.pop(summary.id, None) is not None
+            is_listed = not self._only_running and place < _MOST_ROWS and self._query.matches(summary)
+            if is_listed:
+                events.append(_event("row", _rendered(row_of(summary)), number))
+            elif was_running or self._only_running:  # the page itself may have come with its row
                 events.append(_event("gone", f"r-{summary.id}".encode(), number))
-            else:
-                events.append(self._row(row_of(summary), number))
-        return events
-
-    def _row(self, row: RequestRow, number: int | None = None) -> bytes:
-        return _event("row", render("request_row.html", row=row), number)
+        return events[::-1]
 
 
-def _event(name: str, data: bytes, number: int | None) -> bytes:
+@lru_cache(maxsize=512)
+def _rendered(row: RequestRow) -> bytes:
+    """Return the HTML of a row. All viewers get the same one."""
+    return render("request_row.html", row=row)
+
+
+def _event(name: str, data: bytes, number: int | None = None) -> bytes:
     lines = b"".join(b"data: %b\n" % line for line in data.splitlines() if line.strip())
     id = b"" if number is None else b"id: %d\n" % number
     return b"event: %b\n%b%b\n" % (name.encode(), id, lines)
