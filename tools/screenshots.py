@@ -5,10 +5,13 @@ All of them go to `build/ui`. The few that the documentation shows go to `docs/u
 
 import shutil
 import time
+from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 from testkit.browser import BrowserPage, chromium
 from tests.browser.busy_gateway import BusyGateway, busy_gateway
+from tests.gateway.scene import config_of, key, serving, towards
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILD, DOCS = ROOT / "build" / "ui", ROOT / "docs" / "ui"
@@ -21,11 +24,20 @@ _SETTLED = 1.2
 def main() -> None:
     """Write all pictures, and copy those for the documentation."""
     shutil.rmtree(BUILD, ignore_errors=True)
-    with busy_gateway() as gateway, chromium() as browser:
+    with ExitStack() as stack:
+        gateway, browser = stack.enter_context(busy_gateway()), stack.enter_context(chromium())
+        fresh = config_of(towards(gateway.upstream))
+        others = {
+            "first-request": stack.enter_context(serving(fresh)),
+            "login": stack.enter_context(serving(replace(fresh, keys=(key("sk-anna-key", "anna"),)))),
+        }
         for size, (width, height) in SIZES.items():
             for theme in ("light", "dark"):
                 page = browser.page(width, height, theme)
                 _take(gateway, page, f"{size}-{theme}")
+                for name, served in others.items():
+                    page.open(f"http://127.0.0.1:{served.port}/ui")
+                    page.screenshot(BUILD / f"{name}-{size}-{theme}.png")
                 page.close()
     DOCS.mkdir(exist_ok=True)
     for name in SHOWN:

@@ -18,10 +18,11 @@ from toolspeak.engine.settings import DEFAULTS
 from toolspeak.errors import BadJson, BadRequest
 from toolspeak.facts.model import Source
 from toolspeak.ir.complaint import Complaint, Fix
+from toolspeak.ir.request import Request
 from toolspeak.ir.span import SPAN_MEANINGS, SpanKind
 from toolspeak.text.strict import parse
 from toolspeak.traces.audit import ContextPart, audit
-from toolspeak.traces.replay import Replay, ReplayedAttempt, replay_turn
+from toolspeak.traces.replay import Replay, ReplayedAttempt, client_request, replay_turn
 from toolspeak.traces.trace import CALL, AnswerPart, Trace, TraceAttempt
 
 _MOST_ATTEMPTS: Final = 20
@@ -98,8 +99,8 @@ class ResponseView:
 
 def view_response(trace: Trace, *, is_running: bool = False) -> ResponseView:
     """Return what the page shows. Raises nothing: a trace that cannot be read again is shown without that."""
-    again, problem = (None, "") if is_running else _replayed(trace)
-    room, asked = Room(), again.request if again is not None else None
+    asked, again, problem = _read(trace, is_running=is_running)
+    room = Room()
     answer = [*view_answer(trace.answer[:_MOST_PARTS], room)]
     attempts = [_attempt(trace, number, again, room) for number in range(min(len(trace.attempts), _MOST_ATTEMPTS))]
     request = view_request(asked, room) if asked is not None else None
@@ -123,13 +124,16 @@ def view_response(trace: Trace, *, is_running: bool = False) -> ResponseView:
     )
 
 
-def _replayed(trace: Trace) -> tuple[Replay | None, str]:
+def _read(trace: Trace, *, is_running: bool) -> tuple[Request | None, Replay | None, str]:
+    """Return the client's request, the turn that ran again, and why that failed; a plug-in's wire may be gone."""
     if not trace.has_content:
-        return None, ""
+        return None, None, ""
+    asked: Request | None = None
     try:
-        return replay_turn(trace), ""
+        asked = client_request(trace)
+        return asked, None if is_running else replay_turn(trace), ""
     except BadRequest as error:
-        return None, str(error)
+        return asked, None, str(error)
 
 
 def view_answer(parts: Iterable[AnswerPart], room: Room) -> list[ShownPart]:
