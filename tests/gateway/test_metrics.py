@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Generator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -37,6 +38,11 @@ Series = dict[str, float]
 def upstream() -> Generator[ScriptedUpstream]:
     with listening(("m", "n")) as scripted:
         yield scripted
+
+
+@pytest.fixture(autouse=True)
+def is_always_fresh(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metrics, "FRESH", 0.0)
 
 
 def page(gateway: Served, headers: dict[str, str] | None = None) -> str:
@@ -275,6 +281,17 @@ def test_no_key_prompt_or_answer_is_on_the_page_obs14(upstream: ScriptedUpstream
 
 
 # ---------------------------------------------------------------- what it costs
+
+
+def test_the_page_is_written_once_a_second_however_often_it_is_scraped_obs14(
+    upstream: ScriptedUpstream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(metrics, "FRESH", 60.0)
+    with serving(config_of(towards(upstream))) as gateway, ThreadPoolExecutor(4) as scrapers:
+        pages = {*scrapers.map(lambda _: page(gateway), range(12))}
+        assert len(pages) == 1
+        monkeypatch.setattr(gateway.app.gateway.metrics, "_fresh_until", 0.0)
+        assert page(gateway) not in pages
 
 
 def test_the_start_loads_neither_prometheus_client_nor_opentelemetry_obs14() -> None:

@@ -281,7 +281,8 @@ class Gateway:
 
     async def _answer_figures(self, exchange: Exchange, target: Target, response: ResponseContext) -> None:
         if target.what == routes.METRICS:
-            page = await self.metrics.page(self.overload.load(self.admission.inside - 1))  # without this one
+            load = self.overload.load(self.admission.inside - 1)  # without this request
+            page = await self.metrics.page(load, self.clock)
             await answer(exchange, 200, METRICS_TYPE, page, response.headers)
             return
         report = self.overload.report(self.admission.inside)

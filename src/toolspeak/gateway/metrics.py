@@ -13,6 +13,7 @@ from bisect import bisect_left
 from collections import defaultdict
 from dataclasses import dataclass
 from importlib.metadata import version
+from math import inf
 from typing import Final
 
 from toolspeak.engine.effects import Outcome
@@ -21,11 +22,14 @@ from toolspeak.gateway.access_log import AccessEntry, safe_name
 from toolspeak.gateway.metric_table import METRICS, Histogram, LabelValues, Metric, MetricType, Snapshot
 from toolspeak.gateway.overload import LoadFigures
 from toolspeak.ir.event import CallEnded, CallStarted
+from toolspeak.runtime.clock import Clock
 from toolspeak.runtime.turn_progress import TurnProgress
 from toolspeak.wires import Operation
 
 METRICS_TYPE: Final = b"text/plain; version=0.0.4; charset=utf-8"
 MOST_MODELS: Final = 100
+FRESH: Final = 1.0
+"""Seconds for which a page is served again."""
 OTHER: Final = "other"
 """The label of models whose names are not labels."""
 _LONGEST_MODEL: Final = 64
@@ -55,6 +59,10 @@ class Metrics:
         self._models: Final[dict[str, str]] = {}
         """The names of models that are labels, and the labels."""
         self._turns = 0
+        self._lock: Final = asyncio.Lock()
+        """Held while the page is written: scrapes that wait get the same one."""
+        self._page = b""
+        self._fresh_until = -inf
         self._version: Final = version("toolspeak")
 
     def begin(self, operation: str) -> None:
@@ -74,9 +82,16 @@ class Metrics:
         if entry.progress is not None:
             self._end_turn(entry, entry.progress, model, mode)
 
-    async def page(self, load: LoadFigures) -> bytes:
-        """Return all figures in the text format. A thread writes it: the page of many models takes milliseconds."""
-        return await asyncio.to_thread(_render, self._snapshot(load))
+    async def page(self, load: LoadFigures, clock: Clock) -> bytes:
+        """Return all figures in the text format.
+
+        A thread writes it, at most once in `FRESH` seconds: with 100 models it takes 70 ms, and scrapes spend no rate.
+        """
+        async with self._lock:
+            if clock.monotonic() >= self._fresh_until:
+                self._page = await asyncio.to_thread(_render, self._snapshot(load))
+                self._fresh_until = clock.monotonic() + FRESH
+            return self._page
 
     def _end_turn(self, entry: AccessEntry, progress: TurnProgress, model: str, mode: str) -> None:
         of_model = (model,)

@@ -54,7 +54,10 @@ class _OutageLog(SpanExporter):
 
     @override
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
-        result = self._exporter.export(spans)
+        try:
+            result = self._exporter.export(spans)
+        except OSError:  # older exporters raise what `requests` does
+            result = SpanExportResult.FAILURE
         is_out = result is not SpanExportResult.SUCCESS
         if is_out and not self._is_out:
             _LOG.warning(
