@@ -120,6 +120,9 @@ def test_every_attribute_is_in_the_table_obs15(upstream: ScriptedUpstream, expor
         listed = {name for one in SPAN_ATTRIBUTES if kind in one.spans for name in (one.name, one.old)}
         assert {*values(span)} <= listed
         assert {one.name for one in SPAN_ATTRIBUTES} & {*values(span)}
+        for value in values(span).values():
+            listed_values = value if isinstance(value, tuple) else (value,)
+            assert {type(one) for one in listed_values} <= {str, int, float, bool}, value
 
 
 def test_old_names_are_added_only_if_asked_for_obs15(

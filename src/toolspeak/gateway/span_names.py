@@ -129,7 +129,14 @@ SPAN_ATTRIBUTES: Final = (
 
 def named(values: Mapping[SpanAttribute, AttributeValue | None], *, old_names: bool) -> dict[str, AttributeValue]:
     """Return the attributes by name, and with `old_names` by their old names too. Those that are None are left out."""
-    given = {attribute: value for attribute, value in values.items() if value is not None}
+    given = {attribute: _plain(value) for attribute, value in values.items() if value is not None}
     current = {attribute.name: value for attribute, value in given.items()}
     old = {attribute.old: value for attribute, value in given.items() if attribute.old} if old_names else {}
     return current | old
+
+
+def _plain(value: AttributeValue) -> AttributeValue:
+    """Return a value without enumerations: older SDKs (1.30) drop a member of one, though it is a string."""
+    if isinstance(value, str):
+        return str(value)
+    return [str(one) for one in value] if isinstance(value, Sequence) else value
