@@ -194,7 +194,7 @@ def test_a_suspended_profile_says_so_obs17(upstream: ScriptedUpstream, tmp_path:
         )
 
 
-def test_a_refusal_in_traffic_shows_as_learned_obs17(upstream: ScriptedUpstream) -> None:
+def test_a_refusal_in_traffic_shows_as_learned_obs17() -> None:
     keys = (key("sk-a", "anna"), key("sk-b", "ben"))
     refusal = b'{"error": {"message": "m does not support tools", "type": "invalid_request_error"}}'
     with listening(("m",)) as refusing, serving(config_of(towards(refusing, retries=0), keys=keys)) as served:

@@ -182,7 +182,7 @@ def test_a_browser_that_leaves_cancels_the_turn_obs19(gateway: Served, upstream:
         next(states)
         upstream.wait_for(1)
         assert gateway.inside == 1
-    assert soon(lambda: upstream.asked[0].hung_up.is_set(), 5)
+    assert soon(upstream.asked[0].hung_up.is_set, 5)
     assert soon(lambda: gateway.inside == 0, 5)
     assert soon(lambda: bool(gateway.ask("GET", "/traces").json["traces"]), 5)
     trace = gateway.ask("GET", "/traces").json["traces"][0]["id"]
