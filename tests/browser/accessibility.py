@@ -53,6 +53,7 @@ def findings(page: BrowserPage, source: str) -> list[str]:
 def pages_of(gateway: BusyGateway) -> dict[str, str]:
     """Return the address of every page, by its name."""
     own = {"requests": "/ui", "nothing found": "/ui?search=nothing-like-this", "no such page": "/ui/none"}
+    own |= {"models": "/ui/models", "model": "/ui/models/qwen3-4b", "runs": "/ui/runs", "playground": "/ui/playground"}
     return {name: f"{gateway.url}{path}" for name, path in own.items()} | {
         f"response {name}": gateway.page(name) for name in gateway.traces
     }

@@ -134,9 +134,10 @@ class _Column:
         gateway = self._request.gateway
         own = _OwnExchange(self._request.exchange, self._attempt, self)
         await self._stream.start()
+        self._request.response.entry.is_check = True  # the log has a line for the turn, and needs none for its page
         entry = await gateway.handle(own, OwnTurn(self._request.key, self._attempt.sends_tools))
         if own.is_left:
-            raise Gone
+            return
         trace = entry.trace if gateway.traces.is_enabled else ""
         ended = EndedTurn(entry.outcome, entry.failure, entry.way, entry.seconds, trace)
         await self._stream.send(_rendered(ended_column(self._attempt.number, ended)))

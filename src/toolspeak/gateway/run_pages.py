@@ -12,7 +12,7 @@ from urllib.parse import quote
 from toolspeak.dashboard.pages import render
 from toolspeak.errors import BadField, RunsUnavailable, UnknownRun
 from toolspeak.gateway.app import DisabledRuns
-from toolspeak.gateway.exchange import Refused
+from toolspeak.gateway.exchange import Gone, Refused
 from toolspeak.gateway.page_request import Page, PageRequest
 from toolspeak.gateway.page_stream import PAUSE, PageStream, StreamOver
 from toolspeak.ir.failure import Failure, FailureKind
@@ -75,8 +75,9 @@ async def stream_run(request: PageRequest) -> None:
             stream = PageStream(request)
             news = _RunNews(request, runs, id, stream, over)
             await stream.start()
-            # From here on an error ends the stream; the browser connects again and gets it as a page.
-            with suppress(StreamOver, RunsUnavailable, UnknownRun):
+            # From here on an error ends the stream; the browser connects again and gets it as a page. A page that is
+            # closed is no failure.
+            with suppress(Gone, StreamOver, RunsUnavailable, UnknownRun):
                 await request.exchange.attended(news.follow(), news.beat)
                 await news.end()
             await stream.end()
