@@ -11,12 +11,16 @@ from pathlib import Path
 
 from testkit.browser import BrowserPage, chromium
 from tests.browser.busy_gateway import BusyGateway, busy_gateway
+from tests.browser.worked_gateway import worked_gateway
 from tests.gateway.scene import config_of, key, serving, towards
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILD, DOCS = ROOT / "build" / "ui", ROOT / "docs" / "ui"
 SIZES = {"wide": (1280, 860), "narrow": (390, 844)}
-SHOWN = ("requests-wide-light", "response-wide-light", "requests-wide-dark", "answer-narrow-dark")
+SHOWN = (
+    *("requests-wide-light", "response-wide-light", "requests-wide-dark", "answer-narrow-dark"),
+    *("models-wide-light", "run-wide-light", "playground-wide-light"),
+)
 LARGEST = 150 * 1024
 _SETTLED = 1.2
 
@@ -38,6 +42,7 @@ def main() -> None:
                 for name, served in others.items():
                     page.open(f"http://127.0.0.1:{served.port}/ui")
                     page.screenshot(BUILD / f"{name}-{size}-{theme}.png")
+                _take_work(gateway, page, f"{size}-{theme}")
                 page.close()
     DOCS.mkdir(exist_ok=True)
     for name in SHOWN:
@@ -66,6 +71,24 @@ def _take(gateway: BusyGateway, page: BrowserPage, kind: str) -> None:
     page.wait("document.querySelector('#replayed .beside')")
     page.evaluate("document.querySelector('#replay').scrollIntoView()")
     page.screenshot(BUILD / f"replay-{kind}.png")
+
+
+def _take_work(gateway: BusyGateway, page: BrowserPage, kind: str) -> None:
+    """Take pictures of models, a run that waits for approval, and the playground."""
+    page.open(f"{gateway.url}/ui/models")
+    page.screenshot(BUILD / f"models-{kind}.png")
+    page.open(f"{gateway.url}/ui/models/qwen3-4b")
+    page.screenshot(BUILD / f"model-{kind}.png", whole=True)
+    with worked_gateway() as (url, run):
+        page.open(f"{url}/ui/runs/{run}")
+        page.wait("document.querySelector('.approval')")
+        page.screenshot(BUILD / f"run-{kind}.png")
+        page.open(f"{url}/ui/runs")
+        page.screenshot(BUILD / f"runs-{kind}.png")
+        page.open(f"{url}/ui/playground")
+        page.click("[data-play]")
+        page.wait("document.querySelectorAll('.column footer').length === 4")
+        page.screenshot(BUILD / f"playground-{kind}.png", whole=kind.startswith("narrow"))
 
 
 if __name__ == "__main__":
