@@ -16,6 +16,7 @@ from testkit.browser import BrowserPage, chromium, find_chromium
 from testkit.llama_models import cache_folder
 from testkit.report import close
 from tests.browser.busy_gateway import BusyGateway, busy_gateway
+from tests.browser.worked_gateway import worked_gateway
 from tests.gateway.scene import config_of, key, serving, towards
 
 VERSION, DIGEST = "4.14.0", "20c09fe157a8a34a30e241aaa1fcdade657734f08ab379ecfbeb7d45cc46e878"
@@ -66,8 +67,9 @@ def main() -> None:
     found: list[str] = []
     with busy_gateway() as gateway, chromium() as browser:
         locked = config_of(towards(gateway.upstream), keys=(key("sk-anna-key", "anna"),))
-        with serving(locked) as closed:
+        with serving(locked) as closed, worked_gateway() as (url, run):
             addresses = pages_of(gateway) | {"login": f"http://127.0.0.1:{closed.port}/ui"}
+            addresses |= {"some runs": f"{url}/ui/runs", "run": f"{url}/ui/runs/{run}"}
             for width, height, only in SIZES:
                 for theme in THEMES:
                     page = browser.page(width, height, theme)

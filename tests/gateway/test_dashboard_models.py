@@ -72,7 +72,7 @@ def test_every_model_says_how_its_tools_are_handled_and_where_that_is_known_from
     assert "m default native first Tools are sent; if they are refused, calls are written as text (fenced)." in text
     assert "not known yet Tools are sent, and a refusal or a probe decides. never" in text
     # The second upstream lists the same names: its models are there under names that lead to them.
-    assert "said:m native Tools are sent as they are. configuration Set in the configuration: tools are native." in text
+    assert "said:m native Tools are sent as they are. configuration Set in the configuration: it has tools." in text
 
 
 def test_names_of_models_stay_text_obs17(gateway: Served) -> None:

@@ -187,7 +187,7 @@ def _known_from(route: Route, plan: Plan, verdict: Verdict) -> KnownFrom:
         return KnownFrom("doctor", f"The doctor measured on {profile.date} that {profile.form} does best.")
     match known.source:
         case Source.SAID:
-            return KnownFrom("configuration", f"Set in the configuration: tools are {known.tools}.")
+            return KnownFrom("configuration", f"Set in the configuration: it {_SUPPORT_WORDS[known.tools]}.")
         case Source.TABLE:
             return KnownFrom("facts table", "The same for all models of this vendor.")
         case Source.MEASURED:
