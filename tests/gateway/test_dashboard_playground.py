@@ -220,7 +220,7 @@ def test_limits_and_permissions_are_those_of_the_key_obs19(upstream: ScriptedUps
         assert len(upstream.asked) == 1
         ended = served.ask("GET", "/traces", headers={"authorization": "Bearer sk-ben"}).json["traces"]
         assert ended == []
-        assert send_form(served, "/ui/playground", **FIELDS).status == 401
+        assert send_form(served, "/ui/playground", None, **FIELDS).status == 401
         assert send_form(served, "/ui/playground", {**anna, "origin": "http://evil.example"}, **FIELDS).status == 403
 
 
