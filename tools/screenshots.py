@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 BUILD, DOCS = ROOT / "build" / "ui", ROOT / "docs" / "ui"
 SIZES = {"wide": (1280, 860), "narrow": (390, 844)}
 SHOWN = (
-    *("requests-wide-light", "response-wide-light", "requests-wide-dark", "answer-narrow-dark"),
+    *("requests-wide-light", "response-wide-light", "answer-narrow-dark"),
     *("models-wide-light", "run-wide-light", "playground-wide-light"),
 )
 LARGEST = 150 * 1024

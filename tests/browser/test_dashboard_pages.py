@@ -243,3 +243,18 @@ def test_hostile_text_in_every_field_is_shown_as_text_and_nothing_runs_obs16(bro
                 assert page.evaluate("document.querySelectorAll('main script, main iframe, main style').length") == 0
             assert page.problems == []
             page.close()
+
+
+def test_even_markup_that_got_into_a_page_could_not_run(browser: Browser, gateway: BusyGateway) -> None:
+    """The second wall, should a template ever fail to escape; and `problems` does see what the policy blocks."""
+    page = browser.page()
+    page.open(f"{gateway.url}/ui")
+    page.evaluate(f"document.querySelector('h1').innerHTML = {json.dumps(f'<img src=x onerror={PWN}>')}")
+    page.wait("document.querySelector('h1 img').complete")
+    page.evaluate(
+        "(() => { const one = document.createElement('script');"
+        f" one.textContent = {json.dumps(PWN)}; document.body.append(one); }})()"
+    )
+    assert page.evaluate("window.pwned") is None
+    assert sum("Content Security Policy" in problem for problem in page.problems) >= 2
+    page.close()
