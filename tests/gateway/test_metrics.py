@@ -288,7 +288,7 @@ def test_the_page_is_written_once_a_second_however_often_it_is_scraped_obs14(
 ) -> None:
     monkeypatch.setattr(metrics, "FRESH", 60.0)
     with serving(config_of(towards(upstream))) as gateway, ThreadPoolExecutor(4) as scrapers:
-        pages = {*scrapers.map(lambda _: page(gateway), range(12))}
+        pages = {*scrapers.map(page, [gateway] * 12)}
         assert len(pages) == 1
         monkeypatch.setattr(gateway.app.gateway.metrics, "_fresh_until", 0.0)
         assert page(gateway) not in pages

