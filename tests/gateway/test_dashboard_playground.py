@@ -15,7 +15,7 @@ from testkit.scripted_upstream import JSON, SSE, Asked, Script, ScriptedUpstream
 from testkit.vendor_answers import STREAMS, Answer
 from tests.gateway.scene import Served, config_of, key, serving, soon, towards
 from tests.gateway.test_dashboard import FORM, log_in, send_form
-from toolspeak.dashboard.playground import first_ways, read_tools, ready_tools
+from toolspeak.dashboard.playground import first_ways, parse_definitions, ready_tools
 from toolspeak.errors import BadField
 from toolspeak.facts.model import ModelFacts, Support
 
@@ -246,14 +246,14 @@ def test_a_form_that_cannot_be_sent_says_why_obs19(gateway: Served, fields: dict
 
 
 def test_tools_may_be_written_in_openais_form_too() -> None:
-    assert read_tools([f'[{{"type": "function", "function": {TOOL}}}]']) == read_tools([TOOL])
+    assert parse_definitions([f'[{{"type": "function", "function": {TOOL}}}]']) == parse_definitions([TOOL])
 
 
 def test_the_ready_made_tools_are_tools() -> None:
     ready = [tool.json for tool in ready_tools() if tool.json]
-    assert len(read_tools(ready)) == len(ready) == 3
+    assert len(parse_definitions(ready)) == len(ready) == 3
 
 
 def test_a_schema_that_is_no_object_is_refused() -> None:
     with pytest.raises(BadField, match="tool 1: it is not a tool"):
-        read_tools(['{"name": "a", "parameters": 7}'])
+        parse_definitions(['{"name": "a", "parameters": 7}'])

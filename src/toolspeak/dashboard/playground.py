@@ -75,7 +75,7 @@ def first_ways(model: str) -> list[str]:
     return [NATIVE, RESCUE, f"{DIALECT}{own}", f"{DIALECT}{other}"]
 
 
-def read_tools(texts: list[str]) -> list[JsonObject]:
+def parse_definitions(texts: list[str]) -> list[JsonObject]:
     """Return tool definitions in OpenAI's form. Raises `BadField` with the number of the text that is wrong.
 
     A text has one tool or an array of them, each as `{"name", "description", "parameters"}` or in OpenAI's form.

@@ -41,7 +41,7 @@ _LABELS: Final = {Status.WAITING: "waits for you", Status.SUMMED_UP: "summed up"
 
 
 @dataclass(frozen=True, slots=True)
-class RunRow:
+class ListedRun:
     """A run in the list."""
 
     name: str
@@ -98,7 +98,7 @@ class RoundRow:
 class RunPage:
     """One run."""
 
-    row: RunRow
+    row: ListedRun
     task: str
     reason: str
     answer: str
@@ -108,11 +108,11 @@ class RunPage:
     settings: tuple[tuple[str, str], ...]
 
 
-def run_row(line: RunSummary, now: float) -> RunRow:
+def run_row(line: RunSummary, now: float) -> ListedRun:
     """Return the row of a run; `now` is in seconds since 1970."""
     moment, usage = gmtime(line.began), line.usage
     is_live = line.status in (Status.RUNNING, Status.WAITING)
-    return RunRow(
+    return ListedRun(
         line.name or line.id,
         cut(" ".join(line.task.split()), _LONGEST_TASK),
         _COLOURS[line.status],

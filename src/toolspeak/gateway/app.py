@@ -19,7 +19,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Final, Protocol, TypeAlias
+from typing import Final, TypeAlias
 
 import msgspec
 
@@ -46,8 +46,10 @@ from toolspeak.gateway.readiness import Readiness
 from toolspeak.gateway.request_reader import RequestReader
 from toolspeak.gateway.response_store import ResponseStore
 from toolspeak.gateway.routes import Routes, Target
+from toolspeak.gateway.runs_api import RunsApi
 from toolspeak.gateway.sessions import Sessions
 from toolspeak.gateway.trace_log import TraceLog
+from toolspeak.gateway.turns import OwnTurn
 from toolspeak.gateway.viewers import Viewers
 from toolspeak.ir.failure import Failure, FailureKind
 from toolspeak.runtime.clock import CLOCK, Clock
@@ -62,54 +64,8 @@ _WARM_AFTER = 0.2
 """Seconds after the start. A request that arrives at once does not have to share the processor with warming up."""
 
 
-class RunsApi(Protocol):
-    """Answers requests below /v1/runs: `gateway.runs.RunsEndpoints`, or `DisabledRuns`."""
-
-    async def open(self) -> None:
-        """Open the store of runs."""
-        ...
-
-    async def close(self) -> None:
-        """Close the store of runs."""
-        ...
-
-    async def answer(self, exchange: Exchange, target: Target, response: ResponseContext, key: Key) -> None:
-        """Answer one request; raises `Refused`."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class OwnTurn:
-    """A turn that the gateway takes for a page of its dashboard: the session's key stands for the request's.
-
-    The page has its headers before the turn begins, so a failure is told inside the stream.
-    """
-
-    key: Key
-    sends_tools: bool = False
-    """The upstream gets the tools, whatever is known about the model."""
-
-
 AnswerPage: TypeAlias = Callable[["Gateway", Exchange, Target, ResponseContext], Awaitable[None]]
 """`gateway.dashboard.answer_page`."""
-
-
-class DisabledRuns:
-    """Refuses every request below /v1/runs. It is here so that a gateway without runs does not import them."""
-
-    async def open(self) -> None:
-        """Do nothing: there is no store."""
-
-    async def close(self) -> None:
-        """Do nothing: there is no store."""
-
-    async def answer(self, exchange: Exchange, target: Target, response: ResponseContext, key: Key) -> None:
-        """Raise `Refused` (404)."""
-        del exchange, target, response, key
-        raise Refused(Failure(FailureKind.NOT_FOUND, _NO_RUNS, 404))
-
-
-_NO_RUNS: Final = "runs are not offered here: say enabled = true under [runs] in the configuration"
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,11 +13,12 @@ from toolspeak.config.shape import Config, Key
 from toolspeak.dashboard.pages import render
 from toolspeak.gateway.access import Admission, Keyring
 from toolspeak.gateway.access_log import AccessEntry
-from toolspeak.gateway.app import OwnTurn, RunsApi
 from toolspeak.gateway.exchange import Exchange, Headers, Refused, ResponseContext, header
 from toolspeak.gateway.request_reader import RequestReader
+from toolspeak.gateway.runs_api import RunsApi
 from toolspeak.gateway.sessions import Sessions
 from toolspeak.gateway.trace_log import TraceLog
+from toolspeak.gateway.turns import OwnTurn
 from toolspeak.gateway.viewers import Viewers
 from toolspeak.ir.failure import Failure, FailureKind
 from toolspeak.runtime.clock import Clock

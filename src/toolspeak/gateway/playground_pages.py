@@ -25,18 +25,18 @@ from toolspeak.dashboard.playground import (
     EndedTurn,
     ended_column,
     first_ways,
-    read_tools,
+    parse_definitions,
     ready_tools,
     running_column,
     taught_dialects,
 )
 from toolspeak.engine.settings import Mode
 from toolspeak.errors import BadField
-from toolspeak.gateway.app import OwnTurn
 from toolspeak.gateway.exchange import Beat, Exchange, Gone, Headers, T
 from toolspeak.gateway.model_pages import MOST_MODELS, look_at_models, permitted_models
 from toolspeak.gateway.page_request import Page, PageRequest
 from toolspeak.gateway.page_stream import PAUSE, PageStream, StreamOver
+from toolspeak.gateway.turns import OwnTurn
 
 _MOST_TOKENS: Final = 32_768
 _TOKENS: Final = 1024
@@ -96,7 +96,7 @@ def _read_form(form: dict[str, str]) -> _Attempt:
         "stream": True,
         "max_tokens": _number(form, "max_tokens", 1, _MOST_TOKENS),
         "messages": [{"role": "user", "content": prompt}],
-        "tools": read_tools(texts),
+        "tools": parse_definitions(texts),
     }
     return _Attempt(number, msgspec.json.encode(body), _headers(way), way == RESCUE)
 

@@ -11,10 +11,10 @@ from urllib.parse import quote
 
 from toolspeak.dashboard.pages import render
 from toolspeak.errors import BadField, RunsUnavailable, UnknownRun
-from toolspeak.gateway.app import DisabledRuns
 from toolspeak.gateway.exchange import Gone, Refused
 from toolspeak.gateway.page_request import Page, PageRequest
 from toolspeak.gateway.page_stream import PAUSE, PageStream, StreamOver
+from toolspeak.gateway.runs_api import DisabledRuns
 from toolspeak.ir.failure import Failure, FailureKind
 
 if TYPE_CHECKING:  # runs take long to import: a gateway without them never does

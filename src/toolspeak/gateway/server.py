@@ -27,7 +27,7 @@ from toolspeak.config.assemble import assemble, confirming_depths, depths, outbo
 from toolspeak.config.shape import Config
 from toolspeak.errors import BadConfig
 from toolspeak.gateway.access import Admission, HostPolicy, Keyring
-from toolspeak.gateway.app import DisabledRuns, Gateway, RunsApi
+from toolspeak.gateway.app import Gateway
 from toolspeak.gateway.asgi import Asgi
 from toolspeak.gateway.connections import Connections, HttpConnection
 from toolspeak.gateway.metrics import Metrics
@@ -37,6 +37,7 @@ from toolspeak.gateway.reload import Reloader
 from toolspeak.gateway.request_reader import RequestReader
 from toolspeak.gateway.response_store import ResponseStore
 from toolspeak.gateway.routes import Routes
+from toolspeak.gateway.runs_api import DisabledRuns, RunsApi
 from toolspeak.gateway.sessions import Sessions
 from toolspeak.gateway.trace_log import SpanSink, open_traces
 from toolspeak.gateway.viewers import Viewers

@@ -62,6 +62,18 @@ class TurnContext:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class OwnTurn:
+    """A turn that the gateway takes for a page of its dashboard: the session's key stands for the request's.
+
+    The page has its headers before the turn begins, so a failure is told inside the stream.
+    """
+
+    key: Key
+    sends_tools: bool = False
+    """The upstream gets the tools, whatever is known about the model."""
+
+
 class Turns:
     """Answers the requests for turns of all wires."""
 

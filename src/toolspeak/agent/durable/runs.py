@@ -17,7 +17,7 @@ from toolspeak.agent.durable.worker import Worker, WorkerDeps, working
 from toolspeak.agent.runs.events import RunEnded, ToolCallAsked
 from toolspeak.agent.runs.preparation import conversation
 from toolspeak.agent.runs.runs import NumberedEvent, RunSummary, RunView, Spec, checked_id
-from toolspeak.agent.runs.steps import JSON, RESULT, TURN, TextForm, progress, usage_of
+from toolspeak.agent.runs.steps import JSON, RESULT, TURN, TextForm, progress, run_usage
 from toolspeak.config.shape import Config
 from toolspeak.engine.agent import RunEffect, RunTools, Status, Task
 from toolspeak.errors import BadField, BadRequest, RunsUnavailable, UnknownRun
@@ -233,7 +233,7 @@ def _unknown(name: str) -> UnknownRun:
 def view_of(row: RunRow, steps: Mapping[str, str], asked: Iterable[NumberedEvent]) -> RunView:
     """Return the view of a run from its row, its steps by name, and the calls that people were asked about."""
     _, kept = _progress(row.spec, steps)
-    line = replace(row.line, usage=usage_of(_outcomes(steps)))
+    line = replace(row.line, usage=run_usage(_outcomes(steps)))
     return RunView(line, row.spec, kept, row.reason, tuple(waiting_calls(row, steps, asked).values()))
 
 

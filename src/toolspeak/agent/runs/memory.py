@@ -23,8 +23,8 @@ from toolspeak.agent.runs.steps import (
     TextForm,
     Work,
     progress,
+    run_usage,
     told,
-    usage_of,
 )
 from toolspeak.engine.agent import Ending, Status, Task
 from toolspeak.errors import BadField, BadRequest, TooManyRuns, UnknownRun
@@ -165,7 +165,7 @@ class _Run:
         status = going if self._ending is None else self._ending.status
         rounds, spec = len(self._kept.rounds), self._spec
         times = (self._began, self._ended)
-        usage = usage_of(self._outcomes)
+        usage = run_usage(self._outcomes)
         return RunSummary(self._id, spec.task, status, self._model, *times, rounds, spec.tenant, self._name, usage)
 
     @property

@@ -402,7 +402,7 @@ def progress(task: Task, outcomes: Mapping[str, object]) -> tuple[RunEffect | No
     return stands(task, answered)
 
 
-def usage_of(outcomes: Mapping[str, object]) -> Usage:
+def run_usage(outcomes: Mapping[str, object]) -> Usage:
     """Return the tokens of all stored turns of a run; `outcomes` is as in `progress`."""
     total = Usage()
     for outcome in outcomes.values():
