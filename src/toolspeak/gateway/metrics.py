@@ -172,6 +172,6 @@ def _new_counter() -> defaultdict[LabelValues, int]:
 
 
 def _render(snapshot: Snapshot) -> bytes:
-    from toolspeak.gateway.metrics_page import render  # noqa: PLC0415 # prometheus-client takes 90 ms to import
+    from toolspeak.gateway.metrics_page import text_format  # noqa: PLC0415 # prometheus-client takes 90 ms to import
 
-    return render(snapshot)
+    return text_format(snapshot)

@@ -13,7 +13,7 @@ from typing_extensions import override
 from toolspeak.gateway.metric_table import METRICS, Histogram, LabelValues, Metric, MetricType, Snapshot
 
 
-def render(snapshot: Snapshot) -> bytes:
+def text_format(snapshot: Snapshot) -> bytes:
     """Return the page of a scrape. It has a registry of its own: what other code of the process counts is not in it."""
     registry = CollectorRegistry()
     registry.register(_Figures(snapshot))
