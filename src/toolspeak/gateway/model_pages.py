@@ -19,7 +19,7 @@ from toolspeak.runtime.directory import Listed, Route
 
 _PATIENCE: Final = 3.0
 """Seconds that a page waits for the lists of upstreams."""
-MOST_MODELS: Final = 300
+MOST_MODELS: Final = 200
 """Models on one page; a search finds the others."""
 
 
@@ -33,7 +33,10 @@ async def show_models(request: PageRequest) -> Page:
     upstreams = _upstreams(request, found[:MOST_MODELS], default, has_search=bool(search))
     more = max(0, len(found) - MOST_MODELS)
     template = "models_list.html" if request.is_fragment else "models.html"
-    return request.page(template, title="Models", upstreams=upstreams, search=search, more=more)
+    # Hundreds of rows take long enough to hold up streams, so they are rendered in a thread.
+    return await request.gateway.viewers.compute(
+        lambda: request.page(template, title="Models", upstreams=upstreams, search=search, more=more)
+    )
 
 
 async def probe_model(request: PageRequest) -> Page:

@@ -6,6 +6,7 @@ is cancelled.
 """
 
 from collections.abc import Coroutine
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -140,8 +141,9 @@ class _Column:
             return
         trace = entry.trace if gateway.traces.is_enabled else ""
         ended = EndedTurn(entry.outcome, entry.failure, entry.way, entry.seconds, trace)
-        await self._stream.send(_rendered(ended_column(self._attempt.number, ended)))
-        await self._stream.end()
+        with suppress(StreamOver):  # the browser reads nothing any more
+            await self._stream.send(_rendered(ended_column(self._attempt.number, ended)))
+            await self._stream.end()
 
     async def show(self, text: str) -> None:
         """Show the text so far, if it has changed."""
