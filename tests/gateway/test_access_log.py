@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from testkit.protocols import WIRES, answering, question, sides
 from testkit.scripted_upstream import Asked, ScriptedUpstream, hang, listening, refuse
 from testkit.vendor_answers import STREAMS, Answer
-from tests.gateway.scene import Served, config_of, key, serving, soon, towards
+from tests.gateway.scene import Served, config_of, head, key, serving, soon, towards
 from toolspeak.config.shape import LogForm, Upstream
 from toolspeak.engine.settings import Mode, Settings
 from toolspeak.gateway import slow_turns
@@ -181,13 +181,16 @@ def test_a_client_that_gives_up_waiting_is_a_warning_obs6(
     upstream: ScriptedUpstream, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, stream: bool
 ) -> None:
     """An agent whose patience ends after minutes tells its user nothing: the log is all that is left."""
-    monkeypatch.setattr(slow_turns, "STEPS", (0.1, 0.3, 5.0))
+    monkeypatch.setattr(slow_turns, "STEPS", (0.2, 2.0, 60.0))
     monkeypatch.setattr(slow_turns, "_FLOWING", 0.05)
     upstream.answers(hang)
     with serving(config_of(towards(upstream))) as gateway:
         asked = question("openai_chat", stream=stream)
-        with pytest.raises(TimeoutError):
-            gateway.post(asked.path, asked.body, seconds=0.6)
+        body = json.dumps(asked.body).encode()
+        connection = gateway.connect()
+        connection.sendall(head(asked.path, content_length=len(body)) + body)
+        assert soon(lambda: sum(each.name == slow_turns.__name__ for each in caplog.records) == 2, 20)
+        connection.close()
         record = only(caplog)
     assert (record.levelname, fields(record)["status"], fields(record)["fault"]) == ("WARNING", 499, "client hung up")
     lines = [each.getMessage() for each in caplog.records if each.name == slow_turns.__name__]
