@@ -123,7 +123,7 @@ def _bind(tried: "socket.socket", address: object) -> None:
 
 
 def _welcome(url: str, config: "Config", *, quiet: bool) -> None:
-    """Print the address, and the variables by which clients reach it."""
+    """Print the address, the variables by which clients reach it, and where a person sees what it does."""
     click.echo(f"toolspeak listens on {url}", err=True)
     url = _reachable(url)
     if quiet:
@@ -134,6 +134,8 @@ def _welcome(url: str, config: "Config", *, quiet: bool) -> None:
     click.echo(f"  Anthropic ANTHROPIC_BASE_URL={url}", err=True)
     click.echo(f"  Gemini    GOOGLE_GEMINI_BASE_URL={url}", err=True)
     click.echo(f"  Ollama    OLLAMA_HOST={url}", err=True)
+    if config.dashboard.enabled:
+        click.echo(f"  dashboard {url}/ui", err=True)
 
 
 def _reachable(url: str) -> str:

@@ -69,13 +69,14 @@ def test_it_says_how_to_reach_it_and_port_0_takes_a_free_one() -> None:
         assert url.startswith("http://127.0.0.1:")
         assert int(url.rpartition(":")[2]) > 0
         assert process.stderr is not None
-        lines = [process.stderr.readline().split() for _ in range(5)]
+        lines = [process.stderr.readline().split() for _ in range(6)]
     assert lines == [
         ["upstream", "127.0.0.1:9", NOBODY, "(openai_chat)"],
         ["OpenAI", f"OPENAI_BASE_URL={url}/v1"],
         ["Anthropic", f"ANTHROPIC_BASE_URL={url}"],
         ["Gemini", f"GOOGLE_GEMINI_BASE_URL={url}"],
         ["Ollama", f"OLLAMA_HOST={url}"],
+        ["dashboard", f"{url}/ui"],
     ]
 
 
