@@ -179,6 +179,10 @@ ui-check:
 screenshots:
     .venv/bin/python -m tools.screenshots
 
+# the same while Claude Code and pi work with a real model of 1.1 GB, in build/ui-live; needs Chromium and npm: `--model`, `--docs`
+screenshots-live *args:
+    .venv/bin/python -m tests.live.screenshots {{ args }}
+
 # a real model of 0.5 GB, bare and behind the gateway, side by side; `--ways`, `--agent pi`, `--model`, `--help`
 live *args:
     .venv/bin/python -m tests.live.run {{ args }}
