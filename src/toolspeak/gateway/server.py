@@ -199,13 +199,14 @@ class _Server(uvicorn.Server):
 
     @override
     async def startup(self, sockets: Any = None) -> None:
+        # Before it says that it listens: whoever reads that may send a signal at once, which would kill the process.
+        if sys.platform != "win32" and threading.current_thread() is threading.main_thread():
+            asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._hang_up)
         await super().startup(sockets)
         for server in self.servers:
             for socket in server.sockets:
                 host, port = socket.getsockname()[:2]
                 self._ready(f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}")
-        if sys.platform != "win32" and threading.current_thread() is threading.main_thread():
-            asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._hang_up)
 
     def _hang_up(self) -> None:
         """Reload, or end if the terminal was closed: that sends SIGHUP too, and no one could stop the server then."""
