@@ -341,12 +341,12 @@ def _transport_error(error: Exception, timeouts: Timeouts) -> TransportError:
         case aiohttp.ClientHttpProxyError():
             return _connection_error(f"the proxy refused to connect to the upstream ({error.status})", connected=False)
         case aiohttp.ClientConnectorError():
-            # Before 3.14 an untrusted certificate has no `os_error`, only the error of the certificate.
-            cause: Exception = error.os_error
-            hint = ""
+            # Before 3.13.4 aiohttp's error for an untrusted certificate has no `os_error`, and reading it raises.
             if isinstance(error, _UntrustedCertificate):
-                cause, hint = error.certificate_error, _TRUST
-            place, reason = f"{error.host}:{error.port}", _reason(cause) + hint
+                reason = _reason(error.certificate_error) + _TRUST
+            else:
+                reason = _reason(error.os_error)
+            place = f"{error.host}:{error.port}"
             return _connection_error(f"no connection to the upstream at {place}: {reason}", connected=False)
         case aiohttp.ServerDisconnectedError():
             return _connection_error("the upstream closed the connection without an answer")
