@@ -1,5 +1,6 @@
 """What the five protocols ask for, and the shape of their errors, written from the vendors' documents."""
 
+import asyncio
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -129,3 +130,21 @@ def error_faults(wire: str, status: int, body: Body) -> list[str]:
 def message_of(wire: str, body: Body) -> str:
     """Return the words of an error."""
     return body["error"] if wire == "ollama" else body["error"]["message"]
+
+
+def says(answer: Answer) -> Script:
+    """Make a script that streams an answer over OpenAI Chat, all at once."""
+    return say(STREAMS["openai_chat"](answer).encode(), SSE)
+
+
+def slowly(answer: Answer, pause: float) -> Script:
+    """Make a script that streams an answer over OpenAI Chat, frame by frame."""
+
+    async def script(asked: Asked) -> None:
+        asked.head(200, SSE)
+        for frame in STREAMS["openai_chat"](answer).encode().split(b"\n\n"):
+            await asked.chunk(frame + b"\n\n")
+            await asyncio.sleep(pause)
+        await asked.end()
+
+    return script

@@ -1,6 +1,5 @@
 """The pages of runs: a list, and one run with its rounds, live, with approvals (OBS-18)."""
 
-import asyncio
 import http.client
 import re
 from collections.abc import Generator, Iterator
@@ -11,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from testkit.scripted_upstream import SSE, Asked, Script, ScriptedUpstream, say
-from testkit.vendor_answers import STREAMS, Answer
+from testkit.protocols import says, slowly
+from testkit.scripted_upstream import SSE, ScriptedUpstream
+from testkit.vendor_answers import Answer
 from tests.gateway.scene import Served, config_of, key, serving, soon, towards
 from tests.gateway.test_dashboard import log_in, send_form
 from toolspeak.config.shape import Durable, Offer
@@ -22,23 +22,6 @@ LOOK = Answer("I look.", calls=(("call_1", "list_files", {}),))
 WRITE = Answer("I write.", calls=(("call_2", "write_file", {"path": "a.txt", "content": "<b>Hi</b>"}),))
 DONE = Answer("All done. <script>alert(1)</script>")
 HTMX = {"hx-request": "true"}
-
-
-def says(answer: Answer) -> Script:
-    return say(STREAMS["openai_chat"](answer).encode(), SSE)
-
-
-def slowly(answer: Answer, pause: float) -> Script:
-    """Send an answer frame by frame."""
-
-    async def script(asked: Asked) -> None:
-        asked.head(200, SSE)
-        for frame in STREAMS["openai_chat"](answer).encode().split(b"\n\n"):
-            await asked.chunk(frame + b"\n\n")
-            await asyncio.sleep(pause)
-        await asked.end()
-
-    return script
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,5 @@
 """Runs over HTTP, on a real gateway: started, watched and rejoined, stopped, kept apart (RUN-3, RUN-5, RUN-8)."""
 
-import asyncio
 import http.client
 import json
 import time
@@ -11,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from testkit.scripted_upstream import SSE, Asked, Script, ScriptedUpstream, say
-from testkit.vendor_answers import STREAMS, Answer
+from testkit.protocols import says, slowly
+from testkit.scripted_upstream import SSE, ScriptedUpstream
+from testkit.vendor_answers import Answer
 from tests.gateway.scene import Reply, Served, config_of, key, serving, soon, towards
 from toolspeak.config.shape import Approval, Durable, Offer, Server
 
@@ -20,23 +20,6 @@ ANNA, BERTA = {"authorization": "Bearer anna"}, {"authorization": "Bearer berta"
 LOOK = Answer("I look.", calls=(("call_1", "list_files", {}),))
 WRITE = Answer(calls=(("call_1", "write_file", {"path": "a.txt", "content": "Hi"}),))
 PATIENCE_S = 20.0
-
-
-def says(answer: Answer) -> Script:
-    return say(STREAMS["openai_chat"](answer).encode(), SSE)
-
-
-def slowly(answer: Answer, pause: float) -> Script:
-    """Send an answer frame by frame."""
-
-    async def script(asked: Asked) -> None:
-        asked.head(200, SSE)
-        for frame in STREAMS["openai_chat"](answer).encode().split(b"\n\n"):
-            await asked.chunk(frame + b"\n\n")
-            await asyncio.sleep(pause)
-        await asked.end()
-
-    return script
 
 
 @pytest.fixture(scope="module")

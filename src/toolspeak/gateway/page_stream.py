@@ -39,18 +39,19 @@ class PageStream:
 
     async def send(self, *parts: bytes, name: str = "part") -> None:
         """Send parts of the page. Raises `StreamOver`."""
-        await self._write(b"".join(_frame(name, part) for part in parts))
+        await self.write(b"".join(event_frame(name, part) for part in parts))
 
     async def rest(self) -> None:
         """Send a comment if it was quiet for long. Raises `StreamOver`."""
         if self._now() - self._last > _QUIET:
-            await self._write(b":\n\n")
+            await self.write(b":\n\n")
 
     async def end(self) -> None:
         """End the response."""
         await self._exchange.write(b"", last=True)
 
-    async def _write(self, data: bytes) -> None:
+    async def write(self, data: bytes) -> None:
+        """Send frames. Raises `StreamOver`."""
         self._last = self._now()
         try:
             async with asyncio.timeout(_STUCK):
@@ -59,6 +60,8 @@ class PageStream:
             raise StreamOver from None
 
 
-def _frame(name: str, data: bytes) -> bytes:
+def event_frame(name: str, data: bytes, number: int | None = None) -> bytes:
+    """Return one event; a browser that connects again says the `number` of the last one that it got."""
     lines = b"".join(b"data: %b\n" % line for line in data.split(b"\n"))
-    return b"event: %b\n%b\n" % (name.encode(), lines)
+    id = b"" if number is None else b"id: %d\n" % number
+    return b"event: %b\n%b%b\n" % (name.encode(), id, lines)

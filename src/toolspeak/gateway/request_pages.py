@@ -4,7 +4,7 @@ from typing import Final
 
 from toolspeak.dashboard.request_rows import RequestRow, row_of
 from toolspeak.gateway.exchange import header
-from toolspeak.gateway.page_request import PAGE_HEADERS, UNCACHED, Page, PageRequest
+from toolspeak.gateway.page_request import Page, PageRequest
 from toolspeak.gateway.request_stream import RowStream, send_rows
 from toolspeak.traces.store import TraceQuery
 
@@ -12,7 +12,6 @@ _LISTED: Final = 100
 """Ended turns on the page."""
 _FILTERS: Final = ("all", "running", "failed", "asked-again")
 _LONGEST_SEARCH: Final = 200
-_UNBUFFERED: Final = (b"x-accel-buffering", b"no")
 
 
 async def show_list(request: PageRequest) -> Page:
@@ -40,7 +39,7 @@ async def stream_list(request: PageRequest) -> None:
     known = header(request.exchange, b"last-event-id") or request.query("since")
     since = int(known[:15]) if known.isascii() and known.isdecimal() else 0
     stream = RowStream(request.gateway.traces, _query(request, shows), since, only_running=shows == "running")
-    await send_rows(request, stream, (*PAGE_HEADERS, UNCACHED, _UNBUFFERED))
+    await send_rows(request, stream)
 
 
 def _shows(request: PageRequest) -> str:

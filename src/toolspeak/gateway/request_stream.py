@@ -12,10 +12,12 @@ from typing import Final
 
 from toolspeak.dashboard.pages import render
 from toolspeak.dashboard.request_rows import RequestRow, row_of
-from toolspeak.gateway.exchange import Gone, Headers
+from toolspeak.gateway.exchange import Gone
 from toolspeak.gateway.page_request import PageRequest
+from toolspeak.gateway.page_stream import PageStream, StreamOver, event_frame
 from toolspeak.gateway.trace_log import TraceLog
 from toolspeak.gateway.viewers import passes
+from toolspeak.runtime.clock import Clock
 from toolspeak.traces.store import TraceQuery
 
 _MOST_ROWS: Final = 40
@@ -24,10 +26,6 @@ _MOST_KNOWN: Final = 1000
 """Running turns of which a viewer's state is kept."""
 _PAUSE: Final = 0.5
 """Seconds between two looks."""
-_QUIET: Final = 30
-"""Looks without news after which a comment is sent, so that proxies keep the connection."""
-_STUCK: Final = 10.0
-"""Seconds after which a browser that reads nothing is given up."""
 _HOUR: Final = 3600.0
 
 
@@ -59,7 +57,7 @@ class RowStream:
             self._phases[one.id] = one.state
             summary = one.summary
             if self._query.matches(summary):
-                events.append(_event("row", _rendered(row_of(summary, one.phase))))
+                events.append(event_frame("row", _rendered(row_of(summary, one.phase))))
         return events
 
     def _ended_news(self) -> list[bytes]:
@@ -72,50 +70,36 @@ class RowStream:
             was_running = self._phases.pop(summary.id, None) is not None
             is_listed = not self._only_running and place < _MOST_ROWS and self._query.matches(summary)
             if is_listed:
-                events.append(_event("row", _rendered(row_of(summary)), number))
+                events.append(event_frame("row", _rendered(row_of(summary)), number))
             elif was_running or self._only_running:  # the page itself may have come with its row
-                events.append(_event("gone", f"r-{summary.id}".encode(), number))
+                events.append(event_frame("gone", f"r-{summary.id}".encode(), number))
         return events[::-1]
 
 
 @lru_cache(maxsize=512)
 def _rendered(row: RequestRow) -> bytes:
-    """Return the HTML of a row. All viewers get the same one."""
-    return render("request_row.html", row=row)
+    """Return the HTML of a row, without empty lines. All viewers get the same one."""
+    html = render("request_row.html", row=row)
+    return b"\n".join(line for line in html.splitlines() if line.strip())
 
 
-def _event(name: str, data: bytes, number: int | None = None) -> bytes:
-    lines = b"".join(b"data: %b\n" % line for line in data.splitlines() if line.strip())
-    id = b"" if number is None else b"id: %d\n" % number
-    return b"event: %b\n%b%b\n" % (name.encode(), id, lines)
-
-
-async def send_rows(request: PageRequest, stream: RowStream, headers: Headers) -> None:
+async def send_rows(request: PageRequest, rows: RowStream) -> None:
     """Send rows until the browser leaves, the gateway shuts down, or an hour has passed."""
-    exchange, viewers = request.exchange, request.gateway.viewers
-    with viewers.enter(request.key.tenant) as over:
-        request.response.started = True
-        await exchange.start(200, ((b"content-type", b"text/event-stream"), *headers))
-        with suppress(Gone):  # a page that is closed is no failure
-            await exchange.attended(_send(request, stream, over), _no_beat)
+    stream = PageStream(request)
+    with request.gateway.viewers.enter(request.key.tenant) as over:
+        await stream.start()
+        with suppress(Gone, StreamOver):  # a page that is closed is no failure
+            await request.exchange.attended(_send(stream, rows, over, request.gateway.clock), _no_beat)
 
 
-async def _send(request: PageRequest, stream: RowStream, over: asyncio.Event) -> None:
-    exchange, quiet, is_on = request.exchange, 0, True
-    await exchange.write(b"retry: 1000\n\n")
-    end = request.gateway.clock.monotonic() + _HOUR
-    while is_on and request.gateway.clock.monotonic() < end:
-        news = stream.news()
-        quiet = 0 if news else quiet + 1
-        if quiet >= _QUIET:
-            news, quiet = b":\n\n", 0
-        try:
-            async with asyncio.timeout(_STUCK):
-                await (exchange.write(news) if news else asyncio.sleep(0))
-        except TimeoutError:
-            return
+async def _send(stream: PageStream, rows: RowStream, over: asyncio.Event, clock: Clock) -> None:
+    await stream.write(b"retry: 1000\n\n")
+    end, is_on = clock.monotonic() + _HOUR, True
+    while is_on and clock.monotonic() < end:
+        news = rows.news()
+        await (stream.write(news) if news else stream.rest())
         is_on = await passes(over, _PAUSE)
-    await exchange.write(b"", last=True)
+    await stream.end()
 
 
 async def _no_beat() -> float:

@@ -199,7 +199,7 @@ class _Server(uvicorn.Server):
 
     @override
     async def startup(self, sockets: Any = None) -> None:
-        # Before it says that it listens: whoever reads that may send a signal at once, which would kill the process.
+        # Before the gateway prints that it listens: a script that reads the line may send SIGHUP at once, and kill it.
         if sys.platform != "win32" and threading.current_thread() is threading.main_thread():
             asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._hang_up)
         await super().startup(sockets)
