@@ -184,10 +184,10 @@ class ScriptedUpstream:
         except (OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
             pass
         finally:
-            self._tasks.discard(task)
             writer.close()
             with suppress(OSError, asyncio.CancelledError):
                 await writer.wait_closed()
+            self._tasks.discard(task)  # last: `_serve` waits for these, and a loop that ends earlier destroys the task
 
     async def _request(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Asked | None:
         try:
