@@ -156,7 +156,7 @@ def test_running_turns_are_counted_until_they_end_obs14(upstream: ScriptedUpstre
 
 
 def test_the_wait_for_the_upstream_and_for_the_body_is_no_overhead_obs14(upstream: ScriptedUpstream) -> None:
-    pause = 0.5
+    pause = 1.0
 
     async def slow(asked: Asked) -> None:
         await asyncio.sleep(pause)
@@ -172,8 +172,9 @@ def test_the_wait_for_the_upstream_and_for_the_body_is_no_overhead_obs14(upstrea
         connection.sendall(data)
         assert connection.recv(65536).startswith(b"HTTP/1.1 200")
         found = ended(gateway, 1)
-    assert found["toolspeak_turn_duration_seconds_sum{model=m}"] > 2 * pause
-    assert 0 < found["toolspeak_overhead_seconds_sum{mode=native}"] < pause
+    # The gateway's clock may start a little after ours, and then the pause before the body counts less.
+    assert found["toolspeak_turn_duration_seconds_sum{model=m}"] > 1.5 * pause
+    assert 0 < found["toolspeak_overhead_seconds_sum{mode=native}"] < pause / 2
 
 
 def test_every_series_is_in_the_table_and_every_label_is_explained_obs14(upstream: ScriptedUpstream) -> None:
