@@ -12,6 +12,8 @@ from testkit.scripted_upstream import JSON, SSE, Asked, ScriptedUpstream, listen
 from testkit.vendor_answers import STREAMS, Answer
 from tests.browser.busy_gateway import slowly
 from tests.gateway.scene import Served, config_of, serving, towards
+from tests.gateway.test_dashboard_models import taught
+from tests.unit.doctor.pupil import Pupil
 from toolspeak.config.shape import Durable, Offer, Server
 from toolspeak.engine.verdict import Depth
 
@@ -67,6 +69,17 @@ def test_probe_now_changes_the_row_when_the_probe_has_ended_obs17(scene: Scene) 
     scene.page.click(".m-action button")
     scene.page.wait("document.querySelector('.models-table tbody tr').innerText.includes('has no tools')")
     assert "dropped in silence" in scene.page.text(".models-table tbody tr")
+
+
+def test_the_doctor_is_started_and_watched_by_clicks_obs17(scene: Scene) -> None:
+    scene.upstream.answers(taught(Pupil("hermes")))
+    scene.open("/ui/models/m")
+    scene.page.click("#doctor-part button[value=quick]")
+    scene.page.wait("document.querySelector('#doctor-part button[value=stop]')")
+    scene.page.wait("document.querySelector('#doctor-part button[value=quick]')", 120)
+    said = " ".join(scene.page.text("#doctor-part").split())
+    assert "m: toolspeak now speaks hermes to it" in said
+    assert "hermes" in scene.page.text("#doctor-part .scores")
 
 
 def _answer(asked: Asked) -> dict[str, object]:

@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from testkit.protocols import answering, question
-from testkit.scripted_upstream import JSON, Asked, ScriptedUpstream, listening, say
+from testkit.scripted_upstream import JSON, Asked, Script, ScriptedUpstream, hang, listening, say
 from testkit.vendor_answers import Answer
 from tests.gateway.scene import Served, config_of, key, serving, soon, towards
 from tests.gateway.test_dashboard import log_in, send_form
+from tests.unit.doctor.pupil import Pupil
 from toolspeak.config.shape import Config, Model, Server, Upstream
 from toolspeak.engine.settings import Mode, Settings
 from toolspeak.engine.verdict import Depth
@@ -206,3 +207,71 @@ def test_a_refusal_in_traffic_shows_as_learned_obs17() -> None:
             served.post(asked.path, body, {"authorization": f"Bearer sk-{'ab'[number % 2]}"})
         text = page(served, "/ui/models/m", log_in(served, "sk-a"))
     assert "learned . A request with tools was refused." in text
+
+
+# ---------------------------------------------------------------- the doctor by a button
+
+
+def taught(pupil: Pupil) -> Script:
+    """Let a pupil answer, in text."""
+
+    async def script(asked: Asked) -> None:
+        if not asked.wire:
+            await asked.whole(404, b"{}", JSON)
+            return
+        texts = [message.get("content") or "" for message in asked.json["messages"]]
+        said = pupil.calls(texts, native="tools" in asked.json)
+        await answering(Answer(said if isinstance(said, str) else pupil.text(said)))(asked)
+
+    return script
+
+
+def test_the_doctor_runs_by_a_button_and_the_gateway_uses_what_it_keeps_obs17(tmp_path: Path) -> None:
+    profiles = tmp_path / "profiles"
+    with listening(("m",)) as pupil, serving(probing(pupil, profiles=profiles)) as served:
+        pupil.answers(taught(Pupil("hermes")))
+        begun = send_form(served, "/ui/doctor/m", HTMX, do="quick")
+        assert begun.status == 200
+        assert b'hx-get="/ui/doctor/m" hx-trigger="load delay:2s"' in begun.body
+        assert "Stop" in words(begun.body)
+        assert soon(lambda: "Stop" not in page(served, "/ui/doctor/m", HTMX), 120)
+        ended = page(served, "/ui/doctor/m", HTMX)
+        assert "toolspeak now speaks hermes to it" in ended
+        assert "Saved: the gateway uses it from now on." in ended
+        assert re.search(r"Right answers of this examination Form Right hermes (\d+) of \1 ", ended)
+        assert soon(lambda: "Kept profile in use" in page(served, "/ui/models/m"), 20)
+        assert "emulated" in page(served, "/ui/models/m")
+    assert len(list(profiles.glob("*.json"))) == 1
+    assert list((tmp_path / "doctor").glob("*.json")) == [], "nothing is left to continue"
+
+
+def test_the_doctor_is_stopped_by_a_button_and_examines_one_model_at_a_time_obs17() -> None:
+    with listening(("m", "other")) as slow, serving(probing(slow)) as served:
+        slow.answers(hang)
+        assert send_form(served, "/ui/doctor/m", do="full").headers["location"] == "/ui/models/m"
+        second = words(send_form(served, "/ui/doctor/other", HTMX, do="quick").body)
+        assert "the doctor examines up:m now: wait until it has ended, or stop it on the page of that model" in second
+        stopped = words(send_form(served, "/ui/doctor/m", HTMX, do="stop").body)
+        assert "Stopped. What is known is kept: start it again to continue." in stopped
+        assert soon(lambda: all(asked.hung_up.is_set() for asked in slow.asked), 10)
+        assert "Stop" in words(send_form(served, "/ui/doctor/other", HTMX, do="quick").body)
+        assert send_form(served, "/ui/doctor/other", HTMX, do="dance").status == 400
+    # The gateway has ended with an examination running, and waited for nothing.
+
+
+def test_a_doctor_whose_upstream_fails_says_so_obs17() -> None:
+    with listening(("m",)) as failing, serving(probing(failing)) as served:
+        failing.answers(say(b'{"error": {"message": "no such key"}}', JSON, 401))
+        send_form(served, "/ui/doctor/m", HTMX, do="quick")
+        assert soon(lambda: "no such key" in page(served, "/ui/doctor/m", HTMX), 20)
+
+
+def test_a_tenant_does_not_start_the_doctor_obs17(upstream: ScriptedUpstream) -> None:
+    with serving(config_of(towards(upstream), keys=(key("sk-a", "anna"),))) as served:
+        session = log_in(served, "sk-a")
+        refused = send_form(served, "/ui/doctor/m", {**session, **HTMX}, do="quick")
+        assert refused.status == 403
+        assert "this gateway has keys, so the doctor is started in a terminal" in words(refused.body)
+        shown = page(served, "/ui/models/m", session)
+        assert "Quick, 3 minutes" not in shown
+        assert "toolspeak doctor m" in shown

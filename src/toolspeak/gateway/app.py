@@ -30,6 +30,7 @@ from toolspeak.errors import BadField, BadRequest, NotStored, TooLarge
 from toolspeak.gateway import aux_endpoints, passthrough, routes, turns
 from toolspeak.gateway.access import ANONYMOUS, Admission, HostPolicy, Keyring
 from toolspeak.gateway.access_log import AccessEntry, Fault, fault_of
+from toolspeak.gateway.checkups import Checkups
 from toolspeak.gateway.exchange import (
     Exchange,
     Gone,
@@ -89,6 +90,7 @@ class Gateway:
     metrics: Metrics
     sessions: Sessions
     viewers: Viewers
+    checkups: Checkups
     clock: Clock = CLOCK
 
     async def begin(self) -> None:
@@ -101,11 +103,12 @@ class Gateway:
         self.readiness.start()
 
     async def close(self) -> None:
-        """Stop measuring, and close runs, probes, threads and upstream connections."""
-        # The transport is last: runs and probes use it until they are cancelled.
+        """Stop measuring, and close runs, the doctor, probes, threads and upstream connections."""
+        # The transport is last: runs, the doctor and probes use it until they are cancelled.
         self.overload.stop()
         await self.readiness.stop()
         await self.runs.close()
+        await self.checkups.close()
         await self.prober.close()
         self.reader.offload.close()
         await asyncio.to_thread(self.traces.close)

@@ -50,6 +50,8 @@ PAGES: Final = (
     _Route("POST", "requests", response_pages.replay_response),
     _Route("GET", "models", model_pages.show_models, "Models"),
     _Route("POST", "models", model_pages.probe_model),
+    _Route("GET", "doctor", model_pages.show_doctor),
+    _Route("POST", "doctor", model_pages.change_doctor),
     _Route("GET", "runs", run_pages.show_runs, "Runs"),
     _Route("POST", "runs", run_pages.change_run),
     _Route("GET", "run-events", run_pages.stream_run, is_stream=True),
@@ -120,7 +122,7 @@ def _method(exchange: Exchange) -> str:
 
 def _navigation(name: str) -> tuple[tuple[str, str, bool], ...]:
     """Return the navigation. A page below a page of the navigation belongs to it: one response to the requests."""
-    here = "" if name == "requests" else name
+    here = {"requests": "", "doctor": "models"}.get(name, name)
     return tuple((one.title, f"/ui/{one.name}".rstrip("/"), one.name == here) for one in PAGES if one.title)
 
 

@@ -1,17 +1,24 @@
-"""The pages of models: how tools are handled and why, and a button that probes a model now (OBS-17).
+"""The pages of models: how tools are handled and why, with buttons that probe a model and start the doctor (OBS-17).
 
 A session sees the models that its key may use, and no others. An upstream that is slow or down does not hold up the
 page: it shows what was known before.
+
+Only a gateway without keys has the buttons of the doctor. A profile changes what all tenants get, and an examination
+takes the server's time for minutes, so with keys the operator starts the doctor in a terminal.
 """
 
 import asyncio
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote
 
 from toolspeak.config.shape import Upstream
 from toolspeak.dashboard.model_rows import LONGEST_NAME, ModelRow, PageContext, UpstreamRows, model_row
+from toolspeak.doctor.diagnosis import QUICK_MINUTES, results_folder
+from toolspeak.errors import BadField
 from toolspeak.gateway.access import is_permitted
+from toolspeak.gateway.checkups import CheckupProgress
 from toolspeak.gateway.exchange import Refused
 from toolspeak.gateway.page_request import Page, PageRequest
 from toolspeak.ir.failure import Failure, FailureKind
@@ -93,11 +100,12 @@ def shown_url(url: str) -> str:
 
 
 def _show_model(request: PageRequest, name: str, default: Route | None, problem: str = "") -> Page:
-    row = _row(request, _find(request, name, default), default)
+    listed = _find(request, name, default)
+    row = _row(request, listed, default)
     template = "model_probe.html" if request.query("part") == "page" else "model_row.html"
     if not request.is_fragment:
         template = "model.html"
-    doctor = _doctor_command(request, row)
+    doctor = _doctor_view(request, row, listed.route)
     return request.page(template, title=row.name, row=row, problem=problem, doctor=doctor)
 
 
@@ -114,6 +122,63 @@ def _find(request: PageRequest, name: str, default: Route | None) -> Listed:
         message = f"there is no model {name[:LONGEST_NAME]!r} that this key may use"
         raise Refused(Failure(FailureKind.NOT_FOUND, message, 404))
     return found
+
+
+# ---------------------------------------------------------------- the doctor
+
+_QUICK, _FULL, _STOP = "quick", "full", "stop"
+"""What a person can ask for: the values of the buttons."""
+
+
+@dataclass(frozen=True, slots=True)
+class _DoctorView:
+    """What the template of the doctor shows."""
+
+    checkup: CheckupProgress | None
+    may_start: bool
+    command: str
+    """Empty if the name of the model cannot be written in one."""
+    problem: str
+    """Why it cannot start."""
+    minutes: str = f"{QUICK_MINUTES:g}"
+
+
+async def show_doctor(request: PageRequest) -> Page:
+    """Show the doctor's part of the page; while it runs, the part asks for itself again."""
+    default = await look_at_models(request)
+    return _doctor_part(request, _find(request, "/".join(request.path[1:]), default), default)
+
+
+async def change_doctor(request: PageRequest) -> Page:
+    """Start or stop the doctor, and show its part of the page. Raises `Refused` where there are keys."""
+    gateway = request.gateway
+    if gateway.keyring.needs_key:
+        message = "this gateway has keys, so the doctor is started in a terminal: toolspeak doctor MODEL"
+        raise Refused(Failure(FailureKind.PERMISSION, message, 403))
+    action, problem = (await request.form()).get("do", ""), ""
+    if action not in (_QUICK, _FULL, _STOP):
+        raise BadField("do", f"{action[:20]!r} is not one of {_QUICK}, {_FULL}, {_STOP}")
+    default = await look_at_models(request)
+    listed = _find(request, "/".join(request.path[1:]), default)
+    if action == _STOP:
+        await gateway.checkups.stop(listed.route)
+    else:
+        folder = results_folder(gateway.config.profiles)
+        problem = gateway.checkups.start(listed.route, folder, quick=action == _QUICK)
+    if request.is_fragment:
+        return _doctor_part(request, listed, default, problem)
+    return Page(b"", 303, b"text/plain", ((b"location", f"/ui/models/{quote(listed.name)}".encode()),))
+
+
+def _doctor_part(request: PageRequest, listed: Listed, default: Route | None, problem: str = "") -> Page:
+    row = _row(request, listed, default)
+    return request.page("model_doctor.html", row=row, doctor=_doctor_view(request, row, listed.route, problem))
+
+
+def _doctor_view(request: PageRequest, row: ModelRow, route: Route, problem: str = "") -> _DoctorView:
+    gateway = request.gateway
+    may_start, command = not gateway.keyring.needs_key, _doctor_command(request, row)
+    return _DoctorView(gateway.checkups.progress(route), may_start, command, problem)
 
 
 def _doctor_command(request: PageRequest, row: ModelRow) -> str:

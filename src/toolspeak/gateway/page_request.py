@@ -13,6 +13,7 @@ from toolspeak.config.shape import Config, Key
 from toolspeak.dashboard.pages import render
 from toolspeak.gateway.access import Admission, Keyring
 from toolspeak.gateway.access_log import AccessEntry
+from toolspeak.gateway.checkups import Checkups
 from toolspeak.gateway.exchange import Exchange, Headers, Refused, ResponseContext, header
 from toolspeak.gateway.request_reader import RequestReader
 from toolspeak.gateway.runs_api import RunsApi
@@ -67,6 +68,8 @@ class DashboardGateway(Protocol):
     @property
     def viewers(self) -> Viewers: ...  # noqa: D102
     @property
+    def checkups(self) -> Checkups: ...  # noqa: D102
+    @property
     def clock(self) -> Clock: ...  # noqa: D102
     @property
     def runs(self) -> RunsApi: ...  # noqa: D102
@@ -100,7 +103,7 @@ class PageRequest:
 
     @property
     def tenant(self) -> str | None:
-        """Whose traces and runs may be shown; None for all of them, where there are no keys."""
+        """The tenant whose traces and runs may be shown; None for all of them, where there are no keys."""
         return self.key.tenant if self.gateway.keyring.needs_key else None
 
     @property

@@ -95,6 +95,7 @@ def _reloaded(gateway: Gateway, config: Config) -> Gateway:
         gateway.metrics,
         gateway.sessions,
         gateway.viewers,
+        gateway.checkups,
         clock,
     )
 

@@ -29,6 +29,7 @@ from toolspeak.errors import BadConfig
 from toolspeak.gateway.access import Admission, HostPolicy, Keyring
 from toolspeak.gateway.app import Gateway
 from toolspeak.gateway.asgi import Asgi
+from toolspeak.gateway.checkups import Checkups
 from toolspeak.gateway.connections import Connections, HttpConnection
 from toolspeak.gateway.metrics import Metrics
 from toolspeak.gateway.overload import Overload
@@ -75,6 +76,7 @@ def build(config: Config, clock: Clock = CLOCK, transport: Transport | None = No
         Metrics(),
         Sessions(clock),
         Viewers(),
+        Checkups(clock),
         clock,
     )
     return Asgi(gateway)

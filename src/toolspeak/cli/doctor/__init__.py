@@ -67,7 +67,8 @@ def doctor(  # noqa: PLR0913 - one for each option
     # The suite is loaded only here, so that `--help` stays fast.
     import asyncio  # noqa: PLC0415
 
-    from toolspeak.cli.doctor.diagnosis import DoctorOptions, diagnose, echo_diagnosis  # noqa: PLC0415
+    from toolspeak.cli.doctor.diagnosis import diagnose, echo_diagnosis  # noqa: PLC0415
+    from toolspeak.doctor.diagnosis import DoctorOptions  # noqa: PLC0415
 
     names = tuple(name.strip() for name in forms.split(",")) if forms is not None else ()
     wanted = DoctorOptions(model or "", names, quick=quick, save=not no_save, minutes=minutes, fresh=fresh)

@@ -12,11 +12,6 @@ With --sandbox:
 import asyncio
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
-from importlib.metadata import version
-from math import inf
-from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Final
 
@@ -26,19 +21,16 @@ from toolspeak.cli.output import safe_json, with_hint
 from toolspeak.cli.terminal import UNLIMITED, Paint, count_noun, join_dotted, shorten, visible
 from toolspeak.config.assemble import assemble, outbound_of
 from toolspeak.config.shape import Config
-from toolspeak.doctor.call_forms import NO_PROFILE, WITH_TOOLS, DoctorForm, candidates, forms_by_name
-from toolspeak.doctor.examination import Examination, ServerFact, ServerFacts, TaskProgress, forms_for, gather_facts
+from toolspeak.doctor.call_forms import WITH_TOOLS
+from toolspeak.doctor.diagnosis import Checkup, Diagnosis, DoctorOptions, prepare, results_folder
+from toolspeak.doctor.examination import ServerFact, TaskProgress
 from toolspeak.doctor.report import DoctorReport
-from toolspeak.doctor.results import Results
-from toolspeak.doctor.suite import FULL, QUICK, SUITE_VERSION, Trial
 from toolspeak.doctor.task import DoctorTask, TaskKind, TaskResult
 from toolspeak.doctor.tournament import NextTask, Tally
-from toolspeak.engine.settings import Mode
 from toolspeak.errors import UpstreamFailed
 from toolspeak.ir.json import Json, JsonObject
 from toolspeak.ir.message import Text
 from toolspeak.runtime.clock import CLOCK
-from toolspeak.runtime.directory import Route
 from toolspeak.runtime.profiles import settings_said
 from toolspeak.runtime.transport import HttpTransport
 
@@ -49,21 +41,6 @@ if TYPE_CHECKING:  # the sandbox does not load on Windows
 _HEADS: Final = ("form", *TaskKind, "right", "req", "tok")
 _LEAST: Final = 3
 _INDENT: Final = 11
-
-
-@dataclass(frozen=True, slots=True)
-class Diagnosis:
-    """The facts about a model, the report on its forms, and where the profile is saved or why it is not."""
-
-    looked: ServerFacts
-    report: DoctorReport
-    saved: Path | None = None
-    not_saved: str = ""
-    """The reason, if `saved` is None."""
-    overridden: tuple[str, ...] = ()
-    """Settings of the user that override the profile."""
-    removed: bool = False
-    """The saved profile was deleted, because the model does better without it."""
 
 
 def echo_diagnosis(found: Diagnosis, paint: Paint, *, as_json: bool) -> None:
@@ -78,26 +55,19 @@ def echo_diagnosis(found: Diagnosis, paint: Paint, *, as_json: bool) -> None:
 # ---------------------------------------------------------------- before the first task
 
 
-def first_lines(  # noqa: PLR0913, PLR0917 # all that is known before the first task
-    route: Route,
-    findings: Sequence[ServerFact],
-    forms: Sequence[DoctorForm],
-    trial: Trial,
-    paint: Paint,
-    known: int = 0,
-) -> Iterator[str]:
+def first_lines(checkup: Checkup, paint: Paint) -> Iterator[str]:
     """Write which model is examined, what is known about it, and how many tasks it will get."""
+    route, forms, trial = checkup.route, checkup.forms, checkup.trial
     model, where = visible(route.model or "the model"), visible(route.profiles.endpoint)
     yield f"{paint.ink(model, bold=True)} on {visible(route.place)}  {paint.ink(where, dim=True)}".rstrip()
-    for finding in findings:
-        yield from _finding_lines(finding, paint)
     select, confirm = len(trial.selection) if len(forms) > 1 else 0, len(trial.confirmation)
     first = f"up to {select} tasks in each of {count_noun(len(forms), 'form')} and today's, then " if select else ""
     asks = f"{first}{confirm} others to compare the best form with today's"
-    more = [ServerFact("today", route.plan(WITH_TOOLS).line), ServerFact("asks", asks)]
-    if known:
-        more.append(ServerFact("known", f"{count_noun(known, 'answer')} of an unfinished trial", "--fresh asks again"))
-    for fact in more:
+    facts = [*checkup.looked.findings, ServerFact("today", route.plan(WITH_TOOLS).line), ServerFact("asks", asks)]
+    if checkup.known:
+        known = f"{count_noun(checkup.known, 'answer')} of an unfinished trial"
+        facts.append(ServerFact("known", known, "--fresh asks again"))
+    for fact in facts:
         yield from _finding_lines(fact, paint)
     yield ""
 
@@ -248,99 +218,41 @@ def _sandbox_object(found: "SandboxSearch", left: "Sequence[LeftBehind]") -> Jso
 # ---------------------------------------------------------------- the examination
 
 _MINUTE: Final = 60
-QUICK_MINUTES: Final = 3.0
 _NAME: Final = 15
-
-
-@dataclass(frozen=True, slots=True)
-class DoctorOptions:
-    """What to test. An empty model means the default one; no forms means those that suit the model."""
-
-    model: str = ""
-    forms: tuple[str, ...] = ()
-    quick: bool = False
-    save: bool = True
-    minutes: float | None = None
-    """After how many minutes to stop between two tasks; None for `QUICK_MINUTES` if it is quick, else no limit."""
-    fresh: bool = False
-    """Forget what an unfinished trial has found."""
 
 
 async def diagnose(config: Config, options: DoctorOptions, paint: Paint, *, quiet: bool = False) -> Diagnosis:
     """Examine one model, and save its profile. Raises `UpstreamFailed` with a hint in its message."""
-    minutes = options.minutes or (QUICK_MINUTES if options.quick else inf)
-    until = CLOCK.monotonic() + minutes * _MINUTE
+    until = options.deadline(CLOCK.monotonic())
     transport = HttpTransport(outbound_of(config))
     try:
         directory = assemble(config, transport)
         route = await (directory.exactly(options.model) if options.model else directory.find(""))
-        folder = config.profiles.parent / "doctor" if config.profiles else None
-        return await _diagnosed(route, options, Progress(paint, is_shown=not quiet), folder, until)
+        checkup = await prepare(route, options, results_folder(config.profiles))
+        await _examine(checkup, Progress(paint, is_shown=not quiet), until)
+        return checkup.finish()
     except UpstreamFailed as error:
         raise with_hint(error) from None
     finally:
         await transport.close()
 
 
-async def _diagnosed(
-    route: Route, options: DoctorOptions, progress: "Progress", folder: Path | None, until: float
-) -> Diagnosis:
-    wanted = forms_by_name(options.forms, candidates(route.facts))
-    looked = await gather_facts(route)
-    measured = replace(route, facts=looked.facts)
-    forms = wanted or forms_for(measured, quick=options.quick)
-    trial = QUICK if options.quick else FULL
-    subject = (route.profiles.endpoint, route.model, looked.fingerprint, version("toolspeak"), SUITE_VERSION)
-    results = Results(folder, subject, measured.plan(WITH_TOOLS))
-    if options.fresh:
-        results.clear()
-    known = results.load()
+async def _examine(checkup: Checkup, progress: "Progress", until: float) -> None:
+    """Ask the tasks, with progress on standard error. After Ctrl-C, say what is known so far."""
     if progress.is_shown:
-        for line in first_lines(measured, looked.findings, forms, trial, progress.paint, known):
+        for line in first_lines(checkup, progress.paint):
             click.echo(line, err=True)
-    examination = Examination(measured, forms, trial, results)
     try:
-        report = await examination.run(progress.update, until)
+        await checkup.examination.run(progress.update, until)
     except asyncio.CancelledError:
         progress.end()
-        for line in (examination.report.verdict, CONTINUE):
+        for line in (checkup.examination.report.verdict, CONTINUE):
             click.echo("\n".join(_wrapped(visible(line), progress.paint)), err=True)
         raise
     except BaseException:
         progress.end()
         raise
     progress.end()
-    if report.decided:
-        results.clear()
-    return _saved(route, Diagnosis(looked, report), options)
-
-
-def _saved(route: Route, found: Diagnosis, options: DoctorOptions) -> Diagnosis:
-    """Save the profile; return the diagnosis with its path, or with the reason why it is not saved."""
-    winner = found.report.winner
-    if winner is None:
-        return found
-    if not options.save:
-        return replace(found, not_saved="--no-save")
-    if not route.profiles.on:
-        return replace(found, not_saved="your configuration turns profiles off, or has settings for this model")
-    if winner.form is NO_PROFILE:
-        route.profiles.remove(route.model)
-        return replace(found, removed=True)
-    today = datetime.fromtimestamp(CLOCK.seconds(), UTC).date().isoformat()
-    profile = found.report.profile(today, version("toolspeak"), found.looked.fingerprint)
-    try:
-        return replace(found, saved=route.profiles.keep(profile), overridden=_overridden(route, winner.form))
-    except OSError as error:
-        where = f" {error.filename}" if error.filename else ""
-        return replace(found, not_saved=f"cannot write{where}: {error.strerror or error}")
-
-
-def _overridden(route: Route, form: DoctorForm) -> tuple[str, ...]:
-    """Return the user's settings that differ from the profile, and so override it."""
-    said, profile = settings_said(route.settings), settings_said(form.settings)
-    other = {name: value for name, value in said.items() if name in profile and profile[name] != value}
-    return tuple(f"{name} = {value}" for name, value in other.items() if value != Mode.AUTO)
 
 
 class Progress:
