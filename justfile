@@ -65,7 +65,7 @@ test-on version *args: build
     "$found" -m venv --clear --without-pip .venv-{{ version }}
     {{ install }} .venv-{{ version }} requirements/test.txt
     .venv/bin/pip --python .venv-{{ version }} install --quiet --no-deps dist/*.whl
-    HYPOTHESIS_PROFILE=quick .venv-{{ version }}/bin/pytest -q -n 2 --dist worksteal {{ args }}
+    HYPOTHESIS_PROFILE=quick .venv-{{ version }}/bin/pytest -q -n 2 --dist worksteal {{ rerun }} {{ args }}
 
 # the failure corpus: every case read as it must be
 corpus:
@@ -367,6 +367,9 @@ waiting: build
     {{ just_executable() }} field
     {{ just_executable() }} simulate
 
+# Tests with real processes and sockets share a busy machine: one that fails runs once more, and the closing line counts it.
+rerun := "--reruns 1 --reruns-delay 3 -rR"
+
 # both lanes at the same time: none of their proofs measures time; if one fails, both end
 lanes: build
     #!/usr/bin/env bash
@@ -383,4 +386,4 @@ timing: (attack "--quick") (killtest "--quick") (linear "--every" "3") speed-cor
 
 # everything that CI runs; the last line is pytest's
 ci: lanes timing
-    HYPOTHESIS_PROFILE=ci .venv/bin/pytest -n $(nproc) --dist worksteal
+    HYPOTHESIS_PROFILE=ci .venv/bin/pytest -n $(nproc) --dist worksteal {{ rerun }}
