@@ -368,7 +368,7 @@ waiting: build
     {{ just_executable() }} simulate
 
 # Tests with real processes and sockets share a busy machine: one that fails runs once more, and the closing line counts it.
-rerun := "--reruns 1 --reruns-delay 3 -rR"
+rerun := "--reruns 1 --reruns-delay 3 --rerun-show-tracebacks -rR"
 
 # both lanes at the same time: none of their proofs measures time; if one fails, both end
 lanes: build
