@@ -13,9 +13,10 @@ from testkit.protocols import WIRES, answering, question
 from testkit.scripted_upstream import ScriptedUpstream, hang, listening, refuse
 from testkit.vendor_answers import Answer
 from tests.gateway.scene import UPSTREAM_KEY, Served, config_of, key, serving, soon, towards
-from toolspeak.config.shape import Traces
+from toolspeak.config.shape import Durable, Offer, Traces
 from toolspeak.engine.settings import Mode, Settings
 from toolspeak.traces.replay import replay_turn
+from toolspeak.traces.store import summary_of
 from toolspeak.traces.trace import Trace
 
 CALL = Answer('```tool_call\n{"name": "get_weather", "arguments": {"city": "Oslo"}}\n```')
@@ -180,3 +181,37 @@ def test_a_key_in_the_query_is_in_no_trace_obs13(upstream: ScriptedUpstream) -> 
     assert b"sk-anna" not in msgspec.json.encode(trace)
     assert trace.path == asked.path
     assert replay_turn(trace).is_same
+
+
+def test_each_turn_of_a_run_has_a_trace_that_replays_and_its_metrics_obs13(
+    upstream: ScriptedUpstream, tmp_path: Path
+) -> None:
+    look = Answer("I look.", calls=(("call_1", "list_files", {}),))
+    offer = Offer(enabled=True, tools=("files",))
+    config = config_of(towards(upstream, retries=0), runs=Durable(folder=tmp_path), offer=offer)
+    upstream.answers(answering(look), answering(Answer("It is empty.")))
+    with pytest.MonkeyPatch.context() as patch, serving(config) as gateway:
+        patch.setenv("XDG_STATE_HOME", str(tmp_path))
+        id = gateway.post("/v1/runs", {"task": "Look around."}).json["id"]
+        assert soon(lambda: gateway.ask("GET", f"/v1/runs/{id}").json["status"] == "done", 20)
+        lines = kept(gateway, 2)
+        traces = [trace_of(gateway, line["id"]) for line in reversed(lines)]
+        figures = gateway.ask("GET", "/metrics").body.decode()
+    assert [trace.agent for trace in traces] == [f"run/{id}"[:40]] * 2
+    assert [[*trace.calls] for trace in map(summary_of, traces)] == [["list_files"], []]
+    assert all(replay_turn(trace).is_same for trace in traces)
+    assert "Look around." in traces[0].body
+    assert 'toolspeak_requests_total{fault="",mode="native",model="m",operation="run_turn"' in figures
+    assert "toolspeak_turns_in_flight 0.0" in figures
+
+
+def test_a_turn_of_a_run_that_fails_has_a_failed_trace_obs13(upstream: ScriptedUpstream, tmp_path: Path) -> None:
+    offer = Offer(enabled=True, tools=("files",))
+    config = config_of(towards(upstream, retries=0), runs=Durable(folder=tmp_path), offer=offer)
+    upstream.answers(refuse(400, "the prompt is too odd"))
+    with pytest.MonkeyPatch.context() as patch, serving(config) as gateway:
+        patch.setenv("XDG_STATE_HOME", str(tmp_path))
+        gateway.post("/v1/runs", {"task": "Look around."})
+        (line,) = kept(gateway)
+    assert line["status"] == 400
+    assert line["error"] == "invalid_request"

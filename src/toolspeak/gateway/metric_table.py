@@ -50,6 +50,7 @@ Snapshot: TypeAlias = Mapping[Metric, Mapping[LabelValues, float | Histogram]]
 
 LABELS: Final = {
     "operation": "what the request was for: `turn`, `forward` (embeddings and the like), `models`, `traces`, …; "
+    "`run_turn` for a turn of a run that the gateway executes; "
     "`unknown` for a path that does not exist",
     "wire": "the protocol of the client: `openai_chat`, `openai_responses`, `anthropic`, `gemini`, `ollama`, or one of "
     "a plug-in",

@@ -35,6 +35,9 @@ OTHER: Final = "other"
 _LONGEST_MODEL: Final = 64
 _CLASSES: Final = ("", "1xx", "2xx", "3xx", "4xx", "5xx")
 _UNKNOWN: Final = "unknown"
+RUN_TURN: Final = "run_turn"
+"""The operation of a turn that a run takes, which is no request of a client."""
+_TURNS: Final = frozenset((Operation.TURN, RUN_TURN))
 _WITHOUT_CALLS: Final = ("plain", "off")
 _OF_CALLS: Final = (CallStarted, CallEnded)
 
@@ -67,11 +70,11 @@ class Metrics:
 
     def begin(self, operation: str) -> None:
         """Count a request that is being answered."""
-        self._turns += operation == Operation.TURN
+        self._turns += operation in _TURNS
 
     def end(self, entry: AccessEntry, operation: str) -> None:
         """Count a request whose response has ended, or that failed."""
-        self._turns -= operation == Operation.TURN
+        self._turns -= operation in _TURNS
         model, fault = self._model(entry), entry.fault
         mode, blame = entry.mode, fault.name.lower() if fault is not None else ""
         status = _CLASSES[min(entry.status // 100, len(_CLASSES) - 1)]

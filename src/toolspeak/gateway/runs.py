@@ -54,6 +54,7 @@ from toolspeak.gateway.access import permit
 from toolspeak.gateway.exchange import Exchange, Refused, ResponseContext, answer, header
 from toolspeak.gateway.request_reader import RequestReader
 from toolspeak.gateway.routes import Target
+from toolspeak.gateway.run_turns import RunTurns
 from toolspeak.ir.failure import Failure, FailureKind
 from toolspeak.ir.json import JsonObject
 from toolspeak.ir.request import Sampling
@@ -261,8 +262,11 @@ class _RunsContext:
 class RunsEndpoints:
     """Answers requests below /v1/runs."""
 
-    def __init__(self, config: Config, directory: Directory, reader: RequestReader, clock: Clock) -> None:
-        """Take what requests need; `open` opens the store."""
+    def __init__(
+        self, config: Config, directory: Directory, reader: RequestReader, turns: RunTurns, clock: Clock
+    ) -> None:
+        """Take what requests need; `open` opens the store. `turns` takes those of the runs that are executed here."""
+        self._turns: Final = turns
         self._reader: Final = reader
         self._config: Final = config
         self._directory: Final = directory
@@ -324,7 +328,7 @@ class RunsEndpoints:
     async def _open(self) -> Runs:
         if self._config.runs.database:
             return await self._stack.enter_async_context(open_durable_runs(self._config, patience=PATIENCE))
-        runs = memory_runs(self._config, self._directory, self._config.offer.tools)
+        runs = memory_runs(self._config, self._directory, self._config.offer.tools, self._turns.take)
         self._stack.push_async_callback(runs.close)
         return runs
 

@@ -38,6 +38,7 @@ from toolspeak.gateway.reload import Reloader
 from toolspeak.gateway.request_reader import RequestReader
 from toolspeak.gateway.response_store import ResponseStore
 from toolspeak.gateway.routes import Routes
+from toolspeak.gateway.run_turns import RunTurns
 from toolspeak.gateway.runs_api import DisabledRuns, RunsApi
 from toolspeak.gateway.sessions import Sessions
 from toolspeak.gateway.trace_log import SpanSink, open_traces
@@ -58,6 +59,7 @@ def build(config: Config, clock: Clock = CLOCK, transport: Transport | None = No
     # SHARED, whatever keys there are: clients of a gateway do not trust each other, so none may change shared verdicts.
     directory = assemble(config, transport, SHARED, clock)
     reader = RequestReader(config.limits.request, Offload())
+    traces, metrics = open_traces(config, clock, _spans(config, clock)), Metrics()
     gateway = Gateway(
         config,
         Routes(wires.apis()),
@@ -70,10 +72,10 @@ def build(config: Config, clock: Clock = CLOCK, transport: Transport | None = No
         Readiness(config, directory, clock),
         reader,
         Prober(depths(config), verdicts(config, clock), clock, confirming_depths(config), config.server.probe_requests),
-        _runs(config, directory, reader, clock),
+        _runs(config, directory, reader, RunTurns(traces, metrics, clock), clock),
         ResponseStore(config.responses, clock),
-        open_traces(config, clock, _spans(config, clock)),
-        Metrics(),
+        traces,
+        metrics,
         Sessions(clock),
         Viewers(),
         Checkups(clock),
@@ -94,12 +96,12 @@ def _spans(config: Config, clock: Clock) -> SpanSink | None:
     return open_spans(config, clock)
 
 
-def _runs(config: Config, directory: Directory, reader: RequestReader, clock: Clock) -> RunsApi:
+def _runs(config: Config, directory: Directory, reader: RequestReader, turns: RunTurns, clock: Clock) -> RunsApi:
     if not config.offer.enabled:
         return DisabledRuns()
     from toolspeak.gateway.runs import RunsEndpoints  # noqa: PLC0415 # runs take long to import
 
-    return RunsEndpoints(config, directory, reader, clock)
+    return RunsEndpoints(config, directory, reader, turns, clock)
 
 
 if sys.platform != "win32":

@@ -6,6 +6,7 @@ where one person uses the gateway alone: on loopback, without keys. `content` un
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import version
 from itertools import islice
@@ -20,7 +21,7 @@ from toolspeak.config.shape import Config, Key
 from toolspeak.engine.plan import Plan
 from toolspeak.errors import BadField
 from toolspeak.gateway.access_log import AccessEntry, mode_of
-from toolspeak.gateway.exchange import Exchange, Refused, ResponseContext
+from toolspeak.gateway.exchange import Exchange, Refused
 from toolspeak.gateway.routes import Target
 from toolspeak.ir.failure import Failure, FailureKind
 from toolspeak.ir.request import Request
@@ -106,7 +107,8 @@ class TraceLog:
         self._asked: Final[dict[str, TurnRequest]] = {}
         """The requests of running turns, for their spans."""
         self._clock: Final = clock
-        self._has_content = has_content(config)
+        self.has_content = has_content(config)
+        """Whether what clients and models write is kept."""
         self._version: Final = version("toolspeak")
         self._running: Final[dict[str, TurnRecorder]] = {}
         self._ended: Final[deque[tuple[int, Summary]]] = deque(maxlen=MOST_LISTED)
@@ -116,22 +118,24 @@ class TraceLog:
 
     def change(self, config: Config) -> None:
         """Follow a new configuration: with its first key, content is no longer kept unless the operator says so."""
-        self._has_content = has_content(config)
+        self.has_content = has_content(config)
         if self._spans is not None:
             self._spans.change(config)
 
-    def begin(self, turn: TurnRequest, response: ResponseContext) -> TurnWatch:
-        """Return what watches the turn."""
+    def begin(
+        self, turn: TurnRequest, entry: AccessEntry, replanned: Callable[[Plan], None] = lambda _: None
+    ) -> TurnWatch:
+        """Return what watches the turn; `replanned` is told when it goes on in another way than its plan says."""
         if self._store is None and self._spans is None:
-            return PlanWatch(response.plan)
-        entry, route, request = response.entry, turn.route, turn.request
+            return PlanWatch(replanned)
+        route, request = turn.route, turn.request
         trace = Trace(
             entry.trace,
             self._clock.nanoseconds() / _NANO,
             entry.tenant,
             turn.wire,
             _kept_path(turn.path),
-            turn.body.decode(errors="replace") if self._has_content else "",
+            turn.body.decode(errors="replace") if self.has_content else "",
             request.model,
             route.place,
             route.model,
@@ -141,7 +145,7 @@ class TraceLog:
         )
         trace.version, trace.agent = self._version, _program(turn.agent)
         trace.tools = mode_of(turn.plan)
-        recorder = TurnRecorder(trace, self._clock, entry.started, response.plan, turn.progress)
+        recorder = TurnRecorder(trace, self._clock, entry.started, replanned, turn.progress)
         self._running[trace.id] = recorder
         if self._spans is not None:
             self._asked[trace.id] = turn
@@ -164,7 +168,7 @@ class TraceLog:
         if self._store is not None:
             self.ended_count += 1
             self._ended.append((self.ended_count, summary_of(trace)))
-            self._store.add(trace if self._has_content else without_content(trace))
+            self._store.add(trace if self.has_content else without_content(trace))
 
     async def answer(self, exchange: Exchange, target: Target, key: Key, *, has_keys: bool) -> bytes:
         """Return the list of traces, or one trace, as JSON. Raises `Refused`, `BadField`."""
@@ -207,7 +211,7 @@ class TraceLog:
             raise Refused(Failure(FailureKind.NOT_FOUND, _DISABLED, 404))
         running = self._running.get(id)
         if running is not None and tenant in (None, running.trace.tenant):
-            return running.trace if self._has_content else without_content(running.trace)
+            return running.trace if self.has_content else without_content(running.trace)
         found = await asyncio.to_thread(store.find, id, tenant)
         if found is None:
             message = f"there is no trace {id[:40]!r}: it is older than those that are kept, or of another tenant"

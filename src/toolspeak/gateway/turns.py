@@ -126,7 +126,7 @@ class Turns:
         slow = SlowTurn(entry, progress, self._clock)
         agent = next(iter(exchange.headers(b"user-agent")), "")
         recorded = TurnRequest(wire.name, path, body, request, route, plan, progress, agent, parent_of(exchange))
-        watch = self._traces.begin(recorded, response)
+        watch = self._traces.begin(recorded, entry, response.plan)
         context = TurnContext(exchange, wire, response, request, route, plan, watch, progress, slow, prepare, keep)
         response.plan(plan)
         with self._prober.serving(route):

@@ -15,7 +15,7 @@ from toolspeak.agent.mcp.approval_store import ApprovalStore, AskTool, approve_n
 from toolspeak.agent.mcp.sdk import open_mcp_tools
 from toolspeak.agent.runs.events import Watch, unwatched
 from toolspeak.agent.runs.runs import Spec, read_described
-from toolspeak.agent.runs.steps import Work
+from toolspeak.agent.runs.steps import TakeRecorded, Work, take_unrecorded
 from toolspeak.agent.sandbox.disk import disk_budget
 from toolspeak.agent.sandbox.journal import recover, warn
 from toolspeak.agent.tools.action import Action, Workplace
@@ -56,6 +56,7 @@ async def prepare_run(  # noqa: PLR0913 # all that a run needs
     imports: Sequence[str] = (),
     ask_tool: AskTool = approve_none,
     began: float | None = None,
+    take: TakeRecorded = take_unrecorded,
 ) -> AsyncGenerator[Work]:
     """Open everything that a run needs, and close it on exit. Raises `BadField` for a spec that cannot be executed.
 
@@ -63,6 +64,7 @@ async def prepare_run(  # noqa: PLR0913 # all that a run needs
     a client must not decide what this process imports, so the default is nothing. `ask_tool` is called for tools of MCP
     servers that are not approved in their present form. `began` is when the run began, in seconds since 1970 (None:
     now): a worker that takes it over counts the files that the run has added since then.
+    `take` takes the turns of the model.
     """
     async with AsyncExitStack() as stack:
         budget = disk_budget(config.runs.disk_mib * MIB, began)
@@ -87,7 +89,7 @@ async def prepare_run(  # noqa: PLR0913 # all that a run needs
         request = Request(route.model, messages, toolbox.tools, sampling=sampling, stream=True)
         task = Task(request, spec.rounds, toolbox.ending, toolbox.names)
         settings = read_described(Settings, spec.settings, "settings")
-        yield Work(id, task, route, toolbox, settings, spec.approval, watch)
+        yield Work(id, task, route, toolbox, settings, spec.approval, watch, take=take)
 
 
 def folder_of(id: str, spec: Spec) -> Path:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from toolspeak.agent.runs.memory import MemoryRuns
 from toolspeak.agent.runs.preparation import prepare_run
 from toolspeak.agent.runs.runs import Runs
+from toolspeak.agent.runs.steps import TakeRecorded, take_unrecorded
 from toolspeak.config.assemble import assemble, outbound_of
 from toolspeak.config.shape import Config
 from toolspeak.extras import has_extra, require_extra
@@ -62,8 +63,15 @@ async def open_durable_runs(
         yield runs
 
 
-def memory_runs(config: Config, directory: Directory, imports: Sequence[str] = ()) -> MemoryRuns:
-    """Return runs that end with this process. `imports` are the names or globs of functions that specs may name."""
+def memory_runs(
+    config: Config, directory: Directory, imports: Sequence[str] = (), take: TakeRecorded = take_unrecorded
+) -> MemoryRuns:
+    """Return runs that end with this process. `imports` are the names or globs of functions that specs may name.
+
+    `take` takes the turns of the model.
+    """
     return MemoryRuns(
-        lambda id, spec, watch, began: prepare_run(id, spec, config, directory, watch, imports=imports, began=began)
+        lambda id, spec, watch, began: prepare_run(
+            id, spec, config, directory, watch, imports=imports, began=began, take=take
+        )
     )

@@ -50,17 +50,29 @@ from toolspeak.engine.agent import (
     run_task,
 )
 from toolspeak.engine.agent_prompt import denied, unknown_outcome
+from toolspeak.engine.effects import Outcome
 from toolspeak.engine.journal import result_from, result_json, stands, turn_from, turn_json
+from toolspeak.engine.plan import Plan
 from toolspeak.engine.settings import NOTHING_SAID, Settings
 from toolspeak.engine.trouble import error_result
 from toolspeak.errors import ToolspeakError
 from toolspeak.ir.event import CallRejected, Event, ReasoningDelta, TextDelta, Usage
 from toolspeak.ir.json import JsonObject
 from toolspeak.ir.message import Call, Result, result_text
+from toolspeak.ir.request import Request
 from toolspeak.ir.round import Compact
 from toolspeak.ir.turn import Turn
 from toolspeak.runtime.clock import CLOCK, Clock
-from toolspeak.runtime.directory import Route
+from toolspeak.runtime.directory import EmitEvents, Route
+
+TakeRecorded: TypeAlias = Callable[[str, Route, Request, Plan, EmitEvents], Awaitable[Outcome]]
+"""Takes a turn of the run with this id, and records it where its host keeps records."""
+
+
+async def take_unrecorded(run: str, route: Route, request: Request, plan: Plan, emit: EmitEvents) -> Outcome:
+    """Take a turn, and keep no record of it."""
+    del run
+    return await route.take(request, plan, emit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +87,7 @@ class Work:
     approval: Approval = Approval.ASK
     watch: Watch = unwatched
     clock: Clock = CLOCK
+    take: TakeRecorded = take_unrecorded
 
     async def turn(self, effect: TakeTurn) -> Turn:
         """Take one turn of the model, and report its text as it streams."""
@@ -86,7 +99,8 @@ class Work:
                 if isinstance(event, TextDelta | ReasoningDelta) and event.text:
                     await self.watch(Wrote(effect.round, event.text, isinstance(event, ReasoningDelta)))
 
-        outcome = await self.route.take(effect.request, self.route.plan(effect.request, self.settings), emit)
+        plan = self.route.plan(effect.request, self.settings)
+        outcome = await self.take(self.run, self.route, effect.request, plan, emit)
         turn = outcome.turn
         await self.watch(TurnEnded(effect.round, turn.text, len(turn.calls), self.clock.monotonic() - began))
         for rejected in outcome.rejected:
