@@ -97,11 +97,12 @@ def shell_lines(heading: str) -> list[str]:
 def environment(folder: Path, wheel: Path) -> dict[str, str]:
     """Return an environment in which pip installs the wheel, and no setting of this machine counts."""
     subprocess.run([sys.executable, "-m", "venv", str(folder / "venv")], check=True)
-    constraint = folder / "constraint.txt"
-    constraint.write_text(f"toolspeak @ {wheel.resolve().as_uri()}\n")
+    links = folder / "wheels"  # not a constraint with an address: pip does not apply one to a name with an extra
+    links.mkdir()
+    (links / wheel.name).symlink_to(wheel.resolve())
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("TOOLSPEAK_", "PYTHON", "XDG_"))}
     path = f"{folder / 'venv' / 'bin'}{os.pathsep}{os.environ['PATH']}"
-    return {**kept, "PATH": path, "HOME": str(folder), "PIP_CONSTRAINT": str(constraint)}
+    return {**kept, "PATH": path, "HOME": str(folder), "PIP_FIND_LINKS": str(links)}
 
 
 def run(command: str, folder: Path, environ: Mapping[str, str], limit_s: float = READY_S) -> str:
