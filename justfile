@@ -39,6 +39,7 @@ check:
     .venv/bin/python tools/facts_page.py --check
     .venv/bin/python tools/configuration_page.py --check
     .venv/bin/python tools/metrics_page.py --check
+    .venv/bin/python tools/man_page.py --check
     .venv/bin/python tools/tactics_diagram.py --check
     .venv/bin/python tools/api_reference.py --check
     .venv/bin/python -m tools.rooms_picture --check
@@ -282,6 +283,7 @@ docs:
     .venv/bin/python tools/facts_page.py
     .venv/bin/python tools/configuration_page.py
     .venv/bin/python tools/metrics_page.py
+    .venv/bin/python tools/man_page.py
     .venv/bin/python tools/tactics_diagram.py
     .venv/bin/python tools/api_reference.py
     .venv/bin/python -m tools.rooms_picture
@@ -313,6 +315,7 @@ wheel: build
     {{ install }} "$empty/venv" requirements/runtime.txt
     .venv/bin/pip --python "$empty/venv" install --quiet --no-deps dist/*.whl
     .venv/bin/python -m tests.quickstart.run "$empty/venv"
+    .venv/bin/python -m tests.quickstart.runners dist/*.whl "$empty/venv"
 
 # pin the requirements anew; each extra gets the versions that all extras agree on; --upgrade takes newer ones
 pin *args:

@@ -97,8 +97,33 @@ def _profiles_option(command: F) -> F:
 
 def _with(options: Sequence[tuple[str, str, str]], command: F) -> F:
     for name, metavar, text in reversed(options):
-        command = click.option(name, metavar=metavar, help=text)(command)
+        command = click.option(name, metavar=metavar, help=text, shell_complete=complete_values)(command)
     return command
+
+
+def complete_values(context: click.Context, parameter: click.Parameter, typed: str) -> list[str]:
+    """Return the values of an option that begin with what is typed, for completion in the shell."""
+    del context
+    return [value for value in _values(parameter) if value.startswith(typed)]
+
+
+def _values(parameter: click.Parameter) -> Sequence[str]:
+    """Return the fixed values of an option; none where any value is possible."""
+    from toolspeak import dialects, upstreams, wires  # noqa: PLC0415 # `--help` must not load them
+    from toolspeak.config.shape import LogForm, UnknownModels  # noqa: PLC0415
+    from toolspeak.engine.verdict import Depth  # noqa: PLC0415
+
+    named: dict[str, Callable[[], Sequence[str]]] = {
+        "wire": wires.names,
+        "preset": upstreams.names,
+        "dialect": dialects.names,
+        "probe": lambda: tuple(Depth),
+        "unknown_models": lambda: tuple(UnknownModels),
+        "log": lambda: tuple(LogForm),
+    }
+    choices = {option.name: option.choices for option in OPTIONS if option.choices}
+    name = parameter.name or ""
+    return choices.get(name) or named.get(name, tuple)()
 
 
 def load_config(file: "Path | None", options: Mapping[str, Any]) -> "Config":

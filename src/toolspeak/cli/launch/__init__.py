@@ -29,8 +29,15 @@ class _AgentCommand(click.Command):
         return super().parse_args(ctx, args[:at])
 
 
+def _complete_agent(context: click.Context, parameter: click.Parameter, typed: str) -> list[str]:
+    del context, parameter
+    from toolspeak.cli.launch.agents import AGENTS  # noqa: PLC0415 # `--help` must not load them
+
+    return [name for name in AGENTS if name.startswith(typed)]
+
+
 @click.command(cls=_AgentCommand)
-@click.argument("name", required=False, metavar="[AGENT]")
+@click.argument("name", required=False, metavar="[AGENT]", shell_complete=_complete_agent)
 @click.argument("model", required=False, metavar="[MODEL] [-- ARGUMENT...]")
 @click.option("--gateway", metavar="URL", help="Use the gateway that runs at this address.")
 @click.option("--key", metavar="KEY", help="Key of that gateway; safer in the variable TOOLSPEAK_KEY.")
