@@ -1,8 +1,8 @@
 """`just screenshots-live`: pictures of the dashboard while real agents work with a real model.
 
-llama.cpp's server runs the model, `toolspeak serve` stands before it, and `toolspeak launch` starts Claude Code and pi,
-each with a small task. Then every page is taken in both themes and sizes, into build/ui-live. What each agent did is
-printed; a small model may fail at its task, and its turns are worth a picture even so.
+llama.cpp's server runs the model, `toolspeak serve` is in front of it, and `toolspeak launch` starts Claude Code and
+pi, each with a small task; a run gets one, too. Then every page is taken in both themes and sizes, into build/ui-live.
+What each agent did is printed; a small model may fail at its task, and its turns are worth a picture even so.
 
     just screenshots-live                                  the 1.5B
     just screenshots-live --model qwen2.5-coder-0.5b       a quicker one
@@ -32,8 +32,9 @@ from tests.live.launch import environment
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD, DOCS = ROOT / "build" / "ui-live", ROOT / "docs" / "ui"
+THEMES = ("light", "dark")
 SIZES = {"wide": (1280, 860), "narrow": (390, 844)}
-COPIED = ("requests-wide-light", "claude-wide-light", "models-wide-light")
+COPIED = ("requests-wide-light", "pi-wide-light", "playground-wide-light")
 PATIENCE_S = 600.0
 COLUMNS_S = 240.0
 
@@ -44,6 +45,8 @@ class Task:
 
     agent: str
     pin: str
+    program: str
+    """How its requests begin their `User-Agent`."""
     words: tuple[str, ...]
 
 
@@ -51,9 +54,10 @@ TASKS = (
     Task(
         "claude",
         "claude-code",
+        "claude-cli/",
         ("--tools", "Write", "--dangerously-skip-permissions", "-p", "Create a file hello.txt that says hello."),
     ),
-    Task("pi", "pi", ("-p", "Read the file notes.txt and tell me when the ferry leaves.")),
+    Task("pi", "pi", "OpenAI/JS", ("-p", "Read the file notes.txt and tell me when the ferry leaves.")),
 )
 
 
@@ -84,12 +88,16 @@ def work(task: Task, url: str, folder: Path) -> str:
     return f"status {ended.returncode} after {time.monotonic() - began:.0f} s, files {made}: {said}"
 
 
+def runs_config(folder: Path) -> Path:
+    """Write a configuration with which the gateway offers runs."""
+    file = folder / "toolspeak.toml"
+    file.write_text('[runs]\nenabled = true\ntools = ["files"]\n')
+    return file
+
+
 def listed(url: str) -> list[dict[str, Any]]:
     """Return the turns of the gateway, the newest first."""
-    connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=20)
-    connection.request("GET", "/traces?limit=200")
-    traces: list[dict[str, Any]] = json.loads(connection.getresponse().read())["traces"]
-    connection.close()
+    traces: list[dict[str, Any]] = _asked(url, "GET", "/traces?limit=200")["traces"]
     return traces
 
 
@@ -98,7 +106,7 @@ def pages_of(url: str, model: str) -> dict[str, str]:
     turns = listed(url)
     found = {"requests": "/ui", "models": "/ui/models", "model": f"/ui/models/{model}", "runs": "/ui/runs"}
     for task in TASKS:
-        mine = [one for one in turns if task.agent in str(one.get("agent", "")).lower()]
+        mine = [one for one in turns if str(one.get("agent", "")).startswith(task.program)]
         best = max(mine, key=lambda one: (one.get("requests", 0), one.get("output_tokens", 0)), default=None)
         if best is not None:
             found[task.agent] = f"/ui/requests/{best['id']}"
@@ -115,12 +123,35 @@ def take(page: BrowserPage, url: str, pages: dict[str, str], kind: str) -> None:
             page.screenshot(BUILD / f"{name}-whole-{kind}.png", whole=True)
 
 
-def play(page: BrowserPage, url: str, kind: str) -> None:
-    """Ask the model in four ways on the playground, and take the page."""
+def play(page: BrowserPage, url: str) -> None:
+    """Ask the model in four ways on the playground, and take the page in all sizes and themes."""
     page.open(f"{url}/ui/playground")
     page.click("[data-play]")
     page.wait("document.querySelectorAll('.column footer').length === 4", COLUMNS_S)
-    page.screenshot(BUILD / f"playground-{kind}.png")
+    for size, (width, height) in SIZES.items():
+        page.resize(width, height)
+        for theme in THEMES:
+            page.show_theme(theme)
+            time.sleep(0.5)
+            page.screenshot(BUILD / f"playground-{size}-{theme}.png", whole=size == "narrow")
+
+
+def start_run(url: str) -> str:
+    """Start a run that may write files after approval; return its id when it asks for it, or has ended."""
+    body = json.dumps({"task": "Write a file hello.txt that says hello.", "approval": "ask"})
+    id = str(_asked(url, "POST", "/v1/runs", body)["id"])
+    until = time.monotonic() + COLUMNS_S
+    while time.monotonic() < until and _asked(url, "GET", f"/v1/runs/{id}")["status"] == "running":
+        time.sleep(1)
+    return id
+
+
+def _asked(url: str, method: str, path: str, body: str | None = None) -> dict[str, Any]:
+    connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=20)
+    connection.request(method, path, body, {"content-type": "application/json"})
+    answer: dict[str, Any] = json.loads(connection.getresponse().read())
+    connection.close()
+    return answer
 
 
 def main() -> None:
@@ -135,17 +166,17 @@ def main() -> None:
     with (
         tempfile.TemporaryDirectory() as folder,
         LlamaServer(asked.model) as server,
-        gateway(f"{server.url}/v1") as url,
+        gateway(f"{server.url}/v1", "--config", str(runs_config(Path(folder)))) as url,
         chromium() as browser,
     ):
         for task in TASKS:
             print(f"{task.agent}: {work(task, url, Path(folder))}", flush=True)
-        pages = pages_of(url, asked.model)
-        first = browser.page(*SIZES["wide"], "light")
-        play(first, url, "wide-light")
+        pages = {**pages_of(url, asked.model), "run": f"/ui/runs/{start_run(url)}"}
+        first = browser.page(*SIZES["wide"], THEMES[0])
+        play(first, url)
         first.close()
         for size, (width, height) in SIZES.items():
-            for theme in ("light", "dark"):
+            for theme in THEMES:
                 page = browser.page(width, height, theme)
                 take(page, url, pages, f"{size}-{theme}")
                 page.close()

@@ -20,6 +20,13 @@ def duration(seconds: float | None) -> str:
     return f"{seconds // _MINUTE:.0f} min {seconds % _MINUTE:.0f} s"
 
 
+def short_duration(seconds: float | None) -> str:
+    """Return a duration in at most eight characters, for columns: as `duration`, and `3:20 min` from a minute on."""
+    if seconds is None or round(seconds) < _MINUTE:
+        return duration(seconds)
+    return f"{round(seconds) // 60}:{round(seconds) % 60:02} min"
+
+
 def short_count(number: int) -> str:
     """Return a number in at most four characters: `812`, `8.1k`, `104k`, `1.2M`."""
     if number < _THOUSAND:
@@ -42,6 +49,7 @@ def percent(share: float) -> str:
 
 FILTERS: Final[dict[str, Callable[..., str]]] = {
     "duration": duration,
+    "short_duration": short_duration,
     "count": short_count,
     "plural": plural,
     "percent": percent,

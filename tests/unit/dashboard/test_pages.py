@@ -4,7 +4,7 @@ import pytest
 from jinja2 import UndefinedError
 
 from toolspeak.dashboard.excerpt import Excerpt, Room
-from toolspeak.dashboard.formats import duration, plural, short_count
+from toolspeak.dashboard.formats import duration, plural, short_count, short_duration
 from toolspeak.dashboard.pages import render, static_file, static_url
 from toolspeak.dashboard.prompt_diff import DiffLine, compare_json
 from toolspeak.dashboard.request_rows import bar_length, row_of
@@ -49,6 +49,13 @@ def test_a_full_page_shows_only_the_beginning_of_further_texts() -> None:
 )
 def test_durations_have_two_or_three_digits(seconds: float | None, said: str) -> None:
     assert duration(seconds) == said
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"), [(None, "–"), (0.0841, "84 ms"), (59.4, "59.4 s"), (59.6, "1:00 min"), (200.2, "3:20 min")]
+)
+def test_a_duration_in_a_column_is_short(seconds: float | None, said: str) -> None:
+    assert short_duration(seconds) == said
 
 
 @pytest.mark.parametrize(
