@@ -7,7 +7,9 @@ always English, so that other languages need a verb that says it clearly, and no
 
 The second kind is an answer that ends in markup with a tool's name and its required keys, in a form that no reader
 takes for a call: Gemini wrote `<call:default_api:f{severity:high}/>` (bayes-platform #620), Qwen2.5-Coder a fence after
-"I'll list the directory first." (vLLM #32926). Words before a quotation are of another kind: these must announce it.
+"I'll list the directory first." (vLLM #32926). Words before a quotation are of another kind: these must announce it,
+in their last sentence or in one that names the tool. The 1.5B of that family told Claude Code "I will use the `Write`
+function. The `file_path` will be …", then the fence, and no file was written.
 """
 
 import re
@@ -71,13 +73,19 @@ def announces_call(text: str, tools: Iterable[Tool]) -> bool:
 
 def _last_sentence(text: str) -> str:
     """Return the last sentence of a few words; empty if there are more, or a question, or code."""
+    sentences = _sentences(text)
+    return sentences[-1] if sentences else ""
+
+
+def _sentences(text: str) -> list[str]:
+    """Return the sentences of a few words, without a request to wait at their end; none if there are more, or code."""
     if not 0 < len(text) <= LONGEST or any(mark in text for mark in _QUESTIONS) or "```" in text:
-        return ""
+        return []
     text = text.replace("’", "'").replace("*", "").casefold()
     sentences = [part.strip() for part in _SENTENCE_END.split(text) if part.strip()]
     while len(sentences) > 1 and sentences[-1].startswith(_WAITS):
         sentences.pop()
-    return sentences[-1] if sentences else ""
+    return sentences
 
 
 def written_call(text: str, tools: Iterable[Tool]) -> str:
@@ -90,8 +98,15 @@ def written_call(text: str, tools: Iterable[Tool]) -> str:
     is_fence = markup.startswith("```")
     if is_fence and (not words or markup.count("```") > 1 + markup.endswith("```")):
         return ""  # code, or text that goes on after it
-    is_announced = not words or _announces_anywhere(_last_sentence(words))
-    return markup if is_announced and any(_names(markup, tool) for tool in tools) else ""
+    found = next((tool for tool in tools if _names(markup, tool)), None)
+    return markup if found is not None and (not words or _introduces(_sentences(words), found)) else ""
+
+
+def _introduces(sentences: list[str], tool: Tool) -> bool:
+    """Return whether the last sentence announces something, or another one the use of this tool."""
+    name = tool.name.casefold()
+    *others, last = sentences or [""]
+    return _announces_anywhere(last) or any(_announces_anywhere(one) and name in _WORD.findall(one) for one in others)
 
 
 def _announces_anywhere(sentence: str) -> bool:
