@@ -97,13 +97,12 @@ def reap(database: Database) -> int:
     return _hand_back(database, dead)
 
 
-def is_alive(database: Database, worker: str) -> bool:
-    """Return whether a worker has a valid lease."""
+def lease_end(database: Database, worker: str) -> float | None:
+    """Return when a worker's lease ends, by the clock of the database; None if it has ended."""
     with database.engine.begin() as connection:
-        found = connection.execute(
-            sa.select(LEASES.c.id).where(LEASES.c.id == worker, LEASES.c.expires >= database.now)
-        )
-        return found.first() is not None
+        return connection.execute(
+            sa.select(LEASES.c.expires).where(LEASES.c.id == worker, LEASES.c.expires >= database.now)
+        ).scalar()
 
 
 def _hand_back(database: Database, dead: list[str]) -> int:

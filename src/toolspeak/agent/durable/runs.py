@@ -10,7 +10,7 @@ from typing import Final, ParamSpec, TypeVar
 
 from toolspeak.agent.durable import dbos_internals, ledger
 from toolspeak.agent.durable.database import Database
-from toolspeak.agent.durable.lease import is_alive
+from toolspeak.agent.durable.lease import lease_end
 from toolspeak.agent.durable.ledger import NewRun, RunRow
 from toolspeak.agent.durable.step_store import BEGINNING, begun_task
 from toolspeak.agent.durable.worker import Worker, WorkerDeps, working
@@ -55,6 +55,7 @@ class DurableRuns:
         self._patience: Final = patience
         # Separate threads: a database that hangs must not use up the threads that the rest of the process needs.
         self._threads: Final = ThreadPoolExecutor(_THREADS, "toolspeak-runs")
+        self._adoptions: Final[set[asyncio.Task[None]]] = set()
 
     async def start(self, spec: Spec, id: str = "", live: int | None = None) -> str:
         """Start a run and return its id. With an id that the tenant has used already, return that run instead."""
@@ -117,6 +118,12 @@ class DurableRuns:
         """
         await self._ask(self._resume, id, live)
         await self._claim(id)
+        if self._worker is not None:
+            # Its process may have been killed just now, and has a lease for some seconds more. Without another worker
+            # nobody would notice its end, and the person who resumed the run would wait for ever.
+            task = asyncio.get_running_loop().create_task(self._adopt(id, self._worker.lease.id))
+            self._adoptions.add(task)
+            task.add_done_callback(self._adoptions.discard)
 
     async def approve(self, id: str, call_id: str, *, allowed: bool, reason: str = "") -> None:
         """Answer a call that waits for a person's approval; only the first answer counts. Raises `BadField`."""
@@ -124,6 +131,8 @@ class DurableRuns:
 
     async def close(self) -> None:
         """Stop the worker, if there is one. Its runs continue in other workers, or at the next start."""
+        for task in self._adoptions:
+            task.cancel()
         if self._worker is not None:
             await self._worker.close(_GRACE)
 
@@ -140,6 +149,26 @@ class DurableRuns:
     async def _claim(self, run: str) -> None:
         if self._worker is not None:
             await self._worker.claim(run)
+
+    async def _adopt(self, run: str, own: str) -> None:
+        """Take a run over when the lease of its worker ends; do nothing if the worker renews it, and so is alive."""
+        first: tuple[str, float] | None = None
+        while True:
+            try:
+                worker = await self._ask(ledger.worker_of, self._database, run)
+                end = await self._ask(lease_end, self._database, worker) if worker and worker != own else None
+                if end is None:
+                    if worker and worker != own:
+                        await self._ask(self._take_over, run)
+                        await self._claim(run)
+                    return
+            except RunsUnavailable:
+                await self._clock.sleep(_AGAIN)
+                continue
+            first = first or (worker, end)
+            if first != (worker, end):
+                return
+            await self._clock.sleep(_LAZY_LOOK)
 
     async def _ask(self, what: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
         """Call a blocking function in a thread. Only this method turns database errors into `RunsUnavailable`."""
@@ -219,7 +248,7 @@ class DurableRuns:
     def _take_over(self, run: str) -> None:
         """Put a run back into the queue if its worker has lost its lease."""
         worker = ledger.worker_of(self._database, run)
-        if worker and not is_alive(self._database, worker):
+        if worker and lease_end(self._database, worker) is None:
             dbos_internals.hand_back(self._database.client, run, worker)
 
 
