@@ -25,9 +25,12 @@ from toolspeak.config.shape import Config, Durable, Server, Upstream
 from toolspeak.errors import BadConfig
 from toolspeak.gateway import runs
 from toolspeak.gateway.asgi import AsgiMessage
+from toolspeak.gateway.metrics import Metrics
 from toolspeak.gateway.request_reader import RequestReader
+from toolspeak.gateway.run_turns import RunTurns
 from toolspeak.gateway.runs import RunsEndpoints
 from toolspeak.gateway.server import build
+from toolspeak.gateway.trace_log import open_traces
 from toolspeak.ir.failure import Failure, FailureKind
 from toolspeak.runtime import upstream as runtime
 from toolspeak.runtime.clock import CLOCK
@@ -269,7 +272,8 @@ def test_a_gateway_that_still_opens_its_store_of_runs_ends_run10(monkeypatch: py
     async def open_and_close() -> None:
         config = Config(runs=Durable(database="postgresql://127.0.0.1:9/none"))
         reader = RequestReader(config.limits.request, Offload())
-        endpoints = RunsEndpoints(config, Directory([], {}), reader, CLOCK)
+        turns = RunTurns(open_traces(config, CLOCK), Metrics(), CLOCK)
+        endpoints = RunsEndpoints(config, Directory([], {}), reader, turns, CLOCK)
         await endpoints.open()
         assert not ended.is_set()
         await endpoints.close()
