@@ -15,7 +15,7 @@ from toolspeak.ir.message import Call, Image, Message, Part, Reasoning, Result, 
 from toolspeak.ir.quirks import QUIRKS, IdForm, Quirks
 from toolspeak.ir.request import Request
 from toolspeak.wires import load
-from toolspeak.wires.shared.history import NO_RESULT, add_result, link_history, pair_history
+from toolspeak.wires.shared.history import NO_RESULT, add_result, instructions_first, link_history, pair_history
 
 FAILURES = GOLDEN / "failures.jsonl"
 WIRE = load("openai_chat")
@@ -477,3 +477,37 @@ def one_long_run_with_results_of_no_call(size: int) -> History:
 )
 def test_twice_the_messages_cost_about_twice_the_time_p8(make: Callable[[int], History]) -> None:
     assert growth(pair_history, make(10_000), make(20_000)) < BAR
+
+
+# ---------------------------------------------------------------- instructions after the user's words
+
+
+def system(text: str) -> Message:
+    return Message(Role.SYSTEM, (Text(text),))
+
+
+@pytest.mark.parametrize("wire", ["openai_chat", "ollama"])
+def test_instructions_after_the_users_words_are_sent_before_them_wire9(wire: str) -> None:
+    messages = (system("Be brief."), user("Create a file."), system("# Environment"))
+    sent = json.loads(load(wire).encode_request(Request("m", messages), QUIRKS).body)["messages"]
+    assert [each["role"] for each in sent] == ["system", "system", "user"]
+    later = (*messages, assistant(call("a")), tool(result("a")), user("Go on."), system("Be quick."))
+    again = json.loads(load(wire).encode_request(Request("m", later), QUIRKS).body)["messages"]
+    assert again[:3] == sent, "the prefix stays the same, and with it the prompt cache"
+    assert [each["role"] for each in again[3:]] == ["assistant", "tool", "system", "user"]
+
+
+@pytest.mark.parametrize("wire", ["openai_chat", "ollama"])
+def test_within_one_protocol_the_clients_order_is_kept_wire9(wire: str) -> None:
+    body = {"model": "m", "messages": [{"role": "user", "content": "Hi"}, {"role": "system", "content": "Be brief."}]}
+    path = {"openai_chat": "/v1/chat/completions", "ollama": "/api/chat"}[wire]
+    request = load(wire).decode_request(json.dumps(body).encode(), path)
+    sent = json.loads(load(wire).encode_request(request, QUIRKS).body)["messages"]
+    assert [each["role"] for each in sent] == ["user", "system"]
+
+
+@given(st.lists(st.sampled_from([system("s"), user("u"), assistant(Text("a")), tool(result("x"))])))
+def test_no_message_is_lost_and_only_instructions_move_wire9(messages: History) -> None:
+    ordered = instructions_first(messages)
+    assert sorted(map(repr, ordered)) == sorted(map(repr, messages))
+    assert [m for m in ordered if m.role is not Role.SYSTEM] == [m for m in messages if m.role is not Role.SYSTEM]

@@ -25,7 +25,7 @@ from toolspeak.ir.tool import ChoiceMode, Tool
 from toolspeak.wires.ollama import NAME
 from toolspeak.wires.ollama.request_reader import object_bytes
 from toolspeak.wires.shared.calls import with_ids
-from toolspeak.wires.shared.history import pair_history
+from toolspeak.wires.shared.history import instructions_first, pair_history
 from toolspeak.wires.shared.interface import EncodedRequest
 from toolspeak.wires.shared.json_body import dump_body
 from toolspeak.wires.shared.request_parts import constraint_as_schema, foreign_fields, is_own, own_fields
@@ -43,7 +43,9 @@ def encode_request(request: Request, quirks: Quirks) -> EncodedRequest:
     request, unsaid = constraint_as_schema(request)
     names = names_of(request)
     extra = dict(request.extra.get(NAME, {}))
-    messages = with_ids(pair_history(request.messages), quirks.ids)
+    # Within one protocol the order of the client is kept.
+    told = request.messages if NAME in request.extra else instructions_first(request.messages)
+    messages = with_ids(pair_history(told), quirks.ids)
     body: JsonObject = {
         "model": request.model,
         "messages": [*_Messages(names, quirks).write(messages)],

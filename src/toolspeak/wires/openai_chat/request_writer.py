@@ -11,7 +11,7 @@ from toolspeak.ir.request import Request
 from toolspeak.ir.tool import ChoiceMode, Tool, ToolChoice, ToolKind
 from toolspeak.wires.openai_chat import NAME
 from toolspeak.wires.shared.calls import custom_input, with_ids
-from toolspeak.wires.shared.history import pair_history
+from toolspeak.wires.shared.history import instructions_first, pair_history
 from toolspeak.wires.shared.interface import EncodedRequest
 from toolspeak.wires.shared.json_body import dump_body
 from toolspeak.wires.shared.request_parts import foreign_fields, image_to_url, is_own, own_fields
@@ -27,7 +27,9 @@ def encode_request(request: Request, quirks: Quirks) -> EncodedRequest:
     """Write a request, and name what this wire cannot express."""
     names = names_of(request)
     extra = dict(request.extra.get(NAME, {}))
-    messages = with_ids(pair_history(request.messages), quirks.ids)
+    # Within one protocol the order of the client is kept.
+    told = request.messages if NAME in request.extra else instructions_first(request.messages)
+    messages = with_ids(pair_history(told), quirks.ids)
     constrained, dropped = write_constraint(request, quirks.constraint)
     body: JsonObject = {
         "model": request.model,

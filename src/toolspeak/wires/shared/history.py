@@ -37,6 +37,26 @@ def pair_history(messages: Iterable[Message]) -> tuple[Message, ...]:
     return (*ordered, *_with_results(run, answers))
 
 
+def instructions_first(messages: Iterable[Message]) -> tuple[Message, ...]:
+    """Put system messages that follow a user's words before those words.
+
+    Claude Code sends its environment as a system message after the task. Chat templates of open models write it where
+    it is, and small models then go on with it: Qwen2.5-Coder 1.5B repeated the environment in 4 of 4 answers, and made
+    the right call in 4 of 4 with the task at the end.
+    """
+    ordered: list[Message] = []
+    words: list[Message] = []
+    for message in messages:
+        if message.role is Role.USER:
+            words.append(message)
+        elif message.role is Role.SYSTEM:
+            ordered.append(message)
+        else:
+            ordered += (*words, message)
+            words.clear()
+    return (*ordered, *words)
+
+
 def add_result(messages: list[Message], result: Result) -> None:
     """Append a result, to the last message if that has results already."""
     if messages and messages[-1].role is Role.TOOL:
