@@ -1,8 +1,8 @@
 """Examines one model from the first look to the saved profile; the command and the dashboard both use it.
 
-checkup = await prepare(route, DoctorOptions(quick=True), folder)      the facts, the forms, what is known already
-await checkup.examination.run(tell, until)                             the tasks; may be cancelled between two
-found = checkup.finish()                                               the profile is saved, if one won
+checkup = await prepare_checkup(route, DoctorOptions(quick=True), folder)      the facts, the forms, what is known
+await checkup.examination.run(tell, until)                                     the tasks; may be cancelled between two
+found = checkup.finish()                                                       the profile is saved, if one won
 """
 
 from dataclasses import dataclass, replace
@@ -103,7 +103,7 @@ class Checkup:
             return replace(found, not_saved=f"cannot write{where}: {error.strerror or error}")
 
 
-async def prepare(route: Route, options: DoctorOptions, folder: Path | None, clock: Clock = CLOCK) -> Checkup:
+async def prepare_checkup(route: Route, options: DoctorOptions, folder: Path | None, clock: Clock = CLOCK) -> Checkup:
     """Gather the facts about a model, and choose the forms to try.
 
     `folder` keeps the answers of an unfinished trial; None for none. Raises `ValueError` for a form that is unknown.

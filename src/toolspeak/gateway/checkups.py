@@ -94,14 +94,14 @@ class Checkups:
         await _cancel([*self._of_model.values()])
 
     async def _run(self, route: Route, folder: Path | None, progress: CheckupProgress) -> None:
-        from toolspeak.doctor.diagnosis import DoctorOptions, prepare  # noqa: PLC0415
+        from toolspeak.doctor.diagnosis import DoctorOptions, prepare_checkup  # noqa: PLC0415
 
         def tell(step: "TaskProgress") -> None:
             progress.step = step
 
         options = DoctorOptions(quick=progress.quick)
         try:
-            checkup = progress.checkup = await prepare(route, options, folder, self._clock)
+            checkup = progress.checkup = await prepare_checkup(route, options, folder, self._clock)
             await checkup.examination.run(tell, options.deadline(self._clock.monotonic()))
             progress.diagnosis = checkup.finish()
             progress.state = CheckupState.ENDED

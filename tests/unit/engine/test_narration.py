@@ -17,6 +17,7 @@ TOOLS = (
     Tool("search_web", "Search the web for pages."),
 )
 WEATHER = (replace(TOOLS[0], parameters={**TOOLS[0].parameters, "required": ["city"]}),)
+FENCED = '```json\n{"name": "get_weather", "arguments": {"city": "Oslo"}}\n```'
 ANNOUNCEMENTS = """
 Let me check the weather for you.
 I will now call get_weather
@@ -166,9 +167,8 @@ def test_without_tools_or_for_other_tools_nothing_is_announced_chk15() -> None:
         "<call:get_weather{city:Oslo}/>",
         "<|call|>get_weather<|args|>city=Oslo<|end|>",
         'To know it, I\'ll ask first.\n\n```json\n{"name": "get_weather", "arguments": {"city": "Oslo"}}\n```',
-        "I will use the `get_weather` function. The `city` will be `Oslo`.\n\n"
-        '```json\n{"name": "get_weather", "arguments": {"city": "Oslo"}}\n```',
-        'I\'ll call get_weather. Its argument is the city.\n```\n{"name": "get_weather", "arguments": {"city": "Oslo"}}\n```',
+        f"I will use the `get_weather` function. The `city` will be `Oslo`.\n\n{FENCED}",
+        f"I'll call get_weather. Its argument is the city.\n{FENCED}",
     ],
 )
 def test_markup_with_a_tool_and_its_required_keys_is_a_written_call_chk15(text: str) -> None:
@@ -182,8 +182,8 @@ def test_markup_with_a_tool_and_its_required_keys_is_a_written_call_chk15(text: 
         "Call get_weather(city='Oslo').",
         '```json\n{"name": "get_weather", "arguments": {"city": "Oslo"}}\n```',
         'This is the form:\n```json\n{"name": "get_weather", "arguments": {"city": "Oslo"}}\n```',
-        'Call get_weather. Its city is Oslo.\n```json\n{"name": "get_weather", "arguments": {"city": "Oslo"}}\n```',
-        'I will explain. The form is:\n```json\n{"name": "get_weather", "arguments": {"city": "Oslo"}}\n```',
+        f"Call get_weather. Its city is Oslo.\n{FENCED}",
+        f"I will explain. The form is:\n{FENCED}",
         "I'll show both.\n```\nget_weather city: Oslo\n```\n```\nget_weather city: Oslo\n```",
         "<call:get_weather{city:Oslo}/> is the form.",
         "<call:get_weather{unit:celsius}/>",

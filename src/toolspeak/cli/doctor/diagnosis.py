@@ -22,7 +22,7 @@ from toolspeak.cli.terminal import UNLIMITED, Paint, count_noun, join_dotted, sh
 from toolspeak.config.assemble import assemble, outbound_of
 from toolspeak.config.shape import Config
 from toolspeak.doctor.call_forms import WITH_TOOLS
-from toolspeak.doctor.diagnosis import Checkup, Diagnosis, DoctorOptions, prepare, results_folder
+from toolspeak.doctor.diagnosis import Checkup, Diagnosis, DoctorOptions, prepare_checkup, results_folder
 from toolspeak.doctor.examination import ServerFact, TaskProgress
 from toolspeak.doctor.report import DoctorReport
 from toolspeak.doctor.task import DoctorTask, TaskKind, TaskResult
@@ -228,7 +228,7 @@ async def diagnose(config: Config, options: DoctorOptions, paint: Paint, *, quie
     try:
         directory = assemble(config, transport)
         route = await (directory.exactly(options.model) if options.model else directory.find(""))
-        checkup = await prepare(route, options, results_folder(config.profiles))
+        checkup = await prepare_checkup(route, options, results_folder(config.profiles))
         await _examine(checkup, Progress(paint, is_shown=not quiet), until)
         return checkup.finish()
     except UpstreamFailed as error:
