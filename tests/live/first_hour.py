@@ -35,6 +35,8 @@ ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "bench" / "results" / "first-hour.json"
 TASK = "Create a file hello.txt that says hello."
 READY_S = 180.0
+TRIES = 3
+"""Small models answer by chance: where the first answer only explains how to do it, the second may do it."""
 SHOWN = 30
 """Lines of an output that are kept."""
 LISTENS = "toolspeak listens on "
@@ -175,14 +177,16 @@ def try_all(sandbox: Sandbox, model: str, limit_s: float) -> tuple[list[Step], s
     up, process = run_model(sandbox, env, path_of(model))
     steps.append(up)
     try:
-        steps.append(launch(sandbox, env, TASK, limit_s, "--", "--tools", "Write"))
-        print(steps[-1].output, flush=True)
+        for number in range(1, TRIES + 1):
+            steps.append(launch(sandbox, env, TASK, limit_s, "--", "--tools", "Write"))
+            print(steps[-1].output, flush=True)
+            if "hello" in written(sandbox, "hello.txt").lower():
+                return steps, f"the real model, {model}, at try {number} of at most {TRIES}"
+            steps[-1] = replace(steps[-1], title=f"Launch an agent, try {number} with the real model")
     finally:
         process.send_signal(signal.SIGINT)
         process.wait(60)
-    if "hello" in written(sandbox, "hello.txt").lower():
-        return steps, f"the real model, {model}"
-    steps[-1] = replace(steps[-1], title="Launch an agent, with the real model", counts=False)
+    steps[2:] = [replace(step, counts=False) for step in steps[2:]]
     with scripted_upstream() as url:
         task = prompt_of(CODE, str(sandbox.work))
         steps.append(launch(sandbox, env, task, limit_s, "--upstream", url, "--mode", "force", "--"))
