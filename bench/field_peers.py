@@ -21,7 +21,7 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from typing import IO, Any, Final
 
-from bench.peers.install import VERSIONS, command, install
+from bench.peers.install import ROOT, VERSIONS, command, install
 from bench.peers.page import GATEWAY, NO_PARSER, OURS, PAGE, RESULTS, WAYS, count, fresh
 from bench.peers.parsers import EXTRA_SAMPLES, PEERS, ROWS, ParserRow, Question, deltas, opened_reasoning, row_of
 from bench.peers.suite import SuiteCase, as_result, suite_cases
@@ -154,7 +154,7 @@ def started(name: str) -> Generator[Peer]:
     """Start a peer, and end it."""
     install(name)
     with subprocess.Popen(
-        command(name), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        command(name), cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     ) as process:
         assert process.stdin
         assert process.stdout

@@ -40,6 +40,7 @@ LIGHT: Final = {
         *("orjson", "fastapi", "aiohttp", "requests", "psutil", "pillow", "pyzmq", "pybase64", "jinja2", "msgspec"),
     ),
 }
+ROOT: Final = Path(__file__).parent.parent.parent
 NPM: Final = {"@ai-sdk-tool/parser": VERSIONS["@ai-sdk-tool/parser"], "ai": "6.0.326"}
 
 
@@ -49,12 +50,11 @@ def folder(peer: str) -> Path:
 
 
 def command(peer: str) -> list[str]:
-    """Return the command that answers questions, one a line."""
-    adapters = Path(__file__).parent / "adapters"
+    """Return the command that answers questions, one a line; it runs in `ROOT`."""
     if peer in LIGHT:
-        return [str(folder(peer) / "venv" / "bin" / "python"), str(adapters / f"{peer}_parsers.py")]
+        return [str(folder(peer) / "venv" / "bin" / "python"), "-m", f"bench.peers.adapters.{peer}_parsers"]
     # Node looks for packages beside the file that imports them
-    return ["node", str(shutil.copy(adapters / "ai_sdk.mjs", folder(peer)))]
+    return ["node", str(shutil.copy(Path(__file__).parent / "adapters" / "ai_sdk.mjs", folder(peer)))]
 
 
 def install(peer: str) -> None:

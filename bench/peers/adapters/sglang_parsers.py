@@ -14,19 +14,14 @@ import sys
 from importlib import import_module
 from typing import Any
 
-from stubs import replace
-
-STUBBED = (
-    *("torch", "triton", "IPython"),
-    *("sglang.lang", "sglang.srt.platforms", "sglang.srt.utils.hf_transformers_patches"),
-)
+from testkit.stubs import SGLANG, replace
 
 
 class Sglang:
     """The parsers, loaded once."""
 
     def __init__(self) -> None:
-        replace(*STUBBED)
+        replace(*SGLANG)
         self.calls: Any = import_module("sglang.srt.function_call.function_call_parser").FunctionCallParser
         self.reasoning: Any = import_module("sglang.srt.parser.reasoning_parser").ReasoningParser
         self.tool: Any = import_module("sglang.srt.entrypoints.openai.protocol").Tool

@@ -17,13 +17,7 @@ import sys
 from importlib import import_module
 from typing import Any
 
-from stubs import replace
-
-STUBBED = (
-    *("torch", "triton", "uvloop", "cpuinfo"),
-    *("vllm.env_override", "vllm.config", "vllm.distributed", "vllm.model_executor", "vllm.multimodal"),
-    "vllm.platforms",
-)
+from testkit.stubs import VLLM, replace
 
 
 class Tokenizer:
@@ -87,7 +81,7 @@ class Vllm:
     """The parsers, loaded once."""
 
     def __init__(self) -> None:
-        replace(*STUBBED)
+        replace(*VLLM)
         self.manager: Any = import_module("vllm.parser").ParserManager
         protocol: Any = import_module("vllm.entrypoints.openai.chat_completion.protocol")
         self.request_class = protocol.ChatCompletionRequest

@@ -2,6 +2,7 @@
 
 A stubbed module has every name; each is a class that can be called, subclassed and iterated, and is false. The parsers
 themselves, and all that they call, are the real ones: `bench.field_peers` lets each read a well-formed call first.
+Nothing but this file and the package's own dependencies is imported: it runs in the environment of vLLM or SGLang.
 """
 
 import sys
@@ -9,9 +10,21 @@ from collections.abc import Iterator, MutableSequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import FunctionType, ModuleType
-from typing import Any
+from typing import Any, Final
 
 from typing_extensions import override
+
+VLLM: Final = (
+    *("torch", "triton", "uvloop", "cpuinfo"),
+    *("vllm.env_override", "vllm.config", "vllm.distributed", "vllm.model_executor", "vllm.multimodal"),
+    "vllm.platforms",
+)
+"""The modules that vLLM's parsers import and that need torch or a GPU; vLLM 0.32."""
+SGLANG: Final = (
+    *("torch", "triton", "IPython"),
+    *("sglang.lang", "sglang.srt.platforms", "sglang.srt.utils.hf_transformers_patches"),
+)
+"""The same for SGLang 0.5.23."""
 
 
 class Nothing(type):
