@@ -156,6 +156,10 @@ speed-before-after *args:
 judges *args:
     .venv/bin/python -m tests.judges.run {{ args }}
 
+# vLLM and SGLang read every golden and field case with toolspeak's parsers, whole and streamed; downloads 400 MB: `--only vllm`
+model-servers *args: build
+    .venv/bin/python -m tests.model_servers.run {{ args }}
+
 # a model writes a file of 200 KB by an emulated call: when do Claude Code and opencode see it grow? `checked` and `eager`; needs npm
 long-write *args:
     .venv/bin/python -m tests.live.long_write {{ args }}
@@ -330,6 +334,10 @@ pin *args:
     .venv/bin/uv pip compile {{ pin }} {{ args }} pyproject.toml --group judges -o requirements/judges.txt
     .venv/bin/uv pip compile {{ pin }} {{ args }} pyproject.toml --group fuzz -o requirements/fuzz.txt
     .venv/bin/uv pip compile {{ pin }} {{ args }} pyproject.toml --group site -o requirements/site.txt
+    for server in vllm sglang; do \
+        .venv/bin/uv pip compile {{ pin }} {{ args }} -c requirements/runtime.txt pyproject.toml --group $server -o requirements/$server.txt; \
+        .venv/bin/uv pip compile {{ pin }} {{ args }} --no-deps --group $server-wheel -o requirements/$server-wheel.txt; \
+    done
 
 extras := "redis runs mcp sandlock llama hub otel"
 pin := "--quiet --universal --python-version 3.11 --generate-hashes --no-header"

@@ -1,0 +1,78 @@
+"""vLLM reads all cases with toolspeak's parsers; run by the Python of `.venv-vllm`. Prints one line of JSON."""
+
+import json
+import logging
+from collections.abc import Sequence
+from importlib import import_module, metadata
+from typing import Any
+
+from testkit.stubs import VLLM, replace
+from tests.model_servers.readings import Reading, ServerAnswer, compare
+
+
+class Tokenizer:
+    """What vLLM's parsers ask of a tokenizer; ours look at the text only."""
+
+    def get_vocab(self) -> dict[str, int]:
+        return {"<think>": 1, "</think>": 2}
+
+
+class Vllm:
+    """vLLM's own way from a model's text to an answer, with the parsers that its entry point has brought."""
+
+    def __init__(self) -> None:
+        replace(*VLLM)
+        import_module("vllm.plugins").load_general_plugins()
+        self.manager: Any = import_module("vllm.parser").ParserManager
+        protocol: Any = import_module("vllm.entrypoints.openai.chat_completion.protocol")
+        self.request_class = protocol.ChatCompletionRequest
+
+    def request(self, reading: Reading) -> Any:
+        return self.request_class(
+            model="m",
+            messages=[{"role": "user", "content": "?"}],
+            tools=reading.definitions or None,
+            tool_choice=reading.choice.mode.value if reading.tools else None,
+            parallel_tool_calls=reading.choice.parallel,
+        )
+
+    def parser(self, reading: Reading, request: Any) -> Any:
+        parser = self.manager.get_parser(f"toolspeak-{reading.dialect}", None, enable_auto_tools=True)
+        return parser(Tokenizer(), request.tools)
+
+    def whole(self, reading: Reading) -> ServerAnswer:
+        request = self.request(reading)
+        _, content, found = self.parser(reading, request).parse(reading.text, request, enable_auto_tools=True)
+        calls: list[Any] = found or []
+        return ServerAnswer(content or "", [(call.name, call.arguments) for call in calls])
+
+    def streamed(self, reading: Reading, pieces: Sequence[str]) -> ServerAnswer:
+        """Join the deltas as a client of the OpenAI protocol joins them: calls by their index."""
+        request = self.request(reading)
+        parser, text, calls = self.parser(reading, request), "", dict[int, list[str]]()
+        for number, piece in enumerate(pieces, 1):
+            delta = parser.parse_delta(piece, [3], request, [4], finished=number == len(pieces))
+            if delta is None:
+                continue
+            text += delta.content or ""
+            parts: list[Any] = delta.tool_calls or []
+            for call in parts:
+                if call.index not in calls:
+                    assert call.id, call
+                    assert call.function.name, call
+                    assert (call.type, call.index) == ("function", len(calls)), call
+                entry = calls.setdefault(call.index, ["", ""])
+                entry[0] += call.function.name or ""
+                entry[1] += call.function.arguments or ""
+        return ServerAnswer(text, [(name, arguments) for name, arguments in calls.values()])
+
+
+def main() -> None:
+    logging.disable(logging.CRITICAL)
+    vllm = Vllm()
+    counts = compare(vllm.whole, vllm.streamed, tells_parallel=True)
+    print(json.dumps({"server": "vllm", "version": metadata.version("vllm"), **counts}))
+
+
+if __name__ == "__main__":
+    main()
