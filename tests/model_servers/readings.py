@@ -7,6 +7,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any, Final
 
 from testkit.field import field_cases
@@ -33,6 +34,10 @@ class Reading:
     text: str
     tools: tuple[Tool, ...]
     choice: ToolChoice
+    splits_reasoning: bool = False
+    """Whether the server also has the dialect's parser of reasoning."""
+    opener: str = ""
+    """The marker with which the prompt has opened the reasoning."""
 
     @property
     def definitions(self) -> list[dict[str, Any]]:
@@ -42,7 +47,7 @@ class Reading:
 
     def own(self) -> Turn:
         """Read it with our own reader."""
-        options = ReadOptions(self.choice)
+        options = ReadOptions(self.choice, starts_in_reasoning=bool(self.opener))
         return dialects.load(self.dialect).read(self.text, ToolSet.of(self.tools), options)
 
     def cuts(self) -> Iterator[tuple[str, ...]]:
@@ -58,6 +63,7 @@ class ServerAnswer:
 
     text: str
     calls: Sequence[tuple[str, str]]
+    reasoning: str = ""
 
     def complete_calls(self) -> list[Any]:
         """Return the calls that a client can run: those whose arguments are JSON."""
@@ -88,6 +94,30 @@ def readings() -> Iterator[Reading]:
             yield Reading(field.id, dialect, field.text, tools, AUTO)
 
 
+UNCLOSED: Final = ("fp-004-unclosed-think-ends-with-call", "mm-09", "sm-15", "D38-harmony-analysis")
+"""Outputs that are reasoning to their end, with a call in it that our own reader takes out. A server gives its parser
+of calls only what follows the reasoning, so that the call stays reasoning there."""
+
+
+def reasoning_readings() -> Iterator[Reading]:
+    """Yield the texts with reasoning for a server with both parsers, also as the rest of a prompt that opened it."""
+    for reading in readings():
+        if reading.case in UNCLOSED or not reading.own().reasoning:
+            continue
+        yield replace(reading, splits_reasoning=True)
+        for marks in dialects.load(reading.dialect).grammar.reasoning:
+            is_closed = any(closer in reading.text for closer in marks.closers)
+            if is_closed and reading.text.startswith(marks.opener):
+                rest = reading.text.removeprefix(marks.opener)
+                yield replace(reading, text=rest, splits_reasoning=True, opener=marks.opener)
+
+
+def markers(dialect: str) -> list[str]:
+    """Return the markers of reasoning, which are tokens in the vocabularies of the models that write them."""
+    marks = dialects.load(dialect).grammar.reasoning
+    return [marker for each in marks for marker in (each.opener, *each.closers)]
+
+
 def compare(
     whole: Callable[[Reading], ServerAnswer],
     streamed: Callable[[Reading, Sequence[str]], ServerAnswer],
@@ -99,28 +129,46 @@ def compare(
     `tells_parallel` says whether the server tells its parsers that the client wants one call at most.
     """
     counts, different, tried = Counter[str](), list[str](), set[str]()
-    for given in readings():
+    for given in chain(readings(), reasoning_readings()):
         reading = given if tells_parallel else replace(given, choice=replace(given.choice, parallel=True))
         tried.add(reading.dialect)
-        turn = reading.own()
-        expected = [[call.name, parse(call.arguments)] for call in turn.calls]
-        answer = whole(reading)
+        turn, answer = reading.own(), whole(reading)
+        wrong = _wrong(turn, answer)
         counts["texts"] += 1
-        counts["calls"] += len(expected)
-        if answer.complete_calls() != expected or len(answer.calls) != len(expected):
-            different.append(f"{reading.case} {reading.dialect} whole: {answer.calls} != {expected}")
-        if not (turn.reasoning or turn.complaints) and answer.text.strip() != turn.text.strip():
-            different.append(f"{reading.case} {reading.dialect} text: {answer.text[:200]!r} != {turn.text[:200]!r}")
+        counts["with reasoning"] += reading.splits_reasoning
+        counts["calls"] += len(turn.calls)
         for pieces in reading.cuts():
             counts["streams"] += 1
             cut = streamed(reading, pieces)
-            counts["left open"] += len(cut.calls) - len(expected)
-            if cut.complete_calls() != expected:
-                different.append(f"{reading.case} {reading.dialect} cut: {cut.calls} != {expected}")
-            # A call that was left open has been seen, and is not shown as text again.
-            elif len(cut.calls) == len(expected) and cut.text.strip() != answer.text.strip():
-                different.append(
-                    f"{reading.case} {reading.dialect} cut text: {cut.text[:200]!r} != {answer.text[:200]!r}"
-                )
+            counts["left open"] += len(cut.calls) - len(answer.calls)
+            wrong += [f"cut {line}" for line in _different(cut, answer)]
+        different += [f"{reading.case} {reading.dialect} {line}" for line in wrong]
     untried = sorted(set(dialects.names()) - tried)
     return {**counts, "dialects": len(tried), "untried": untried, "different": different}
+
+
+def _wrong(turn: Turn, answer: ServerAnswer) -> list[str]:
+    """Say how a whole answer differs from the turn of our own reader."""
+    expected = [[call.name, parse(call.arguments)] for call in turn.calls]
+    wrong: list[str] = []
+    if answer.complete_calls() != expected or len(answer.calls) != len(expected):
+        wrong.append(f"calls: {answer.calls} != {expected}")
+    if answer.reasoning and answer.reasoning.strip() != turn.reasoning.strip():
+        wrong.append(f"reasoning: {answer.reasoning[:200]!r} != {turn.reasoning[:200]!r}")
+    # Without a parser of reasoning, that is in the text; so are rejected calls.
+    is_plain = not turn.complaints and bool(answer.reasoning) == bool(turn.reasoning)
+    if is_plain and answer.text.strip() != turn.text.strip():
+        wrong.append(f"text: {answer.text[:200]!r} != {turn.text[:200]!r}")
+    return wrong
+
+
+def _different(cut: ServerAnswer, whole: ServerAnswer) -> list[str]:
+    """Say how a streamed answer differs from the whole one."""
+    if cut.complete_calls() != whole.complete_calls():
+        return [f"calls: {cut.calls} != {whole.calls}"]
+    if cut.reasoning.strip() != whole.reasoning.strip():
+        return [f"reasoning: {cut.reasoning[:200]!r} != {whole.reasoning[:200]!r}"]
+    # A call that was left open has been seen, and is not shown as text again.
+    if len(cut.calls) == len(whole.calls) and cut.text.strip() != whole.text.strip():
+        return [f"text: {cut.text[:200]!r} != {whole.text[:200]!r}"]
+    return []

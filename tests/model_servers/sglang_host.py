@@ -18,6 +18,7 @@ class Sglang:
         replace(*SGLANG)
         import_module("sglang.srt.plugins").load_plugins()
         self.parser_class: Any = import_module("sglang.srt.function_call.function_call_parser").FunctionCallParser
+        self.reasoning_class: Any = import_module("sglang.srt.parser.reasoning_parser").ReasoningParser
         self.tool: Any = import_module("sglang.srt.entrypoints.openai.protocol").Tool
 
     def parser(self, reading: Reading) -> Any:
@@ -25,17 +26,28 @@ class Sglang:
         offered = [] if reading.choice.mode is ChoiceMode.NONE else reading.definitions
         return self.parser_class([self.tool(**tool) for tool in offered], f"toolspeak-{reading.dialect}")
 
+    def reasoning(self, reading: Reading) -> Any:
+        """Return a parser of reasoning as the server makes it: the template tells whether the prompt opens it."""
+        if not reading.splits_reasoning:
+            return None
+        return self.reasoning_class(f"toolspeak-{reading.dialect}", force_reasoning=bool(reading.opener))
+
     def whole(self, reading: Reading) -> ServerAnswer:
-        parser = self.parser(reading)
-        if not parser.has_tool_call(reading.text):
-            return ServerAnswer(reading.text, [])
-        text, calls = parser.parse_non_stream(reading.text)
-        return ServerAnswer(text, [(call.name, call.parameters) for call in calls])
+        parser, splitter, text, reasoning = self.parser(reading), self.reasoning(reading), reading.text, ""
+        if splitter:
+            reasoning, text = splitter.parse_non_stream(text)
+        if not parser.has_tool_call(text):
+            return ServerAnswer(text, [], reasoning)
+        text, calls = parser.parse_non_stream(text)
+        return ServerAnswer(text, [(call.name, call.parameters) for call in calls], reasoning)
 
     def streamed(self, reading: Reading, pieces: Sequence[str]) -> ServerAnswer:
         """Join the items as a client of the OpenAI protocol joins them: calls by their index."""
-        parser, text, calls = self.parser(reading), "", dict[int, list[str]]()
-        results: list[Any] = [parser.parse_stream_chunk(piece) for piece in pieces]
+        parser, splitter = self.parser(reading), self.reasoning(reading)
+        splits: list[Any] = [splitter.parse_stream_chunk(piece) for piece in pieces] if splitter else []
+        splits += [splitter.parse_stream_end()] if splitter else [("", piece) for piece in pieces]
+        results: list[Any] = [parser.parse_stream_chunk(piece) for _, piece in splits if piece]
+        text, calls = "", dict[int, list[str]]()
         for normal, items in (*results, parser.parse_stream_end()):
             text += normal or ""
             for item in items:
@@ -46,7 +58,8 @@ class Sglang:
                 entry[0] += item.name or ""
                 entry[1] += item.parameters or ""
         assert parser.detector.streamed_args_for_tool == [arguments for _, arguments in calls.values()]
-        return ServerAnswer(text, [(name, arguments) for name, arguments in calls.values()])
+        joined = [(name, arguments) for name, arguments in calls.values()]
+        return ServerAnswer(text, joined, "".join(part or "" for part, _ in splits))
 
 
 def main() -> None:

@@ -7,14 +7,17 @@ from importlib import import_module, metadata
 from typing import Any
 
 from testkit.stubs import VLLM, replace
-from tests.model_servers.readings import Reading, ServerAnswer, compare
+from tests.model_servers.readings import Reading, ServerAnswer, compare, markers
 
 
 class Tokenizer:
-    """What vLLM's parsers ask of a tokenizer; ours look at the text only."""
+    """What vLLM's parsers ask of a tokenizer: the ids of the markers of reasoning."""
+
+    def __init__(self, markers: Sequence[str]) -> None:
+        self.ids = {marker: number for number, marker in enumerate(markers, 1)}
 
     def get_vocab(self) -> dict[str, int]:
-        return {"<think>": 1, "</think>": 2}
+        return self.ids
 
 
 class Vllm:
@@ -37,24 +40,29 @@ class Vllm:
         )
 
     def parser(self, reading: Reading, request: Any) -> Any:
-        parser = self.manager.get_parser(f"toolspeak-{reading.dialect}", None, enable_auto_tools=True)
-        return parser(Tokenizer(), request.tools)
+        name = f"toolspeak-{reading.dialect}"
+        reasoning = name if reading.splits_reasoning else None
+        parser = self.manager.get_parser(name, reasoning, enable_auto_tools=True)
+        return parser(Tokenizer(markers(reading.dialect)), request.tools)
 
     def whole(self, reading: Reading) -> ServerAnswer:
         request = self.request(reading)
-        _, content, found = self.parser(reading, request).parse(reading.text, request, enable_auto_tools=True)
+        parser = self.parser(reading, request)
+        reasoning, content, found = parser.parse(reading.text, request, enable_auto_tools=True)
         calls: list[Any] = found or []
-        return ServerAnswer(content or "", [(call.name, call.arguments) for call in calls])
+        return ServerAnswer(content or "", [(call.name, call.arguments) for call in calls], reasoning or "")
 
     def streamed(self, reading: Reading, pieces: Sequence[str]) -> ServerAnswer:
         """Join the deltas as a client of the OpenAI protocol joins them: calls by their index."""
         request = self.request(reading)
-        parser, text, calls = self.parser(reading, request), "", dict[int, list[str]]()
+        parser, text, reasoning, calls = self.parser(reading, request), "", "", dict[int, list[str]]()
+        prompt = [Tokenizer(markers(reading.dialect)).ids.get(reading.opener, 0)]
         for number, piece in enumerate(pieces, 1):
-            delta = parser.parse_delta(piece, [3], request, [4], finished=number == len(pieces))
+            delta = parser.parse_delta(piece, [0], request, prompt, finished=number == len(pieces))
             if delta is None:
                 continue
             text += delta.content or ""
+            reasoning += delta.reasoning or ""
             parts: list[Any] = delta.tool_calls or []
             for call in parts:
                 if call.index not in calls:
@@ -64,7 +72,7 @@ class Vllm:
                 entry = calls.setdefault(call.index, ["", ""])
                 entry[0] += call.function.name or ""
                 entry[1] += call.function.arguments or ""
-        return ServerAnswer(text, [(name, arguments) for name, arguments in calls.values()])
+        return ServerAnswer(text, [(name, arguments) for name, arguments in calls.values()], reasoning)
 
 
 def main() -> None:

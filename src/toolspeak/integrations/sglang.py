@@ -1,4 +1,4 @@
-"""SGLang's detectors of calls, by toolspeak's readers: `--tool-call-parser toolspeak-hermes`.
+"""SGLang's detectors of calls and of reasoning, by toolspeak's readers: `--tool-call-parser toolspeak-hermes`.
 
 SGLang calls `register` in each of its processes, by the entry point `sglang.srt.plugins`, before it reads its command
 line. It makes a detector for each request and choice, and gives it the tools with each piece of text. It does not give
@@ -14,25 +14,35 @@ from typing import Any, ClassVar, Final, NoReturn
 from sglang.srt.function_call.base_format_detector import BaseFormatDetector
 from sglang.srt.function_call.core_types import StreamingParseResult, ToolCallItem
 from sglang.srt.function_call.function_call_parser import FunctionCallParser
+from sglang.srt.parser.reasoning_parser import BaseReasoningFormatDetector, ReasoningParser
+from sglang.srt.parser.reasoning_parser import StreamingParseResult as ReasoningResult
 from typing_extensions import override
 
 from toolspeak import dialects
 from toolspeak.integrations.messages import offered_tools
 from toolspeak.integrations.output_reader import WHOLE, Content, OutputDelta, OutputReader, read_output
+from toolspeak.integrations.reasoning_reader import ReasoningReader, Split, read_reasoning
 from toolspeak.text.scan import folded
 
 PREFIX: Final = "toolspeak-"
 
 
 def register() -> None:
-    """Add a detector of calls for each dialect. SGLang offers all that it finds here on its command line."""
+    """Add detectors for each dialect. SGLang offers all that it finds here on its command line."""
     for name in dialects.names():
         FunctionCallParser.ToolCallParserEnum[PREFIX + name] = call_detector(name)
+        ReasoningParser.DetectorMap[PREFIX + name] = reasoning_detector(name)
 
 
 def call_detector(dialect: str) -> type["DialectDetector"]:
     """Return the class of detectors for the calls of a dialect; the dialect itself is loaded with the first text."""
     return type(f"DialectDetector_{dialect}", (DialectDetector,), {"dialect": dialect, "__module__": __name__})
+
+
+def reasoning_detector(dialect: str) -> type["DialectReasoningDetector"]:
+    """Return the class of detectors for the reasoning of a dialect."""
+    bases, members = (DialectReasoningDetector,), {"dialect": dialect, "__module__": __name__}
+    return type(f"DialectReasoningDetector_{dialect}", bases, members)
 
 
 class DialectDetector(BaseFormatDetector):
@@ -105,3 +115,50 @@ class DialectDetector(BaseFormatDetector):
     def structure_info(self) -> NoReturn:
         """Raise: the server asks for this only where structural tags are supported."""
         raise NotImplementedError
+
+
+class DialectReasoningDetector(BaseReasoningFormatDetector):
+    """Splits the reasoning at the beginning of one output off."""
+
+    dialect: ClassVar[str]
+
+    def __init__(
+        self, *, stream_reasoning: bool = True, force_reasoning: bool = False, tokenizer: Any = None, **_: Any
+    ) -> None:
+        """Make a detector for one output. `force_reasoning` is what the server concludes from the chat template."""
+        self._loaded = dialects.load(self.dialect)
+        marks = self._loaded.grammar.reasoning
+        known = tokenizer.get_vocab() if tokenizer is not None else ()
+        mark = next((each for each in marks if each.opener in known), marks[0])
+        super().__init__(
+            mark.opener,
+            mark.closers[0] if mark.closers else "",
+            force_reasoning=force_reasoning,
+            stream_reasoning=stream_reasoning,
+            reasoning_default="explicit_enable_thinking",  # the text decides, unless the request asks for reasoning
+        )
+        self._stream = ReasoningReader(self._loaded, is_open=force_reasoning)
+        self._held = ""  # reasoning, if the client does not want it in pieces
+
+    @override
+    def detect_and_parse(self, text: str) -> ReasoningResult:
+        """Split a whole output."""
+        split = read_reasoning(self._loaded, text, is_open=self.force_reasoning)
+        return ReasoningResult(normal_text=split.content, reasoning_text=split.reasoning)
+
+    @override
+    def parse_streaming_increment(self, new_text: str) -> ReasoningResult:
+        """Read the next piece of an output; the server gives its content to the detector of calls."""
+        return self._result(self._stream.feed(new_text), is_whole=self._stream.has_ended)
+
+    @override
+    def finish(self) -> ReasoningResult:
+        """Take the end of the output."""
+        return self._result(self._stream.finish(), is_whole=True)
+
+    def _result(self, split: Split, *, is_whole: bool) -> ReasoningResult:
+        self._in_reasoning = not self._stream.has_ended
+        reasoning, self._held = self._held + split.reasoning, ""
+        if not (is_whole or self.stream_reasoning):
+            reasoning, self._held = "", reasoning
+        return ReasoningResult(normal_text=split.content, reasoning_text=reasoning)

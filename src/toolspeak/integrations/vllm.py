@@ -21,6 +21,7 @@ from vllm.entrypoints.generate.base.protocol import (
     FunctionCall,
     ToolCall,
 )
+from vllm.reasoning import ReasoningParser, ReasoningParserManager
 from vllm.renderers.chat_utils import make_tool_call_id
 from vllm.tool_parsers import ToolParser, ToolParserManager
 from vllm.utils.mistral import is_mistral_tokenizer
@@ -35,6 +36,7 @@ from toolspeak.integrations.output_reader import (
     OutputReader,
     read_output,
 )
+from toolspeak.integrations.reasoning_reader import NOTHING, ReasoningReader, Split, is_opened_by_prompt, read_reasoning
 from toolspeak.ir.tool import ChoiceMode, ToolChoice
 
 PREFIX: Final = "toolspeak-"
@@ -42,18 +44,25 @@ _LOG: Final = logging.getLogger(__name__)
 
 
 def register() -> None:
-    """Add a parser of calls for each dialect. vLLM may call this more than once in a process."""
+    """Add a parser of calls and one of reasoning for each dialect. vLLM may call this more than once in a process."""
     if not hasattr(ToolParser, "engine_based_streaming"):
         # An exception here would stop vLLM for users who only have toolspeak installed beside it.
         _LOG.warning("this version of vLLM is too old for toolspeak's parsers, which need 0.32: they are not there")
         return
     for name in dialects.names():
         ToolParserManager.register_module(PREFIX + name, module=tool_parser(name))
+        ReasoningParserManager.register_module(PREFIX + name, module=reasoning_parser(name))
 
 
 def tool_parser(dialect: str) -> type["DialectToolParser"]:
     """Return the class of parsers for the calls of a dialect; the dialect itself is loaded with the first parser."""
     return type(f"DialectToolParser_{dialect}", (DialectToolParser,), {"dialect": dialect, "__module__": __name__})
+
+
+def reasoning_parser(dialect: str) -> type["DialectReasoningParser"]:
+    """Return the class of parsers for the reasoning of a dialect."""
+    bases, members = (DialectReasoningParser,), {"dialect": dialect, "__module__": __name__}
+    return type(f"DialectReasoningParser_{dialect}", bases, members)
 
 
 class DialectToolParser(ToolParser):
@@ -146,6 +155,121 @@ class DialectToolParser(ToolParser):
         # The text of a call may be private: the problem and the tool are enough to find a bad schema or a weak model.
         for complaint in reader.complaints:
             _LOG.info("%s%s left a call in the text: %s %s", PREFIX, self.dialect, complaint.problem, complaint.name)
+
+
+class DialectReasoningParser(ReasoningParser):
+    """Splits the reasoning at the beginning of one output off.
+
+    The text decides. Tokens count only where vLLM has nothing else: in the prompt, which may have opened the reasoning
+    or closed it, and in the engine, which asks after each token whether a grammar applies yet.
+    """
+
+    dialect: ClassVar[str]
+    engine_based_streaming = True
+
+    def __init__(self, tokenizer: Any, *args: Any, **kwargs: Any) -> None:
+        """Make a parser for one output, or for the engine."""
+        super().__init__(tokenizer, *args, **kwargs)
+        self._loaded = dialects.load(self.dialect)
+        marks = self._loaded.grammar.reasoning
+        self._openers = self._tokens(each.opener for each in marks)
+        self._closers = self._tokens(closer for each in marks for closer in each.closers)
+        self._is_open = False  # by the prompt
+        self._stream: ReasoningReader | None = None
+
+    @property
+    @override
+    def reasoning_start_str(self) -> str | None:
+        """The marker that opens the reasoning: the first of the dialect's that is a token of this model."""
+        return next(iter(self._openers.values()), None)
+
+    @property
+    @override
+    def reasoning_end_str(self) -> str | None:
+        """The marker that closes the reasoning."""
+        return next(iter(self._closers.values()), None)
+
+    @override
+    def adjust_request(self, request: Any) -> Any:
+        """Keep special tokens in the text: in many models the markers of reasoning are such tokens."""
+        request.skip_special_tokens = False
+        return request
+
+    @override
+    def adjust_initial_state_from_prompt(self, prompt_token_ids: Sequence[int]) -> None:
+        """Take the prompt of a stream: its template may have opened the reasoning."""
+        self._is_open = self._last_marker(prompt_token_ids) in self._openers
+
+    @override
+    def is_reasoning_end(self, input_ids: Sequence[int]) -> bool:
+        """Return whether the last marker in these tokens closes reasoning."""
+        return self._last_marker(input_ids) in self._closers
+
+    @override
+    def is_reasoning_end_streaming(self, input_ids: Sequence[int], delta_ids: Iterable[int]) -> bool:
+        """Return the same for the latest tokens of an output, without a look at all the others."""
+        return any(token in self._closers for token in delta_ids)
+
+    @override
+    def extract_content_ids(self, input_ids: list[int]) -> list[int]:
+        """Return the tokens after the reasoning; none if it is not closed."""
+        ends = [at for at, token in enumerate(input_ids) if token in self._closers]
+        return input_ids[ends[0] + 1 :] if ends else []
+
+    @override
+    def count_reasoning_tokens(self, token_ids: Sequence[int]) -> int:
+        """Count the tokens of an output between the markers."""
+        count, is_open = 0, self._is_open
+        for token in token_ids:
+            if token in self._openers or token in self._closers:
+                is_open = token in self._openers
+            else:
+                count += is_open
+        return count
+
+    @override
+    def extract_reasoning(self, model_output: str, request: Any) -> tuple[str | None, str | None]:
+        """Split a whole output. vLLM does not show its prompt here, which may have opened the reasoning."""
+        is_open = is_opened_by_prompt(self._loaded, model_output, offered_tools(request.tools or ()))
+        split = read_reasoning(self._loaded, model_output, is_open=is_open)
+        return split.reasoning or None, split.content or None
+
+    @override
+    def extract_reasoning_streaming(
+        self,
+        previous_text: str,
+        current_text: str,
+        delta_text: str,
+        previous_token_ids: Sequence[int],
+        current_token_ids: Sequence[int],
+        delta_token_ids: Sequence[int],
+    ) -> DeltaMessage | None:
+        """Read the next piece of an output; vLLM gives the content of the last one to the parser of calls."""
+        if self._stream is None:
+            self._stream = ReasoningReader(self._loaded, is_open=self._is_open)
+        return _reasoning_message(self._stream.feed(delta_text))
+
+    @override
+    def has_engine_confirmed_reasoning_end(self) -> bool:
+        """Return whether what follows is content."""
+        return self._stream is not None and self._stream.has_ended
+
+    def finish_streaming(self) -> DeltaMessage | None:
+        """Take the end of the reasoning, or of the output if that comes first."""
+        return None if self._stream is None else _reasoning_message(self._stream.finish())
+
+    def _tokens(self, markers: Iterable[str]) -> dict[int, str]:
+        """Return the markers that are tokens of this model, by their ids."""
+        return {self.vocab[marker]: marker for marker in markers if marker in self.vocab}
+
+    def _last_marker(self, ids: Sequence[int]) -> int | None:
+        return next((token for token in reversed(ids) if token in self._openers or token in self._closers), None)
+
+
+def _reasoning_message(split: Split) -> DeltaMessage | None:
+    if split == NOTHING:
+        return None
+    return DeltaMessage(reasoning=split.reasoning or None, content=split.content or None)
 
 
 def _tool_call(delta: CallDelta) -> DeltaToolCall:
