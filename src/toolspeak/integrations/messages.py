@@ -31,7 +31,7 @@ def _tool(function: Any, kind: Any) -> Tool | None:
     return Tool(name, _field(function, "description") or "", parameters)
 
 
-def untrusted_texts(conversation: Any) -> Iterator[str]:
+def untrusted_message_texts(conversation: Any) -> Iterator[str]:
     """Yield the texts that neither the model nor the operator wrote: those of users and of tool results."""
     if isinstance(conversation, str):
         yield conversation

@@ -1,8 +1,8 @@
 """SGLang's detectors of calls and of reasoning, by toolspeak's readers: `--tool-call-parser toolspeak-hermes`.
 
-SGLang calls `register` in each of its processes, by the entry point `sglang.srt.plugins`, before it reads its command
-line. It makes a detector for each request and choice, and gives it the tools with each piece of text. It does not give
-it the conversation, so that a call which only repeats the text of a page or a file is not recognised here (SAFE-3).
+SGLang calls `register_detectors` in each of its processes, by the entry point `sglang.srt.plugins`, before it reads its
+command line. It makes a detector for each request and choice, and gives it the tools with each piece of text. It does
+not give it the conversation, so that a call which only repeats the text of a page is not recognised here (SAFE-3).
 """
 
 # SGLang is not a dependency, so that its types are unknown here. `just model-servers` runs this with the real package.
@@ -27,7 +27,7 @@ from toolspeak.text.scan import folded
 PREFIX: Final = "toolspeak-"
 
 
-def register() -> None:
+def register_detectors() -> None:
     """Add detectors for each dialect. SGLang offers all that it finds here on its command line."""
     for name in dialects.names():
         FunctionCallParser.ToolCallParserEnum[PREFIX + name] = call_detector(name)

@@ -1,8 +1,8 @@
 """vLLM's parsers of calls and of reasoning, by toolspeak's readers: `--tool-call-parser toolspeak-hermes`.
 
-vLLM calls `register` in each of its processes, by the entry point `vllm.general_plugins`. It makes a parser for each
-request and choice, feeds it each piece of new text, and asks `finish_streaming` for the rest, which it does for parsers
-with `engine_based_streaming` only (since vLLM 0.32; `k2_horizon` of vLLM does the same).
+vLLM calls `register_parsers` in each of its processes, by the entry point `vllm.general_plugins`. It makes a parser for
+each request and choice, feeds it each piece of new text, and asks `finish_streaming` for the rest. It does the latter
+for parsers with `engine_based_streaming` only (since vLLM 0.32; `k2_horizon` of vLLM is one too).
 """
 
 # vLLM is not a dependency, so that its types are unknown here. `just model-servers` runs this with the real package.
@@ -27,7 +27,7 @@ from vllm.tool_parsers import ToolParser, ToolParserManager
 from vllm.utils.mistral import is_mistral_tokenizer
 
 from toolspeak import dialects
-from toolspeak.integrations.messages import offered_tools, untrusted_texts
+from toolspeak.integrations.messages import offered_tools, untrusted_message_texts
 from toolspeak.integrations.output_reader import (
     CallDelta,
     Content,
@@ -43,7 +43,7 @@ PREFIX: Final = "toolspeak-"
 _LOG: Final = logging.getLogger(__name__)
 
 
-def register() -> None:
+def register_parsers() -> None:
     """Add a parser of calls and one of reasoning for each dialect. vLLM may call this more than once in a process."""
     if not hasattr(ToolParser, "engine_based_streaming"):
         # An exception here would stop vLLM for users who only have toolspeak installed beside it.
@@ -125,7 +125,7 @@ class DialectToolParser(ToolParser):
         return message
 
     def _reader(self, request: Any, *, streams_calls: bool) -> OutputReader:
-        untrusted, ids = untrusted_texts(_conversation(request)), _new_ids(self.model_tokenizer)
+        untrusted, ids = untrusted_message_texts(_conversation(request)), _new_ids(self.model_tokenizer)
         context = OutputContext(_choice(request), tuple(untrusted), ids, streams_calls)
         return OutputReader(dialects.load(self.dialect), offered_tools(request.tools or self._offered), context)
 

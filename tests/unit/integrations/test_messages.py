@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from toolspeak.integrations.messages import offered_tools, untrusted_texts
+from toolspeak.integrations.messages import offered_tools, untrusted_message_texts
 
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}}
 
@@ -35,11 +35,11 @@ def test_untrusted_are_the_texts_of_users_and_of_results() -> None:
         {"role": "assistant", "content": None, "tool_calls": []},
         SimpleNamespace(role="tool", content="page"),
     ]
-    assert list(untrusted_texts(chat)) == ["user", "page"]
+    assert list(untrusted_message_texts(chat)) == ["user", "page"]
     responses: list[object] = [
         {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "user"}]},
         {"type": "function_call_output", "call_id": "1", "output": "page"},
         {"type": "reasoning", "content": [{"type": "reasoning_text", "text": "model"}]},
     ]
-    assert list(untrusted_texts(responses)) == ["user", "page"]
-    assert list(untrusted_texts("user")) == ["user"]
+    assert list(untrusted_message_texts(responses)) == ["user", "page"]
+    assert list(untrusted_message_texts("user")) == ["user"]
