@@ -8,6 +8,8 @@ from typing import Any
 
 from testkit.stubs import VLLM, replace
 from tests.model_servers.readings import Reading, ServerAnswer, compare, markers
+from toolspeak import dialects
+from toolspeak.ir.tool import AUTO, Tool
 
 
 class Tokenizer:
@@ -75,10 +77,27 @@ class Vllm:
         return ServerAnswer(text, [(name, arguments) for name, arguments in calls.values()], reasoning)
 
 
+def constrained_dialects(vllm: Vllm) -> list[str]:
+    """Return the dialects in whose form vLLM makes a model write a forced call."""
+    found: list[str] = []
+    for dialect in dialects.names():
+        reading = Reading("forced", dialect, "", (Tool("now"),), AUTO)
+        request = vllm.request(reading)
+        request.tool_choice = "required"
+        adjusted = vllm.parser(reading, request).adjust_request(request)
+        assert adjusted.skip_special_tokens is False
+        outputs = adjusted.structured_outputs
+        assert outputs is not None, dialect
+        assert (outputs.structural_tag is None) != (outputs.json is None), dialect
+        found += [dialect] if outputs.structural_tag else []
+    return found
+
+
 def main() -> None:
     logging.disable(logging.CRITICAL)
     vllm = Vllm()
     counts = compare(vllm.whole, vllm.streamed, tells_parallel=True)
+    counts["constrained"] = len(constrained_dialects(vllm))
     print(json.dumps({"server": "vllm", "version": metadata.version("vllm"), **counts}))
 
 

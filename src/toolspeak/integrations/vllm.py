@@ -24,6 +24,7 @@ from vllm.entrypoints.generate.base.protocol import (
 from vllm.reasoning import ReasoningParser, ReasoningParserManager
 from vllm.renderers.chat_utils import make_tool_call_id
 from vllm.tool_parsers import ToolParser, ToolParserManager
+from vllm.tool_parsers.structural_tag_registry import SUPPORTED_STRUCTURAL_TAG_MODELS
 from vllm.utils.mistral import is_mistral_tokenizer
 
 from toolspeak import dialects
@@ -40,6 +41,18 @@ from toolspeak.integrations.reasoning_reader import NOTHING, ReasoningReader, Sp
 from toolspeak.ir.tool import ChoiceMode, ToolChoice
 
 PREFIX: Final = "toolspeak-"
+_CONSTRAINED_AS: Final = {
+    "glm": "glm_4_7",
+    "hermes": "hermes",
+    "kimi": "kimi",
+    "kimi_k3": "kimi_k3",
+    "llama_json": "llama",
+    "longcat": "longcat",
+    "minimax": "minimax",
+    "qwen_xml": "qwen_3_coder",
+}
+"""The form in which vLLM can make a model write a call: for strict tools, forced calls, and at most one call. Dialects
+of several forms (DeepSeek) and of no one model have none: vLLM makes a model write their forced calls as plain JSON."""
 _LOG: Final = logging.getLogger(__name__)
 
 
@@ -56,7 +69,13 @@ def register_parsers() -> None:
 
 def tool_parser(dialect: str) -> type["DialectToolParser"]:
     """Return the class of parsers for the calls of a dialect; the dialect itself is loaded with the first parser."""
-    return type(f"DialectToolParser_{dialect}", (DialectToolParser,), {"dialect": dialect, "__module__": __name__})
+    form = _CONSTRAINED_AS.get(dialect)
+    members = {
+        "dialect": dialect,
+        "structural_tag_model": form if form in SUPPORTED_STRUCTURAL_TAG_MODELS else None,
+        "__module__": __name__,
+    }
+    return type(f"DialectToolParser_{dialect}", (DialectToolParser,), members)
 
 
 def reasoning_parser(dialect: str) -> type["DialectReasoningParser"]:
@@ -127,7 +146,9 @@ class DialectToolParser(ToolParser):
     def _reader(self, request: Any, *, streams_calls: bool) -> OutputReader:
         untrusted, ids = untrusted_message_texts(_conversation(request)), _new_ids(self.model_tokenizer)
         context = OutputContext(_choice(request), tuple(untrusted), ids, streams_calls)
-        return OutputReader(dialects.load(self.dialect), offered_tools(request.tools or self._offered), context)
+        return OutputReader(
+            dialects.load(self.dialect), offered_tools(getattr(request, "tools", None) or self._offered), context
+        )
 
     def _message(self, deltas: Iterable[OutputDelta]) -> DeltaMessage | None:
         content, calls = "", list[DeltaToolCall]()
@@ -230,7 +251,7 @@ class DialectReasoningParser(ReasoningParser):
     @override
     def extract_reasoning(self, model_output: str, request: Any) -> tuple[str | None, str | None]:
         """Split a whole output. vLLM does not show its prompt here, which may have opened the reasoning."""
-        is_open = is_opened_by_prompt(self._loaded, model_output, offered_tools(request.tools or ()))
+        is_open = is_opened_by_prompt(self._loaded, model_output, offered_tools(getattr(request, "tools", None) or ()))
         split = read_reasoning(self._loaded, model_output, is_open=is_open)
         return split.reasoning or None, split.content or None
 
@@ -280,9 +301,9 @@ def _tool_call(delta: CallDelta) -> DeltaToolCall:
 
 
 def _choice(request: Any) -> ToolChoice:
-    """Return the tool choice. vLLM reads forced calls itself: it has made the model write them as plain JSON."""
-    mode = ChoiceMode.NONE if request.tool_choice == "none" else ChoiceMode.AUTO
-    return ToolChoice(mode, parallel=request.parallel_tool_calls is not False)
+    """Return the tool choice. A forced call is in the grammar that vLLM makes the model keep to, or read by vLLM."""
+    mode = ChoiceMode.NONE if getattr(request, "tool_choice", None) == "none" else ChoiceMode.AUTO
+    return ToolChoice(mode, parallel=getattr(request, "parallel_tool_calls", None) is not False)
 
 
 def _conversation(request: Any) -> Any:
