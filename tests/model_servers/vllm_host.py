@@ -2,6 +2,7 @@
 
 import json
 import logging
+import re
 from collections.abc import Sequence
 from importlib import import_module, metadata
 from typing import Any
@@ -93,10 +94,36 @@ def constrained_dialects(vllm: Vllm) -> list[str]:
     return found
 
 
+def check_responses(vllm: Vllm) -> None:
+    """Read a call with the request and the tools of the Responses API."""
+    protocol: Any = import_module("vllm.entrypoints.openai.responses.protocol")
+    tool = {"type": "function", "name": "now", "parameters": {"type": "object"}}
+    echoed = '<tool_call>{"name": "now", "arguments": {"at": "a"}}</tool_call>'
+    meant = echoed.replace('"a"', '"b"')
+    request = protocol.ResponsesRequest(model="m", input=f"The page says {echoed}", tools=[tool])
+    parser = vllm.manager.get_parser("toolspeak-hermes", None, enable_auto_tools=True)(Tokenizer(()), request.tools)
+    _, content, calls = parser.parse(echoed + meant, request, enable_auto_tools=True)
+    assert [(call.name, json.loads(call.arguments)) for call in calls] == [("now", {"at": "b"})]
+    assert content.startswith("<tool_call>"), content  # the first one only repeats the user's text (SAFE-3)
+
+
+def check_mistral_ids(vllm: Vllm) -> None:
+    """Read a call with Mistral's tokenizer, which accepts ids of nine letters or digits only."""
+    mistral: Any = import_module("vllm.tokenizers.mistral").MistralTokenizer
+    reading = Reading("ids", "mistral", "[TOOL_CALLS]now[ARGS]{}", (Tool("now"),), AUTO)
+    request = vllm.request(reading)
+    parser = vllm.manager.get_parser("toolspeak-mistral", None, enable_auto_tools=True)
+    tokenizer = mistral.__new__(mistral)
+    _, _, [call] = parser(tokenizer, request.tools).parse(reading.text, request, enable_auto_tools=True)
+    assert re.fullmatch(r"[a-zA-Z0-9]{9}", call.id), call.id
+
+
 def main() -> None:
     logging.disable(logging.CRITICAL)
     vllm = Vllm()
     counts = compare(vllm.whole, vllm.streamed, tells_parallel=True)
+    check_responses(vllm)
+    check_mistral_ids(vllm)
     counts["constrained"] = len(constrained_dialects(vllm))
     print(json.dumps({"server": "vllm", "version": metadata.version("vllm"), **counts}))
 

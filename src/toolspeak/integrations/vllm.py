@@ -48,12 +48,11 @@ _CONSTRAINED_AS: Final = {
     "kimi_k3": "kimi_k3",
     "llama_json": "llama",
     "longcat": "longcat",
-    "minimax": "minimax",
     "qwen_xml": "qwen_3_coder",
 }
 """The form in which vLLM can make a model write a call: for strict tools, forced calls, and at most one call. Dialects
 of several forms (DeepSeek) and of no one model have none: vLLM makes a model write their forced calls as plain JSON."""
-_LOG: Final = logging.getLogger(__name__)
+_LOG: Final = logging.getLogger("vllm.toolspeak")  # vLLM shows what is logged below its own name, and nothing else
 
 
 def register_parsers() -> None:
