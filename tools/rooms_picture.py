@@ -71,7 +71,8 @@ class Picture:
     def neighbours(self, name: str) -> list[str]:
         """Return the boxes and joints right above and below."""
         above = [other for other, targets in self.lines.items() if name in targets]
-        return [*above, *self.lines.get(name, ())]
+        # Sorted: the sum of floats depends on their order, and a last digit decides between boxes at the same place.
+        return [*above, *sorted(self.lines.get(name, ()))]
 
     def wish(self, name: str) -> float:
         """Return where a box would like to be: over and under its neighbours."""
