@@ -12,15 +12,22 @@ from bench.peers.parsers import PEERS, ROWS, Question, deltas, opened_reasoning,
 from bench.peers.suite import SuiteCase, as_result, suite_cases
 from testkit.field import FieldCase, Verdict, field_cases
 from testkit.golden import samples
-from toolspeak.ir.tool import Tool
-from toolspeak.toolset.toolset import ToolSet
 
 CALL = {"name": "write", "arguments": {"text": "a\n"}}
 
 
 def case(*calls: object, contains: tuple[str, ...] = ()) -> FieldCase:
-    tools = ToolSet.of([Tool("write", "", {"type": "object"})])
-    return FieldCase("c", "vllm-project/vllm#1", "qwen3:8b", "hermes", tools, "text", (list(calls),), contains)
+    return FieldCase(
+        id="c",
+        kind="qwen-json",
+        source="vllm-project/vllm#1",
+        functions=({"name": "write", "parameters": {"type": "object"}},),
+        text="text",
+        accepted=(list(calls),),
+        model="qwen3:8b",
+        dialect="hermes",
+        contains=contains,
+    )
 
 
 def answer(*calls: tuple[str, str], text: str = "", **more: str) -> dict[str, Any]:

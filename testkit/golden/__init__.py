@@ -1,4 +1,7 @@
-"""The golden cases: what models really wrote, and what must come of it."""
+"""The golden cases: what models really wrote, and what must come of it.
+
+The texts are those of `toolspeak conformance` (`CASES`); this folder has requests, templates and fuzzed inputs.
+"""
 
 import json
 from dataclasses import dataclass, field
@@ -6,13 +9,15 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from toolspeak import conformance
+from toolspeak.conformance.cases import case_rows, failure_rows
 from toolspeak.dialects import Dialect, ReadOptions, load
 from toolspeak.dialects.keyed import keyed
 from toolspeak.ir.tool import AUTO, ChoiceMode, Tool, ToolChoice
 
 GOLDEN = Path(__file__).parent
-NOT_PARSED = ("rendered", "classify", "action", "events")
-"""Expectations that belong to history, errors and wires."""
+CASES = Path(conformance.__file__).parent / "data"
+"""The texts, which are in the wheel."""
 
 BY_HINT = {
     "hermes_json": "hermes",
@@ -127,41 +132,21 @@ def cases() -> list[Case]:
 @cache
 def changes() -> dict[str, dict[str, Any]]:
     """Return the expectations that were judged wrong, with the reason for each."""
-    return {change["id"]: change for change in _rows("changed.jsonl")}
+    path = GOLDEN / "changed.jsonl"
+    lines = path.read_text(encoding="utf-8").split("\n") if path.exists() else []
+    return {change["id"]: change for change in (json.loads(line) for line in lines if line)}
 
 
 def failures() -> list[Case]:
     """Return the 225 parser cases of the failure corpus."""
-    rows = (_expanded(row) for row in _rows("failures.jsonl"))
-    return [_failure(row) for row in rows if _is_parsed(row)]
+    return [_failure(row) for row in failure_rows()]
 
 
 def samples() -> list[Case]:
     """Return the 89 dialect samples."""
-    head, *rows = _rows("samples.jsonl")
+    head, *rows = case_rows("samples")
     tools = _tools(head["tools"])
     return [_sample(row, tools) for row in rows]
-
-
-def _rows(name: str) -> list[dict[str, Any]]:
-    path = GOLDEN / name
-    lines = path.read_text(encoding="utf-8").split("\n") if path.exists() else []
-    return [json.loads(line) for line in lines if line]
-
-
-def _is_parsed(row: dict[str, Any]) -> bool:
-    return not set(NOT_PARSED) & set(row["expect"]) and row["dialect_hint"] != "native_gemini"
-
-
-def _expanded(row: dict[str, Any]) -> dict[str, Any]:
-    text = json.dumps(row)
-    for part in [row.get("expand"), *row.get("expand_many", [])]:
-        if part:
-            filling = part["repeat"] * part["times"]
-            filling = filling[: -part["strip_last"]] if "strip_last" in part else filling
-            text = text.replace(part["token"], json.dumps(filling)[1:-1])
-    expanded: dict[str, Any] = json.loads(text)
-    return expanded
 
 
 def _failure(row: dict[str, Any]) -> Case:

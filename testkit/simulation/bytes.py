@@ -7,11 +7,11 @@ from functools import cache
 from random import Random
 from typing import Final
 
-from testkit.golden import GOLDEN
+from testkit.golden import CASES
 from testkit.simulation.model import Saying
 from testkit.vendor_answers import STREAMS, WHOLES, Answer
 
-FAILURES: Final = GOLDEN / "failures.jsonl"
+FAILURES: Final = CASES / "failures.jsonl"
 FINE: Final = 120
 """Bytes of the stretch that comes in the smallest pieces."""
 BROKEN: Final = "the model fell over"

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from testkit.golden import GOLDEN
+from testkit.golden import CASES
 from testkit.hostile import literals_of
 from testkit.roundtrip import writing
 from toolspeak.dialects import Dialect, Writer, load, names
@@ -45,7 +45,7 @@ def writer_of(dialect: Dialect) -> Writer:
 
 
 def rows(file: str) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (GOLDEN / file).read_text().splitlines()]
+    return [json.loads(line) for line in (CASES / file).read_text().splitlines()]
 
 
 @cache

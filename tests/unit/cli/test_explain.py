@@ -9,7 +9,7 @@ from click.testing import CliRunner, Result
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from testkit.golden import BY_SAMPLE, GOLDEN
+from testkit.golden import BY_SAMPLE, CASES
 from toolspeak import Tool
 from toolspeak.cli import main
 from toolspeak.cli.explain import LARGEST, explain
@@ -18,7 +18,7 @@ from toolspeak.cli.output import indented
 from toolspeak.cli.terminal import Paint
 from toolspeak.errors import BadRequest, ToolspeakError
 
-TOOLS_ROW, *SAMPLES = [json.loads(line) for line in (GOLDEN / "samples.jsonl").read_text("utf-8").splitlines()]
+TOOLS_ROW, *SAMPLES = [json.loads(line) for line in (CASES / "samples.jsonl").read_text("utf-8").splitlines()]
 TOOLS = [Tool(**tool) for tool in TOOLS_ROW["tools"]]
 NO_NAME = "BAD-M16-kimi-counter"
 """The only sample that does not say which tool it calls."""

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from testkit.golden import GOLDEN
+from testkit.golden import CASES
 from tools.snippets import python_lines
 from toolspeak import Tool
 from toolspeak.dialects import JSON, MarkupGrammar, Wrapper, table
@@ -24,7 +24,7 @@ def test_the_blocks_of_the_page_run() -> None:
 def test_the_golden_case_of_the_page_is_read_as_it_says() -> None:
     (block,) = re.findall(r"```json\n(.*?)```", TEXT, re.DOTALL)
     case = json.loads(block)
-    head, first, *_ = (json.loads(line) for line in (GOLDEN / "samples.jsonl").read_text("utf-8").splitlines())
+    head, first, *_ = (json.loads(line) for line in (CASES / "samples.jsonl").read_text("utf-8").splitlines())
     assert case.keys() == first.keys()
     tools = [Tool(tool["name"], parameters=tool["parameters"]) for tool in head["tools"]]
     tern = table.row("tern", "", MarkupGrammar((Wrapper(("[[tern]]",), ("[[/tern]]",), (JSON,)),)), rescues=True)

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from testkit.golden import GOLDEN
+from testkit.golden import CASES
 from testkit.timing import BAR, growth
 from toolspeak.engine.refusal import HELD_CHARS, RefusalWatch, RefusalWords, languages, refuses_tools
 from toolspeak.ir.json import JsonObject
 
-CORPUS = GOLDEN / "failures.jsonl"
+CORPUS = CASES / "failures.jsonl"
 
 HELD_OUT_REFUSALS = """
 I'm just a text-based assistant, so I have no way to look inside your project folder.

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from testkit.golden import GOLDEN
+from testkit.golden import CASES
 from testkit.timing import BAR, growth
 from toolspeak.ir.failure import Failure, FailureKind
 from toolspeak.wires.shared.failures import LONGEST_BODY, read_failure, status_of
 
-FAILURES = GOLDEN / "failures.jsonl"
+FAILURES = CASES / "failures.jsonl"
 
 
 def golden() -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from testkit.golden import GOLDEN
+from testkit.golden import CASES
 from testkit.timing import BAR, growth
 from toolspeak.ir.message import Call, Image, Message, Part, Reasoning, Result, Role, Text, Vendor
 from toolspeak.ir.quirks import QUIRKS, IdForm, Quirks
@@ -17,7 +17,7 @@ from toolspeak.ir.request import Request
 from toolspeak.wires import load
 from toolspeak.wires.shared.history import NO_RESULT, add_result, instructions_first, link_history, pair_history
 
-FAILURES = GOLDEN / "failures.jsonl"
+FAILURES = CASES / "failures.jsonl"
 WIRE = load("openai_chat")
 PIXEL = "data:image/png;base64,iVBORw0KGgo="
 
