@@ -41,6 +41,7 @@ COMMANDS: Final = {
     "dialects": "List the text forms of tool calls, or export one.",
     "trace": "See what happened in a turn, and why.",
     "explain": "Show how toolspeak reads a model's output, part by part.",
+    "conformance": "Judge the tool calling of any OpenAI-compatible server or gateway.",
 }
 """Each command with the first line of its help, in the order of the help page."""
 
