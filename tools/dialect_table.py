@@ -17,8 +17,8 @@ whether it can be written as a [response template](#response-templates).
 A dialect that is written is a module of its own, `src/toolspeak/dialects/<name>.py`; the others are rows of
 `src/toolspeak/dialects/table.py`. To add one, see [your first dialect](first-dialect.md).
 
-Numbers such as D24 are those of the samples in `src/toolspeak/conformance/data/samples.jsonl`. `just docs` generates this page from the
-dialects.
+Numbers such as D24 are those of the samples in `src/toolspeak/conformance/data/samples.jsonl`. `just docs`
+generates this page from the dialects.
 
 | dialect | writes | exports | what it looks like |
 | --- | --- | --- | --- |

@@ -35,13 +35,13 @@ COMMANDS: Final = {
     "chat": "Talk to a model, and see its tool calls.",
     "run": "Let a model work on a task with tools until it is done.",
     "runs": "List stored runs; show, resume or cancel one.",
-    "worker": "Work on durable runs, and take over the runs of workers that died.",
+    "worker": "Work on durable runs, and take over those of dead workers.",
     "mcp": "Use the tools of MCP servers, or offer runs as MCP tools.",
     "config": "Check the configuration, or print the JSON Schema of its file.",
     "dialects": "List the text forms of tool calls, or export one.",
     "trace": "See what happened in a turn, and why.",
     "explain": "Show how toolspeak reads a model's output, part by part.",
-    "conformance": "Judge the tool calling of any OpenAI-compatible server or gateway.",
+    "conformance": "Judge the tool calls of an OpenAI-compatible server or gateway.",
 }
 """Each command with the first line of its help, in the order of the help page."""
 

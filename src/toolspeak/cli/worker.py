@@ -36,7 +36,7 @@ _FORMAT: Final = "%(asctime)s %(levelname)s %(message)s"
 )
 @click.option("--quiet", is_flag=True, help="Log warnings and errors only.")
 def worker(*, file: Path | None, grace: float, quiet: bool, **options: str | bool | None) -> None:
-    r"""Work on durable runs, and take over the runs of workers that died.
+    r"""Work on durable runs, and take over those of dead workers.
 
     Any number of workers can share one database. On SIGTERM or Ctrl-C, the worker starts no further step, waits for
     the running ones, and puts its runs back into the queue. The exit status is 3 if the worker lost its lease, so that

@@ -101,7 +101,7 @@ def conformance(  # noqa: PLR0913 - one for each option
     worst: int,
     as_json: bool,
 ) -> None:
-    r"""Judge the tool calling of any OpenAI-compatible server or gateway.
+    r"""Judge the tool calls of an OpenAI-compatible server or gateway.
 
     URL is the base URL of a gateway, such as http://127.0.0.1:4141/v1. The command starts a scripted model server on
     loopback and prints its address: point the gateway at it. Then it sends each case through the gateway, streamed and
