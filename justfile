@@ -92,6 +92,10 @@ field-peers *args:
 conformance *args:
     .venv/bin/python -m bench.conformance {{ args }}
 
+# `toolspeak conformance` on toolspeak, LiteLLM, forge and Portkey; downloads 200 MB; writes docs/conformance.md: `--only NAME`, `--page`
+conformance-peers *args:
+    .venv/bin/python -m bench.conformance_peers {{ args }}
+
 # twice the input, at most 2.5 times the time; `--every 3` measures every third case
 linear *args:
     .venv/bin/python -m bench.linear {{ args }}

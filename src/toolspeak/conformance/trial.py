@@ -69,14 +69,9 @@ class ChatClient:
     """Sends chat requests, and judges the form of each response."""
 
     def __init__(self, target: TrialTarget) -> None:
-        """Prepare a client; `close` must be called."""
+        """Prepare a client."""
         self.target: Final = target
-        self._transport: Final = HttpTransport()
         self._timeouts: Final = Timeouts(first_byte=target.timeout, idle=target.timeout, total=target.timeout)
-
-    async def close(self) -> None:
-        """Close all connections."""
-        await self._transport.close()
 
     async def ask(self, body: JsonObject, way: str) -> ReceivedAnswer:
         """Send a request and judge the response. Raises `TransportError` if no connection was made."""
@@ -85,7 +80,7 @@ class ChatClient:
         except TransportError as error:
             if not error.connected:
                 raise
-            return ReceivedAnswer(problems=(f"the response broke off: {error}",))
+            return ReceivedAnswer(error=str(error), problems=(f"the response broke off: {error}",))
         if status != _OK:
             return judge_error(status, data)
         if way != STREAM:
@@ -99,13 +94,17 @@ class ChatClient:
         sent = dump(body).encode() if body is not None else b""
         headers = [("content-type", "application/json"), *self.target.headers]
         url = self.target.url.rstrip("/") + path
-        response = await self._transport.send(method, url, headers, sent, self._timeouts)
+        # A connection for each request: forge 0.10 promises keep-alive after a stream and closes all the same, and a
+        # trial is about calls.
+        transport = HttpTransport()
         try:
+            response = await transport.send(method, url, headers, sent, self._timeouts)
             data = bytearray()
             while (piece := await response.read()) and len(data) <= _LARGEST:
                 data += piece
-        finally:
             response.close()
+        finally:
+            await transport.close()
         return response.status, response.headers.get("content-type", ""), bytes(data)
 
 

@@ -112,25 +112,16 @@ def _is_named(case: ConformanceCase, name: str) -> bool:
 async def _run(
     asked: ConformanceOptions, model: ScriptedModel, cases: Sequence[ConformanceCase], progress: "_ProgressLine"
 ) -> list[TrialResult]:
-    client = ChatClient(asked.target)
-    trial = GatewayTrial(client, model, names_models=asked.names_models)
-    try:
-        await trial.wait_until_connected(asked.wait)
-        return await trial.run(cases, progress.update, asked.cuts)
-    finally:
-        await client.close()
+    trial = GatewayTrial(ChatClient(asked.target), model, names_models=asked.names_models)
+    await trial.wait_until_connected(asked.wait)
+    return await trial.run(cases, progress.update, asked.cuts)
 
 
 async def _live(asked: ConformanceOptions, progress: "_ProgressLine") -> ConformanceReport:
     client = ChatClient(asked.target)
-    try:
-        if not asked.target.model:
-            named = replace(asked.target, model=await first_model(client))
-            await client.close()
-            client = ChatClient(named)
-        results = await ask_live(client, progress.update)
-    finally:
-        await client.close()
+    if not asked.target.model:
+        client = ChatClient(replace(asked.target, model=await first_model(client)))
+    results = await ask_live(client, progress.update)
     return ConformanceReport(client.target.url, client.target.model, tuple(results))
 
 
