@@ -15,7 +15,7 @@ from toolspeak.ir.request import Request, Sampling
 from toolspeak.ir.tool import Tool
 from toolspeak.ir.turn import Turn
 from toolspeak.runtime.directory import Route
-from toolspeak.runtime.transport import Timeouts, Transport
+from toolspeak.runtime.transport import Timeouts, UpstreamTransport
 from toolspeak.runtime.upstream import HttpUpstream, UpstreamAddress
 from toolspeak.upstreams import load as load_preset
 
@@ -48,7 +48,7 @@ class Where:
     """With the account of the asker; `/v1` follows."""
     model: str
     sampling: Sampling
-    transport: Transport
+    transport: UpstreamTransport
 
     def upstream(self) -> HttpUpstream:
         """Return the server as the library sees it."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from toolspeak.config.shape import Config, Server
-    from toolspeak.runtime.transport import Transport
+    from toolspeak.runtime.transport import UpstreamTransport
 
 
 @click.command()
@@ -53,7 +53,11 @@ def serve(*, file: Path | None, quiet: bool, **options: str | int | None) -> Non
 
 
 def run_gateway(
-    config: "Config", *, quiet: bool, transport: "Transport | None" = None, read: "Callable[[], Config] | None" = None
+    config: "Config",
+    *,
+    quiet: bool,
+    transport: "UpstreamTransport | None" = None,
+    read: "Callable[[], Config] | None" = None,
 ) -> None:
     """Serve until a signal. An orderly end after a signal is a success. `read` reloads the configuration on SIGHUP."""
     import logging  # noqa: PLC0415

@@ -12,7 +12,7 @@ from toolspeak.runtime.directory import ConfiguredUpstream, Directory, Route
 from toolspeak.runtime.learned import OWNER, Learned, Quorum
 from toolspeak.runtime.outbound import Outbound, origin_of
 from toolspeak.runtime.profiles import NO_PROFILES, Profiles
-from toolspeak.runtime.transport import Headers, Transport
+from toolspeak.runtime.transport import Headers, UpstreamTransport
 from toolspeak.runtime.upstream import HttpUpstream, UpstreamAddress
 from toolspeak.upstreams import Auth
 
@@ -24,7 +24,7 @@ def _nothing(name: str, url: str) -> None:
 
 def assemble(
     config: Config,
-    transport: Transport,
+    transport: UpstreamTransport,
     quorum: Quorum = OWNER,
     clock: Clock = CLOCK,
     known: Callable[[str, str], Learned | None] = _nothing,
@@ -73,7 +73,7 @@ def verdicts(config: Config, clock: Clock = CLOCK) -> Verdicts:
     return Shared(config.redis, clock)
 
 
-def _place(upstream: Upstream, config: Config, transport: Transport, learned: Learned) -> ConfiguredUpstream:
+def _place(upstream: Upstream, config: Config, transport: UpstreamTransport, learned: Learned) -> ConfiguredUpstream:
     address = UpstreamAddress(
         upstream.url,
         _headers(upstream),
@@ -102,10 +102,15 @@ def _route(model: Model, place: ConfiguredUpstream) -> Route:
 
 def _headers(upstream: Upstream) -> Headers:
     """Return the headers of all requests, with the key in the header that the upstream expects."""
-    match upstream.auth if upstream.key else Auth.NONE:
+    return (*upstream.headers, *key_headers(upstream.auth, upstream.key))
+
+
+def key_headers(auth: Auth, key: str) -> Headers:
+    """Return the header that carries a key; none without a key, or for an upstream that takes none."""
+    match auth if key else Auth.NONE:
         case Auth.NONE:
-            return upstream.headers
+            return ()
         case Auth.BEARER:
-            return (*upstream.headers, ("authorization", f"Bearer {upstream.key}"))
+            return (("authorization", f"Bearer {key}"),)
         case Auth.X_API_KEY | Auth.X_GOOG_API_KEY | Auth.API_KEY as header:
-            return (*upstream.headers, (header.value, upstream.key))
+            return ((header.value, key),)

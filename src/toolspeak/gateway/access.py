@@ -26,7 +26,7 @@ from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from hashlib import sha256
 from hmac import compare_digest
-from typing import Final
+from typing import Final, Protocol
 from urllib.parse import parse_qsl
 
 from toolspeak.config.shape import Config, Key, Limits
@@ -153,7 +153,20 @@ class Keyring:
         return [key for key in self._keys if compare_digest(key.digest, digest)]
 
 
-def sent_keys(exchange: Exchange) -> Iterator[str]:
+class KeyCarrier(Protocol):
+    """The parts of a request in which its protocol may carry a key: an `Exchange`, for example."""
+
+    @property
+    def query(self) -> str:
+        """The query string, without its question mark."""
+        ...
+
+    def headers(self, name: bytes) -> list[str]:
+        """Return all values of a header."""
+        ...
+
+
+def sent_keys(exchange: KeyCarrier) -> Iterator[str]:
     """Yield every key that a client sends, wherever its protocol carries it."""
     for value in exchange.headers(b"authorization"):
         if value[: len(_BEARER)].lower() == _BEARER:

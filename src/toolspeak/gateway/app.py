@@ -18,6 +18,7 @@ The order of the checks is a security decision:
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -56,7 +57,7 @@ from toolspeak.ir.failure import Failure, FailureKind
 from toolspeak.runtime.clock import CLOCK, Clock
 from toolspeak.runtime.directory import Directory
 from toolspeak.runtime.prober import Prober
-from toolspeak.runtime.transport import Transport
+from toolspeak.runtime.transport import UpstreamTransport
 from toolspeak.wires import Operation
 
 _LOG: Final = logging.getLogger(__name__)
@@ -76,7 +77,7 @@ class Gateway:
     config: Config
     routes: Routes
     directory: Directory
-    transport: Transport
+    transport: UpstreamTransport
     keyring: Keyring
     hosts: HostPolicy
     admission: Admission
@@ -96,8 +97,7 @@ class Gateway:
     async def begin(self) -> None:
         """Start measuring, open the store of runs, and look at the upstreams in the background."""
         loop = asyncio.get_running_loop()
-        # The tables of readers, refusals and families are built in a thread: the first turn must not wait for them.
-        loop.call_later(_WARM_AFTER, lambda: loop.run_in_executor(None, warm))
+        loop.call_later(_WARM_AFTER, _warm_up, loop)
         self.overload.start()
         await self.runs.open()
         self.readiness.start()
@@ -111,7 +111,10 @@ class Gateway:
         await self.checkups.close()
         await self.prober.close()
         self.reader.offload.close()
-        await asyncio.to_thread(self.traces.close)
+        try:
+            await asyncio.to_thread(self.traces.close)
+        except RuntimeError:  # the interpreter exits, and starts no more threads: no one waits for this loop now
+            self.traces.close()
         await self.transport.close()
 
     async def handle(self, exchange: Exchange, own: OwnTurn | None = None) -> AccessEntry:
@@ -254,6 +257,12 @@ class Gateway:
             return
         headers: Headers = (*response.headers, *_advice(failure, error.status))
         await answer(exchange, error.status, _JSON, error.body, headers)
+
+
+def _warm_up(loop: asyncio.AbstractEventLoop) -> None:
+    """Build the tables of readers, refusals and families in a thread: the first turn must not wait for them."""
+    with suppress(RuntimeError):  # a short program exits already, and starts no more threads
+        loop.run_in_executor(None, warm)
 
 
 def _load_dashboard() -> AnswerPage:

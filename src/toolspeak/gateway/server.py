@@ -45,19 +45,24 @@ from toolspeak.gateway.trace_log import SpanSink, open_traces
 from toolspeak.gateway.viewers import Viewers
 from toolspeak.runtime.clock import CLOCK, Clock
 from toolspeak.runtime.directory import Directory
-from toolspeak.runtime.learned import SHARED
+from toolspeak.runtime.learned import SHARED, Quorum
 from toolspeak.runtime.offload import Offload
 from toolspeak.runtime.prober import Prober
-from toolspeak.runtime.transport import HttpTransport, Transport
+from toolspeak.runtime.transport import HttpTransport, UpstreamTransport
 
 _LOG: Final = logging.getLogger(__name__)
 
 
-def build(config: Config, clock: Clock = CLOCK, transport: Transport | None = None) -> Asgi:
-    """Return the ASGI application; nothing is connected yet. It owns `transport` and closes it at shutdown."""
+def build(
+    config: Config, clock: Clock = CLOCK, transport: UpstreamTransport | None = None, quorum: Quorum = SHARED
+) -> Asgi:
+    """Return the ASGI application; nothing is connected yet. It owns `transport` and closes it at shutdown.
+
+    `quorum` is SHARED for a server, whatever keys there are: its clients do not trust each other, so none may change
+    shared verdicts.
+    """
     transport = transport or HttpTransport(outbound_of(config))
-    # SHARED, whatever keys there are: clients of a gateway do not trust each other, so none may change shared verdicts.
-    directory = assemble(config, transport, SHARED, clock)
+    directory = assemble(config, transport, quorum, clock)
     reader = RequestReader(config.limits.request, Offload())
     traces, metrics = open_traces(config, clock, _spans(config, clock)), Metrics()
     gateway = Gateway(

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from toolspeak.runtime.transport import Timeouts, Transport, TransportError
+from toolspeak.runtime.transport import Timeouts, TransportError, UpstreamTransport
 
 _TIMEOUTS = Timeouts(connect=0.3, first_byte=0.7, idle=0.7, total=1.0)
 _LIMIT = 1.0
@@ -43,7 +43,7 @@ class LocalServer:
     models: tuple[str, ...] = ()
 
 
-async def find_local(transport: Transport, places: Sequence[str]) -> LocalServer | None:
+async def find_local(transport: UpstreamTransport, places: Sequence[str]) -> LocalServer | None:
     """Look at all places (such as `http://127.0.0.1:8080`) at once. Return the first in this order with a server."""
     async with asyncio.TaskGroup() as group:
         looks = [group.create_task(_look(transport, place)) for place in places]
@@ -56,7 +56,7 @@ async def find_local(transport: Transport, places: Sequence[str]) -> LocalServer
     return found
 
 
-async def _look(transport: Transport, place: str) -> LocalServer | None:
+async def _look(transport: UpstreamTransport, place: str) -> LocalServer | None:
     try:
         # A silent server must not delay the start of toolspeak.
         async with asyncio.timeout(_LIMIT):
@@ -65,7 +65,7 @@ async def _look(transport: Transport, place: str) -> LocalServer | None:
         return None
 
 
-async def _known(transport: Transport, place: str) -> LocalServer | None:
+async def _known(transport: UpstreamTransport, place: str) -> LocalServer | None:
     listed, headers = await _ask(transport, f"{place}/v1/models")
     if any(name.lower().startswith(_OURS) for name in headers):
         return None  # another toolspeak gateway, which answers the requests of all kinds
@@ -99,7 +99,7 @@ class _Answer(msgspec.Struct):
         return tuple(entry.id or entry.name for entry in fit)
 
 
-async def _ask(transport: Transport, url: str) -> tuple[_Answer, Mapping[str, str]]:
+async def _ask(transport: UpstreamTransport, url: str) -> tuple[_Answer, Mapping[str, str]]:
     """Return a server's response. It is empty for an error, or a body that is too long or not JSON of this form."""
     response = await transport.send("GET", url, (), b"", _TIMEOUTS)
     body = bytearray()

@@ -33,8 +33,8 @@ from toolspeak.runtime.transport import (
     Headers,
     Response,
     Timeouts,
-    Transport,
     TransportError,
+    UpstreamTransport,
 )
 
 _LOG: Final = logging.getLogger(__name__)
@@ -243,7 +243,7 @@ def _printable(text: str) -> str:
 class SwitchingTransport:
     """A transport to the models of a pool: a POST loads its model and waits for it, a GET never does (UP-5)."""
 
-    def __init__(self, inner: Transport, pool: ModelPool) -> None:
+    def __init__(self, inner: UpstreamTransport, pool: ModelPool) -> None:
         """Send through another transport."""
         self._inner: Final = inner
         self._pool: Final = pool

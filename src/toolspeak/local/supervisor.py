@@ -37,7 +37,7 @@ from toolspeak.ir.failure import Failure, FailureKind
 from toolspeak.local.program import HOST
 from toolspeak.runtime.clock import CLOCK, Clock
 from toolspeak.runtime.tether import tethered
-from toolspeak.runtime.transport import DEFAULT_TIMEOUTS, Headers, Response, Timeouts, Transport, TransportError
+from toolspeak.runtime.transport import DEFAULT_TIMEOUTS, Headers, Response, Timeouts, TransportError, UpstreamTransport
 
 _KEPT: Final = 16_384
 _READ: Final = 65_536
@@ -436,7 +436,9 @@ _AGAIN: Final = 5.0
 class RestartAwareTransport:
     """A transport to a supervised server: requests wait while it restarts."""
 
-    def __init__(self, inner: Transport, keeper: Supervisor, patience: float = PATIENCE, clock: Clock = CLOCK) -> None:
+    def __init__(
+        self, inner: UpstreamTransport, keeper: Supervisor, patience: float = PATIENCE, clock: Clock = CLOCK
+    ) -> None:
         """Send through another transport, once the server is up."""
         self._inner: Final = inner
         self._keeper: Final = keeper

@@ -8,8 +8,8 @@ Every failure is raised as a `TransportError`. Redirects are not followed, and n
 to the configured host and nowhere else (SAFE-6). Proxies and certificates come from the configuration, which also reads
 the environment's, see `outbound.py`.
 
-aiohttp was chosen for its cost per chunk of a stream: httpx and httpcore take three to five times as long. `Transport`
-is a protocol, so that another client can replace it.
+aiohttp was chosen for its cost per chunk of a stream: httpx and httpcore take three to five times as long.
+`UpstreamTransport` is a protocol, so that another client can replace it.
 """
 
 import asyncio
@@ -101,7 +101,7 @@ class Response(Protocol):
         ...
 
 
-class Transport(Protocol):
+class UpstreamTransport(Protocol):
     """Sends requests over connections that it keeps open."""
 
     async def send(

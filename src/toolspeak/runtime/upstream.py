@@ -27,8 +27,8 @@ from toolspeak.runtime.transport import (
     LoadsModels,
     Response,
     Timeouts,
-    Transport,
     TransportError,
+    UpstreamTransport,
 )
 from toolspeak.runtime.turn_progress import TurnProgress
 from toolspeak.wires import EncodedRequest, Wire, rests_on_echo
@@ -81,7 +81,12 @@ class HttpUpstream:
     """Sends requests to one upstream, and returns answers as batches of events. Copies share the connections."""
 
     def __init__(
-        self, transport: Transport, wire: Wire, address: UpstreamAddress, clock: Clock = CLOCK, prepare: Run = at_once
+        self,
+        transport: UpstreamTransport,
+        wire: Wire,
+        address: UpstreamAddress,
+        clock: Clock = CLOCK,
+        prepare: Run = at_once,
     ) -> None:
         """Take the connections, the wire and the address. `prepare` decides where requests are encoded."""
         self._transport: Final = transport

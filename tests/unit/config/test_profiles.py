@@ -17,7 +17,7 @@ from toolspeak.facts.model import Profile
 from toolspeak.ir.request import Request
 from toolspeak.ir.tool import Tool
 from toolspeak.runtime.profiles import Profiles
-from toolspeak.runtime.transport import Transport
+from toolspeak.runtime.transport import UpstreamTransport
 
 URL = "http://127.0.0.1:9000/v1"
 BOX = f'[upstreams.box]\nurl = "{URL}/"\n'
@@ -64,7 +64,7 @@ def way(tmp_path: Path, text: str, name: str) -> Way:
     """Return what becomes of a request for a model whose profile wants emulation."""
     found = parse_config(text, "t.toml", {"XDG_STATE_HOME": str(tmp_path)})
     Profiles(found.profiles, plain_url(URL)).keep(Profile("m", plain_url(URL), "hermes", {"mode": "force"}))
-    directory = assemble(found, Mock(spec=Transport))
+    directory = assemble(found, Mock(spec=UpstreamTransport))
     (route,) = [route for alias, route in directory._aliases.items() if alias == name]
     return route.plan(REQUEST).way
 
