@@ -94,6 +94,7 @@ if TYPE_CHECKING:  # what `_HOMES` says, in the words of type checkers; a test k
     from toolspeak.ir.turn import PartialCall, Turn, fold, unfold
     from toolspeak.runtime.drive import AsyncUpstream
     from toolspeak.runtime.transport import Timeouts
+    from toolspeak.transport import AsyncTransport, Transport, TransportOptions
 
 __all__ = [
     "Action",
@@ -102,6 +103,7 @@ __all__ = [
     "ArgsDelta",
     "AsyncClient",
     "AsyncStream",
+    "AsyncTransport",
     "AsyncUpstream",
     "BadConfig",
     "BadField",
@@ -193,6 +195,8 @@ __all__ = [
     "ToolReference",
     "ToolsInput",
     "ToolspeakError",
+    "Transport",
+    "TransportOptions",
     "Turn",
     "TurnBegan",
     "TurnEnded",
@@ -374,6 +378,11 @@ _HOMES: Final = {
     ),
     "toolspeak.runtime.drive": ("AsyncUpstream",),
     "toolspeak.runtime.transport": ("Timeouts",),
+    "toolspeak.transport": (
+        "AsyncTransport",
+        "Transport",
+        "TransportOptions",
+    ),
 }
 """Where each public name lives; those of "toolspeak" are its modules."""
 

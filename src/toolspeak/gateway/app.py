@@ -262,7 +262,7 @@ class Gateway:
 def _warm_up(loop: asyncio.AbstractEventLoop) -> None:
     """Build the tables of readers, refusals and families in a thread: the first turn must not wait for them."""
     with suppress(RuntimeError):  # a short program exits already, and starts no more threads
-        loop.run_in_executor(None, warm)
+        _ = loop.run_in_executor(None, warm)
 
 
 def _load_dashboard() -> AnswerPage:
