@@ -336,6 +336,8 @@ pin *args:
     .venv/bin/uv pip compile {{ pin }} {{ args }} pyproject.toml --group test -o requirements/test.txt
     .venv/bin/uv pip compile {{ pin }} {{ args }} pyproject.toml --group dev -o requirements/dev.txt
     .venv/bin/uv pip compile {{ pin }} {{ args }} pyproject.toml --group judges -o requirements/judges.txt
+    .venv/bin/uv pip compile {{ pin }} {{ args }} pyproject.toml --group hosts -o requirements/hosts.txt
+    .venv/bin/uv pip compile {{ pin }} {{ args }} pyproject.toml --group hosts-openai2 -o requirements/hosts-openai2.txt
     .venv/bin/uv pip compile {{ pin }} {{ args }} pyproject.toml --group fuzz -o requirements/fuzz.txt
     .venv/bin/uv pip compile {{ pin }} {{ args }} pyproject.toml --group site -o requirements/site.txt
     for server in vllm sglang; do \
