@@ -1,6 +1,7 @@
 """The application starts with the first request and ends with its client: no thread, task or socket is left behind."""
 
 import asyncio
+import concurrent.futures.thread
 import gc
 import importlib
 import subprocess
@@ -123,6 +124,21 @@ def test_a_dropped_client_ends_its_thread(library: str) -> None:
         gc.collect()
         assert soon(lambda: threading.active_count() == before)
         assert soon(lambda: connections(upstream) == 0)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_the_garbage_collector_does_not_wait_for_the_thread(library: str) -> None:
+    """It may run while its thread holds any lock; that of the pools, for one, is needed at the application's end."""
+    httpx = importlib.import_module(library)
+    with listening() as upstream:
+        upstream.answers(streamed("well"))
+        before = threading.active_count()
+        client = httpx.Client(transport=Transport(upstream.url))
+        assert client.post(URL, json=body()).status_code == 200
+        with concurrent.futures.thread._global_shutdown_lock:
+            del client
+            gc.collect()
+        assert soon(lambda: threading.active_count() == before)
 
 
 @pytest.mark.parametrize("library", LIBRARIES)

@@ -70,9 +70,8 @@ class Client:
             capabilities=capabilities,
         )
         self._thread: Final = LoopThread(self._client.close)
-        # Runs once: by `close`, when the client is garbage collected, or at the exit of the interpreter. It must not
-        # refer to the client itself, which would then never be collected.
-        self._finalizer: Final = weakref.finalize(self, self._thread.close)
+        # It must not refer to the client itself, which would then never be collected.
+        weakref.finalize(self, self._thread.stop).atexit = False
 
     def chat(self, messages: MessagesInput, tools: ToolsInput = (), **options: Unpack[ChatOptions]) -> Answer:
         """Run one turn; raises `UpstreamFailed` if there is no answer. `options` are those of `ChatOptions`."""
@@ -124,7 +123,7 @@ class Client:
 
     def close(self) -> None:
         """Close all streams and connections, and end the thread. Garbage collection of the client does the same."""
-        self._finalizer()
+        self._thread.close()
 
     def __enter__(self) -> Self:
         return self

@@ -1,6 +1,7 @@
 """A thread with an event loop of its own, for callers without `await`."""
 
 import asyncio
+import atexit
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError, Future
@@ -37,6 +38,8 @@ class LoopThread:
                 raise ClientClosed("the client is closed")
             if self._running is None:
                 self._running = _Running(self._last)
+                # A program that closes nothing ends its connections in order, and waits for that.
+                atexit.register(self.close)
             return asyncio.run_coroutine_threadsafe(work, self._running.loop)
 
     def run(self, work: Coroutine[object, object, T]) -> T:
@@ -75,13 +78,27 @@ class LoopThread:
 
     def close(self) -> None:
         """Cancel all work and end the thread; may be called several times, and from any thread."""
+        running = self._stopped()
+        if running is not None and running.thread is not threading.current_thread():
+            running.thread.join()
+
+    def stop(self) -> None:
+        """Do the same without waiting, for the garbage collector.
+
+        It may run in any line of any thread, with any lock held. It once ran where the standard library starts a
+        thread of a pool; the loop's last work needed a pool too, and each of both threads waited for the other.
+        """
+        self._stopped()
+
+    def _stopped(self) -> "_Running | None":
+        """Let the thread end. Return it, once."""
         with self._lock:
             self._closed = True
             running, self._running = self._running, None
         if running is not None:
+            atexit.unregister(self.close)
             running.loop.call_soon_threadsafe(running.stop.set)
-            if running.thread is not threading.current_thread():
-                running.thread.join()
+        return running
 
 
 @dataclass(eq=False)

@@ -43,7 +43,7 @@ class AsyncTransport(AnyBase):
         self._loop: asyncio.AbstractEventLoop | None = None
         self._is_closed = False
 
-    async def handle_async_request(self, request: HttpxRequest) -> Any:  # noqa: ANN401 # `Response` of either library
+    async def handle_async_request(self, request: Any) -> Any:  # noqa: ANN401 # `Request` and `Response` of either library
         """Answer a request. The response has its status and headers; its body arrives while it is read.
 
         Raises the client library's `ReadTimeout` and `RemoteProtocolError`, `ClientClosed` after `aclose`, and

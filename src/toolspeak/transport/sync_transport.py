@@ -27,8 +27,9 @@ from toolspeak.transport.source import TransportOptions, load_source
 class Transport(AnyBase):
     """A transport for `httpx.Client` and `httpx2.Client` that answers requests with toolspeak, in this process.
 
-    Several threads may use it. The first request starts a thread, in which the application runs until `close`. The
-    thread does not keep the process alive, and garbage collection of the transport ends it too.
+    Several threads may use it. The first request starts a thread, in which the application runs until `close`, until
+    the transport is garbage collected, or until the program exits. SDKs do not close an `http_client` that they were
+    given, so the last two are the usual ends.
     """
 
     def __init__(self, upstream: str = "", **options: Unpack[TransportOptions]) -> None:
@@ -40,11 +41,10 @@ class Transport(AnyBase):
         self._upstreams: Final = config.upstreams
         self._app: Final = Application(config)
         self._thread: Final = LoopThread(self._app.close)
-        # Runs once: by `close`, when the transport is garbage collected, or at the exit of the interpreter. SDKs do not
-        # close an `http_client` that they were given, so the last one is the usual case.
-        self._finalizer: Final = weakref.finalize(self, self._thread.close)
+        # It must not refer to the transport itself, which would then never be collected.
+        weakref.finalize(self, self._thread.stop).atexit = False
 
-    def handle_request(self, request: HttpxRequest) -> Any:  # noqa: ANN401 # `Response` of either library
+    def handle_request(self, request: Any) -> Any:  # noqa: ANN401 # `Request` and `Response` of either library
         """Answer a request. The response has its status and headers; its body arrives while it is read.
 
         Raises the client library's `ReadTimeout` and `RemoteProtocolError`, and `ClientClosed` after `close`.
@@ -65,7 +65,7 @@ class Transport(AnyBase):
 
     def close(self) -> None:
         """End open responses, close all connections and end the thread."""
-        self._finalizer()
+        self._thread.close()
 
     def __enter__(self) -> Self:
         return self
