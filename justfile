@@ -164,6 +164,10 @@ judges *args:
 model-servers *args: build
     .venv/bin/python -m tests.model_servers.run {{ args }}
 
+# SDKs and frameworks run a tool in process, by `toolspeak.Transport`, with a model without tool calling; in .venv-hosts and .venv-hosts-openai2: `--only NAME`
+hosts *args: build
+    .venv/bin/python -m tests.hosts.run {{ args }}
+
 # a model writes a file of 200 KB by an emulated call: when do Claude Code and opencode see it grow? `checked` and `eager`; needs npm
 long-write *args:
     .venv/bin/python -m tests.live.long_write {{ args }}

@@ -60,7 +60,7 @@ def plain_server() -> Script:
         for piece in pieces:
             await asked.chunk(_event(stamp, {"content": piece}, None))
         await asked.chunk(_event(stamp, {}, "stop"))
-        last = {**stamp, "object": "chat.completion.chunk", "choices": [], "usage": usage}
+        last: dict[str, Any] = {**stamp, "object": "chat.completion.chunk", "choices": [], "usage": usage}
         await asked.chunk(b"data: %s\n\ndata: [DONE]\n\n" % json.dumps(last).encode())
         await asked.end()
 

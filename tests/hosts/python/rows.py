@@ -26,8 +26,15 @@ DESCRIPTION = "Look up the weather of a city."
 PARAMETERS = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 OPENAI_TOOL = {
     "type": "function",
-    "function": {"name": "get_weather", "description": DESCRIPTION, "parameters": PARAMETERS},
+    "function": {
+        "name": "get_weather",
+        "description": DESCRIPTION,
+        "parameters": PARAMETERS | {"additionalProperties": False},
+        "strict": True,  # openai 2 streams no other tools to its parser
+    },
 }
+REPORT = sys.stdout
+sys.stdout = sys.stderr  # hosts print as they like: only rows go to the runner
 
 
 class Weather:
@@ -45,6 +52,10 @@ class Weather:
         """
         self.cities.append(city)
         return f"-7 degrees, measured by {self.station}"
+
+    def __deepcopy__(self, memo):
+        """Return itself: google-genai copies its configuration, functions included, and the row counts the calls."""
+        return self
 
     def __call__(self, arguments: Mapping[str, Any] | str) -> str:
         """Run a call."""
@@ -80,11 +91,8 @@ def run(host: str, packages: tuple[str, ...], modes: Mapping[str, Callable[[Simp
         started = time.perf_counter()
         error = ""
         try:
-            final = (
-                asyncio.run(_awaited(host, work, weather))
-                if inspect.iscoroutinefunction(work)
-                else work(set_up(host), weather)
-            )
+            is_async = inspect.iscoroutinefunction(work)
+            final = asyncio.run(_awaited(host, work, weather)) if is_async else work(set_up(host), weather)
             if weather.cities != ["Oslo"]:
                 error = f"the tool ran with {weather.cities}"
             elif weather.station not in str(final):
@@ -93,7 +101,7 @@ def run(host: str, packages: tuple[str, ...], modes: Mapping[str, Callable[[Simp
             error = traceback.format_exc()
         seconds = round(time.perf_counter() - started, 3)
         row = {"host": host, "mode": mode, "versions": versions, "ok": not error, "error": error, "seconds": seconds}
-        print(json.dumps(row), flush=True)
+        print(json.dumps(row), file=REPORT, flush=True)
 
 
 async def _awaited(host: str, work: Callable[[SimpleNamespace, Weather], Any], weather: Weather) -> Any:

@@ -1,0 +1,110 @@
+"""`just hosts`: SDKs and frameworks use toolspeak in process, and run a tool with a model that has no tool calling.
+
+Each row has two rounds: the model asks for the tool, the host runs it, the model answers with its result. The lines
+that set a host up are those of `docs/in-process.md`. `--only NAME` runs the scripts whose name has NAME in it.
+"""
+
+import argparse
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from testkit.report import close
+from testkit.scripted_upstream import listening
+from tests.hosts.model import MODEL, plain_server
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent.parent
+LEAST = 18
+TIMEOUT_S = 180
+_NEWEST = "hosts"
+SCRIPTS = {
+    "hosts-openai2": ("openai_sdk", "llama_index_host", "litellm_host"),
+    _NEWEST: (
+        "openai_sdk",
+        "anthropic_sdk",
+        "google_genai_sdk",
+        "ollama_sdk",
+        "langchain_hosts",
+        "pydantic_ai_host",
+        "openai_agents_host",
+        "smolagents_host",
+        "haystack_host",
+        "inspect_ai_host",
+    ),
+}
+"""The scripts of each environment."""
+SETTINGS = {"LITELLM_LOCAL_MODEL_COST_MAP": "true", "HF_HUB_OFFLINE": "1", "HAYSTACK_TELEMETRY_ENABLED": "false"}
+"""No host needs the internet for a row."""
+
+
+def python_of(environment: str) -> str:
+    """Return the Python of an environment, which is made anew when its pins have changed. It has the newest wheel."""
+    venv, pins = ROOT / f".venv-{environment}", ROOT / "requirements" / f"{environment}.txt"
+    kept, digest = venv / "pins.sha256", hashlib.sha256(pins.read_bytes()).hexdigest()
+    if not kept.exists() or kept.read_text() != digest:
+        _run(sys.executable, "-m", "venv", "--clear", "--without-pip", str(venv))
+        _run(str(ROOT / ".ci" / "install"), str(venv), str(pins))
+        kept.write_text(digest)
+    (wheel,) = (ROOT / "dist").glob("*.whl")
+    pip = (str(ROOT / ".venv" / "bin" / "pip"), "--python", str(venv))
+    _run(*pip, "install", "--quiet", "--no-deps", "--force-reinstall", str(wheel))
+    return str(venv / "bin" / "python")
+
+
+def _run(*command: str) -> None:
+    subprocess.run(command, cwd=ROOT, check=True)
+
+
+def rows_of(python: str, script: str) -> Iterator[dict[str, Any]]:
+    """Run one script against a model server of its own, without keys, proxies or settings of its surroundings."""
+    environ = {name: value for name, value in os.environ.items() if name in {"HOME", "PATH"}} | SETTINGS
+    path = HERE / "python" / f"{script}.py"
+    with listening((MODEL,)) as upstream:
+        upstream.answers(plain_server())
+        command = [python, "-X", "faulthandler", str(path), upstream.url]
+        process = subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        try:
+            printed, said = process.communicate(timeout=TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            printed, said = process.communicate()
+            said += f"\nkilled after {TIMEOUT_S} s"
+    rows = [json.loads(line) for line in printed.splitlines()]
+    yield from rows
+    if process.returncode or not rows:
+        error = f"it broke off, exit status {process.returncode}: {said[-2000:]}"
+        yield {"host": script, "mode": "", "versions": "", "ok": False, "error": error, "seconds": 0.0}
+
+
+def main() -> None:
+    """Run them all."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", default="", metavar="NAME")
+    only = parser.parse_args().only
+    chosen = {name: [each for each in scripts if only in each] for name, scripts in SCRIPTS.items()}
+    pythons = {name: python_of(name) for name, scripts in chosen.items() if scripts}
+    started = time.perf_counter()
+    rows: list[dict[str, Any]] = []
+    for name, python in pythons.items():
+        for script in chosen[name]:
+            for row in rows_of(python, script):
+                rows.append(row)
+                mark = "ok" if row["ok"] else "FAIL"
+                told = "{:4} {host:38} {mode:26} {seconds:7.3f} {versions} {error}".format(mark, **row)
+                print(told.rstrip(), flush=True)
+    failed = sum(not row["ok"] for row in rows)
+    ok = not failed and (bool(only) or len(rows) >= LEAST)
+    hosts = len({row["host"] for row in rows})
+    seconds = round(time.perf_counter() - started, 1)
+    close("hosts", ok=ok, rows=len(rows), hosts=hosts, failed=failed, seconds=seconds)
+
+
+if __name__ == "__main__":
+    main()
