@@ -48,6 +48,10 @@ GROUPS: Final = {
         ),
         "library.md",
     ),
+    "Inside another SDK": (
+        ("Transport", "AsyncTransport", "TransportOptions"),
+        "in-process.md",
+    ),
     "Tools and runs": (
         (
             "Tool",

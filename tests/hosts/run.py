@@ -27,6 +27,7 @@ _NEWEST = "hosts"
 SCRIPTS = {
     "hosts-openai2": ("openai_sdk", "llama_index_host", "litellm_host"),
     _NEWEST: (
+        "one_line",
         "openai_sdk",
         "anthropic_sdk",
         "google_genai_sdk",
