@@ -148,6 +148,10 @@ speed-engine *args:
 speed-gateway *args:
     .venv/bin/python -m bench.speed_gateway {{ args }}
 
+# the openai SDK bare, through a gateway over loopback, and with toolspeak in process: CPU of a request and of a chunk, in .venv-hosts; `--rounds N`, `--save`
+speed-hosts *args: build
+    .venv/bin/python -m bench.speed_hosts {{ args }}
+
 # what traces cost: CPU of a chunk, memory after 10,000 requests, a search in a million of them; `--save`
 traces-cost *args:
     .venv/bin/python -m bench.traces_cost {{ args }}

@@ -13,6 +13,7 @@ from toolspeak.errors import ClientClosed
 
 T = TypeVar("T")
 Last: TypeAlias = Callable[[], Coroutine[object, object, None]]
+NewLoop: TypeAlias = Callable[[], asyncio.AbstractEventLoop]
 
 
 class LoopThread:
@@ -22,9 +23,10 @@ class LoopThread:
     client, so that they share its connections.
     """
 
-    def __init__(self, last: Last) -> None:
+    def __init__(self, last: Last, new_loop: NewLoop = asyncio.new_event_loop) -> None:
         """Prepare the thread, which starts with the first work and awaits `last` before it ends."""
         self._last: Final = last
+        self._new_loop: Final = new_loop
         # Reentrant: the garbage collector may close a stream in a thread that holds the lock already.
         self._lock: Final = threading.RLock()
         self._running: _Running | None = None
@@ -32,15 +34,17 @@ class LoopThread:
 
     def submit(self, work: Coroutine[object, object, T]) -> Future[T]:
         """Run work in the thread without waiting for it. Raises `ClientClosed`."""
-        with self._lock:  # work scheduled before the end is finished or cancelled, never lost
-            if self._closed:
+        with self._lock:
+            try:
+                return asyncio.run_coroutine_threadsafe(work, self._started().loop)
+            except ClientClosed:
                 work.close()
-                raise ClientClosed("the client is closed")
-            if self._running is None:
-                self._running = _Running(self._last)
-                # A program that closes nothing ends its connections in order, and waits for that.
-                atexit.register(self.close)
-            return asyncio.run_coroutine_threadsafe(work, self._running.loop)
+                raise
+
+    def schedule(self, callback: Callable[[], object]) -> None:
+        """Call a function in the thread, without waiting for it; cheaper than `submit`. Raises `ClientClosed`."""
+        with self._lock:
+            self._started().loop.call_soon_threadsafe(callback)
 
     def run(self, work: Coroutine[object, object, T]) -> T:
         """Run work in the thread, wait for it and return its result. Raises `ClientClosed`, and exceptions of the work.
@@ -57,7 +61,10 @@ class LoopThread:
             raise
 
     def call_soon(self, callback: Callable[[], object]) -> None:
-        """Call a function in the thread, without waiting for it; without effect once the thread has ended."""
+        """Call a function in the thread; without effect once the thread has ended.
+
+        It takes no lock: it is for cleanup, which the garbage collector may run anywhere.
+        """
         running = self._running
         if running is not None:
             with suppress(RuntimeError):  # its loop was closed between the two lines
@@ -90,6 +97,19 @@ class LoopThread:
         """
         self._stopped()
 
+    def _started(self) -> "_Running":
+        """Return the thread, started if it was not; needs the lock. Raises `ClientClosed`.
+
+        What is scheduled under the lock comes before the end: it is finished or cancelled, never lost.
+        """
+        if self._closed:
+            raise ClientClosed("the client is closed")
+        if self._running is None:
+            self._running = _Running(self._last, self._new_loop())
+            # A program that closes nothing ends its connections in order, and waits for that.
+            atexit.register(self.close)
+        return self._running
+
     def _stopped(self) -> "_Running | None":
         """Let the thread end. Return it, once."""
         with self._lock:
@@ -106,7 +126,7 @@ class _Running:
     """The running thread and its loop. It is a daemon thread: a client that is never closed keeps no process alive."""
 
     last: Last
-    loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.new_event_loop)
+    loop: asyncio.AbstractEventLoop
     stop: asyncio.Event = field(default_factory=asyncio.Event)
     thread: threading.Thread = field(init=False)
 

@@ -66,7 +66,7 @@ class Application:
         self._starting: asyncio.Task[Asgi] | None = None
         self._lifespan: asyncio.Task[None] | None = None
         self._stop: Final = asyncio.Event()
-        self._calls: Final[dict[asyncio.Task[None] | None, AppCall]] = {}
+        self._calls: Final[dict[asyncio.Task[None], AppCall]] = {}
 
     @property
     def is_running(self) -> bool:
@@ -84,24 +84,27 @@ class Application:
             self._starting = None
             raise
 
-    async def serve(self, call: AppCall) -> None:
-        """Answer a call. It must run in a task of its own: the client's key is set in the task's context."""
+    def begin(self, call: AppCall) -> None:
+        """Answer a call, in a task of its own; `start` comes first."""
+        task = asyncio.get_running_loop().create_task(self._serve(call))
+        self._calls[task] = call
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: "asyncio.Task[None]") -> None:
+        self._calls.pop(task).finished(task)
+
+    async def _serve(self, call: AppCall) -> None:
         CALLER.set(call.request.caller)
         assert self._app is not None  # noqa: S101 # `start` comes first
-        task = asyncio.current_task()
-        self._calls[task] = call
-        try:
-            await self._app(call.request.scope, call.receive, call.send)
-        finally:
-            del self._calls[task]
+        await self._app(call.request.scope, call.receive, call.send)
 
     async def close(self) -> None:
         """End all calls, then the application, with its probes and its connections."""
         for call in self._calls.values():
             call.end(CallBroken("the client was closed while the response was read"))
             call.leave()
-        if tasks := [task for task in self._calls if task is not None]:
-            _, late = await asyncio.wait(tasks, timeout=_LAST_WORDS)
+        if self._calls:
+            _, late = await asyncio.wait([*self._calls], timeout=_LAST_WORDS)
             for task in late:
                 task.cancel()
         if self._starting is not None:

@@ -52,11 +52,11 @@ class AsyncTransport(AnyBase):
         library = library_of(request)
         if self._is_closed:
             raise ClientClosed("the client is closed")
-        loop = self._own_loop()
+        self._own_loop()
         call = LoopCall(read_request(request, await request.aread(), self._upstreams))
         if not self._app.is_running:
             await self._app.start(call.request.caller)
-        loop.create_task(self._app.serve(call)).add_done_callback(call.finished)
+        self._app.begin(call)
         try:
             with library_errors(request):
                 head = await call.head(read_timeout(request))
@@ -72,8 +72,8 @@ class AsyncTransport(AnyBase):
             await self._app.close()
         self._is_closed = True
 
-    def _own_loop(self) -> asyncio.AbstractEventLoop:
-        """Return the running loop, to which this transport belongs. Raises `RuntimeError` in any other."""
+    def _own_loop(self) -> None:
+        """Take the running loop as that of this transport. Raises `RuntimeError` if it has another one."""
         loop = asyncio.get_running_loop()
         if self._loop is None:
             self._loop = loop
@@ -84,7 +84,6 @@ class AsyncTransport(AnyBase):
                 "this AsyncTransport belongs to another event loop, that of its first request: make a client and a "
                 "transport in each loop, or use a toolspeak.Transport, which all threads can share"
             )
-        return loop
 
     async def __aenter__(self) -> Self:
         return self

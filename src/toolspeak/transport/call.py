@@ -12,7 +12,6 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Sequence
-from concurrent.futures import Future
 from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 from typing import Any, Final, TypeAlias
@@ -56,7 +55,7 @@ class AppCall(ABC):
     """One request that the application answers. `LoopCall` and `ThreadCall` say how the client waits."""
 
     def __init__(self, request: SentRequest) -> None:
-        """Take the request; it is answered by `Application.serve`."""
+        """Take the request; it is answered by `Application.begin`."""
         self.request: Final = request
         self._is_body_sent = False
         self._has_ended = False
@@ -106,7 +105,7 @@ class AppCall(ABC):
             self._has_ended = True
             self._put(broken)
 
-    def finished(self, task: "asyncio.Future[None] | Future[None]") -> None:
+    def finished(self, task: "asyncio.Task[None]") -> None:
         """End a response that the application has not ended itself: it crashed, or was stopped."""
         error = None if task.cancelled() else task.exception()
         broken = CallBroken(f"{_CUT_OFF}: {error!r}" if error is not None else _CUT_OFF)

@@ -3,8 +3,11 @@
 # mypy: disallow-subclassing-any=False
 # See `AnyBase`.
 
+import asyncio
+import sys
 import weakref
 from collections.abc import Generator
+from functools import partial
 from types import TracebackType
 from typing import Any, Final, Self, Unpack
 
@@ -40,7 +43,7 @@ class Transport(AnyBase):
         config = load_source(upstream, options)
         self._upstreams: Final = config.upstreams
         self._app: Final = Application(config)
-        self._thread: Final = LoopThread(self._app.close)
+        self._thread: Final = LoopThread(self._app.close, _new_loop)
         # It must not refer to the transport itself, which would then never be collected.
         weakref.finalize(self, self._thread.stop).atexit = False
 
@@ -53,7 +56,7 @@ class Transport(AnyBase):
         call = ThreadCall(read_request(request, request.read(), self._upstreams))
         if not self._app.is_running:
             self._thread.run(self._app.start(call.request.caller))
-        self._thread.submit(self._app.serve(call)).add_done_callback(call.finished)
+        self._thread.schedule(partial(self._app.begin, call))
         try:
             with library_errors(request):
                 head = call.head(read_timeout(request))
@@ -77,6 +80,15 @@ class Transport(AnyBase):
         where: TracebackType | None = None,
     ) -> None:
         self.close()
+
+
+def _new_loop() -> asyncio.AbstractEventLoop:
+    """Return a loop of the kind that `toolspeak serve` runs on."""
+    if sys.platform == "win32":
+        return asyncio.new_event_loop()
+    import uvloop  # noqa: PLC0415 # not on Windows
+
+    return uvloop.new_event_loop()
 
 
 class _Body:
