@@ -17,6 +17,7 @@ from toolspeak.engine.narration import written_call
 from toolspeak.engine.readers import emulated_dialect
 from toolspeak.facts.families import family_facts
 from toolspeak.facts.model import DEFAULT_DIALECT
+from toolspeak.ir.json import as_string, object_at
 from toolspeak.ir.tool import Tool
 from toolspeak.ir.turn import Turn, fold
 from toolspeak.text.strict import parse
@@ -36,7 +37,7 @@ class FieldCase(ConformanceCase):
     @cached_property
     def tools(self) -> ToolSet:
         """The offered tools, compiled."""
-        return ToolSet.of([Tool(each["name"], "", each["parameters"]) for each in self.functions])
+        return ToolSet.of([Tool(as_string(each["name"]), "", object_at(each, "parameters")) for each in self.functions])
 
     def dialect_of(self, reading: str) -> Dialect:
         """Return the dialect of a reading."""

@@ -31,7 +31,7 @@ def test_a_breach_is_counted_without_the_values_of_its_case(problem: str, counte
 def test_a_response_counts_once_for_a_breach() -> None:
     row = {"id": "c-1", "way": "stream", "verdict": "wrong call"}
     rows: list[dict[str, Any]] = [{**row, "problems": ["call 0: the id is missing", "call 1: the id is missing"]}]
-    found = {"sent": 1, "all_right": 0, **dict.fromkeys(COUNTS, 0), "kinds": {}, "not_right": rows}
+    found: dict[str, Any] = {"sent": 1, "all_right": 0, **dict.fromkeys(COUNTS, 0), "kinds": {}, "not_right": rows}
     assert kept("LiteLLM", found)["problems"] == {"the id is missing": 1}
     assert kept("LiteLLM", found)["not_right"] == ["c-1 stream: wrong call"]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from testkit.golden import CASES
+from testkit import golden
 from testkit.grammar import read_stream
 from toolspeak import wires
 from toolspeak.ir.event import Event, Failed
@@ -22,7 +22,7 @@ from toolspeak.wires import Stamp
 Case = dict[str, Any]
 
 CASES: dict[str, Case] = {
-    case["id"]: case for case in map(json.loads, (CASES / "failures.jsonl").read_text().splitlines())
+    case["id"]: case for case in map(json.loads, (golden.CASES / "failures.jsonl").read_text().splitlines())
 }
 STAMP = Stamp("abc", 1)
 CLASSIFIED = [id for id, case in CASES.items() if case["dialect_hint"] == "http_error"]

@@ -11,6 +11,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Final, cast
 
+from toolspeak import conformance
 from toolspeak.ir.json import Json, JsonObject
 from toolspeak.text.strict import dump, parse
 
@@ -179,7 +180,7 @@ def _sample_cases() -> Iterator[ConformanceCase]:
 
 def case_rows(name: str) -> list[dict[str, Any]]:
     """Return the rows of one file of cases."""
-    text = files(__package__).joinpath("data", f"{name}.jsonl").read_text(encoding="utf-8")
+    text = files(conformance).joinpath("data", f"{name}.jsonl").read_text(encoding="utf-8")
     return [cast("dict[str, Any]", parse(line)) for line in text.split("\n") if line]
 
 

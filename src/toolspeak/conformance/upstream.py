@@ -17,6 +17,7 @@ from threading import Event, Thread
 from typing import Any, Final, TypeAlias
 
 import uvicorn
+from typing_extensions import override
 
 from toolspeak.conformance.cases import ConformanceCase
 from toolspeak.errors import BadConfig, BadJson
@@ -201,6 +202,7 @@ class _Server(uvicorn.Server):
         super().__init__(config)
         self._is_ready: Final = ready
 
+    @override
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self._is_ready.set()
