@@ -149,8 +149,8 @@ def test_the_worst_are_named_with_what_was_expected_and_what_came_conf3() -> Non
     assert "7 more are not right: --worst 8 shows all" in result.stdout
 
 
-def test_a_gateway_that_stops_answering_ends_the_trial_conf3() -> None:
-    """It answers the greeting from elsewhere first: an error, with what came."""
+def test_a_gateway_that_answers_from_elsewhere_is_an_error_conf3() -> None:
+    """Nothing is judged then: the message says what came instead."""
     with serve_scripted(ScriptedModel(()), "127.0.0.1", 0) as elsewhere:
         result = CliRunner().invoke(conformance, [elsewhere, "--upstream-port", "0", "--wait", "0.1"])
     assert "no request reached the scripted upstream" in str(result.exception)
