@@ -26,8 +26,8 @@ from typing import IO, cast
 from bench.gateway import answers
 from bench.gateway.subjects import SUBJECTS, Running, running
 from testkit import meter
+from testkit.host_environment import python_of
 from testkit.report import close, progress
-from tests.hosts.run import python_of
 
 RESULTS = Path(__file__).parent / "results" / "speed-hosts.json"
 CLIENT = Path(__file__).parent / "hosts_client.py"

@@ -5,16 +5,15 @@ that set a host up are those of `docs/in-process.md`. `--only NAME` runs the scr
 """
 
 import argparse
-import hashlib
 import json
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from testkit.host_environment import python_of
 from testkit.report import close
 from testkit.scripted_upstream import listening
 from tests.hosts.model import MODEL, plain_server
@@ -43,24 +42,6 @@ SCRIPTS = {
 """The scripts of each environment."""
 SETTINGS = {"LITELLM_LOCAL_MODEL_COST_MAP": "true", "HF_HUB_OFFLINE": "1", "HAYSTACK_TELEMETRY_ENABLED": "false"}
 """No host needs the internet for a row."""
-
-
-def python_of(environment: str) -> str:
-    """Return the Python of an environment, which is made anew when its pins have changed. It has the newest wheel."""
-    venv, pins = ROOT / f".venv-{environment}", ROOT / "requirements" / f"{environment}.txt"
-    kept, digest = venv / "pins.sha256", hashlib.sha256(pins.read_bytes()).hexdigest()
-    if not kept.exists() or kept.read_text() != digest:
-        _run(sys.executable, "-m", "venv", "--clear", "--without-pip", str(venv))
-        _run(str(ROOT / ".ci" / "install"), str(venv), str(pins))
-        kept.write_text(digest)
-    (wheel,) = (ROOT / "dist").glob("*.whl")
-    pip = (str(ROOT / ".venv" / "bin" / "pip"), "--python", str(venv))
-    _run(*pip, "install", "--quiet", "--no-deps", "--force-reinstall", str(wheel))
-    return str(venv / "bin" / "python")
-
-
-def _run(*command: str) -> None:
-    subprocess.run(command, cwd=ROOT, check=True)
 
 
 def rows_of(python: str, script: str) -> Iterator[dict[str, Any]]:
