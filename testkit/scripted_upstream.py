@@ -133,7 +133,6 @@ class ScriptedUpstream:
         self.port = 0
         self._scripts: list[Script] = []
         self._loop = asyncio.new_event_loop()
-        self._tasks: set[asyncio.Task[None]] = set()
 
     @property
     def url(self) -> str:
@@ -170,14 +169,13 @@ class ScriptedUpstream:
         ready.set()
         await self._over.wait()
         server.close()
-        for task in tuple(self._tasks):
-            task.cancel()
-        await asyncio.wait(self._tasks) if self._tasks else None
+        # All tasks of the loop, again and again: a connection that was accepted just now has a task that has not begun.
+        while tasks := asyncio.all_tasks() - {asyncio.current_task()}:
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task
-        self._tasks.add(task)
         try:
             while asked := await self._request(reader, writer):
                 await self._answer(asked)
@@ -187,7 +185,6 @@ class ScriptedUpstream:
             writer.close()
             with suppress(OSError, asyncio.CancelledError):
                 await writer.wait_closed()
-            self._tasks.discard(task)  # last: `_serve` waits for these, and a loop that ends earlier destroys the task
 
     async def _request(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Asked | None:
         try:
