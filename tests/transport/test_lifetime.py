@@ -50,6 +50,9 @@ def open_files() -> int:
 def test_nothing_is_left_after_close(kind: Kind) -> None:
     with listening() as upstream:
         upstream.answers(streamed("well"))
+        with kind.client(upstream) as first:  # the first event loop of libuv opens a pipe that the process keeps
+            assert text_of(first.open(body()).rest()) == "well"
+        assert soon(lambda: connections(upstream) == 0)
         before, files = threading.active_count(), open_files()
         with kind.client(upstream) as client:
             for _ in range(3):
@@ -59,7 +62,7 @@ def test_nothing_is_left_after_close(kind: Kind) -> None:
             if kind.is_async:
                 assert client.tasks() == 0
         assert soon(lambda: connections(upstream) == 0)
-        assert soon(lambda: threading.active_count() == before), threading.enumerate()
+        assert soon(lambda: threading.active_count() <= before), threading.enumerate()
         assert soon(lambda: open_files() <= files)
 
 
@@ -99,9 +102,10 @@ def test_a_closed_transport_refuses_requests(kind: Kind) -> None:
 
 @EACH
 def test_an_unused_transport_starts_nothing(kind: Kind) -> None:
-    before = threading.active_count()
+    before = {*threading.enumerate()}
     with kind.client("http://127.0.0.1:9/v1") as client:
-        assert threading.active_count() == before + kind.is_async  # the loop of the test
+        started = {*threading.enumerate()} - before
+        assert len(started) == kind.is_async  # the loop of the test
         if kind.is_async:
             assert client.tasks() == 0
 
@@ -122,7 +126,7 @@ def test_a_dropped_client_ends_its_thread(library: str) -> None:
         assert client.post(URL, json=body()).status_code == 200
         del client
         gc.collect()
-        assert soon(lambda: threading.active_count() == before)
+        assert soon(lambda: threading.active_count() <= before)
         assert soon(lambda: connections(upstream) == 0)
 
 
@@ -138,7 +142,7 @@ def test_the_garbage_collector_does_not_wait_for_the_thread(library: str) -> Non
         with concurrent.futures.thread._global_shutdown_lock:
             del client
             gc.collect()
-        assert soon(lambda: threading.active_count() == before)
+        assert soon(lambda: threading.active_count() <= before)
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
