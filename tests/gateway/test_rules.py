@@ -144,6 +144,19 @@ def test_ids_go_to_mistral_in_its_form_and_to_the_client_in_its_own_wire6(upstre
 # ---------------------------------------------------------------- modes
 
 
+@pytest.mark.parametrize("model", ["m", "force"])
+def test_claude_codes_environment_goes_to_the_model_before_the_task_wire9(
+    gateway: Served, upstream: ScriptedUpstream, model: str
+) -> None:
+    upstream.answers(answering(Answer(COLD)))
+    task, environment = {"role": "user", "content": QUESTION}, {"role": "system", "content": "# Environment"}
+    body = {"model": model, "max_tokens": 99, "system": SYSTEM, "messages": [task, environment]}
+    assert gateway.post("/v1/messages", body, {"anthropic-version": "2023-06-01"}).status == 200
+    sent = upstream.asked[-1].json["messages"]
+    assert [each["role"] for each in sent[-2:]] == ["system", "user"]
+    assert QUESTION in str(sent[-1]["content"])
+
+
 def test_off_leaves_tools_and_answers_alone_mode2(gateway: Served, upstream: ScriptedUpstream) -> None:
     met = turn(gateway, upstream, "off", fenced(OSLO))
     assert met.sent[0]["tools"] == [TOOL]
