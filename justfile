@@ -384,6 +384,7 @@ waiting: build
     {{ just_executable() }} ui-check
     {{ just_executable() }} clients --brief
     {{ just_executable() }} launch-live
+    {{ just_executable() }} --no-deps hosts --only notebook
     {{ just_executable() }} mcp-servers
     {{ just_executable() }} up-live
     {{ just_executable() }} accuracy-quick

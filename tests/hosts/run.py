@@ -1,7 +1,8 @@
 """`just hosts`: SDKs and frameworks use toolspeak in process, and run a tool with a model that has no tool calling.
 
 Each row has two rounds: the model asks for the tool, the host runs it, the model answers with its result. The lines
-that set a host up are those of `docs/in-process.md`. `--only NAME` runs the scripts whose name has NAME in it.
+that set a host up are those of `docs/in-process.md`. `--only NAME` runs the scripts whose name has NAME in it; `--save`
+keeps the rows in bench/results/hosts.json.
 """
 
 import argparse
@@ -20,6 +21,7 @@ from tests.hosts.model import MODEL, plain_server
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
+RESULTS = ROOT / "bench" / "results" / "hosts.json"
 LEAST = 18
 TIMEOUT_S = 180
 _NEWEST = "hosts"
@@ -37,6 +39,7 @@ SCRIPTS = {
         "smolagents_host",
         "haystack_host",
         "inspect_ai_host",
+        "notebook",
     ),
 }
 """The scripts of each environment."""
@@ -69,7 +72,9 @@ def main() -> None:
     """Run them all."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="", metavar="NAME")
-    only = parser.parse_args().only
+    parser.add_argument("--save", action="store_true")
+    options = parser.parse_args()
+    only: str = options.only
     chosen = {name: [each for each in scripts if only in each] for name, scripts in SCRIPTS.items()}
     pythons = {name: python_of(name) for name, scripts in chosen.items() if scripts}
     started = time.perf_counter()
@@ -85,6 +90,9 @@ def main() -> None:
     ok = not failed and (bool(only) or len(rows) >= LEAST)
     hosts = len({row["host"] for row in rows})
     seconds = round(time.perf_counter() - started, 1)
+    if options.save:
+        kept = [{name: row[name] for name in ("host", "mode", "versions", "ok")} for row in rows]
+        RESULTS.write_text(json.dumps({"rows": kept, "seconds": seconds}, indent=1) + "\n", encoding="utf-8")
     close("hosts", ok=ok, rows=len(rows), hosts=hosts, failed=failed, seconds=seconds)
 
 

@@ -62,6 +62,11 @@ class Weather:
         return self.get_weather(**(json.loads(arguments) if isinstance(arguments, str) else arguments))
 
 
+Work = Callable[[SimpleNamespace, Weather], Any]
+"""Lets a host run the tool; returns its answer."""
+Prepare = Callable[[str], SimpleNamespace]
+
+
 def lines(host: str) -> str:
     """Return the lines of the page below the heading of this host."""
     page = PAGE.read_text(encoding="utf-8")
@@ -83,7 +88,13 @@ def set_up(host: str) -> SimpleNamespace:
     return SimpleNamespace(**names)
 
 
-def run(host: str, packages: tuple[str, ...], modes: Mapping[str, Callable[[SimpleNamespace, Weather], Any]]) -> None:
+def address(host: str) -> SimpleNamespace:
+    """Return only the address of the model server, for a host that the page has no lines for."""
+    del host
+    return SimpleNamespace(address=sys.argv[1])
+
+
+def run(host: str, packages: tuple[str, ...], modes: Mapping[str, Work], prepare: Prepare = set_up) -> None:
     """Run each mode with a host set up anew, and print its row."""
     versions = " ".join(f"{package} {version(package)}" for package in packages)
     for mode, work in modes.items():
@@ -92,7 +103,7 @@ def run(host: str, packages: tuple[str, ...], modes: Mapping[str, Callable[[Simp
         error = ""
         try:
             is_async = inspect.iscoroutinefunction(work)
-            final = asyncio.run(_awaited(host, work, weather)) if is_async else work(set_up(host), weather)
+            final = asyncio.run(_awaited(prepare, host, work, weather)) if is_async else work(prepare(host), weather)
             if weather.cities != ["Oslo"]:
                 error = f"the tool ran with {weather.cities}"
             elif weather.station not in str(final):
@@ -104,5 +115,5 @@ def run(host: str, packages: tuple[str, ...], modes: Mapping[str, Callable[[Simp
         print(json.dumps(row), file=REPORT, flush=True)
 
 
-async def _awaited(host: str, work: Callable[[SimpleNamespace, Weather], Any], weather: Weather) -> Any:
-    return await work(set_up(host), weather)
+async def _awaited(prepare: Prepare, host: str, work: Work, weather: Weather) -> Any:
+    return await work(prepare(host), weather)
