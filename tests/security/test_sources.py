@@ -35,12 +35,23 @@ def test_nothing_is_evaluated_and_no_xml_parser_is_there_safe5(source: Path) -> 
     assert not [name for name in names if name.split(".")[0] in PARSES or name in PARSES]
 
 
+HOSTED = ("toolspeak.integrations.sglang", "toolspeak.integrations.vllm")
+"""Modules that only load inside another program, and so have no patterns."""
 PATTERNS: dict[str, Any] = {
     f"{module.name}.{name}": pattern
     for module in walk_packages(toolspeak.__path__, "toolspeak.")
+    if module.name not in HOSTED
     for name, pattern in vars(import_module(module.name)).items()
     if isinstance(pattern, re.Pattern)
 }
+
+
+@pytest.mark.parametrize("name", HOSTED)
+def test_a_module_that_cannot_be_loaded_here_has_no_patterns(name: str) -> None:
+    (source,) = [path for path in SOURCES if path.match(f"{name.replace('.', '/')}.py")]
+    assert "re" not in names_in(source)
+
+
 PARSER: Any = import_module("re._parser")
 
 
