@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
-from testkit.scripted_upstream import Asked, Script, ScriptedUpstream
+from testkit.scripted_upstream import Asked, Script, ScriptedUpstream, hang
 from toolspeak import AsyncTransport, Transport
 
 T = TypeVar("T")
@@ -39,6 +39,13 @@ def streamed(*texts: str) -> Script:
         await asked.end()
 
     return script
+
+
+async def says_and_hangs(asked: Asked) -> None:
+    """Answer with one chunk, and leave the stream open."""
+    asked.head()
+    await asked.chunk(delta("first "))
+    await hang(asked)
 
 
 def text_of(data: bytes) -> str:

@@ -1,4 +1,4 @@
-"""Who may have the SDK's key, and what the application does differently because its only client is the program."""
+"""The SDK's key goes only to the SDK's own server, and settings that protect a server from clients are off."""
 
 import json
 import sys

@@ -13,19 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from testkit.scripted_upstream import Asked, ScriptedUpstream, hang, listening
-from tests.transport.scene import KINDS, LIBRARIES, VENDOR, WAIT_S, Kind, body, delta, streamed, text_of
+from testkit.scripted_upstream import ScriptedUpstream, hang, listening
+from tests.transport.scene import KINDS, LIBRARIES, VENDOR, WAIT_S, Kind, body, says_and_hangs, streamed, text_of
 from toolspeak import AsyncTransport, BadConfig, ClientClosed, Transport
 
 EACH = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 URL = f"{VENDOR}/chat/completions"
 ROOT = Path(__file__).parents[2]
-
-
-async def says_and_hangs(asked: Asked) -> None:
-    asked.head()
-    await asked.chunk(delta("first "))
-    await hang(asked)
 
 
 def soon(reached: Callable[[], bool]) -> bool:

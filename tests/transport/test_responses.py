@@ -8,7 +8,7 @@ import pytest
 
 from testkit.scripted_upstream import JSON, Asked, hang, listening, refuse, say
 from testkit.vendor_answers import WHOLES, Answer
-from tests.transport.scene import END, KINDS, WAIT_S, Kind, body, delta, streamed, text_of
+from tests.transport.scene import END, KINDS, WAIT_S, Kind, body, delta, says_and_hangs, streamed, text_of
 from toolspeak import Mode, Settings
 
 EACH = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
@@ -86,11 +86,6 @@ def test_an_upstream_that_is_down_is_an_error_response(kind: Kind) -> None:
 
 @EACH
 def test_a_client_that_closes_its_response_frees_the_upstream(kind: Kind) -> None:
-    async def says_and_hangs(asked: Asked) -> None:
-        asked.head()
-        await asked.chunk(delta("first "))
-        await hang(asked)
-
     with listening() as upstream, kind.client(upstream) as client:
         upstream.answers(says_and_hangs)
         reply = client.open(body())
@@ -112,11 +107,6 @@ def test_the_read_timeout_is_the_clients_own_and_frees_the_upstream(kind: Kind) 
 
 @EACH
 def test_the_read_timeout_applies_to_each_chunk(kind: Kind) -> None:
-    async def says_and_hangs(asked: Asked) -> None:
-        asked.head()
-        await asked.chunk(delta("first "))
-        await hang(asked)
-
     with listening() as upstream, kind.client(upstream) as client:
         upstream.answers(says_and_hangs)
         reply = client.open(body(), timeout=5.0)

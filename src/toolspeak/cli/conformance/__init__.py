@@ -1,7 +1,7 @@
 r"""`toolspeak conformance`: judge the tool calling of any OpenAI-compatible server or gateway over HTTP.
 
-kind           sent right shown asked again missed wrong false protocol
-qwen-json        26    26     0           0      0     0     0        0
+kind           sent right asked again text wrong missed wrong false protocol
+qwen-json        26    26           0          0      0     0     0        0
 """
 
 from pathlib import Path
