@@ -49,9 +49,10 @@ def test_nothing_is_left_after_close(kind: Kind) -> None:
         assert soon(lambda: connections(upstream) == 0)
         before, files = threading.active_count(), open_files()
         with kind.client(upstream) as client:
-            for _ in range(3):
+            for _ in range(6):
                 assert text_of(client.open(body()).rest()) == "well"
-            assert connections(upstream) == 1, "the connection is kept for the next request"
+            # one for all requests, and perhaps one for the look at the server beside the first of them
+            assert 1 <= connections(upstream) <= 2, "the connection is kept for the next request"
             client.close()
             if kind.is_async:
                 assert client.tasks() == 0
