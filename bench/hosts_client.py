@@ -87,11 +87,18 @@ class Program:
         assert ended
         return first
 
+    def close(self) -> None:
+        """End the clients, as a program does that made its event loop itself."""
+        self._loop.run_until_complete(self._async_client.close())
+        self._loop.close()
+        self._client.close()
+
 
 def main() -> None:
     program = Program(*sys.argv[1:])
     for line in sys.stdin:
         print(json.dumps(program.carry_out(json.loads(line))), flush=True)
+    program.close()
 
 
 if __name__ == "__main__":
