@@ -79,10 +79,11 @@ class ConformanceCase:
 
     def judge(self, calls: list[Any], text: str, *, complains: bool) -> CaseVerdict:
         """Judge calls and text; calls that are right as far as they go are refused if a complaint tells of the rest."""
-        if calls in self.accepted:
+        calls = _typed(calls)
+        if calls in map(_typed, self.accepted):
             is_refused = not calls and bool(self.accepted[0])  # the text of an attempt may be shown then
             return CaseVerdict.RIGHT if is_refused or self._shows(text) else CaseVerdict.SHOWN
-        if any(_is_part(calls, accepted) for accepted in self.accepted):
+        if any(_is_part(calls, _typed(accepted)) for accepted in self.accepted):
             return CaseVerdict.REFUSED if complains else CaseVerdict.MISSED
         return CaseVerdict.WRONG if self.accepted[0] else CaseVerdict.FALSE
 
@@ -90,6 +91,15 @@ class ConformanceCase:
         if self.exact_text is not None and text.split() != self.exact_text.split():
             return False
         return all(part in text for part in self.contains) and not any(part in text for part in self.absent)
+
+
+def _typed(value: Json) -> Any:  # noqa: ANN401 # JSON, with a tuple for each boolean
+    """Return a value in which `true` and `1`, which are equal in Python, differ."""
+    if isinstance(value, bool):
+        return (value,)
+    if isinstance(value, dict):
+        return {key: _typed(item) for key, item in value.items()}
+    return [_typed(item) for item in value] if isinstance(value, list) else value
 
 
 def _is_part(calls: list[Any], of: list[Any]) -> bool:

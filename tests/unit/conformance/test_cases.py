@@ -61,6 +61,12 @@ def test_calls_and_text_are_judged(calls: list[Any], text: str, complains: bool,
     assert case([OSLO, BERGEN], absent=("<tool_call>",)).judge(calls, text, complains=complains) is verdict
 
 
+def test_true_is_not_one() -> None:
+    asked = case([{"name": "f", "arguments": {"deep": [True], "n": 1}}])
+    for deep, n, verdict in ((True, 1, CaseVerdict.RIGHT), (1, 1, CaseVerdict.WRONG), (True, True, CaseVerdict.WRONG)):
+        assert asked.judge([{"name": "f", "arguments": {"deep": [deep], "n": n}}], "", complains=False) is verdict
+
+
 def test_a_call_where_none_may_be_is_false_and_exact_text_ignores_white_space() -> None:
     quiet = case([], exact_text="Two  words.\n")
     assert quiet.judge([OSLO], "Two words.", complains=False) is CaseVerdict.FALSE
