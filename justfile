@@ -8,6 +8,8 @@ python := env("PYTHON", "python3.11")
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := "1"
 export PYRIGHT_PYTHON_USE_BUNDLED_PYRIGHT := "1"
 export PIP_DISABLE_PIP_VERSION_CHECK := "1"
+# Images of containers often turn bytecode off: then each process that a test starts compiles all of src, for a second of CPU.
+export PYTHONDONTWRITEBYTECODE := ""
 
 install := justfile_directory() / ".ci/install"
 
