@@ -10,7 +10,7 @@ import secrets
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -208,7 +208,7 @@ async def _collect(cases: Sequence[Case], jobs: int, folder: Path) -> list[Resul
     return results
 
 
-def write(results: Sequence[Result], path: Path) -> None:
+def write(summaries: Sequence[Mapping[str, object]], path: Path) -> None:
     """Write the results down, a line for each."""
-    lines = ",\n".join(json.dumps(summary(result), ensure_ascii=False) for result in results)
+    lines = ",\n".join(json.dumps(each, ensure_ascii=False) for each in summaries)
     path.write_text(f"[\n{lines}\n]\n", encoding="utf-8")

@@ -1,9 +1,10 @@
 """`just clients`: real agents and SDKs work with a model without tool calling, and really run their tools.
 
 The fast tier by default, against every kind of upstream; `--all` adds the other clients and writes
-`bench/results/clients.json` and `docs/clients.md`. `--only TEXT` runs the cases whose name has TEXT in it, `--upstream
-NAME` one kind of upstream, `--keep FOLDER` keeps what every client sent, got and said. Everything runs in a network
-namespace with nothing but loopback, which takes root or user namespaces.
+`bench/results/clients.json` and `docs/clients.md`. `--only TEXT` runs the cases whose name has TEXT in it, `--new`
+those without a result, `--upstream NAME` one kind of upstream; with `--all`, the results of other cases stay. `--keep
+FOLDER` keeps what every client sent, got and said. Everything runs in a network namespace with nothing but loopback,
+which takes root or user namespaces.
 """
 
 import argparse
@@ -13,25 +14,31 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn, TypeAlias
 
 from testkit.report import close
-from tests.clients.drive import Result, inside, write
+from tests.clients.drive import Result, inside, summary, write
 from tests.clients.install import ROOT, install
 from tests.clients.rows import SETTINGS, Case, brief, cases, copy_scripts
 from tests.clients.served import slug
 from tools.clients_table import PAGE, RESULTS, page
+from tools.clients_table import results as measured_results
 
 NAMESPACE = ("unshare", "--net", "--pid", "--fork", "--kill-child", "--mount-proc")
 ENTERED = "TOOLSPEAK_CLIENTS_INSIDE"
+
+Key: TypeAlias = tuple[str, str, str]
+"""Client, wire, upstream."""
 
 
 def chosen(options: argparse.Namespace) -> list[Case]:
     """Return the cases that the options name."""
     found = cases(everything=options.all or bool(options.only))
     found = brief(found) if options.brief else found
+    measured = {key_of(result) for result in measured_results()} if options.new else set[Key]()
+    found = [case for case in found if case_key(case) not in measured]
     wanted = [case for case in found if options.only.lower() in case.name.lower()]
     return [case for case in wanted if options.upstream in {"", slug(case.setting.name)}]
 
@@ -55,13 +62,30 @@ def run(options: argparse.Namespace) -> None:
     wanted = chosen(options)
     results = sorted(inside(wanted, options.jobs, folder), key=lambda result: wanted.index(result.case))
     seconds = round(time.perf_counter() - started, 1)
-    if options.all and not options.only and not options.upstream:
-        write(results, RESULTS)
+    if options.all:
+        write(renewed([summary(result) for result in results]), RESULTS)
         PAGE.write_text(page(), encoding="utf-8")
     ok = bool(results) and all(result.ok for result in results)
     if ok and not options.keep:
         shutil.rmtree(folder, ignore_errors=True)
     close("clients", ok=ok, **figures(results), seconds=seconds)
+
+
+def renewed(summaries: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return all results: new ones in the place of those of the same case, none of cases that are gone."""
+    found = {key_of(each): each for each in (*measured_results(), *summaries)}
+    keys = map(case_key, cases(everything=True))
+    return [found[key] for key in keys if key in found]
+
+
+def key_of(result: Mapping[str, Any]) -> Key:
+    """Return what a result is known by."""
+    return result["client"], result["wire"], result["upstream"]
+
+
+def case_key(case: Case) -> Key:
+    """Return what the result of a case is known by."""
+    return case.row.client, case.row.wire, case.setting.name
 
 
 def figures(results: Sequence[Result]) -> dict[str, int]:
@@ -82,6 +106,7 @@ def main() -> None:
     parser.add_argument("--all", action="store_true")
     parser.add_argument("--brief", action="store_true", help="each row meets one refusal and one rare form only")
     parser.add_argument("--only", default="", metavar="TEXT")
+    parser.add_argument("--new", action="store_true", help="only what was never measured")
     parser.add_argument("--upstream", default="", choices=["", *(slug(setting.name) for setting in SETTINGS)])
     parser.add_argument("--jobs", type=int, default=3)
     parser.add_argument("--keep", type=Path, metavar="FOLDER")

@@ -9,6 +9,7 @@ import aiohttp
 import pytest
 
 from tests.clients.rows import FEW, SETTINGS, WIRES, brief, cases, rows
+from tests.clients.run import renewed
 from tests.clients.script import Asked, content_of, echoes, prompt_of, says
 from tests.clients.speech import FORMS
 from tests.clients.upstream import REFUSALS, Upstream
@@ -103,6 +104,13 @@ def test_every_row_was_measured_and_what_failed_is_explained() -> None:
     wanted = {(case.row.client, case.row.wire, case.setting.name) for case in cases(everything=True)}
     assert set(measured) == wanted
     assert [key for key, result in measured.items() if not result["passed"] and not result.get("explanation")] == []
+
+
+def test_a_run_of_some_cases_renews_their_results_and_keeps_the_others() -> None:
+    first, second, *_ = results()
+    seconds = first["seconds"] + 1
+    gone = {**first, "client": "a client without a row"}
+    assert renewed([{**first, "seconds": seconds}, gone]) == [{**first, "seconds": seconds}, second, *results()[2:]]
 
 
 def test_there_are_at_least_fifty_rows_on_all_wires_each_with_a_name_of_its_own() -> None:
