@@ -1,5 +1,7 @@
 """Writes docs/agents/: a page for each agent, from how `toolspeak launch` starts it and what the client tests measured.
 
+Also writes the table of docs/apps.md, whose lines are written by hand and read by the client tests.
+
 With `--check`, only tells whether the pages are fresh. `just clients-all` makes the results.
 """
 
@@ -9,7 +11,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from tests.clients.apps import CLIENTS
+from tests.clients.pages import APPS
 from tests.clients.rows import SETTINGS, Row, rows
+from tools import figures
 from tools.clients_table import ROOT, URL, Result, results, told
 from toolspeak.cli.launch.agents import AGENTS, Agent, AgentTarget, Recipe
 from toolspeak.cli.launch.shell_lines import shell_lines
@@ -88,7 +93,8 @@ After this page you know which agents toolspeak is tested with, and where to rea
 """
 INDEX_END = """\
 
-Any other agent that lets you set the base URL of its provider works the same way: give it `http://127.0.0.1:4141/v1`
+[Apps and editors](../apps.md) has the configuration of Open WebUI and Zed, and the files in which opencode, Continue,
+Cline and Aider keep theirs. Any other agent that lets you set the base URL of its provider works the same way: give it `http://127.0.0.1:4141/v1`
 for OpenAI, `http://127.0.0.1:4141` for Anthropic, Gemini and Ollama.
 """
 
@@ -171,6 +177,16 @@ def _cell(result: Result) -> str:
     return f"{result['seconds']:.1f} s" if result["passed"] else told(result)
 
 
+def apps(found: Sequence[Result]) -> Iterator[str]:
+    """Yield the table of the apps: what ran with the lines of their page."""
+    yield "| app | version | result | requests of the app, of the gateway |\n| --- | --- | --- | --- |\n"
+    measured = {result["client"]: result for result in found if result["upstream"] == SETTINGS[0].name}
+    for app, client in CLIENTS.items():
+        if result := measured.get(client):
+            requests = f"{result['client_requests']} → {result['upstream_requests']}"
+            yield f"| {app} | {result['version']} | {told(result)} | {requests} |\n"
+
+
 # ---------------------------------------------------------------- the list
 
 
@@ -185,16 +201,17 @@ def index() -> Iterator[str]:
 
 
 def pages() -> dict[Path, str]:
-    """Return all files of the folder."""
+    """Return all files of the folder, and the page of apps."""
     measured = results()
     written = {FOLDER / f"{slug(agent)}.md": page(agent, measured) for agent in AGENTS.values()}
-    return written | {FOLDER / INDEX: "".join(index())}
+    tabled = figures.page(APPS.read_text(encoding="utf-8"), apps(measured))
+    return written | {FOLDER / INDEX: "".join(index()), APPS: tabled}
 
 
 def main() -> None:
     """Write or check."""
     wanted = pages()
-    there = set(FOLDER.glob("*.md"))
+    there = {*FOLDER.glob("*.md"), APPS}
     if "--check" not in sys.argv:
         FOLDER.mkdir(exist_ok=True)
         for path in there - set(wanted):
@@ -202,7 +219,7 @@ def main() -> None:
         for path, text in wanted.items():
             path.write_text(text, encoding="utf-8")
     elif there != set(wanted) or any(path.read_text(encoding="utf-8") != text for path, text in wanted.items()):
-        sys.exit("docs/agents is stale: run `python -m tools.agent_pages`")
+        sys.exit("docs/agents or docs/apps.md is stale: run `python -m tools.agent_pages`")
 
 
 if __name__ == "__main__":

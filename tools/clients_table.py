@@ -30,9 +30,10 @@ loopback. This page is made from what those commands start and measure.
 ## How to point a client at toolspeak
 
 [`toolspeak launch AGENT`](launch.md) does it for an agent, and [each agent has a page](agents/index.md) with lines to
-type instead. For an SDK, start the gateway (`toolspeak serve --upstream http://127.0.0.1:8080/v1`) and set the base
-URL. Any name of a model will do: what the upstream does not know becomes its first model. Where a client wants a key,
-any text will do, unless the gateway was started with `--key`.
+type instead. [Apps and editors](apps.md) have a page with the lines of their own configuration, and so has
+[JavaScript](javascript.md). For an SDK, start the gateway (`toolspeak serve --upstream http://127.0.0.1:8080/v1`) and
+set the base URL. Any name of a model will do: what the upstream does not know becomes its first model. Where a client
+wants a key, any text will do, unless the gateway was started with `--key`.
 
 | SDK | what it needs |
 | --- | --- |

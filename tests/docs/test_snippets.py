@@ -1,4 +1,4 @@
-"""Every block of code in the pages is at least valid: shell parses, TOML loads, JSON and YAML parse, Python compiles.
+"""Every block of code in the pages is at least valid: shell, JSON, YAML and JavaScript parse, TOML loads.
 
 Pages whose Python runs have a test of their own; those of the tutorials run here, with `toolspeak.testing`.
 """
@@ -21,13 +21,13 @@ from toolspeak.config.file import parse_config
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-CONFIGURED = ("keys.md", "tls.md", "first-durable-run.md")
+CONFIGURED = ("keys.md", "tls.md", "first-durable-run.md", "javascript.md")
 """Pages whose TOML blocks are whole configuration files."""
 RUNS = ("emulation.md",)
 """Pages whose Python blocks run by themselves; the other pages have a test beside the code that they are about."""
 SIGNATURES = "api.md"
 """The page whose Python blocks are signatures and types."""
-LANGUAGES = {"sh", "toml", "json", "yaml", "python", "console", "text", "ini", "dockerfile", "mermaid"}
+LANGUAGES = {"sh", "toml", "json", "yaml", "python", "js", "console", "text", "ini", "dockerfile", "mermaid"}
 AUTHORITY = "/etc/ssl/company.pem"
 """A file of certificates that pages name. A configuration that names one loads only if it is there."""
 KEYS = {"ANA_KEY": "a" * 32, "TEAM_KEY": "b" * 32}
@@ -48,6 +48,12 @@ def parse_shell(text: str) -> None:
     assert (done.returncode, done.stderr) == (0, ""), text
 
 
+def parse_javascript(text: str) -> None:
+    command = ["node", "--check", "--input-type=module", "-"]
+    done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, ""), text
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_block_is_valid(page: Path) -> None:
     yaml: Any = importlib.import_module("yaml")
@@ -61,6 +67,8 @@ def test_every_block_is_valid(page: Path) -> None:
         json.loads(block)
     for block in blocks(page, "yaml"):
         assert yaml.safe_load(block)
+    for block in blocks(page, "js"):
+        parse_javascript(block)
     for block in blocks(page, "python"):
         ast.parse(definition(block) if page.name == SIGNATURES else block)
 
