@@ -7,6 +7,7 @@ with the tool's result            an answer that quotes the station; by `final_a
 
 import json
 import re
+from collections.abc import Callable
 from typing import Any
 
 from testkit.scripted_upstream import Asked, Script
@@ -34,8 +35,8 @@ def call(name: str, **arguments: str) -> str:
     return f"```tool_call\n{json.dumps({'name': name, 'arguments': arguments})}\n```"
 
 
-def plain_server() -> Script:
-    """Return the script of a server that reads the messages, and nothing about tools."""
+def plain_server(says: Callable[[list[dict[str, Any]]], str] = says) -> Script:
+    """Return the script of a server that reads the messages, and nothing about tools; `says` is its model."""
 
     async def script(asked: Asked) -> None:
         if "messages" not in asked.json:  # a look at another API

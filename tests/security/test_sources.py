@@ -35,7 +35,7 @@ def test_nothing_is_evaluated_and_no_xml_parser_is_there_safe5(source: Path) -> 
     assert not [name for name in names if name.split(".")[0] in PARSES or name in PARSES]
 
 
-HOSTED = ("toolspeak.integrations.sglang", "toolspeak.integrations.vllm")
+HOSTED = ("toolspeak.integrations.litellm", "toolspeak.integrations.sglang", "toolspeak.integrations.vllm")
 """Modules that only load inside another program, and so have no patterns."""
 PATTERNS: dict[str, Any] = {
     f"{module.name}.{name}": pattern
