@@ -1,8 +1,9 @@
 """`just hosts`: SDKs and frameworks use toolspeak in process, and run a tool with a model that has no tool calling.
 
 Each row has two rounds: the model asks for the tool, the host runs it, the model answers with its result. The lines
-that set a host up are those of `docs/in-process.md`. `--only NAME` runs the scripts whose name has NAME in it; `--save`
-keeps the rows in bench/results/hosts.json.
+that set a host up are those of `docs/in-process.md` and `docs/litellm.md`. Some hosts have checks as well, such as what
+they raise when the upstream fails; the closing line counts them apart from the rows. `--only NAME` runs the scripts
+whose name has NAME in it; `--save` keeps the rows in bench/results/hosts.json.
 """
 
 import argparse
@@ -26,7 +27,7 @@ LEAST = 18
 TIMEOUT_S = 180
 _NEWEST = "hosts"
 SCRIPTS = {
-    "hosts-openai2": ("openai_sdk", "llama_index_host", "litellm_host"),
+    "hosts-openai2": ("openai_sdk", "llama_index_host", "litellm_host", "litellm_checks", "litellm_proxy"),
     _NEWEST: (
         "one_line",
         "openai_sdk",
@@ -65,7 +66,8 @@ def rows_of(python: str, script: str) -> Iterator[dict[str, Any]]:
     yield from rows
     if process.returncode or not rows:
         error = f"it broke off, exit status {process.returncode}: {said[-2000:]}"
-        yield {"host": script, "mode": "", "versions": "", "ok": False, "error": error, "seconds": 0.0}
+        row = {"host": script, "mode": "", "versions": "", "is_tool_run": True, "ok": False}
+        yield row | {"error": error, "seconds": 0.0}
 
 
 def main() -> None:
@@ -84,16 +86,24 @@ def main() -> None:
             for row in rows_of(python, script):
                 rows.append(row)
                 mark = "ok" if row["ok"] else "FAIL"
-                told = "{:4} {host:38} {mode:26} {seconds:7.3f} {versions} {error}".format(mark, **row)
+                told = "{:4} {host:38} {mode:44} {seconds:7.3f} {versions} {error}".format(mark, **row)
                 print(told.rstrip(), flush=True)
     failed = sum(not row["ok"] for row in rows)
-    ok = not failed and (bool(only) or len(rows) >= LEAST)
-    hosts = len({row["host"] for row in rows})
+    runs = [row for row in rows if row["is_tool_run"]]
+    ok = not failed and (bool(only) or len(runs) >= LEAST)
     seconds = round(time.perf_counter() - started, 1)
+    figures = {
+        "rows": len(runs),
+        "hosts": len({row["host"] for row in runs}),
+        "checks": len(rows) - len(runs),
+        "failed": failed,
+        "seconds": seconds,
+    }
     if options.save:
-        kept = [{name: row[name] for name in ("host", "mode", "versions", "ok")} for row in rows]
-        RESULTS.write_text(json.dumps({"rows": kept, "seconds": seconds}, indent=1) + "\n", encoding="utf-8")
-    close("hosts", ok=ok, rows=len(rows), hosts=hosts, failed=failed, seconds=seconds)
+        names = ("host", "mode", "versions", "is_tool_run", "ok")
+        kept = [{name: row[name] for name in names} for row in rows]
+        RESULTS.write_text(json.dumps({"figures": figures, "rows": kept}, indent=1) + "\n", encoding="utf-8")
+    close("hosts", ok=ok, **figures)
 
 
 if __name__ == "__main__":

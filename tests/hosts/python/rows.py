@@ -1,7 +1,7 @@
 """What the script of each host shares: the lines of the page, the tool, and how a row is judged.
 
 A script is started with the address of the model server. The lines that set the host up are those of
-`docs/in-process.md`, executed as they are written there, with that address.
+`docs/in-process.md` or of the host's own page, executed as they are written there, with that address.
 """
 
 import asyncio
@@ -12,13 +12,15 @@ import secrets
 import sys
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-PAGE = Path(__file__).parents[3] / "docs" / "in-process.md"
+ROOT = Path(__file__).parents[3]
+PAGE = ROOT / "docs" / "in-process.md"
 ADDRESS = "http://127.0.0.1:8080/v1"
 MODEL = "small"
 QUESTION = "How cold is it in Oslo?"
@@ -67,24 +69,24 @@ Work = Callable[[SimpleNamespace, Weather], Any]
 Prepare = Callable[[str], SimpleNamespace]
 
 
-def lines(host: str) -> str:
-    """Return the lines of the page below the heading of this host."""
-    page = PAGE.read_text(encoding="utf-8")
-    sections = re.split(r"^#+ (.*)$", page, flags=re.MULTILINE)[1:]
+def lines(host: str, page: Path = PAGE, language: str = "python") -> str:
+    """Return the first block of a language below the heading of this host."""
+    text = page.read_text(encoding="utf-8")
+    sections = re.split(r"^#+ (.*)$", text, flags=re.MULTILINE)[1:]
     section = dict(zip(sections[::2], sections[1::2], strict=True)).get(host, "")
-    found = re.search(r"^```python\n(.*?)^```$", section, re.DOTALL | re.MULTILINE)
+    found = re.search(rf"^```{language}\n(.*?)^```$", section, re.DOTALL | re.MULTILINE)
     if found is None:
-        sys.exit(f"{PAGE.name} has no Python block under the heading {host!r}")
+        sys.exit(f"{page.name} has no {language} block under the heading {host!r}")
+    if ADDRESS not in found[1]:
+        sys.exit(f"the lines of {host!r} do not have the address {ADDRESS}")
     return found[1]
 
 
-def set_up(host: str) -> SimpleNamespace:
+def set_up(host: str, page: Path = PAGE) -> SimpleNamespace:
     """Execute the lines, and return what they define."""
-    written = lines(host)
-    if ADDRESS not in written:
-        sys.exit(f"the lines of {host!r} do not have the address {ADDRESS}")
+    written = lines(host, page).replace(ADDRESS, sys.argv[1])
     names: dict[str, Any] = {}
-    exec(compile(written.replace(ADDRESS, sys.argv[1]), f"{PAGE.name}: {host}", "exec"), names)
+    exec(compile(written, f"{page.name}: {host}", "exec"), names)
     return SimpleNamespace(**names)
 
 
@@ -95,24 +97,50 @@ def address(host: str) -> SimpleNamespace:
 
 
 def run(host: str, packages: tuple[str, ...], modes: Mapping[str, Work], prepare: Prepare = set_up) -> None:
-    """Run each mode with a host set up anew, and print its row."""
-    versions = " ".join(f"{package} {version(package)}" for package in packages)
+    """Run each mode with a host set up anew, and print its row: the tool ran once, and the answer quotes it."""
     for mode, work in modes.items():
         weather = Weather()
-        started = time.perf_counter()
-        error = ""
-        try:
+        with _row(host, mode, packages, is_tool_run=True):
             is_async = inspect.iscoroutinefunction(work)
             final = asyncio.run(_awaited(prepare, host, work, weather)) if is_async else work(prepare(host), weather)
-            if weather.cities != ["Oslo"]:
-                error = f"the tool ran with {weather.cities}"
-            elif weather.station not in str(final):
-                error = f"the answer does not quote the tool: {final!r}"
-        except Exception:  # the row says it
-            error = traceback.format_exc()
-        seconds = round(time.perf_counter() - started, 3)
-        row = {"host": host, "mode": mode, "versions": versions, "ok": not error, "error": error, "seconds": seconds}
-        print(json.dumps(row), file=REPORT, flush=True)
+            assert weather.cities == ["Oslo"], f"the tool ran with {weather.cities}"
+            assert weather.station in str(final), f"the answer does not quote the tool: {final!r}"
+
+
+def check(host: str, packages: tuple[str, ...], checks: Mapping[str, Callable[[], None]]) -> None:
+    """Run checks, which raise if something is wrong, and print the row of each."""
+    for name, work in checks.items():
+        with _row(host, name, packages, is_tool_run=False):
+            work()
+
+
+def raised(work: Callable[[], object]) -> Any:
+    """Return the exception that work raises."""
+    try:
+        answer = work()
+    except Exception as error:
+        return error
+    raise AssertionError(f"no error, but {answer!r}")
+
+
+@contextmanager
+def _row(host: str, mode: str, packages: tuple[str, ...], *, is_tool_run: bool) -> Iterator[None]:
+    started = time.perf_counter()
+    error = ""
+    try:
+        yield
+    except Exception:  # the row says it
+        error = traceback.format_exc()
+    row = {
+        "host": host,
+        "mode": mode,
+        "versions": " ".join(f"{package} {version(package)}" for package in packages),
+        "is_tool_run": is_tool_run,
+        "ok": not error,
+        "error": error,
+        "seconds": round(time.perf_counter() - started, 3),
+    }
+    print(json.dumps(row), file=REPORT, flush=True)
 
 
 async def _awaited(prepare: Prepare, host: str, work: Work, weather: Weather) -> Any:
