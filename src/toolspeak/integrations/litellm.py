@@ -32,7 +32,7 @@ from toolspeak.transport import AsyncTransport, Transport, TransportOptions
 from toolspeak.transport.source import load_source
 
 ClientT = TypeVar("ClientT", httpx.Client, httpx.AsyncClient)
-Call: TypeAlias = dict[str, Any]
+LiteLLMCall: TypeAlias = dict[str, Any]
 """LiteLLM's arguments of `completion` and its three relatives, by name."""
 PROVIDER: Final = "toolspeak"
 MOST_CLIENTS: Final = 64
@@ -80,7 +80,7 @@ class ToolspeakLLM(CustomLLM):
                 _answer(response)
         return self._chunks(call, response)
 
-    def _chunks(self, call: Call, response: httpx.Response) -> Generator[ModelResponseStream]:
+    def _chunks(self, call: LiteLLMCall, response: httpx.Response) -> Generator[ModelResponseStream]:
         reader = _ChunkReader()
         with _mappable_errors(call):
             try:
@@ -181,7 +181,7 @@ _NO_FIELDS: Final = frozenset({"extra_body", "extra_headers", "max_retries", "st
 """Parameters for SDKs. LiteLLM and toolspeak retry by themselves."""
 
 
-def _request(call: Call, *, stream: bool = False) -> Call:
+def _request(call: LiteLLMCall, *, stream: bool = False) -> dict[str, Any]:
     """Return the arguments of an httpx request. LiteLLM's parameters are fields of the body as they are.
 
     A stream always has its usage: LiteLLM counts tokens also for clients that did not ask for them.
@@ -199,9 +199,9 @@ def _request(call: Call, *, stream: bool = False) -> Call:
     return {"json": body, "headers": {**key, **(call["headers"] or {})}, "timeout": call["timeout"]}
 
 
-def _answer(response: httpx.Response) -> Call:
+def _answer(response: httpx.Response) -> dict[str, Any]:
     """Return the body of a response. Raises `ToolspeakLLMError` for an error."""
-    body: Call = msgspec.json.decode(response.content)
+    body: dict[str, Any] = msgspec.json.decode(response.content)
     if response.is_error:
         raise ToolspeakLLMError(body["error"], response)
     return body
@@ -262,7 +262,7 @@ class ToolspeakLLMError(CustomLLMError):
 
 
 @contextmanager
-def _mappable_errors(call: Call) -> Generator[None]:
+def _mappable_errors(call: LiteLLMCall) -> Generator[None]:
     """Raise exceptions of LiteLLM, or such that it maps to its own by their status."""
     about = {"model": call["model"], "llm_provider": PROVIDER}
     try:
