@@ -170,7 +170,7 @@ judges *args:
 model-servers *args: build
     .venv/bin/python -m tests.model_servers.run {{ args }}
 
-# SDKs and frameworks run a tool in process, by `toolspeak.Transport`, with a model without tool calling; in .venv-hosts and .venv-hosts-openai2: `--only NAME`
+# SDKs and frameworks run a tool in process, by `toolspeak.Transport` or as a provider of LiteLLM, with a model without tool calling; in .venv-hosts and .venv-hosts-openai2: `--only NAME`, `--save`
 hosts *args: build
     .venv/bin/python -m tests.hosts.run {{ args }}
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -24,8 +25,18 @@ from tests.hosts.model import call, plain_server
 PAGE = rows.ROOT / "docs" / "litellm.md"
 HOST = "LiteLLM proxy"
 PACKAGES = ("litellm", "openai")
+FORCED = "forced"
 START_S = 120
 QUIET = {"LITELLM_DANGEROUSLY_PERMIT_WEAK_OR_UNSET_MASTER_KEY": "true", "LITELLM_LOG": "ERROR"}
+
+
+def settings(upstream: str) -> str:
+    """Return the config.yaml of the page, and its model once more under another name, with the headers of the page."""
+    written = rows.at_address(rows.lines(HOST, PAGE, "yaml"), upstream)
+    before, models, after = re.split(r"^(  - model_name: .*?\n)$", written, maxsplit=1, flags=re.DOTALL | re.MULTILINE)
+    second = models.replace(f"model_name: {MODEL}\n", f"model_name: {FORCED}\n")
+    assert second != models
+    return f"{before}{models}{second}{rows.lines('Choose the model server', PAGE, 'yaml')}{after}"
 
 
 @contextmanager
@@ -36,7 +47,7 @@ def proxy(upstream: str) -> Iterator[str]:
         port = free.getsockname()[1]
         free.close()
         config = Path(folder) / "config.yaml"
-        config.write_text(rows.lines(HOST, PAGE, "yaml").replace(rows.ADDRESS, upstream), encoding="utf-8")
+        config.write_text(settings(upstream), encoding="utf-8")
         program = Path(sys.executable).with_name("litellm")
         command = [str(program), "--config", str(config), "--host", "127.0.0.1", "--port", str(port)]
         log = Path(folder) / "log"
@@ -105,7 +116,17 @@ def main():
         upstream.answers(plain_server())
         modes = {"whole": rounds(whole), "streamed": rounds(streamed)}
         rows.run(HOST, PACKAGES, modes, lambda _: SimpleNamespace(client=client))
+        rows.check(HOST, PACKAGES, {"settings of one model": lambda: check_headers(upstream, client)})
         faults(upstream, client)
+
+
+def check_headers(upstream: ScriptedUpstream, client: openai.OpenAI) -> None:
+    """Check that the headers of a model arrive: the model is taught the dialect that they name."""
+    for model, taught in ((MODEL, "```tool_call"), (FORCED, "<tool_call>")):
+        upstream.answers(plain_server())
+        asked = [{"role": "user", "content": QUESTION}]
+        client.chat.completions.create(model=model, messages=asked, tools=[OPENAI_TOOL])
+        assert taught in json.dumps(upstream.wait_for(1)[-1].json["messages"]), model
 
 
 def faults(upstream: ScriptedUpstream, client: openai.OpenAI) -> None:

@@ -77,14 +77,19 @@ def lines(host: str, page: Path = PAGE, language: str = "python") -> str:
     found = re.search(rf"^```{language}\n(.*?)^```$", section, re.DOTALL | re.MULTILINE)
     if found is None:
         sys.exit(f"{page.name} has no {language} block under the heading {host!r}")
-    if ADDRESS not in found[1]:
-        sys.exit(f"the lines of {host!r} do not have the address {ADDRESS}")
     return found[1]
+
+
+def at_address(written: str, address: str) -> str:
+    """Return lines with the address of a model server that is there."""
+    if ADDRESS not in written:
+        sys.exit(f"these lines do not have the address {ADDRESS}:\n{written}")
+    return written.replace(ADDRESS, address)
 
 
 def set_up(host: str, page: Path = PAGE) -> SimpleNamespace:
     """Execute the lines, and return what they define."""
-    written = lines(host, page).replace(ADDRESS, sys.argv[1])
+    written = at_address(lines(host, page), sys.argv[1])
     names: dict[str, Any] = {}
     exec(compile(written, f"{page.name}: {host}", "exec"), names)
     return SimpleNamespace(**names)
