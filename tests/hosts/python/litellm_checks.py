@@ -18,6 +18,7 @@ from toolspeak.integrations.litellm import provider
 litellm.suppress_debug_info = True
 HOST = "LiteLLM SDK"
 ASKED = {"model": f"toolspeak/{MODEL}", "messages": [{"role": "user", "content": QUESTION}], "tools": [OPENAI_TOOL]}
+COLD = "It is cold."
 WAIT_S = 30
 
 
@@ -130,7 +131,7 @@ def check_answers(upstream):
     def text(ask):
         answer = ask(tool_choice="none")
         assert answer.choices[0].finish_reason == "stop", answer
-        assert answer.choices[0].message.content == "It is cold.", answer
+        assert answer.choices[0].message.content == COLD, answer
         assert not answer.choices[0].message.tool_calls, answer
 
     def both(_):
@@ -138,8 +139,21 @@ def check_answers(upstream):
 
     upstream.answers(plain_server(both))
     check("several calls, and usage", several)
-    upstream.answers(plain_server(lambda _: "It is cold."))
+
+    def counted():
+        *_, last = litellm.completion(**ASKED, stream=True)
+        assert last._hidden_params["usage"].completion_tokens == len(COLD) // 4, last  # what LiteLLM logs and bills
+
+    def routed():
+        params = {"model": ASKED["model"], "api_base": upstream.url}
+        router = litellm.Router([{"model_name": "ours", "litellm_params": params}])
+        answer = router.completion("ours", ASKED["messages"], tools=ASKED["tools"])
+        assert answer.choices[0].message.content == COLD, answer
+
+    upstream.answers(plain_server(lambda _: COLD))
     check("no call", text)
+    more = {"usage of a stream without stream_options": counted, "router": routed}
+    rows.check(HOST, ("litellm",), more)
 
 
 def keys(upstream):
