@@ -149,6 +149,11 @@ REFUSED: list[tuple[str, str, Template]] = [
         changed(content="json", content_args={"string_delims": [["«", "»"]]}),
     ),
     (
+        "string_delims",
+        "fields.tool_calls.content_args",
+        changed(content="json", content_args={"unquoted_keys": True, "string_delims": 3}),
+    ),
+    (
         "describes calls",
         "fields.tool_calls",
         changed(

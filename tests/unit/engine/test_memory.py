@@ -172,7 +172,7 @@ def test_tools_that_are_too_large_are_not_kept_inl4_p7(size: int, is_known: bool
 
 
 def test_the_bytes_of_a_tenant_s_tools_are_bounded_inl4_p7() -> None:
-    large = Tool("get_weather", "x" * 238)
+    large = Tool("get_weather", "x" * (250 - len("{}")))  # four of them fit, to the byte
     memory = ToolMemory(most_bytes=1000)
     memory.learn(ask(tools=(large,)))
     for number in range(3):
