@@ -77,6 +77,20 @@ def gateway_options(command: F) -> F:
     return _with(_ADDRESS, port(command))
 
 
+def workers_option(command: F) -> F:
+    """Add `--workers N`; the command gets 0 for `auto`."""
+    text = "Processes that answer requests; auto means one for each usable core.  [default: 1]"
+    return click.option("--workers", type=_Workers(), metavar="N|auto", help=text)(command)
+
+
+class _Workers(click.ParamType):
+    name = "workers"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:  # noqa: ANN401 # click's
+        """Return the number of processes; raises `click.UsageError`. Its range is checked with the configuration."""
+        return 0 if value == "auto" else click.INT.convert(value, param, ctx)
+
+
 def config_option(command: F) -> F:
     """Add `--config FILE`; the command gets it as `file`."""
     from pathlib import Path  # noqa: PLC0415 # `explain` needs this module, but no paths

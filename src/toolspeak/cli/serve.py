@@ -7,13 +7,13 @@ The server is imported inside the functions that need it, so that `--help` stays
 """
 
 import sys
-from contextlib import closing, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import click
 
-from toolspeak.cli.options import gateway_options, load_config, upstream_options
+from toolspeak.cli.options import gateway_options, load_config, upstream_options, workers_option
 from toolspeak.errors import BadConfig, RunsUnavailable
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 @click.command()
 @upstream_options
 @gateway_options
+@workers_option
 def serve(*, file: Path | None, quiet: bool, **options: str | int | None) -> None:
     r"""Start the gateway: tool calling in five APIs on one port.
 
@@ -59,7 +60,10 @@ def run_gateway(
     transport: "UpstreamTransport | None" = None,
     read: "Callable[[], Config] | None" = None,
 ) -> None:
-    """Serve until a signal. An orderly end after a signal is a success. `read` reloads the configuration on SIGHUP."""
+    """Serve until a signal. An orderly end after a signal is a success. `read` reloads the configuration on SIGHUP.
+
+    With a `transport`, which belongs to this process, there is one worker, whatever the configuration says.
+    """
     import logging  # noqa: PLC0415
     import signal  # noqa: PLC0415
 
@@ -74,8 +78,54 @@ def run_gateway(
     # uvicorn raises the signal that ended it again after its shutdown.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with suppress(KeyboardInterrupt):
+        if transport is None and read is not None and (count := _workers(config)) > 1:
+            _run_workers(config, count, read, quiet=quiet)
+            return
         app = build(config, transport=transport)
         run_server(app, config, lambda url: _welcome(url, config, quiet=quiet), read)
+
+
+def _workers(config: "Config") -> int:
+    """Return how many processes answer requests. Raises `BadConfig` if several cannot."""
+    wanted = config.server.workers
+    if wanted == 1:
+        return 1
+    if sys.platform == "win32":
+        raise BadConfig(f"server.workers: {wanted}: Windows cannot fork processes. Set 1.")
+    if config.offer.enabled and not config.runs.database:
+        raise BadConfig(
+            f"server.workers: {wanted}: runs in memory belong to one process. Set runs.database and start `toolspeak "
+            "worker`, or set workers to 1."
+        )
+    from toolspeak.gateway.worker_pool import usable_cores  # noqa: PLC0415
+
+    return wanted or usable_cores()
+
+
+def _run_workers(config: "Config", count: int, read: "Callable[[], Config]", *, quiet: bool) -> None:
+    from tempfile import TemporaryDirectory  # noqa: PLC0415
+
+    from toolspeak.gateway.server import BACKLOG, url_of  # noqa: PLC0415
+    from toolspeak.gateway.worker_pool import WorkerPool  # noqa: PLC0415
+
+    sockets = _open_sockets(config.server)
+    for each in sockets:
+        each.listen(BACKLOG)
+    urls = [url_of(each) for each in sockets]
+
+    def welcome() -> None:
+        for url in urls:
+            _welcome(url, config, quiet=quiet)
+
+    def read_checked() -> "Config":
+        reloaded = read()
+        _check_runs(reloaded)
+        _workers(reloaded)
+        return reloaded
+
+    # Sessions, stored responses and traces of all workers are in it: only the gateway's user may read it.
+    with TemporaryDirectory(prefix="toolspeak-") as folder:
+        WorkerPool(config, count, sockets, Path(folder), read_checked).run(welcome)
 
 
 def check_config(config: "Config") -> None:
@@ -104,18 +154,28 @@ def _check_runs(config: "Config") -> None:
 
 def _check_address(server: "Server") -> None:
     """Bind the address once: uvicorn would only log that it is taken."""
+    for bound in _open_sockets(server):
+        bound.close()
+
+
+def _open_sockets(server: "Server") -> "list[socket.socket]":
+    """Return a bound socket for each address of the host. Raises `BadConfig` if one of them is taken."""
     import socket  # noqa: PLC0415
 
+    opened: list[socket.socket] = []
     try:
         for family, kind, _, _, address in socket.getaddrinfo(server.host, server.port, type=socket.SOCK_STREAM):
             if family != socket.AF_INET6 or socket.has_dualstack_ipv6():
-                with closing(socket.socket(family, kind)) as tried:
-                    _bind(tried, address)
+                opened.append(socket.socket(family, kind))
+                _bind(opened[-1], address)
     except OSError as error:
+        for each in opened:
+            each.close()
         raise BadConfig(
             f"cannot listen on {server.host}:{server.port}: {error.strerror or error}. "
             "Pass another --port (0 picks a free one) or --host."
         ) from None
+    return opened
 
 
 def _bind(tried: "socket.socket", address: object) -> None:
@@ -123,6 +183,8 @@ def _bind(tried: "socket.socket", address: object) -> None:
 
     if sys.platform != "win32":  # on Windows, SO_REUSEADDR would let us bind a port that another process has
         tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if tried.family == socket.AF_INET6:  # as asyncio does: the address of IPv4 has a socket of its own
+        tried.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
     tried.bind(cast("tuple[str, int]", address))
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from toolspeak import upstreams
 from toolspeak.config.options import PREFIX, Options, option_problems, overrides, variable
+from toolspeak.config.shape import MOST_PORT, MOST_WORKERS
 from toolspeak.errors import BadConfig
 
 FOLDER, FILE = "toolspeak", "toolspeak.toml"
@@ -22,8 +23,9 @@ _ORDER = ("ollama", "llamacpp", "lmstudio", "vllm", "sglang")
 OLLAMA_PORT = "11434"
 _DOCS = "see docs/coming-from.md"
 CHAT = "chat"
+AUTO = "auto"
 FORCE = "force"
-_PARSED = ("mode", "port", "profiles")
+_PARSED = ("mode", "port", "workers", "profiles")
 """Options whose variables are not plain strings."""
 _YES, _NO = ("1", "true", "yes", "on"), ("", "0", "false", "no", "off")
 RENAMED = {
@@ -118,8 +120,9 @@ def options_in(environ: Mapping[str, str]) -> Options:
     plain = [name for name, target in overrides().items() if target.has_variable and name not in _PARSED]
     given = {name: environ.get(variable(name), "").strip() or None for name in plain}
     mode, chat = _mode(environ, problems)
-    port, profiles = _port(environ, problems), _flag(environ, "PROFILES", problems)
-    options = Options(**given, port=port, mode=mode, chat=chat, profiles=profiles)
+    port, workers = _number(environ, "PORT", MOST_PORT, problems), _workers(environ, problems)
+    profiles = _flag(environ, "PROFILES", problems)
+    options = Options(**given, port=port, workers=workers, mode=mode, chat=chat, profiles=profiles)
     problems += option_problems(options, variable)
     if problems:
         raise BadConfig(*problems)
@@ -171,13 +174,19 @@ def _absolute(named: str) -> Path:
     return path
 
 
-def _port(environ: Mapping[str, str], problems: list[str]) -> int | None:
-    said = environ.get(PREFIX + "PORT", "").strip()
-    if said.isascii() and said.isdecimal() and len(said) <= len("65535"):
+def _number(environ: Mapping[str, str], name: str, most: int, problems: list[str]) -> int | None:
+    said = environ.get(PREFIX + name, "").strip()
+    if said.isascii() and said.isdecimal() and len(said) <= len(str(most)):
         return int(said)
     if said:
-        problems.append(f"{PREFIX}PORT: {said!r} is not an integer from 0 to 65535")
+        problems.append(f"{PREFIX}{name}: {said!r} is not an integer from 0 to {most}")
     return None
+
+
+def _workers(environ: Mapping[str, str], problems: list[str]) -> int | None:
+    """Return the number of workers. `auto` is 0, as in the option."""
+    said = environ.get(PREFIX + "WORKERS", "").strip().lower()
+    return 0 if said == AUTO else _number(environ, "WORKERS", MOST_WORKERS, problems)
 
 
 def _mode(environ: Mapping[str, str], problems: list[str]) -> tuple[str | None, bool | None]:

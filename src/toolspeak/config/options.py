@@ -48,6 +48,7 @@ class Options:
     upstream_key: str | None = _overrides("upstreams.NAME.key", flag=False, secret=True)
     host: str | None = _overrides("server.host")
     port: int | None = _overrides("server.port")
+    workers: int | None = _overrides("server.workers")
     mode: str | None = _overrides("tools.mode")
     chat: bool | None = _overrides("tools.chat", variable=False, flag=False)
     """In the environment people set it as the mode `chat` (MODE-6)."""

@@ -37,8 +37,9 @@ def with_options(config: Config, options: Options = NO_OPTIONS, environ: Mapping
     server = config.server
     probe = Depth(said.probe) if said.probe else server.probe
     port = server.port if said.port is None else said.port
+    workers = server.workers if said.workers is None else said.workers
     log = LogForm(said.log) if said.log else server.log
-    server = replace(server, host=said.host or server.host, port=port, probe=probe, log=log)
+    server = replace(server, host=said.host or server.host, port=port, workers=workers, probe=probe, log=log)
     keys = (Key(TENANT, digest_of(said.key)),) if said.key else config.keys
     profiles = None if said.profiles is False else config.profiles
     redis, default = said.redis_url or config.redis, _default(config, said.model)

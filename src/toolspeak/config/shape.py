@@ -22,6 +22,7 @@ HOST, PORT = "127.0.0.1", 4141
 MIB = 1 << 20
 MCP_SECONDS = 60.0
 MOST_PORT = 65535
+MOST_WORKERS = 256
 
 
 class Approval(StrEnum):
@@ -66,6 +67,13 @@ class Server:
         15.0, "Silence in a stream after which the client is sent a keep-alive.", unit="seconds", above=0
     )
     shutdown: float = setting(60.0, "Time that open streams get to finish after SIGTERM.", unit="seconds", above=0)
+    workers: int = setting(
+        1,
+        "[Processes](scale.md#more-than-one-core) that answer requests on the one port; 0 means one for each usable "
+        "core.",
+        least=0,
+        most=MOST_WORKERS,
+    )
     log: LogForm = setting(
         LogForm.TEXT, "Form of the [log](gateway.md#the-log): lines for people, or one JSON object on each line."
     )

@@ -13,10 +13,10 @@ Three attackers are meant.
 
 `Admission` limits the requests that are answered at one time, of all clients and of one key, and the requests a minute
 of a key. The limits protect tenants from each other, so a refused request must cost nothing: it is refused before its
-body is read. The rate limit is a GCRA (a leaky bucket in one number): `_next[tenant]` is when the tenant's requests
+body is read. The rate limit is a GCRA (a leaky bucket in one number): the time at which the tenant's requests
 would be used up if they came evenly. A tenant may spend a whole minute's requests at once and then one at a time; no
-counter needs resetting, and a tenant costs one float. Each process counts for itself: with N processes a tenant gets N
-times its limits.
+counter needs resetting, and a tenant costs one float. The workers of one gateway count together (`tally.py`). Gateways
+count for themselves: with N of them a tenant gets N times its limits.
 """
 
 import re
@@ -32,6 +32,7 @@ from urllib.parse import parse_qsl
 from toolspeak.config.shape import Config, Key, Limits
 from toolspeak.errors import UnknownModel
 from toolspeak.gateway.exchange import Exchange, Refused, header
+from toolspeak.gateway.tally import ProcessTally, RequestTally
 from toolspeak.ir.failure import Failure, FailureKind
 from toolspeak.runtime.clock import Clock
 from toolspeak.runtime.directory import Directory, Route
@@ -215,19 +216,17 @@ _ROUNDING = 0.001  # sums of 60 / n differ from 60 in their last digits
 class Admission:
     """Counts the requests being answered, and their rate."""
 
-    def __init__(self, limits: Limits, clock: Clock) -> None:
-        """Start with no request inside."""
+    def __init__(self, limits: Limits, clock: Clock, tally: RequestTally | None = None) -> None:
+        """Start with no request inside. Without a tally that workers share, this process counts alone."""
         self.limits = limits
         """A reload replaces them."""
         self._clock: Final = clock
         self._inside = 0
-        self._of_tenant: Final[dict[str, int]] = {}
-        self._next: Final[dict[str, float]] = {}
-        """Monotonic time at which each tenant's requests would be used up, if they came evenly."""
+        self._tally: Final = ProcessTally() if tally is None else tally
 
     @property
     def inside(self) -> int:
-        """The number of requests being answered."""
+        """The number of requests being answered by this process."""
         return self._inside
 
     @contextmanager
@@ -237,33 +236,33 @@ class Admission:
         `is_free` is a request that no model works on, such as the list of models. It takes its place among the requests
         of the moment, and does not count against the rate: an agent that lists models must not lose turns by it.
         """
-        self._check(
-            key, is_free=is_free
-        )  # nothing is awaited between check and count, so two requests cannot both take the last slot
+        # Nothing is awaited between check and count, and other workers wait, so two requests cannot take the last slot.
+        with self._tally.lock():
+            self._check(key, is_free=is_free)
+            self._tally.add(key.tenant, 1)
         self._inside += 1
-        self._of_tenant[key.tenant] = self._of_tenant.get(key.tenant, 0) + 1
         try:
             yield
         finally:
             self._inside -= 1
-            self._of_tenant[key.tenant] -= 1
+            self._tally.add(key.tenant, -1)
 
     def _check(self, key: Key, *, is_free: bool) -> None:
-        if self._inside >= self.limits.concurrent:
-            raise _busy(f"the gateway already has {self._inside} requests (limits.concurrent)", 1.0)
-        if key.concurrent is not None and self._of_tenant.get(key.tenant, 0) >= key.concurrent:
+        if (total := self._tally.total) >= self.limits.concurrent:
+            raise _busy(f"the gateway already has {total} requests (limits.concurrent)", 1.0)
+        if key.concurrent is not None and self._tally.open_of(key.tenant) >= key.concurrent:
             raise _busy(f"this key already has {key.concurrent} requests open (keys.concurrent)", 1.0)
         if key.requests_per_minute is not None and not is_free:
             self._check_rate(key, key.requests_per_minute)
 
     def _check_rate(self, key: Key, per_minute: int) -> None:
         now = self._clock.monotonic()
-        spent = max(self._next.get(key.tenant, now), now) + _MINUTE / per_minute
+        spent = max(self._tally.used_up_at(key.tenant), now) + _MINUTE / per_minute
         wait = spent - now - _MINUTE
         if wait > _ROUNDING:
             raise _busy(f"this key may send {per_minute} requests a minute (keys.requests_per_minute)", wait)
         # Only an admitted request counts: a client that ignores `Retry-After` does not lock itself out forever.
-        self._next[key.tenant] = spent
+        self._tally.spend(key.tenant, spent)
 
 
 def _busy(message: str, after: float) -> Refused:

@@ -159,7 +159,11 @@ class AccessEntry:
 
     @override
     def __str__(self) -> str:
-        room = WIDTH - _TIME - (_LEVEL if self.level > logging.INFO else 0)
+        return self.line(WIDTH)
+
+    def line(self, width: int) -> str:
+        """Return the text line for a log of so many columns."""
+        room = width - _TIME - (_LEVEL if self.level > logging.INFO else 0)
         named = safe_name(self.path), safe_name(self._sender), self._destination
         facts, why = " ".join(self._facts()), self._why
         left = room - len(f"{self.status} ") - len(facts) - sum(map(bool, named))
@@ -284,21 +288,33 @@ def _duration(seconds: float) -> str:
 class TextFormatter(logging.Formatter):
     """Lines for people: the time of day, the level unless it is INFO, and the message."""
 
+    def __init__(self, worker: int = 0) -> None:
+        """Take the number of the worker; 0 for a gateway of one process. Its supervisor puts the mark in front."""
+        super().__init__()
+        self._width: Final = WIDTH - len(worker_mark(worker)) if worker else WIDTH
+
     @override
     def format(self, record: logging.LogRecord) -> str:
         time = self.formatTime(record, "%H:%M:%S")
         level = "" if record.levelno == logging.INFO else f"{record.levelname} "
-        text = f"{time} {level}{record.getMessage()}"
+        message = record.msg.line(self._width) if isinstance(record.msg, AccessEntry) else record.getMessage()
+        text = f"{time} {level}{message}"
         return f"{text}\n{self.formatException(record.exc_info)}" if record.exc_info else text
 
 
 class JsonFormatter(logging.Formatter):
     """One JSON object on one line for each record; `event` is `request` for the access log, else `log`."""
 
+    def __init__(self, worker: int = 0) -> None:
+        """Take the number of the worker; 0 for a gateway of one process."""
+        super().__init__()
+        self._worker: Final = worker
+
     @override
     def format(self, record: logging.LogRecord) -> str:
         time = f"{strftime('%Y-%m-%dT%H:%M:%S', gmtime(record.created))}.{int(record.msecs):03d}Z"
         line: JsonObject = {"time": time, "level": record.levelname.lower()}
+        line |= {"worker": self._worker} if self._worker else {}
         if isinstance(record.msg, AccessEntry):
             line |= {"event": "request", **record.msg.fields()}
         else:
@@ -308,6 +324,11 @@ class JsonFormatter(logging.Formatter):
         return json.dumps(line)
 
 
-def formatter(form: LogForm) -> logging.Formatter:
-    """Return the formatter of the whole log."""
-    return JsonFormatter() if form is LogForm.JSON else TextFormatter()
+def formatter(form: LogForm, worker: int = 0) -> logging.Formatter:
+    """Return the formatter of the whole log; of one worker, if there are several."""
+    return JsonFormatter(worker) if form is LogForm.JSON else TextFormatter(worker)
+
+
+def worker_mark(number: int) -> str:
+    """Return what is in front of each text line of a worker."""
+    return f"[{number}] "

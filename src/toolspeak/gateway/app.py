@@ -43,7 +43,7 @@ from toolspeak.gateway.exchange import (
     new_context,
 )
 from toolspeak.gateway.metrics import METRICS_TYPE, Metrics
-from toolspeak.gateway.overload import Overload
+from toolspeak.gateway.overload import LoadFigures, Overload
 from toolspeak.gateway.readiness import Readiness
 from toolspeak.gateway.request_reader import RequestReader
 from toolspeak.gateway.response_store import ResponseStore
@@ -99,6 +99,7 @@ class Gateway:
         loop = asyncio.get_running_loop()
         loop.call_later(_WARM_AFTER, _warm_up, loop)
         self.overload.start()
+        self.metrics.start(self._load, self.clock)
         await self.runs.open()
         self.readiness.start()
 
@@ -109,6 +110,7 @@ class Gateway:
         await self.readiness.stop()
         await self.runs.close()
         await self.checkups.close()
+        await self.metrics.stop(self._load())
         await self.prober.close()
         self.reader.offload.close()
         try:
@@ -240,6 +242,9 @@ class Gateway:
             await answer(exchange, 200, b"text/plain; charset=utf-8", found.encode(), response.headers)
         else:
             await answer(exchange, 200, _JSON, found, response.headers)
+
+    def _load(self) -> LoadFigures:
+        return self.overload.load(self.admission.inside)
 
     async def _answer_figures(self, exchange: Exchange, target: Target, response: ResponseContext) -> None:
         if target.what == routes.METRICS:

@@ -68,6 +68,8 @@ class Connections:
         self._count: Final[Counter[str]] = Counter()
         self._idle: Final[OrderedDict[Idle, None]] = OrderedDict()
         """Connections without a whole request, the longest idle first."""
+        self.is_retiring = False
+        """The server ends, and another process takes new connections: responses ask their clients to connect again."""
         self.refused = 0
         """New connections for which there was no room."""
         self.reclaimed = 0
@@ -170,6 +172,21 @@ class HttpConnection(HttpToolsProtocol):
                 timer.cancel()
         super().connection_lost(exc)
 
+    def retire(self, seconds: int) -> None:
+        """Close after the next response, or after some seconds without a request.
+
+        `shutdown` closes an idle connection at once. The request that its client may just be sending would be lost,
+        although another worker is there to answer it.
+        """
+        self.timeout_keep_alive = seconds
+        if self._is_idle():
+            self._unset_keepalive_if_required()
+            self.timeout_keep_alive_task = self.loop.call_later(seconds, self.timeout_keep_alive_handler)
+
+    def _is_idle(self) -> bool:
+        cycle = cast("RequestResponseCycle | None", self.cycle)
+        return cycle is None or cycle.response_complete
+
     def close_idle(self) -> None:
         """Close a connection on which no whole request has arrived, to make room for another client.
 
@@ -244,6 +261,8 @@ class HttpConnection(HttpToolsProtocol):
             super().on_headers_complete()
             # uvicorn before 0.53 closes for a `Connection` of exactly "close" only, not for "close, Upgrade".
             self.cycle.keep_alive = self.cycle.keep_alive and self.parser.should_keep_alive()
+            if self.connections_open.is_retiring:
+                self.cycle.keep_alive = False
 
     @override
     def on_body(self, body: bytes) -> None:

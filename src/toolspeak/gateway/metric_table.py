@@ -31,6 +31,8 @@ class Metric:
     labels: tuple[str, ...] = ()
     buckets: tuple[float, ...] = ()
     """The upper bounds of a histogram, in seconds."""
+    is_peak: bool = False
+    """Of several workers a scrape shows the largest value, not the sum."""
 
 
 LabelValues: TypeAlias = tuple[str, ...]
@@ -132,14 +134,16 @@ TURNS: Final = Metric("toolspeak_turns_in_flight", _GAUGE, "Turns being answered
 LOOP_DELAY: Final = Metric(
     "toolspeak_loop_delay_seconds",
     _GAUGE,
-    "How late the event loop ran its timers in the last minute.",
+    "How late the event loop ran its timers in the last minute; of several workers, the latest.",
     ("quantile",),
+    is_peak=True,
 )
-RESIDENT: Final = Metric("toolspeak_resident_memory_bytes", _GAUGE, "Resident memory of the process.")
+RESIDENT: Final = Metric("toolspeak_resident_memory_bytes", _GAUGE, "Resident memory, of all workers.")
 BUFFERED: Final = Metric(
     "toolspeak_buffered_bytes", _GAUGE, "Large bodies that are held, without the first 64 KiB of each."
 )
-INFO: Final = Metric("toolspeak_info", _GAUGE, "Always 1; its label has the version.", ("version",))
+WORKERS: Final = Metric("toolspeak_workers", _GAUGE, "Processes that answer requests, with those that drain.")
+INFO: Final = Metric("toolspeak_info", _GAUGE, "Always 1; its label has the version.", ("version",), is_peak=True)
 
 METRICS: Final = (
     REQUESTS,
@@ -160,6 +164,7 @@ METRICS: Final = (
     LOOP_DELAY,
     RESIDENT,
     BUFFERED,
+    WORKERS,
     INFO,
 )
 """All of them, in the order of the page."""

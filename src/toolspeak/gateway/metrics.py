@@ -9,8 +9,10 @@ only while there are fewer than `MOST_MODELS`. No label has a tenant, an address
 """
 
 import asyncio
+import logging
 from bisect import bisect_left
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import version
 from math import inf
@@ -20,12 +22,14 @@ from toolspeak.engine.effects import Outcome
 from toolspeak.gateway import metric_table as table
 from toolspeak.gateway.access_log import AccessEntry, safe_name
 from toolspeak.gateway.metric_table import METRICS, Histogram, LabelValues, Metric, MetricType, Snapshot
+from toolspeak.gateway.metrics_share import PERIOD, MetricsShare
 from toolspeak.gateway.overload import LoadFigures
 from toolspeak.ir.event import CallEnded, CallStarted
 from toolspeak.runtime.clock import Clock
 from toolspeak.runtime.turn_progress import TurnProgress
 from toolspeak.wires import Operation
 
+_LOG: Final = logging.getLogger(__name__)
 METRICS_TYPE: Final = b"text/plain; version=0.0.4; charset=utf-8"
 MOST_MODELS: Final = 100
 FRESH: Final = 1.0
@@ -53,8 +57,10 @@ class _Observations:
 class Metrics:
     """The counts of one process. Only the event loop's thread may use it."""
 
-    def __init__(self) -> None:
-        """Begin at zero."""
+    def __init__(self, share: MetricsShare | None = None) -> None:
+        """Begin at zero. With a share, the page has the figures of all workers."""
+        self._share: Final = share
+        self._publishing: asyncio.Task[None] | None = None
         self._counters: Final = {metric: _new_counter() for metric in METRICS if metric.type is MetricType.COUNTER}
         self._histograms: Final[dict[Metric, dict[LabelValues, _Observations]]] = {
             metric: {} for metric in METRICS if metric.type is MetricType.HISTOGRAM
@@ -92,9 +98,27 @@ class Metrics:
         """
         async with self._lock:
             if clock.monotonic() >= self._fresh_until:
-                self._page = await asyncio.to_thread(_render, self._snapshot(load))
+                self._page = await asyncio.to_thread(_render, self._snapshot(load), self._share)
                 self._fresh_until = clock.monotonic() + FRESH
             return self._page
+
+    def start(self, load: Callable[[], LoadFigures], clock: Clock) -> None:
+        """Begin to publish the figures for other workers; without a share, do nothing."""
+        if self._share is not None:
+            self._publishing = asyncio.get_running_loop().create_task(self._publish(self._share, load, clock))
+
+    async def stop(self, load: LoadFigures) -> None:
+        """Publish the last figures."""
+        if self._share is not None and self._publishing is not None:
+            self._publishing.cancel()
+            await asyncio.wait((self._publishing,))
+            _publish(self._share, self._snapshot(load))
+
+    async def _publish(self, share: MetricsShare, load: Callable[[], LoadFigures], clock: Clock) -> None:
+        while True:
+            async with self._lock:  # a scrape writes the same file
+                await asyncio.to_thread(_publish, share, self._snapshot(load()))
+            await clock.sleep(PERIOD)
 
     def _end_turn(self, entry: AccessEntry, progress: TurnProgress, model: str, mode: str) -> None:
         of_model = (model,)
@@ -166,6 +190,7 @@ class Metrics:
             table.LOOP_DELAY: {("0.5",): load.delay_p50, ("0.99",): load.delay_p99},
             table.RESIDENT: {(): load.resident_bytes},
             table.BUFFERED: {(): load.buffered_bytes},
+            table.WORKERS: {(): 1},
             table.INFO: {(self._version,): 1},
         }
 
@@ -174,7 +199,17 @@ def _new_counter() -> defaultdict[LabelValues, int]:
     return defaultdict(int)
 
 
-def _render(snapshot: Snapshot) -> bytes:
+def _publish(share: MetricsShare, snapshot: Snapshot) -> None:
+    try:
+        share.publish(snapshot)
+    except OSError as error:  # a full disk: the figures are old until there is room
+        _LOG.warning("the figures of this worker cannot be written: %s", error)
+
+
+def _render(snapshot: Snapshot, share: MetricsShare | None) -> bytes:
     from toolspeak.gateway.metrics_page import text_format  # noqa: PLC0415 # prometheus-client takes 90 ms to import
 
-    return text_format(snapshot)
+    if share is None:
+        return text_format(snapshot)
+    _publish(share, snapshot)
+    return text_format(share.total(), with_process=False)

@@ -13,11 +13,15 @@ from typing_extensions import override
 from toolspeak.gateway.metric_table import METRICS, Histogram, LabelValues, Metric, MetricType, Snapshot
 
 
-def text_format(snapshot: Snapshot) -> bytes:
-    """Return the page of a scrape. It has a registry of its own: what other code of the process counts is not in it."""
+def text_format(snapshot: Snapshot, *, with_process: bool = True) -> bytes:
+    """Return the page of a scrape. It has a registry of its own: what other code of the process counts is not in it.
+
+    Workers leave the figures of their process out: the next scrape may meet another one, and a counter would go back.
+    """
     registry = CollectorRegistry()
     registry.register(_Figures(snapshot))
-    ProcessCollector(registry=registry)
+    if with_process:
+        ProcessCollector(registry=registry)
     return generate_latest(registry)
 
 

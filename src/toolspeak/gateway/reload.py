@@ -7,7 +7,8 @@ nothing: the log names each of them, and the gateway goes on with what it has.
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import fields
 from typing import Final
 
@@ -22,8 +23,8 @@ from toolspeak.runtime.learned import SHARED
 from toolspeak.runtime.transport import HttpTransport
 
 _LOG: Final = logging.getLogger(__name__)
-_AT_START: Final = {
-    "server": ("host", "port", "log", "shutdown"),
+_AT_START: Final[Mapping[str, Sequence[str] | None]] = {
+    "server": ("host", "port", "workers", "log", "shutdown"),
     "limits": ("connections", "connections_per_address"),
     "responses": None,
     "traces": None,
@@ -48,26 +49,42 @@ class Reloader:
     async def reload(self) -> None:
         """Read the configuration and use it. Mistakes in it are logged; nothing is raised."""
         async with self._lock:  # two signals in a row read it twice, one after the other
-            try:
+            with reload_problems():
                 config = await asyncio.to_thread(self._read)
                 self._app.gateway = _reloaded(self._app.gateway, config)
-            except BadConfig as error:
-                for problem in error.problems:
-                    _LOG.error("%s", problem)
-                _LOG.error("the configuration was not reloaded: the gateway goes on with the one that it has")
-            except (ToolspeakError, OSError) as error:
-                _LOG.error("the configuration was not reloaded: %s", error)
-            except Exception:  # noqa: BLE001 # no request awaits this task, so its error would be lost
-                _LOG.exception("a fault while the configuration was reloaded: the gateway goes on with the old one")
-            else:
-                said = len(config.upstreams), len(config.models), len(config.keys)
-                _LOG.warning("the configuration was reloaded: %d upstreams, %d models, %d keys", *said)
+                log_reload(config)
+
+
+@contextmanager
+def reload_problems() -> Generator[None]:
+    """Log why a configuration could not be reloaded; the block ends, and nothing is raised."""
+    try:
+        yield
+    except BadConfig as error:
+        for problem in error.problems:
+            _LOG.error("%s", problem)
+        _LOG.error("the configuration was not reloaded: the gateway goes on with the one that it has")
+    except (ToolspeakError, OSError) as error:
+        _LOG.error("the configuration was not reloaded: %s", error)
+    except Exception:  # noqa: BLE001 # no request awaits this, so its error would be lost
+        _LOG.exception("a fault while the configuration was reloaded: the gateway goes on with the old one")
+
+
+def log_reload(config: Config) -> None:
+    """Log that a configuration is in use."""
+    said = len(config.upstreams), len(config.models), len(config.keys)
+    _LOG.warning("the configuration was reloaded: %d upstreams, %d models, %d keys", *said)
+
+
+def log_changes_at_start(old: Config, new: Config, settings: Mapping[str, Sequence[str] | None]) -> None:
+    """Log which of the settings that are read at the start only have changed."""
+    for name in _changed_at_start(old, new, settings):
+        _LOG.warning("%s has changed: it takes effect after a restart", name)
 
 
 def _reloaded(gateway: Gateway, config: Config) -> Gateway:
     """Return the gateway with a new configuration. Its parts with counters, tasks and connections stay the same."""
-    for name in _changed_at_start(gateway.config, config):
-        _LOG.warning("%s has changed: it takes effect after a restart", name)
+    log_changes_at_start(gateway.config, config, _AT_START)
     directory, clock = gateway.directory, gateway.clock
     if isinstance(gateway.transport, HttpTransport):
         gateway.transport.outbound = outbound_of(config)
@@ -100,10 +117,10 @@ def _reloaded(gateway: Gateway, config: Config) -> Gateway:
     )
 
 
-def _changed_at_start(old: Config, new: Config) -> list[str]:
+def _changed_at_start(old: Config, new: Config, settings: Mapping[str, Sequence[str] | None]) -> list[str]:
     """Return the settings that differ and are only read at the start."""
     found: list[str] = []
-    for table, only in _AT_START.items():
+    for table, only in settings.items():
         was, now = getattr(old, table), getattr(new, table)
         if only is None:
             found += [f"[{'runs' if table == 'offer' else table}]"] if was != now else []

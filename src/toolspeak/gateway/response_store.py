@@ -1,14 +1,19 @@
 """Stores responses, so that later requests can continue them by their id (WIRE-8).
 
-The store is in the process, and bounded for each tenant by number, bytes and time; the oldest response is dropped first
-(P7). A tenant finds its own responses only: an id of another one is as unknown as an invented one.
+The store is in the process, or in a file that the workers of one gateway share: the next request of a conversation may
+come to any of them. It is bounded for each tenant by number, bytes and time; the oldest response is dropped first (P7).
+A tenant finds its own responses only: an id of another one is as unknown as an invented one.
 """
 
 from collections import OrderedDict
 from typing import Final, NamedTuple
 
+import msgspec
+from typing_extensions import override
+
 from toolspeak.config.shape import Responses
 from toolspeak.runtime.clock import Clock
+from toolspeak.runtime.local_store import Bounds, LocalStore
 from toolspeak.wires import FindResponse, StoredResponse
 
 
@@ -81,3 +86,31 @@ class ResponseStore:
             if len(shelf.entries) <= limits.entries and shelf.size <= limits.bytes and entry.expires > now:
                 break
             shelf.take_out(id)
+
+
+_STORED_RESPONSES: Final = "response:"
+_read_stored = msgspec.msgpack.Decoder(StoredResponse).decode
+
+
+class SharedResponseStore(ResponseStore):
+    """The stored responses of all workers of a gateway."""
+
+    def __init__(self, limits: Responses, clock: Clock, store: LocalStore) -> None:
+        """Take the store that the workers share."""
+        super().__init__(limits, clock)
+        self._store: Final = store
+
+    @override
+    def keep(self, tenant: str, id: str, conversation: StoredResponse) -> None:
+        limits, data = self._limits, msgspec.msgpack.encode(conversation)
+        bounds = Bounds(limits.seconds, limits.entries, limits.bytes)
+        self._store.put(_STORED_RESPONSES + tenant, id, data, bounds)
+
+    @override
+    def drop(self, tenant: str, id: str) -> bool:
+        return self._store.delete(_STORED_RESPONSES + tenant, id)
+
+    @override
+    def _find(self, tenant: str, id: str) -> StoredResponse | None:
+        found = self._store.get(_STORED_RESPONSES + tenant, id)
+        return _read_stored(found) if found is not None else None

@@ -10,10 +10,13 @@ import gc
 import logging
 import os
 import signal
+import socket
 import sys
 import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
 from queue import SimpleQueue
 from threading import Thread
 from types import FrameType
@@ -36,16 +39,19 @@ from toolspeak.gateway.overload import Overload
 from toolspeak.gateway.readiness import Readiness
 from toolspeak.gateway.reload import Reloader
 from toolspeak.gateway.request_reader import RequestReader
-from toolspeak.gateway.response_store import ResponseStore
+from toolspeak.gateway.response_store import ResponseStore, SharedResponseStore
 from toolspeak.gateway.routes import Routes
 from toolspeak.gateway.run_turns import RunTurns
 from toolspeak.gateway.runs_api import DisabledRuns, RunsApi
-from toolspeak.gateway.sessions import Sessions
+from toolspeak.gateway.sessions import Sessions, SharedSessions
 from toolspeak.gateway.trace_log import SpanSink, open_traces
 from toolspeak.gateway.viewers import Viewers
+from toolspeak.gateway.worker_share import WorkerLink, WorkerShare
+from toolspeak.runtime.cache import Verdicts
 from toolspeak.runtime.clock import CLOCK, Clock
 from toolspeak.runtime.directory import Directory
 from toolspeak.runtime.learned import SHARED, Quorum
+from toolspeak.runtime.local_store import LocalVerdicts
 from toolspeak.runtime.offload import Offload
 from toolspeak.runtime.prober import Prober
 from toolspeak.runtime.transport import HttpTransport, UpstreamTransport
@@ -54,17 +60,22 @@ _LOG: Final = logging.getLogger(__name__)
 
 
 def build(
-    config: Config, clock: Clock = CLOCK, transport: UpstreamTransport | None = None, quorum: Quorum = SHARED
+    config: Config,
+    clock: Clock = CLOCK,
+    transport: UpstreamTransport | None = None,
+    quorum: Quorum = SHARED,
+    share: WorkerShare | None = None,
 ) -> Asgi:
     """Return the ASGI application; nothing is connected yet. It owns `transport` and closes it at shutdown.
 
     `quorum` is SHARED for a server, whatever keys there are: its clients do not trust each other, so none may change
-    shared verdicts.
+    shared verdicts. `share` is what this process shares with the other workers of a gateway.
     """
     transport = transport or HttpTransport(outbound_of(config))
     directory = assemble(config, transport, quorum, clock)
     reader = RequestReader(config.limits.request, Offload())
-    traces, metrics = open_traces(config, clock, _spans(config, clock)), Metrics()
+    parts = _own_parts(config, clock) if share is None else _shared_parts(config, clock, share)
+    traces, metrics = open_traces(config, clock, _spans(config, clock), parts.trace_file), parts.metrics
     gateway = Gateway(
         config,
         Routes(wires.apis()),
@@ -72,21 +83,54 @@ def build(
         transport,
         Keyring(config.keys),
         HostPolicy(config),
-        Admission(config.limits, clock),
+        parts.admission,
         Overload(config.limits, clock),
         Readiness(config, directory, clock),
         reader,
-        Prober(depths(config), verdicts(config, clock), clock, confirming_depths(config), config.server.probe_requests),
+        Prober(depths(config), parts.verdicts, clock, confirming_depths(config), config.server.probe_requests),
         _runs(config, directory, reader, RunTurns(traces, metrics, clock), clock),
-        ResponseStore(config.responses, clock),
+        parts.responses,
         traces,
         metrics,
-        Sessions(clock),
+        parts.sessions,
         Viewers(),
         Checkups(clock),
         clock,
     )
     return Asgi(gateway)
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """The parts of a gateway that keep something from one request to the next."""
+
+    admission: Admission
+    metrics: Metrics
+    responses: ResponseStore
+    sessions: Sessions
+    verdicts: Verdicts
+    trace_file: Path | None
+    """The file of traces without `traces.database`; None keeps them in memory."""
+
+
+def _own_parts(config: Config, clock: Clock) -> _Parts:
+    """Return the parts of a gateway of one process, in its memory."""
+    responses = ResponseStore(config.responses, clock)
+    admission = Admission(config.limits, clock)
+    return _Parts(admission, Metrics(), responses, Sessions(clock), verdicts(config, clock), None)
+
+
+def _shared_parts(config: Config, clock: Clock, share: WorkerShare) -> _Parts:
+    """Return the parts of a worker: each worker finds what the others have kept. Redis has verdicts of a fleet."""
+    store = share.open_store(clock)
+    return _Parts(
+        Admission(config.limits, clock, share.tally),
+        Metrics(share.metrics),
+        SharedResponseStore(config.responses, clock, store),
+        SharedSessions(clock, store),
+        verdicts(config, clock) if config.redis else LocalVerdicts(store, clock),
+        share.trace_file,
+    )
 
 
 _OTEL: Final = "opentelemetry.trace"
@@ -114,9 +158,12 @@ if sys.platform != "win32":
 
 _KEEP_ALIVE = 75
 """Seconds that an idle connection stays open, unless a new client needs its place (see `connections.py`)."""
-_BACKLOG = 2048
+BACKLOG: Final = 2048
+"""Connections that may wait to be accepted."""
 _SOCKETS = 65_536
 """File descriptors that the process asks for."""
+_LINGER: Final = 5
+"""Seconds for which a worker that is being replaced keeps idle connections open."""
 _TICK, _SILENT, _COUNTDOWN, _LAST_WORDS = 0.1, 0.3, 10.0, 3.0
 """Seconds of the drain: between two looks, before the first line, between two lines, and for the last error frames."""
 _MMAP_THRESHOLD = -3
@@ -130,11 +177,20 @@ def run_server(
 
     `read` reads the configuration again, on SIGHUP; without it SIGHUP ends the server like SIGTERM.
     """
+    _run(_Server(app, config, ready, read))
+
+
+def run_worker(app: Asgi, config: Config, link: WorkerLink) -> None:
+    """Serve as one of several workers, on the sockets of their supervisor, until a signal or until it is gone."""
+    _run(_WorkerServer(app, config, link), link.sockets)
+
+
+def _run(server: "_Server", sockets: list[socket.socket] | None = None) -> None:
     _allow_sockets()
     _calm_collector()
     _return_large_blocks()
     with suppress(KeyboardInterrupt):  # uvicorn has shut down in order, and raises it again
-        _Server(app, config, ready, read).run()
+        server.run(sockets)
 
 
 def _calm_collector() -> None:
@@ -179,12 +235,13 @@ class _Server(uvicorn.Server):
         read: Callable[[], Config] | None = None,
     ) -> None:
         server = config.server
+        self._connections_open: Final = Connections(config.limits)
         super().__init__(
             uvicorn.Config(
                 app,
                 host=server.host,
                 port=server.port,
-                http=_connection_class(config),
+                http=_connection_class(config, self._connections_open),
                 loop="asyncio" if sys.platform == "win32" else "uvloop",
                 ws="none",  # no protocol that is served here uses websockets
                 proxy_headers=False,  # any client can write X-Forwarded-For; only a key identifies a client
@@ -193,7 +250,7 @@ class _Server(uvicorn.Server):
                 access_log=False,
                 server_header=False,
                 date_header=False,
-                backlog=_BACKLOG,
+                backlog=BACKLOG,
                 timeout_keep_alive=_KEEP_ALIVE,
             )
         )
@@ -213,13 +270,12 @@ class _Server(uvicorn.Server):
             asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._hang_up)
         await super().startup(sockets)
         for server in self.servers:
-            for socket in server.sockets:
-                host, port = socket.getsockname()[:2]
-                self._ready(f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}")
+            for listening in server.sockets:
+                self._ready(url_of(listening))
 
     def _hang_up(self) -> None:
         """Reload, or end if the terminal was closed: that sends SIGHUP too, and no one could stop the server then."""
-        if self._reloader is None or _terminal_is_gone():
+        if self._reloader is None or terminal_is_gone():
             self.should_exit = True
         else:
             self._reloading = asyncio.get_running_loop().create_task(self._reloader.reload())
@@ -238,12 +294,16 @@ class _Server(uvicorn.Server):
         del sockets
         for server in self.servers:
             server.close()
-        for connection in list(self.server_state.connections):
-            connection.shutdown()
+        self._end_idle_connections()
         self._app.gateway.viewers.close()
         await self._drain()
         await self._end_requests()
         await self.lifespan.shutdown()
+
+    def _end_idle_connections(self) -> None:
+        """Close idle connections; those with a request close after their response."""
+        for connection in list(self.server_state.connections):
+            connection.shutdown()
 
     async def _drain(self) -> None:
         """Wait until all requests are answered, for at most `server.shutdown` seconds; say so while it takes long."""
@@ -274,11 +334,52 @@ class _Server(uvicorn.Server):
                 connection.transport.abort()
 
 
+class _WorkerServer(_Server):
+    """A worker. On SIGHUP it retires: it drains because a new worker has taken its place."""
+
+    def __init__(self, app: Asgi, config: Config, link: WorkerLink) -> None:
+        super().__init__(app, config, lambda _: None)
+        self._link: Final = link
+        self._retires = False
+
+    @override
+    async def startup(self, sockets: Any = None) -> None:
+        await super().startup(sockets)
+        # The supervisor sends nothing, so its end of the connection is readable only when it has been killed.
+        asyncio.get_running_loop().add_reader(self._link.control, self._end_alone)
+        self._link.ready()
+
+    def _end_alone(self) -> None:
+        asyncio.get_running_loop().remove_reader(self._link.control)
+        _LOG.error("the supervisor of this worker is gone: the worker ends")
+        self.should_exit = True
+
+    @override
+    def _hang_up(self) -> None:
+        self._retires = self.should_exit = True
+
+    @override
+    def _end_idle_connections(self) -> None:
+        if not self._retires:
+            super()._end_idle_connections()
+            return
+        self._connections_open.is_retiring = True
+        for connection in list(self.server_state.connections):
+            if isinstance(connection, HttpConnection):
+                connection.retire(_LINGER)
+
+
+def url_of(listening: socket.socket) -> str:
+    """Return the URL of a listening socket."""
+    host, port = listening.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
 def _counted(requests: int) -> str:
     return "1 request is" if requests == 1 else f"{requests} requests are"
 
 
-def _terminal_is_gone() -> bool:
+def terminal_is_gone() -> bool:
     """Return whether the process had a terminal and lost it."""
     try:
         os.tcgetpgrp(sys.__stderr__.fileno() if sys.__stderr__ is not None else 2)
@@ -287,9 +388,9 @@ def _terminal_is_gone() -> bool:
     return False
 
 
-def _connection_class(config: Config) -> type[HttpConnection]:
+def _connection_class(config: Config, connections_open: Connections) -> type[HttpConnection]:
     """Return the protocol class of one server. uvicorn creates the instances, so the limits are class attributes."""
-    shared = {"limits": config.limits, "connections_open": Connections(config.limits)}
+    shared = {"limits": config.limits, "connections_open": connections_open}
     return type("HttpConnection", (HttpConnection,), shared)
 
 

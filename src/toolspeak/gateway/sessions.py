@@ -10,10 +10,13 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final
 
+from typing_extensions import override
+
 from toolspeak.config.shape import Key
 from toolspeak.gateway.access import ANONYMOUS, Keyring
 from toolspeak.gateway.exchange import Exchange
 from toolspeak.runtime.clock import Clock
+from toolspeak.runtime.local_store import Bounds, LocalStore
 
 _COOKIE: Final = "toolspeak_session"
 _IDLE: Final = 12 * 3600.0
@@ -33,7 +36,7 @@ class _Session:
 
 
 class Sessions:
-    """The sessions of one process. Another process of a fleet does not know them."""
+    """The sessions of one process. Another gateway of a fleet does not know them."""
 
     def __init__(self, clock: Clock) -> None:
         """Start without sessions."""
@@ -43,33 +46,69 @@ class Sessions:
     def begin(self, key: Key, *, is_secure: bool) -> bytes:
         """Begin a session; return the `Set-Cookie` header for it. `is_secure` if the browser came over TLS."""
         token = "".join(self._clock.fresh_id() for _ in range(_TOKENS))
-        self._sessions[_digest(token)] = _Session(key.digest, self._clock.monotonic())
-        while len(self._sessions) > _MOST:
-            self._sessions.popitem(last=False)
+        self._keep(_digest(token), key.digest)
         return _cookie(token, int(_IDLE), is_secure=is_secure)
 
     def end(self, exchange: Exchange) -> bytes:
         """End the session of a request; return the `Set-Cookie` header that removes its cookie."""
         for token in _tokens(exchange):
-            self._sessions.pop(_digest(token), None)
+            self._drop(_digest(token))
         return _cookie("", 0, is_secure=False)
 
     def find(self, exchange: Exchange, keyring: Keyring) -> Key | None:
         """Return the key of the session that a request belongs to; without keys, no session is needed."""
         if not keyring.needs_key:
             return ANONYMOUS
-        now = self._clock.monotonic()
         for token in _tokens(exchange):
             digest = _digest(token)
-            session = self._sessions.get(digest)
-            key = keyring.find(session.key) if session is not None else None
-            if session is None or key is None or now - session.used > _IDLE:
-                self._sessions.pop(digest, None)
+            key_digest = self._key_of(digest)
+            key = keyring.find(key_digest) if key_digest is not None else None
+            if key is None:
+                self._drop(digest)
                 continue
-            session.used = now
-            self._sessions.move_to_end(digest)
+            self._keep(digest, key.digest)
             return key
         return None
+
+    def _key_of(self, digest: bytes) -> bytes | None:
+        """Return the digest of the key of a session; None if the session has ended."""
+        session = self._sessions.get(digest)
+        is_over = session is None or self._clock.monotonic() - session.used > _IDLE
+        return None if session is None or is_over else session.key
+
+    def _keep(self, digest: bytes, key: bytes) -> None:
+        """Begin a session, or note that it was used now. The one that is unused for longest makes room."""
+        self._sessions[digest] = _Session(key, self._clock.monotonic())
+        self._sessions.move_to_end(digest)
+        while len(self._sessions) > _MOST:
+            self._sessions.popitem(last=False)
+
+    def _drop(self, digest: bytes) -> None:
+        self._sessions.pop(digest, None)
+
+
+_SPACE: Final = "session"
+
+
+class SharedSessions(Sessions):
+    """The sessions of all workers of a gateway: the next page of a browser may come to any of them."""
+
+    def __init__(self, clock: Clock, store: LocalStore) -> None:
+        """Take the store that the workers share."""
+        super().__init__(clock)
+        self._store: Final = store
+
+    @override
+    def _key_of(self, digest: bytes) -> bytes | None:
+        return self._store.get(_SPACE, digest.hex())
+
+    @override
+    def _keep(self, digest: bytes, key: bytes) -> None:
+        self._store.put(_SPACE, digest.hex(), key, Bounds(_IDLE, _MOST))
+
+    @override
+    def _drop(self, digest: bytes) -> None:
+        self._store.delete(_SPACE, digest.hex())
 
 
 def _digest(token: str) -> bytes:

@@ -279,14 +279,21 @@ def has_content(config: Config) -> bool:
     return not config.keys and is_loopback(config.server.host) if asked is None else asked
 
 
-def open_traces(config: Config, clock: Clock, spans: SpanSink | None = None) -> TraceLog:
-    """Return the traces that the configuration asks for. Raises `BadConfig` if their file cannot be used."""
-    settings = config.traces
-    if not settings.enabled:
-        return TraceLog(None, config, clock, spans)
-    store: TraceStore = (
-        FileStore(Path(settings.database).expanduser(), settings.keep_days)
-        if settings.database
-        else MemoryStore(settings.entries, settings.bytes)
-    )
+def open_traces(
+    config: Config, clock: Clock, spans: SpanSink | None = None, shared_file: Path | None = None
+) -> TraceLog:
+    """Return the traces that the configuration asks for. Raises `BadConfig` if their file cannot be used.
+
+    Workers keep in `shared_file` what one process keeps in memory, so that each of them finds the traces of all.
+    """
+    store = _trace_store(config, shared_file) if config.traces.enabled else None
     return TraceLog(store, config, clock, spans)
+
+
+def _trace_store(config: Config, shared_file: Path | None) -> TraceStore:
+    settings = config.traces
+    if settings.database:
+        return FileStore(Path(settings.database).expanduser(), settings.keep_days)
+    if shared_file is not None:
+        return FileStore(shared_file, settings.keep_days, (settings.entries, settings.bytes))
+    return MemoryStore(settings.entries, settings.bytes)
