@@ -150,6 +150,10 @@ speed-engine *args:
 speed-gateway *args:
     .venv/bin/python -m bench.speed_gateway {{ args }}
 
+# `serve` with one worker and with several: requests a second and CPU of a request, memory of a worker; `--workers N`, `--rounds N`
+speed-workers *args:
+    .venv/bin/python -m bench.speed_workers {{ args }}
+
 # the openai SDK bare, through a gateway over loopback, and with toolspeak in process: CPU of a request and of a chunk, in .venv-hosts; `--rounds N`, `--save`
 speed-hosts *args: build
     .venv/bin/python -m bench.speed_hosts {{ args }}

@@ -48,6 +48,8 @@ class Subject:
     """It gets this many times fewer requests, so that a round stays short."""
     model: str = "small-0"
     """What it is asked for until it answers."""
+    is_pinned: bool = True
+    """It runs on the core of gateways; else on all of them."""
 
 
 def upstream(port: int, _upstream: int, _files: Path) -> list[str]:
@@ -156,7 +158,8 @@ class Running:
 
     def __enter__(self) -> Self:
         core = LOAD_CORE if self.subject.name == "direct" else GATEWAY_CORE
-        command = [*pinned(core), *self.subject.command(self.port, self.upstream_port, self._files)]
+        pin = pinned(core) if self.subject.is_pinned else []
+        command = [*pin, *self.subject.command(self.port, self.upstream_port, self._files)]
         env = {name: os.environ[name] for name in ("HOME", "PATH", "LANG") if name in os.environ}
         self._log = (self._files / f"{self.subject.name.replace(' ', '-')}.log").open("wb")
         began = time.perf_counter()

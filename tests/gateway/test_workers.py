@@ -27,7 +27,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the tests find 
 KEYED = '[[keys]]\ntenant = "anna"\nkey = "sk-anna-1234"\n'
 
 
-def test_a_killed_worker_is_named_and_replaced_while_others_answer(
+def test_a_killed_worker_is_named_and_replaced_while_others_answer_obs20(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     with listening() as upstream, working(monkeypatch, tmp_path, configured(upstream.port)) as pool:
@@ -45,7 +45,7 @@ def test_a_killed_worker_is_named_and_replaced_while_others_answer(
             assert pool.ask().status == 200
 
 
-def test_the_pause_before_a_new_worker_grows(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_pause_before_a_new_worker_grows_obs20(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     with listening() as upstream, working(monkeypatch, tmp_path, configured(upstream.port)) as pool:
         for pause in ("0.5", "1"):
             os.kill(pool.workers[-1], signal.SIGKILL)
@@ -132,7 +132,7 @@ def test_a_broken_file_replaces_no_worker_obs10(monkeypatch: pytest.MonkeyPatch,
     ],
     ids=["in-the-supervisor", "in-a-worker"],
 )
-def test_a_bad_configuration_ends_as_it_does_without_workers(text: str, tmp_path: Path) -> None:
+def test_a_bad_configuration_ends_as_it_does_without_workers_obs20(text: str, tmp_path: Path) -> None:
     file, other = tmp_path / "gateway.toml", tmp_path / "other.sqlite"
     other.write_text("this is no database, however long it is looked at")
     file.write_text(text.replace("FILE", str(other)))
@@ -144,7 +144,7 @@ def test_a_bad_configuration_ends_as_it_does_without_workers(text: str, tmp_path
     assert (ends[1].returncode, ends[1].stderr, ends[1].stdout) == (2, ends[0].stderr, b"")
 
 
-def test_workers_end_when_their_supervisor_is_killed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_workers_end_when_their_supervisor_is_killed_obs20(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     with listening() as upstream, started(tmp_path, configured(upstream.port), "--workers", "2") as process:
         workers = Pool(process, tmp_path).workers
@@ -188,7 +188,7 @@ def test_metrics_of_any_worker_are_those_of_all_and_never_go_back_obs14(
         assert pool.figure("toolspeak_info") == 1
 
 
-def test_the_rate_of_a_key_holds_over_all_workers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_rate_of_a_key_holds_over_all_workers_obs20(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     keyed = f"{KEYED}requests_per_minute = 6\n"
     with listening() as upstream, working(monkeypatch, tmp_path, configured(upstream.port) + keyed) as pool:
         upstream.answers(answering(Answer("Cold.")))
@@ -202,7 +202,7 @@ def test_the_rate_of_a_key_holds_over_all_workers(monkeypatch: pytest.MonkeyPatc
     assert 429 in found
 
 
-def test_the_open_requests_of_a_key_are_counted_over_all_workers(
+def test_the_open_requests_of_a_key_are_counted_over_all_workers_obs20(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     keyed, key = f"{KEYED}concurrent = 2\n", {"authorization": "Bearer sk-anna-1234"}
@@ -266,7 +266,7 @@ def test_each_line_of_the_log_is_whole_and_names_its_worker_obs6(
     assert len(lines) == 20
 
 
-def test_long_lines_of_two_workers_do_not_mix(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+def test_long_lines_of_two_workers_do_not_mix_obs20(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     """A traceback is longer than what a pipe keeps together."""
     outputs: list[WorkerOutput] = []
     writers: list[threading.Thread] = []
@@ -293,13 +293,3 @@ def _write_and_close(pipe: int, data: bytes) -> None:
     while left:
         left = left[os.write(pipe, left[:5000]) :]
     os.close(pipe)
-
-
-@pytest.mark.parametrize("text", ["[runs]\nenabled = true\n"], ids=["runs-in-memory"])
-def test_what_one_process_only_can_do_is_refused(text: str, tmp_path: Path) -> None:
-    file = tmp_path / "gateway.toml"
-    file.write_text(configured(9) + text)
-    file.chmod(0o600)
-    command = [sys.executable, "-m", "toolspeak", "serve", "--config", str(file), "--port", "0", "--workers", "2"]
-    end = subprocess.run(command, capture_output=True, timeout=60, check=False)
-    assert (end.returncode, b"server.workers: 2: runs in memory belong to one process" in end.stderr) == (2, True)

@@ -102,7 +102,7 @@ class SharedTally:
         self._rows: Final[dict[str, int]] = {}
         self._counts: Final = memoryview(mmap.mmap(-1, 4 * self._most * columns)).cast("B").cast("i")
         self._used_up: Final = memoryview(mmap.mmap(-1, 8 * self._most)).cast("B").cast("d")
-        self._lock_file: Final = lock_file.open("wb")
+        self._lock_file: Final = os.open(lock_file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
     def make_rows(self, tenants: Iterable[str]) -> None:
         """Give each tenant a row, before the processes that count it are forked. Raises `BadConfig` without room."""

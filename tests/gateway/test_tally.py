@@ -1,0 +1,112 @@
+"""The counts that workers share: exact over processes, whatever happens to one of them."""
+
+import os
+import signal
+import sys
+import time
+from contextlib import ExitStack, suppress
+from pathlib import Path
+
+import pytest
+from typing_extensions import override
+
+from toolspeak.config.shape import Key, Limits
+from toolspeak.errors import BadConfig
+from toolspeak.gateway.access import Admission
+from toolspeak.gateway.exchange import Refused
+from toolspeak.gateway.tally import SharedTally
+from toolspeak.runtime.clock import CLOCK
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows cannot fork")
+
+
+class _Hesitant(SharedTally):
+    """Waits between check and count, so that processes without a lock would admit too many."""
+
+    @override
+    def add(self, tenant: str, change: int) -> None:
+        time.sleep(0.0005)
+        super().add(tenant, change)
+
+    @override
+    def spend(self, tenant: str, until: float) -> None:
+        time.sleep(0.0005)
+        super().spend(tenant, until)
+
+
+@pytest.fixture
+def tally(tmp_path: Path) -> SharedTally:
+    made = _Hesitant(tmp_path / "lock", tenants=2, columns=4)
+    made.make_rows(("anna", "bert"))
+    return made
+
+
+def forked(tally: SharedTally, column: int, attempts: int, key: Key, limits: Limits) -> int:
+    """Start a process that enters without leaving, and ends with the number of requests that were admitted."""
+    pid = os.fork()
+    if pid:
+        return pid
+    tally.column = column
+    admission, inside = Admission(limits, CLOCK, tally), ExitStack()
+    for _ in range(attempts):
+        with suppress(Refused):
+            inside.enter_context(admission.enter(key))
+    os._exit(admission.inside)
+
+
+def admitted(pids: list[int]) -> list[int]:
+    return [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in pids]
+
+
+@pytest.mark.parametrize(
+    ("key", "limits"),
+    [
+        (Key("anna", b"", concurrent=150), Limits()),
+        (Key("anna", b"", requests_per_minute=150), Limits()),
+        (Key("anna", b""), Limits(concurrent=150)),
+    ],
+    ids=["open-of-a-key", "rate-of-a-key", "open-of-all"],
+)
+def test_a_limit_is_exact_while_processes_race_obs20(tally: SharedTally, key: Key, limits: Limits) -> None:
+    began = time.monotonic()
+    counts = admitted([forked(tally, column, 1000, key, limits) for column in range(4)])
+    back = int((time.monotonic() - began) * 150 / 60) + 1 if key.requests_per_minute else 0
+    assert 150 <= sum(counts) <= 150 + back
+    assert tally.open_of("bert") == 0
+
+
+def test_what_a_dead_process_left_open_is_cleared_and_the_rest_stays_obs20(tally: SharedTally) -> None:
+    admitted([forked(tally, column, 3, Key("anna", b""), Limits()) for column in (1, 2)])
+    assert (tally.open_of("anna"), tally.total) == (6, 6)
+    tally.clear(1)
+    assert (tally.open_of("anna"), tally.total) == (3, 3)
+
+
+def test_a_suspended_owner_of_the_lock_stops_no_other_process_obs20(tally: SharedTally) -> None:
+    pid = os.fork()
+    if not pid:
+        with tally.lock():
+            os.kill(os.getpid(), signal.SIGSTOP)
+        os._exit(0)
+    os.waitpid(pid, os.WUNTRACED)
+    try:
+        with tally.lock():
+            tally.add("anna", 1)
+        assert tally.open_of("anna") == 1
+    finally:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+
+
+def test_a_killed_owner_of_the_lock_releases_it(tally: SharedTally) -> None:
+    pid = os.fork()
+    if not pid:
+        with tally.lock():
+            os.kill(os.getpid(), signal.SIGKILL)
+    os.waitpid(pid, 0)
+    assert tally._take()
+
+
+def test_too_many_tenants_are_told(tally: SharedTally) -> None:
+    with pytest.raises(BadConfig, match="Restart the gateway"):
+        tally.make_rows(f"tenant-{number}" for number in range(10_000))
