@@ -486,7 +486,7 @@ def test_a_busy_gateway_sends_the_newest_rows_only(upstream: ScriptedUpstream) -
         ids = [gateway.post(QUESTION.path, QUESTION.body).headers["x-toolspeak-trace"] for _ in range(60)]
         assert soon(lambda: gateway.app.gateway.traces.ended_count == 60, 5)
         stream = RowStream(gateway.app.gateway.traces, TraceQuery(), 0, only_running=False)
-        said = stream.news().decode()
+        said = asyncio.run(stream.news()).decode()
         assert [id for id in ids if f'id="r-{id}"' in said] == ids[-40:]
         assert "id: 60\n" in said
-        assert stream.news() == b""
+        assert asyncio.run(stream.news()) == b""

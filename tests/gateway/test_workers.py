@@ -239,8 +239,47 @@ def test_responses_sessions_and_traces_are_known_to_all_workers_wire8(
             again = pool.ask("openai_responses", "sk-anna-1234", previous_response_id=answered.json["id"])
             page = pool.served.ask("GET", "/ui", headers=cookie)
             path, key = f"/traces/{answered.headers['x-toolspeak-trace']}", {"x-api-key": "sk-anna-1234"}
-            assert soon(lambda: pool.served.ask("GET", path, headers=key).status == 200, PATIENCE)
+            assert pool.served.ask("GET", path, headers=key).status == 404  # the one that knows it is suspended
+        assert soon(lambda: pool.served.ask("GET", path, headers=key).status == 200, PATIENCE)
         assert (answered.status, again.status, page.status) == (200, 200, 200)
+
+
+def test_traces_of_all_workers_are_listed_live_and_outlive_a_rolling_restart_obs20(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    with listening() as upstream, working(monkeypatch, tmp_path, configured(upstream.port)) as pool:
+        upstream.answers(answering(Answer("Cold.")))
+        first, second = pool.workers
+        page = http.client.HTTPConnection("127.0.0.1", pool.served.port, timeout=60)
+        with pool.only(first):
+            page.request("GET", "/ui/events")
+            rows = page.getresponse()
+            assert rows.readline() == b"retry: 1000\n"
+        with pool.only(second):
+            trace = pool.ask().headers["x-toolspeak-trace"]
+        assert any(trace.encode() in line for line in iter(rows.readline, b""))
+        page.close()
+
+        upstream.answers(hang)
+        with pool.only(second):
+            client, _ = streaming(pool.served, "openai_chat")
+            upstream.wait_for(1)
+        with pool.only(first):
+            assert pool.served.ask("GET", "/traces").json["running"] == []
+        for _ in range(4):
+            assert len(pool.served.ask("GET", "/traces").json["running"]) == 1
+        assert [one["id"] for one in pool.served.ask("GET", "/traces").json["traces"]] == [trace]
+
+        pool.process.process.send_signal(signal.SIGHUP)
+        assert soon(lambda: first not in pool.workers, PATIENCE)
+        assert pool.process.says("1 request is open, waiting up to 60 s")
+        assert len(pool.served.ask("GET", "/traces").json["running"]) == 1  # of the old worker, which drains
+        os.kill(second, signal.SIGINT)
+        assert soon(lambda: second not in pool.workers, PATIENCE)
+        client.join(30)
+        listed = pool.served.ask("GET", "/traces").json["traces"]
+        assert [one["id"] for one in listed][1:] == [trace]
+        assert pool.served.ask("GET", f"/traces/{trace}").json["id"] == trace
 
 
 @pytest.mark.parametrize("form", ["text", "json"])

@@ -9,7 +9,7 @@ The server is imported inside the functions that need it, so that `--help` stays
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Final, cast
 
 import click
 
@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 
     from toolspeak.config.shape import Config, Server
     from toolspeak.runtime.transport import UpstreamTransport
+
+
+_LONGEST_PARENT: Final = 60
+"""Characters of the folder for temporary files."""
 
 
 @click.command()
@@ -103,7 +107,7 @@ def _workers(config: "Config") -> int:
 
 
 def _run_workers(config: "Config", count: int, read: "Callable[[], Config]", *, quiet: bool) -> None:
-    from tempfile import TemporaryDirectory  # noqa: PLC0415
+    from tempfile import TemporaryDirectory, gettempdir  # noqa: PLC0415
 
     from toolspeak.gateway.server import BACKLOG, url_of  # noqa: PLC0415
     from toolspeak.gateway.worker_pool import WorkerPool  # noqa: PLC0415
@@ -123,8 +127,10 @@ def _run_workers(config: "Config", count: int, read: "Callable[[], Config]", *, 
         _workers(reloaded)
         return reloaded
 
-    # Sessions, stored responses and traces of all workers are in it: only the gateway's user may read it.
-    with TemporaryDirectory(prefix="toolspeak-") as folder:
+    # Sessions and stored responses are in it, and sockets that give traces away: only the gateway's user may enter it.
+    # The path of a socket has at most 108 bytes, and 104 on macOS.
+    parent = gettempdir() if len(gettempdir()) <= _LONGEST_PARENT else "/tmp"  # noqa: S108 # the folder in it is private
+    with TemporaryDirectory(prefix="toolspeak-", dir=parent) as folder:
         WorkerPool(config, count, sockets, Path(folder), read_checked).run(welcome)
 
 

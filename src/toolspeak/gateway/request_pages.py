@@ -57,7 +57,7 @@ def _query(request: PageRequest, shows: str) -> TraceQuery:
 
 async def _rows(request: PageRequest, shows: str) -> list[RequestRow]:
     query, traces = _query(request, shows), request.gateway.traces
-    turns = [(one.summary, one.phase) for one in reversed(traces.running(request.tenant))]
+    turns = [(one.summary, one.phase) for one in reversed(await traces.running(request.tenant))]
     running = [row_of(summary, phase) for summary, phase in turns if query.matches(summary)]
     ended = [] if shows == "running" else await traces.search(query)
     return running + [row_of(summary) for summary in ended]

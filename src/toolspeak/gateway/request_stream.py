@@ -6,6 +6,7 @@ compares two numbers.
 """
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import lru_cache
 from typing import Final
@@ -15,10 +16,11 @@ from toolspeak.dashboard.request_rows import RequestRow, row_of
 from toolspeak.gateway.exchange import Gone
 from toolspeak.gateway.page_request import PageRequest
 from toolspeak.gateway.page_stream import PageStream, StreamOver, event_frame
-from toolspeak.gateway.trace_log import TraceLog
+from toolspeak.gateway.peer_traces import LiveTurn
+from toolspeak.gateway.trace_log import RunningTurn, TraceLog
 from toolspeak.gateway.viewers import passes
 from toolspeak.runtime.clock import Clock
-from toolspeak.traces.store import TraceQuery
+from toolspeak.traces.store import Summary, TraceQuery
 
 _MOST_ROWS: Final = 40
 """Rows of one kind in one write: the newest. A list cannot show more, and a busy gateway has no time for them."""
@@ -42,12 +44,14 @@ class RowStream:
         self._phases: dict[str, tuple[str, int]] = {}
         """What the viewer knows of each turn that runs."""
 
-    def news(self) -> bytes:
+    async def news(self) -> bytes:
         """Return the events of all that has changed since the last call; empty if nothing has."""
-        return b"".join((*self._running_news(), *self._ended_news()))
+        newest = self._traces.ended_count
+        live = await self._traces.live(self._query.tenant, self._seen)
+        self._seen = newest
+        return b"".join((*self._running_news(live.running), *self._ended_news(live.ended)))
 
-    def _running_news(self) -> list[bytes]:
-        running = self._traces.running(self._query.tenant)
+    def _running_news(self, running: Sequence[RunningTurn | LiveTurn]) -> list[bytes]:
         if len(self._phases) > _MOST_KNOWN:  # more turns have ended between two looks than the log remembers
             known = {one.id for one in running}
             self._phases = {id: phase for id, phase in self._phases.items() if id in known}
@@ -60,11 +64,8 @@ class RowStream:
                 events.append(event_frame("row", _rendered(row_of(summary, one.phase))))
         return events
 
-    def _ended_news(self) -> list[bytes]:
-        if self._seen == self._traces.ended_count:
-            return []
-        ended = [one for one in self._traces.ended_since(self._seen) if self._query.tenant in (None, one[1].tenant)]
-        self._seen = self._traces.ended_count
+    def _ended_news(self, news: Sequence[tuple[int, Summary]]) -> list[bytes]:
+        ended = [one for one in news if self._query.tenant in (None, one[1].tenant)]
         events: list[bytes] = []
         for place, (number, summary) in enumerate(reversed(ended)):
             was_running = self._phases.pop(summary.id, None) is not None
@@ -96,7 +97,7 @@ async def _send(stream: PageStream, rows: RowStream, over: asyncio.Event, clock:
     await stream.write(b"retry: 1000\n\n")
     end, is_on = clock.monotonic() + _HOUR, True
     while is_on and clock.monotonic() < end:
-        news = rows.news()
+        news = await rows.news()
         await (stream.write(news) if news else stream.rest())
         is_on = await passes(over, _PAUSE)
     await stream.end()

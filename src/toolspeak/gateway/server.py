@@ -16,7 +16,6 @@ import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from pathlib import Path
 from queue import SimpleQueue
 from threading import Thread
 from types import FrameType
@@ -36,6 +35,7 @@ from toolspeak.gateway.checkups import Checkups
 from toolspeak.gateway.connections import Connections, HttpConnection
 from toolspeak.gateway.metrics import Metrics
 from toolspeak.gateway.overload import Overload
+from toolspeak.gateway.peer_traces import TracePeers
 from toolspeak.gateway.readiness import Readiness
 from toolspeak.gateway.reload import Reloader
 from toolspeak.gateway.request_reader import RequestReader
@@ -75,7 +75,7 @@ def build(
     directory = assemble(config, transport, quorum, clock)
     reader = RequestReader(config.limits.request, Offload())
     parts = _own_parts(config, clock) if share is None else _shared_parts(config, clock, share)
-    traces, metrics = open_traces(config, clock, _spans(config, clock), parts.trace_file), parts.metrics
+    traces, metrics = open_traces(config, clock, _spans(config, clock), parts.peers), parts.metrics
     gateway = Gateway(
         config,
         Routes(wires.apis()),
@@ -109,8 +109,8 @@ class _Parts:
     responses: ResponseStore
     sessions: Sessions
     verdicts: Verdicts
-    trace_file: Path | None
-    """The file of traces without `traces.database`; None keeps them in memory."""
+    peers: TracePeers | None
+    """The other workers, which have traces too."""
 
 
 def _own_parts(config: Config, clock: Clock) -> _Parts:
@@ -129,7 +129,7 @@ def _shared_parts(config: Config, clock: Clock, share: WorkerShare) -> _Parts:
         SharedResponseStore(config.responses, clock, store),
         SharedSessions(clock, store),
         verdicts(config, clock) if config.redis else LocalVerdicts(store, clock),
-        share.trace_file,
+        share.peers,
     )
 
 
@@ -357,6 +357,7 @@ class _WorkerServer(_Server):
     @override
     def _hang_up(self) -> None:
         self._retires = self.should_exit = True
+        self._link.share.peers.is_replaced = True
 
     @override
     def _end_idle_connections(self) -> None:

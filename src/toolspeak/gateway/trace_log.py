@@ -6,7 +6,7 @@ where one person uses the gateway alone: on loopback, without keys. `content` un
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from itertools import islice
@@ -22,6 +22,7 @@ from toolspeak.engine.plan import Plan
 from toolspeak.errors import BadField
 from toolspeak.gateway.access_log import AccessEntry, mode_of
 from toolspeak.gateway.exchange import Exchange, Refused
+from toolspeak.gateway.peer_traces import Live, LiveTurn, TracePeers
 from toolspeak.gateway.routes import Target
 from toolspeak.ir.failure import Failure, FailureKind
 from toolspeak.ir.request import Request
@@ -34,7 +35,9 @@ from toolspeak.text.display import visible
 from toolspeak.traces.store import MOST_LISTED, FileStore, MemoryStore, Summary, TraceQuery, TraceStore, summary_of
 from toolspeak.traces.trace import StoredPlan, Trace, without_content
 
-_NANO: Final = 1e9
+_NANO, _MICRO = 1e9, 1e6
+_OVERLAP: Final = 100_000
+"""Microseconds that a look at other workers goes back: a turn gets its number shortly before it is listed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,12 +100,28 @@ class RunningTurn:
         return summary_of(self.recorder.trace, self.recorder.waits_for)
 
 
+@dataclass(frozen=True, slots=True)
+class LiveTurns:
+    """The turns that run, and those that have ended with their numbers; of all workers."""
+
+    running: Sequence[RunningTurn | LiveTurn]
+    ended: Sequence[tuple[int, Summary]]
+
+
 class TraceLog:
     """Keeps the traces of turns that run, and hands those that have ended to a store, and to the spans."""
 
-    def __init__(self, store: TraceStore | None, config: Config, clock: Clock, spans: SpanSink | None = None) -> None:
-        """Without a store and without spans nothing is recorded."""
+    def __init__(
+        self,
+        store: TraceStore | None,
+        config: Config,
+        clock: Clock,
+        spans: SpanSink | None = None,
+        peers: TracePeers | None = None,
+    ) -> None:
+        """Without a store and without spans nothing is recorded. `peers` are the other workers of the gateway."""
         self._store: Final = store
+        self._peers: Final = peers
         self._spans: Final = spans
         self._asked: Final[dict[str, TurnRequest]] = {}
         """The requests of running turns, for their spans."""
@@ -113,8 +132,21 @@ class TraceLog:
         self._running: Final[dict[str, TurnRecorder]] = {}
         self._ended: Final[deque[tuple[int, Summary]]] = deque(maxlen=MOST_LISTED)
         """The newest turns that have ended, numbered, for those who watch."""
-        self.ended_count = 0
-        """Turns that have ended since the start."""
+        self._last_ended = 0
+        if peers is not None:
+            peers.serve(self)
+
+    @property
+    def ended_count(self) -> int:
+        """The number of the newest turn that has ended. A turn that ends later has a higher one.
+
+        Numbers count the turns since the start. Those of workers are microseconds of the machine, so that a page may go
+        on at another worker than the one that it began with.
+        """
+        return self._last_ended if self._peers is None else self._microseconds()
+
+    def _microseconds(self) -> int:
+        return int(self._clock.monotonic() * _MICRO)
 
     def change(self, config: Config) -> None:
         """Follow a new configuration: with its first key, content is no longer kept unless the operator says so."""
@@ -166,8 +198,8 @@ class TraceLog:
         if self._spans is not None and asked is not None:
             self._spans.end(trace, asked, entry)
         if self._store is not None:
-            self.ended_count += 1
-            self._ended.append((self.ended_count, summary_of(trace)))
+            self._last_ended = self._last_ended + 1 if self._peers is None else self._microseconds()
+            self._ended.append((self._last_ended, summary_of(trace)))
             self._store.add(trace if self.has_content else without_content(trace))
 
     async def answer(self, exchange: Exchange, target: Target, key: Key, *, has_keys: bool) -> bytes:
@@ -179,9 +211,9 @@ class TraceLog:
         if target.name:
             return msgspec.json.encode(await self.find(target.name, tenant))
         query = _query(exchange.query, tenant)
-        listed = await asyncio.to_thread(store.search, query)
-        running = [] if query.words or query.is_failed else [one.summary for one in self.running(tenant)]
-        return msgspec.json.encode({"running": running, "traces": listed})
+        listed = await self.search(query)
+        running = [] if query.words or query.is_failed else await self.running(tenant)
+        return msgspec.json.encode({"running": [one.summary for one in running], "traces": listed})
 
     # ------------------------------------------------------------ for pages
 
@@ -194,11 +226,27 @@ class TraceLog:
         """Return the traces that match, the newest first. Raises `Refused` if traces are not kept."""
         if self._store is None:
             raise Refused(Failure(FailureKind.NOT_FOUND, _DISABLED, 404))
-        return await asyncio.to_thread(self._store.search, query)
+        return await asyncio.to_thread(self._search, self._store, query)
 
-    def ended_since(self, number: int) -> list[tuple[int, Summary]]:
-        """Return the turns that ended after this one, with their numbers, the oldest first; at most 200."""
-        return [one for one in self._ended if one[0] > number]
+    def _search(self, store: TraceStore, query: TraceQuery) -> list[Summary]:
+        found = store.search(query)
+        if self._peers is None or not isinstance(store, MemoryStore):  # workers have one file
+            return found
+        return sorted((*found, *self._peers.search(query)), key=lambda one: -one.time)[: query.limit]
+
+    async def live(self, tenant: str | None, since: int) -> LiveTurns:
+        """Return the turns that run, of all workers, and those that ended after this number, the oldest first."""
+        here = LiveTurns(self._running_here(tenant), self._ended_since(since))
+        if self._peers is None:
+            return here
+        there = await asyncio.to_thread(self._peers.live, tenant, max(0, since - _OVERLAP))
+        running = (*here.running, *(turn for one in there for turn in one.running))
+        ended = (*here.ended, *(turn for one in there for turn in one.ended))
+        return LiveTurns(running[:MOST_LISTED], sorted(ended, key=lambda one: one[0])[-MOST_LISTED:])
+
+    def _ended_since(self, number: int) -> list[tuple[int, Summary]]:
+        """Return the turns of this process that ended after this one, with their numbers, the oldest first."""
+        return [one for one in tuple(self._ended) if one[0] > number]
 
     def is_running(self, id: str) -> bool:
         """Return whether the turn of a trace has not ended."""
@@ -209,24 +257,56 @@ class TraceLog:
         store = self._store
         if store is None:
             raise Refused(Failure(FailureKind.NOT_FOUND, _DISABLED, 404))
-        running = self._running.get(id)
-        if running is not None and tenant in (None, running.trace.tenant):
-            return running.trace if self.has_content else without_content(running.trace)
-        found = await asyncio.to_thread(store.find, id, tenant)
+        found = self._find_running(id, tenant) or await asyncio.to_thread(store.find, id, tenant)
+        if found is None and self._peers is not None:
+            found = await asyncio.to_thread(self._peers.find, id, tenant)
         if found is None:
             message = f"there is no trace {id[:40]!r}: it is older than those that are kept, or of another tenant"
             raise Refused(Failure(FailureKind.NOT_FOUND, message, 404))
         return found
 
-    def running(self, tenant: str | None) -> list[RunningTurn]:
+    def _find_running(self, id: str, tenant: str | None) -> Trace | None:
+        running = self._running.get(id)
+        if running is None or tenant not in (None, running.trace.tenant):
+            return None
+        return running.trace if self.has_content else without_content(running.trace)
+
+    async def running(self, tenant: str | None) -> Sequence[RunningTurn | LiveTurn]:
         """Return the turns of a tenant that run now, or of all tenants for None; at most 200."""
-        mine = (RunningTurn(one) for one in self._running.values() if tenant in (None, one.trace.tenant))
+        return (await self.live(tenant, self.ended_count)).running
+
+    def _running_here(self, tenant: str | None) -> list[RunningTurn]:
+        mine = (RunningTurn(one) for one in tuple(self._running.values()) if tenant in (None, one.trace.tenant))
         return [*islice(mine, MOST_LISTED)]
+
+    # ------------------------------------------------------------ for other workers
+
+    def find_here(self, id: str, tenant: str | None) -> Trace | None:
+        """Return a trace that is in the memory of this worker."""
+        found = self._find_running(id, tenant)
+        return found or (self._store.find(id, tenant) if isinstance(self._store, MemoryStore) else None)
+
+    def search_here(self, query: TraceQuery) -> list[Summary]:
+        """Return the matching traces that are in the memory of this worker."""
+        return self._store.search(query) if isinstance(self._store, MemoryStore) else []
+
+    def live_here(self, tenant: str | None, since: int) -> Live:
+        """Return the turns that run in this worker, and those that ended after this number."""
+        running = [LiveTurn(one.summary, one.phase) for one in self._running_here(tenant)]
+        return Live(running, [one for one in self._ended_since(since) if tenant in (None, one[1].tenant)])
+
+    def adopt(self, traces: Sequence[Trace]) -> None:
+        """Keep the traces of a worker that ends."""
+        if isinstance(self._store, MemoryStore):
+            for trace in traces:
+                self._store.add(trace)
 
     def close(self) -> None:
         """Write what is left."""
         if self._spans is not None:
             self._spans.close()
+        if self._peers is not None:
+            self._peers.close(self._store.all() if isinstance(self._store, MemoryStore) else ())
         if self._store is not None:
             self._store.close()
 
@@ -280,20 +360,15 @@ def has_content(config: Config) -> bool:
 
 
 def open_traces(
-    config: Config, clock: Clock, spans: SpanSink | None = None, shared_file: Path | None = None
+    config: Config, clock: Clock, spans: SpanSink | None = None, peers: TracePeers | None = None
 ) -> TraceLog:
-    """Return the traces that the configuration asks for. Raises `BadConfig` if their file cannot be used.
-
-    Workers keep in `shared_file` what one process keeps in memory, so that each of them finds the traces of all.
-    """
-    store = _trace_store(config, shared_file) if config.traces.enabled else None
-    return TraceLog(store, config, clock, spans)
-
-
-def _trace_store(config: Config, shared_file: Path | None) -> TraceStore:
+    """Return the traces that the configuration asks for. Raises `BadConfig` if their file cannot be used."""
     settings = config.traces
-    if settings.database:
-        return FileStore(Path(settings.database).expanduser(), settings.keep_days)
-    if shared_file is not None:
-        return FileStore(shared_file, settings.keep_days, (settings.entries, settings.bytes))
-    return MemoryStore(settings.entries, settings.bytes)
+    if not settings.enabled:
+        return TraceLog(None, config, clock, spans)
+    store: TraceStore = (
+        FileStore(Path(settings.database).expanduser(), settings.keep_days)
+        if settings.database
+        else MemoryStore(settings.entries, settings.bytes)
+    )
+    return TraceLog(store, config, clock, spans, peers)

@@ -10,6 +10,7 @@ import msgspec
 
 from toolspeak.errors import BadConfig
 from toolspeak.gateway.metrics_share import MetricsShare
+from toolspeak.gateway.peer_traces import TracePeers
 from toolspeak.gateway.tally import SharedTally
 from toolspeak.runtime.clock import CLOCK, Clock
 from toolspeak.runtime.local_store import LocalStore
@@ -19,7 +20,7 @@ _LARGEST: Final = 1 << 20
 
 
 class WorkerShare:
-    """Limits, figures, traces, sessions, responses and verdicts of all workers.
+    """Limits, figures, sessions, responses and verdicts of all workers, and the way to the traces of the others.
 
     The supervisor makes it in a private folder before it forks the first worker. A worker has a column of its own,
     which the next one gets after its end.
@@ -27,17 +28,18 @@ class WorkerShare:
 
     def __init__(self, folder: Path, tenants: int, columns: int) -> None:
         """Create the files in an empty folder, for this many tenants and this many processes at one time."""
-        metrics = folder / "metrics"
+        metrics, self._traces = folder / "metrics", folder / "traces"
         metrics.mkdir()
+        self._traces.mkdir()
         self._state_file: Final = folder / "state.sqlite"
-        self.trace_file: Final = folder / "traces.sqlite"
         self.metrics: Final = MetricsShare(metrics)
         self.tally: Final = SharedTally(folder / "limits.lock", tenants, columns)
         LocalStore(self._state_file).close()  # workers that created it at the same time would lock each other out
 
     def begin(self, column: int) -> None:
-        """Use a column, in the worker."""
+        """Use a column, in the worker. Only then it has peers."""
         self.tally.column = self.metrics.column = column
+        self.peers = TracePeers(self._traces, column)
 
     def end(self, column: int) -> None:
         """Settle what a worker has left behind, in the supervisor."""

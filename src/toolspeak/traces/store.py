@@ -175,6 +175,12 @@ class MemoryStore:
         found = filter(query.matches, map(summary_of, traces))
         return sorted(found, key=lambda one: -one.time)[: query.limit]
 
+    def all(self) -> list[Trace]:
+        """Return all traces of all tenants, the oldest first."""
+        with self._lock:
+            traces = [trace for kept in self._tenants.values() for trace, _ in kept.values()]
+        return sorted(traces, key=lambda one: one.time)
+
     def close(self) -> None:
         """Do nothing: nothing is open."""
 
@@ -206,22 +212,14 @@ _MOST_WAITING: Final = 5000
 _DAY: Final = 86_400.0
 _SWEEP_EVERY: Final = 2000
 """Traces that are written between two deletions of old ones."""
-_SWEEP_BOUNDED_EVERY: Final = 100
-"""The same, if a tenant may have a certain number only."""
 
 
 class FileStore:
     """Keeps traces in an SQLite file. A thread writes them, so that a turn never waits for the disk."""
 
-    def __init__(self, file: Path, keep_days: float, bounds: tuple[int, int] | None = None) -> None:
-        """Open the file, or create it. Raises `BadConfig` if it is no database of traces or cannot be written.
-
-        `bounds` are the most traces of a tenant and the most bytes of them, as in memory; None keeps all for their
-        time.
-        """
+    def __init__(self, file: Path, keep_days: float) -> None:
+        """Open the file, or create it. Raises `BadConfig` if it is no database of traces or cannot be written."""
         self._keep: Final = keep_days * _DAY
-        self._bounds: Final = bounds
-        self._sweep_every: Final = _SWEEP_EVERY if bounds is None else _SWEEP_BOUNDED_EVERY
         self._lock: Final = Lock()
         """Guards the connection: the thread writes, and requests read."""
         self._database: Final = _opened(file)
@@ -288,25 +286,17 @@ class FileStore:
                 labels = _labels(trace.tenant, is_failed=is_failed, is_asked_again=is_asked_again)
                 words = (number, " ".join(labels), searched_text(summary))
                 database.execute("INSERT INTO words (rowid, labels, text) VALUES (?, ?, ?)", words)
-            every = self._sweep_every
-            if batch and self._written // every != (self._written + len(batch)) // every:
+            if batch and self._written // _SWEEP_EVERY != (self._written + len(batch)) // _SWEEP_EVERY:
                 self._sweep(batch[-1].time - self._keep)
         self._written += len(batch)
 
     def _sweep(self, before: float) -> None:
         """Delete old traces."""
         old = [row[0] for row in self._database.execute("SELECT number FROM traces WHERE time < ?", (before,))]
-        old += [row[0] for row in self._database.execute(_OVER_BOUNDS, self._bounds)] if self._bounds else []
         self._database.executemany("DELETE FROM words WHERE rowid = ?", ((number,) for number in old))
         self._database.executemany("DELETE FROM traces WHERE number = ?", ((number,) for number in old))
 
 
-_OVER_BOUNDS: Final = """
-SELECT number FROM (
-    SELECT number, ROW_NUMBER() OVER newest AS place, SUM(LENGTH(document)) OVER newest AS size FROM traces
-    WINDOW newest AS (PARTITION BY tenant ORDER BY number DESC)
-) WHERE place > ? OR size > ?
-"""
 _INSERT: Final = "INSERT OR REPLACE INTO traces (id, tenant, time, summary, document) VALUES (?, ?, ?, ?, ?)"
 _ALL: Final = "SELECT summary FROM traces ORDER BY number DESC LIMIT ?"
 _MATCHING: Final = (
