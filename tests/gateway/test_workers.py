@@ -22,6 +22,7 @@ from tests.gateway.test_dashboard import log_in
 from tests.gateway.worker_scene import Load, Pool, replaced, working
 from toolspeak.config.shape import LogForm
 from toolspeak.gateway.worker_output import WorkerOutput
+from toolspeak.gateway.worker_pool import usable_cores
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the tests find workers by /proc")
 KEYED = '[[keys]]\ntenant = "anna"\nkey = "sk-anna-1234"\n'
@@ -121,7 +122,9 @@ def test_a_broken_file_replaces_no_worker_obs10(monkeypatch: pytest.MonkeyPatch,
         pool.process.process.send_signal(signal.SIGHUP)
         assert pool.process.says("the old one goes on, and no further worker is replaced")
         assert pool.workers == old
-        pool.process.file.write_text(configured(upstream.port))
+        os.kill(old[0], signal.SIGKILL)  # its successor has the configuration that works
+        assert soon(lambda: old[0] not in pool.workers and len(pool.workers) == 2, PATIENCE)
+        assert pool.shows("toolspeak_workers", 2)
 
 
 @pytest.mark.parametrize(
@@ -332,3 +335,7 @@ def _write_and_close(pipe: int, data: bytes) -> None:
     while left:
         left = left[os.write(pipe, left[:5000]) :]
     os.close(pipe)
+
+
+def test_auto_is_no_more_than_the_cores_that_the_process_may_use() -> None:
+    assert 1 <= usable_cores() <= len(os.sched_getaffinity(0))

@@ -80,15 +80,17 @@ def gateway_options(command: F) -> F:
 def workers_option(command: F) -> F:
     """Add `--workers N`; the command gets 0 for `auto`."""
     text = "Processes that answer requests; auto means one for each usable core.  [default: 1]"
-    return click.option("--workers", type=_Workers(), metavar="N|auto", help=text)(command)
+    return click.option("--workers", metavar="N|auto", callback=_worker_count, help=text)(command)
 
 
-class _Workers(click.ParamType):
-    name = "workers"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:  # noqa: ANN401 # click's
-        """Return the number of processes; raises `click.UsageError`. Its range is checked with the configuration."""
-        return 0 if value == "auto" else click.INT.convert(value, param, ctx)
+def _worker_count(context: click.Context, parameter: click.Parameter, value: str | None) -> int | None:
+    """Return the number of processes; raises `click.UsageError`. Its range is checked with the configuration."""
+    if value is None or value == "auto":
+        return None if value is None else 0
+    try:
+        return int(value)
+    except ValueError:
+        raise click.BadParameter(f"{value!r} is neither a number nor auto.", context, parameter) from None
 
 
 def config_option(command: F) -> F:

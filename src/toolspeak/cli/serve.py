@@ -107,6 +107,8 @@ def _workers(config: "Config") -> int:
 
 
 def _run_workers(config: "Config", count: int, read: "Callable[[], Config]", *, quiet: bool) -> None:
+    import fcntl  # noqa: PLC0415 # not on Windows
+    import os  # noqa: PLC0415
     from tempfile import TemporaryDirectory, gettempdir  # noqa: PLC0415
 
     from toolspeak.gateway.server import BACKLOG, url_of  # noqa: PLC0415
@@ -131,6 +133,8 @@ def _run_workers(config: "Config", count: int, read: "Callable[[], Config]", *, 
     # The path of a socket has at most 108 bytes, and 104 on macOS.
     parent = gettempdir() if len(gettempdir()) <= _LONGEST_PARENT else "/tmp"  # noqa: S108 # the folder in it is private
     with TemporaryDirectory(prefix="toolspeak-", dir=parent) as folder:
+        # systemd-tmpfiles deletes what was not used for ten days, but not in a folder that is locked.
+        fcntl.flock(os.open(folder, os.O_RDONLY), fcntl.LOCK_SH)
         WorkerPool(config, count, sockets, Path(folder), read_checked).run(welcome)
 
 

@@ -119,7 +119,7 @@ class WorkerPool:
     ) -> None:
         """Take the sockets that workers accept from, and a private folder. `read` reads the configuration again."""
         columns = count * _GENERATIONS
-        self._config = config
+        self._config = self._previous = config
         self._count: Final = count
         self._sockets: Final = sockets
         self._read: Final = read
@@ -231,7 +231,7 @@ class WorkerPool:
             log_changes_at_start(self._config, config, _AT_START)
             server, old = config.server, self._config.server
             server = replace(server, host=old.host, port=old.port, workers=old.workers, log=old.log)
-            self._config = replace(config, server=server)
+            self._previous, self._config = self._config, replace(config, server=server)
             self._rolling.extend(range(1, self._count + 1))
             log_reload(config)
 
@@ -365,8 +365,9 @@ class WorkerPool:
                 _LOG.error("%s %s, and no other worker serves: the gateway ends", worker, _why(worker, code))
             self._stop(is_again=False)
             return True
-        if any(other.number == worker.number for other in self._workers):
+        if any(other.number == worker.number and other.state is _State.SERVING for other in self._workers):
             self._rolling.clear()
+            self._config = self._previous  # a worker that dies later is started with what is known to work
             _LOG.error("%s %s: the old one goes on, and no further worker is replaced", worker, _why(worker, code))
             return True
         return False
@@ -378,7 +379,10 @@ class WorkerPool:
                 self._selector.unregister(end)
         worker.output.finish()
         worker.control.close()
-        self._share.end(worker.column)
+        try:
+            self._share.end(worker.column)
+        except OSError as error:  # a full disk must not end the gateway
+            _LOG.error("the last figures of %s are lost: %s", worker, error)
         self._columns.append(worker.column)
 
     @contextmanager

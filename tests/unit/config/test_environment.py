@@ -87,6 +87,8 @@ def test_chat_is_a_mode_of_the_environment_mode6() -> None:
     ("environ", "message"),
     [
         ({"PORT": "80a"}, "TOOLSPEAK_PORT: '80a' is not an integer from 0 to 65535"),
+        ({"WORKERS": "1000"}, "TOOLSPEAK_WORKERS: '1000' is not an integer from 0 to 256"),
+        ({"WORKERS": "500"}, "TOOLSPEAK_WORKERS: 500 is not an integer from 0 to 256"),
         ({"PORT": "99999"}, "TOOLSPEAK_PORT: 99999 is not an integer from 0 to 65535"),
         ({"FORCE_EMULATION": "maybe"}, "TOOLSPEAK_FORCE_EMULATION: 'maybe' is not one of 1, true, yes, on, 0, false"),
         ({"FORCE_EMULATION": "1", "MODE": "off"}, "TOOLSPEAK_MODE: 'off' contradicts TOOLSPEAK_FORCE_EMULATION=1"),
@@ -140,3 +142,9 @@ def test_ollama_is_looked_for_where_its_variable_says(said: str, place: str) -> 
     places = local_places({"OLLAMA_HOST": said})
     assert places[0] == place
     assert [each for each in places if each != place] == [each for each in LOCAL if each != place]
+
+
+@pytest.mark.parametrize(("said", "workers"), [("auto", 0), ("AUTO", 0), ("0", 0), ("4", 4), ("", None)])
+def test_workers_are_a_number_or_auto(said: str, workers: int | None) -> None:
+    assert options_in({"TOOLSPEAK_WORKERS": said}).workers == workers
+    assert config.load(None, {"TOOLSPEAK_WORKERS": said}).server.workers == (1 if workers is None else workers)
