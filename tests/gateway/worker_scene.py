@@ -12,6 +12,7 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -54,8 +55,9 @@ class Pool:
     def ask(self, wire: str = "openai_chat", key: str = "", **more: object) -> Reply:
         """Take a whole turn."""
         asked = question(wire)
+        body: dict[str, Any] = {**(asked.body or {}), **more}
         headers = {"authorization": f"Bearer {key}"} if key else {}
-        return self.served.post(asked.path, {**asked.body, **more}, headers, seconds=60)
+        return self.served.post(asked.path, body, headers, seconds=60)
 
     def figure(self, name: str) -> float:
         """Return the sum of all series of a metric."""

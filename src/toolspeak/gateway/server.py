@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from queue import SimpleQueue
 from threading import Thread
 from types import FrameType
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import uvicorn
 from typing_extensions import override
@@ -366,8 +366,7 @@ class _WorkerServer(_Server):
             return
         self._connections_open.is_retiring = True
         for connection in list(self.server_state.connections):
-            if isinstance(connection, HttpConnection):
-                connection.retire(_LINGER)
+            cast("HttpConnection", connection).retire(_LINGER)
 
 
 def url_of(listening: socket.socket) -> str:

@@ -212,7 +212,9 @@ class TraceLog:
             return msgspec.json.encode(await self.find(target.name, tenant))
         query = _query(exchange.query, tenant)
         listed = await self.search(query)
-        running = [] if query.words or query.is_failed else await self.running(tenant)
+        running: Sequence[RunningTurn | LiveTurn] = ()
+        if not (query.words or query.is_failed):
+            running = await self.running(tenant)
         return msgspec.json.encode({"running": [one.summary for one in running], "traces": listed})
 
     # ------------------------------------------------------------ for pages

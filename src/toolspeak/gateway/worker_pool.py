@@ -39,6 +39,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Final, NoReturn
 
+from typing_extensions import override
+
 from toolspeak.config.shape import Config
 from toolspeak.engine.readers import warm
 from toolspeak.errors import BadConfig
@@ -89,6 +91,7 @@ class _WorkerProcess:
     problem: BadConfig | OSError | None = None
     """Why it could not start."""
 
+    @override
     def __str__(self) -> str:
         return f"worker {self.number} (pid {self.pid})"
 

@@ -8,6 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from typing_extensions import override
 
 from toolspeak.engine.verdict import Verdict
 from toolspeak.facts.model import Support
@@ -21,6 +22,7 @@ LASTING = Bounds(1000.0)
 class _Clock(Clock):
     now = 5.0
 
+    @override
     def monotonic(self) -> float:
         return self.now
 
