@@ -17,6 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from bench.accuracy.split import Split, split_of
 from testkit.llama_models import cache_folder
 from toolspeak.ir.json import Json, JsonObject
 from toolspeak.ir.message import Message, Role, Text
@@ -69,12 +70,15 @@ class Task:
     """The legal names, and what the data calls them."""
 
 
-def sample(name: str, count: int, seed: int = SEED) -> list[Task]:
-    """Return so many tasks of a set, the same for every form and model; a larger sample begins with the smaller."""
+def sample(name: str, count: int, seed: int = SEED, split: Split = Split.HELD_OUT) -> list[Task]:
+    """Return so many tasks of a split of a set, the same for every form and model.
+
+    A larger sample begins with the smaller.
+    """
     tasks = load(name)
     order = list(range(len(tasks)))
     random.Random(f"{seed} {name}").shuffle(order)
-    return [tasks[index] for index in order[:count]]
+    return [tasks[index] for index in order if split_of(tasks[index].id) is split][:count]
 
 
 @cache

@@ -14,6 +14,7 @@ from bench.accuracy import kept
 from bench.accuracy.data import SETS
 from bench.accuracy.kept import Line
 from bench.accuracy.run import measured, options_of, served
+from bench.accuracy.split import Split
 from testkit.report import close
 
 TASKS, MAX_TOKENS = 3, 96
@@ -29,7 +30,7 @@ def asked(folder: Path) -> list[Line]:
     began = time.monotonic()
     options = options_of(
         [
-            *("--tasks", str(TASKS), "--max-tokens", str(MAX_TOKENS)),
+            *("--split", Split.DEVELOPMENT, "--tasks", str(TASKS), "--max-tokens", str(MAX_TOKENS)),
             *("--set", *SETS, "--form", BARE, *OURS),
             *("--out", str(folder / "lines.jsonl"), "--answers", str(folder)),
         ]

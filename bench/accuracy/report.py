@@ -1,6 +1,7 @@
 """`just accuracy-report`: what the lines say, as a table, the lifts of each switch, and a picture for each model.
 
-Writes bench/results/accuracy.json, bench/results/accuracy.md and bench/results/accuracy-MODEL.svg.
+Writes bench/results/accuracy.json, bench/results/accuracy.md and bench/results/accuracy-MODEL.svg from held-out tasks;
+`--split development` writes bench/results/accuracy-development.json and so on.
 """
 
 import argparse
@@ -18,6 +19,7 @@ from bench.accuracy.intervals import Estimate
 from bench.accuracy.kept import Conditions, Line
 from bench.accuracy.plot import plot
 from bench.accuracy.score import Delivered, score
+from bench.accuracy.split import Split, split_of
 from bench.accuracy.table import MULTI_TURN, Lift, Lines, Row, lifts, margins, newest, rows
 from bench.gateway.install import VERSIONS
 from testkit.llama_models import MODELS
@@ -25,14 +27,20 @@ from testkit.report import close
 
 RESULTS = Path(__file__).parents[1] / "results"
 COLUMNS = (*data.SETS, "average", MULTI_TURN)
-NOTE = "Right answers, the mean of simple, multiple, parallel and irrelevance (BFCL v4); the lines are 95 % intervals."
+NOTE = "Right answers, mean of simple, multiple, parallel, irrelevance (BFCL v4, {split} tasks); lines: 95 % intervals."
+STEMS = {Split.HELD_OUT: "accuracy", Split.DEVELOPMENT: "accuracy-development"}
+"""How the files of each split begin."""
+MEANINGS = {
+    Split.HELD_OUT: "Held-out tasks: no prompt, guardrail or reader was changed after a look at them.",
+    Split.DEVELOPMENT: "Development tasks: forms were shaped on them, so these figures flatter our forms.",
+}
 
 
 class Measured:
     """One model's figures."""
 
-    def __init__(self, model: str, lines: Lines) -> None:
-        self.model = model
+    def __init__(self, model: str, split: Split, lines: Lines) -> None:
+        self.model, self.split = model, split
         self.rows = rows(lines)
         self.lifts = lifts(lines)
         self.margins = margins(lines, self.rows)
@@ -44,6 +52,7 @@ class Measured:
         """Return what is written down."""
         return {
             "sha256": MODELS[self.model].sha256,
+            "split": self.split,
             "conditions": asdict(self.conditions),
             "rows": [_rounded(asdict(row)) for row in self.rows],
             "lifts": [_rounded(asdict(lift)) for lift in self.lifts],
@@ -56,10 +65,10 @@ class Measured:
         yield ""
         yield (
             f"{self.conditions.server}, temperature 0, at most {self.conditions.max_tokens} tokens an answer, "
-            f"seed {self.conditions.seed}; {self.tasks} tasks of the four sets for each form."
+            f"seed {self.conditions.seed}; {self.tasks} {self.split} tasks of the four sets for each form."
         )
         yield ""
-        yield f"![Accuracy of {self.model} by form](accuracy-{self.model}.svg)"
+        yield f"![Accuracy of {self.model} by form]({STEMS[self.split]}-{self.model}.svg)"
         yield ""
         yield from _table(self.rows)
         yield ""
@@ -108,7 +117,7 @@ def _differences(found: Sequence[Lift]) -> Iterator[str]:
         yield f"| {lift.what} | {lift.better} | {lift.worse} | {points} | {span} | {each} |"
 
 
-def page(measured: Sequence[Measured], commit: str, date: str) -> str:
+def page(measured: Sequence[Measured], split: Split, commit: str, date: str) -> str:
     """Write the page."""
     lines = [
         "# Accuracy",
@@ -116,6 +125,7 @@ def page(measured: Sequence[Measured], commit: str, date: str) -> str:
         f"Made by `just accuracy-report` on {date} from toolspeak {commit}; docs/accuracy.md says how to read it.",
         "Shares in percent, with their 95 % intervals; `n` tasks of each set, in the order of the columns.",
         "The tasks are those of BFCL v4, and twenty conversations of our own.",
+        MEANINGS[split],
         "",
     ]
     return "\n".join([*lines, *(line for one in measured for line in one.page())]).rstrip() + "\n"
@@ -127,21 +137,24 @@ def commit_of() -> str:
     return told.stdout.strip() or "unknown"
 
 
-def write(measured: Sequence[Measured], folder: Path) -> None:
+def write(measured: Sequence[Measured], split: Split, folder: Path) -> None:
     """Write all files."""
+    stem = STEMS[split]
     date, commit = datetime.now(UTC).date().isoformat(), commit_of()
     folder.mkdir(parents=True, exist_ok=True)
     figures = {
         "date": date,
         "toolspeak": commit,
+        "split": split,
         "forge": VERSIONS["forge"],
         "data": {"package": data.PIN, "sha256": data.SHA256},
         "models": {one.model: one.figures() for one in measured},
     }
-    (folder / "accuracy.json").write_text(json.dumps(figures, indent=1, ensure_ascii=False) + "\n")
-    (folder / "accuracy.md").write_text(page(measured, commit, date))
+    (folder / f"{stem}.json").write_text(json.dumps(figures, indent=1, ensure_ascii=False) + "\n")
+    (folder / f"{stem}.md").write_text(page(measured, split, commit, date))
     for one in measured:
-        (folder / f"accuracy-{one.model}.svg").write_text(plot(f"Tool-calling accuracy of {one.model}", NOTE, one.rows))
+        picture = plot(f"Tool-calling accuracy of {one.model}", NOTE.format(split=split), one.rows)
+        (folder / f"{stem}-{one.model}.svg").write_text(picture)
 
 
 def rescored(line: Line) -> Line:
@@ -163,12 +176,15 @@ def main() -> None:
     parser.add_argument("--lines", type=Path, default=kept.LINES)
     parser.add_argument("--to", type=Path, default=RESULTS, help="the folder for the files")
     parser.add_argument("--model", nargs="+", default=list(MODELS), choices=MODELS)
+    parser.add_argument("--split", type=Split, default=Split.HELD_OUT, choices=list(Split), help="which tasks to show")
     options = parser.parse_args()
-    lines = [rescored(line) for line in kept.read(options.lines)]
-    measured = [Measured(model, found) for model in options.model if (found := newest(lines, model))]
-    write(measured, options.to)
+    split: Split = options.split
+    lines = [rescored(line) for line in kept.read(options.lines) if split_of(line.task) is split]
+    measured = [Measured(model, split, found) for model in options.model if (found := newest(lines, model))]
+    if measured:
+        write(measured, split, options.to)
     best = {one.model: _best(one.rows) for one in measured}
-    close("accuracy-report", ok=bool(measured), lines=len(lines), best=best, to=str(options.to))
+    close("accuracy-report", ok=bool(measured), split=split, lines=len(lines), best=best, to=str(options.to))
 
 
 def _best(ranked: Sequence[Row]) -> str:

@@ -1,6 +1,7 @@
 """`just accuracy`: asks the tasks in all forms, task by task, so that a run may stop anywhere with equal samples.
 
-    just accuracy                                  all forms on the 0.5B model, 100 tasks of each set
+    just accuracy                                  all forms on the 0.5B model, 100 held-out tasks of each set
+    just accuracy --split development              the tasks that a form may be shaped on (split.py)
     just accuracy --model qwen2.5-coder-1.5b --tasks 25 --minutes 60
     just accuracy --form native 'hermes*' --form 'hermes constraint=text'
     just accuracy --url http://127.0.0.1:8080 --lanes 4
@@ -30,6 +31,7 @@ from bench.accuracy.kept import Conditions, Line
 from bench.accuracy.relay import Relay
 from bench.accuracy.score import Score, score
 from bench.accuracy.speak import Speaker, Where
+from bench.accuracy.split import Split, split_of
 from bench.accuracy.talks import TALKS, Played, Talk, play
 from testkit.llama_models import DEFAULT, MODELS
 from testkit.llama_server import LlamaServer
@@ -121,17 +123,19 @@ async def _played(task: Asked, speaker: Speaker) -> Played:
     return Played.of(said, Score(judged.right and not said.failure, judged.valid, judged.called))
 
 
-def jobs(chosen: Sequence[Form], sets: Sequence[str], tasks: int, seed: int) -> Iterator[Job]:
+def jobs(chosen: Sequence[Form], sets: Sequence[str], tasks: int, seed: int, split: Split) -> Iterator[Job]:
     """Return the jobs: the first task of every set in every form, then the second, and so on."""
-    samples = {name: _sample(name, tasks, seed) for name in sets}
+    samples = {name: _sample(name, tasks, seed, split) for name in sets}
     for index in range(tasks):
         for sampled in samples.values():
             if index < len(sampled):
                 yield from (Job(form, sampled[index]) for form in chosen)
 
 
-def _sample(name: str, tasks: int, seed: int) -> Sequence[Asked]:
-    return TALKS[:tasks] if name == MULTI_TURN else data.sample(name, tasks, seed)
+def _sample(name: str, tasks: int, seed: int, split: Split) -> Sequence[Asked]:
+    if name == MULTI_TURN:
+        return [talk for talk in TALKS if split_of(talk.id) is split][:tasks]
+    return data.sample(name, tasks, seed, split)
 
 
 # ---------------------------------------------------------------- the run
@@ -223,7 +227,7 @@ def todo(options: argparse.Namespace, conditions: Conditions) -> list[Job]:
     done = {line.key for line in kept.read(options.out)}
     return [
         job
-        for job in jobs(chosen, options.set, options.tasks, options.seed)
+        for job in jobs(chosen, options.set, options.tasks, options.seed, options.split)
         if (options.model, job.form.name, job.form.version, job.set, job.task.id, str(conditions)) not in done
     ]
 
@@ -234,6 +238,7 @@ def options_of(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--url", default="", help="a server that runs already, with that model")
     parser.add_argument("--form", nargs="+", action="extend", default=[], help="names or patterns of forms")
     parser.add_argument("--set", nargs="+", default=list(ALL_SETS), choices=(*ALL_SETS, *data.MORE_SETS))
+    parser.add_argument("--split", type=Split, default=Split.HELD_OUT, choices=list(Split), help="which tasks to ask")
     parser.add_argument("--tasks", type=int, default=TASKS, help="of each set")
     parser.add_argument("--seed", type=int, default=data.SEED, help="of the sample and of the model")
     parser.add_argument("--max-tokens", type=int, default=MAX_TOKENS)

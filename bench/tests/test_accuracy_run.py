@@ -17,6 +17,7 @@ from bench.accuracy.data import Task, task_of
 from bench.accuracy.forms import forms
 from bench.accuracy.report import rescored
 from bench.accuracy.run import ServerLost, jobs, measured, options_of
+from bench.accuracy.split import Split
 
 FUNCTION: Any = {
     "name": "get.weather",
@@ -76,11 +77,11 @@ def server() -> Generator[str]:
 
 @pytest.fixture(autouse=True)
 def tasks(monkeypatch: pytest.MonkeyPatch) -> None:
-    def sample(name: str, count: int, _seed: int) -> list[Task]:
+    def sample(name: str, count: int, _seed: int, _split: Split) -> list[Task]:
         return [task(name, number) for number in range(min(count, 3))]
 
     def load(name: str) -> list[Task]:
-        return sample(name, 3, 0)
+        return sample(name, 3, 0, Split.HELD_OUT)
 
     monkeypatch.setattr(data, "sample", sample)
     monkeypatch.setattr(data, "load", load)
@@ -98,7 +99,8 @@ def ran(folder: Path, url: str, *more: str) -> tuple[int, int]:
 
 def test_every_form_has_a_task_before_the_next_task_begins() -> None:
     order = [
-        (job.task.id, job.form.name) for job in jobs(forms(["native", "hermes"]), ["multiple", "irrelevance"], 2, 1)
+        (job.task.id, job.form.name)
+        for job in jobs(forms(["native", "hermes"]), ["multiple", "irrelevance"], 2, 1, Split.HELD_OUT)
     ]
     assert order[:5] == [
         ("multiple_0", "native"),
