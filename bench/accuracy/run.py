@@ -5,6 +5,7 @@
     just accuracy --model qwen2.5-coder-1.5b --tasks 25 --minutes 60
     just accuracy --form native 'hermes*' --form 'hermes constraint=text'
     just accuracy --url http://127.0.0.1:8080 --lanes 4
+    just accuracy --form hermes fenced --until-certain hermes     a form that is surely better or worse is asked no more
     just accuracy --list                           the forms
 
 Every finished task is a line in ~/.cache/toolspeak/accuracy/lines.jsonl: a run that is started again goes on.
@@ -30,6 +31,7 @@ from bench.accuracy.forms import FORGE, FORMS, Form, forms, profile_of
 from bench.accuracy.kept import Conditions, Line
 from bench.accuracy.relay import Relay
 from bench.accuracy.score import Score, score
+from bench.accuracy.sequential import ERROR_RATE, Race
 from bench.accuracy.speak import Speaker, Where
 from bench.accuracy.split import Split, split_of
 from bench.accuracy.talks import TALKS, Played, Talk, play
@@ -59,6 +61,10 @@ class Job:
     @property
     def set(self) -> str:
         return self.task.set
+
+    def key(self, model: str, conditions: Conditions) -> tuple[str, ...]:
+        """Return the key of its line."""
+        return (model, self.form.name, self.form.version, self.set, self.task.id, str(conditions))
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,15 +172,22 @@ class Progress:
         print(f"\r{text[:118]:118}" if sys.stderr.isatty() else text, end=end, file=sys.stderr, flush=True)
 
 
-async def run(bench: Bench, work: Sequence[Job], lanes: int, out: Path, until: float) -> int:
-    """Do the work on so many lanes; return how much was done before the time was over."""
-    waiting, numbers = iter(work), count()
+async def run(  # noqa: PLR0913 # what a run is
+    bench: Bench, work: Sequence[Job], lanes: int, out: Path, until: float, *, race: Race | None
+) -> int:
+    """Do the work on so many lanes; return how much was done before the time was over.
+
+    In a race, jobs that cannot change a verdict any more are left out.
+    """
+    waiting, numbers = (job for job in work if race is None or race.needs(job.form.name)), count()
     progress = Progress(len(work), time.monotonic())
 
     async def lane() -> None:
         while time.monotonic() < until and (job := next(waiting, None)):
             line = await bench.done(job, f"a{next(numbers)}")
             kept.append(line, out)
+            if race:
+                race.add(line.form, line.task, right=line.right)
             progress.note(line, bench.relay)
 
     async with asyncio.TaskGroup() as group:
@@ -213,23 +226,37 @@ async def measured(options: argparse.Namespace, url: str) -> tuple[int, int]:
         Forges(relay, options.model, options.lanes) as forges,
     ):
         bench = Bench(options.model, relay, transport, forges, conditions)
-        work = todo(options, conditions)
+        known = {line.key: line for line in kept.read(options.out)}
+        planned = plan(options)
+        work = [job for job in planned if job.key(options.model, conditions) not in known]
+        race = race_of(options, planned)
+        if race:
+            for job in planned:
+                if line := known.get(job.key(options.model, conditions)):
+                    race.add(line.form, line.task, right=line.right)
         until = time.monotonic() + options.minutes * 60 if options.minutes else float("inf")
         try:
-            return await run(bench, work, options.lanes, options.out, until), len(work)
+            return await run(bench, work, options.lanes, options.out, until, race=race), len(work)
         finally:
+            for name, duel in race.duels.items() if race else ():
+                print(f"{name} against {options.until_certain}: {duel.text}")
             await transport.close()
 
 
-def todo(options: argparse.Namespace, conditions: Conditions) -> list[Job]:
-    """Return the jobs that no line tells of."""
+def plan(options: argparse.Namespace) -> list[Job]:
+    """Return all jobs that are asked for, done or not."""
     chosen = forms(options.form, profile_of(options.model, options.profile))
-    done = {line.key for line in kept.read(options.out)}
-    return [
-        job
-        for job in jobs(chosen, options.set, options.tasks, options.seed, options.split)
-        if (options.model, job.form.name, job.form.version, job.set, job.task.id, str(conditions)) not in done
-    ]
+    return list(jobs(chosen, options.set, options.tasks, options.seed, options.split))
+
+
+def race_of(options: argparse.Namespace, planned: Sequence[Job]) -> Race | None:
+    """Return the comparisons that may end the run, or None."""
+    if not options.until_certain:
+        return None
+    names = list(dict.fromkeys(job.form.name for job in planned))
+    if options.until_certain not in names or len(names) < 2:
+        raise SystemExit(f"--until-certain {options.until_certain!r}: name it and another form with --form")
+    return Race(options.until_certain, names, len(planned) // len(names), options.error_rate)
 
 
 def options_of(arguments: Sequence[str] | None = None) -> argparse.Namespace:
@@ -244,6 +271,10 @@ def options_of(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--max-tokens", type=int, default=MAX_TOKENS)
     parser.add_argument("--lanes", type=int, default=1, help="how many tasks at once")
     parser.add_argument("--minutes", type=float, default=0.0, help="stop after so many")
+    parser.add_argument(
+        "--until-certain", default="", metavar="FORM", help="stop asking a form once it is surely better or worse"
+    )
+    parser.add_argument("--error-rate", type=float, default=ERROR_RATE, help="of --until-certain, over all forms")
     parser.add_argument("--profile", type=Path, help="for the form `auto`, instead of the one that doctor kept")
     parser.add_argument("--out", type=Path, default=kept.LINES)
     parser.add_argument("--answers", type=Path, default=kept.FOLDER, help="the folder that keeps the server's answers")

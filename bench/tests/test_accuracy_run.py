@@ -126,6 +126,19 @@ def test_a_run_keeps_lines_and_the_next_goes_on(tmp_path: Path) -> None:
     assert (lines["native", "multiple_0"].requests, lines["native", "multiple_0"].input_tokens) == (1, 10)
 
 
+def test_a_form_that_is_surely_better_is_asked_no_more(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    race = ("--set", "multiple", "--tasks", "3", "--until-certain", "native", "--error-rate", "0.9")
+    with server() as url:
+        assert ran(tmp_path, url, *race) == (4, 6)
+        assert ran(tmp_path, url, *race) == (0, 2)  # what is known counts
+    assert capsys.readouterr().out.count("native+rescue against native: better: 2 won, 0 lost of 2 tasks") == 2
+
+
+def test_a_race_needs_two_forms(tmp_path: Path) -> None:
+    with server() as url, pytest.raises(SystemExit, match="name it and another form"):
+        ran(tmp_path, url, "--tasks", "1", "--until-certain", "hermes")
+
+
 def test_a_run_that_has_no_time_does_nothing(tmp_path: Path) -> None:
     with server() as url:
         assert ran(tmp_path, url, "--tasks", "1", "--minutes", "0.0000001") == (0, 4)

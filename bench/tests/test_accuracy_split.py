@@ -3,6 +3,7 @@
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,7 @@ from bench.accuracy.split import Split, looked_at, split_of
 from bench.accuracy.talks import TALKS
 from testkit.llama_models import DEFAULT
 
-FUNCTION = {"name": "f", "description": "", "parameters": {"type": "dict", "properties": {}}}
+FUNCTION: Any = {"name": "f", "description": "", "parameters": {"type": "dict", "properties": {}}}
 
 
 def tasks(name: str) -> list[Task]:
@@ -72,8 +73,8 @@ def test_the_report_shows_one_split_and_says_which(
     conditions = Conditions(6, 256, "b1")
     for name in data.SETS:
         for task in (f"{name}_{number}" for number in range(100)):
-            fields = (DEFAULT, "native", "1", name, task, conditions, False, True, False, 1, 1, 1, 1.0, [])
-            append(Line(*fields), tmp_path / "lines.jsonl")
+            line = Line(DEFAULT, "native", "1", name, task, conditions, False, True, False, 1, 1, 1, 1.0, [])
+            append(line, tmp_path / "lines.jsonl")
     told: dict[str, dict[str, object]] = {}
     for split in Split:
         arguments = ["report", "--split", split, "--lines", str(tmp_path / "lines.jsonl"), "--to", str(tmp_path)]
