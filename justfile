@@ -234,6 +234,10 @@ example-run *args:
 accuracy *args:
     .venv/bin/python -m bench.accuracy.run {{ args }}
 
+# compile llama.cpp's server for this machine, once, into the cache folder, where `just accuracy` finds it; needs a C++ compiler: `--jobs N`
+llama-server *args:
+    .venv/bin/python -m testkit.llama_build {{ args }}
+
 # the table, the lifts and the pictures of all that was asked; writes bench/results/accuracy*
 accuracy-report *args:
     .venv/bin/python -m bench.accuracy.report {{ args }}
@@ -354,6 +358,7 @@ pin *args:
     .venv/bin/uv pip compile {{ pin }} {{ args }} pyproject.toml --group hosts-openai2 -o requirements/hosts-openai2.txt
     .venv/bin/uv pip compile {{ pin }} {{ args }} pyproject.toml --group fuzz -o requirements/fuzz.txt
     .venv/bin/uv pip compile {{ pin }} {{ args }} pyproject.toml --group site -o requirements/site.txt
+    .venv/bin/uv pip compile {{ pin }} {{ args }} --group llama-server -o requirements/llama-server.txt
     for server in vllm sglang; do \
         .venv/bin/uv pip compile {{ pin }} {{ args }} -c requirements/runtime.txt pyproject.toml --group $server -o requirements/$server.txt; \
         .venv/bin/uv pip compile {{ pin }} {{ args }} --no-deps --group $server-wheel -o requirements/$server-wheel.txt; \

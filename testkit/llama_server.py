@@ -6,8 +6,8 @@
     python -m testkit.llama_server [NAME] [--port 8080]       until it is interrupted
 
 It comes from a wheel, in a virtual environment of its own in the cache folder, and ends with the process that started
-it. One slot, unless more are asked for: a second request waits for the first. `TOOLSPEAK_LLAMA_SERVER` names a
-`llama-server` to run instead: one that was compiled for this machine may be several times as fast.
+it. One slot, unless more are asked for: a second request waits for the first. `program`, or `TOOLSPEAK_LLAMA_SERVER`,
+names a `llama-server` to run instead: one that was compiled for this machine (llama_build.py) reads prompts faster.
 """
 
 import argparse
@@ -61,6 +61,7 @@ class LlamaServer:
         slots: int = 1,
         context: int = CONTEXT_TOKENS,
         remembers: bool = True,
+        program: Path | None = None,
         log: Path | None = None,
     ) -> None:
         """Take any free port unless one is named; each slot has a context of so many tokens.
@@ -71,14 +72,14 @@ class LlamaServer:
         self.model = model
         self._port, self._slots, self._context, self._remembers = port, slots, context, remembers
         self._log = log or cache_folder() / f"{model}.log"
+        self._program = os.environ.get(BINARY) or program
         self._process: subprocess.Popen[str] | None = None
         self.url = ""
 
     def __enter__(self) -> Self:
-        binary = os.environ.get(BINARY)
         with self._log.open("w") as log:
             self._process = subprocess.Popen(
-                self._binary(binary) if binary else self._wheel(),
+                self._binary(str(self._program)) if self._program else self._wheel(),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
@@ -108,6 +109,19 @@ class LlamaServer:
             return response.status, json.loads(response.read() or b"null")
         finally:
             connection.close()
+
+    def cpu_seconds(self) -> float:
+        """Return the CPU time that the server has used so far (Linux)."""
+        group = str(self._process.pid if self._process else 0)
+        ticks = 0
+        for stat in Path("/proc").glob("[0-9]*/stat"):
+            try:
+                fields = stat.read_text().rpartition(")")[2].split()
+            except OSError:
+                continue  # it ended while we looked
+            if fields[2] == group:
+                ticks += int(fields[11]) + int(fields[12])
+        return ticks / os.sysconf("SC_CLK_TCK")
 
     def _wheel(self) -> list[str]:
         counts = (self._port, self._context, self._slots, free_cores(), self._remembers)
@@ -190,8 +204,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", nargs="?", default=DEFAULT, choices=MODELS)
     parser.add_argument("--port", type=int, default=8080)
+    parser.add_argument("--program", type=Path, help="a llama-server to run instead of the one from the wheel")
     options = parser.parse_args()
-    with LlamaServer(options.model, port=options.port) as server:
+    with LlamaServer(options.model, port=options.port, program=options.program) as server:
         print(f"{server.model} listens on {server.url}", flush=True)
         try:
             time.sleep(1e9)

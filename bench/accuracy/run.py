@@ -35,6 +35,7 @@ from bench.accuracy.sequential import ERROR_RATE, Race
 from bench.accuracy.speak import Speaker, Where
 from bench.accuracy.split import Split, split_of
 from bench.accuracy.talks import TALKS, Played, Talk, play
+from testkit.llama_build import built
 from testkit.llama_models import DEFAULT, MODELS
 from testkit.llama_server import LlamaServer
 from toolspeak.ir.request import Sampling
@@ -202,7 +203,7 @@ def served(options: argparse.Namespace) -> Generator[str]:
     if options.url:
         yield options.url.removesuffix("/v1").rstrip("/")
         return
-    with LlamaServer(options.model, slots=options.lanes, context=CONTEXT_TOKENS) as server:
+    with LlamaServer(options.model, slots=options.lanes, context=CONTEXT_TOKENS, program=built()) as server:
         yield server.url
 
 
