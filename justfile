@@ -242,6 +242,10 @@ llama-server *args:
 accuracy-report *args:
     .venv/bin/python -m bench.accuracy.report {{ args }}
 
+# tasks an hour of the accuracy laboratory: the wheel's server and the one of `llama-server`, one task at once and several, by CPU time: `--rounds N`, `--save`
+accuracy-speed *args:
+    .venv/bin/python -m bench.accuracy.speed {{ args }}
+
 # a dozen tasks on the real model of 0.5 GB: ours is at least as good as the bare server, and every call is valid
 accuracy-quick:
     .venv/bin/python -m bench.accuracy.quick

@@ -47,6 +47,8 @@ class Line:
     """What a conversation lacked."""
     code: str = ""
     """Which code of ours spoke and read; none for the forms of others."""
+    cached_tokens: int = 0
+    """Of the input tokens: what the server did not have to read again."""
 
     @property
     def key(self) -> tuple[str, ...]:

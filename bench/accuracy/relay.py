@@ -33,6 +33,8 @@ class Account:
     requests: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
+    cached_tokens: int = 0
+    """Of the input: what the server had in its prompt cache when it was asked."""
     seconds: float = 0.0
     """Of the model; a kept answer counts what it took when it was asked for."""
 
@@ -155,6 +157,8 @@ def _charge(account: Account, kept: Kept) -> None:
     account.requests += 1
     account.input_tokens += usage.get("prompt_tokens", 0)
     account.output_tokens += usage.get("completion_tokens", 0)
+    details: dict[str, Any] = usage.get("prompt_tokens_details") or {}
+    account.cached_tokens += details.get("cached_tokens", 0)
     account.seconds += kept.seconds
 
 

@@ -119,6 +119,7 @@ class Bench:
             played.failure,
             list(played.notes),
             form.code,
+            used.cached_tokens,
         )
 
 

@@ -46,7 +46,7 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers["content-length"]))
         message = {"role": "assistant", "content": TEXT}
-        usage = {"prompt_tokens": 10, "completion_tokens": 2, "total_tokens": 12}
+        usage = {"prompt_tokens": 10, "completion_tokens": 2, "prompt_tokens_details": {"cached_tokens": 4}}
         named = {"model": self.names.pop(0)} if self.names else {}
         self._tell({"choices": [{"index": 0, "message": message, "finish_reason": "stop"}], "usage": usage, **named})
 
@@ -123,7 +123,8 @@ def test_a_run_keeps_lines_and_the_next_goes_on(tmp_path: Path) -> None:
     assert lines["native", "irrelevance_2"].right
     assert lines["native+rescue", "multiple_2"].right
     assert not lines["native+rescue", "irrelevance_2"].right
-    assert (lines["native", "multiple_0"].requests, lines["native", "multiple_0"].input_tokens) == (1, 10)
+    line = lines["native", "multiple_0"]
+    assert (line.requests, line.input_tokens, line.cached_tokens) == (1, 10, 4)
 
 
 def test_a_form_that_is_surely_better_is_asked_no_more(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
