@@ -9,7 +9,7 @@ for parsers with `engine_based_streaming` only (since vLLM 0.32; `k2_horizon` of
 # pyright: basic, reportMissingImports=false, reportGeneralTypeIssues=false
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, ClassVar, Final
 
 from typing_extensions import override
@@ -28,6 +28,7 @@ from vllm.tool_parsers.structural_tag_registry import SUPPORTED_STRUCTURAL_TAG_M
 from vllm.utils.mistral import is_mistral_tokenizer
 
 from toolspeak import dialects
+from toolspeak.integrations.marker_tokens import MarkerTokens
 from toolspeak.integrations.messages import offered_tools, untrusted_message_texts
 from toolspeak.integrations.output_reader import (
     CallDelta,
@@ -100,7 +101,7 @@ class DialectToolParser(ToolParser):
         """Keep special tokens in the text: in many models the markers of calls are such tokens."""
         request = super().adjust_request(request)
         if request.tools and request.tool_choice != "none":
-            request.skip_special_tokens = False
+            _keep_markers(request)
         return request
 
     @override
@@ -191,61 +192,62 @@ class DialectReasoningParser(ReasoningParser):
         """Make a parser for one output, or for the engine."""
         super().__init__(tokenizer, *args, **kwargs)
         self._loaded = dialects.load(self.dialect)
-        marks = self._loaded.grammar.reasoning
-        self._openers = self._tokens(each.opener for each in marks)
-        self._closers = self._tokens(closer for each in marks for closer in each.closers)
+        self._markers = MarkerTokens(self._loaded.grammar.reasoning, self.vocab, _encoder(tokenizer))
         self._is_open = False  # by the prompt
         self._stream: ReasoningReader | None = None
 
     @property
     @override
     def reasoning_start_str(self) -> str | None:
-        """The marker that opens the reasoning: the first of the dialect's that is a token of this model."""
-        return next(iter(self._openers.values()), None)
+        """The marker that opens the reasoning: the first of the dialect's that this model has."""
+        marker = self._markers.first(opens=True)
+        return None if marker is None else marker.text
 
     @property
     @override
     def reasoning_end_str(self) -> str | None:
         """The marker that closes the reasoning."""
-        return next(iter(self._closers.values()), None)
+        marker = self._markers.first(opens=False)
+        return None if marker is None else marker.text
 
     @override
     def adjust_request(self, request: Any) -> Any:
         """Keep special tokens in the text: in many models the markers of reasoning are such tokens."""
-        request.skip_special_tokens = False
+        _keep_markers(request)
         return request
 
     @override
     def adjust_initial_state_from_prompt(self, prompt_token_ids: Sequence[int]) -> None:
         """Take the prompt of a stream: its template may have opened the reasoning."""
-        self._is_open = self._last_marker(prompt_token_ids) in self._openers
+        self._is_open = self._markers.is_open_after(prompt_token_ids) is True
 
     @override
     def is_reasoning_end(self, input_ids: Sequence[int]) -> bool:
         """Return whether the last marker in these tokens closes reasoning."""
-        return self._last_marker(input_ids) in self._closers
+        return self._markers.is_open_after(input_ids) is False
 
     @override
     def is_reasoning_end_streaming(self, input_ids: Sequence[int], delta_ids: Iterable[int]) -> bool:
         """Return the same for the latest tokens of an output, without a look at all the others."""
-        return any(token in self._closers for token in delta_ids)
+        latest = list(delta_ids)
+        before = len(input_ids) - len(latest)
+        window = [*input_ids[max(0, before - self._markers.reach) : before], *latest]
+        return self._markers.is_open_after(window) is False
 
     @override
     def extract_content_ids(self, input_ids: list[int]) -> list[int]:
         """Return the tokens after the reasoning; none if it is not closed."""
-        ends = [at for at, token in enumerate(input_ids) if token in self._closers]
-        return input_ids[ends[0] + 1 :] if ends else []
+        end = next((found.end for found in self._markers.find(input_ids) if not found.opens), len(input_ids))
+        return input_ids[end:]
 
     @override
     def count_reasoning_tokens(self, token_ids: Sequence[int]) -> int:
         """Count the tokens of an output between the markers."""
-        count, is_open = 0, self._is_open
-        for token in token_ids:
-            if token in self._openers or token in self._closers:
-                is_open = token in self._openers
-            else:
-                count += is_open
-        return count
+        count, begin, is_open = 0, 0, self._is_open
+        for found in self._markers.find(token_ids):
+            count += found.start - begin if is_open else 0
+            begin, is_open = found.end, found.opens
+        return count + (len(token_ids) - begin if is_open else 0)
 
     @override
     def extract_reasoning(self, model_output: str, request: Any) -> tuple[str | None, str | None]:
@@ -278,12 +280,17 @@ class DialectReasoningParser(ReasoningParser):
         """Take the end of the reasoning, or of the output if that comes first."""
         return None if self._stream is None else _reasoning_message(self._stream.finish())
 
-    def _tokens(self, markers: Iterable[str]) -> dict[int, str]:
-        """Return the markers that are tokens of this model, by their ids."""
-        return {self.vocab[marker]: marker for marker in markers if marker in self.vocab}
 
-    def _last_marker(self, ids: Sequence[int]) -> int | None:
-        return next((token for token in reversed(ids) if token in self._openers or token in self._closers), None)
+def _keep_markers(request: Any) -> None:
+    """Keep special tokens in the text, and no blanks between them, which vLLM sets with a slow tokenizer (Kimi K3)."""
+    request.skip_special_tokens = False
+    if hasattr(request, "spaces_between_special_tokens"):  # a request of the Responses API has no such setting
+        request.spaces_between_special_tokens = False
+
+
+def _encoder(tokenizer: Any) -> Callable[[str], Sequence[int]] | None:
+    encode = getattr(tokenizer, "encode", None)
+    return None if encode is None else lambda text: encode(text, add_special_tokens=False)
 
 
 def _reasoning_message(split: Split) -> DeltaMessage | None:
