@@ -43,6 +43,7 @@ ANSWERS: Final = (
 THINK: Final = (("<think>", "</think>"), ("<think>\n", "\n</think>\n\n"), ("<thinking>\n", "\n</thinking>\n"))
 OWN_THINK: Final = (
     ("seed", "<seed:think>", "</seed:think>", "<seed:tool_call>"),
+    ("minimax", "<mm:think>", "</mm:think>", "\0"),
     ("mistral", "[THINK]", "[/THINK]", "[TOOL_CALLS]"),
     ("cohere", "<|START_THINKING|>", "<|END_THINKING|>", "<|START_ACTION|>"),
     ("apertus", "<|inner_prefix|>", "<|inner_suffix|>", "\0"),

@@ -29,6 +29,7 @@ def streamed(dialect: str, pieces: tuple[str, ...], *, is_open: bool) -> Split:
         ("hermes", "<thi", Split("", "<thi")),
         ("hermes", " \n", Split("", " \n")),
         ("mistral", "[THINK]x[/THINK]y", Split("x", "y")),
+        ("minimax", "<mm:think>Which file?</mm:think>\n", Split("Which file?", "\n")),
         ("react", "Thought: hm\nAction: f", Split(" hm", "\nAction: f")),
         ("kimi_k3", "<|open|>think<|sep|>a<|close|>think<|sep|>b", Split("a", "b")),
     ],

@@ -132,6 +132,7 @@ THINK_TAGS = (
     ReasoningMarks("<think>", ("</think>",)),
     ReasoningMarks("<thinking>", ("</thinking>",)),
     ReasoningMarks("<seed:think>", ("</seed:think>",)),
+    ReasoningMarks("<mm:think>", ("</mm:think>",)),  # MiniMax M3
     ReasoningMarks("[THINK]", ("[/THINK]",)),
     ReasoningMarks("<|START_THINKING|>", ("<|END_THINKING|>",)),
     ReasoningMarks("<|channel>thought", ("<channel|>",)),

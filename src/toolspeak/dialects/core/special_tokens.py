@@ -58,7 +58,7 @@ SPECIAL_TOKENS: Final[dict[str, tuple[str, ...]]] = {
     "qwen": ("<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>", "<think>", "</think>"),
     "qwen pictures": ("<|vision_start|>", "<|vision_end|>", "<|image_pad|>", "<|fim_prefix|>", "<|file_sep|>"),
     "granite": ("<|start_of_role|>", "<|end_of_role|>", "<|tool_call|>"),
-    "minimax": ("]~!b[", "]~b]", "[e~[", "]<]minimax[>[", "<minimax:tool_call>"),
+    "minimax": ("]~!b[", "]~b]", "[e~[", "]<]minimax[>[", "<minimax:tool_call>", "<mm:think>", "</mm:think>"),
     "seed": ("<seed:bos>", "<seed:eos>", "<seed:think>", "</seed:think>", "<seed:tool_call>", "</seed:tool_call>"),
     "internlm": ("<|action_start|>", "<|action_end|>", "<|plugin|>", "<|interpreter|>", "<eoh>", "<eoa>"),
     "hunyuan": ("<|startoftext|>", "<|extra_0|>", "<｜hy_User｜>"),
