@@ -174,6 +174,10 @@ judges *args:
 model-servers *args: build
     .venv/bin/python -m tests.model_servers.run {{ args }}
 
+# vLLM's own tests of its parsers, with toolspeak's parsers in place: each difference is in tests/model_servers/vllm_differences.toml; downloads 400 MB: `--list`, `--save`
+server-tests *args: build
+    .venv/bin/python -m tests.model_servers.own_tests {{ args }}
+
 # SDKs and frameworks run a tool in process, by `toolspeak.Transport` or as a provider of LiteLLM, with a model without tool calling; in .venv-hosts and .venv-hosts-openai2: `--only NAME`, `--save`
 hosts *args: build
     .venv/bin/python -m tests.hosts.run {{ args }}

@@ -1,16 +1,19 @@
-"""Writes the figures of docs/promises.md and docs/scale.md from bench/results; `--check` only compares.
+"""Writes the figures of docs/promises.md, docs/scale.md and docs/vllm-sglang.md from bench/results; `--check` compares.
 
 A page has its tables between two comments; everything else is written by hand.
 """
 
 import json
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "bench" / "results"
+DIFFERENCES = ROOT / "tests" / "model_servers" / "vllm_differences.toml"
+"""The differences that `just server-tests` knows, with their reasons."""
 BEGIN, FINISH = "<!-- figures: written by `just docs` -->\n", "<!-- end of figures -->\n"
 KILLS = ("postgresql", "calm", "sqlite")
 RATES = (10, 20, 40, 80, 160)
@@ -138,9 +141,34 @@ def _measured(speed: dict[str, Any], streams: dict[str, Any], chunk_us: float) -
         yield f"| {what} | {figure} | `just {source}` |\n"
 
 
+# ---------------------------------------------------------------- vLLM's own tests
+
+
+def server_tests() -> Iterator[str]:
+    """Yield what came of vLLM's own tests with our parsers, and each difference with its reason."""
+    found, reasons = result("server-tests"), tomllib.loads(DIFFERENCES.read_text(encoding="utf-8"))
+    calls, reasoning = found["tool_parsers"], found["reasoning"]
+    yield "| | of calls | of reasoning |\n| --- | --- | --- |\n"
+    for row, key in (
+        ("tests that use a parser of ours", "tests"),
+        ("**pass**", "passed"),
+        ("of these, vLLM expects its own parser to fail", "passed_unexpectedly"),
+        ("fail as vLLM expects of its own parser", "failed_as_expected"),
+    ):
+        yield f"| {row} | {calls[key]} | {reasoning[key]} |\n"
+    counts = {key: (calls["differences"].get(key, 0), reasoning["differences"].get(key, 0)) for key in reasons}
+    yield f"| differ | {sum(of_calls for of_calls, _ in counts.values())} "
+    yield f"| {sum(of_reasoning for _, of_reasoning in counts.values())} |\n"
+    yield f"\n{found['fail_without_us_too']} more tests fail with vLLM's own parsers as well. What differs:\n"
+    yield "\n| difference | of calls | of reasoning | reason |\n| --- | --- | --- | --- |\n"
+    for key, of_each in sorted(counts.items(), key=lambda entry: -sum(entry[1])):
+        cells = (reasons[key]["difference"], *(str(count or "") for count in of_each), reasons[key]["reason"])
+        yield f"| {' | '.join(cells)} |\n"
+
+
 # ---------------------------------------------------------------- pages
 
-PAGES = {"promises.md": proofs, "scale.md": scale}
+PAGES = {"promises.md": proofs, "scale.md": scale, "vllm-sglang.md": server_tests}
 
 
 def page(now: str, figures: Iterator[str]) -> str:
