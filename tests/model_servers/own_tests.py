@@ -39,7 +39,7 @@ class Kind:
     passed_unexpectedly: int = 0
     """Those among them that vLLM marks as failures of its own parser."""
     failed_as_expected: int = 0
-    differences: Counter[str] = field(default_factory=Counter)
+    differences: Counter[str] = field(default_factory=Counter[str])
 
 
 def outcomes(python: Path, tests: Path, *options: str) -> dict[str, dict[str, Any]]:

@@ -144,7 +144,7 @@ class AdaptedReasoningParser(AdaptedParser):
     is_opened = False
 
     def __init__(self, tokenizer: Any, *args: Any, **kwargs: Any) -> None:
-        super().__init__(tokenizer, *args, **kwargs)
+        super().__init__(tokenizer, *args, **kwargs)  # pyright: ignore[reportCallIssue] (the other base is vLLM's)
         template = kwargs.get("chat_template_kwargs") or {}
         is_disabled = False in (template.get("enable_thinking"), template.get("thinking"))
         is_asked_for = template.get("thinking_mode") == "enabled" or template.get("reasoning_effort") == "high"
@@ -176,7 +176,8 @@ def put_ours_in_place() -> None:
     for name, dialect in REASONING_PARSERS.items():
         parser = reasoning_parser(dialect, name in OPENED_BY_PROMPT)
         _place(reasoning.lazy_parsers[name], reasoning.reasoning_parsers, name, parser)
-    import_module("toolspeak.toolset.check").dump = functools.partial(json.dumps, ensure_ascii=False)
+    check: Any = import_module("toolspeak.toolset.check")
+    check.dump = functools.partial(json.dumps, ensure_ascii=False)
 
 
 def _place(home: tuple[str, str], registry: dict[str, type], name: str, parser: type) -> None:
@@ -250,7 +251,8 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.pluginmanager.register(Outcomes(config.getoption("--outcomes")))
+    path: Any = config.getoption("--outcomes")
+    config.pluginmanager.register(Outcomes(path))
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: Sequence[Any]) -> None:
