@@ -587,3 +587,10 @@ def test_no_form_is_looked_up_on_a_blank_line_p8(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(Beginnings, "at", counted)
     assert read("Well:\n" + "\n" * 3000 + NOW, "any").calls
     assert len(looked) < 100  # `read` reads it ten times
+
+
+def test_gemma_may_lose_the_word_before_the_colon() -> None:
+    turn = read('Wait: <|tool_call>:find_bus{stop:<|"|>Oslo S<|"|>,limit:2}<tool_call|>', "gemma")
+    assert [(call.name, call.arguments) for call in turn.calls] == [("find_bus", '{"stop":"Oslo S","limit":2}')]
+    assert turn.text == "Wait: "
+    assert not read("<|tool_call>:find_bus no braces<tool_call|>", "gemma").calls

@@ -14,8 +14,9 @@ from toolspeak.text.scan import Markers
 from toolspeak.toolset.check import Attempt
 
 QUOTES: Final = ('<|"|>', "<escape>")
-_HEAD = re.compile(r"call:\s?([^\s{}<>]{1,128})\s?(?=\{)")
-_HEAD_CUT = re.compile(r"c(?:a(?:l(?:l(?::\s?[^\s{}<>]{0,128}\s?)?)?)?)?\Z")
+# Gemma 4 loses `call` before the colon at times: `<|tool_call>:get_weather{…}` (vllm#53431).
+_HEAD = re.compile(r"(?:call)?:\s?([^\s{}<>]{1,128})\s?(?=\{)")
+_HEAD_CUT = re.compile(r"(?:c(?:a(?:l(?:l)?)?)?|(?:call)?:\s?[^\s{}<>]{0,128}\s?)\Z")
 _OUTSIDE = Markers((*QUOTES, '"', "{", "}", "[", "]"))
 _INSIDE = {quote: Markers((quote,)) for quote in QUOTES} | {'"': Markers(('"', "\\"))}
 # Gemma's template writes keys as they are, blanks inside too: `{Basic LLM Chain:{…}}` (ollama#18390).
@@ -169,11 +170,12 @@ class _Values:
 
 @dataclass(frozen=True)
 class KeyValue:
-    """The kind of body that starts with `call:`."""
+    """The kind of body that starts with `call:`, or with the colon alone where a marker of calls stands before it."""
 
     def starts(self, text: str, pos: int, scope: Scope, *, final: bool) -> bool | None:
-        """Start at `call:name{`."""
-        del scope
+        """Start at `call:name{`; at `:name{` only if the wrapper is sure."""
+        if not scope.sure and text.startswith(":", pos):
+            return False
         if _HEAD.match(text, pos):
             return True
         return None if not final and _HEAD_CUT.match(text, pos) else False
