@@ -30,7 +30,7 @@ class MarkerToken:
 
 
 @dataclass(frozen=True, slots=True)
-class FoundMarker:
+class TokenSpan:
     """Where a marker begins and ends in a sequence of tokens."""
 
     start: int
@@ -61,7 +61,7 @@ class MarkerTokens:
         """Return the first of the dialect's markers that this model has."""
         return next((marker for marker in self._markers if marker.opens is opens), None)
 
-    def find(self, ids: Sequence[int]) -> Iterator[FoundMarker]:
+    def find(self, ids: Sequence[int]) -> Iterator[TokenSpan]:
         """Yield the markers in a sequence, in order."""
         done = 0
         for end, token in enumerate(ids, 1):
@@ -78,11 +78,11 @@ class MarkerTokens:
                 return found.opens
         return None
 
-    def _ending_at(self, ids: Sequence[int], end: int, token: int) -> FoundMarker | None:
+    def _ending_at(self, ids: Sequence[int], end: int, token: int) -> TokenSpan | None:
         for marker in self._by_last.get(token, ()):
             start = end - len(marker.ids)
             if start >= 0 and tuple(ids[start:end]) == marker.ids:
-                return FoundMarker(start, end, marker.opens)
+                return TokenSpan(start, end, marker.opens)
         return None
 
 
