@@ -47,6 +47,11 @@ EQUIVALENT: tuple[Equivalent, ...] = (
         occurrence=1,
     ),
     Equivalent(
+        "agent/sandbox/seccomp.py",
+        "\"fchmod\"  ->  ''",
+        "the keys of MODES name the calls for readers; only their numbers are used",
+    ),
+    Equivalent(
         "agent/sandbox/quarantine.py",
         "return None  ->  pass",
         "the loop of `Mask.make` tries again, finds the same filled folder, and returns None after its last try",
