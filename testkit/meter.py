@@ -11,12 +11,17 @@ URGENT = -15
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 
 
+def children(pid: int) -> list[int]:
+    """Return the processes that a process has started, by whichever of its threads; one that ends now has none."""
+    tasks = Path(f"/proc/{pid}/task").glob("*/children")
+    return [int(child) for task in tasks for child in read(task).split()]
+
+
 def tree(pid: int) -> Iterator[int]:
     """Yield a process and all below it."""
     yield pid
-    for children in Path(f"/proc/{pid}/task").glob("*/children"):
-        for child in read(children).split():
-            yield from tree(int(child))
+    for child in children(pid):
+        yield from tree(child)
 
 
 def cpu_s(pid: int, *, lost_threads: bool = False) -> float:

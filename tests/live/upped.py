@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from testkit.llama_server import BINARY, free_cores, python
+from testkit.meter import children
 from toolspeak.runtime.tether import tethered
 
 READY_S = 180.0
@@ -35,8 +36,7 @@ class Upped:
 
     def children(self) -> list[int]:
         """Return the process ids of the servers that it has started."""
-        tasks = Path(f"/proc/{self.process.pid}/task").glob("*/children")
-        return [int(pid) for task in tasks for pid in task.read_text().split()]
+        return children(self.process.pid)
 
 
 @contextmanager

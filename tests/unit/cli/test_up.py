@@ -18,6 +18,7 @@ from urllib.request import ProxyHandler, Request, build_opener
 import pytest
 
 from testkit.gguf import write_gguf
+from testkit.meter import children
 from toolspeak.cli import main
 from toolspeak.local import program
 
@@ -51,12 +52,6 @@ def lives(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
-
-
-def children(pid: int) -> list[int]:
-    """Return the processes that a process has started, by whichever of its threads."""
-    tasks = Path(f"/proc/{pid}/task").glob("*/children")
-    return [int(child) for task in tasks for child in task.read_text().split()]
 
 
 @contextmanager

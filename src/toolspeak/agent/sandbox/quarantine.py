@@ -269,7 +269,7 @@ class Copies:
         for name in now.keys() - kept.keys():
             _unlink(f"{place}/{name}")
         for name, (mode, content) in kept.items():
-            if now.get(name) != (mode, content) or not os.path.lexists(f"{place}/{name}" if name else place):
+            if now.get(name) != (mode, content):
                 _write(f"{place}/{name}" if name else place, mode, content)
         return True
 

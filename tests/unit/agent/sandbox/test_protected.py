@@ -129,6 +129,19 @@ def test_a_new_repository_is_renamed_with_its_head_and_an_old_one_stays_run14(tm
     assert settle(str(tmp_path), survey(str(tmp_path)), set()) == []
 
 
+def test_new_files_of_an_editor_and_of_toolspeak_are_renamed_run14(tmp_path: Path) -> None:
+    (tmp_path / ".vscode").mkdir()
+    (tmp_path / ".vscode/tasks.json").write_text("{}")
+    (tmp_path / "toolspeak.toml").write_text("")
+    notes = settle(str(tmp_path), {}, set())
+    assert sorted(note.partition(":")[0] for note in notes) == [
+        "'.vscode' was renamed to '.vscode.refused'",
+        "'toolspeak.toml' was renamed to 'toolspeak.toml.refused'",
+    ]
+    assert (tmp_path / ".vscode.refused/tasks.json").exists()
+    assert (tmp_path / "toolspeak.toml.refused").exists()
+
+
 def test_a_link_on_the_way_is_not_followed_run14(tmp_path: Path) -> None:
     _evil(tmp_path / "mine/.git")
     work = tmp_path / "work"
