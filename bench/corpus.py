@@ -61,8 +61,9 @@ def check_cuts(case: Case, whole: Turn, seed: int) -> Counter[str]:
 
 
 def baseline(texts: list[Case]) -> tuple[int, int]:
-    """Score the usual regex parser on the same cases."""
-    scored = [naive(case.raw) == (case.calls, (case.text or "").strip()) for case in texts]
+    """Score the usual regex parser on the same cases, without the long ones: they take it minutes."""
+    short = [case for case in texts if len(case.raw) <= LONG]
+    scored = [naive(case.raw) == (case.calls, (case.text or "").strip()) for case in short]
     return sum(scored), len(scored)
 
 
@@ -78,7 +79,7 @@ def main() -> None:
     right, of = baseline(texts)
     for change in changes().values():
         print(f"CHANGED {change['id']}: {change['reason']}")
-    print(f"the reader for whatever comes is right on {by_any} of {of} texts; a naive parser on {right}")
+    print(f"`any` is right on {by_any} of {len(texts)} texts; a naive parser on {right} of the {of} short ones")
     failed = sum(counts[kind] for kind in ("wrong", "different", "lost", "invented"))
     ok = not failed and len(changes()) <= MOST_CHANGES and right < of / 2
     figures = {kind: counts[kind] for kind in ("wrong", "different", "lost", "invented", "cuts")}

@@ -1,7 +1,7 @@
 """Every dialect that writes reads back what it has written, whatever the values are (INL-3, P1).
 
 Hypothesis drives the generator of `testkit/hostile.py`, so a failure is shrunk. `just roundtrip` tries far more, with
-the same generator, in a quarter of the time. CI runs that with 5,000 examples of each dialect; so few are enough here.
+the same generator, in a quarter of the time. CI runs that with 2,000 examples of each dialect; so few are enough here.
 """
 
 from random import Random
