@@ -50,7 +50,7 @@ HOOKS = {
             PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
     """,
 }
-"""What CMake does at the begin of each project."""
+"""The CMake code that runs at the start of each project."""
 
 
 def built() -> Path | None:

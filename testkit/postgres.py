@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from testkit.meter import children
+
 _PLACES = "/usr/lib/postgresql/*/bin/postgres"
 
 
@@ -66,8 +68,7 @@ class Postgres:
             postmaster = int((self._data / "data" / "postmaster.pid").read_text().splitlines()[0])
         except FileNotFoundError:
             return []
-        children = Path(f"/proc/{postmaster}/task/{postmaster}/children").read_text().split()
-        return [postmaster, *map(int, children)]
+        return [postmaster, *children(postmaster)]
 
 
 @contextmanager

@@ -78,7 +78,7 @@ class Duel:
 
     @property
     def text(self) -> str:
-        """Say it for people."""
+        """The counts and the verdict, as a run prints them."""
         return f"{self.verdict}: {self.wins} won, {self.losses} lost of {self.pairs} tasks"
 
 

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from testkit.grammar import read_stream
+from testkit.meter import children
 from testkit.protocols import question
 from tests.gateway.scene import Reply, Served, soon
 from tests.gateway.signalled_process import PATIENCE, Process, started
@@ -37,8 +38,7 @@ class Pool:
     @property
     def workers(self) -> list[int]:
         """Return the processes that live."""
-        pid = self.process.process.pid
-        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+        return children(self.process.process.pid)
 
     @contextmanager
     def only(self, worker: int) -> Generator[None]:

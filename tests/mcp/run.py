@@ -15,6 +15,7 @@ from collections.abc import Callable, Coroutine, Generator, Sequence
 from pathlib import Path
 from typing import Any
 
+from testkit.meter import children
 from testkit.report import close
 from tests.mcp.install import install, program, servers
 from tests.mcp.scene import PATH, Person, said, work_on
@@ -162,22 +163,16 @@ async def http_server_killed(folder: Path) -> None:
 # ---------------------------------------------------------------- killed
 
 
-def children() -> list[int]:
-    """Find the processes that this one has started."""
-    found = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
-    return [int(each) for each in found]
-
-
 async def stdio_server_killed(folder: Path) -> None:
     """Kill it between two calls and during one; only the call that was on its way is an error."""
     server = McpServer("all", "node", (program("everything"),), (PATH,))
     async with open_actions(server, ApprovalStore(folder / "state", Person().ask)) as actions:
         box = Toolbox(actions)
-        (first,) = children()
+        (first,) = children(os.getpid())
         os.kill(first, signal.SIGKILL)
         await asyncio.sleep(0.5)
         between, _ = await work_on(box, [called("all__echo", '{"message": "again"}'), "Said."])
-        (second,) = children()
+        (second,) = children(os.getpid())
         async with asyncio.TaskGroup() as group:
             slow = called("all__trigger-long-running-operation", '{"duration": 30, "steps": 3}')
             during = group.create_task(work_on(box, [slow, called("all__echo", '{"message": "back"}', "c2"), "Said."]))
@@ -187,7 +182,7 @@ async def stdio_server_killed(folder: Path) -> None:
     died, back = results(during.result()[0])
     check(died.startswith("error: ") and "died while the call ran" in died, died)
     check("back" in back, back)
-    check(first != second and not children(), "nothing is left")
+    check(first != second and not children(os.getpid()), "nothing is left")
 
 
 CASES: dict[str, Callable[[Path], Coroutine[Any, Any, None]]] = {

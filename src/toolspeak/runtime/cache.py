@@ -24,6 +24,8 @@ NEGATIVE: Final = 3_600.0
 """Seconds that a measured "no tools" is valid. It is shorter than `LONG`, because a wrong one disables native calls."""
 SEEN: Final = 3_600.0
 """Seconds that a fingerprint is valid: afterwards a look checks that it is still the same server."""
+CHECK: Final = 60.0
+"""Seconds for which a process uses a verdict of a store that others write, too, before it reads it again."""
 LONGEST_PROBE: Final = 360.0
 """Seconds after which a claim expires. It exceeds the limit of a probe, so only a dead process loses its claim."""
 MOST: Final = 4096

@@ -22,7 +22,7 @@ from typing import Final
 import msgspec
 
 from toolspeak.engine.verdict import Verdict
-from toolspeak.runtime.cache import LONGEST_PROBE, MOST, SEEN, Subject, lifetime
+from toolspeak.runtime.cache import CHECK, LONGEST_PROBE, MOST, SEEN, Subject, lifetime
 from toolspeak.runtime.clock import CLOCK, Clock
 
 _LOG: Final = logging.getLogger(__name__)
@@ -132,8 +132,6 @@ class LocalStore:
 # ---------------------------------------------------------------- verdicts
 
 _VERDICT, _SEEN, _PROBE = "verdict", "seen", "probe"
-_CHECK: Final = 60.0
-"""Seconds for which a process uses a verdict before it reads it again, as with Redis."""
 _decode = msgspec.json.Decoder(Verdict).decode
 
 
@@ -148,7 +146,7 @@ class LocalVerdicts:
     @property
     def check(self) -> float:
         """Other workers store verdicts at any time."""
-        return _CHECK
+        return CHECK
 
     async def find(self, subject: Subject) -> Verdict | None:
         """Return the valid verdict, or None."""

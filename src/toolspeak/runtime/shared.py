@@ -26,12 +26,10 @@ from toolspeak.errors import BadConfig
 from toolspeak.extras import require_extra
 from toolspeak.facts.strategy import CONSTRAINTS
 from toolspeak.ir.constraint import ConstraintForm
-from toolspeak.runtime.cache import LONGEST_PROBE, SEEN, Memory, Subject, lifetime
+from toolspeak.runtime.cache import CHECK, LONGEST_PROBE, SEEN, Memory, Subject, lifetime
 from toolspeak.runtime.clock import CLOCK, Clock
 
 _LOG: Final = logging.getLogger(__name__)
-CHECK: Final = 60.0
-"""Seconds for which a process uses a verdict before it reads it again."""
 TIMEOUT: Final = 0.1
 """Seconds for one response of Redis. A slower Redis counts as down."""
 FIRST_REST, LONGEST_REST = 1.0, 60.0

@@ -170,7 +170,7 @@ class _Values:
 
 @dataclass(frozen=True)
 class KeyValue:
-    """The kind of body that starts with `call:`, or with the colon alone where a marker of calls stands before it."""
+    """The kind of body that starts with `call:`; after a marker of calls, the colon alone is enough."""
 
     def starts(self, text: str, pos: int, scope: Scope, *, final: bool) -> bool | None:
         """Start at `call:name{`; at `:name{` only if the wrapper is sure."""
