@@ -7,15 +7,15 @@ forge, forge respond        the peer, as a proxy before the same server (forge.p
 hermes, fenced, decision …  ours: a dialect that the tools are taught in
 hermes few_shot retries=0   ours with switches: any field of `Settings`, true if it has no value
 hermes guardrails           ours with all five guardrails; `confirm_tool_fit=false` after it leaves one out
-default                     ours, when nobody has said anything
-auto                        ours with the profile that `toolspeak doctor` has kept
+default                     ours out of the box: with the profile that ships with toolspeak, if there is one
+auto                        ours with the profile that `toolspeak doctor` has kept, or else as `default`
 """
 
 import hashlib
 import json
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
@@ -25,12 +25,13 @@ import msgspec
 
 import toolspeak
 from bench.accuracy import seeds
-from bench.accuracy.speak import Ours, Speaker, Where
+from bench.accuracy.speak import PRESET, Ours, Speaker, Where
 from bench.gateway.install import VERSIONS
 from toolspeak import dialects
 from toolspeak.engine.guardrails import GUARDRAILS
 from toolspeak.engine.settings import Settings
 from toolspeak.facts.model import Support
+from toolspeak.facts.shipped import shipped_profile
 
 SOURCE = Path(toolspeak.__file__).parent
 ROOMS = ("dialects", "engine", "facts", "text", "toolset", "wires", "ir")
@@ -41,6 +42,7 @@ BASES: dict[str, dict[str, Any]] = {
     "native": {"mode": "off"},
     "native+rescue": {"mode": "auto", "retries": 0},
     "default": {},
+    "auto": {},
     "decision": {"mode": "force", "strategy": "decision"},
 }
 """The first word of our forms; any other is a dialect."""
@@ -83,34 +85,55 @@ class Form:
         return Ours(where, self.settings or Settings(), self.tools)
 
 
-def forms(patterns: Sequence[str], profile: dict[str, Any] | None = None) -> list[Form]:
+@dataclass(frozen=True, slots=True)
+class KnownProfiles:
+    """What is known of a model before it is asked, as settings and support for tools."""
+
+    shipped: dict[str, Any] | None = None
+    kept: dict[str, Any] | None = None
+    """By the doctor."""
+
+    def of(self, form: str) -> dict[str, Any]:
+        """Return the profile that a form uses; most use none."""
+        base = form.split(maxsplit=1)[0]
+        if base == "auto":
+            return self.kept or self.shipped or {}
+        return (self.shipped or {}) if base == "default" else {}
+
+
+NO_PROFILES = KnownProfiles()
+
+
+def forms(patterns: Sequence[str], profiles: KnownProfiles = NO_PROFILES) -> list[Form]:
     """Return the forms of these names; a pattern that fits none must be one of our forms with its switches."""
-    known = [name for name in FORMS if name != "auto" or profile is not None]
+    known = [name for name in FORMS if name != "auto" or profiles.of(name)]
     chosen: dict[str, None] = {}
     for pattern in patterns or ["*"]:
         fitting = [name for name in known if fnmatchcase(name, pattern)]
         chosen |= dict.fromkeys(fitting or [pattern])
-    return [form_of(name, profile) for name in chosen]
+    return [form_of(name, profiles) for name in chosen]
 
 
-def form_of(name: str, profile: dict[str, Any] | None = None) -> Form:
+def form_of(name: str, profiles: KnownProfiles = NO_PROFILES) -> Form:
     """Make a form of its name."""
     if name in SEEDS:
         return Form(name, _digest(Path(seeds.__file__)))
     if name in FORGE:
         return Form(name, VERSIONS["forge"])
-    kept = profile or {}
-    said = settings_said(name) if name != "auto" else kept.get("settings", {})
-    tools = Support((kept.get("tools") if name == "auto" else None) or Support.UNKNOWN)
+    profile = profiles.of(name)
+    said = {**profile.get("settings", {}), **settings_said(name)}
+    tools = Support(profile.get("tools") or Support.UNKNOWN)
     version = _digest_of(json.dumps([said, tools], sort_keys=True), code_version())
     return Form(name, version, msgspec.convert(said, Settings), tools)
 
 
-def profile_of(model: str, file: Path | None = None) -> dict[str, Any] | None:
-    """Return what `toolspeak doctor` has kept of a model: the newest profile, or the one in this file."""
+def profiles_of(model: str, file: Path | None = None) -> KnownProfiles:
+    """Return the shipped profile of a model, and the one that `toolspeak doctor` kept last, or that of this file."""
     found = [file] if file else sorted(_profiles().glob("*.json"), key=lambda path: -path.stat().st_mtime)
     read: list[dict[str, Any]] = [json.loads(path.read_text()) for path in found]
-    return next((profile for profile in read if file or profile.get("model") == model), None)
+    kept = next((profile for profile in read if file or profile.get("model") == model), None)
+    shipped = shipped_profile(model, PRESET)
+    return KnownProfiles(asdict(shipped) if shipped else None, kept)
 
 
 def _profiles() -> Path:
@@ -123,7 +146,7 @@ def settings_said(name: str) -> dict[str, Any]:
     base, *switches = name.split()
     if base not in BASES and base not in dialects.names():
         raise SystemExit(f"form {name!r}: {base!r} is none of {', '.join(BASES)} and no dialect; see --list")
-    said: dict[str, Any] = dict(BASES.get(base) or {"mode": "force", "dialect": base}) if base != "default" else {}
+    said: dict[str, Any] = dict(BASES.get(base, {"mode": "force", "dialect": base}))
     known = {field.name for field in fields(Settings)}
     for switch in switches:
         key, _, value = switch.partition("=")

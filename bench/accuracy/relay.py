@@ -2,27 +2,24 @@
 
     /of/{who}/v1/chat/completions    the same as /v1/chat/completions of the server, on the account of `who`
 
-With temperature 0 the same question has the same answer, so that answers are kept in a file: forms that begin alike
+With temperature 0 the same question has the same answer, so that answers are kept (answers.py): forms that begin alike
 differ only where they go on, a stopped run goes on where it was, and a new version of the code asks only what is new.
 """
 
-import hashlib
 import json
 import re
-import sqlite3
 import time
 from collections import defaultdict
 from dataclasses import dataclass
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 import aiohttp
 from aiohttp import web
 
+from bench.accuracy.answers import STREAM, Answers, Kept, key_of
+
 PATIENCE_S = 1800.0
-TABLE = "create table if not exists answer (key text primary key, type text, body blob, seconds real) without rowid"
-_STREAM = "text/event-stream"
 _MODEL = re.compile(rb'"model"\s*:\s*"([^"]*)"')
 
 
@@ -37,28 +34,16 @@ class Account:
     """Of the input: what the server had in its prompt cache when it was asked."""
     seconds: float = 0.0
     """Of the model; a kept answer counts what it took when it was asked for."""
-
-
-@dataclass(frozen=True, slots=True)
-class Kept:
-    """An answer of the server."""
-
-    type: str
-    body: bytes
-    seconds: float
+    missing: int = 0
+    """Questions that had no kept answer, where there is no server to ask."""
 
 
 class Relay:
     """An HTTP server on loopback, from `async with` to its end."""
 
-    def __init__(self, url: str, identity: str, file: Path) -> None:
-        """Take the server's address, what the answers depend on besides the question, and the file to keep them in."""
-        self._url, self._identity = url.rstrip("/"), identity
-        file.parent.mkdir(parents=True, exist_ok=True)
-        self._kept = sqlite3.connect(file, isolation_level=None, timeout=60)
-        self._kept.execute("pragma journal_mode = wal")
-        self._kept.execute("pragma synchronous = off")  # what a crash loses is asked again
-        self._kept.execute(TABLE)
+    def __init__(self, url: str, server: str, answers: Answers) -> None:
+        """Take the server's address, its version, and where answers are kept. Without an address, only those count."""
+        self._url, self._server, self._answers = url.rstrip("/"), server, answers
         self._accounts: defaultdict[str, Account] = defaultdict(Account)
         self._speaks = ""
         """Who answers, by its own name."""
@@ -84,7 +69,6 @@ class Relay:
     ) -> None:
         await self._runner.cleanup()
         await self._session.close()
-        self._kept.close()
 
     def url(self, who: str) -> str:
         """Return the address for somebody; `/v1` follows."""
@@ -96,35 +80,45 @@ class Relay:
 
     async def _answer(self, request: web.Request) -> web.Response:
         path, body = request.match_info["path"], await request.read()
-        if request.method != "POST" or not path.endswith("chat/completions"):
-            return await self._passed(request, path, body)
         account = self._accounts[request.match_info["who"]]
-        key = hashlib.sha256(f"{self._identity}\n{path}\n".encode() + body).hexdigest()
-        kept = self._find(key)
+        is_question = request.method == "POST" and path.endswith("chat/completions")
+        key = key_of(self._answers.model, self._server, path, body)
+        kept = self._answers.find(key)
         if kept is None:
-            try:
-                asked = await self._asked(path, body)
-            except aiohttp.ClientError as error:
-                self.lost = f"{self._url}: {error!r}"
-                return web.Response(status=502, text=self.lost)
-            if isinstance(asked, web.Response):
-                account.requests += 1
-                return asked
-            kept = self._keep(key, asked)
-        else:
+            reply = await self._asked(request.method, path, body, account, is_question=is_question)
+            if isinstance(reply, web.Response):
+                return reply
+            kept = reply
+            self._answers.keep(key, kept)
+        elif is_question:
             self.spared += 1
-        _charge(account, kept)
+        if is_question:
+            _charge(account, kept)
         return web.Response(body=kept.body, headers={"content-type": kept.type})
 
-    async def _asked(self, path: str, body: bytes) -> Kept | web.Response:
-        self.asked += 1
+    async def _asked(
+        self, method: str, path: str, body: bytes, account: Account, *, is_question: bool
+    ) -> Kept | web.Response:
+        """Ask the server; what is no answer to keep is returned as a response."""
+        if not self._url:
+            account.missing += is_question
+            return web.Response(status=501, text="no kept answer, and no server to ask")
         began = time.monotonic()
-        async with self._session.post(f"{self._url}/{path}", data=body, headers=_JSON) as reply:
-            answer, kind = await reply.read(), reply.headers.get("content-type", "")
-            if reply.status != 200:
-                return web.Response(status=reply.status, body=answer, headers={"content-type": kind})
-            self._is_still_the_same(answer)
-            return Kept(kind, answer, time.monotonic() - began)
+        try:
+            async with self._session.request(
+                method, f"{self._url}/{path}", data=body or None, headers=_JSON if body else None
+            ) as reply:
+                answer, kind = await reply.read(), reply.headers.get("content-type", "")
+                if reply.status != 200:
+                    account.requests += is_question
+                    return web.Response(status=reply.status, body=answer, headers={"content-type": kind})
+                if is_question:
+                    self.asked += 1
+                    self._is_still_the_same(answer)
+        except aiohttp.ClientError as error:
+            self.lost = f"{self._url}: {error!r}"
+            return web.Response(status=502, text=self.lost)
+        return Kept(kind, answer, time.monotonic() - began)
 
     def _is_still_the_same(self, answer: bytes) -> None:
         """Hold that no other model has taken the place of ours: its answers would be kept as those of ours."""
@@ -133,20 +127,6 @@ class Relay:
         self._speaks = self._speaks or name
         if name != self._speaks:
             raise aiohttp.ClientPayloadError(f"it was {self._speaks!r} who answered, and is {name!r} now")
-
-    async def _passed(self, request: web.Request, path: str, body: bytes) -> web.Response:
-        async with self._session.request(request.method, f"{self._url}/{path}", data=body or None) as reply:
-            kind = reply.headers.get("content-type", "")
-            return web.Response(status=reply.status, body=await reply.read(), headers={"content-type": kind})
-
-    def _find(self, key: str) -> Kept | None:
-        row = self._kept.execute("select type, body, seconds from answer where key = ?", (key,)).fetchone()
-        return Kept(*row) if row else None
-
-    def _keep(self, key: str, kept: Kept) -> Kept:
-        row = (key, kept.type, kept.body, kept.seconds)
-        self._kept.execute("insert or replace into answer values (?, ?, ?, ?)", row)
-        return kept
 
 
 _JSON = {"content-type": "application/json"}
@@ -164,7 +144,7 @@ def _charge(account: Account, kept: Kept) -> None:
 
 def _usage(kept: Kept) -> dict[str, Any]:
     """Return the tokens as the server counted them; a stream tells them at its end."""
-    if not kept.type.startswith(_STREAM):
+    if not kept.type.startswith(STREAM):
         return json.loads(kept.body).get("usage") or {}
     lines = (line.removeprefix(b"data: ") for line in kept.body.split(b"\n") if line.startswith(b"data: {"))
     found: list[dict[str, Any]] = [json.loads(line).get("usage") or {} for line in lines if b'"usage"' in line]

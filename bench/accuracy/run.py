@@ -6,6 +6,7 @@
     just accuracy --form native 'hermes*' --form 'hermes constraint=text'
     just accuracy --url http://127.0.0.1:8080 --lanes 4
     just accuracy --form hermes fenced --until-certain hermes     a form that is surely better or worse is asked no more
+    just accuracy --replay                         asks no model: counts the answers in the repository (answers.py)
     just accuracy --list                           the forms
 
 Every finished task is a line in ~/.cache/toolspeak/accuracy/lines.jsonl: a run that is started again goes on.
@@ -26,10 +27,11 @@ from pathlib import Path
 from typing import Any
 
 from bench.accuracy import data, kept
+from bench.accuracy.answers import ARCHIVE, Answers
 from bench.accuracy.forge import Forges
-from bench.accuracy.forms import FORGE, FORMS, Form, forms, profile_of
+from bench.accuracy.forms import FORGE, FORMS, Form, forms, profiles_of
 from bench.accuracy.kept import Conditions, Line
-from bench.accuracy.relay import Relay
+from bench.accuracy.relay import Account, Relay
 from bench.accuracy.score import Score, score
 from bench.accuracy.sequential import ERROR_RATE, Race
 from bench.accuracy.speak import Speaker, Where
@@ -89,17 +91,18 @@ class Bench:
         async with self.forges.lent(form.name) as (url, account):
             yield form.speaker(Where(url, self.model, sampling, self.transport)), account
 
-    async def done(self, job: Job, who: str) -> Line:
-        """Do one job."""
+    async def done(self, job: Job, who: str) -> Line | None:
+        """Do one job; None if an answer is missing and there is no server to ask."""
         async with self.speaker(job.form, who) as (speaker, account):
             self.relay.settle(account)
             played = await _played(job.task, speaker)
         if self.relay.lost:
             raise ServerLost(self.relay.lost)  # what failed for that is no answer
-        return self._line(job, account, played)
+        used = self.relay.settle(account)
+        return self._line(job, used, played) if not used.missing else None
 
-    def _line(self, job: Job, account: str, played: Played) -> Line:
-        used, form = self.relay.settle(account), job.form
+    def _line(self, job: Job, used: Account, played: Played) -> Line:
+        form = job.form
         return Line(
             self.model,
             form.name,
@@ -187,6 +190,8 @@ async def run(  # noqa: PLR0913 # what a run is
     async def lane() -> None:
         while time.monotonic() < until and (job := next(waiting, None)):
             line = await bench.done(job, f"a{next(numbers)}")
+            if line is None:
+                continue
             kept.append(line, out)
             if race:
                 race.add(line.form, line.task, right=line.right)
@@ -201,6 +206,9 @@ async def run(  # noqa: PLR0913 # what a run is
 @contextmanager
 def served(options: argparse.Namespace) -> Generator[str]:
     """Give the address of the model's server."""
+    if options.replay:
+        yield ""
+        return
     if options.url:
         yield options.url.removesuffix("/v1").rstrip("/")
         return
@@ -220,11 +228,13 @@ def build_of(url: str, model: str) -> str:
 
 async def measured(options: argparse.Namespace, url: str) -> tuple[int, int]:
     """Do what is not done yet; return how much that was, and how much there was to do."""
-    conditions = Conditions(options.seed, options.max_tokens, build_of(url, options.model))
-    identity = f"{options.model} {MODELS[options.model].sha256} {conditions.server}"
+    answers = Answers(options.model, options.answers, options.archive)
+    if url:
+        answers.asked_of(build_of(url, options.model))
+    conditions = Conditions(options.seed, options.max_tokens, answers.server)
     transport = HttpTransport()
     async with (
-        Relay(url, identity, options.answers / f"answers-{options.model}.sqlite") as relay,
+        Relay(url, answers.server, answers) as relay,
         Forges(relay, options.model, options.lanes) as forges,
     ):
         bench = Bench(options.model, relay, transport, forges, conditions)
@@ -243,11 +253,12 @@ async def measured(options: argparse.Namespace, url: str) -> tuple[int, int]:
             for name, duel in race.duels.items() if race else ():
                 print(f"{name} against {options.until_certain}: {duel.text}")
             await transport.close()
+            answers.close()
 
 
 def plan(options: argparse.Namespace) -> list[Job]:
     """Return all jobs that are asked for, done or not."""
-    chosen = forms(options.form, profile_of(options.model, options.profile))
+    chosen = forms(options.form, profiles_of(options.model, options.profile))
     return list(jobs(chosen, options.set, options.tasks, options.seed, options.split))
 
 
@@ -265,6 +276,7 @@ def options_of(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", default=DEFAULT, choices=MODELS)
     parser.add_argument("--url", default="", help="a server that runs already, with that model")
+    parser.add_argument("--replay", action="store_true", help="ask no server: only what has kept answers is counted")
     parser.add_argument("--form", nargs="+", action="extend", default=[], help="names or patterns of forms")
     parser.add_argument("--set", nargs="+", default=list(ALL_SETS), choices=(*ALL_SETS, *data.MORE_SETS))
     parser.add_argument("--split", type=Split, default=Split.HELD_OUT, choices=list(Split), help="which tasks to ask")
@@ -280,6 +292,7 @@ def options_of(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--profile", type=Path, help="for the form `auto`, instead of the one that doctor kept")
     parser.add_argument("--out", type=Path, default=kept.LINES)
     parser.add_argument("--answers", type=Path, default=kept.FOLDER, help="the folder that keeps the server's answers")
+    parser.add_argument("--archive", type=Path, default=ARCHIVE, help="the folder of the answers in the repository")
     parser.add_argument("--list", action="store_true", help="list the forms")
     return parser.parse_args(arguments)
 

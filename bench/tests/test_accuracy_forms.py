@@ -10,10 +10,12 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from bench.accuracy.answers import Answers
 from bench.accuracy.forms import form_of
 from bench.accuracy.relay import Account, Relay
 from bench.accuracy.score import Delivered
 from bench.accuracy.speak import Said, Where
+from testkit.llama_models import DEFAULT
 from toolspeak.ir.message import Call, Message, Result, Role, Text
 from toolspeak.ir.request import Sampling
 from toolspeak.ir.tool import Tool
@@ -52,24 +54,25 @@ class Model:
         return json.dumps(self.bodies[index]["messages"])
 
 
-async def _asked(model: Model, form: str, messages: Sequence[Message], file: Path) -> tuple[Said, Account]:
+async def _asked(model: Model, form: str, messages: Sequence[Message], folder: Path) -> tuple[Said, Account]:
     app = web.Application()
     app.router.add_post("/v1/chat/completions", model.answer)
     runner = web.AppRunner(app)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
-    transport = HttpTransport()
+    transport, answers = HttpTransport(), Answers(DEFAULT, folder, folder)
     try:
-        async with Relay(f"http://127.0.0.1:{runner.addresses[0][1]}", "m", file) as relay:
+        async with Relay(f"http://127.0.0.1:{runner.addresses[0][1]}", "llama.cpp b1", answers) as relay:
             where = Where(relay.url("me"), "m", Sampling(temperature=0.0, max_tokens=64), transport)
             return await form_of(form).speaker(where).ask(messages, TOOLS), relay.settle("me")
     finally:
+        answers.close()
         await transport.close()
         await runner.cleanup()
 
 
 def asked(model: Model, form: str, folder: Path, messages: Sequence[Message] = ASKED) -> tuple[Said, Account]:
-    return asyncio.run(_asked(model, form, messages, folder / "answers.sqlite"))
+    return asyncio.run(_asked(model, form, messages, folder))
 
 
 FENCED = '```json\n{"name": "get_weather", "arguments": {"city": "Oslo"}}\n```'

@@ -13,11 +13,13 @@ import pytest
 from typing_extensions import override
 
 from bench.accuracy import data, kept
+from bench.accuracy.answers import Answers, compact
 from bench.accuracy.data import Task, task_of
 from bench.accuracy.forms import forms
 from bench.accuracy.report import rescored
 from bench.accuracy.run import ServerLost, jobs, measured, options_of
 from bench.accuracy.split import Split
+from testkit.llama_models import DEFAULT
 
 FUNCTION: Any = {
     "name": "get.weather",
@@ -91,7 +93,8 @@ def ran(folder: Path, url: str, *more: str) -> tuple[int, int]:
     options = options_of(
         [
             *("--url", url, "--set", "multiple", "irrelevance", "--form", "native", "native+rescue"),
-            *("--out", str(folder / "lines.jsonl"), "--answers", str(folder), *more),
+            *("--out", str(folder / "lines.jsonl"), "--answers", str(folder), "--archive", str(folder / "archive")),
+            *more,
         ]
     )
     return asyncio.run(measured(options, url))
@@ -125,6 +128,41 @@ def test_a_run_keeps_lines_and_the_next_goes_on(tmp_path: Path) -> None:
     assert not lines["native+rescue", "irrelevance_2"].right
     line = lines["native", "multiple_0"]
     assert (line.requests, line.input_tokens, line.cached_tokens) == (1, 10, 4)
+
+
+def test_saved_answers_give_the_same_lines_without_a_server(tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    with server() as url:
+        ran(first, url, "--tasks", "2")
+    answers = Answers(DEFAULT, first, first / "archive")
+    assert answers.save() == 4
+    answers.close()
+    replay = ("--archive", str(first / "archive"), "--replay")
+    assert ran(second, "", "--tasks", "3", *replay) == (8, 12)  # the third tasks have no answers, and no lines
+
+    def lines(folder: Path) -> set[tuple[object, ...]]:
+        return {(line.key, line.right, tuple(line.calls), line.requests) for line in kept.read(folder / "lines.jsonl")}
+
+    assert lines(second) == lines(first)
+
+
+def test_a_compact_stream_reads_as_the_whole_one() -> None:
+    def sse(*chunks: object) -> bytes:
+        return b"".join(b"data: %s\n\n" % json.dumps(chunk).encode() for chunk in chunks) + b"data: [DONE]\n\n"
+
+    def piece(text: str) -> dict[str, Any]:
+        delta = {"content": text}
+        return {"id": "x", "created": 1, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]}
+
+    begin = {"id": "x", "choices": [{"index": 0, "delta": {"role": "assistant"}, "finish_reason": None}]}
+    end = {"id": "x", "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}], "timings": {"ms": 3}}
+    made = compact("text/event-stream", sse(begin, piece("Hel"), piece("lo"), end, {"choices": [], "usage": {"a": 1}}))
+    chunks = [json.loads(line[6:]) for line in made.splitlines() if line.startswith("data: {")]
+    assert [chunk["choices"][0]["delta"] for chunk in chunks[:3]] == [{"role": "assistant"}, {"content": "Hello"}, {}]
+    assert chunks[2]["choices"][0]["finish_reason"] == "stop"
+    assert chunks[3]["usage"] == {"a": 1}
+    assert "timings" not in made
+    assert made.endswith("data: [DONE]\n\n")
 
 
 def test_a_form_that_is_surely_better_is_asked_no_more(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.accuracy.forms import FORMS, form_of, forms
+from bench.accuracy.forms import FORMS, KnownProfiles, form_of, forms
 from bench.accuracy.intervals import average, share
 from bench.accuracy.kept import Conditions, Line, append, read
 from bench.accuracy.plot import plot
@@ -176,14 +176,17 @@ def test_patterns_choose_forms_and_auto_needs_a_profile() -> None:
         "native",
     ]
     assert "auto" not in [form.name for form in forms([])]
-    auto = forms(["auto"], {"model": "m", "settings": {"mode": "force", "dialect": "fenced"}})[0]
+    fenced, hermes = ({"settings": {"mode": "force", "dialect": name}} for name in ("fenced", "hermes"))
+    auto, default = forms(["auto", "default"], KnownProfiles(shipped=hermes, kept=fenced))
     assert auto.settings is not None
     assert auto.settings.dialect == "fenced"
+    assert default.settings is not None
+    assert default.settings.dialect == "hermes"
+    assert forms(["auto"], KnownProfiles(shipped=hermes))[0].settings == default.settings
 
 
 def test_versions_differ_with_the_settings() -> None:
-    versions = {
-        form_of(name, {"settings": {"mode": "force", "dialect": "hermes", "retries": 1}}).version for name in FORMS
-    }
+    known = KnownProfiles(kept={"settings": {"mode": "force", "dialect": "hermes", "retries": 1}})
+    versions = {form_of(name, known).version for name in FORMS}
     assert len(versions) == len(FORMS) - 3  # the three seeds are one file, and so are the two of forge
     assert {kind_of(name) for name in FORMS} == {"native", "seed", "forge", "ours", "auto"}
