@@ -7,6 +7,7 @@ forge, forge respond        the peer, as a proxy before the same server (forge.p
 hermes, fenced, decision …  ours: a dialect that the tools are taught in
 hermes few_shot retries=0   ours with switches: any field of `Settings`, true if it has no value
 hermes guardrails           ours with all five guardrails; `confirm_tool_fit=false` after it leaves one out
+hermes care                 ours with the three guardrails that take no call away
 default                     ours out of the box: with the profile that ships with toolspeak, if there is one
 auto                        ours with the profile that `toolspeak doctor` has kept, or else as `default`
 """
@@ -28,6 +29,7 @@ from bench.accuracy import seeds
 from bench.accuracy.speak import PRESET, Ours, Speaker, Where
 from bench.gateway.install import VERSIONS
 from toolspeak import dialects
+from toolspeak.doctor.call_forms import CARE
 from toolspeak.engine.guardrails import GUARDRAILS
 from toolspeak.engine.settings import Settings
 from toolspeak.facts.model import Support
@@ -51,6 +53,12 @@ SWITCHES = ("few_shot", "answer_tool", "few_shot answer_tool", "retries=0")
 NATIVE_SWITCHES = ("retries=0", "rescue=false")
 CONSTRAINTS = ("constraint=off", "constraint=text", "constraint=json") if hasattr(Settings, "constraint") else ()
 SWITCHED = ("hermes", "fenced")
+SEVERAL_SWITCHES = {
+    "guardrails": dict.fromkeys(GUARDRAILS, True),
+    "care": {name: True for name in GUARDRAILS if getattr(CARE, name)},
+}
+"""Words for several switches at once."""
+GUARDED = ("hermes guardrails", "hermes care", *(f"hermes guardrails {name}=false" for name in GUARDRAILS))
 FORMS = (
     "native",
     "native+rescue",
@@ -59,6 +67,7 @@ FORMS = (
     "default",
     *(f"default {switch}" for switch in NATIVE_SWITCHES),
     *DIALECTS,
+    *GUARDED,
     *(f"{base} {switch}" for base in SWITCHED for switch in (*SWITCHES, *CONSTRAINTS)),
     "auto",
 )
@@ -150,8 +159,8 @@ def settings_said(name: str) -> dict[str, Any]:
     known = {field.name for field in fields(Settings)}
     for switch in switches:
         key, _, value = switch.partition("=")
-        if switch == "guardrails":
-            said |= dict.fromkeys(GUARDRAILS, True)
+        if switch in SEVERAL_SWITCHES:
+            said |= SEVERAL_SWITCHES[switch]
             continue
         if key not in known:
             raise SystemExit(f"form {name!r}: {key!r} is none of {', '.join(sorted(known))}")

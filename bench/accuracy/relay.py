@@ -6,6 +6,7 @@ With temperature 0 the same question has the same answer, so that answers are ke
 differ only where they go on, a stopped run goes on where it was, and a new version of the code asks only what is new.
 """
 
+import asyncio
 import json
 import re
 import time
@@ -45,6 +46,7 @@ class Relay:
         """Take the server's address, its version, and where answers are kept. Without an address, only those count."""
         self._url, self._server, self._answers = url.rstrip("/"), server, answers
         self._accounts: defaultdict[str, Account] = defaultdict(Account)
+        self._asking: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._speaks = ""
         """Who answers, by its own name."""
         self.lost = ""
@@ -83,15 +85,17 @@ class Relay:
         account = self._accounts[request.match_info["who"]]
         is_question = request.method == "POST" and path.endswith("chat/completions")
         key = key_of(self._answers.model, self._server, path, body)
-        kept = self._answers.find(key)
-        if kept is None:
-            reply = await self._asked(request.method, path, body, account, is_question=is_question)
-            if isinstance(reply, web.Response):
-                return reply
-            kept = reply
-            self._answers.keep(key, kept)
-        elif is_question:
-            self.spared += 1
+        # Forms of one task begin alike, and are asked at the same time on several lanes: the first one asks for all.
+        async with self._asking[key]:
+            kept = self._answers.find(key)
+            if kept is None:
+                reply = await self._asked(request.method, path, body, account, is_question=is_question)
+                if isinstance(reply, web.Response):
+                    return reply
+                kept = reply
+                self._answers.keep(key, kept)
+            elif is_question:
+                self.spared += 1
         if is_question:
             _charge(account, kept)
         return web.Response(body=kept.body, headers={"content-type": kept.type})

@@ -86,7 +86,16 @@ def _rounded(value: dict[str, Any]) -> dict[str, Any]:
 
 def _table(ranked: Sequence[Row]) -> Iterator[str]:
     heads = ("simple", "multiple", "parallel", "irrelevance", "**average**", "multi-turn")
-    more = ("valid", "wrong but valid", "spurious", "tokens in", "out", "requests", "n")
+    more = (
+        "valid",
+        "wrong but valid",
+        "spurious",
+        "requests a task",
+        "requests a solved task",
+        "tokens in",
+        "out",
+        "n",
+    )
     yield f"| form | {' | '.join((*heads, *more))} |"
     yield f"| --- |{' ---: |' * len((*heads, *more))}"
     for row in ranked:
@@ -95,8 +104,14 @@ def _table(ranked: Sequence[Row]) -> Iterator[str]:
         cells[4] = f"**{cells[4]}**" if row.average else cells[4]
         cells += [_cell(one) for one in (row.valid, row.wrong_but_valid, row.spurious)]
         counts = "+".join(str(one.count) for one in row.sets.values())
-        cells += [f"{row.input_tokens:.0f}", f"{row.output_tokens:.0f}", f"{row.requests:.2f}", counts]
+        cells += [f"{row.requests:.2f}", *_costs(row), counts]
         yield f"| {row.form} | {' | '.join(cells)} |"
+
+
+def _costs(row: Row) -> tuple[str, str, str]:
+    if row.cost is None:
+        return "–", "–", "–"
+    return f"{row.cost.requests:.2f}", f"{row.cost.input_tokens:.0f}", f"{row.cost.output_tokens:.0f}"
 
 
 def _cell(estimate: Estimate | None) -> str:
@@ -124,6 +139,7 @@ def page(measured: Sequence[Measured], split: Split, commit: str, date: str) -> 
         "",
         f"Made by `just accuracy-report` on {date} from toolspeak {commit}; docs/accuracy.md says how to read it.",
         "Shares in percent, with their 95 % intervals; `n` tasks of each set, in the order of the columns.",
+        "Tokens, in and out, are those of a solved task: what all tasks of the four sets took, divided by the solved.",
         "The tasks are those of BFCL v4, and twenty conversations of our own.",
         MEANINGS[split],
         "",

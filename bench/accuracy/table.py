@@ -31,7 +31,15 @@ class Row:
     """Of the questions that need no call: one was made."""
     failures: int
     requests: float
-    """This and the next two for each task of the four sets."""
+    """For each task of the four sets."""
+    cost: "Cost | None"
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What one solved task of the four sets costs, the tasks that were not solved included."""
+
+    requests: float
     input_tokens: float
     output_tokens: float
 
@@ -92,8 +100,18 @@ def row(form: str, lines: Sequence[Line]) -> Row:
         _share([line.called for line in idle]),
         sum(bool(line.failure) for line in lines),
         sum(line.requests for line in single) / count,
-        sum(line.input_tokens for line in single) / count,
-        sum(line.output_tokens for line in single) / count,
+        _cost(single),
+    )
+
+
+def _cost(lines: Sequence[Line]) -> Cost | None:
+    solved = sum(line.right for line in lines)
+    if not solved:
+        return None
+    return Cost(
+        sum(line.requests for line in lines) / solved,
+        sum(line.input_tokens for line in lines) / solved,
+        sum(line.output_tokens for line in lines) / solved,
     )
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import sqlite3
 from collections.abc import Generator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -39,6 +40,7 @@ class Handler(BaseHTTPRequestHandler):
     """A llama.cpp server whose model writes its calls as text."""
 
     path_of_model = ""
+    asked = 0
     names: ClassVar[list[str]] = []
     """What it calls itself, answer for answer; then nothing."""
 
@@ -46,6 +48,7 @@ class Handler(BaseHTTPRequestHandler):
         self._tell({"build_info": "b1", "model_path": self.path_of_model})
 
     def do_POST(self) -> None:
+        type(self).asked += 1
         self.rfile.read(int(self.headers["content-length"]))
         message = {"role": "assistant", "content": TEXT}
         usage = {"prompt_tokens": 10, "completion_tokens": 2, "prompt_tokens_details": {"cached_tokens": 4}}
@@ -67,6 +70,7 @@ class Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def server() -> Generator[str]:
+    Handler.asked = 0
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as serving:
         thread = Thread(target=serving.serve_forever)
         thread.start()
@@ -128,6 +132,14 @@ def test_a_run_keeps_lines_and_the_next_goes_on(tmp_path: Path) -> None:
     assert not lines["native+rescue", "irrelevance_2"].right
     line = lines["native", "multiple_0"]
     assert (line.requests, line.input_tokens, line.cached_tokens) == (1, 10, 4)
+
+
+def test_forms_that_begin_alike_ask_once_even_at_the_same_time(tmp_path: Path) -> None:
+    with server() as url:
+        assert ran(tmp_path, url, "--tasks", "1", "--lanes", "4") == (4, 4)
+    with sqlite3.connect(tmp_path / f"answers-{DEFAULT}.sqlite") as kept_answers:
+        assert kept_answers.execute("select count(*) from answer").fetchone() == (2,)
+    assert Handler.asked == 2
 
 
 def test_saved_answers_give_the_same_lines_without_a_server(tmp_path: Path) -> None:

@@ -85,6 +85,9 @@ def test_a_row_tells_shares_and_costs() -> None:
     assert made.spurious.value == 0
     assert made.failures == 1
     assert made.requests == pytest.approx((40 + 42) / 41)
+    assert made.cost is not None
+    assert made.cost.requests == pytest.approx((40 + 42) / sum(one.right for one in lines("hermes", 5)))
+    assert row("hermes", [line("hermes", 1, right=False)]).cost is None  # nothing was solved
 
 
 def test_spurious_and_invalid_calls_are_counted() -> None:
