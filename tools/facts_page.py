@@ -10,6 +10,7 @@ from pathlib import Path
 
 from toolspeak.facts import families as facts
 from toolspeak.facts.model import DEFAULT_DIALECT
+from toolspeak.facts.shipped import shipped_profiles
 from toolspeak.facts.strategy import PROVIDERS, Capability
 
 PAGE = Path(__file__).parent.parent / "docs" / "facts.md"
@@ -52,7 +53,15 @@ def _says(family: facts.Family) -> str:
     return ", ".join(said)
 
 
-TABLES = {"providers": providers, "families": families}
+def profiles() -> str:
+    """Write the profiles that ship with toolspeak."""
+    rows = [
+        (each.name, ", ".join(each.servers), f"`{each.form}`", each.date, each.evidence) for each in shipped_profiles()
+    ]
+    return table(("models", "servers", "form", "measured", "evidence"), *rows)
+
+
+TABLES = {"providers": providers, "families": families, "profiles": profiles}
 
 
 def fresh(page: str) -> str:

@@ -51,7 +51,7 @@ _GUARDS: Final = (
 )
 _PLACE: Final = ("--upstream", "--wire", "--preset")
 _WHERE: Final = (*_PLACE, "--model")
-_NO_PROFILES: Final = "Ignore the profiles that `toolspeak doctor` has saved."
+_NO_PROFILES: Final = "Ignore the profiles that `toolspeak doctor` has saved, and those that ship with toolspeak."
 
 
 def upstream_options(command: F) -> F:

@@ -90,10 +90,17 @@ def _place(upstream: Upstream, config: Config, transport: UpstreamTransport, lea
         upstream.facts,
         upstream.settings.over(config.settings),
         learned,
-        profiles=NO_PROFILES if upstream.described else Profiles(config.profiles, plain_url(upstream.url)),
+        profiles=NO_PROFILES if upstream.described else _profiles(upstream, config, learned),
         providers=(upstream.preset, upstream.url),
         overrides=config.capabilities,
     )
+
+
+def _profiles(upstream: Upstream, config: Config, learned: Learned) -> Profiles:
+    def server_of(model: str) -> str:
+        return learned.verdict(model).server or upstream.preset
+
+    return Profiles(config.profiles, plain_url(upstream.url), server_of=server_of)
 
 
 def _route(model: Model, place: ConfiguredUpstream) -> Route:

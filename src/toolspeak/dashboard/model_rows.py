@@ -184,7 +184,8 @@ def _known_from(route: Route, plan: Plan, verdict: Verdict) -> KnownFrom:
         return KnownFrom("configuration", f"Set in the configuration: {plan.why}.")
     profile = measured.profile
     if profile is not None and (measured.tools is not None or measured.settings.mode is not None):
-        return KnownFrom("doctor", f"The doctor measured on {profile.date} that {profile.form} does best.")
+        source, who = ("shipped profile", "We") if profile.is_shipped else ("doctor", "The doctor")
+        return KnownFrom(source, f"{who} measured on {profile.date} that {profile.form} does best.")
     match known.source:
         case Source.SAID:
             return KnownFrom("configuration", f"Set in the configuration: it {_SUPPORT_WORDS[known.tools]}.")

@@ -93,7 +93,9 @@ class Checkup:
             return replace(found, not_saved="your configuration turns profiles off, or has settings for this model")
         if winner.form is NO_PROFILE:
             profiles.remove(self.route.model)
-            return replace(found, removed=True)
+            if profiles.of(self.route.model).profile is None:
+                return replace(found, removed=True)
+            # Else the profile that ships with toolspeak would be used from now on: one without settings overrides it.
         today = datetime.fromtimestamp(self.clock.seconds(), UTC).date().isoformat()
         profile = found.report.profile(today, version("toolspeak"), found.looked.fingerprint)
         try:

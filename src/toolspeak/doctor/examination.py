@@ -87,7 +87,7 @@ def _facts(route: Route, facts: ModelFacts, verdict: Verdict) -> Iterator[Server
     if kept is not None:
         yield ServerFact(
             "profile",
-            f"{kept.form}, measured {kept.date}",
+            f"{kept.form} ({kept.measured})",
             route.profiles.suspension(route.model) or "part of what you have today",
         )
 

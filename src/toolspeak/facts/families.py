@@ -113,9 +113,15 @@ def _patterns() -> list[tuple[str, Family]]:
 
 @lru_cache(_MOST)
 def _matching(name: str) -> tuple[Family, ...]:
-    # A pattern must end at a border of the name: `qwen-2` matches `qwen-2.5` and `qwen-2-7b`, and not `qwen-25`.
-    matching = (family for pattern, family in _patterns() if fnmatchcase(f"{name}-", f"{pattern}[-.]*"))
-    return tuple(dict.fromkeys(matching))
+    return tuple(dict.fromkeys(family for pattern, family in _patterns() if begins_with(name, pattern)))
+
+
+def begins_with(name: str, pattern: str) -> bool:
+    """Return whether a plain name begins with a hyphenated pattern that ends at a border of the name.
+
+    `qwen-2` matches `qwen-2.5` and `qwen-2-7b`, and not `qwen-25`.
+    """
+    return fnmatchcase(f"{name}-", f"{pattern}[-.]*")
 
 
 @lru_cache(_MOST)

@@ -6,7 +6,8 @@ that was stated with its default value still wins over a weaker source, which a 
 >>> ModelFacts(dialect="hermes").over(ModelFacts(dialect="pythonic", few_shot=True)).few_shot
 True
 
-A `Profile` is what `doctor` has measured: the form in which a model at an endpoint does best with tools (CAP-5).
+A `Profile` is the form in which a model does best with tools: at an endpoint, measured by `doctor` (CAP-5), or on a
+kind of server, measured by us (CAP-12, `shipped.py`).
 """
 
 from dataclasses import Field, dataclass, field, fields, replace
@@ -193,3 +194,13 @@ class Profile:
     version: str = ""
     """The version of toolspeak that measured."""
     format: int = FORMAT
+
+    @property
+    def is_shipped(self) -> bool:
+        """Whether it came with toolspeak. The doctor measures at an endpoint."""
+        return not self.endpoint
+
+    @property
+    def measured(self) -> str:
+        """Who measured it and when, in words."""
+        return f"{'shipped with toolspeak' if self.is_shipped else 'doctor'}, {self.date}"

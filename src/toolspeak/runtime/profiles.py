@@ -3,15 +3,17 @@
     ~/.local/state/toolspeak/profiles/3f0c….json
 
 A file is read when its model is requested, and checked again after some seconds, so that a running gateway applies what
-the doctor finds. A file that is unreadable, or about another model, is ignored with a warning.
+the doctor finds. A file that is unreadable, or about another model, is ignored with a warning. A model without a file
+gets the profile that ships with toolspeak, if there is one for it on this kind of server (CAP-12).
 """
 
 import logging
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
+from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
@@ -21,6 +23,7 @@ import msgspec
 from toolspeak.engine.plan import Plan
 from toolspeak.engine.settings import NOTHING_SAID, Mode, Settings
 from toolspeak.facts.model import FORMAT, ModelFacts, Profile, Setting, Source, Support, without_latest
+from toolspeak.facts.shipped import shipped_profile
 from toolspeak.runtime.clock import CLOCK, Clock
 from toolspeak.runtime.profile_watch import ProfileWatch, WatchedTurn
 
@@ -63,18 +66,34 @@ class Measured:
         decides = self.tools is not None or self.settings.mode is not None
         if self.profile is None or not decides or said.chat or said.mode not in (None, Mode.AUTO):
             return plan
-        return replace(plan, why=f"{self.profile.form} did best with this model (doctor, {self.profile.date})")
+        return replace(plan, why=f"{self.profile.form} did best with this model ({self.profile.measured})")
 
 
 NOT_MEASURED: Final = Measured()
 
 
+def _unknown_server(model: str) -> str:
+    """Return that the kind of server is not known."""
+    del model
+    return ""
+
+
 class Profiles:
     """The profiles of one endpoint's models. Without a folder there are none."""
 
-    def __init__(self, folder: Path | None = None, endpoint: str = "", clock: Clock = CLOCK) -> None:
-        """Take the folder of all profiles, and the URL of the endpoint; no file is read yet."""
+    def __init__(
+        self,
+        folder: Path | None = None,
+        endpoint: str = "",
+        clock: Clock = CLOCK,
+        server_of: Callable[[str], str] = _unknown_server,
+    ) -> None:
+        """Take the folder of all profiles, and the URL of the endpoint; no file is read yet.
+
+        `server_of` returns the kind of server that has a model, by the name of its preset, as far as it is known.
+        """
         self._folder: Final = folder
+        self._server_of: Final = server_of
         self.endpoint: Final = endpoint
         self._clock: Final = clock
         self._known: Final[dict[str, _Seen]] = {}
@@ -88,9 +107,16 @@ class Profiles:
         return self._folder is not None
 
     def of(self, model: str) -> Measured:
-        """Return the model's profile, or `NOT_MEASURED`; the file is read again if it has changed. Never raises."""
+        """Return the model's profile: the doctor's, else the shipped one, else `NOT_MEASURED`. Never raises.
+
+        The file is read again if it has changed.
+        """
         if self._folder is None:
             return NOT_MEASURED
+        found = self._own(model)
+        return found if found.profile is not None else _shipped(model, self._server_of(model))
+
+    def _own(self, model: str) -> Measured:
         now, seen = self._clock.monotonic(), self._known.get(model)
         if seen is None or now >= seen.until:
             seen = self._looked(model, seen, now)
@@ -181,6 +207,16 @@ class Profiles:
 NO_PROFILES: Final = Profiles()
 
 
+@lru_cache(_MOST)
+def _shipped(model: str, server: str) -> Measured:
+    profile = shipped_profile(model, server) if server else None
+    return NOT_MEASURED if profile is None else replace(_measured(profile), stamp=profile.measured)
+
+
+def _measured(profile: Profile) -> Measured:
+    return Measured(profile, settings_from(profile.settings), profile.tools)
+
+
 def settings_from(said: Mapping[str, object]) -> Settings:
     """Convert settings by name. Unknown names, of another version, are ignored. Raises `ValueError` on a bad value."""
     return msgspec.convert(dict(said), Settings)
@@ -215,7 +251,7 @@ def _read(path: Path, endpoint: str, model: str) -> Measured:
         if problem := _foreign(profile, endpoint, model):
             _LOG.warning(_LEFT_OUT, path, model, problem)
             return NOT_MEASURED
-        return Measured(profile, settings_from(profile.settings), profile.tools)
+        return _measured(profile)
     except (OSError, ValueError) as error:
         _LOG.warning(_LEFT_OUT, path, model, error)
         return NOT_MEASURED

@@ -37,7 +37,7 @@ def test_what_is_known_is_said_and_the_old_profile_too(tmp_path: Path) -> None:
         ServerFact("tools", "the server has tool calling, and returns some calls as text"),
         ServerFact("dialect", "hermes"),
         ServerFact("context", "4096 tokens"),
-        ServerFact("profile", "hermes, measured 2026-11-15", "part of what you have today"),
+        ServerFact("profile", "hermes (doctor, 2026-11-15)", "part of what you have today"),
     )
     assert looked.facts is facts
 

@@ -13,11 +13,13 @@ from toolspeak.engine.plan import Plan, Way
 from toolspeak.engine.settings import NOTHING_SAID, Mode, Settings
 from toolspeak.engine.verdict import Verdict
 from toolspeak.facts.model import Constrain, ModelFacts, Profile, Score, Source, Support
+from toolspeak.facts.shipped import shipped_profile
 from toolspeak.ir.constraint import ConstraintForm
 from toolspeak.ir.quirks import Quirks
 from toolspeak.runtime import profiles as module
 from toolspeak.runtime.directory import Route
 from toolspeak.runtime.learned import Origin
+from toolspeak.runtime.profile_watch import WatchedTurn
 from toolspeak.runtime.profiles import FRESH, LARGEST, NO_PROFILES, NOT_MEASURED, Profiles, settings_from, settings_said
 from toolspeak.testing import AsyncScriptedUpstream, ScriptedUpstream
 
@@ -241,3 +243,54 @@ def test_a_profile_knows_the_form_of_constraints_unless_somebody_says_one_chk8(t
     assert found.facts(ModelFacts()).quirks.constraint is ConstraintForm.LLAMACPP
     said = ModelFacts(quirks=Quirks(constraint=ConstraintForm.JSON_SCHEMA))
     assert found.facts(said) is said
+
+
+# ---------------------------------------------------------------- profiles that ship with toolspeak
+
+
+CODER = "qwen2.5-coder:0.5b"
+
+
+def coder_route(profiles: Profiles, settings: Settings = NOTHING_SAID) -> Route:
+    return Route("box", AsyncScriptedUpstream(ScriptedUpstream()), CODER, settings=settings, profiles=profiles)
+
+
+def on_ollama(folder: Path | None) -> Profiles:
+    return Profiles(folder, HERE, server_of=lambda _: "ollama")
+
+
+def test_the_first_request_of_a_known_model_uses_its_shipped_profile_cap12(tmp_path: Path) -> None:
+    shipped = shipped_profile(CODER, "ollama")
+    assert shipped is not None
+    plan = coder_route(on_ollama(tmp_path)).plan(REQUEST)
+    assert (plan.way, plan.dialect) == (Way.FORCE, shipped.settings["dialect"])
+    assert plan.why == f"{shipped.form} did best with this model (shipped with toolspeak, {shipped.date})"
+
+
+def test_without_profiles_or_on_an_unknown_server_nothing_is_shipped_cap12(tmp_path: Path) -> None:
+    assert coder_route(on_ollama(None)).plan(REQUEST).way is Way.NATIVE
+    assert coder_route(Profiles(tmp_path, HERE)).plan(REQUEST).way is Way.NATIVE
+
+
+def test_the_doctors_profile_overrides_a_shipped_one_cap12(tmp_path: Path) -> None:
+    profiles = on_ollama(tmp_path)
+    profiles.keep(Profile(CODER, HERE, "no profile", date="2026-11-19"))
+    assert coder_route(profiles).plan(REQUEST).way is Way.NATIVE
+    profiles.remove(CODER)
+    assert coder_route(profiles).plan(REQUEST).way is Way.FORCE
+
+
+def test_what_the_user_says_overrides_a_shipped_profile_cap12(tmp_path: Path) -> None:
+    profiles = on_ollama(tmp_path)
+    assert coder_route(profiles).plan(REQUEST, Settings(Mode.OFF)).way is Way.OFF
+    assert coder_route(profiles, Settings(dialect="fenced")).plan(REQUEST).dialect == "fenced"
+
+
+def test_a_shipped_profile_can_be_suspended_as_any_other_cap11(tmp_path: Path) -> None:
+    profiles = on_ollama(tmp_path)
+    for number in range(16):
+        profiles.note(CODER, WatchedTurn("", b"before %d" % number, is_silent=False), used=False)
+    for number in range(16):
+        profiles.note(CODER, WatchedTurn("", b"with %d" % number, is_silent=True), used=True)
+    assert profiles.suspension(CODER) == "suspended"
+    assert coder_route(profiles).plan(REQUEST).way is Way.NATIVE
