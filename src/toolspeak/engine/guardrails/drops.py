@@ -82,11 +82,29 @@ def _object(arguments: str) -> JsonObject:
 
 def is_unrelated(name: str, conversation: GuardedConversation) -> bool:
     """Return whether the words of a tool and those of the conversation have nothing in common."""
-    if not conversation.is_comparable:
-        return False
+    words = _words_in_common(name, conversation)
+    return words is not None and not words
+
+
+def is_well_founded(call: Call, conversation: GuardedConversation) -> bool:
+    """Return whether a call is what its conversation is about: common words, and no required value that is made up.
+
+    Of the development tasks of BFCL, 92 to 95 in 100 share so many words with the right tool, and 14 in 100 with a tool
+    that has nothing to do with them.
+    """
+    words = _words_in_common(call.name, conversation)
+    return words is not None and len(words) >= _COMMON_WORDS and not has_made_up_arguments(call, conversation)
+
+
+_COMMON_WORDS: Final = 2
+
+
+def _words_in_common(name: str, conversation: GuardedConversation) -> frozenset[str] | None:
+    """Return the stems of words that a tool and the conversation share; None if they cannot be compared."""
     tool = conversation.tools.tool(name)
-    words = " ".join((tool.name, tool.description, *conversation.tools.ordered(name)))
-    return is_english(tool.description) and conversation.meaning.isdisjoint(meaning(words))
+    if not conversation.is_comparable or not is_english(tool.description):
+        return None
+    return conversation.meaning & meaning(" ".join((tool.name, tool.description, *conversation.tools.ordered(name))))
 
 
 def _judge(call: Call, conversation: GuardedConversation) -> Judgement:

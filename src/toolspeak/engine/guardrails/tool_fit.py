@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
+from toolspeak.engine.guardrails.drops import is_well_founded
 from toolspeak.engine.guardrails.guardrail import (
     AskModel,
     GuardedConversation,
@@ -70,7 +71,7 @@ def may_confirm(request: Request) -> bool:
 
 def _judge(call: Call, conversation: GuardedConversation) -> Judgement:
     tool = next((tool for tool in conversation.offered if tool.name == call.name), None)
-    if tool is None or conversation.must_call:
+    if tool is None or conversation.must_call or is_well_founded(call, conversation):
         return KeepCall(call)
     return AskModel(fit_question(conversation.request, tool), says_no, Complaint(Problem.UNRELATED, tool.name, UNFIT))
 

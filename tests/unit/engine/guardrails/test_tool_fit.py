@@ -29,7 +29,7 @@ from toolspeak.engine.guardrails.tool_fit import MOST, UNFIT, fit_question, may_
 from toolspeak.engine.plan import decide
 from toolspeak.engine.settings import Release, Settings
 from toolspeak.ir.complaint import Problem
-from toolspeak.ir.message import Role
+from toolspeak.ir.message import Call, Role
 from toolspeak.ir.request import Sampling
 from toolspeak.ir.tool import Tool
 from toolspeak.testing import called
@@ -107,6 +107,20 @@ def test_an_agent_with_its_tools_and_instructions_is_not_doubted_chk14() -> None
 def test_what_the_user_said_before_belongs_to_it_chk14() -> None:
     asked = fit_question(ask(QUESTION, said("Cold."), user("And in Bergen?")), WEATHER)
     assert "Request: Weather in Oslo?\nAnd in Bergen?\nTool: " in words_of(asked.messages[-1])
+
+
+@pytest.mark.parametrize(
+    ("words", "call", "requests"),
+    [
+        ("What is the weather in the city of Oslo?", OSLO, 1),
+        ("What is the weather in the city of Oslo?", BERGEN, 2),  # its value is made up
+        ("What is it like in Oslo, the city?", OSLO, 2),  # one word in common
+        ("Hvordan er weather og city Oslo?", OSLO, 2),  # the lists of small words are English
+    ],
+)
+def test_a_call_that_its_request_is_plainly_about_is_not_doubted_chk14(words: str, call: Call, requests: int) -> None:
+    ran = run(FITS, written(call), "yes", request=ask(user(words)))
+    assert (len(ran.calls), ran.outcome.requests) == (1, requests)
 
 
 def test_a_long_description_is_cut_chk14() -> None:
