@@ -46,6 +46,23 @@ def test_a_killed_worker_is_named_and_replaced_while_others_answer_obs20(
             assert pool.ask().status == 200
 
 
+def test_a_worker_that_hangs_is_killed_and_replaced_obs20(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    with (
+        listening() as upstream,
+        working(
+            monkeypatch, tmp_path, configured(upstream.port).replace("[server]", "[server]\nworker_timeout = 3.0")
+        ) as pool,
+    ):
+        upstream.answers(answering(Answer("Cold.")))
+        hung, other = pool.workers
+        os.kill(hung, signal.SIGSTOP)
+        assert pool.process.says(f"(pid {hung}) has given no sign of life for 3 s: it is killed")
+        assert soon(lambda: hung not in pool.workers and len(pool.workers) == 2, PATIENCE)
+        for _ in range(5):
+            assert pool.ask().status == 200
+        assert other in pool.workers  # one that lives is left alone
+
+
 def test_the_pause_before_a_new_worker_grows_obs20(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     with listening() as upstream, working(monkeypatch, tmp_path, configured(upstream.port)) as pool:
         for pause in ("0.5", "1"):

@@ -67,6 +67,9 @@ class Server:
         15.0, "Silence in a stream after which the client is sent a keep-alive.", unit="seconds", above=0
     )
     shutdown: float = setting(60.0, "Time that open streams get to finish after SIGTERM.", unit="seconds", above=0)
+    worker_timeout: float = setting(
+        60.0, "Time after which a worker that gives no sign of life is killed and replaced.", unit="seconds", above=0
+    )
     workers: int = setting(
         1,
         "[Processes](scale.md#more-than-one-core) that answer requests on the one port; 0 means one for each usable "

@@ -162,6 +162,8 @@ BACKLOG: Final = 2048
 """Connections that may wait to be accepted."""
 _SOCKETS = 65_536
 """File descriptors that the process asks for."""
+_SIGNS: Final = 6
+"""How often a worker gives a sign of life in the time after which it would be killed."""
 _LINGER: Final = 5
 """Seconds for which a worker that is being replaced keeps idle connections open."""
 _TICK, _SILENT, _COUNTDOWN, _LAST_WORDS = 0.1, 0.3, 10.0, 3.0
@@ -340,6 +342,7 @@ class _WorkerServer(_Server):
     def __init__(self, app: Asgi, config: Config, link: WorkerLink) -> None:
         super().__init__(app, config, lambda _: None)
         self._link: Final = link
+        self._sign_every: Final = config.server.worker_timeout / _SIGNS
         self._retires = False
 
     @override
@@ -348,6 +351,12 @@ class _WorkerServer(_Server):
         # The supervisor sends nothing, so its end of the connection is readable only when it has been killed.
         asyncio.get_running_loop().add_reader(self._link.control, self._end_alone)
         self._link.ready()
+        self._live()
+
+    def _live(self) -> None:
+        """Tell the supervisor now and then that the event loop runs."""
+        self._link.live()
+        asyncio.get_running_loop().call_later(self._sign_every, self._live)
 
     def _end_alone(self) -> None:
         asyncio.get_running_loop().remove_reader(self._link.control)

@@ -13,7 +13,8 @@ thread, so a fork of it is safe. Measured with CPython 3.11: a worker has 14 MB 
 ready after 0.1 s of CPU instead of 1 s. The price: an update of the package needs a restart of the whole gateway.
 
 **A worker that dies** is replaced after a pause, which grows while its successors die soon too. One that cannot start
-at all ends the gateway, unless others serve.
+at all ends the gateway, unless others serve. **A worker that hangs** gives no sign of life: it is killed, and replaced
+like one that died. Without that, it would keep the connections that the kernel gives it.
 
 **SIGHUP** reads the configuration, and replaces one worker after another: the new one accepts connections before the
 old one stops to, and the old one drains. **SIGTERM and SIGINT** let all workers drain; a second SIGINT (Ctrl-C again)
@@ -86,7 +87,11 @@ class _WorkerProcess:
     started: float
     failures: int
     """Deaths in a row of those that had this number before."""
+    timeout: float
+    """Seconds without a sign of life after which it is killed, as it knows them itself."""
     state: _State = _State.STARTING
+    heard: float = inf
+    """When it gave its last sign of life; before it serves, it need not give one."""
     killed_at: float = inf
     problem: BadConfig | OSError | None = None
     """Why it could not start."""
@@ -178,6 +183,10 @@ class WorkerPool:
                 _LOG.error("%s did not end in time: it is killed", worker)
                 worker.killed_at = inf
                 worker.signal(signal.SIGKILL)
+            elif now >= worker.heard + worker.timeout:
+                _LOG.error("%s has given no sign of life for %.0f s: it is killed", worker, now - worker.heard)
+                worker.heard = inf
+                worker.signal(signal.SIGKILL)
         if self._is_stopping:
             return
         for restart in [each for each in self._restarts if now >= each.at]:
@@ -192,7 +201,7 @@ class WorkerPool:
 
     def _patience(self) -> float | None:
         """Return how long nothing needs to be done unless something happens; None for ever."""
-        due = [worker.killed_at for worker in self._workers]
+        due = [min(worker.killed_at, worker.heard + worker.timeout) for worker in self._workers]
         due += [restart.at for restart in self._restarts] if self._columns else []
         soonest = min(due, default=inf)
         return None if soonest == inf else max(0.0, soonest - CLOCK.monotonic())
@@ -223,7 +232,7 @@ class WorkerPool:
             self._drain(worker, signal.SIGINT if is_again else signal.SIGTERM)
 
     def _drain(self, worker: _WorkerProcess, number: int) -> None:
-        worker.state = _State.DRAINING
+        worker.state, worker.heard = _State.DRAINING, inf
         worker.killed_at = min(worker.killed_at, CLOCK.monotonic() + self._config.server.shutdown + _GRACE)
         worker.signal(number)
 
@@ -255,8 +264,9 @@ class WorkerPool:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
         os.close(writing)
         theirs.close()
-        output = WorkerOutput(reading, number, self._config.server.log)
-        worker = _WorkerProcess(number, column, pid, ours, output, CLOCK.monotonic(), failures)
+        server, now = self._config.server, CLOCK.monotonic()
+        output = WorkerOutput(reading, number, server.log)
+        worker = _WorkerProcess(number, column, pid, ours, output, now, failures, server.worker_timeout)
         self._workers.append(worker)
         self._selector.register(ours, selectors.EVENT_READ, lambda: self._hear(worker))
         self._selector.register(reading, selectors.EVENT_READ, lambda: self._relay(worker))
@@ -320,12 +330,14 @@ class WorkerPool:
                 self._selector.unregister(worker.control)
             elif worker.state is _State.STARTING:
                 self._serve(worker)
+            elif worker.state is _State.SERVING and worker.heard < inf:
+                worker.heard = CLOCK.monotonic()
         else:
             worker.problem = said
 
     def _serve(self, worker: _WorkerProcess) -> None:
         """Note that a worker accepts connections, and let the one that it replaces drain."""
-        worker.state = _State.SERVING
+        worker.state, worker.heard = _State.SERVING, CLOCK.monotonic()
         for old in self._workers:
             if old.number == worker.number and old is not worker and old.state is _State.SERVING:
                 self._drain(old, signal.SIGHUP)

@@ -3,6 +3,7 @@
 import errno
 import socket
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -61,6 +62,8 @@ class _Message(msgspec.Struct):
 
 
 _decode = msgspec.json.Decoder(_Message).decode
+_SIGN_OF_LIFE: Final = b"\n"
+"""Whitespace, so that any number of them beside a message changes nothing."""
 
 
 class WorkerLink:
@@ -82,6 +85,11 @@ class WorkerLink:
         self.is_ready = True
         self._send(_Message())
 
+    def live(self) -> None:
+        """Tell the supervisor that this worker is not stuck; if the supervisor reads nothing now, that is no fault."""
+        with suppress(OSError):
+            self.control.send(_SIGN_OF_LIFE, socket.MSG_DONTWAIT)
+
     def fail(self, error: BadConfig | OSError) -> None:
         """Tell the supervisor why this worker cannot start."""
         if isinstance(error, BadConfig):
@@ -90,15 +98,16 @@ class WorkerLink:
             self._send(_Message(system=(error.errno or errno.EIO, error.strerror or str(error), error.filename or "")))
 
     def _send(self, message: _Message) -> None:
-        self.control.sendall(msgspec.json.encode(message))
+        self.control.sendall(msgspec.json.encode(message) + _SIGN_OF_LIFE)
 
 
 def read_message(control: socket.socket) -> BadConfig | OSError | bool:
-    """Return what a worker says: True if it is ready, why it cannot start, or False if it has ended."""
+    """Return what a worker says: True if it is ready or alive, why it cannot start, or False if it has ended."""
     data = control.recv(_LARGEST)
     if not data:
         return False
-    message = _decode(data)
+    said = data.strip(_SIGN_OF_LIFE)
+    message = _decode(said) if said else _Message()
     if message.problems:
         return BadConfig(*message.problems)
     if message.system is not None:
