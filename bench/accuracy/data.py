@@ -1,5 +1,7 @@
 """The tasks: the Berkeley Function Calling Leaderboard v4, from its package on PyPI, which is unzipped and never run.
 
+Sets of our own (languages.py, shapes.py) are written in its format.
+
 Its schemas are those of Python (`dict`, `float`, `tuple`), and its names have dots: both become what wires accept.
 """
 
@@ -17,6 +19,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from bench.accuracy import languages, shapes
 from bench.accuracy.split import Split, split_of
 from testkit.llama_models import cache_folder
 from toolspeak.ir.json import Json, JsonObject
@@ -35,6 +38,8 @@ MORE_SETS = (
     "live_parallel",
     "live_parallel_multiple",
     "live_irrelevance",
+    *languages.SETS,
+    *shapes.SETS,
 )
 SEED = 6
 _TYPES: dict[str, JsonObject] = {
@@ -84,10 +89,26 @@ def sample(name: str, count: int, seed: int = SEED, split: Split = Split.HELD_OU
 @cache
 def load(name: str) -> list[Task]:
     """Return all tasks of a set, in the order of the data."""
-    answers = (
-        {} if "irrelevance" in name else {row["id"]: row["ground_truth"] for row in rows(name, "possible_answer/")}
-    )
-    return [task_of(name, row, answers.get(row["id"], [])) for row in rows(name)]
+    return [task_of(name, row, right) for row, right in _rows_of(name)]
+
+
+def _rows_of(name: str) -> list[tuple[dict[str, Any], languages.Answers]]:
+    """Return the lines of a set of BFCL or of our own, each with its right answers."""
+    if name in languages.SETS:
+        return languages.rows(name)
+    if name == shapes.NESTED:
+        return shapes.nested()
+    if name == shapes.AGENTS:
+        return shapes.agents()
+    if name == shapes.FORTY_TOOLS:
+        tasks, others = shapes.FORTY_FROM
+        return shapes.forty_tools(rows(tasks), _answers(tasks), rows(others))
+    answers = {} if "irrelevance" in name else _answers(name)
+    return [(row, answers.get(row["id"], [])) for row in rows(name)]
+
+
+def _answers(name: str) -> dict[str, languages.Answers]:
+    return {row["id"]: row["ground_truth"] for row in rows(name, "possible_answer/")}
 
 
 def rows(name: str, folder: str = "") -> list[dict[str, Any]]:

@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from bench.accuracy import data, kept
+from bench.accuracy import by_set, data, kept
 from bench.accuracy.intervals import Estimate
 from bench.accuracy.kept import Conditions, Line
 from bench.accuracy.plot import plot
@@ -39,13 +39,15 @@ MEANINGS = {
 class Measured:
     """One model's figures."""
 
-    def __init__(self, model: str, split: Split, lines: Lines) -> None:
+    def __init__(self, model: str, split: Split, found: Lines) -> None:
         self.model, self.split = model, split
+        self.more = by_set.tallies(found, {name: _needing(name) for name in _asked(found) if name in by_set.SETS})
+        lines = {form: counted for form, each in found.items() if (counted := _without_more(each))}
         self.rows = rows(lines)
         self.lifts = lifts(lines)
         self.margins = margins(lines, self.rows)
-        self.conditions: Conditions = next(line for each in lines.values() for line in each.values()).conditions
-        counts = [sum(key[0] in data.SETS for key in each) for each in lines.values()]
+        self.conditions: Conditions = next(line for each in found.values() for line in each.values()).conditions
+        counts = [sum(key[0] in data.SETS for key in each) for each in lines.values()] or [0]
         self.tasks = f"{min(counts)}" if min(counts) == max(counts) else f"{min(counts)} to {max(counts)}"
 
     def figures(self) -> dict[str, Any]:
@@ -57,6 +59,7 @@ class Measured:
             "rows": [_rounded(asdict(row)) for row in self.rows],
             "lifts": [_rounded(asdict(lift)) for lift in self.lifts],
             "margins": [_rounded(asdict(lift)) for lift in self.margins],
+            **({"languages_and_shapes": by_set.figures(self.more)} if self.more else {}),
         }
 
     def page(self) -> Iterator[str]:
@@ -68,15 +71,36 @@ class Measured:
             f"seed {self.conditions.seed}; {self.tasks} {self.split} tasks of the four sets for each form."
         )
         yield ""
-        yield f"![Accuracy of {self.model} by form]({STEMS[self.split]}-{self.model}.svg)"
-        yield ""
-        yield from _table(self.rows)
-        yield ""
+        if self.rows:
+            yield f"![Accuracy of {self.model} by form]({STEMS[self.split]}-{self.model}.svg)"
+            yield ""
+            yield from _table(self.rows)
+            yield ""
         if self.margins or self.lifts:
             yield "What each thing is worth, in points of the average, on the same tasks:"
             yield ""
             yield from _differences([*self.margins, *self.lifts])
             yield ""
+        if self.more:
+            yield "### Languages and shapes"
+            yield ""
+            yield "Right answers; in brackets, those of the tasks that need calls and of those that need none."
+            yield ""
+            yield from by_set.table(self.more)
+            yield ""
+
+
+def _asked(lines: Lines) -> set[str]:
+    return {name for each in lines.values() for name, _ in each}
+
+
+def _without_more(lines: dict[tuple[str, str], Line]) -> dict[tuple[str, str], Line]:
+    """Return the lines that the first table counts."""
+    return {key: line for key, line in lines.items() if key[0] not in by_set.SETS}
+
+
+def _needing(name: str) -> frozenset[str]:
+    return frozenset(task.id for task in _tasks(name).values() if task.wanted)
 
 
 def _rounded(value: dict[str, Any]) -> dict[str, Any]:
@@ -168,7 +192,7 @@ def write(measured: Sequence[Measured], split: Split, folder: Path) -> None:
     }
     (folder / f"{stem}.json").write_text(json.dumps(figures, indent=1, ensure_ascii=False) + "\n")
     (folder / f"{stem}.md").write_text(page(measured, split, commit, date))
-    for one in measured:
+    for one in (one for one in measured if one.rows):
         picture = plot(f"Tool-calling accuracy of {one.model}", NOTE.format(split=split), one.rows)
         (folder / f"{stem}-{one.model}.svg").write_text(picture)
 

@@ -3,8 +3,10 @@
     split_of("multiple_17")     Split.DEVELOPMENT or Split.HELD_OUT
 
 The sha256 of a task's id decides, so the split needs no list, holds for sets that are added later, and never moves.
-Tasks that were looked at before there was a split are listed in looked_at.txt and are development tasks for ever: the
-guardrails were shaped on them. Prompts, guardrails and readers may be changed after a look at development tasks only.
+Of an id such as `multiple_17@forty_tools` only the part before the `@` counts, so that the variants of a task (more
+tools, another language) are in one split. Tasks that were looked at before there was a split are listed in
+looked_at.txt and are development tasks for ever: the guardrails were shaped on them. Prompts, guardrails and readers
+may be changed after a look at development tasks only.
 """
 
 import hashlib
@@ -27,6 +29,7 @@ class Split(StrEnum):
 
 def split_of(task: str) -> Split:
     """Return the split that a task or a conversation belongs to, by its id."""
+    task = task.partition("@")[0]
     first = hashlib.sha256(task.encode()).digest()[0]
     return Split.DEVELOPMENT if first < DEVELOPMENT_BYTES or task in looked_at() else Split.HELD_OUT
 
