@@ -296,6 +296,8 @@ def _agent_tools() -> dict[str, list[Row]]:
 def _function(tool: dict[str, Any]) -> Row:
     """Return a tool of a golden request in BFCL's format."""
     inner = tool.get("function", tool)
-    parameters = inner.get("parameters") or inner.get("input_schema") or {"type": "object", "properties": {}}
+    parameters: JsonObject = (
+        inner.get("parameters") or inner.get("input_schema") or {"type": "object", "properties": {}}
+    )
     function: Row = {"name": inner["name"], "description": inner.get("description", ""), "parameters": parameters}
     return json.loads(_SCRUBBED.sub('""', json.dumps(function)))

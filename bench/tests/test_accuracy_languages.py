@@ -18,8 +18,16 @@ from bench.accuracy.run import ALL_SETS, options_of
 from bench.accuracy.score import OPTIONAL, Delivered, score
 from bench.accuracy.split import Split, split_of
 from testkit.llama_models import DEFAULT
+from tests.unit.engine.guardrails.talk import conversation
+from toolspeak.engine.guardrails.drops import (
+    DROP_UNMENTIONED_ARGUMENTS,
+    DROP_UNRELATED_CALLS,
+    has_made_up_arguments,
+)
+from toolspeak.engine.guardrails.guardrail import KeepCall
+from toolspeak.engine.guardrails.missing_calls import left_over
 from toolspeak.ir.json import Json, JsonObject
-from toolspeak.ir.message import Text
+from toolspeak.ir.message import Call, Text
 from toolspeak.text.schema import compile_schema
 
 OWN = (*languages.SETS, shapes.NESTED, shapes.AGENTS)
@@ -43,14 +51,14 @@ def right_call(want: Wanted) -> Delivered:
 
 
 def wrong_calls(call: Delivered) -> list[Delivered]:
-    """Return the call with another name, without its first argument, with one too many, and with other values."""
+    """Return the call with another name, without its first argument, with one too many, and with wrong values."""
     arguments: JsonObject = json.loads(call.arguments)
     first = next(iter(arguments))
-    other = {key: value + 1 if type(value) in (int, float) else "Timbuktu" for key, value in arguments.items()}  # type: ignore[operator] # pyright: ignore[reportOperatorIssue]
-    changed = (
+    changed: tuple[JsonObject, ...] = (
         {key: value for key, value in arguments.items() if key != first},
         {**arguments, "surplus": 1},
-        other,
+        {**arguments, first: "Timbuktu"},
+        dict.fromkeys(arguments, 77),
     )
     return [Delivered("no_such_tool", call.arguments), *(Delivered(call.name, json.dumps(one)) for one in changed)]
 
@@ -195,6 +203,27 @@ def test_agents_have_their_whole_tool_sets() -> None:
         "agents_continue": 12,
         "agents_pi": 4,
     }
+
+
+# ---------------------------------------------------------------- guardrails
+
+
+@pytest.mark.parametrize("name", [name for name in languages.SETS if name != "language_en"])
+def test_no_guardrail_drops_a_right_call_of_a_development_task(name: str) -> None:
+    """Held-out tasks are not asked here: guardrails may be shaped on the others only.
+
+    In English they do drop one, "How warm is it in Oslo", for which `get_temperature` has no word: their measured price.
+    """
+    tasks = [task for task in load(name) if split_of(task.id) is Split.DEVELOPMENT and task.wanted]
+    assert len(tasks) == 4
+    for task in tasks:
+        said = conversation(*task.messages, tools=task.tools)
+        calls = [Call("c", one.name, one.arguments) for one in map(right_call, task.wanted)]
+        for call in calls:
+            assert DROP_UNRELATED_CALLS.judge(call, said) == KeepCall(call), task.id
+            assert DROP_UNMENTIONED_ARGUMENTS.judge(call, said) == KeepCall(call), task.id
+            assert not has_made_up_arguments(call, said), task.id
+        assert left_over(sentence(task), calls, task.tools) == (), task.id
 
 
 # ---------------------------------------------------------------- the report

@@ -10,13 +10,21 @@ description and parameters of its tool share no word of meaning with the convers
 An optional argument is dropped if nothing like its value is in the conversation; the drop is recorded as a fix of the
 call. The price: a right call is lost if its tool is described in quite other words than people use, and so is a value
 that the model rightly knew or inferred.
+
+In the ten languages that guardrails read besides English (`language.py`), more is needed. A call is dropped only if the
+description of its tool is in the language of the conversation, and no trace of any of its arguments is in it. An
+optional argument is dropped only if it cannot be a translation of what the user said. In other languages nothing is
+dropped, and neither is a call of a tool that is described in another language than the user speaks.
 """
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
+from toolspeak.engine.guardrails.foreign_mentions import has_common_stem, is_traceable, may_be_said
 from toolspeak.engine.guardrails.guardrail import DropCall, GuardedConversation, Guardrail, Judgement, KeepCall
-from toolspeak.engine.guardrails.mentions import is_english, is_mostly_mentioned, is_number_mentioned, meaning
+from toolspeak.engine.guardrails.language import ENGLISH, is_english, language_of
+from toolspeak.engine.guardrails.mentions import is_mostly_mentioned, is_number_mentioned, meaning
 from toolspeak.errors import BadJson
 from toolspeak.ir.complaint import Complaint, Fix, Problem
 from toolspeak.ir.json import Json, JsonObject
@@ -30,7 +38,7 @@ REPEATED: Final = "drop_unrelated_calls: its result came just now"
 
 def drop_unmentioned(call: Call, conversation: GuardedConversation) -> KeepCall:
     """Keep a call without its unmentioned optional arguments, with a fix for each of them."""
-    if not conversation.is_comparable:
+    if not conversation.is_readable:
         return KeepCall(call)
     value, required = _object(call.arguments), conversation.tools.required(call.name)
     out = [key for key in value if key not in required and _is_unmentioned(call.name, key, value[key], conversation)]
@@ -49,7 +57,7 @@ def has_made_up_arguments(call: Call, conversation: GuardedConversation) -> bool
 
     The call is not checked yet. For an unknown tool this returns False, and the checker rejects the call later.
     """
-    if not conversation.is_comparable or call.name not in conversation.tools.names:
+    if not conversation.is_readable or call.name not in conversation.tools.names:
         return False
     value = _object(call.arguments)
     required = (key for key in conversation.tools.required(call.name) if key in value)
@@ -62,13 +70,16 @@ def _is_unmentioned(tool: str, key: str, value: Json, conversation: GuardedConve
     if "enum" in schema or "const" in schema:
         return False
     values = value if isinstance(value, list) else [value]
-    return bool(values) and not any(_may_be_mentioned(one, conversation.text) for one in values)
+    return bool(values) and not any(_may_be_mentioned(one, conversation) for one in values)
 
 
-def _may_be_mentioned(value: Json, text: str) -> bool:
+def _may_be_mentioned(value: Json, conversation: GuardedConversation) -> bool:
     """Return whether a value may come from a text. For booleans, null and nested values that cannot be known."""
+    text = conversation.text
     if isinstance(value, bool) or value is None or isinstance(value, dict | list):
         return True
+    if conversation.language is not ENGLISH:
+        return may_be_said(value, text, conversation.language)
     return is_mostly_mentioned(value, text) if isinstance(value, str) else is_number_mentioned(value, text)
 
 
@@ -108,9 +119,30 @@ def _words_in_common(name: str, conversation: GuardedConversation) -> frozenset[
 
 
 def _judge(call: Call, conversation: GuardedConversation) -> Judgement:
-    if conversation.must_call or not is_unrelated(call.name, conversation):
+    is_about = not is_unrelated(call.name, conversation) and not is_unrelated_abroad(call, conversation)
+    if conversation.must_call or is_about:
         return KeepCall(call)
     return DropCall(Complaint(Problem.UNRELATED, call.name, UNRELATED))
+
+
+def is_unrelated_abroad(call: Call, conversation: GuardedConversation) -> bool:
+    """Return whether a call has nothing to do with a conversation in another language than English."""
+    language, tool = conversation.language, conversation.tools.tool(call.name)
+    if not conversation.is_readable or language is ENGLISH or language_of(tool.description) is not language:
+        return False
+    values = list(_told(call, conversation))
+    if not values or any(is_traceable(value, conversation.text, language) for value in values):
+        return False
+    return not has_common_stem(tool.description, conversation.text, language)
+
+
+def _told(call: Call, conversation: GuardedConversation) -> Iterator[str | float]:
+    """Yield the texts and numbers among the arguments that the model did not choose from a list."""
+    for key, value in _object(call.arguments).items():
+        schema = conversation.tools.schema_of(call.name, key)
+        for one in value if isinstance(value, list) else [value]:
+            if isinstance(one, str | int | float) and not isinstance(one, bool) and "enum" not in schema:
+                yield one
 
 
 DROP_UNRELATED_CALLS: Final = Guardrail("drop_unrelated_calls", judge=_judge, drops_repeats=True)

@@ -15,7 +15,8 @@ from functools import cached_property
 from typing import Final, TypeAlias
 
 from toolspeak.engine.guard import Echo
-from toolspeak.engine.guardrails.mentions import LONGEST, is_english, meaning
+from toolspeak.engine.guardrails.language import ENGLISH, LONGEST, OTHER, Language, foreign_language, is_english
+from toolspeak.engine.guardrails.mentions import meaning
 from toolspeak.engine.trouble import must_call
 from toolspeak.ir.complaint import Complaint
 from toolspeak.ir.event import CallRejected
@@ -103,9 +104,25 @@ class GuardedConversation:
         return conversation_text(self.request)
 
     @cached_property
+    def language(self) -> Language:
+        """The language that the user speaks.
+
+        Only if that cannot be told from the user's own words, the other messages count: the system prompt of a German
+        user is often English.
+        """
+        if foreign := foreign_language(user_words(self.request)):
+            return foreign
+        return ENGLISH if is_english(self.text) else foreign_language(self.text) or OTHER
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether values can be looked for in the conversation: it is short, and in a language that guardrails read."""
+        return len(self.text) <= LONGEST and self.language.is_read
+
+    @cached_property
     def is_comparable(self) -> bool:
-        """Whether calls can be compared with the conversation: it is short, and in English. Else every call is kept."""
-        return len(self.text) <= LONGEST and is_english(self.text)
+        """Whether its words can be compared with those of English tools: it is short, and in English."""
+        return self.is_readable and self.language is ENGLISH
 
     @cached_property
     def meaning(self) -> frozenset[str]:
@@ -153,6 +170,12 @@ def latest_words(request: Request) -> str:
     if last is None or last.role is not Role.USER:
         return ""
     return "\n".join(part.text for part in last.parts if isinstance(part, Text))
+
+
+def user_words(request: Request) -> str:
+    """Return the text of all user messages."""
+    own = (part for message in request.messages if message.role is Role.USER for part in message.parts)
+    return "\n".join(part.text for part in own if isinstance(part, Text))
 
 
 def _texts(parts: Iterable[object]) -> Iterator[str]:

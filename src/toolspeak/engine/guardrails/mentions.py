@@ -3,7 +3,7 @@
 >>> mentions('Play Maroon 5 for 20 minutes, then "Yellow"')
 ('Maroon', '5', '20', 'Yellow')
 
-The lists of small words are English, so results are useful only for texts for which `is_english` is true.
+The rules and the lists of small words are those of English; `foreign_mentions.py` has those of other languages.
 """
 
 import re
@@ -11,21 +11,8 @@ from collections.abc import Iterator, Sequence
 from math import isclose
 from typing import Final
 
-LONGEST: Final = 4000
-"""The most characters that are searched; a longer text is a document and not a request."""
-_SMALL_WORDS: Final = (
-    "a about above after all also an and any are as ask at based be been before between both but by calculate can "
-    "certain compute could default determine did do does during each example fetch find following for format from "
-    "function get give given had has have help her him his how i if in including information into is it its just know "
-    "let like list long made make many may me more most much must my name need no not now number of off on one only "
-    "optional or other our out over particular per please provide provided retrieve return returned returns search "
-    "should show so some specific specified string such tell than that the their them then there these they this those "
-    "through to two type under use used user using value values want was we were what when where whether which while "
-    "who whom whose why will with within would you your"
-)
-_SMALL: Final = frozenset(_SMALL_WORDS.split())
-_COMMONEST: Final = "a an and are can do for from how i in is me my of on the to what with you"
-_COMMON: Final = frozenset(_COMMONEST.split())
+from toolspeak.engine.guardrails.language import ENGLISH_SMALL_WORDS, LONGEST
+
 _CALENDAR: Final = (
     "january february march april may june july august september october november december monday tuesday wednesday "
     "thursday friday saturday sunday am pm"
@@ -50,15 +37,10 @@ _COUNTED: Final = "zero one two three four five six seven eight nine ten eleven 
 _NUMBERS: Final = {word: float(number) for number, word in enumerate(_COUNTED.split())}
 
 
-def is_english(text: str) -> bool:
-    """Return whether a text has one of the most common English words."""
-    return not _COMMON.isdisjoint(re.findall(r"[a-z]+", text[:LONGEST].lower()))
-
-
 def meaning(text: str) -> frozenset[str]:
     """Return the stems of the words that carry meaning; names such as `getUserId` and `get_user_id` are split."""
     words = _WORD.findall(_HUMP.sub(" ", text[:LONGEST]).replace("_", " "))
-    return frozenset(_stem(word.lower()) for word in words if word.lower() not in _SMALL) - {""}
+    return frozenset(_stem(word.lower()) for word in words if word.lower() not in ENGLISH_SMALL_WORDS) - {""}
 
 
 def mentions(text: str) -> tuple[str, ...]:
@@ -69,7 +51,7 @@ def mentions(text: str) -> tuple[str, ...]:
     text = _ITEM.sub("", text[:LONGEST])
     found = [(match.start(), match[0]) for match in _NUMBER.finditer(text)] + _names(text)
     found += [(match.start(), match[1]) for match in _QUOTED.finditer(text)]
-    return tuple(dict.fromkeys(word for _, word in sorted(found) if word.lower() not in _DAYS | _SMALL))
+    return tuple(dict.fromkeys(word for _, word in sorted(found) if word.lower() not in _DAYS | ENGLISH_SMALL_WORDS))
 
 
 def beside(text: str, word: str) -> Iterator[str]:
@@ -77,7 +59,7 @@ def beside(text: str, word: str) -> Iterator[str]:
     text = text[:LONGEST]
     at = text.lower().find(word.lower()) if word else -1
     following = _NEXT.match(text, at + len(word)) if at >= 0 else None
-    if following is not None and following[1].lower() not in _SMALL:
+    if following is not None and following[1].lower() not in ENGLISH_SMALL_WORDS:
         yield following[1]
 
 

@@ -6,6 +6,10 @@
 While a request has numbers, names or list items that are in no call, the model is asked for more calls, with the
 clauses that contain them. A further call counts only if it uses some of them: a model that is asked for more to do
 invents it.
+
+Ten languages besides English have their own words for "and" and "then" (`language.py`). There, names count only where a
+capital marks them, which it does not in German, Chinese, Japanese, Korean and Arabic. In all other languages numbers,
+quotations and punctuation count, and nothing else. The question is English, around the user's own clauses.
 """
 
 import re
@@ -13,8 +17,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Final
 
+from toolspeak.engine.guardrails.foreign_mentions import (
+    asks_for_several,
+    clause_ends,
+    foreign_mentions,
+    foreign_neighbours,
+    is_foreign_mention_used,
+    is_similar,
+)
 from toolspeak.engine.guardrails.guardrail import FollowUp, GuardedConversation, Guardrail, latest_words
-from toolspeak.engine.guardrails.mentions import LONGEST, beside, is_mentioned, mentions
+from toolspeak.engine.guardrails.language import LONGEST, Language, foreign_language
+from toolspeak.engine.guardrails.mentions import beside, is_mentioned, mentions
 from toolspeak.errors import BadJson
 from toolspeak.ir.json import Json
 from toolspeak.ir.message import Call
@@ -31,12 +44,26 @@ _BETWEEN = re.compile(r"[,;.?!]\s+(?:(?:and|then|also)\s)?|\s(?:and|then|also)\s
 
 def left_over(asked: str, calls: Sequence[Call], tools: Iterable[Tool]) -> tuple[str, ...]:
     """Return the mentions in a request for several things that no call has used."""
-    if len(asked) > LONGEST or not calls or not _SEVERAL.search(asked) or _CHAINED.search(asked):
+    if len(asked) > LONGEST or not calls:
+        return ()
+    if foreign := foreign_language(asked):
+        return _foreign_left_over(asked, calls, foreign)
+    if not _SEVERAL.search(asked) or _CHAINED.search(asked):
         return ()
     values = [value for call in calls for value in _values(call)]
     used = "\n".join((*values, *(f"{tool.name} {tool.description}" for tool in tools)))
     neighbours = (word for value in values for word in beside(asked, value))
     return tuple(dict.fromkeys(word for word in (*mentions(asked), *neighbours) if not is_mentioned(word, used)))
+
+
+def _foreign_left_over(asked: str, calls: Sequence[Call], language: Language) -> tuple[str, ...]:
+    """Return the same for a request that is not in English; its words are not looked for in English descriptions."""
+    if not asks_for_several(asked, language) or re.search(language.chained, asked.lower()):
+        return ()
+    values = [value for call in calls for value in _values(call)]
+    neighbours = (word for value in values for word in foreign_neighbours(asked, value, language))
+    found = dict.fromkeys((*foreign_mentions(asked, language), *neighbours))
+    return tuple(word for word in found if not is_foreign_mention_used(word, "\n".join(values)))
 
 
 def fitting_calls(asked: str, made: Sequence[Call], tools: Sequence[Tool], more: Iterable[Call]) -> list[Call]:
@@ -45,7 +72,7 @@ def fitting_calls(asked: str, made: Sequence[Call], tools: Sequence[Tool], more:
     In a request in steps, only calls of the tools that were called before count.
     """
     fresh: list[Call] = []
-    known = {call.name for call in made} if _STEPS.search(asked) else {tool.name for tool in tools}
+    known = {call.name for call in made} if _is_in_steps(asked) else {tool.name for tool in tools}
     for call in more:
         if call.name in known and uses(call, left_over(asked, (*made, *fresh), tools)):
             fresh.append(call)
@@ -53,9 +80,17 @@ def fitting_calls(asked: str, made: Sequence[Call], tools: Sequence[Tool], more:
 
 
 def uses(call: Call, left: Iterable[str]) -> bool:
-    """Return whether a call uses some of the mentions that were left over."""
+    """Return whether a call uses some of the mentions that were left over.
+
+    Names in other letters than English has may have other endings in a call: a Russian request has them in any case.
+    """
     used = "\n".join(_values(call))
-    return any(is_mentioned(word, used) for word in left)
+    return any(is_mentioned(word, used) or (not word.isascii() and is_similar(word, used)) for word in left)
+
+
+def _is_in_steps(asked: str) -> bool:
+    foreign = foreign_language(asked)
+    return re.search(foreign.steps, asked.lower()) is not None if foreign else _STEPS.search(asked) is not None
 
 
 def question(asked: str, left: Sequence[str]) -> str:
@@ -92,7 +127,8 @@ def _clauses(asked: str, left: Sequence[str]) -> Iterator[str]:
 
 def _spans(asked: str) -> Iterator[tuple[int, int]]:
     begin = 0
-    for between in _BETWEEN.finditer(asked):
+    foreign = foreign_language(asked)
+    for between in (clause_ends(foreign) if foreign else _BETWEEN).finditer(asked):
         yield begin, between.start()
         begin = between.end()
     yield begin, len(asked)

@@ -2,9 +2,9 @@
 
 import pytest
 
+from toolspeak.engine.guardrails.language import is_english
 from toolspeak.engine.guardrails.mentions import (
     beside,
-    is_english,
     is_mentioned,
     is_mostly_mentioned,
     is_number_mentioned,
