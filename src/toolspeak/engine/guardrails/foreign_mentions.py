@@ -190,14 +190,15 @@ def is_traceable(value: str | float, text: str, language: Language) -> bool:
         return value != "" and may_be_said(value, text, language)
     if script_of(value) != language.script or not language.is_spaced:
         return may_be_said(value, text, language)
-    words = [_folded(word)[:_SHORTEST_STEM] for word in _WORD.findall(value)]
-    return any(word in _folded(other) for word in words for other in _WORD.findall(text[:LONGEST]))
+    words = " ".join(map(_folded, _WORD.findall(text[:LONGEST])))
+    return any(_folded(word)[:_SHORTEST_STEM] in words for word in _WORD.findall(value[:LONGEST]))
 
 
 def _occurs(words: frozenset[str], others: frozenset[str], language: Language) -> bool:
     """Return whether the stem of a word is in another word; German writes compounds as one word."""
     size = _STEM.get(language.script, _STEM_ELSEWHERE)
-    return any(word[:size] in other for word in words for other in others)
+    together = " ".join(others)
+    return any(word[:size] in together for word in words)
 
 
 def _content(text: str, language: Language) -> frozenset[str]:

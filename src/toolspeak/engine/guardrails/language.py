@@ -3,9 +3,9 @@
 >>> language_of("Wie wird morgen das Wetter in Oslo?").code
 'de'
 
-Guardrails were made for English. They also read the ten languages of `languages()`, with more care: in doubt they
-keep a call (`foreign_mentions.py`). A text in any other language, or in none that can be told, has the language
-`OTHER`, and guardrails that compare words leave it alone.
+Guardrails were made for English. They also read ten other languages, with more care: in doubt they keep a call
+(`foreign_mentions.py`). A text in any other language, or in none that can be told, has the language `OTHER`, and
+guardrails that compare words leave it alone.
 
 The script tells most languages apart; those in Latin letters are told by their small words. "in", "an", "me" and "a"
 are words of several languages: until they were counted against each other, a German request was taken for English, and
@@ -105,15 +105,17 @@ _WORD = re.compile(r"[^\W\d_]+")
 _ACCENTED = re.compile("\\A\\W*\\w*[\u00c0-\u024f]|\\b[a-z]*[\u00df-\u024f]")
 """A word with a letter that English lacks, and no capital unless it is the first."""
 _MORE: Final = 2
-_OUTSIDE = re.compile(
-    '"[^"\n]*"|[\u201c\u201e][^\u201c\u201d\n]*[\u201c\u201d]|\u00ab[^\u00bb\n]*\u00bb|\u300c[^\u300d\n]*\u300d'
-    r"|[!-~]*[@/_\d][!-~]*"
+_QUOTED = re.compile(
+    '"[^"\n]{0,200}"|[\u201c\u201e][^\u201c\u201d\n]{0,200}[\u201c\u201d]|\u00ab[^\u00bb\n]{0,200}\u00bb'
+    "|\u300c[^\u300d\n]{0,200}\u300d"
 )
-"""Quotations, addresses and names of programs, which may be in any language."""
+_ASCII = re.compile(r"[!-~]+")
+_TECHNICAL = re.compile(r"[@/_\d]")
+"""What addresses and names of programs have: they may be in any language, and so may quotations."""
 
 
 @cache
-def languages() -> tuple[Language, ...]:
+def foreign_languages() -> tuple[Language, ...]:
     """Return the languages besides English, those that are read first."""
     data = get_data("toolspeak.engine", "data/languages.json") or b""
     return msgspec.json.decode(data, type=tuple[Language, ...])
@@ -132,7 +134,8 @@ def language_of(text: str) -> Language:
 
 def foreign_language(text: str) -> Language | None:
     """Return the language of a text that is surely not English; None if it may be English."""
-    plain = _OUTSIDE.sub(" ", text[:LONGEST])
+    said = _QUOTED.sub(" ", text[:LONGEST])
+    plain = _ASCII.sub(lambda run: " " if _TECHNICAL.search(run[0]) else run[0], said)
     if not _LETTER.search(plain):
         return None
     script = script_of(plain)
@@ -140,7 +143,7 @@ def foreign_language(text: str) -> Language | None:
         return _latin_language(plain)
     if script in _UNREAD_LETTERS and _UNREAD_LETTERS[script].search(plain.lower()):
         return OTHER
-    return next((language for language in languages() if language.script == script), OTHER)
+    return next((language for language in foreign_languages() if language.script == script), OTHER)
 
 
 def script_of(text: str) -> str:
@@ -162,7 +165,7 @@ def _latin_language(text: str) -> Language | None:
     "überweise" counts as two signs, but not in a name.
     """
     words = frozenset(_WORD.findall(text.lower())) - _ENGLISH_TOO
-    latin = (language for language in languages() if language.script == "latin")
+    latin = (language for language in foreign_languages() if language.script == "latin")
     found = max(latin, key=lambda language: len(words & language.small))
     signs = len(words & (found.small - ENGLISH_SMALL_WORDS)) + (_MORE if _ACCENTED.search(text) else 0)
     english = len(words & (ENGLISH_SMALL_WORDS - found.small))

@@ -35,7 +35,7 @@ from toolspeak.engine.guardrails.guardrail import (
     latest_words,
     user_words,
 )
-from toolspeak.engine.guardrails.language import LONGEST, languages
+from toolspeak.engine.guardrails.language import LONGEST, foreign_languages
 from toolspeak.ir.complaint import Complaint, Problem
 from toolspeak.ir.message import Call, Message, Role, Text
 from toolspeak.ir.request import Request, Sampling
@@ -99,7 +99,7 @@ def says_no(answer: str) -> bool:
 @cache
 def _foreign_no() -> re.Pattern[str]:
     """Return the word for no in every language; where words have no spaces, whatever follows it."""
-    read = [language for language in languages() if language.is_read]
+    read = [language for language in foreign_languages() if language.is_read]
     spaced = "|".join(language.no for language in read if language.is_spaced)
     unspaced = "|".join(language.no for language in read if not language.is_spaced)
     return re.compile(rf"\W*(?:(?:{spaced})(?![\w'-])|(?:{unspaced}))")

@@ -5,7 +5,8 @@
 
 Small models write such calls as JSON lines, run into the token limit, or add "done". If the answer was free to be text,
 these objects are calls only if nothing else is beside them: with words around them the model may be quoting, so it is
-asked to write the call again. In an answer to a question for calls they are calls in any case.
+asked to write the call again. In an answer to a question for calls they are calls in any case. The language of the
+conversation does not matter: JSON is JSON, and "done" is the word that toolspeak's own question asks for.
 """
 
 from collections.abc import Sequence

@@ -12,10 +12,10 @@ from toolspeak.engine.guardrails.drops import (
     has_made_up_arguments,
 )
 from toolspeak.engine.guardrails.guardrail import DropCall, GuardedConversation, KeepCall
-from toolspeak.engine.guardrails.language import ENGLISH, LONGEST, OTHER, language_of, languages
+from toolspeak.engine.guardrails.language import ENGLISH, LONGEST, OTHER, foreign_languages, language_of
 from toolspeak.engine.guardrails.missing_calls import fitting_calls, left_over, question
 from toolspeak.engine.guardrails.tool_fit import says_no
-from toolspeak.ir.json import Json
+from toolspeak.ir.json import Json, JsonObject
 from toolspeak.ir.message import Call
 from toolspeak.ir.tool import Tool
 from toolspeak.text.strict import dump
@@ -97,7 +97,7 @@ ENGLISH_WORDS = "Look up the forecast for a town."
 
 
 def tool(description: str = ENGLISH_WORDS) -> Tool:
-    properties = {
+    properties: JsonObject = {
         "city": {"type": "string"},
         "days": {"type": "integer"},
         "place": {"type": "string"},
@@ -122,7 +122,7 @@ def judged(made: Call, said: GuardedConversation) -> object:
 
 
 def test_ten_languages_are_read_besides_english() -> None:
-    assert [language.code for language in languages() if language.is_read] == list(CASES)
+    assert [language.code for language in foreign_languages() if language.is_read] == list(CASES)
 
 
 @LANGUAGES
