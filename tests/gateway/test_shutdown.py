@@ -37,6 +37,7 @@ from toolspeak.runtime.clock import CLOCK
 from toolspeak.runtime.directory import Directory
 from toolspeak.runtime.offload import Offload
 from toolspeak.runtime.transport import DEFAULT_TIMEOUTS, Headers, Response, Timeouts, TransportError
+from toolspeak.runtime.upstream_activity import UpstreamActivity
 
 LONG = Answer("It is cold. " * 8)
 
@@ -272,7 +273,7 @@ def test_a_gateway_that_still_opens_its_store_of_runs_ends_run10(monkeypatch: py
     async def open_and_close() -> None:
         config = Config(runs=Durable(database="postgresql://127.0.0.1:9/none"))
         reader = RequestReader(config.limits.request, Offload())
-        turns = RunTurns(open_traces(config, CLOCK), Metrics(), CLOCK)
+        turns = RunTurns(open_traces(config, CLOCK), Metrics(), UpstreamActivity(), CLOCK)
         endpoints = RunsEndpoints(config, Directory([], {}), reader, turns, CLOCK)
         await endpoints.open()
         assert not ended.is_set()

@@ -14,7 +14,7 @@ from toolspeak.config.shape import Key, Limits
 from toolspeak.errors import BadConfig
 from toolspeak.gateway.access import Admission
 from toolspeak.gateway.exchange import Refused
-from toolspeak.gateway.tally import SharedTally
+from toolspeak.gateway.tally import SharedActivity, SharedTally
 from toolspeak.runtime.clock import CLOCK
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows cannot fork")
@@ -110,3 +110,23 @@ def test_a_killed_owner_of_the_lock_releases_it(tally: SharedTally) -> None:
 def test_too_many_tenants_are_told(tally: SharedTally) -> None:
     with pytest.raises(BadConfig, match="Restart the gateway"):
         tally.make_rows(f"tenant-{number}" for number in range(10_000))
+
+
+def test_the_turns_of_other_workers_keep_an_upstream_busy_until_they_end_or_die_cap4(tmp_path: Path) -> None:
+    turns = SharedTally(tmp_path / "turns", tenants=2, columns=4)
+    turns.make_rows(("up", "other"))
+    activity = SharedActivity(turns, CLOCK)
+    assert activity.idle_seconds("up") > 0
+    pid = os.fork()
+    if not pid:
+        turns.column = 1
+        with activity.serving("up"):
+            os._exit(0)
+    os.waitpid(pid, 0)
+    assert activity.idle_seconds("up") == 0
+    assert activity.idle_seconds("other") > 0
+    turns.clear(1)
+    assert activity.idle_seconds("up") > 0
+    with activity.serving("up"):
+        assert activity.idle_seconds("up") == 0
+    assert 0 < activity.idle_seconds("up") < 60 < activity.idle_seconds("other")

@@ -215,7 +215,7 @@ class Gateway:
 
     async def _dispatch(self, exchange: Exchange, target: Target, response: ResponseContext, key: Key) -> None:
         if target.what == Operation.FORWARD:
-            forwarding = passthrough.Passthrough(self.directory, self.reader)
+            forwarding = passthrough.Passthrough(self.directory, self.prober, self.reader)
             await forwarding.take(exchange, response, key)
             return
         if target.what == routes.READY:

@@ -29,6 +29,7 @@ from toolspeak.gateway.request_reader import RequestReader
 from toolspeak.gateway.routes import without_versions
 from toolspeak.ir.failure import Failure, FailureKind
 from toolspeak.runtime.directory import Directory, Route
+from toolspeak.runtime.prober import Prober
 from toolspeak.runtime.transport import Response, TransportError
 from toolspeak.runtime.upstream import HttpUpstream
 from toolspeak.text.display import visible
@@ -66,9 +67,10 @@ class NamedBody:
 class Passthrough:
     """Forwards one request, and the response as it arrives."""
 
-    def __init__(self, directory: Directory, reader: RequestReader) -> None:
+    def __init__(self, directory: Directory, prober: Prober, reader: RequestReader) -> None:
         """Take the parts of the gateway that forwarding needs."""
         self._directory: Final = directory
+        self._prober: Final = prober
         self._reader: Final = reader
 
     async def take(self, exchange: Exchange, response: ResponseContext, key: Key) -> None:
@@ -84,7 +86,8 @@ class Passthrough:
         if not isinstance(upstream, HttpUpstream):
             raise _missing(exchange, route, "it is not an HTTP server")
         forwarding = self._forward(exchange, response, route, upstream, named.renamed(route.model))
-        await exchange.attended(forwarding, _never)
+        with self._prober.serving(route):
+            await exchange.attended(forwarding, _never)
 
     async def _named(self, exchange: Exchange) -> NamedBody:
         body = await exchange.body()

@@ -18,6 +18,7 @@ from toolspeak.ir.request import Request
 from toolspeak.runtime.clock import Clock
 from toolspeak.runtime.directory import EmitEvents, Route
 from toolspeak.runtime.turn_progress import TurnProgress
+from toolspeak.runtime.upstream_activity import UpstreamActivity
 
 _PATH: Final = "/v1/chat/completions"
 _OK: Final = 200
@@ -27,10 +28,11 @@ _BAD_GATEWAY: Final = 502
 class RunTurns:
     """Records what the turns of runs do."""
 
-    def __init__(self, traces: TraceLog, metrics: Metrics, clock: Clock) -> None:
+    def __init__(self, traces: TraceLog, metrics: Metrics, activity: UpstreamActivity, clock: Clock) -> None:
         """Take where turns are recorded."""
         self._traces: Final = traces
         self._metrics: Final = metrics
+        self._activity: Final = activity
         self._clock: Final = clock
 
     async def take(self, run: str, route: Route, request: Request, plan: Plan, emit: EmitEvents) -> Outcome:
@@ -45,7 +47,8 @@ class RunTurns:
         watch = self._traces.begin(turn, entry)
         self._metrics.begin(RUN_TURN)
         try:
-            entry.outcome = await route.take(request, plan, emit, clock, watch=watch, progress=progress)
+            with self._activity.serving(route.place):
+                entry.outcome = await route.take(request, plan, emit, clock, watch=watch, progress=progress)
         except asyncio.CancelledError:  # the run was cancelled, or the gateway shuts down
             entry.fail(Fault.HUNG_UP)
             raise

@@ -55,6 +55,7 @@ from toolspeak.runtime.local_store import LocalVerdicts
 from toolspeak.runtime.offload import Offload
 from toolspeak.runtime.prober import Prober
 from toolspeak.runtime.transport import HttpTransport, UpstreamTransport
+from toolspeak.runtime.upstream_activity import UpstreamActivity
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -87,8 +88,8 @@ def build(
         Overload(config.limits, clock),
         Readiness(config, directory, clock),
         reader,
-        Prober(depths(config), parts.verdicts, clock, confirming_depths(config), config.server.probe_requests),
-        _runs(config, directory, reader, RunTurns(traces, metrics, clock), clock),
+        _prober(config, parts, clock),
+        _runs(config, directory, reader, RunTurns(traces, metrics, parts.activity, clock), clock),
         parts.responses,
         traces,
         metrics,
@@ -109,6 +110,7 @@ class _Parts:
     responses: ResponseStore
     sessions: Sessions
     verdicts: Verdicts
+    activity: UpstreamActivity
     peers: TracePeers | None
     """The other workers, which have traces too."""
 
@@ -117,7 +119,8 @@ def _own_parts(config: Config, clock: Clock) -> _Parts:
     """Return the parts of a gateway of one process, in its memory."""
     responses = ResponseStore(config.responses, clock)
     admission = Admission(config.limits, clock)
-    return _Parts(admission, Metrics(), responses, Sessions(clock), verdicts(config, clock), None)
+    activity = UpstreamActivity(clock)
+    return _Parts(admission, Metrics(), responses, Sessions(clock), verdicts(config, clock), activity, None)
 
 
 def _shared_parts(config: Config, clock: Clock, share: WorkerShare) -> _Parts:
@@ -129,8 +132,14 @@ def _shared_parts(config: Config, clock: Clock, share: WorkerShare) -> _Parts:
         SharedResponseStore(config.responses, clock, store),
         SharedSessions(clock, store),
         verdicts(config, clock) if config.redis else LocalVerdicts(store, clock),
+        share.activity(clock),
         share.peers,
     )
+
+
+def _prober(config: Config, parts: _Parts, clock: Clock) -> Prober:
+    confirming, requests = confirming_depths(config), config.server.probe_requests
+    return Prober(depths(config), parts.verdicts, clock, confirming, requests, activity=parts.activity)
 
 
 _OTEL: Final = "opentelemetry.trace"

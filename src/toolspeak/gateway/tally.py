@@ -17,7 +17,11 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from pathlib import Path
 from typing import Final, Protocol
 
+from typing_extensions import override
+
 from toolspeak.errors import BadConfig
+from toolspeak.runtime.clock import Clock
+from toolspeak.runtime.upstream_activity import UpstreamActivity
 
 if sys.platform != "win32":
     import fcntl
@@ -167,3 +171,31 @@ class SharedTally:
 
     def _sum(self, row: int) -> int:
         return sum(self._counts[row * self._columns : (row + 1) * self._columns])
+
+
+class SharedActivity(UpstreamActivity):
+    """The users' turns of all workers: probes and the doctor of one worker wait for the turns of the others."""
+
+    def __init__(self, tally: SharedTally, clock: Clock) -> None:
+        """Take a tally whose rows are upstreams. The time of a row is that of the end of its last turn."""
+        super().__init__(clock)
+        self._tally: Final = tally
+
+    # Without the lock: a process writes only its own count, and the later of two ends wins.
+
+    @override
+    def _begin(self, place: str) -> None:
+        self._tally.add(place, 1)
+
+    @override
+    def _end(self, place: str, now: float) -> None:
+        self._tally.add(place, -1)
+        self._tally.spend(place, now)
+
+    @override
+    def _open_turns(self, place: str) -> int:
+        return self._tally.open_of(place)
+
+    @override
+    def _last_end(self, place: str) -> float:
+        return self._tally.used_up_at(place)

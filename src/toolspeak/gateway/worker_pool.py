@@ -31,7 +31,7 @@ import socket
 import sys
 import traceback
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from enum import Enum, auto
@@ -45,7 +45,6 @@ from typing_extensions import override
 from toolspeak.config.shape import Config
 from toolspeak.engine.readers import warm
 from toolspeak.errors import BadConfig
-from toolspeak.gateway.access import ANONYMOUS
 from toolspeak.gateway.access_log import formatter
 from toolspeak.gateway.reload import log_changes_at_start, log_reload, reload_problems
 from toolspeak.gateway.server import build, run_worker, terminal_is_gone
@@ -131,7 +130,7 @@ class WorkerPool:
         self._count: Final = count
         self._sockets: Final = sockets
         self._read: Final = read
-        self._share: Final = WorkerShare(folder, len(config.keys), columns)
+        self._share: Final = WorkerShare(folder, config, columns)
         self._columns: Final = deque(range(columns))
         """Those that no worker has."""
         self._selector: Final = selectors.DefaultSelector()
@@ -153,7 +152,7 @@ class WorkerPool:
         Raises what the first worker raised if it could not start: `BadConfig`, `OSError`, or `SystemExit` with its
         status.
         """
-        self._share.tally.make_rows(_tenants(self._config))
+        self._share.make_rows(self._config)
         # Once, before all forks: tables that are built and objects that are never collected stay in shared memory.
         warm()
         gc.collect()
@@ -239,7 +238,7 @@ class WorkerPool:
     def _reload(self) -> None:
         with reload_problems():
             config = self._read()
-            self._share.tally.make_rows(_tenants(config))
+            self._share.make_rows(config)
             log_changes_at_start(self._config, config, _AT_START)
             server, old = config.server, self._config.server
             server = replace(server, host=old.host, port=old.port, workers=old.workers, log=old.log)
@@ -421,10 +420,6 @@ class WorkerPool:
     def _note(self, number: int, frame: FrameType | None) -> None:
         del frame
         self._signals.append(number)
-
-
-def _tenants(config: Config) -> Iterable[str]:
-    return (ANONYMOUS.tenant, *(key.tenant for key in config.keys))
 
 
 def _why(worker: _WorkerProcess, code: int) -> str:

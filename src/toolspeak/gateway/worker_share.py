@@ -9,10 +9,12 @@ from typing import Final
 
 import msgspec
 
+from toolspeak.config.shape import Config
 from toolspeak.errors import BadConfig
+from toolspeak.gateway.access import ANONYMOUS
 from toolspeak.gateway.metrics_share import MetricsShare
 from toolspeak.gateway.peer_traces import TracePeers
-from toolspeak.gateway.tally import SharedTally
+from toolspeak.gateway.tally import SharedActivity, SharedTally
 from toolspeak.runtime.clock import CLOCK, Clock
 from toolspeak.runtime.local_store import LocalStore
 
@@ -21,31 +23,45 @@ _LARGEST: Final = 1 << 20
 
 
 class WorkerShare:
-    """Limits, figures, sessions, responses and verdicts of all workers, and the way to the traces of the others.
+    """Limits, turns, figures, sessions, responses and verdicts of all workers, and the way to the others' traces.
 
     The supervisor makes it in a private folder before it forks the first worker. A worker has a column of its own,
     which the next one gets after its end.
     """
 
-    def __init__(self, folder: Path, tenants: int, columns: int) -> None:
-        """Create the files in an empty folder, for this many tenants and this many processes at one time."""
+    def __init__(self, folder: Path, config: Config, columns: int) -> None:
+        """Create the files in an empty folder, for this many processes at one time."""
         metrics, self._traces = folder / "metrics", folder / "traces"
         metrics.mkdir()
         self._traces.mkdir()
         self._state_file: Final = folder / "state.sqlite"
         self.metrics: Final = MetricsShare(metrics)
-        self.tally: Final = SharedTally(folder / "limits.lock", tenants, columns)
+        self.tally: Final = SharedTally(folder / "limits.lock", len(config.keys), columns)
+        self._turns: Final = SharedTally(folder / "turns.lock", len(config.upstreams), columns)
         LocalStore(self._state_file).close()  # workers that created it at the same time would lock each other out
+
+    def make_rows(self, config: Config) -> None:
+        """Give each tenant and each upstream its row, before the workers that count them are forked.
+
+        Raises `BadConfig` if there is no room.
+        """
+        self.tally.make_rows((ANONYMOUS.tenant, *(key.tenant for key in config.keys)))
+        self._turns.make_rows(each.name for each in config.upstreams)
 
     def begin(self, column: int) -> None:
         """Use a column, in the worker. Only then it has peers."""
-        self.tally.column = self.metrics.column = column
+        self.tally.column = self._turns.column = self.metrics.column = column
         self.peers = TracePeers(self._traces, column)
 
     def end(self, column: int) -> None:
         """Settle what a worker has left behind, in the supervisor."""
         self.tally.clear(column)
+        self._turns.clear(column)
         self.metrics.end(column)
+
+    def activity(self, clock: Clock = CLOCK) -> SharedActivity:
+        """Return the users' turns of all workers, in the worker."""
+        return SharedActivity(self._turns, clock)
 
     def open_store(self, clock: Clock = CLOCK) -> LocalStore:
         """Open the store of sessions, responses and verdicts, in the worker."""

@@ -15,9 +15,8 @@ invented names once cost 162 upstream requests), and each upstream has a budget 
 
 import asyncio
 import logging
-from collections import Counter
-from collections.abc import Awaitable, Callable, Generator, Mapping
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from math import inf
 from typing import Final
@@ -37,6 +36,7 @@ from toolspeak.runtime.clock import CLOCK, Clock
 from toolspeak.runtime.directory import Route
 from toolspeak.runtime.transport import IN_BACKGROUND, TransportError
 from toolspeak.runtime.upstream import HttpUpstream
+from toolspeak.runtime.upstream_activity import UpstreamActivity
 
 _LOG: Final = logging.getLogger(__name__)
 LIMIT: Final = 300.0
@@ -175,18 +175,20 @@ class _Budget:
 class Prober:
     """Probes models that clients use with tools."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 # the settings of probes, and what a gateway shares with them
         self,
         depths: Mapping[str, Depth],
         verdicts: Verdicts,
         clock: Clock = CLOCK,
         confirming: Mapping[str, Depth] | None = None,
         requests: int = REQUESTS,
+        *,
+        activity: UpstreamActivity | None = None,
     ) -> None:
         """Take the depth of probes for each upstream name, and the store of verdicts.
 
         `confirming` has the depths of probes that evidence from traffic causes, by default the same. `requests` is the
-        budget of each upstream.
+        budget of each upstream. `activity` counts users' turns, by default those of this prober's `serving` only.
         """
         self._depths = depths
         self._confirming = depths if confirming is None else confirming
@@ -194,10 +196,7 @@ class Prober:
         self._budgets: Final[dict[str, _Budget]] = {}
         self._verdicts: Final = verdicts
         self._clock: Final = clock
-        self._inside: Final[Counter[str]] = Counter()
-        """Users' turns that are running, by upstream."""
-        self._left: Final[dict[str, float]] = {}
-        """When the last of them ended, in monotonic seconds."""
+        self._activity: Final = activity or UpstreamActivity(clock)
         self._running: Final[dict[tuple[str, str], asyncio.Task[None]]] = {}
         """Tasks by upstream and model. The dict also holds the only strong reference to each task: without one, the
         event loop may collect a task that still runs."""
@@ -210,15 +209,9 @@ class Prober:
         for budget in self._budgets.values():
             budget.change(requests)
 
-    @contextmanager
-    def serving(self, route: Route) -> Generator[None, None, None]:
+    def serving(self, route: Route) -> AbstractContextManager[None]:
         """Mark a user's turn as running, so that probe requests to the same upstream wait."""
-        self._inside[route.place] += 1
-        try:
-            yield
-        finally:
-            self._inside[route.place] -= 1
-            self._left[route.place] = self._clock.monotonic()
+        return self._activity.serving(route.place)
 
     def consider(self, route: Route, request: Request) -> None:
         """Start a background task if the model's verdict is due, doubted, or must be shared. Never waits."""
@@ -386,8 +379,8 @@ class Prober:
         question anyway: one more short request does little harm there.
         """
         end = self._clock.monotonic() + PATIENCE
-        while (now := self._clock.monotonic()) < end:
-            if not self._inside[place] and now - self._left.get(place, -inf) >= QUIET:
+        while self._clock.monotonic() < end:
+            if self._activity.idle_seconds(place) >= QUIET:
                 return
             await self._clock.sleep(_STEP)
 
