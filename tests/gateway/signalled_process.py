@@ -37,12 +37,15 @@ class Process:
 
 
 @contextmanager
-def started(folder: Path, text: str, *options: str) -> Generator[Process]:
+def started(folder: Path, text: str, *options: str, first: str = "") -> Generator[Process]:
+    """Start a gateway; `first` is code that it runs before everything else."""
     file, log = folder / "gateway.toml", folder / "gateway.log"
     file.write_text(text)
     file.chmod(0o600)
     environ = {name: value for name, value in os.environ.items() if not name.startswith("TOOLSPEAK")}
-    command = [sys.executable, "-m", "toolspeak", "serve", "--config", str(file), "--port", "0", *options]
+    code = f"{first}\nimport sys; from toolspeak.cli import main; sys.exit(main(sys.argv[1:]))"
+    program = ("-c", code) if first else ("-m", "toolspeak")
+    command = [sys.executable, *program, "serve", "--config", str(file), "--port", "0", *options]
     with log.open("wb") as err:
         # The gateway installs its own handlers, so this also works where the parent ignores SIGINT.
         process = subprocess.Popen(command, env=environ, stderr=err)

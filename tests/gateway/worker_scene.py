@@ -71,12 +71,12 @@ class Pool:
 
 @contextmanager
 def working(
-    monkeypatch: pytest.MonkeyPatch, folder: Path, text: str, *options: str, workers: int = 2
+    monkeypatch: pytest.MonkeyPatch, folder: Path, text: str, *options: str, workers: int = 2, first: str = ""
 ) -> Generator[Pool]:
     """Start a gateway with workers; it ends with SIGTERM, with 0, and leaves nothing behind."""
     temporary = Path(tempfile.mkdtemp())  # not below the folder of the test: the path of a socket is short
     monkeypatch.setenv("TMPDIR", str(temporary))
-    with started(folder, text, "--workers", str(workers), *options) as process:
+    with started(folder, text, "--workers", str(workers), *options, first=first) as process:
         pool = Pool(process, temporary)
         yield pool
         for pid in pool.workers if process.process.poll() is None else ():

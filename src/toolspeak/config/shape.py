@@ -88,6 +88,11 @@ class Server:
     probe_requests: int = setting(
         300, "Requests an hour that probes may send to one upstream. A full probe takes up to 15.", least=0
     )
+    doctor_when_idle: bool = setting(
+        False,
+        "Examine models with the [doctor](doctor.md#on-idle-capacity) while their upstream on this machine or its "
+        "network is idle, and keep what is better beyond chance.",
+    )
 
 
 @dataclass(frozen=True, slots=True)

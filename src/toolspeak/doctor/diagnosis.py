@@ -80,7 +80,12 @@ class Checkup:
         report = self.examination.report
         if report.decided:
             self.results.clear()
-        return self._saved(Diagnosis(self.looked, report))
+        found = self._saved(Diagnosis(self.looked, report))
+        # A quick trial, or one of some forms only, does not answer what a whole one would.
+        is_whole = not (self.options.quick or self.options.forms)
+        if report.decided and is_whole and not found.not_saved:
+            self.results.conclude(report.verdict)
+        return found
 
     def _saved(self, found: Diagnosis) -> Diagnosis:
         """Return the diagnosis with the path of the profile, or with the reason why it is not saved."""
@@ -99,7 +104,7 @@ class Checkup:
         today = datetime.fromtimestamp(self.clock.seconds(), UTC).date().isoformat()
         profile = found.report.profile(today, version("toolspeak"), found.looked.fingerprint)
         try:
-            return replace(found, saved=profiles.keep(profile), overridden=_overridden(self.route, winner.form))
+            return replace(found, saved=profiles.keep(profile), overridden=overridden_by_user(self.route, winner.form))
         except OSError as error:
             where = f" {error.filename}" if error.filename else ""
             return replace(found, not_saved=f"cannot write{where}: {error.strerror or error}")
@@ -115,8 +120,7 @@ async def prepare_checkup(route: Route, options: DoctorOptions, folder: Path | N
     measured = replace(route, facts=looked.facts)
     forms = tuple(wanted or forms_for(measured, quick=options.quick))
     trial = QUICK if options.quick else FULL
-    subject = (route.profiles.endpoint, route.model, looked.fingerprint, version("toolspeak"), SUITE_VERSION)
-    results = Results(folder, subject, measured.plan(WITH_TOOLS))
+    results = _results(measured, looked.fingerprint, folder)
     if options.fresh:
         results.clear()
     known = results.load()
@@ -124,12 +128,22 @@ async def prepare_checkup(route: Route, options: DoctorOptions, folder: Path | N
     return Checkup(measured, options, looked, forms, trial, results, known, examination, clock)
 
 
+def is_trial_decided(route: Route, fingerprint: str, folder: Path | None) -> bool:
+    """Return whether a whole trial of a model on this server, by this version, has come to its end."""
+    return _results(route, fingerprint, folder).is_concluded
+
+
+def _results(route: Route, fingerprint: str, folder: Path | None) -> Results:
+    subject = (route.profiles.endpoint, route.model, fingerprint, version("toolspeak"), SUITE_VERSION)
+    return Results(folder, subject, route.plan(WITH_TOOLS))
+
+
 def results_folder(profiles: Path | None) -> Path | None:
     """Return where unfinished trials are kept, beside the folder of profiles."""
     return profiles.parent / "doctor" if profiles else None
 
 
-def _overridden(route: Route, form: DoctorForm) -> tuple[str, ...]:
+def overridden_by_user(route: Route, form: DoctorForm) -> tuple[str, ...]:
     """Return the user's settings that differ from the profile, and so override it."""
     said, profile = settings_said(route.settings), settings_said(form.settings)
     other = {name: value for name, value in said.items() if name in profile and profile[name] != value}

@@ -63,12 +63,21 @@ class ServerFacts:
 
 async def gather_facts(route: Route) -> ServerFacts:
     """Return the facts of the directory about a model, completed by a probe of its server."""
-    verdict = NOTHING_MEASURED
-    if isinstance(route.upstream, HttpUpstream):  # an upstream that is an object has no metadata to look at
-        fresh = replace(route, learned=Learned())
-        verdict = await Prober({}, Memory()).probe(fresh, route.upstream, Depth.TOKENS)
+    verdict = await _probe(route, Depth.TOKENS)
     facts = measured(route.facts, verdict)
     return ServerFacts(tuple(_facts(route, facts, verdict)), facts, verdict.fingerprint)
+
+
+async def find_fingerprint(route: Route) -> str:
+    """Return the fingerprint of a model's server, from its metadata alone: no token is spent. Empty if unknown."""
+    return (await _probe(route, Depth.LOOK)).fingerprint
+
+
+async def _probe(route: Route, depth: Depth) -> Verdict:
+    if not isinstance(route.upstream, HttpUpstream):  # an upstream that is an object has no metadata to look at
+        return NOTHING_MEASURED
+    fresh = replace(route, learned=Learned())
+    return await Prober({}, Memory()).probe(fresh, route.upstream, depth)
 
 
 def _facts(route: Route, facts: ModelFacts, verdict: Verdict) -> Iterator[ServerFact]:

@@ -3,7 +3,8 @@
     ~/.local/state/toolspeak/doctor/3f0c….json
 
 The file belongs to one model, endpoint, server fingerprint, version of toolspeak and version of the suite: results of
-another are never mixed in. It is written after every task, and deleted when the trial has ended.
+another are never mixed in. It is written after every task, and deleted when the trial has ended. What is left then is
+`3f0c….decided` with the verdict: the gateway does not begin the same trial again by itself (CAP-13).
 """
 
 import logging
@@ -23,6 +24,7 @@ from toolspeak.engine.plan import Plan
 _LOG: Final = logging.getLogger(__name__)
 _LARGEST: Final = 1024 * 1024
 _DIGITS: Final = 32
+_DECIDED: Final = ".decided"
 _decode = msgspec.json.Decoder(dict[str, dict[str, TaskResult]]).decode
 
 
@@ -52,19 +54,33 @@ class Results:
         """Keep a result, in the file too."""
         self._known.setdefault(self._key(form), {})[task.name] = result
         if self._path is not None:
-            try:
-                _write(self._path, msgspec.json.encode(self._known))
-            except OSError as error:
-                if not self._warned:
-                    _LOG.warning("the doctor cannot keep its results in %s: %s", self._path, error)
-                self._warned = True
+            self._keep(self._path, msgspec.json.encode(self._known))
 
     def clear(self) -> None:
-        """Forget all results, and delete the file."""
+        """Forget all results and whether the trial was decided, and delete the files."""
         self._known = {}
         if self._path is not None:
-            with suppress(OSError):
-                self._path.unlink()
+            for path in (self._path, self._path.with_suffix(_DECIDED)):
+                with suppress(OSError):
+                    path.unlink()
+
+    def conclude(self, verdict: str) -> None:
+        """Keep that the trial was decided, with its verdict for people who look into the folder."""
+        if self._path is not None:
+            self._keep(self._path.with_suffix(_DECIDED), f"{verdict}\n".encode())
+
+    @property
+    def is_concluded(self) -> bool:
+        """Whether the trial was decided."""
+        return self._path is not None and self._path.with_suffix(_DECIDED).is_file()
+
+    def _keep(self, path: Path, data: bytes) -> None:
+        try:
+            _write(path, data)
+        except OSError as error:
+            if not self._warned:
+                _LOG.warning("the doctor cannot keep its results in %s: %s", path, error)
+            self._warned = True
 
     def _key(self, form: DoctorForm) -> str:
         """Return a key that changes with all that a form sends."""

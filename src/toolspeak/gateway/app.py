@@ -42,6 +42,7 @@ from toolspeak.gateway.exchange import (
     answer,
     new_context,
 )
+from toolspeak.gateway.idle_doctor import IdleDoctor
 from toolspeak.gateway.metrics import METRICS_TYPE, Metrics
 from toolspeak.gateway.overload import LoadFigures, Overload
 from toolspeak.gateway.readiness import Readiness
@@ -92,6 +93,7 @@ class Gateway:
     sessions: Sessions
     viewers: Viewers
     checkups: Checkups
+    idle_doctor: IdleDoctor
     clock: Clock = CLOCK
 
     async def begin(self) -> None:
@@ -102,6 +104,7 @@ class Gateway:
         self.metrics.start(self._load, self.clock)
         await self.runs.open()
         self.readiness.start()
+        self.idle_doctor.start()
 
     async def close(self) -> None:
         """Stop measuring, and close runs, the doctor, probes, threads and upstream connections."""
@@ -109,6 +112,7 @@ class Gateway:
         self.overload.stop()
         await self.readiness.stop()
         await self.runs.close()
+        await self.idle_doctor.stop()
         await self.checkups.close()
         await self.metrics.stop(self._load())
         await self.prober.close()
@@ -209,7 +213,7 @@ class Gateway:
     ) -> None:
         parts = (self.directory, self.prober, self.reader, self.responses, self.traces)
         keep_alive = self.config.server.keep_alive if own is None else 0.0  # 0: the headers leave at once
-        turn = turns.Turns(*parts, keep_alive=keep_alive, clock=self.clock)
+        turn = turns.Turns(*parts, idle_doctor=self.idle_doctor, keep_alive=keep_alive, clock=self.clock)
         sends_tools = own is not None and own.sends_tools
         await turn.take(exchange, wires.load(target.wire), response, key, sends_tools=sends_tools)
 

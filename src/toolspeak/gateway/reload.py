@@ -92,6 +92,7 @@ def _reloaded(gateway: Gateway, config: Config) -> Gateway:
     gateway.admission.limits = gateway.overload.limits = config.limits
     gateway.prober.change(depths(config), confirming_depths(config), config.server.probe_requests)
     gateway.readiness.change(config)
+    gateway.idle_doctor.change(config)
     gateway.traces.change(config)
     gateway.viewers.restart()
     return Gateway(
@@ -113,6 +114,7 @@ def _reloaded(gateway: Gateway, config: Config) -> Gateway:
         gateway.sessions,
         gateway.viewers,
         gateway.checkups,
+        gateway.idle_doctor,
         clock,
     )
 

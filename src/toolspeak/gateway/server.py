@@ -33,6 +33,7 @@ from toolspeak.gateway.app import Gateway
 from toolspeak.gateway.asgi import Asgi
 from toolspeak.gateway.checkups import Checkups
 from toolspeak.gateway.connections import Connections, HttpConnection
+from toolspeak.gateway.idle_doctor import IdleDoctor
 from toolspeak.gateway.metrics import Metrics
 from toolspeak.gateway.overload import Overload
 from toolspeak.gateway.peer_traces import TracePeers
@@ -77,6 +78,7 @@ def build(
     reader = RequestReader(config.limits.request, Offload())
     parts = _own_parts(config, clock) if share is None else _shared_parts(config, clock, share)
     traces, metrics = open_traces(config, clock, _spans(config, clock), parts.peers), parts.metrics
+    checkups, activity = Checkups(clock), parts.activity
     gateway = Gateway(
         config,
         Routes(wires.apis()),
@@ -89,13 +91,14 @@ def build(
         Readiness(config, directory, clock),
         reader,
         _prober(config, parts, clock),
-        _runs(config, directory, reader, RunTurns(traces, metrics, parts.activity, clock), clock),
+        _runs(config, directory, reader, RunTurns(traces, metrics, activity, clock), clock),
         parts.responses,
         traces,
         metrics,
         parts.sessions,
         Viewers(),
-        Checkups(clock),
+        checkups,
+        IdleDoctor(config, checkups, activity, parts.verdicts, clock),
         clock,
     )
     return Asgi(gateway)

@@ -14,6 +14,7 @@ from toolspeak.engine.effects import EMULATED, Outcome
 from toolspeak.engine.plan import Plan, Way
 from toolspeak.gateway.access import find_route
 from toolspeak.gateway.exchange import PLAN_HEADER, Exchange, ResponseContext, TurnFailed, answer, plan_line
+from toolspeak.gateway.idle_doctor import IdleDoctor
 from toolspeak.gateway.request_reader import RequestReader, settings_in_headers
 from toolspeak.gateway.response_store import ResponseStore
 from toolspeak.gateway.slow_turns import SlowTurn
@@ -85,6 +86,7 @@ class Turns:
         store: ResponseStore,
         traces: TraceLog,
         *,
+        idle_doctor: IdleDoctor,
         keep_alive: float,
         clock: Clock,
     ) -> None:
@@ -94,6 +96,7 @@ class Turns:
         self._traces: Final = traces
         self._directory: Final = directory
         self._prober: Final = prober
+        self._idle_doctor: Final = idle_doctor
         self._keep_alive: Final = keep_alive
         self._clock: Final = clock
 
@@ -132,6 +135,7 @@ class Turns:
         with self._prober.serving(route):
             await (self._stream(context) if request.stream else self._whole(context))
         self._prober.consider(route, request)  # last: the client has its answer, and a probe never delays a request
+        self._idle_doctor.note(route, request)
 
     async def _expanded(self, wire: Wire, body: bytes, tenant: str) -> ExpandedRequest | None:
         """Return the request with the stored responses that it refers to (WIRE-8); None on wires without such."""
