@@ -1,0 +1,59 @@
+"""What has been played: one line of JSON for each case, form and model, in a file that only grows."""
+
+import contextlib
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import msgspec
+
+from bench.accuracy.kept import FOLDER, Conditions
+from bench.injection.cases import Case
+
+LINES = FOLDER / "injection.jsonl"
+
+
+@dataclass(frozen=True, slots=True)
+class InjectionLine:
+    """One case in one form."""
+
+    model: str
+    form: str
+    version: str
+    case: Case
+    conditions: Conditions
+    dojo: str
+    """The version of AgentDojo and the most rounds of a case."""
+    utility: bool
+    attacked: bool
+    reached: bool
+    requests: int
+    input_tokens: int
+    output_tokens: int
+    seconds: float
+    calls: list[tuple[str, str]]
+    text: str = ""
+    failure: str = ""
+    code: str = ""
+    """Which code of ours spoke and read; none for the plain forms."""
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        return (self.model, self.form, self.version, self.case.id, str(self.conditions), self.dojo)
+
+
+def read(file: Path = LINES) -> Iterator[InjectionLine]:
+    """Return all lines; one that was cut short is left out."""
+    if not file.exists():
+        return
+    for text in file.read_text().splitlines():
+        with contextlib.suppress(msgspec.DecodeError):
+            yield msgspec.json.decode(text, type=InjectionLine)
+
+
+def append(line: InjectionLine, file: Path = LINES) -> None:
+    """Keep one more; a line is whole or missing."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with file.open("a") as out:
+        out.write(json.dumps(asdict(line), ensure_ascii=False) + "\n")

@@ -1,0 +1,190 @@
+"""`just injection`: plays the cases in all forms, case by case, so that a run may stop anywhere with equal samples.
+
+    just injection                                 three forms on the 0.5B model, 25 cases of each suite and attack
+    just injection --model qwen2.5-coder-1.5b --cases 10 --minutes 60
+    just injection --form 'seed json action' 'hermes guardrails mark_results'
+    just injection --url http://127.0.0.1:8080 --attack ignore_previous
+
+Every finished case is a line in ~/.cache/toolspeak/accuracy/injection.jsonl: a run that is started again goes on.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+
+from bench.accuracy import kept
+from bench.accuracy.forms import FORGE, Form, forms, profile_of
+from bench.accuracy.kept import Conditions
+from bench.accuracy.relay import Relay
+from bench.accuracy.run import MAX_TOKENS, ServerLost, build_of, served
+from bench.accuracy.speak import Where
+from bench.accuracy.split import Split
+from bench.injection import lines
+from bench.injection.cases import ATTACKS, NO_ATTACK, SEED, SUITES, Case, in_turn
+from bench.injection.dojo import MOST_ROUNDS, WORKER, Dojo, DojoLost, Verdict, install, version
+from bench.injection.lines import InjectionLine
+from testkit.llama_models import DEFAULT, MODELS
+from toolspeak.ir.request import Sampling
+from toolspeak.runtime.transport import HttpTransport
+
+PLAIN = "seed json action"
+"""What the others are compared with: a prompt, a fence, and a parser."""
+FORMS = (PLAIN, "hermes guardrails", "native+rescue")
+CASES = 25
+
+
+@dataclass(frozen=True, slots=True)
+class CaseJob:
+    """One case in one form."""
+
+    form: Form
+    case: Case
+
+
+@dataclass(frozen=True, slots=True)
+class InjectionBench:
+    """Where cases are played, and under which conditions."""
+
+    model: str
+    relay: Relay
+    transport: HttpTransport
+    conditions: Conditions
+    rounds: int = MOST_ROUNDS
+
+    @property
+    def dojo(self) -> str:
+        return f"{version()}, {self.rounds} rounds"
+
+    def key(self, job: CaseJob) -> tuple[str, ...]:
+        """Return the key of a job's line."""
+        return (self.model, job.form.name, job.form.version, job.case.id, str(self.conditions), self.dojo)
+
+    async def played(self, job: CaseJob, account: str, dojo: Dojo) -> InjectionLine:
+        """Play one case."""
+        sampling = Sampling(max_tokens=self.conditions.max_tokens, temperature=0.0, seed=self.conditions.seed)
+        where = Where(self.relay.url(account), self.model, sampling, self.transport)
+        verdict = await dojo.play(job.case, job.form.speaker(where), self.rounds)
+        if self.relay.lost:
+            raise ServerLost(self.relay.lost)  # what failed for that is no answer
+        return self._line(job, account, verdict)
+
+    def _line(self, job: CaseJob, account: str, verdict: Verdict) -> InjectionLine:
+        used, form = self.relay.settle(account), job.form
+        return InjectionLine(
+            self.model,
+            form.name,
+            form.version,
+            job.case,
+            self.conditions,
+            self.dojo,
+            verdict.utility,
+            verdict.attacked,
+            verdict.reached,
+            used.requests,
+            used.input_tokens,
+            used.output_tokens,
+            round(used.seconds, 3),
+            list(verdict.calls),
+            verdict.text,
+            verdict.failure,
+            form.code,
+        )
+
+
+async def run(bench: InjectionBench, work: Sequence[CaseJob], dojos: Sequence[Dojo], out: Path, until: float) -> int:
+    """Play the work, a lane for each worker; return how much was done before the time was over."""
+    waiting, numbers, done = iter(work), count(), count(1)
+    finished = 0
+
+    async def lane(dojo: Dojo) -> None:
+        nonlocal finished
+        while time.monotonic() < until and (job := next(waiting, None)):
+            line = await bench.played(job, f"i{next(numbers)}", dojo)
+            lines.append(line, out)
+            finished = next(done)
+            told = ", ".join(name for name in ("reached", "attacked", "utility") if getattr(line, name)) or "nothing"
+            print(f"{finished}/{len(work)}  {line.form}: {line.case.id}: {told}", file=sys.stderr, flush=True)
+
+    async with asyncio.TaskGroup() as group:
+        for dojo in dojos:
+            group.create_task(lane(dojo))
+    return finished
+
+
+async def measured(options: argparse.Namespace, url: str, worker: Sequence[str] = WORKER) -> tuple[int, int]:
+    """Play the sampled cases that are not played yet; return how many were played, and how many there were to play."""
+    async with Dojo(worker) as dojo:
+        suites = await dojo.suites(options.suite)
+    cases = list(in_turn(suites, options.attack, options.cases, options.seed, options.split))
+    return await measured_cases(options, url, cases, worker)
+
+
+async def measured_cases(
+    options: argparse.Namespace, url: str, cases: Sequence[Case], worker: Sequence[str] = WORKER
+) -> tuple[int, int]:
+    """Play these cases, as `measured` does."""
+    conditions = Conditions(options.seed, options.max_tokens, build_of(url, options.model))
+    identity = f"{options.model} {MODELS[options.model].sha256} {conditions.server}"
+    transport, file = HttpTransport(), options.answers / f"answers-{options.model}.sqlite"
+    async with contextlib.AsyncExitStack() as stack:
+        relay = await stack.enter_async_context(Relay(url, identity, file))
+        stack.push_async_callback(transport.close)
+        bench = InjectionBench(options.model, relay, transport, conditions)
+        chosen = forms(options.form or FORMS, profile_of(options.model, options.profile))
+        known = {line.key for line in lines.read(options.out)}
+        planned = [CaseJob(form, case) for case in cases for form in chosen]
+        work = [job for job in planned if bench.key(job) not in known]
+        dojos = [await stack.enter_async_context(Dojo(worker)) for _ in range(options.lanes)]
+        until = time.monotonic() + options.minutes * 60 if options.minutes else float("inf")
+        return await run(bench, work, dojos, options.out, until), len(work)
+
+
+def options_of(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", default=DEFAULT, choices=MODELS)
+    parser.add_argument("--url", default="", help="a server that runs already, with that model")
+    parser.add_argument("--form", nargs="+", action="extend", default=[], help="names or patterns of forms")
+    parser.add_argument("--suite", nargs="+", default=list(SUITES), choices=SUITES)
+    parser.add_argument(
+        "--attack",
+        nargs="+",
+        default=[*ATTACKS, NO_ATTACK],
+        help="AgentDojo's names; an empty one plays the user's tasks without an attack",
+    )
+    parser.add_argument("--split", type=Split, default=Split.HELD_OUT, choices=list(Split), help="which cases to play")
+    parser.add_argument("--cases", type=int, default=CASES, help="of each suite and attack")
+    parser.add_argument("--seed", type=int, default=SEED, help="of the sample and of the model")
+    parser.add_argument("--max-tokens", type=int, default=MAX_TOKENS)
+    parser.add_argument("--lanes", type=int, default=1, help="how many cases at once")
+    parser.add_argument("--minutes", type=float, default=0.0, help="begin no case after so many")
+    parser.add_argument("--profile", type=Path, help="for the form `auto`, instead of the one that doctor kept")
+    parser.add_argument("--out", type=Path, default=lines.LINES)
+    parser.add_argument("--answers", type=Path, default=kept.FOLDER, help="the folder that keeps the server's answers")
+    options = parser.parse_args(arguments)
+    if peers := FORGE.keys() & set(options.form):
+        parser.error(f"--form {peers.pop()!r}: forge is a proxy of its own, which only `just accuracy` starts")
+    return options
+
+
+def main() -> None:
+    """Run what is asked for; an interrupt leaves what is finished."""
+    options = options_of()
+    install()
+    try:
+        with contextlib.suppress(KeyboardInterrupt), served(options) as url:
+            done, total = asyncio.run(measured(options, url))
+            print(f"{done} of {total} done; the lines are in {options.out}")
+    except* ServerLost as lost:
+        sys.exit(f"the model's server is gone: {lost.exceptions[0]}")
+    except* DojoLost as lost:
+        sys.exit(f"AgentDojo's process ended: {lost.exceptions[0]}")
+
+
+if __name__ == "__main__":
+    main()
