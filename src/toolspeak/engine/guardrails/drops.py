@@ -9,7 +9,7 @@ Small models call whatever tool there is, and fill in every field of a schema. A
 description and parameters of its tool share no word of meaning with the conversation; the model then answers in words.
 An optional argument is dropped if nothing like its value is in the conversation; the drop is recorded as a fix of the
 call. The price: a right call is lost if its tool is described in quite other words than people use, and so is a value
-that the model rightly knew or inferred.
+that the model rightly knew or inferred. With more than four tools no call is dropped.
 
 In the ten languages that guardrails read besides English (`language.py`), more is needed. A call is dropped only if the
 description of its tool is in the language of the conversation, and no trace of any of its arguments is in it. An
@@ -22,7 +22,14 @@ from dataclasses import replace
 from typing import Final
 
 from toolspeak.engine.guardrails.foreign_mentions import has_common_stem, is_traceable, may_be_said
-from toolspeak.engine.guardrails.guardrail import DropCall, GuardedConversation, Guardrail, Judgement, KeepCall
+from toolspeak.engine.guardrails.guardrail import (
+    FEW_TOOLS,
+    DropCall,
+    GuardedConversation,
+    Guardrail,
+    Judgement,
+    KeepCall,
+)
 from toolspeak.engine.guardrails.language import ENGLISH, is_english, language_of
 from toolspeak.engine.guardrails.mentions import is_mostly_mentioned, is_number_mentioned, meaning
 from toolspeak.errors import BadJson
@@ -120,7 +127,8 @@ def _words_in_common(name: str, conversation: GuardedConversation) -> frozenset[
 
 def _judge(call: Call, conversation: GuardedConversation) -> Judgement:
     is_about = not is_unrelated(call.name, conversation) and not is_unrelated_abroad(call, conversation)
-    if conversation.must_call or is_about:
+    # AgentDojo's bank: "pay the bill 'bill-december-2023.txt'" has no word in common with `read_file`, its first step.
+    if conversation.must_call or len(conversation.offered) > FEW_TOOLS or is_about:
         return KeepCall(call)
     return DropCall(Complaint(Problem.UNRELATED, call.name, UNRELATED))
 

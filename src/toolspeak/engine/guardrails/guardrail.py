@@ -25,6 +25,10 @@ from toolspeak.ir.request import Request
 from toolspeak.ir.tool import Tool
 from toolspeak.toolset.toolset import ToolSet
 
+FEW_TOOLS: Final = 4
+"""The most offered tools with which a tool is held against the request. With more of them the model has a choice, and
+seldom calls one for want of a better; and the tools of an agent are steps, which the request need not mention."""
+
 
 @dataclass(frozen=True, slots=True)
 class KeepCall:

@@ -26,6 +26,7 @@ from typing import Final
 
 from toolspeak.engine.guardrails.drops import is_well_founded
 from toolspeak.engine.guardrails.guardrail import (
+    FEW_TOOLS,
     AskModel,
     GuardedConversation,
     Guardrail,
@@ -42,8 +43,6 @@ from toolspeak.ir.request import Request, Sampling
 from toolspeak.ir.tool import AUTO, Tool
 
 UNFIT: Final = "confirm_tool_fit: the model says that it cannot do the request"
-MOST: Final = 4
-"""The most offered tools. With more of them the model has a choice, and seldom calls one for want of a better."""
 _JUDGE: Final = "You judge whether a tool can do what a request asks for. Answer with one word, yes or no."
 _EXAMPLES: Final = (
     ("Who wrote Hamlet?", "get_weather(city): Get the weather of a city.", "no"),
@@ -69,7 +68,7 @@ _NO = re.compile(r"(?i)\W*no\b(?! (?:doubt|problem))")
 
 def may_confirm(request: Request) -> bool:
     """Return whether the last message is the user's, the tools are few, and the conversation is short."""
-    if len(request.tools) > MOST or not latest_words(request):
+    if len(request.tools) > FEW_TOOLS or not latest_words(request):
         return False
     return len(conversation_text(request)) <= LONGEST
 

@@ -25,7 +25,8 @@ from tests.unit.engine.scene import (
     words_of,
     written,
 )
-from toolspeak.engine.guardrails.tool_fit import MOST, UNFIT, fit_question, may_confirm, says_no
+from toolspeak.engine.guardrails.guardrail import FEW_TOOLS
+from toolspeak.engine.guardrails.tool_fit import UNFIT, fit_question, may_confirm, says_no
 from toolspeak.engine.plan import decide
 from toolspeak.engine.settings import Release, Settings
 from toolspeak.ir.complaint import Problem
@@ -98,7 +99,7 @@ def test_only_the_first_calls_on_short_words_are_doubted_chk14() -> None:
 
 
 def test_an_agent_with_its_tools_and_instructions_is_not_doubted_chk14() -> None:
-    few = (*TOOLS, *(Tool(f"t{index}") for index in range(MOST - len(TOOLS))))
+    few = (*TOOLS, *(Tool(f"t{index}") for index in range(FEW_TOOLS - len(TOOLS))))
     assert may_confirm(ask(tools=few))
     assert not may_confirm(ask(tools=(*few, Tool("one_more"))))
     assert not may_confirm(ask(system("You are an agent. " * 300), QUESTION))

@@ -10,15 +10,18 @@ from tests.unit.engine.scene import (
     NATIVE,
     OSLO,
     REQUIRED,
+    TOOLS,
     ask,
     run,
     user,
     words,
     written,
 )
+from toolspeak.engine.guardrails.guardrail import FEW_TOOLS
 from toolspeak.engine.settings import Settings
 from toolspeak.ir.complaint import Problem
 from toolspeak.ir.request import Request
+from toolspeak.ir.tool import Tool
 from toolspeak.testing import called
 
 RELATED = Settings(drop_unrelated_calls=True)
@@ -65,6 +68,14 @@ def test_without_the_setting_every_call_stays_chk10() -> None:
 def test_what_cannot_be_judged_stays_chk10(request_: Request) -> None:
     ran = run(RELATED.over(FORCE), written(OSLO), request=request_)
     assert ran.calls == [("get_weather", {"city": "Oslo"})]
+
+
+def test_with_many_tools_a_call_may_be_a_step_that_no_word_mentions_chk10() -> None:
+    few = (*TOOLS, *(Tool(f"t{index}") for index in range(FEW_TOOLS - len(TOOLS))))
+    many = (*few, Tool("one_more"))
+    answers = (written(OSLO), "Two penguins meet.")
+    assert not run(RELATED.over(FORCE), *answers, request=ask(*JOKE.messages, tools=few)).calls
+    assert run(RELATED.over(FORCE), *answers, request=ask(*JOKE.messages, tools=many)).calls
 
 
 def test_a_call_that_was_answered_just_now_is_answered_in_words_chk10() -> None:
