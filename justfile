@@ -242,6 +242,18 @@ accuracy *args:
 llama-server *args:
     .venv/bin/python -m testkit.llama_build {{ args }}
 
+# how often instructions in tool results succeed, by form, with AgentDojo in .venv-injection; goes on where it stopped: `--cases N`, `--minutes N`, `--model M`
+injection *args:
+    .venv/bin/python -m bench.injection.run {{ args }}
+
+# the same with scripted models: every attack succeeds with one that obeys, none with one that does not
+injection-quick:
+    .venv/bin/python -m bench.injection.quick
+
+# what `injection` found; writes bench/results/injection.json and the table of docs/injection.md
+injection-report *args:
+    .venv/bin/python -m bench.injection.report {{ args }}
+
 # the table, the lifts and the pictures of all that was asked; writes bench/results/accuracy*
 accuracy-report *args:
     .venv/bin/python -m bench.accuracy.report {{ args }}
@@ -366,6 +378,7 @@ pin *args:
     .venv/bin/uv pip compile {{ pin }} {{ args }} pyproject.toml --group hosts-openai2 -o requirements/hosts-openai2.txt
     .venv/bin/uv pip compile {{ pin }} {{ args }} pyproject.toml --group fuzz -o requirements/fuzz.txt
     .venv/bin/uv pip compile {{ pin }} {{ args }} pyproject.toml --group site -o requirements/site.txt
+    .venv/bin/uv pip compile {{ pin }} {{ args }} --group injection -o requirements/injection.txt
     .venv/bin/uv pip compile {{ pin }} {{ args }} --group llama-server -o requirements/llama-server.txt
     for server in vllm sglang; do \
         .venv/bin/uv pip compile {{ pin }} {{ args }} -c requirements/runtime.txt pyproject.toml --group $server -o requirements/$server.txt; \
@@ -407,6 +420,7 @@ waiting: build
     {{ just_executable() }} mcp-servers
     {{ just_executable() }} up-live
     {{ just_executable() }} accuracy-quick
+    {{ just_executable() }} injection-quick
     {{ just_executable() }} corpus
     {{ just_executable() }} noncalls --texts 25000
     {{ just_executable() }} wires
