@@ -124,6 +124,11 @@ class Settings:
         "Write emulated calls of the strategy `inline` with a marker that only this conversation has (SAFE-4).",
         fallback=False,
     )
+    mark_results: bool | None = setting(
+        None,
+        "After tool results in emulated requests, say that they are data, and repeat the user's words (SAFE-9).",
+        fallback=False,
+    )
     key: str | None = None
     """The key of keyed markers (SAFE-4). toolspeak makes it for each conversation: it is not in the file."""
 

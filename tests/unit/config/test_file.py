@@ -118,6 +118,7 @@ def test_the_example_of_the_page_says_all_of_it() -> None:
             accept_untaught_calls=False,
             confirm_tool_fit=False,
             keyed=False,
+            mark_results=False,
         ),
         upstreams=(
             Upstream(
@@ -293,6 +294,7 @@ request_missing_calls = true
 accept_untaught_calls = true
 confirm_tool_fit = true
 keyed = true
+mark_results = true
 """
     said = read(text).settings
     assert {field.name for field in fields(said) if getattr(said, field.name) is None} == {"key"}
@@ -304,6 +306,7 @@ keyed = true
         accept_untaught_calls=True,
         confirm_tool_fit=True,
         keyed=True,
+        mark_results=True,
     )
     assert said == guardrails.over(Settings(*expected, constraint=Constrain.JSON))
 

@@ -401,10 +401,11 @@ def conversation() -> Iterator[Request]:
             messages += [said(f"Step {number}." if number % 2 else "", call), answered(call, f"{number} °C")]
 
 
-@pytest.mark.parametrize("few_shot", [False, True])
+@pytest.mark.parametrize("switch", ["", "few_shot", "mark_results"])
 @pytest.mark.parametrize("dialect", writing())
-def test_each_request_begins_with_the_bytes_of_the_one_before_inl8(dialect: str, few_shot: bool) -> None:
-    rendered = [words(sent(spoken(dialect, few_shot=few_shot), request)).encode() for request in conversation()]
+def test_each_request_begins_with_the_bytes_of_the_one_before_inl8(dialect: str, switch: str) -> None:
+    settings = spoken(dialect, **{switch: True} if switch else {})
+    rendered = [words(sent(settings, request)).encode() for request in conversation()]
     assert len(rendered) == 10
     for shorter, longer in pairwise(rendered):
         assert longer.startswith(shorter)

@@ -30,6 +30,7 @@ EVERYTHING = Settings(
     accept_untaught_calls=True,
     confirm_tool_fit=True,
     keyed=True,
+    mark_results=True,
     key="k7Qz",
 )
 
