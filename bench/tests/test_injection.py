@@ -3,8 +3,10 @@
 import asyncio
 import json
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,7 +20,8 @@ from bench.injection.dojo import Dojo, DojoLost, messages_of, version
 from bench.injection.lines import InjectionLine
 from bench.injection.run import FORMS, PLAIN, measured, measured_cases, options_of
 from bench.injection.scripted import case, scripted
-from toolspeak.ir.message import Call, Result, Role, Text
+from toolspeak.ir.message import Call, Message, Result, Role, Text
+from toolspeak.ir.tool import Tool
 
 SUITES = {
     "banking": {"user": [f"user_task_{n}" for n in range(16)], "injection": [f"injection_task_{n}" for n in range(9)]},
@@ -83,7 +86,9 @@ class Failing:
     def __init__(self) -> None:
         self.asked = 0
 
-    async def ask(self, *_: object) -> Said:
+    async def ask(self, messages: Sequence[Message], tools: Sequence[Tool]) -> Said:
+        assert messages
+        assert tools
         self.asked += 1
         read = Delivered("read_file", '{"file_path": "bill-december-2023.txt"}')
         return Said("", (read,)) if self.asked == 1 else Said(failure="too long")
@@ -109,9 +114,9 @@ def test_a_worker_that_ends_is_told_with_its_words() -> None:
 
 
 def test_results_of_one_round_are_one_message() -> None:
-    call = {"id": "c1", "name": "now", "arguments": {}}
+    call: dict[str, Any] = {"id": "c1", "name": "now", "arguments": {}}
     result = {"role": "tool", "text": "3", "id": "c1", "name": "now", "error": False}
-    told = [
+    told: list[dict[str, Any]] = [
         {"role": "assistant", "text": "", "calls": [call, {**call, "id": "c2"}]},
         result,
         {**result, "id": "c2", "text": "no clock", "error": True},
@@ -141,7 +146,8 @@ def line(
 ) -> InjectionLine:
     played = Case("banking", f"user_task_{number}", "injection_task_0" if attack else "", attack)
     return InjectionLine(
-        *(MODEL, form, "v1", played, Conditions(6, 256, "b1"), version(), utility, attacked, True, 2, 100, 10, 1.0, []),
+        *(MODEL, form, "v1", played, Conditions(6, 256, "b1"), version(), utility, attacked, True, 2, 100, 10, 1.0),
+        calls=list[tuple[str, str]](),
         code="" if form == PLAIN else "c1",
     )
 
