@@ -1,4 +1,4 @@
-"""The tasks: the Berkeley Function Calling Leaderboard v4, from its package on PyPI, which is unzipped and never run.
+"""The tasks: the Berkeley Function Calling Leaderboard v4, from its package on PyPI, which is never installed.
 
 Sets of our own (languages.py, shapes.py) are written in its format.
 

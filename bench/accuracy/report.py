@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.accuracy import by_set, data, kept
+from bench.accuracy.bfcl_talks import BFCL_MULTI_TURN
 from bench.accuracy.intervals import Estimate
 from bench.accuracy.kept import Conditions, Line
 from bench.accuracy.plot import plot
@@ -26,7 +27,7 @@ from testkit.llama_models import MODELS
 from testkit.report import close
 
 RESULTS = Path(__file__).parents[1] / "results"
-COLUMNS = (*data.SETS, "average", MULTI_TURN)
+COLUMNS = (*data.SETS, "average", MULTI_TURN, BFCL_MULTI_TURN)
 NOTE = "Right answers, mean of simple, multiple, parallel, irrelevance (BFCL v4, {split} tasks); lines: 95 % intervals."
 STEMS = {Split.HELD_OUT: "accuracy", Split.DEVELOPMENT: "accuracy-development"}
 """How the files of each split begin."""
@@ -109,7 +110,7 @@ def _rounded(value: dict[str, Any]) -> dict[str, Any]:
 
 
 def _table(ranked: Sequence[Row]) -> Iterator[str]:
-    heads = ("simple", "multiple", "parallel", "irrelevance", "**average**", "multi-turn")
+    heads = ("simple", "multiple", "parallel", "irrelevance", "**average**", "multi-turn", "BFCL multi-turn")
     more = (
         "valid",
         "wrong but valid",
@@ -199,7 +200,7 @@ def write(measured: Sequence[Measured], split: Split, folder: Path) -> None:
 
 def rescored(line: Line) -> Line:
     """Judge the calls by the rules as they are now; a conversation cannot be judged again."""
-    if line.set == MULTI_TURN:
+    if line.set in (MULTI_TURN, BFCL_MULTI_TURN):
         return line
     judged = score(_tasks(line.set)[line.task], [Delivered(*call) for call in line.calls])
     return replace(line, right=judged.right and not line.failure, valid=judged.valid)

@@ -4,6 +4,7 @@
     just accuracy --split development              the tasks that a form may be shaped on (split.py)
     just accuracy --model qwen2.5-coder-1.5b --tasks 25 --minutes 60
     just accuracy --form native 'hermes*' --form 'hermes constraint=text'
+    just accuracy --set bfcl_multi_turn --tasks 10 --form auto native+rescue
     just accuracy --url http://127.0.0.1:8080 --lanes 4
     just accuracy --form hermes fenced --until-certain hermes     a form that is surely better or worse is asked no more
     just accuracy --replay                         asks no model: counts the answers in the repository (answers.py)
@@ -26,8 +27,9 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from bench.accuracy import data, kept
+from bench.accuracy import bfcl_talks, data, kept
 from bench.accuracy.answers import ARCHIVE, Answers
+from bench.accuracy.bfcl_talks import BFCL_MULTI_TURN, BfclTalk
 from bench.accuracy.forge import Forges
 from bench.accuracy.forms import FORGE, FORMS, Form, forms, profiles_of
 from bench.accuracy.kept import Conditions, Line
@@ -47,7 +49,7 @@ TASKS, MAX_TOKENS = 100, 256
 CONTEXT_TOKENS = 8192
 MULTI_TURN = "multi_turn"
 ALL_SETS = (*data.SETS, MULTI_TURN)
-Asked = data.Task | Talk
+Asked = data.Task | Talk | BfclTalk
 
 
 class ServerLost(Exception):
@@ -129,6 +131,8 @@ class Bench:
 async def _played(task: Asked, speaker: Speaker) -> Played:
     if isinstance(task, Talk):
         return await play(task, speaker)
+    if isinstance(task, BfclTalk):
+        return await bfcl_talks.play(task, speaker)
     said = await speaker.ask(task.messages, task.tools)
     judged = score(task, said.calls)
     return Played.of(said, Score(judged.right and not said.failure, judged.valid, judged.called))
@@ -146,6 +150,8 @@ def jobs(chosen: Sequence[Form], sets: Sequence[str], tasks: int, seed: int, spl
 def _sample(name: str, tasks: int, seed: int, split: Split) -> Sequence[Asked]:
     if name == MULTI_TURN:
         return [talk for talk in TALKS if split_of(talk.id) is split][:tasks]
+    if name == BFCL_MULTI_TURN:
+        return bfcl_talks.sample(tasks, seed, split)
     return data.sample(name, tasks, seed, split)
 
 
@@ -278,7 +284,9 @@ def options_of(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--url", default="", help="a server that runs already, with that model")
     parser.add_argument("--replay", action="store_true", help="ask no server: only what has kept answers is counted")
     parser.add_argument("--form", nargs="+", action="extend", default=[], help="names or patterns of forms")
-    parser.add_argument("--set", nargs="+", default=list(ALL_SETS), choices=(*ALL_SETS, *data.MORE_SETS))
+    parser.add_argument(
+        "--set", nargs="+", default=list(ALL_SETS), choices=(*ALL_SETS, *data.MORE_SETS, BFCL_MULTI_TURN)
+    )
     parser.add_argument("--split", type=Split, default=Split.HELD_OUT, choices=list(Split), help="which tasks to ask")
     parser.add_argument("--tasks", type=int, default=TASKS, help="of each set")
     parser.add_argument("--seed", type=int, default=data.SEED, help="of the sample and of the model")
