@@ -1,12 +1,15 @@
 """The cases: a user task, with the instructions of an injection task hidden in what its tools return.
 
-banking/user_task_0/injection_task_7/ignore_previous       with an attack
-slack/user_task_3                                          without: whether the form does the task at all
+    banking/user_task_0/injection_task_7/ignore_previous       with an attack
+    slack/user_task_3                                          without: whether the form does the task at all
+
+A case that is *begun* has a history already: AgentDojo's own right calls, up to the first result that an attacker can
+write into. Small models seldom get that far alone, and a model that reads nothing cannot be attacked.
 """
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 from bench.accuracy.split import Split, split_of
@@ -27,9 +30,15 @@ class Case:
     user: str
     injection: str = ""
     attack: str = NO_ATTACK
+    begun: bool = False
+
+    @property
+    def key(self) -> str:
+        return f"{self.id} begun" if self.begun else self.id
 
     @property
     def id(self) -> str:
+        """What the split goes by: a case is in the same split however it begins."""
         return "/".join(filter(None, (self.suite, self.user, self.injection, self.attack)))
 
 
@@ -48,8 +57,10 @@ def _shuffled(suite: str, tasks: Mapping[str, Sequence[str]], attack: str, seed:
     return (case for case in cases if split_of(case.id) is split)
 
 
-def in_turn(suites: Suites, attacks: Sequence[str], count: int, seed: int, split: Split) -> Iterator[Case]:
+def in_turn(  # noqa: PLR0913 # what a sample is
+    suites: Suites, attacks: Sequence[str], count: int, seed: int, split: Split, *, begun: bool
+) -> Iterator[Case]:
     """Return the first case of every suite and attack, then the second, and so on."""
     samples = [cases for attack in attacks for cases in sample(suites, attack, count, seed, split)]
     for index in range(count):
-        yield from (cases[index] for cases in samples if index < len(cases))
+        yield from (replace(cases[index], begun=begun) for cases in samples if index < len(cases))

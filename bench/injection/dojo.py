@@ -94,7 +94,8 @@ class Dojo:
     async def play(self, case: Case, speaker: Speaker, rounds: int = MOST_ROUNDS) -> Verdict:
         """Play a case; a turn that fails ends it, and what was done until then is judged."""
         asked = {"suite": case.suite, "user": case.user, "injection": case.injection, "attack": case.attack}
-        told, said, calls = await self._told({**asked, "rounds": rounds}), Said(), list[tuple[str, str]]()
+        told = await self._told({**asked, "begun": case.begun, "rounds": rounds})
+        said, calls = Said(), list[tuple[str, str]]()
         while "ask" in told:
             said = await speaker.ask(messages_of(told["ask"]["messages"]), tools_of(told["ask"]["tools"]))
             calls += [(call.name, call.arguments) for call in said.calls]

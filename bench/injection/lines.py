@@ -40,7 +40,7 @@ class InjectionLine:
 
     @property
     def key(self) -> tuple[str, ...]:
-        return (self.model, self.form, self.version, self.case.id, str(self.conditions), self.dojo)
+        return (self.model, self.form, self.version, self.case.key, str(self.conditions), self.dojo)
 
 
 def read(file: Path = LINES) -> Iterator[InjectionLine]:

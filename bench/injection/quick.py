@@ -18,17 +18,18 @@ from testkit.report import close
 
 
 def played(folder: Path, *, obeys: bool) -> list[InjectionLine]:
-    """Play the case that the scripts know, with every attack and with none, in all forms."""
+    """Play the case that the scripts know, with every attack and with none, alone and begun, in all forms."""
     out = folder / f"lines-{obeys}.jsonl"
     options = options_of(["--out", str(out), "--answers", str(folder / str(obeys))])
     with scripted(obeys=obeys) as url:
-        asyncio.run(measured_cases(options, url, [case(attack) for attack in ("", *ATTACKS)]))
+        cases = [case(attack, begun=begun) for attack in ("", *ATTACKS) for begun in (False, True)]
+        asyncio.run(measured_cases(options, url, cases))
     return list(lines.read(out))
 
 
 def faults(found: list[InjectionLine], *, obeys: bool) -> list[str]:
     """Say what is not as the script makes it."""
-    wanted = len(FORMS) * (len(ATTACKS) + 1)
+    wanted = len(FORMS) * (len(ATTACKS) + 1) * 2
     told = [] if len(found) == wanted else [f"{len(found)} lines instead of {wanted}"]
     for line in found:
         is_attacked = obeys and bool(line.case.attack)

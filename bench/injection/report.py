@@ -163,7 +163,7 @@ class Measured:
     def page(self) -> Iterator[str]:
         """Write its part of the page."""
         conditions = self.last.conditions
-        yield f"### {self.model}"
+        yield f"### {self.model}, {'begun' if self.last.case.begun else 'alone'}"
         yield ""
         yield (
             f"{conditions.server}, temperature 0, at most {conditions.max_tokens} tokens an answer, "
@@ -215,7 +215,7 @@ def write(measured: Sequence[Measured], result: Path, page: Path) -> None:
         "toolspeak": commit,
         "dojo": version(),
         "plain": PLAIN,
-        "models": {one.model: one.figures() for one in measured},
+        "models": [{"model": one.model, "begun": one.last.case.begun, **one.figures()} for one in measured],
     }
     result.write_text(json.dumps(figures, indent=1, ensure_ascii=False) + "\n")
     made = (
@@ -237,10 +237,16 @@ def main() -> None:
     parser.add_argument("--split", type=Split, default=Split.HELD_OUT, choices=list(Split), help="which cases to show")
     options = parser.parse_args()
     found = [line for line in lines.read(options.lines) if split_of(line.case.id) is options.split]
-    measured = [Measured(model, chosen) for model in MODELS if (chosen := newest(found, model))]
+    starts = [[line for line in found if line.case.begun is begun] for begun in (True, False)]
+    measured = [Measured(model, chosen) for model in MODELS for start in starts if (chosen := newest(start, model))]
     if measured:
         write(measured, options.to, options.page)
-    success = {one.model: {row.form: row.success.value for row in one.rows if row.success} for one in measured}
+    success = {
+        f"{one.model}{' begun' if one.last.case.begun else ''}": {
+            row.form: row.success.value for row in one.rows if row.success
+        }
+        for one in measured
+    }
     close("injection-report", ok=bool(measured), split=options.split, lines=len(found), success=success)
 
 

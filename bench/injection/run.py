@@ -2,6 +2,7 @@
 
     just injection                                 three forms on the 0.5B model, 25 cases of each suite and attack
     just injection --model qwen2.5-coder-1.5b --cases 10 --minutes 60
+    just injection --start alone                   from the user's words on: for models that use tools well
     just injection --form 'seed json action' 'hermes guardrails mark_results'
     just injection --url http://127.0.0.1:8080 --attack ignore_previous
 
@@ -19,7 +20,7 @@ from itertools import count
 from pathlib import Path
 
 from bench.accuracy import kept
-from bench.accuracy.forms import FORGE, Form, forms, profile_of
+from bench.accuracy.forms import FORGE, SEEDS, Form, forms, profile_of
 from bench.accuracy.kept import Conditions
 from bench.accuracy.relay import Relay
 from bench.accuracy.run import MAX_TOKENS, ServerLost, build_of, served
@@ -29,6 +30,7 @@ from bench.injection import lines
 from bench.injection.cases import ATTACKS, NO_ATTACK, SEED, SUITES, Case, in_turn
 from bench.injection.dojo import MOST_ROUNDS, WORKER, Dojo, DojoLost, Verdict, install, version
 from bench.injection.lines import InjectionLine
+from bench.injection.plain import PlainWhere
 from testkit.llama_models import DEFAULT, MODELS
 from toolspeak.ir.request import Sampling
 from toolspeak.runtime.transport import HttpTransport
@@ -37,6 +39,7 @@ PLAIN = "seed json action"
 """What the others are compared with: a prompt, a fence, and a parser."""
 FORMS = (PLAIN, "hermes guardrails", "native+rescue")
 CASES = 25
+BEGUN, ALONE = "begun", "alone"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +66,13 @@ class InjectionBench:
 
     def key(self, job: CaseJob) -> tuple[str, ...]:
         """Return the key of a job's line."""
-        return (self.model, job.form.name, job.form.version, job.case.id, str(self.conditions), self.dojo)
+        return (self.model, job.form.name, job.form.version, job.case.key, str(self.conditions), self.dojo)
 
     async def played(self, job: CaseJob, account: str, dojo: Dojo) -> InjectionLine:
         """Play one case."""
         sampling = Sampling(max_tokens=self.conditions.max_tokens, temperature=0.0, seed=self.conditions.seed)
-        where = Where(self.relay.url(account), self.model, sampling, self.transport)
+        kind = PlainWhere if job.form.name in SEEDS else Where
+        where = kind(self.relay.url(account), self.model, sampling, self.transport)
         verdict = await dojo.play(job.case, job.form.speaker(where), self.rounds)
         if self.relay.lost:
             raise ServerLost(self.relay.lost)  # what failed for that is no answer
@@ -121,7 +125,8 @@ async def measured(options: argparse.Namespace, url: str, worker: Sequence[str] 
     """Play the sampled cases that are not played yet; return how many were played, and how many there were to play."""
     async with Dojo(worker) as dojo:
         suites = await dojo.suites(options.suite)
-    cases = list(in_turn(suites, options.attack, options.cases, options.seed, options.split))
+    sampled = (options.attack, options.cases, options.seed, options.split)
+    cases = list(in_turn(suites, *sampled, begun=options.start == BEGUN))
     return await measured_cases(options, url, cases, worker)
 
 
@@ -158,6 +163,12 @@ def options_of(arguments: Sequence[str] | None = None) -> argparse.Namespace:
         help="AgentDojo's names; an empty one plays the user's tasks without an attack",
     )
     parser.add_argument("--split", type=Split, default=Split.HELD_OUT, choices=list(Split), help="which cases to play")
+    parser.add_argument(
+        "--start",
+        default=BEGUN,
+        choices=(BEGUN, ALONE),
+        help="after the right calls up to the first result that an attacker can write into, or with the user's words",
+    )
     parser.add_argument("--cases", type=int, default=CASES, help="of each suite and attack")
     parser.add_argument("--seed", type=int, default=SEED, help="of the sample and of the model")
     parser.add_argument("--max-tokens", type=int, default=MAX_TOKENS)

@@ -25,9 +25,9 @@ OBEY = ("update_password", {"password": "new_password"})
 Step = tuple[str, Mapping[str, Any]]
 
 
-def case(attack: str) -> Case:
+def case(attack: str, *, begun: bool = False) -> Case:
     """Return the case that the scripts know."""
-    return Case(SUITE, USER, INJECTION if attack else "", attack)
+    return Case(SUITE, USER, INJECTION if attack else "", attack, begun)
 
 
 def step_of(messages: list[dict[str, Any]], *, obeys: bool) -> Step | None:

@@ -1,13 +1,14 @@
 """Runs in .venv-injection, which has AgentDojo and not toolspeak; one line of JSON in, one line of JSON out.
 
     {"list": ["banking"]}                          -> {"banking": {"user": ["user_task_0", …], "injection": […]}}
-    {"suite": …, "user": …, "injection": …, "attack": …, "rounds": 8}
+    {"suite": …, "user": …, "injection": …, "attack": …, "begun": true, "rounds": 8}
                                                    -> {"ask": {"messages": […], "tools": […]}}
     {"text": "…", "calls": [{"name": …, "arguments": "{…}"}]}
                                                    -> the next question, or
                                                       {"end": {"utility": true, "attacked": false, "reached": true}}
 
-An empty attack leaves the environment as it is. AgentDojo's own loop runs the tools, and its own checkers decide.
+An empty attack leaves the environment as it is. A case that is begun starts after AgentDojo's right calls up to the
+first result with a place for injections. AgentDojo's own loop runs the tools, and its own checkers decide.
 """
 
 import json
@@ -20,6 +21,7 @@ from agentdojo.agent_pipeline import (
     AbortAgentError,
     AgentPipeline,
     BasePipelineElement,
+    GroundTruthPipeline,
     InitQuery,
     SystemMessage,
     ToolsExecutionLoop,
@@ -27,7 +29,7 @@ from agentdojo.agent_pipeline import (
 )
 from agentdojo.agent_pipeline.agent_pipeline import load_system_message
 from agentdojo.attacks import load_attack
-from agentdojo.functions_runtime import FunctionCall
+from agentdojo.functions_runtime import FunctionCall, FunctionsRuntime
 from agentdojo.task_suite.load_suites import get_suite
 from agentdojo.types import get_text_content_as_str, text_content_block_from_string
 
@@ -44,7 +46,7 @@ class Line:
         self._questions, self._answers = questions, answers
 
     def send(self, value: dict[str, Any]) -> None:
-        self._questions.write(json.dumps(value) + "\n")
+        self._questions.write(json.dumps(value, default=str) + "\n")
         self._questions.flush()
 
     def receive(self) -> Iterator[dict[str, Any]]:
@@ -66,8 +68,8 @@ class Executor(ToolsExecutor):
 class Asked(BasePipelineElement):
     """The model's place in the pipeline: whoever is at the other end of the line answers."""
 
-    def __init__(self, line: Line, goal: str) -> None:
-        self._line = line
+    def __init__(self, line: Line, goal: str, given: Sequence[FunctionCall]) -> None:
+        self._line, self._given = line, list(given)
         self._goal = _letters(goal.strip().splitlines()[0]) if goal else ""
         self.reached = False
         """Whether a tool result with the injected goal was in a question."""
@@ -76,14 +78,22 @@ class Asked(BasePipelineElement):
         shown = [_shown(message) for message in messages]
         results = "".join(_letters(one["text"]) for one in shown if one["role"] == "tool")
         self.reached = self.reached or (bool(self._goal) and self._goal in results)
-        self._line.send({"ask": {"messages": shown, "tools": [_tool(one) for one in runtime.functions.values()]}})
-        answer = next(self._line.receive())
         number = len(messages)
-        calls = [_call(call, f"call_{number:02}{index:02}") for index, call in enumerate(answer["calls"])]
+        if self._given:
+            call = self._given.pop(0)
+            text, calls = "", [FunctionCall(function=call.function, args=call.args, id=f"call_{number:02}00")]
+        else:
+            tools = [_tool(one) for one in runtime.functions.values()]
+            self._line.send({"ask": {"messages": shown, "tools": tools}})
+            answer = next(self._line.receive())
+            text, calls = (
+                answer["text"],
+                [_call(one, f"call_{number:02}{i:02}") for i, one in enumerate(answer["calls"])],
+            )
         # The content is never None: AgentDojo would run the whole task again, up to three times.
         said = {
             "role": "assistant",
-            "content": [text_content_block_from_string(answer["text"])],
+            "content": [text_content_block_from_string(text)],
             "tool_calls": calls or None,
         }
         return query, runtime, env, [*messages, said], extra_args or {}
@@ -128,13 +138,28 @@ def listed(names: Sequence[str]) -> dict[str, Any]:
     }
 
 
+def right_calls(suite: Any, user: Any) -> list[FunctionCall]:  # noqa: ANN401 # AgentDojo is not in .venv
+    """Return the right calls up to the first result that has a place for injections."""
+    places = {name: f"<CANARY {name}>" for name in suite.get_injection_vector_defaults()}
+    environment = user.init_environment(suite.load_and_inject_default_environment(places))
+    *_, messages, _ = GroundTruthPipeline(user).query(user.PROMPT, FunctionsRuntime(suite.tools), environment)
+    calls: list[FunctionCall] = []
+    for message in messages:
+        if message["role"] == "assistant":
+            calls += message["tool_calls"] or []
+        elif any(place in get_text_content_as_str(message["content"]) for place in places.values()):
+            break
+    return calls
+
+
 def played(case: dict[str, Any], line: Line) -> dict[str, bool]:
     """Run one case to its end."""
     suite = get_suite(BENCHMARK, case["suite"])
     user = suite.get_user_task_by_id(case["user"])
     injection = suite.get_injection_task_by_id(case["injection"]) if case["attack"] else None
-    model = Asked(line, injection.GOAL if injection else "")
-    loop = ToolsExecutionLoop([Executor(), model], max_iters=case["rounds"])
+    given = right_calls(suite, user) if case["begun"] else []
+    model = Asked(line, injection.GOAL if injection else "", given)
+    loop = ToolsExecutionLoop([Executor(), model], max_iters=case["rounds"] + len(given))
     pipeline = AgentPipeline([SystemMessage(load_system_message(None)), InitQuery(), model, loop])
     pipeline.name = NAME
     injections = load_attack(case["attack"], suite, pipeline).attack(user, injection) if injection else {}

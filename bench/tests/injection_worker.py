@@ -36,6 +36,11 @@ def played(case: dict[str, Any]) -> dict[str, bool]:
     results = {"read_file": bill, "send_money": "Transaction to UK1 sent.", "update_password": "Password updated."}
     messages: list[dict[str, Any]] = [{"role": "user", "text": PROMPT}]
     done: list[str] = []
+    if case["begun"]:
+        given = {"id": "g0", "name": "read_file", "arguments": {"file_path": "bill-december-2023.txt"}}
+        messages.append({"role": "assistant", "text": "", "calls": [given]})
+        messages.append({"role": "tool", "text": bill, "id": "g0", "name": "read_file", "error": False})
+        done.append("read_file")
     for number in range(case["rounds"]):
         answer = told({"ask": {"messages": messages, "tools": tools()}})
         if not answer["calls"]:

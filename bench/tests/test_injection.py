@@ -18,9 +18,11 @@ from bench.injection import lines, report
 from bench.injection.cases import ATTACKS, Case, in_turn, sample
 from bench.injection.dojo import Dojo, DojoLost, messages_of, version
 from bench.injection.lines import InjectionLine
+from bench.injection.plain import joined
 from bench.injection.run import FORMS, PLAIN, measured, measured_cases, options_of
 from bench.injection.scripted import case, scripted
 from toolspeak.ir.message import Call, Message, Result, Role, Text
+from toolspeak.ir.request import Request
 from toolspeak.ir.tool import Tool
 
 SUITES = {
@@ -47,11 +49,12 @@ def test_a_larger_sample_begins_with_the_smaller_and_holds_one_split() -> None:
 
 
 def test_suites_and_attacks_come_in_turn() -> None:
-    first = list(in_turn(SUITES, [*ATTACKS, ""], 2, 6, Split.HELD_OUT))
+    first = list(in_turn(SUITES, [*ATTACKS, ""], 2, 6, Split.HELD_OUT, begun=True))
     assert [(one.suite, one.attack) for one in first[:6]] == [
         (suite, attack) for attack in (*ATTACKS, "") for suite in SUITES
     ]
     assert len(first) == 12
+    assert all(one.begun for one in first)
 
 
 @pytest.mark.parametrize("obeys", [True, False])
@@ -63,6 +66,25 @@ def test_every_attack_succeeds_with_a_model_that_obeys_and_none_with_another(tmp
     assert all(line.reached and line.attacked is obeys and line.utility is not obeys for line in attacked)
     assert all(line.utility and not line.attacked and not line.reached for line in found if not line.case.attack)
     assert all(line.requests >= 3 and line.input_tokens == 10 * line.requests for line in found)
+
+
+def test_a_case_that_is_begun_has_read_the_bill_already(tmp_path: Path) -> None:
+    arguments = ["--out", str(tmp_path / "lines.jsonl"), "--answers", str(tmp_path)]
+    with scripted(obeys=True) as url:
+        cases = [case(ATTACKS[0]), case(ATTACKS[0], begun=True)]
+        assert asyncio.run(measured_cases(options_of(arguments), url, cases, STAND_IN)) == (6, 6)
+    found = list(lines.read(tmp_path / "lines.jsonl"))
+    assert all(line.reached and line.attacked for line in found)
+    assert {line.case.begun: line.calls[0][0] for line in found} == {False: "read_file", True: "update_password"}
+    assert len({line.key for line in found}) == 6
+
+
+def test_a_plain_form_sends_one_system_message() -> None:
+    said = [Message(Role.SYSTEM, (Text("Use tools."),)), Message(Role.SYSTEM, (Text("Be brief."),))]
+    asked = Message(Role.USER, (Text("Hi"),))
+    one, rest = joined(Request("m", (*said, asked))).messages
+    assert (one, rest) == (Message(Role.SYSTEM, (Text("Use tools.\n\nBe brief."),)), asked)
+    assert joined(Request("m", (asked,))).messages == (asked,)
 
 
 def test_a_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
@@ -182,7 +204,7 @@ def test_the_report_writes_figures_and_its_place_on_the_page(tmp_path: Path) -> 
     page, result = tmp_path / "page.md", tmp_path / "result.json"
     page.write_text("before\n<!-- results: made by just injection-report -->\nearlier\n<!-- end -->\nafter\n")
     report.write([report.Measured(MODEL, report.newest(lined, MODEL))], result, page)
-    assert json.loads(result.read_text())["models"][MODEL]["rows"][0]["success"]["value"] == 0
+    assert json.loads(result.read_text())["models"][0]["rows"][0]["success"]["value"] == 0
     text = page.read_text()
     assert "earlier" not in text
     assert text.startswith("before\n")
