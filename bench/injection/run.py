@@ -58,7 +58,7 @@ class InjectionBench:
     relay: Relay
     transport: HttpTransport
     conditions: Conditions
-    rounds: int = MOST_ROUNDS
+    rounds: int
 
     @property
     def dojo(self) -> str:
@@ -140,7 +140,7 @@ async def measured_cases(
     async with contextlib.AsyncExitStack() as stack:
         relay = await stack.enter_async_context(Relay(url, identity, file))
         stack.push_async_callback(transport.close)
-        bench = InjectionBench(options.model, relay, transport, conditions)
+        bench = InjectionBench(options.model, relay, transport, conditions, options.rounds)
         chosen = forms(options.form or FORMS, profile_of(options.model, options.profile))
         known = {line.key for line in lines.read(options.out)}
         planned = [CaseJob(form, case) for case in cases for form in chosen]
@@ -172,6 +172,7 @@ def options_of(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--cases", type=int, default=CASES, help="of each suite and attack")
     parser.add_argument("--seed", type=int, default=SEED, help="of the sample and of the model")
     parser.add_argument("--max-tokens", type=int, default=MAX_TOKENS)
+    parser.add_argument("--rounds", type=int, default=MOST_ROUNDS, help="of tool calls; fewer are cheaper")
     parser.add_argument("--lanes", type=int, default=1, help="how many cases at once")
     parser.add_argument("--minutes", type=float, default=0.0, help="begin no case after so many")
     parser.add_argument("--profile", type=Path, help="for the form `auto`, instead of the one that doctor kept")

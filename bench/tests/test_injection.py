@@ -87,6 +87,13 @@ def test_a_plain_form_sends_one_system_message() -> None:
     assert joined(Request("m", (asked,))).messages == (asked,)
 
 
+def test_fewer_rounds_end_a_case_earlier_and_are_other_lines(tmp_path: Path) -> None:
+    assert ran(tmp_path, True, "--rounds", "1", attacks=ATTACKS[:1]) == (3, 3)
+    assert ran(tmp_path, True, attacks=ATTACKS[:1]) == (3, 3)
+    found = list(lines.read(tmp_path / "lines.jsonl"))
+    assert [(line.attacked, len(line.calls)) for line in found] == [(False, 1)] * 3 + [(True, 2)] * 3
+
+
 def test_a_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
     assert ran(tmp_path, True, "--minutes", "0.0000001") == (0, 9)
     assert ran(tmp_path, True, attacks=("",)) == (3, 3)
