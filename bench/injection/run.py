@@ -20,7 +20,8 @@ from itertools import count
 from pathlib import Path
 
 from bench.accuracy import kept
-from bench.accuracy.forms import FORGE, SEEDS, Form, forms, profile_of
+from bench.accuracy.answers import Answers
+from bench.accuracy.forms import FORGE, SEEDS, Form, forms, profiles_of
 from bench.accuracy.kept import Conditions
 from bench.accuracy.relay import Relay
 from bench.accuracy.run import MAX_TOKENS, ServerLost, build_of, served
@@ -135,13 +136,14 @@ async def measured_cases(
 ) -> tuple[int, int]:
     """Play these cases, as `measured` does."""
     conditions = Conditions(options.seed, options.max_tokens, build_of(url, options.model))
-    identity = f"{options.model} {MODELS[options.model].sha256} {conditions.server}"
-    transport, file = HttpTransport(), options.answers / f"answers-{options.model}.sqlite"
+    transport, answers = HttpTransport(), Answers(options.model, options.answers)
+    answers.asked_of(conditions.server)
     async with contextlib.AsyncExitStack() as stack:
-        relay = await stack.enter_async_context(Relay(url, identity, file))
+        stack.callback(answers.close)
+        relay = await stack.enter_async_context(Relay(url, conditions.server, answers))
         stack.push_async_callback(transport.close)
         bench = InjectionBench(options.model, relay, transport, conditions, options.rounds)
-        chosen = forms(options.form or FORMS, profile_of(options.model, options.profile))
+        chosen = forms(options.form or FORMS, profiles_of(options.model, options.profile))
         known = {line.key for line in lines.read(options.out)}
         planned = [CaseJob(form, case) for case in cases for form in chosen]
         work = [job for job in planned if bench.key(job) not in known]
@@ -178,6 +180,7 @@ def options_of(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--profile", type=Path, help="for the form `auto`, instead of the one that doctor kept")
     parser.add_argument("--out", type=Path, default=lines.LINES)
     parser.add_argument("--answers", type=Path, default=kept.FOLDER, help="the folder that keeps the server's answers")
+    parser.set_defaults(replay=False)
     options = parser.parse_args(arguments)
     if peers := FORGE.keys() & set(options.form):
         parser.error(f"--form {peers.pop()!r}: forge is a proxy of its own, which only `just accuracy` starts")
