@@ -29,8 +29,9 @@ from toolspeak.ir.message import Call, Message, Part, Result, Role, Text
 from toolspeak.ir.request import Request, Sampling
 from toolspeak.ir.tool import Tool
 from toolspeak.runtime.directory import Route
+from toolspeak.runtime.replica_client import UpstreamAddress
 from toolspeak.runtime.transport import HttpTransport
-from toolspeak.runtime.upstream import HttpUpstream, UpstreamAddress
+from toolspeak.runtime.upstream import HttpUpstream
 
 RESULTS = Path(__file__).parent / "results" / "prompt-cache.json"
 TURNS, MAX_TOKENS, CONTEXT_TOKENS = 10, 24, 8192

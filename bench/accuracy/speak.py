@@ -15,8 +15,9 @@ from toolspeak.ir.request import Request, Sampling
 from toolspeak.ir.tool import Tool
 from toolspeak.ir.turn import Turn
 from toolspeak.runtime.directory import Route
+from toolspeak.runtime.replica_client import UpstreamAddress
 from toolspeak.runtime.transport import Timeouts, UpstreamTransport
-from toolspeak.runtime.upstream import HttpUpstream, UpstreamAddress
+from toolspeak.runtime.upstream import HttpUpstream
 from toolspeak.upstreams import load as load_preset
 
 TIMEOUTS = Timeouts(first_byte=1800.0, idle=1800.0, total=1800.0)

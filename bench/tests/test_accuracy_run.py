@@ -200,7 +200,7 @@ def test_a_server_that_is_gone_leaves_no_lines(tmp_path: Path, monkeypatch: pyte
         return "b1"
 
     monkeypatch.setattr("bench.accuracy.run.build_of", build_of)
-    monkeypatch.setattr("toolspeak.runtime.upstream._FIRST_PAUSE", 0.0)
+    monkeypatch.setattr("toolspeak.runtime.replica_client._FIRST_PAUSE", 0.0)
     with server() as url:
         pass
     with pytest.raises(ExceptionGroup) as raised:
@@ -211,7 +211,7 @@ def test_a_server_that_is_gone_leaves_no_lines(tmp_path: Path, monkeypatch: pyte
 
 def test_a_server_that_changes_its_model_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Handler, "names", ["one", "one", "another", "another", "another"])
-    monkeypatch.setattr("toolspeak.runtime.upstream._FIRST_PAUSE", 0.0)
+    monkeypatch.setattr("toolspeak.runtime.replica_client._FIRST_PAUSE", 0.0)
     with server() as url, pytest.raises(ExceptionGroup) as raised:
         ran(tmp_path, url, "--tasks", "3")
     assert raised.group_contains(ServerLost, match="it was 'one' who answered, and is 'another' now")

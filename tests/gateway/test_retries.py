@@ -11,7 +11,8 @@ from testkit.protocols import WIRES, answering, question
 from testkit.scripted_upstream import Asked, Script, ScriptedUpstream, refuse
 from testkit.vendor_answers import STREAMS, Answer
 from tests.gateway.scene import Served, config_of, serving, towards
-from toolspeak.runtime import upstream as runtime
+from toolspeak.runtime import replica_client as runtime
+from toolspeak.runtime.replicas import RetryBudget
 
 COLD = Answer("It is cold.")
 PAUSE = 0.1
@@ -21,6 +22,7 @@ PAUSE = 0.1
 def gateway(upstream: ScriptedUpstream) -> Generator[Served]:
     with pytest.MonkeyPatch.context() as patch, serving(config_of(towards(upstream, retries=2))) as served:
         patch.setattr(runtime, "_FIRST_PAUSE", PAUSE)
+        patch.setattr(RetryBudget, "LEAST", 1e6)  # it bounds the retries of all tests here together
         yield served
 
 

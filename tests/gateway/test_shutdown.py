@@ -32,7 +32,7 @@ from toolspeak.gateway.runs import RunsEndpoints
 from toolspeak.gateway.server import build
 from toolspeak.gateway.trace_log import open_traces
 from toolspeak.ir.failure import Failure, FailureKind
-from toolspeak.runtime import upstream as runtime
+from toolspeak.runtime import replica_client as runtime
 from toolspeak.runtime.clock import CLOCK
 from toolspeak.runtime.directory import Directory
 from toolspeak.runtime.offload import Offload

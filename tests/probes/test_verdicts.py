@@ -23,8 +23,9 @@ from toolspeak.engine.verdict import Depth, Layer, Verdict
 from toolspeak.facts.model import Support
 from toolspeak.runtime.clock import Clock
 from toolspeak.runtime.prober import drive_probe
+from toolspeak.runtime.replica_client import UpstreamAddress
 from toolspeak.runtime.transport import HttpTransport
-from toolspeak.runtime.upstream import HttpUpstream, UpstreamAddress
+from toolspeak.runtime.upstream import HttpUpstream
 
 
 def probed(behaviour: Behaviour, depth: Depth = Depth.FULL, model: str = "m", clock: Clock | None = None) -> Verdict:

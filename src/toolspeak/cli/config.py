@@ -75,7 +75,8 @@ def _summary(config: "Config", file: Path | None, variables: list[str]) -> Itera
     yield "address", f"{config.server.host}:{config.server.port}"
     for upstream in config.upstreams:
         key = "with a key" if upstream.key else "without a key"
-        yield "upstream", f"{upstream.name}  {upstream.url}  ({upstream.wire}, {key})"
+        urls = "  ".join(upstream.urls)
+        yield "upstream", f"{upstream.name}  {urls}  ({upstream.wire}, {key})"
     if not config.upstreams:
         yield "upstream", "none: toolspeak serve looks for a model server on this machine"
     for model in config.models:

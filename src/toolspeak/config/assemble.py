@@ -1,7 +1,5 @@
 """Builds the directory of models, and the settings of probes, from a configuration."""
 
-from collections.abc import Callable
-
 from toolspeak import upstreams, wires
 from toolspeak.config.addresses import is_near, plain_url
 from toolspeak.config.shape import Config, Model, UnknownModels, Upstream
@@ -12,14 +10,11 @@ from toolspeak.runtime.directory import ConfiguredUpstream, Directory, Route
 from toolspeak.runtime.learned import OWNER, Learned, Quorum
 from toolspeak.runtime.outbound import Outbound, origin_of
 from toolspeak.runtime.profiles import NO_PROFILES, Profiles
+from toolspeak.runtime.replica_client import UpstreamAddress
+from toolspeak.runtime.replicas import ReplicaPool
 from toolspeak.runtime.transport import Headers, UpstreamTransport
-from toolspeak.runtime.upstream import HttpUpstream, UpstreamAddress
+from toolspeak.runtime.upstream import HttpUpstream
 from toolspeak.upstreams import Auth
-
-
-def _nothing(name: str, url: str) -> None:
-    """Return None: nothing was learned before the start."""
-    del name, url
 
 
 def assemble(
@@ -27,16 +22,20 @@ def assemble(
     transport: UpstreamTransport,
     quorum: Quorum = OWNER,
     clock: Clock = CLOCK,
-    known: Callable[[str, str], Learned | None] = _nothing,
+    before: Directory | None = None,
 ) -> Directory:
     """Return the directory; nothing is connected yet. `quorum` is the evidence from traffic that changes a verdict.
 
-    `known` returns what was learned about the upstream of a name and a URL, before a reload.
+    `before` is the directory before a reload: what it has learned about an upstream is kept if its URL is the same, and
+    the health of its servers if all of them are.
     """
-    places = {
-        upstream.name: _place(upstream, config, transport, known(upstream.name, upstream.url) or Learned(clock, quorum))
-        for upstream in config.upstreams
-    }
+
+    def place(upstream: Upstream) -> ConfiguredUpstream:
+        learned = before.learned(upstream.name, upstream.url) if before is not None else None
+        pool = before.pool(upstream.name, upstream.urls) if before is not None else None
+        return _place(upstream, config, transport, learned or Learned(clock, quorum), pool)
+
+    places = {upstream.name: place(upstream) for upstream in config.upstreams}
     aliases = {model.name: _route(model, places[model.upstream]) for model in config.models}
     is_strict = config.unknown_models is UnknownModels.STRICT
     return Directory(list(places.values()), aliases, config.default, clock, is_strict=is_strict)
@@ -44,14 +43,22 @@ def assemble(
 
 def outbound_of(config: Config) -> dict[str, Outbound]:
     """Return how requests to each upstream leave this machine, by origin. Those without settings are left out."""
-    found = {origin_of(each.url): each.outbound for each in config.upstreams}
+    found = {
+        origin_of(url): outbound
+        for each in config.upstreams
+        for url, outbound in zip(each.urls, (each.outbound, *each.more_outbound), strict=False)
+    }
     return {origin: each for origin, each in found.items() if each.proxy_url or each.tls is not True}
 
 
 def depths(config: Config) -> dict[str, Depth]:
     """Return the depth of probes for each upstream; without a setting only a look at remote ones, which cost money."""
     said = config.server.probe
-    return {each.name: said or (Depth.FULL if is_near(each.url) else Depth.LOOK) for each in config.upstreams}
+    return {each.name: said or (Depth.FULL if _is_near(each) else Depth.LOOK) for each in config.upstreams}
+
+
+def _is_near(upstream: Upstream) -> bool:
+    return all(is_near(url) for url in upstream.urls)
 
 
 def confirming_depths(config: Config) -> dict[str, Depth]:
@@ -61,7 +68,7 @@ def confirming_depths(config: Config) -> dict[str, Depth]:
     more. A depth that the operator has set applies here too.
     """
     said = config.server.probe
-    return {each.name: said or (Depth.FULL if is_near(each.url) else Depth.TOKENS) for each in config.upstreams}
+    return {each.name: said or (Depth.FULL if _is_near(each) else Depth.TOKENS) for each in config.upstreams}
 
 
 def verdicts(config: Config, clock: Clock = CLOCK) -> Verdicts:
@@ -73,7 +80,9 @@ def verdicts(config: Config, clock: Clock = CLOCK) -> Verdicts:
     return Shared(config.redis, clock)
 
 
-def _place(upstream: Upstream, config: Config, transport: UpstreamTransport, learned: Learned) -> ConfiguredUpstream:
+def _place(
+    upstream: Upstream, config: Config, transport: UpstreamTransport, learned: Learned, pool: ReplicaPool | None
+) -> ConfiguredUpstream:
     address = UpstreamAddress(
         upstream.url,
         _headers(upstream),
@@ -82,8 +91,9 @@ def _place(upstream: Upstream, config: Config, transport: UpstreamTransport, lea
         upstream.retries,
         # Values of presets (`anthropic-version: 2023-06-01`) are public. As secrets they would be redacted in errors.
         tuple(header for name in upstreams.names() for header in upstreams.load(name).headers),
+        upstream.more_urls,
     )
-    http = HttpUpstream(transport, wires.load(upstream.wire), address)
+    http = HttpUpstream(transport, wires.load(upstream.wire), address, pool=pool)
     return ConfiguredUpstream(
         upstream.name,
         http,

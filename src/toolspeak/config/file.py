@@ -4,12 +4,12 @@ import os
 import re
 import stat
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from toolspeak import upstreams
-from toolspeak.config.addresses import url_problem
+from toolspeak.config.addresses import same_url, url_problem
 from toolspeak.config.declared import read_given, read_section
 from toolspeak.config.environment import (
     approvals_folder,
@@ -60,7 +60,7 @@ _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _OURS = ("connection", "content-encoding", "content-length", "content-type", "host", "transfer-encoding")
 """Headers that the wire and the HTTP client write: a configured one would contradict the body or the connection."""
-_RESOLVED = ("preset", "url", "auth", "key", "key_env", "headers", "support", "facts", "quirks")
+_RESOLVED = ("preset", "url", "urls", "auth", "key", "key_env", "headers", "support", "facts", "quirks")
 """Settings of an upstream that depend on its preset or on the environment; the others are used as they are written."""
 _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*")
 _SYNTAX = re.compile(r"(.*) \(at (?:line (\d+), column \d+|end of document)\)", re.DOTALL)
@@ -180,10 +180,11 @@ def _upstream(name: str, table: Table, environ: Mapping[str, str]) -> Upstream:
     """Read one of `[upstreams]`. If it has problems, they are noted and the result is never used."""
     if not _NAME.fullmatch(name):
         table.problems.add(table.path, "an upstream's name is letters, digits and . _ -")
-    preset, url = _preset_and_url(name, table)
+    preset, url, urls = _preset_and_urls(name, table)
     section = UpstreamSection(
         preset,
         url,
+        urls,
         auth=_auth(table),
         key=_secret(table, environ),
         headers=dict(_headers(table)),
@@ -202,20 +203,40 @@ def _upstream(name: str, table: Table, environ: Mapping[str, str]) -> Upstream:
     return replace(built, facts=facts, described=described)
 
 
-def _preset_and_url(name: str, table: Table) -> tuple[str, str]:
-    """Return preset and URL. The preset is the one that is set, else the one of that name, else `compatible`."""
+def _preset_and_urls(name: str, table: Table) -> tuple[str, str, tuple[str, ...]]:
+    """Return preset, `url` and `urls`. The preset is the one that is set, else the one of that name, else `compatible`.
+
+    Of `url` and `urls` one is empty at least.
+    """
     known, said = upstreams.names(), {*table.left}
-    preset, url = table.one_of("preset", known), table.text("url", url_problem) or ""
+    preset, url, urls = table.one_of("preset", known), table.text("url", url_problem) or "", _urls(table, said)
     if preset is None and "preset" in said:
-        return ANY, url
+        return ANY, url, urls
     preset = preset or (name if name in known else ANY)
-    if "url" not in said and not upstreams.load(preset).url:
+    if not {"url", "urls"} & said and not upstreams.load(preset).url:
         preset_said = "preset" in said or name in known
         form = upstreams.load(preset).url_form
         none = f"is missing: it looks like {form}" if form else "is missing: this preset has none"
         missing = none if preset_said else f"is missing, and {not_one_of(name, known)}"
         table.bad("url", missing)
-    return preset, url
+    return preset, url, urls
+
+
+def _urls(table: Table, said: Collection[str]) -> tuple[str, ...]:
+    """Read `urls`: at least one, each server once, and not beside `url`."""
+    if "urls" not in said:
+        table.texts("urls")
+        return ()
+    urls = table.texts("urls", url_problem) or ()
+    if "url" in said:
+        table.bad("urls", "is given together with url: remove one of the two")
+        return ()
+    if not urls:
+        table.bad("urls", "is empty: name at least one server")
+    for number, url in enumerate(urls):
+        if any(same_url(url, other) for other in urls[:number]):
+            table.problems.add((*table.path, "urls", number), "is there twice")
+    return urls
 
 
 def _auth(table: Table) -> Auth | None:

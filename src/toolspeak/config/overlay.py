@@ -71,7 +71,8 @@ def doubts(config: Config) -> list[str]:
         variable = next((each.key_env for each in presets if each.key_env and same_server(each.url, upstream.url)), "")
         if variable and not upstream.key:
             found.append(f"upstream {upstream.name!r} has no key: set {variable}, or say key or key_env in the file")
-        if upstream.key and upstream.url.startswith("http:") and not reaches_this_machine_only(upstream.url):
+        open_urls = (url for url in upstream.urls if url.startswith("http:") and not reaches_this_machine_only(url))
+        if upstream.key and any(open_urls):
             by = " and its proxy" if upstream.outbound.proxy_url else ""
             found.append(f"upstream {upstream.name!r} gets its key over http, readable on the way{by}: use https")
     return found + _useless_patterns(config)
@@ -110,7 +111,7 @@ def _known(config: Config, said: Options) -> Upstream | None:
     if said.upstream is None:
         return next((each for each in config.upstreams if each.name == said.preset), None)
     url = said.upstream
-    return next((each for each in config.upstreams if same_url(each.url, url)), None)
+    return next((each for each in config.upstreams if any(same_url(one, url) for one in each.urls)), None)
 
 
 def _built(said: Options, environ: Mapping[str, str]) -> Upstream:

@@ -20,12 +20,19 @@ from toolspeak.runtime.outbound import DIRECT, Outbound
 
 def with_outbound(upstream: Upstream, network: Outbound, environ: Mapping[str, str]) -> Upstream:
     """Return the upstream with everything resolved; resolving it again changes nothing. Raises `BadConfig`."""
+    others = tuple(_resolved(upstream, url, network, environ) for url in upstream.more_urls)
+    # The first resolution counts: by the second, `outbound` holds what was resolved for the first URL.
+    others = upstream.more_outbound or others
+    return replace(upstream, outbound=_resolved(upstream, upstream.url, network, environ), more_outbound=others)
+
+
+def _resolved(upstream: Upstream, url: str, network: Outbound, environ: Mapping[str, str]) -> Outbound:
     own = upstream.outbound
     given = {each.name: getattr(own, each.name) or getattr(network, each.name) for each in fields(Outbound)}
     if own.client_cert:  # the key belongs to its certificate: another one's does not fit
         given["client_key"] = own.client_key
-    given["proxy"] = given["proxy"] or _from_environment(upstream.url, environ)
-    if given["proxy"] and reaches_this_machine_only(upstream.url):
+    given["proxy"] = given["proxy"] or _from_environment(url, environ)
+    if given["proxy"] and reaches_this_machine_only(url):
         given["proxy"] = DIRECT
     outbound = Outbound(**given)
     try:
@@ -35,7 +42,7 @@ def with_outbound(upstream: Upstream, network: Outbound, environ: Mapping[str, s
             f"upstream {upstream.name!r}: its client_cert and client_key cannot be used together: "
             f"{error.strerror or type(error).__name__}"
         ) from None
-    return replace(upstream, outbound=outbound)
+    return outbound
 
 
 def _from_environment(url: str, environ: Mapping[str, str]) -> str:

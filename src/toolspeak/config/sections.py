@@ -69,6 +69,13 @@ class UpstreamSection:
         form="preset",
     )
     url: str = setting("", "Base URL: everything before the wire's own paths.", otherwise=_PRESETS, form="url")
+    urls: tuple[str, ...] = setting(
+        (),
+        "Base URLs of [several servers](upstreams.md#several-servers-for-a-model) with the same models, instead of "
+        "`url`.",
+        otherwise="that of `url` alone",
+        form="url",
+    )
     wire: str = setting("", "API of the server.", otherwise=_PRESETS, form="wire")
     auth: Auth | None = setting(
         None, "Header that carries the key.", otherwise="the preset's, or that of the wire", is_secret=True

@@ -274,6 +274,15 @@ class Upstream:
     described: bool = False
     """The user has set facts about it, so profiles of the doctor are not used."""
     preset: str = ""
+    more_urls: tuple[str, ...] = ()
+    """Further servers with the same models and the same key (POOL-1)."""
+    more_outbound: tuple[Outbound, ...] = ()
+    """How requests to each of these leave this machine; empty until it is resolved."""
+
+    @property
+    def urls(self) -> tuple[str, ...]:
+        """The URLs of all its servers, `url` first."""
+        return (self.url, *self.more_urls)
 
 
 @dataclass(frozen=True, slots=True)

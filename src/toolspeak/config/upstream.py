@@ -1,6 +1,6 @@
 """Builds an upstream from its section of the file, or from options, and from its preset."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from toolspeak import upstreams
@@ -27,13 +27,13 @@ def preset_of(url: str) -> str:
 def build_upstream(name: str, section: UpstreamSection, environ: Mapping[str, str]) -> Upstream:
     """Return the upstream of a section, completed by its preset. Either of them must have a URL. Raises `BadConfig`."""
     preset = upstreams.load(section.preset or ANY)
-    url = (section.url or preset.url).rstrip("/")
+    url, *others = (each.rstrip("/") for each in section.urls or (section.url or preset.url,))
     built = Upstream(
         name=name,
         url=url,
         wire=preset.wire,
         auth=preset.auth,
-        key=section.key or _preset_key(preset, url, environ),
+        key=section.key or _preset_key(preset, (url, *others), environ),
         headers=preset.headers,
         timeouts=section.timeouts,
         retries=section.retries,
@@ -41,6 +41,7 @@ def build_upstream(name: str, section: UpstreamSection, environ: Mapping[str, st
         settings=section.settings,
         outbound=section.outbound,
         preset=section.preset or ANY,
+        more_urls=tuple(others),
     )
     built = with_wire(built, section.wire or preset.wire)
     headers = merge_headers(built.headers, tuple((section.headers or {}).items()))
@@ -67,13 +68,13 @@ def merge_headers(headers: Headers, others: Headers) -> Headers:
     return tuple({name.lower(): (name.lower(), value) for name, value in (*headers, *others)}.values())
 
 
-def _preset_key(preset: Preset, url: str, environ: Mapping[str, str]) -> str:
-    """Return the key in the preset's variable, if the URL is the vendor's own. Raises `BadConfig`.
+def _preset_key(preset: Preset, urls: Iterable[str], environ: Mapping[str, str]) -> str:
+    """Return the key in the preset's variable, if all URLs are the vendor's own. Raises `BadConfig`.
 
     A vendor's key is sent to that vendor only (SAFE-6): `preset = "openai"` with the URL of another server must not
     send OPENAI_API_KEY there.
     """
-    key = key_in(environ, preset.key_env) if same_server(preset.url, url) else ""
+    key = key_in(environ, preset.key_env) if all(same_server(preset.url, url) for url in urls) else ""
     if key and (problem := secret_problem(key)):
         raise BadConfig(f"{preset.key_env}: {problem}")
     return key

@@ -88,7 +88,7 @@ def _reloaded(gateway: Gateway, config: Config) -> Gateway:
     directory, clock = gateway.directory, gateway.clock
     if isinstance(gateway.transport, HttpTransport):
         gateway.transport.outbound = outbound_of(config)
-    directory.adopt(assemble(config, gateway.transport, SHARED, clock, directory.learned))
+    directory.adopt(assemble(config, gateway.transport, SHARED, clock, directory))
     gateway.admission.limits = gateway.overload.limits = config.limits
     gateway.prober.change(depths(config), confirming_depths(config), config.server.probe_requests)
     gateway.readiness.change(config)

@@ -183,6 +183,8 @@ def _about_upstream(upstream: Upstream) -> dict[SpanAttribute, AttributeValue | 
     known = _WIRES.get(upstream.wire, upstream.wire)
     provider = known if upstream.preset in _COMPATIBLE else _PROVIDERS.get(upstream.preset, upstream.preset)
     port = url.port or (443 if url.scheme == "https" else 80)
+    if upstream.more_urls:  # one of several servers got the request
+        return {names.PROVIDER: provider}
     return {names.PROVIDER: provider, names.ADDRESS: url.hostname, names.PORT: port}
 
 

@@ -36,6 +36,7 @@ from toolspeak.runtime.offload import Run, at_once
 from toolspeak.runtime.profile_watch import watched_turn
 from toolspeak.runtime.profiles import NO_PROFILES, Measured, Profiles
 from toolspeak.runtime.recorder import UNWATCHED, TurnWatch
+from toolspeak.runtime.replicas import ReplicaPool
 from toolspeak.runtime.transport import TransportError
 from toolspeak.runtime.turn_progress import TurnProgress
 from toolspeak.runtime.upstream import HttpUpstream, ObservedUpstream, list_models
@@ -258,6 +259,15 @@ class Directory:
         lister = self._places.get(name)
         return lister.learned if lister is not None and lister.url == url else None
 
+    def pool(self, name: str, urls: tuple[str, ...]) -> ReplicaPool | None:
+        """Return the servers of an upstream, if one of this name has exactly these."""
+        lister = self._places.get(name)
+        return lister.pool if lister is not None and lister.pool.urls == urls else None
+
+    def pools(self) -> dict[str, ReplicaPool]:
+        """Return the servers of each upstream, by its name."""
+        return {name: lister.pool for name, lister in self._places.items()}
+
     async def find(self, name: str) -> Route:
         """Return the route for a name; for an unknown name, the route of the default. A strict one: `UnknownModel`."""
         found = self._named(name) or await self._listed(name)
@@ -386,6 +396,11 @@ class _Lister:
     def learned(self) -> Learned:
         """What was learned about the upstream."""
         return self._place.learned
+
+    @property
+    def pool(self) -> ReplicaPool:
+        """The servers of the upstream."""
+        return self._place.upstream.pool
 
     @property
     def url(self) -> str:

@@ -20,8 +20,8 @@ from toolspeak.config.assemble import key_headers
 from toolspeak.config.shape import Upstream
 from toolspeak.runtime.outbound import origin_of
 from toolspeak.runtime.redaction import Redactor
+from toolspeak.runtime.replica_client import MOST_OF_AN_ERROR
 from toolspeak.runtime.transport import DEFAULT_TIMEOUTS, Headers, Response, Timeouts, UpstreamTransport
-from toolspeak.runtime.upstream import MOST_OF_AN_ERROR
 
 _FIRST_ERROR: Final = 300
 

@@ -234,7 +234,7 @@ def test_a_server_of_this_machine_is_found(
 def test_a_hung_upstream_is_not_waited_for_forever(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("toolspeak.runtime.upstream._SOON", 0.3)
+    monkeypatch.setattr("toolspeak.runtime.replica_client._SOON", 0.3)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}/v1"
         assert status_of("--upstream", url) == 1

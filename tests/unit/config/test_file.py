@@ -182,11 +182,42 @@ def test_the_example_of_the_page_says_all_of_it() -> None:
 )
 def test_the_example_leaves_no_field_out(kind: type) -> None:
     other_words = {"name", "digest", "facts", "settings", "tools", "quirks", "key", "leaks_as", "source", "said"}
-    other_words.update(("described", "request", "outbound"))
+    other_words.update(("described", "request", "outbound", "more_urls", "more_outbound"))
     said = {match[1] for match in re.finditer(r"^(\w+) = ", EXAMPLE, re.MULTILINE)}
     said |= {match[1] for match in re.finditer(r"^\[\S*?(\w+)\]", EXAMPLE, re.MULTILINE)}
     said |= {*re.findall(r"^# (\w+) = ", EXAMPLE, re.MULTILINE)}  # their files would have to exist
     assert {field.name for field in fields(kind)} - other_words <= said
+
+
+def test_several_servers_of_an_upstream_share_its_key_and_its_settings_pool1() -> None:
+    text = '[upstreams.box]\nurls = ["http://127.0.0.1:1/v1/", "http://10.0.0.2:1/v1"]\nkey = "k"'
+    (box,) = read(text).upstreams
+    assert (box.url, box.more_urls, box.urls) == (
+        box.urls[0],
+        box.urls[1:],
+        ("http://127.0.0.1:1/v1", "http://10.0.0.2:1/v1"),
+    )
+    (one,) = read('[upstreams.box]\nurls = ["http://127.0.0.1:1/v1"]').upstreams
+    assert one == read('[upstreams.box]\nurl = "http://127.0.0.1:1/v1"').upstreams[0]
+
+
+def test_a_vendors_key_goes_to_no_server_of_a_pool_that_is_not_the_vendors_pool1() -> None:
+    text = '[upstreams.openai]\nurls = ["https://api.openai.com/v1", "https://proxy.example.com/v1"]'
+    assert read(text, OPENAI_API_KEY="vendor").upstreams[0].key == ""
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("urls = []", "2: upstreams.box.urls: is empty: name at least one server"),
+        ("urls = ['box']", "upstreams.box.urls[0]: 'box' is not a URL such as"),
+        ("urls = ['http://a:1/v1', 'http://A:1/v1/']", "upstreams.box.urls[1]: is there twice"),
+        ("url = 'http://a:1'\nurls = ['http://b:1']", "upstreams.box.urls: is given together with url: remove one"),
+        ("urls = 'http://a:1'", "upstreams.box.urls: 'http://a:1' is not an array of strings"),
+    ],
+)
+def test_a_mistake_in_urls_is_named_pool1(line: str, problem: str) -> None:
+    assert any(problem in each for each in problems(f"[upstreams.box]\n{line}"))
 
 
 def test_the_messages_of_the_page_are_those_that_come() -> None:

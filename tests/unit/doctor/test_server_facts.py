@@ -16,8 +16,9 @@ from toolspeak.ir.failure import Failure, FailureKind
 from toolspeak.ir.request import Request
 from toolspeak.runtime.directory import Route
 from toolspeak.runtime.profiles import Profiles
+from toolspeak.runtime.replica_client import UpstreamAddress
 from toolspeak.runtime.transport import HttpTransport, TransportError
-from toolspeak.runtime.upstream import HttpUpstream, UpstreamAddress
+from toolspeak.runtime.upstream import HttpUpstream
 from toolspeak.testing import AsyncScriptedUpstream, ScriptedUpstream
 
 UPSTREAM = AsyncScriptedUpstream(ScriptedUpstream())

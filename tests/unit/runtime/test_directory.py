@@ -378,7 +378,7 @@ async def test_a_list_is_not_waited_for_as_long_as_for_a_model() -> None:
         await out.gone()
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("toolspeak.runtime.upstream._SOON", 0.1)
+        patch.setattr("toolspeak.runtime.replica_client._SOON", 0.1)
         async with Loopback(say) as server, upstream(server, timeouts=Timeouts(first_byte=300)) as opened:
             with pytest.raises(TransportError, match=r"timeouts\.first_byte = 0\.1 s"):
                 await list_models(opened)

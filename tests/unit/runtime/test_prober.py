@@ -22,8 +22,9 @@ from toolspeak.runtime.cache import SEEN, SOON, Memory, Subject
 from toolspeak.runtime.directory import Route
 from toolspeak.runtime.learned import OWNER, SHARED, Learned, Quorum
 from toolspeak.runtime.prober import COSTS, PATIENCE, QUIET, REQUESTS, WINDOW, Prober
+from toolspeak.runtime.replica_client import UpstreamAddress
 from toolspeak.runtime.transport import HttpTransport, TransportError
-from toolspeak.runtime.upstream import HttpUpstream, UpstreamAddress
+from toolspeak.runtime.upstream import HttpUpstream
 
 URL = "http://127.0.0.1:8080/v1"
 WITH_TOOLS = Request("m", (), (Tool("now"),))

@@ -287,7 +287,7 @@ async def test_an_error_inside_a_stream_is_a_failure_of_its_own_kind() -> None:
 async def test_a_whole_answer_has_a_limit_p7(size: int, fits: bool) -> None:
     body = whole_of(CHAT, COLD)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("toolspeak.runtime.upstream.MOST", len(body) - size)
+        patch.setattr("toolspeak.runtime.replica_client.MOST", len(body) - size)
         async with Loopback(whole(body)) as server, upstream(server) as opened:
             events = await answered(opened, REQUEST)
     if fits:
@@ -360,7 +360,7 @@ async def test_the_status_speaks_where_an_error_breaks_off() -> None:
 @in_loop
 async def test_of_a_long_error_the_beginning_is_read_p7() -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("toolspeak.runtime.upstream.MOST_OF_AN_ERROR", 100)
+        patch.setattr("toolspeak.runtime.replica_client.MOST_OF_AN_ERROR", 100)
 
         async def say(_: Got, out: Out) -> None:
             await out.whole(403, b"no entry, " * 100_000, "text/plain")
