@@ -115,6 +115,8 @@ class UpstreamRows:
     answers: bool
     problem: str
     rows: tuple[ModelRow, ...]
+    servers: str = ""
+    """How many of its servers are in service, in words; empty if it has only one."""
 
 
 @dataclass(frozen=True, slots=True)

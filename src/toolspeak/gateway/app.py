@@ -101,6 +101,7 @@ class Gateway:
         loop = asyncio.get_running_loop()
         loop.call_later(_WARM_AFTER, _warm_up, loop)
         self.overload.start()
+        self.metrics.watch(self.directory.pools)
         self.metrics.start(self._load, self.clock)
         await self.runs.open()
         self.readiness.start()

@@ -71,6 +71,9 @@ LABELS: Final = {
     "asked again, or a guardrail asks it",
     "reason": "the limit: `memory`, `loop_delay` or `buffered`",
     "quantile": "`0.5` or `0.99`",
+    "upstream": "the upstream's name in the configuration",
+    "replica": "the number of the server in `urls` of its upstream, from 1",
+    "result": "`sent`, or `denied` because the budget of retries was used up",
     "version": "the version of toolspeak",
 }
 """Each label and what its values are. All of them are bounded: a client can invent none."""
@@ -142,6 +145,31 @@ RESIDENT: Final = Metric("toolspeak_resident_memory_bytes", _GAUGE, "Resident me
 BUFFERED: Final = Metric(
     "toolspeak_buffered_bytes", _GAUGE, "Large bodies that are held, without the first 64 KiB of each."
 )
+REPLICA_REQUESTS: Final = Metric(
+    "toolspeak_replica_requests_total", _COUNTER, "Requests sent to each server, with retries.", ("upstream", "replica")
+)
+REPLICA_FAILURES: Final = Metric(
+    "toolspeak_replica_failures_total", _COUNTER, "Those that the server failed.", ("upstream", "replica")
+)
+REPLICA_EJECTIONS: Final = Metric(
+    "toolspeak_replica_ejections_total", _COUNTER, "How often each server was ejected.", ("upstream", "replica")
+)
+REPLICA_EJECTED: Final = Metric(
+    "toolspeak_replica_ejected",
+    _GAUGE,
+    "1 while a server is ejected; with several workers, by any of them.",
+    ("upstream", "replica"),
+    is_peak=True,
+)
+REPLICA_IN_FLIGHT: Final = Metric(
+    "toolspeak_replica_requests_in_flight", _GAUGE, "Requests being answered by each server.", ("upstream", "replica")
+)
+UPSTREAM_RETRIES: Final = Metric(
+    "toolspeak_upstream_retries_total",
+    _COUNTER,
+    "Requests that failed before the first byte and could be sent again.",
+    ("upstream", "result"),
+)
 WORKERS: Final = Metric("toolspeak_workers", _GAUGE, "Processes that answer requests, with those that drain.")
 INFO: Final = Metric("toolspeak_info", _GAUGE, "Always 1; its label has the version.", ("version",), is_peak=True)
 
@@ -164,6 +192,12 @@ METRICS: Final = (
     LOOP_DELAY,
     RESIDENT,
     BUFFERED,
+    REPLICA_REQUESTS,
+    REPLICA_FAILURES,
+    REPLICA_EJECTIONS,
+    REPLICA_EJECTED,
+    REPLICA_IN_FLIGHT,
+    UPSTREAM_RETRIES,
     WORKERS,
     INFO,
 )

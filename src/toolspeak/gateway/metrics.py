@@ -12,7 +12,7 @@ import asyncio
 import logging
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
 from math import inf
@@ -26,6 +26,7 @@ from toolspeak.gateway.metrics_share import PERIOD, MetricsShare
 from toolspeak.gateway.overload import LoadFigures
 from toolspeak.ir.event import CallEnded, CallStarted
 from toolspeak.runtime.clock import Clock
+from toolspeak.runtime.replicas import ReplicaPool
 from toolspeak.runtime.turn_progress import TurnProgress
 from toolspeak.wires import Operation
 
@@ -67,12 +68,17 @@ class Metrics:
         }
         self._models: Final[dict[str, str]] = {}
         """The names of models that are labels, and the labels."""
+        self._pools: Callable[[], Mapping[str, ReplicaPool]] = dict[str, ReplicaPool]
         self._turns = 0
         self._lock: Final = asyncio.Lock()
         """Held while the page is written: scrapes that wait get the same one."""
         self._page = b""
         self._fresh_until = -inf
         self._version: Final = version("toolspeak")
+
+    def watch(self, pools: Callable[[], Mapping[str, ReplicaPool]]) -> None:
+        """Show the figures of the servers of upstreams, too; `pools` returns them by upstream."""
+        self._pools = pools
 
     def begin(self, operation: str) -> None:
         """Count a request that is being answered."""
@@ -184,6 +190,7 @@ class Metrics:
         return {
             **{metric: dict(series) for metric, series in self._counters.items()},
             **histograms,
+            **_of_replicas(self._pools()),
             table.SHED: {(reason,): count for reason, count in load.shed.items()},
             table.IN_FLIGHT: {(): load.requests},
             table.TURNS: {(): self._turns},
@@ -193,6 +200,26 @@ class Metrics:
             table.WORKERS: {(): 1},
             table.INFO: {(self._version,): 1},
         }
+
+
+def _of_replicas(pools: Mapping[str, ReplicaPool]) -> Snapshot:
+    """Return the figures of all servers. They have numbers, not addresses: tenants may read the page, too."""
+    servers = [
+        ((safe_name(name), str(number)), replica)
+        for name, pool in pools.items()
+        for number, replica in enumerate(pool.replicas, start=1)
+    ]
+    retries: dict[LabelValues, float | Histogram] = {}
+    for name, pool in pools.items():
+        retries[safe_name(name), "sent"], retries[safe_name(name), "denied"] = pool.budget.used, pool.budget.denied
+    return {
+        table.REPLICA_REQUESTS: {labels: replica.requests for labels, replica in servers},
+        table.REPLICA_FAILURES: {labels: replica.failed for labels, replica in servers},
+        table.REPLICA_EJECTIONS: {labels: replica.ejected for labels, replica in servers},
+        table.REPLICA_EJECTED: {labels: int(replica.is_out) for labels, replica in servers},
+        table.REPLICA_IN_FLIGHT: {labels: replica.in_flight for labels, replica in servers},
+        table.UPSTREAM_RETRIES: retries,
+    }
 
 
 def _new_counter() -> defaultdict[LabelValues, int]:

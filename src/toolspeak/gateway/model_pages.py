@@ -23,6 +23,7 @@ from toolspeak.gateway.exchange import Refused
 from toolspeak.gateway.page_request import Page, PageRequest
 from toolspeak.ir.failure import Failure, FailureKind
 from toolspeak.runtime.directory import Listed, Route
+from toolspeak.runtime.replicas import ReplicaPool
 
 _PATIENCE: Final = 3.0
 """Seconds that a page waits for the lists of upstreams."""
@@ -81,6 +82,7 @@ def _upstreams(
     """Group the models by upstream. A key for some models does not show upstreams that it may not use."""
     has_keys, urls = request.gateway.keyring.needs_key, {one.name: one.url for one in request.gateway.config.upstreams}
     groups: list[UpstreamRows] = []
+    pools = request.gateway.directory.pools()
     for state in request.gateway.directory.states():
         rows = tuple(_row(request, one, default) for one in found if one.route.place == state.name)
         if not rows and (has_search or request.key.models):
@@ -89,8 +91,15 @@ def _upstreams(
         problem = "" if state.failure is None else "its list of models cannot be read"
         problem = state.failure.message if state.failure is not None and not has_keys else problem
         url = "" if has_keys else shown_url(urls.get(state.name, ""))
-        groups.append(UpstreamRows(state.name, url, state.is_known, state.answers, problem, rows))
+        groups.append(
+            UpstreamRows(state.name, url, state.is_known, state.answers, problem, rows, _servers(pools[state.name]))
+        )
     return groups
+
+
+def _servers(pool: ReplicaPool) -> str:
+    serving = sum(not each.is_out for each in pool.replicas)
+    return f"{serving} of {len(pool.replicas)} servers in service" if len(pool.replicas) > 1 else ""
 
 
 def shown_url(url: str) -> str:
