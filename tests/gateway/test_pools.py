@@ -5,15 +5,17 @@ import json
 import threading
 from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from testkit.protocols import answering, question
+from testkit.protocols import WIRES, answering, question
 from testkit.scripted_upstream import SSE, Asked, ScriptedUpstream, listening, refuse
 from testkit.vendor_answers import STREAMS, Answer
 from tests.gateway.scene import Served, config_of, serving, soon, towards
 from tests.gateway.test_metrics import page, series
+from toolspeak.config.shape import Model
 from toolspeak.gateway import metrics
 from toolspeak.runtime import replicas
 
@@ -138,3 +140,51 @@ async def _slowly(asked: Asked) -> None:
     asked.head(media_type=SSE)
     await asked.chunk(STREAMS["openai_chat"](COLD).encode())
     await asked.end()
+
+
+# ---------------------------------------------------------------- another model
+
+
+@pytest.fixture
+def with_fallback(servers: list[ScriptedUpstream]) -> Generator[Served]:
+    one, two, _ = servers
+    places = towards(one, retries=0), replace(towards(two), name="other")
+    models = Model("fast", "up", "m", fallback=("large",)), Model("large", "other", "big")
+    with serving(config_of(*places, models=models)) as served:
+        yield served
+
+
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.parametrize("wire", WIRES)
+def test_another_model_answers_and_the_answer_says_so_pool5(
+    with_fallback: Served, servers: list[ScriptedUpstream], wire: str, stream: bool
+) -> None:
+    servers[0].answers(refuse(503, {"error": {"message": "overloaded"}}))
+    asked = question(wire, model="fast", stream=stream)
+    reply = with_fallback.post(asked.path, asked.body)
+    assert reply.status == 200
+    assert b"It " in reply.body  # a stream cuts the rest
+    assert b'"large"' in reply.body
+    assert b'"fast"' not in reply.body
+    assert "fallback from fast to large (transient)" in reply.headers["x-toolspeak-plan"]
+    assert servers[1].asked[-1].json["model"] == "big"
+    assert series(page(with_fallback))["toolspeak_fallbacks_total{model=big,reason=transient}"] >= 1
+
+
+def test_a_model_whose_servers_are_all_out_is_not_waited_for_pool5(
+    with_fallback: Served, servers: list[ScriptedUpstream]
+) -> None:
+    servers[0].answers(refuse(500, {"error": {"message": "CUDA error"}}))
+    for _ in range(replicas.EJECT_AFTER + 4):
+        assert with_fallback.post(QUESTION.path, {**BODY, "model": "fast"}).status == 200
+    assert len(servers[0].asked) == replicas.EJECT_AFTER
+    found = series(page(with_fallback))
+    assert found["toolspeak_fallbacks_total{model=big,reason=out}"] == 4
+    trace = with_fallback.ask("GET", "/traces").json["traces"][0]
+    assert (trace["upstream"], trace["model"]) == ("other:big", "fast")
+
+
+def test_a_model_that_works_keeps_its_turns_pool5(with_fallback: Served, servers: list[ScriptedUpstream]) -> None:
+    reply = with_fallback.post(QUESTION.path, {**BODY, "model": "fast"})
+    assert reply.json["model"] == "fast"
+    assert len(servers[1].asked) == 0

@@ -1,5 +1,8 @@
 """Builds the directory of models, and the settings of probes, from a configuration."""
 
+from collections.abc import Mapping
+from dataclasses import replace
+
 from toolspeak import upstreams, wires
 from toolspeak.config.addresses import is_near, plain_url
 from toolspeak.config.shape import Config, Model, UnknownModels, Upstream
@@ -37,6 +40,8 @@ def assemble(
 
     places = {upstream.name: place(upstream) for upstream in config.upstreams}
     aliases = {model.name: _route(model, places[model.upstream]) for model in config.models}
+    found = {model.name: tuple(_named(name, aliases, places) for name in model.fallback) for model in config.models}
+    aliases = {name: replace(route, fallbacks=found[name]) for name, route in aliases.items()}
     is_strict = config.unknown_models is UnknownModels.STRICT
     return Directory(list(places.values()), aliases, config.default, clock, is_strict=is_strict)
 
@@ -115,6 +120,14 @@ def _profiles(upstream: Upstream, config: Config, learned: Learned) -> Profiles:
 
 def _route(model: Model, place: ConfiguredUpstream) -> Route:
     return place.route(model.model or model.name, model.facts, model.settings, model.name)
+
+
+def _named(name: str, aliases: Mapping[str, Route], places: Mapping[str, ConfiguredUpstream]) -> Route:
+    """Return the route of a name that the configuration has checked. The other models of an alias do not move on."""
+    if name in aliases:
+        return aliases[name]
+    place = max((each for each in places if name.startswith((f"{each}:", f"{each}/"))), key=len)
+    return places[place].route(name[len(place) + 1 :])
 
 
 def _headers(upstream: Upstream) -> Headers:

@@ -21,7 +21,7 @@ from toolspeak.config.environment import (
 )
 from toolspeak.config.mcp import read_mcp
 from toolspeak.config.options import NO_OPTIONS, Options
-from toolspeak.config.overlay import resolves, unresolved, with_options
+from toolspeak.config.overlay import is_named, resolves, unresolved, with_options
 from toolspeak.config.problems import Problems, find_lines, not_one_of
 from toolspeak.config.sections import KeySection, RedisSection, RunsSection, UpModelSection, UpstreamSection
 from toolspeak.config.shape import (
@@ -168,9 +168,20 @@ def _config(root: Table, environ: Mapping[str, str]) -> Config:
         mcp=tuple(read_mcp(name, table, environ) for name, table in root.tables("mcp").items()),
         approvals=approvals_folder(environ),
     )
+    for model in config.models:
+        for index, name in enumerate(model.fallback):
+            if problem := _other_model_problem(config, model, name):
+                root.problems.add(("models", model.name, "fallback", index), problem)
     if config.default and not resolves(config, config.default):
         root.bad("default", unresolved(config, config.default))
     return config
+
+
+def _other_model_problem(config: Config, model: Model, name: str) -> str | None:
+    """Return what is wrong with the name of a model that answers for another one."""
+    if name == model.name:
+        return "is the model itself: name another one"
+    return None if is_named(config, name) else unresolved(config, name)
 
 
 # ---------------------------------------------------------------- upstreams
@@ -278,6 +289,7 @@ def _model(name: str, table: Table, known: Mapping[str, Upstream]) -> Model:
         table.text("model") or "",
         read_section(table.table("tools"), Settings),
         _facts(table, UNKNOWN_MODEL),
+        table.texts("fallback") or (),
     )
 
 

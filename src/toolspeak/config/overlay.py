@@ -51,7 +51,7 @@ def with_options(config: Config, options: Options = NO_OPTIONS, environ: Mapping
 
 def resolves(config: Config, name: str) -> bool:
     """Return whether a name determines its upstream."""
-    return len(config.upstreams) <= 1 or _is_named(config, name)
+    return len(config.upstreams) <= 1 or is_named(config, name)
 
 
 def unresolved(config: Config, name: str) -> str:
@@ -134,7 +134,7 @@ def _with_only(config: Config, chosen: Upstream) -> Config:
     only = replace(config, upstreams=(chosen,), models=models)
     # A default that belongs to another upstream would be sent to this one as a model name that it does not have.
     was_alone = [each.name for each in config.upstreams] == [chosen.name]
-    return only if was_alone or _is_named(only, config.default) else replace(only, default="")
+    return only if was_alone or is_named(only, config.default) else replace(only, default="")
 
 
 def _with_settings(config: Config, said: Options) -> Config:
@@ -159,7 +159,7 @@ def _default(config: Config, model: str | None) -> str:
     return model
 
 
-def _is_named(config: Config, name: str) -> bool:
+def is_named(config: Config, name: str) -> bool:
     """Return whether a name is an alias, or begins with the name of an upstream."""
     if any(model.name == name for model in config.models):
         return True

@@ -111,6 +111,11 @@ class ModelSection:
 
     upstream: str = setting("", "Upstream that has the model.", otherwise="the only one, where there is one")
     model: str = setting("", "Name of the model there.", otherwise="the same name")
+    fallback: tuple[str, ...] = setting(
+        (),
+        "[Other models](upstreams.md#another-model) that answer if this one cannot: names of `[models]`, or "
+        "`upstream:model`.",
+    )
     support: Support | None = setting(
         None, "What its server does with tools for this model.", otherwise="that of the upstream"
     )

@@ -296,6 +296,8 @@ class Model:
     settings: Settings = NOTHING_SAID
     facts: ModelFacts = UNKNOWN_MODEL
     """Overrides the facts of the upstream."""
+    fallback: tuple[str, ...] = ()
+    """Models that answer if this one cannot: aliases, or `upstream:model` (POOL-5)."""
 
 
 @dataclass(frozen=True, slots=True)

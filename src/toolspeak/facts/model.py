@@ -96,6 +96,12 @@ class ModelFacts:
     context_tokens: int | None = setting(
         None, "Context length of the model.", unit="tokens", least=1, otherwise="its family's, or unknown"
     )
+    images: bool | None = setting(
+        None,
+        "Whether the model reads images; requests with images [fall back](upstreams.md#another-model) only to models "
+        "that do.",
+        otherwise="unknown",
+    )
     constraint: Constrain | None = setting(
         None, "Constrained decoding that suits the model best, where its upstream has it.", otherwise="unknown"
     )

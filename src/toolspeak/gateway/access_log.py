@@ -82,6 +82,8 @@ class AccessEntry:
     """The upstream lists the model, or the operator named it: its name is no invention of the client."""
     plan: Plan | None = None
     """The plan that a turn began with."""
+    fallback: str = ""
+    """Why another model than that of the request took the turn; empty if none did."""
     progress: TurnProgress | None = None
     """How far a turn is; None for other requests."""
     body_seconds: float = 0.0
@@ -228,6 +230,8 @@ class AccessEntry:
                 "input_tokens": outcome.usage.input_tokens,
                 "output_tokens": outcome.usage.output_tokens,
             }
+        if self.fallback:
+            found["fallback"] = self.fallback
         if self.fault is not None:
             kind: Json = failure.kind.value if failure is not None else None
             found |= {"fault": self.fault.value, "kind": kind, "reason": self.reason}

@@ -69,7 +69,8 @@ LABELS: Final = {
     "direction": "`input` or `output`",
     "request": "`first` for the first request of a turn, `hidden` for those that the client does not see: the model is "
     "asked again, or a guardrail asks it",
-    "reason": "the limit: `memory`, `loop_delay` or `buffered`",
+    "reason": "the limit: `memory`, `loop_delay` or `buffered`; of a fallback, `out` if no server of the model was in "
+    "service, else the kind of its failure",
     "quantile": "`0.5` or `0.99`",
     "upstream": "the upstream's name in the configuration",
     "replica": "the number of the server in `urls` of its upstream, from 1",
@@ -170,6 +171,12 @@ UPSTREAM_RETRIES: Final = Metric(
     "Requests that failed before the first byte and could be sent again.",
     ("upstream", "result"),
 )
+FALLBACKS: Final = Metric(
+    "toolspeak_fallbacks_total",
+    _COUNTER,
+    "Turns that another model took; `model` is the one that answered last.",
+    ("model", "reason"),
+)
 WORKERS: Final = Metric("toolspeak_workers", _GAUGE, "Processes that answer requests, with those that drain.")
 INFO: Final = Metric("toolspeak_info", _GAUGE, "Always 1; its label has the version.", ("version",), is_peak=True)
 
@@ -198,6 +205,7 @@ METRICS: Final = (
     REPLICA_EJECTED,
     REPLICA_IN_FLIGHT,
     UPSTREAM_RETRIES,
+    FALLBACKS,
     WORKERS,
     INFO,
 )

@@ -94,6 +94,8 @@ class Metrics:
         if fault is not None:
             kind = entry.failure.kind.value if entry.failure is not None else ""
             self._counters[table.FAILURES][blame, kind] += 1
+        if entry.fallback:
+            self._counters[table.FALLBACKS][model, entry.fallback] += 1
         if entry.progress is not None:
             self._end_turn(entry, entry.progress, model, mode)
 

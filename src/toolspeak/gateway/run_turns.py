@@ -10,6 +10,7 @@ from typing import Final
 from toolspeak import wires
 from toolspeak.engine.effects import Outcome
 from toolspeak.engine.plan import Plan
+from toolspeak.engine.settings import NOTHING_SAID
 from toolspeak.gateway.access_log import AccessEntry, Fault
 from toolspeak.gateway.metrics import RUN_TURN, Metrics
 from toolspeak.gateway.trace_log import TraceLog, TurnRequest
@@ -17,6 +18,7 @@ from toolspeak.ir.quirks import Quirks
 from toolspeak.ir.request import Request
 from toolspeak.runtime.clock import Clock
 from toolspeak.runtime.directory import EmitEvents, Route
+from toolspeak.runtime.fallback import FallbackTurn
 from toolspeak.runtime.turn_progress import TurnProgress
 from toolspeak.runtime.upstream_activity import UpstreamActivity
 
@@ -46,9 +48,18 @@ class RunTurns:
         turn = TurnRequest(wire.name, _PATH, body, request, route, plan, progress, f"run/{run}")
         watch = self._traces.begin(turn, entry)
         self._metrics.begin(RUN_TURN)
-        try:
+
+        async def take(route: Route, plan: Plan, emit: EmitEvents) -> Outcome:
             with self._activity.serving(route.place):
-                entry.outcome = await route.take(request, plan, emit, clock, watch=watch, progress=progress)
+                return await route.take(request, plan, emit, clock, watch=watch, progress=progress)
+
+        def moved(route: Route, plan: Plan, why: str) -> None:
+            entry.upstream, entry.upstream_model, entry.is_listed = route.place, route.model, route.is_real
+            entry.plan, entry.fallback = plan, why
+            watch.moved(route.place, route.model, plan)
+
+        try:
+            entry.outcome = await FallbackTurn(route, request, NOTHING_SAID, take, moved).run(plan, emit)
         except asyncio.CancelledError:  # the run was cancelled, or the gateway shuts down
             entry.fail(Fault.HUNG_UP)
             raise

@@ -12,6 +12,7 @@ from typing import Final
 from toolspeak.config.shape import Key
 from toolspeak.engine.effects import EMULATED, Outcome
 from toolspeak.engine.plan import Plan, Way
+from toolspeak.engine.settings import NOTHING_SAID, Settings
 from toolspeak.gateway.access import find_route
 from toolspeak.gateway.exchange import PLAN_HEADER, Exchange, ResponseContext, TurnFailed, answer, plan_line
 from toolspeak.gateway.idle_doctor import IdleDoctor
@@ -24,6 +25,7 @@ from toolspeak.ir.failure import Failure
 from toolspeak.ir.request import Request
 from toolspeak.runtime.clock import Clock
 from toolspeak.runtime.directory import Directory, EmitEvents, Route
+from toolspeak.runtime.fallback import FallbackTurn
 from toolspeak.runtime.offload import Run
 from toolspeak.runtime.prober import Prober
 from toolspeak.runtime.recorder import TurnWatch
@@ -56,11 +58,25 @@ class TurnContext:
     keep: Callable[[bytes], None] | None = None
     """Stores the response before the client learns its end, and could refer to it; None if it is not stored."""
 
-    def turn(self, emit: EmitEvents, clock: Clock) -> Coroutine[object, object, Outcome]:
-        """Run the turn."""
-        return self.route.take(
-            self.request, self.plan, emit, clock, self.prepare, watch=self.watch, progress=self.progress
-        )
+    asked: Settings = NOTHING_SAID
+    """The settings in the request's headers."""
+
+    def turn(
+        self, emit: EmitEvents, clock: Clock, answers: Callable[[Request], None]
+    ) -> Coroutine[object, object, Outcome]:
+        """Run the turn. If another model answers, `answers` gets the request under that model's name (POOL-5)."""
+
+        def take(route: Route, plan: Plan, emit: EmitEvents) -> Coroutine[object, object, Outcome]:
+            return route.take(self.request, plan, emit, clock, self.prepare, watch=self.watch, progress=self.progress)
+
+        def moved(route: Route, plan: Plan, why: str) -> None:
+            entry = self.response.entry
+            entry.upstream, entry.upstream_model, entry.is_listed = route.place, route.model, route.is_real
+            entry.plan, entry.fallback = plan, why
+            self.watch.moved(route.place, route.model, plan)
+            answers(replace(self.request, model=route.identity))
+
+        return FallbackTurn(self.route, self.request, self.asked, take, moved).run(self.plan, emit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +137,8 @@ class Turns:
         entry.upstream, entry.upstream_model, entry.is_listed = route.place, route.model, route.is_real
         route = route.of_tenant(key.tenant)
         route = route.sending_tools() if sends_tools else route
-        plan = entry.plan = route.plan(request, settings_in_headers(exchange))
+        asked = settings_in_headers(exchange)
+        plan = entry.plan = route.plan(request, asked)
         keep = self._keeping(wire, request, expanded, key.tenant)
         if expanded is not None:
             response.stamp = replace(response.stamp, previous=expanded.previous, is_stored=keep is not None)
@@ -130,7 +147,9 @@ class Turns:
         agent = next(iter(exchange.headers(b"user-agent")), "")
         recorded = TurnRequest(wire.name, path, body, request, route, plan, progress, agent, parent_of(exchange))
         watch = self._traces.begin(recorded, entry, response.plan)
-        context = TurnContext(exchange, wire, response, request, route, plan, watch, progress, slow, prepare, keep)
+        context = TurnContext(
+            exchange, wire, response, request, route, plan, watch, progress, slow, prepare, keep, asked
+        )
         response.plan(plan)
         with self._prober.serving(route):
             await (self._stream(context) if request.stream else self._whole(context))
@@ -158,7 +177,9 @@ class Turns:
         return keep
 
     async def _whole(self, context: TurnContext) -> None:
-        outcome = await context.exchange.attended(context.turn(_keep, self._clock), context.slow.beat)
+        answered = [context.request]
+        turn_taken = context.turn(_keep, self._clock, answered.append)
+        outcome = await context.exchange.attended(turn_taken, context.slow.beat)
         context.response.entry.outcome = outcome
         turn = outcome.turn
         context.response.plan(outcome.taken)
@@ -167,14 +188,14 @@ class Turns:
         response = context.response
         for warning in outcome.warnings:
             response.warn(warning)
-        body = context.wire.encode_turn(context.request, response.stamp, turn)
+        body = context.wire.encode_turn(answered[-1], response.stamp, turn)
         if context.keep is not None:
             context.keep(body)
         await answer(context.exchange, 200, _JSON, body, response.headers)
 
     async def _stream(self, context: TurnContext) -> None:
         stream = _Stream(context, self._keep_alive, self._clock)
-        outcome = await context.exchange.attended(context.turn(stream.emit, self._clock), stream.beat)
+        outcome = await context.exchange.attended(context.turn(stream.emit, self._clock, stream.rename), stream.beat)
         context.response.entry.outcome = outcome
         await stream.end(outcome.taken)
 
@@ -189,8 +210,8 @@ class _Stream:
     def __init__(self, context: TurnContext, keep_alive: float, clock: Clock) -> None:
         self._context: Final = context
         self._response: Final = context.response
-        self._encoder: Final = context.wire.new_encoder(context.request, context.response.stamp)
-        self._encode: Final = self._encoder.encode
+        self._encoder = context.wire.new_encoder(context.request, context.response.stamp)
+        self._encode = self._encoder.encode
         self._write: Final = context.exchange.write
         self._keep_alive: Final = keep_alive
         self._now: Final = clock.monotonic
@@ -214,6 +235,11 @@ class _Stream:
         if data:
             self._last = self._now()
             await self._write(data)
+
+    def rename(self, request: Request) -> None:
+        """Write the response under the name of another model. No content has been written yet."""
+        self._encoder = self._context.wire.new_encoder(request, self._response.stamp)
+        self._encode = self._encoder.encode
 
     async def _begin(self, events: Sequence[Event]) -> None:
         if not self._response.started:

@@ -103,6 +103,8 @@ class Route:
     """The tenant whose turns use this route; empty without keys."""
     catalogue: Catalogue | None = field(default=None, compare=False, repr=False)
     """The list that shows whether the model exists; None if the operator or the program has named it."""
+    fallbacks: "tuple[Route, ...]" = field(default=(), compare=False, repr=False)
+    """Other models that answer if this one cannot, see `fallback.py`."""
 
     def of_tenant(self, tenant: str) -> "Route":
         """Return the same route for the turns of one tenant."""
@@ -113,7 +115,8 @@ class Route:
 
         With the mode `auto`, tools are then sent and leaked calls rescued, whatever else is known about the model.
         """
-        return replace(self, facts=self.facts.with_tools(Support.LEAKS, Source.SAID), profiles=NO_PROFILES)
+        facts = self.facts.with_tools(Support.LEAKS, Source.SAID)
+        return replace(self, facts=facts, profiles=NO_PROFILES, fallbacks=())
 
     @property
     def is_real(self) -> bool:

@@ -15,7 +15,7 @@ from toolspeak.ir.failure import Failure
 from toolspeak.ir.tool import Tool
 from toolspeak.runtime.clock import Clock
 from toolspeak.runtime.turn_progress import TurnProgress
-from toolspeak.traces.trace import Trace, TraceAttempt, parts_of, stored_tools
+from toolspeak.traces.trace import StoredPlan, Trace, TraceAttempt, parts_of, stored_tools
 
 
 class TurnWatch(Protocol):
@@ -31,6 +31,10 @@ class TurnWatch(Protocol):
 
     def received(self, batch: list[Event]) -> None:
         """Note more of the answer."""
+        ...
+
+    def moved(self, place: str, model: str, plan: Plan) -> None:
+        """Note that another model takes the turn from its beginning."""
         ...
 
 
@@ -51,6 +55,11 @@ class PlanWatch:
 
     def received(self, batch: list[Event]) -> None:
         """Record nothing."""
+
+    def moved(self, place: str, model: str, plan: Plan) -> None:
+        """Pass on the plan of the other model."""
+        del place, model
+        self._replanned(plan)
 
 
 UNWATCHED: Final = PlanWatch(lambda _: None)
@@ -96,6 +105,14 @@ class TurnRecorder:
         if not self._batches:
             self.trace.attempts[-1].first = self._elapsed()
         self._batches.append(batch)
+
+    def moved(self, place: str, model: str, plan: Plan) -> None:
+        """Begin anew: the trace is that of the model that answers, so that a replay works. Its plan has the move."""
+        self._settle()
+        trace = self.trace
+        trace.upstream, trace.upstream_model, trace.plan = place, model, StoredPlan.of(plan)
+        trace.attempts.clear()
+        self._replanned(plan)
 
     def ended(self, outcome: Outcome) -> None:
         """Note the end of the turn, and what the client got."""

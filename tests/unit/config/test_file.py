@@ -62,6 +62,7 @@ BOX = ModelFacts(
     Support.LEAKS,
     "hermes",
     context_tokens=32768,
+    images=True,
     constraint=Constrain.TEXT,
     quirks=VLLM,
     leaks_as="hermes",
@@ -141,7 +142,7 @@ def test_the_example_of_the_page_says_all_of_it() -> None:
             ),
         ),
         models=(
-            Model("fast", "groq", "llama-3.3-70b-versatile"),
+            Model("fast", "groq", "llama-3.3-70b-versatile", fallback=("box:qwen3-coder",)),
             Model(
                 "gpt-5.5",
                 "box",
@@ -218,6 +219,20 @@ def test_a_vendors_key_goes_to_no_server_of_a_pool_that_is_not_the_vendors_pool1
 )
 def test_a_mistake_in_urls_is_named_pool1(line: str, problem: str) -> None:
     assert any(problem in each for each in problems(f"[upstreams.box]\n{line}"))
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("a", "3: models.a.fallback[0]: is the model itself: name another one"),
+        ("grox:m", "3: models.a.fallback[0]: 'grox:m' is none of [models], and does not say its upstream"),
+    ],
+)
+def test_a_mistake_in_a_fallback_is_named_pool5(name: str, problem: str) -> None:
+    text = f'[upstreams.groq]\n[models.a]\nfallback = ["{name}"]\n[models.b]\nfallback = ["a", "groq:m", "groq/m"]'
+    assert any(problem in each for each in problems(text))
+    right = text.replace(f'["{name}"]', '["b"]')
+    assert [model.fallback for model in read(right).models] == [("b",), ("a", "groq:m", "groq/m")]
 
 
 def test_the_messages_of_the_page_are_those_that_come() -> None:

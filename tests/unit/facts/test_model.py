@@ -17,6 +17,7 @@ EVERYTHING = ModelFacts(
     few_shot=True,
     answer_tool=True,
     context_tokens=4096,
+    images=True,
     constraint=Constrain.TEXT,
     quirks=Quirks(IdForm.KIMI, null_content=False, image_results=True, reasoning_history=False),
     leaks_as="harmony",
