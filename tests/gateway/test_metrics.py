@@ -178,13 +178,13 @@ def test_the_wait_for_the_upstream_and_for_the_body_is_no_overhead_obs14(upstrea
 
 
 def test_every_series_is_in_the_table_and_every_label_is_explained_obs14(upstream: ScriptedUpstream) -> None:
-    upstream.answers(answering(BAD), answering(CALL), refuse(400, "no"), refuse(503, "no"), answering(CALL))
-    models = (Model("fast", "up", "m", fallback=("up:n",)),)
+    upstream.answers(answering(BAD), answering(CALL), refuse(400, "no"), refuse(503, "no"), answering(BAD))
+    models = (Model("fast", "up", "m", fallback=("up:n",)), Model("weak", "up", "m", escalate_to="up:n"))
     with serving(config_of(towards(upstream, retries=0), models=models, settings=FORCED)) as gateway:
-        for model in ("m", "m", "fast"):
+        for model in ("m", "m", "fast", "weak"):
             asked = question("openai_chat", stream=True, model=model)
             gateway.post(asked.path, asked.body)
-        ended(gateway, 3)
+        ended(gateway, 4)
         text = page(gateway)
     suffixes = {MetricType.HISTOGRAM: ("_bucket", "_sum", "_count")}
     known = {f"{one.name}{end}": one for one in METRICS for end in suffixes.get(one.type, ("",))}

@@ -188,3 +188,35 @@ def test_a_model_that_works_keeps_its_turns_pool5(with_fallback: Served, servers
     reply = with_fallback.post(QUESTION.path, {**BODY, "model": "fast"})
     assert reply.json["model"] == "fast"
     assert len(servers[1].asked) == 0
+
+
+# ---------------------------------------------------------------- a stronger model
+
+
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.parametrize("wire", WIRES)
+def test_a_stronger_model_makes_the_call_that_a_model_gets_wrong_pool6(
+    servers: list[ScriptedUpstream], wire: str, stream: bool
+) -> None:
+    weak, strong, _ = servers
+    weak.answers(answering(Answer(calls=(("call_1", "get_weather", {"town": 7}),))))
+    strong.answers(answering(Answer(calls=(("call_2", "get_weather", {"city": "Oslo"}),))))
+    places = towards(weak), replace(towards(strong), name="other")
+    models = (
+        Model("fast", "up", "m", escalate_to="large", escalations_per_minute=2),
+        Model("large", "other", "big"),
+    )
+    asked = question(wire, model="fast", stream=stream)
+    with serving(config_of(*places, models=models)) as gateway:
+        replies = [gateway.post(asked.path, asked.body) for _ in range(3)]
+        found = series(page(gateway))
+        trace = gateway.ask("GET", "/traces/" + replies[0].headers["x-toolspeak-trace"]).json
+    for reply in replies[:2]:
+        assert reply.status == 200
+        assert b"Oslo" in reply.body
+        assert b"town" not in reply.body
+    assert replies[2].status >= 500 or b"error" in replies[2].body  # the limit is reached: as without a stronger model
+    assert (len(weak.asked), len(strong.asked)) == (9, 2)
+    assert found["toolspeak_escalations_total{model=m,result=answered}"] == 2
+    assert found["toolspeak_escalations_total{model=m,result=denied}"] == 1
+    assert trace["attempts"][-1]["why"].startswith("escalated to large: its calls cannot run")

@@ -10,6 +10,7 @@ from toolspeak.engine.verdict import Depth
 from toolspeak.runtime.cache import Memory, Verdicts
 from toolspeak.runtime.clock import CLOCK, Clock
 from toolspeak.runtime.directory import ConfiguredUpstream, Directory, Route
+from toolspeak.runtime.escalation import Escalation, EscalationLimit
 from toolspeak.runtime.learned import OWNER, Learned, Quorum
 from toolspeak.runtime.outbound import Outbound, origin_of
 from toolspeak.runtime.profiles import NO_PROFILES, Profiles
@@ -40,8 +41,7 @@ def assemble(
 
     places = {upstream.name: place(upstream) for upstream in config.upstreams}
     aliases = {model.name: _route(model, places[model.upstream]) for model in config.models}
-    found = {model.name: tuple(_named(name, aliases, places) for name in model.fallback) for model in config.models}
-    aliases = {name: replace(route, fallbacks=found[name]) for name, route in aliases.items()}
+    aliases = {model.name: _with_others(model, aliases, places) for model in config.models}
     is_strict = config.unknown_models is UnknownModels.STRICT
     return Directory(list(places.values()), aliases, config.default, clock, is_strict=is_strict)
 
@@ -120,6 +120,14 @@ def _profiles(upstream: Upstream, config: Config, learned: Learned) -> Profiles:
 
 def _route(model: Model, place: ConfiguredUpstream) -> Route:
     return place.route(model.model or model.name, model.facts, model.settings, model.name)
+
+
+def _with_others(model: Model, aliases: Mapping[str, Route], places: Mapping[str, ConfiguredUpstream]) -> Route:
+    """Return the route of an alias with the models that may answer for it."""
+    others = tuple(_named(name, aliases, places) for name in model.fallback)
+    stronger = _named(model.escalate_to, aliases, places) if model.escalate_to else None
+    escalation = Escalation(stronger, EscalationLimit(model.escalations_per_minute)) if stronger is not None else None
+    return replace(aliases[model.name], fallbacks=others, escalation=escalation)
 
 
 def _named(name: str, aliases: Mapping[str, Route], places: Mapping[str, ConfiguredUpstream]) -> Route:

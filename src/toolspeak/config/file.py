@@ -23,7 +23,14 @@ from toolspeak.config.mcp import read_mcp
 from toolspeak.config.options import NO_OPTIONS, Options
 from toolspeak.config.overlay import is_named, resolves, unresolved, with_options
 from toolspeak.config.problems import Problems, find_lines, not_one_of
-from toolspeak.config.sections import KeySection, RedisSection, RunsSection, UpModelSection, UpstreamSection
+from toolspeak.config.sections import (
+    KeySection,
+    ModelSection,
+    RedisSection,
+    RunsSection,
+    UpModelSection,
+    UpstreamSection,
+)
 from toolspeak.config.shape import (
     Config,
     DashboardSettings,
@@ -172,6 +179,8 @@ def _config(root: Table, environ: Mapping[str, str]) -> Config:
         for index, name in enumerate(model.fallback):
             if problem := _other_model_problem(config, model, name):
                 root.problems.add(("models", model.name, "fallback", index), problem)
+        if model.escalate_to and (problem := _other_model_problem(config, model, model.escalate_to)):
+            root.problems.add(("models", model.name, "escalate_to"), problem)
     if config.default and not resolves(config, config.default):
         root.bad("default", unresolved(config, config.default))
     return config
@@ -289,7 +298,7 @@ def _model(name: str, table: Table, known: Mapping[str, Upstream]) -> Model:
         table.text("model") or "",
         read_section(table.table("tools"), Settings),
         _facts(table, UNKNOWN_MODEL),
-        table.texts("fallback") or (),
+        **read_given(table, ModelSection, skip=("upstream", "model", "support", "tools", "facts")),
     )
 
 

@@ -28,6 +28,7 @@ from toolspeak.engine.settings import NOTHING_SAID, Settings
 from toolspeak.facts.model import UNKNOWN_MODEL, ModelFacts, Support
 from toolspeak.facts.strategy import Capability
 from toolspeak.ir.quirks import QUIRKS, Quirks
+from toolspeak.runtime.escalation import PER_MINUTE
 from toolspeak.runtime.outbound import NO_OUTBOUND, Outbound
 from toolspeak.runtime.transport import DEFAULT_TIMEOUTS, Timeouts
 from toolspeak.upstreams import Auth
@@ -116,6 +117,13 @@ class ModelSection:
         "[Other models](upstreams.md#another-model) that answer if this one cannot: names of `[models]`, or "
         "`upstream:model`.",
     )
+    escalate_to: str = setting(
+        "",
+        "[Stronger model](upstreams.md#a-stronger-model) that is asked for calls which this one gets wrong: a name of "
+        "`[models]`, or `upstream:model`.",
+        otherwise="none",
+    )
+    escalations_per_minute: int = setting(PER_MINUTE, "Turns a minute that it is asked in, of each worker.", least=1)
     support: Support | None = setting(
         None, "What its server does with tools for this model.", otherwise="that of the upstream"
     )

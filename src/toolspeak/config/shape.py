@@ -13,6 +13,7 @@ from toolspeak.engine.settings import NOTHING_SAID, Settings
 from toolspeak.engine.verdict import Depth
 from toolspeak.facts.model import UNKNOWN_MODEL, ModelFacts
 from toolspeak.facts.strategy import NO_OVERRIDES, Overrides
+from toolspeak.runtime.escalation import PER_MINUTE
 from toolspeak.runtime.outbound import NO_OUTBOUND, Outbound
 from toolspeak.runtime.transport import DEFAULT_TIMEOUTS, Timeouts
 from toolspeak.upstreams import Auth
@@ -298,6 +299,9 @@ class Model:
     """Overrides the facts of the upstream."""
     fallback: tuple[str, ...] = ()
     """Models that answer if this one cannot: aliases, or `upstream:model` (POOL-5)."""
+    escalate_to: str = ""
+    """The model that is asked for calls which this one gets wrong (POOL-6)."""
+    escalations_per_minute: int = PER_MINUTE
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@
     Pull(events)       emit these, then wait for more        answered with the events of one read, at least one
     Close()            stop reading the answer               answered with None
     Emit(events)       hand events to the client, in order   answered with None
+    Escalate(why)      ask a stronger model                  answered with the events of its turn, or with None
 
 The last event of an answer is one Finished or Failed; the driver turns every transport error into that Failed. Effects
 carry batches of events, so that a turn costs per read and not per token.
@@ -53,6 +54,18 @@ class Kept(StrEnum):
     """The upstream failed with the constraint, and the request was sent again without it."""
 
 
+class Escalated(StrEnum):
+    """What became of the wish to ask a stronger model (POOL-6)."""
+
+    NO = "no"
+    ANSWERED = "answered"
+    """The client got the stronger model's answer."""
+    FAILED = "failed"
+    """It failed too, or its answer was no better."""
+    DENIED = "denied"
+    """The limit was reached."""
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """The result of a turn. `turn` is the fold of all emitted events; its usage sums up all upstream requests."""
@@ -88,6 +101,7 @@ class Outcome:
     """Whether the upstream counted fewer tokens than the tools that were sent to it need: it dropped them (CAP-7)."""
     written: str = ""
     """The dialect in which the model wrote the calls of an emulated turn, taught or not (INL-9); empty if unknown."""
+    escalated: Escalated = Escalated.NO
     replanned: Plan | None = None
     """The plan as it was carried out, if the turn ended on another tactic than it began with."""
 
@@ -140,8 +154,19 @@ class Emit(Struct, frozen=True, gc=False):
     events: Sequence[Event]
 
 
+class Escalate(Struct, frozen=True, gc=False):
+    """Let a stronger model take the same turn, hidden from the client.
+
+    The reply is all events of that turn, which end with Finished or Failed; None if the driver has no stronger model or
+    its limit is reached. The driver closes an answer that is still open first.
+    """
+
+    why: str
+    """What is wrong with the calls."""
+
+
 CLOSE = Close()
-TurnEffect: TypeAlias = Open | Pull | Close | Emit
+TurnEffect: TypeAlias = Open | Pull | Close | Emit | Escalate
 EffectReply: TypeAlias = list[Event] | None
 TurnProgram: TypeAlias = Generator[TurnEffect, EffectReply, Outcome]
 """A whole turn."""

@@ -30,6 +30,8 @@ from toolspeak.engine.effects import (
     QUESTION,
     EffectReply,
     Emit,
+    Escalate,
+    Escalated,
     Kept,
     Open,
     Outcome,
@@ -49,7 +51,18 @@ from toolspeak.engine.tactics import REFUSALS, End, Name, Situation, Tactic, fir
 from toolspeak.engine.trouble import Kind, Trouble, asked_again, corrections, describe, failure_of, must_call
 from toolspeak.facts.model import Support
 from toolspeak.ir.complaint import Complaint, Problem
-from toolspeak.ir.event import CallRejected, Event, Failed, Finished, StopReason, TextDelta, Usage
+from toolspeak.ir.event import (
+    ArgsDelta,
+    CallEnded,
+    CallRejected,
+    CallStarted,
+    Event,
+    Failed,
+    Finished,
+    StopReason,
+    TextDelta,
+    Usage,
+)
 from toolspeak.ir.failure import Failure, FailureKind
 from toolspeak.ir.message import Call
 from toolspeak.ir.request import Request
@@ -57,13 +70,20 @@ from toolspeak.ir.tool import AUTO, ChoiceMode, Tool, ToolChoice
 from toolspeak.ir.turn import split
 
 
-def take_turn(request: Request, plan: Plan, ids: Iterator[str], remembered: Iterable[Tool] = ()) -> TurnProgram:
+def take_turn(
+    request: Request,
+    plan: Plan,
+    ids: Iterator[str],
+    remembered: Iterable[Tool] = (),
+    *,
+    escalates: bool = False,
+) -> TurnProgram:
     """Run one turn, and return its outcome; upstream errors become a `Failed` event and are never raised.
 
     `ids` yields a new id for each emulated call. `remembered` are the tools of earlier requests of this conversation;
-    they are used if the request itself has none (INL-4).
+    they are used if the request itself has none (INL-4). With `escalates`, the turn may yield `Escalate`.
     """
-    turn = _Turn(request, plan, ids, remembered)
+    turn = _Turn(request, plan, ids, remembered, escalates=escalates)
     yield from turn.run()
     return turn.outcome()
 
@@ -90,6 +110,7 @@ class _Question:
 
 _MOST_DROPPED, _LONGEST_NAME = 4, 64
 """Dropped calls that a plan names, and characters of a name in it: it must fit into a header."""
+_OF_CALLS = (CallStarted, ArgsDelta, CallEnded, CallRejected)
 _REPEATED_CALL = Complaint(Problem.UNRELATED, None, REPEATED)
 _Read: TypeAlias = Generator[TurnEffect, EffectReply, ReadAnswer]
 _Follow: TypeAlias = Generator[TurnEffect, EffectReply, _Attempt | None]
@@ -98,7 +119,10 @@ _Follow: TypeAlias = Generator[TurnEffect, EffectReply, _Attempt | None]
 class _Turn:
     """The state of one turn, over all its attempts."""
 
-    def __init__(self, request: Request, plan: Plan, ids: Iterator[str], remembered: Iterable[Tool]) -> None:
+    def __init__(
+        self, request: Request, plan: Plan, ids: Iterator[str], remembered: Iterable[Tool], *, escalates: bool
+    ) -> None:
+        self._escalates, self._escalated = escalates, Escalated.NO
         self._request, self._plan, self._must_call = request, plan, must_call(request.choice)
         self._left: list[str] = []
         """The tactics that did not bring the answer, each with its situation."""
@@ -143,6 +167,7 @@ class _Turn:
             rejected=tuple(self._rejected),
             denied=self._denied,
             unseen=self._unseen,
+            escalated=self._escalated,
             replanned=self._taken,
         )
 
@@ -166,7 +191,8 @@ class _Turn:
         situation, trouble = self._judge(attempt, answer)
         following = tactic.next(situation)
         if following is End.FINISH:
-            yield from self._finish(attempt, answer, trouble)
+            if trouble is None or not (yield from self._escalate(answer, trouble)):
+                yield from self._finish(attempt, answer, trouble)
         elif following is End.FIRST:
             if not self._narrated:
                 self._replan(attempt, situation, following)
@@ -555,6 +581,38 @@ class _Turn:
             return
         last = Finished(answer.stop_reason, self._usage, answer.stop_sequence)
         yield from self._emit(self._out.send((*split(repeats), *answer.rejected, last)))
+
+    def _may_escalate(self, answer: ReadAnswer, trouble: Trouble) -> bool:
+        """Whether a stronger model may answer instead: the calls stay wrong, and nothing has left that forbids it.
+
+        A call that the client's own token limit cut is not wrong: a stronger model would be cut as well.
+        """
+        if not self._escalates or self._out.has_calls or answer.is_cut:
+            return False
+        # Text before a wrong call may stay, as for a retry: the right call continues it.
+        return trouble.kind is Kind.BAD_CALLS or (trouble.kind is Kind.NO_CALL and not self._out.has_text)
+
+    def _escalate(self, answer: ReadAnswer, trouble: Trouble) -> Generator[TurnEffect, EffectReply, bool]:
+        """Ask a stronger model if that is allowed, and end the turn with its answer if that is better (POOL-6).
+
+        Return whether the turn has ended.
+        """
+        if not self._may_escalate(answer, trouble):
+            return False
+        events = (yield Escalate(describe(trouble))) or []
+        last = events[-1] if events else None
+        self._escalated = Escalated.FAILED if events else Escalated.DENIED
+        if isinstance(last, Finished | Failed):
+            self._usage = self._usage.plus(last.usage)
+        shown = [event for event in events[:-1] if not self._out.has_text or isinstance(event, _OF_CALLS)]
+        if not isinstance(last, Finished) or not shown:
+            return False
+        self._escalated = Escalated.ANSWERED
+        taken = self._taken or self._plan
+        self._taken = replace(taken, why=f"{taken.why}; escalated (its calls stayed wrong)")
+        self._out.take_held()
+        yield from self._emit(self._out.send((*shown, Finished(last.stop, self._usage, last.stop_sequence))))
+        return True
 
     def _return_first(self) -> Step:
         """End the turn with the answer that came first; nothing of the present attempt is emitted (MODE-7)."""

@@ -74,7 +74,8 @@ LABELS: Final = {
     "quantile": "`0.5` or `0.99`",
     "upstream": "the upstream's name in the configuration",
     "replica": "the number of the server in `urls` of its upstream, from 1",
-    "result": "`sent`, or `denied` because the budget of retries was used up",
+    "result": "of a retry: `sent`, or `denied` because the budget was used up; of an escalation: `answered`, `failed` "
+    "(the stronger model's answer was no better), or `denied` because the limit was reached",
     "version": "the version of toolspeak",
 }
 """Each label and what its values are. All of them are bounded: a client can invent none."""
@@ -177,6 +178,12 @@ FALLBACKS: Final = Metric(
     "Turns that another model took; `model` is the one that answered last.",
     ("model", "reason"),
 )
+ESCALATIONS: Final = Metric(
+    "toolspeak_escalations_total",
+    _COUNTER,
+    "Turns whose calls stayed wrong, so that a stronger model was to be asked.",
+    ("model", "result"),
+)
 WORKERS: Final = Metric("toolspeak_workers", _GAUGE, "Processes that answer requests, with those that drain.")
 INFO: Final = Metric("toolspeak_info", _GAUGE, "Always 1; its label has the version.", ("version",), is_peak=True)
 
@@ -206,6 +213,7 @@ METRICS: Final = (
     REPLICA_IN_FLIGHT,
     UPSTREAM_RETRIES,
     FALLBACKS,
+    ESCALATIONS,
     WORKERS,
     INFO,
 )

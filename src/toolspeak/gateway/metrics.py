@@ -97,6 +97,10 @@ class Metrics:
         if entry.fallback:
             self._counters[table.FALLBACKS][model, entry.fallback] += 1
         if entry.progress is not None:
+            if entry.progress.escalated:
+                # A stream that fails before its first byte has no outcome here.
+                result = entry.outcome.escalated if entry.outcome is not None else entry.progress.escalated
+                self._counters[table.ESCALATIONS][model, str(result)] += 1
             self._end_turn(entry, entry.progress, model, mode)
 
     async def page(self, load: LoadFigures, clock: Clock) -> bytes:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Final, Protocol, TypeAlias
 
-from toolspeak.engine.effects import Outcome
+from toolspeak.engine.effects import Escalate, Escalated, Outcome
 from toolspeak.engine.guard import choose_key
 from toolspeak.engine.memory import memory_key
 from toolspeak.engine.plan import DECISION_DIALECT, JSON_DIALECT, Plan, decide
@@ -31,6 +31,7 @@ from toolspeak.ir.failure import Failure, FailureKind
 from toolspeak.ir.request import Request
 from toolspeak.runtime.clock import CLOCK, Clock
 from toolspeak.runtime.drive import AsyncUpstream, drive
+from toolspeak.runtime.escalation import EscalatedWatch, Escalation
 from toolspeak.runtime.learned import UNKNOWN_ORIGIN, Learned, Origin
 from toolspeak.runtime.offload import Run, at_once
 from toolspeak.runtime.profile_watch import watched_turn
@@ -105,6 +106,8 @@ class Route:
     """The list that shows whether the model exists; None if the operator or the program has named it."""
     fallbacks: "tuple[Route, ...]" = field(default=(), compare=False, repr=False)
     """Other models that answer if this one cannot, see `fallback.py`."""
+    escalation: Escalation | None = field(default=None, compare=False, repr=False)
+    """The stronger model for calls that this one gets wrong, see `escalation.py`."""
 
     def of_tenant(self, tenant: str) -> "Route":
         """Return the same route for the turns of one tenant."""
@@ -116,7 +119,7 @@ class Route:
         With the mode `auto`, tools are then sent and leaked calls rescued, whatever else is known about the model.
         """
         facts = self.facts.with_tools(Support.LEAKS, Source.SAID)
-        return replace(self, facts=facts, profiles=NO_PROFILES, fallbacks=())
+        return replace(self, facts=facts, profiles=NO_PROFILES, fallbacks=(), escalation=None)
 
     @property
     def is_real(self) -> bool:
@@ -193,8 +196,21 @@ class Route:
         remembered = self.learned.tool_memory.recall(sent, self.tenant)
         seed = clock.nanoseconds()
         watch.began(seed, remembered)
-        turn = take_turn(sent, plan, emulated_ids(seed), remembered)
-        outcome = await drive(turn, upstream, emit, prepare, watch)
+        stronger = self.escalation
+
+        async def escalate(effect: Escalate) -> list[Event] | None:
+            told = progress or TurnProgress()
+            if stronger is None or not stronger.limit.spend(clock.monotonic()):
+                told.escalated = Escalated.DENIED
+                return None
+            told.escalated = Escalated.FAILED  # unless the outcome says otherwise
+            route = stronger.route.of_tenant(self.tenant)
+            noted = EscalatedWatch(watch, route, effect.why)
+            answered = await route.take(request, route.plan(request), _hide, clock, watch=noted, progress=progress)
+            return list(answered.events)
+
+        turn = take_turn(sent, plan, emulated_ids(seed), remembered, escalates=stronger is not None)
+        outcome = await drive(turn, upstream, emit, prepare, watch, escalate=escalate)
         # Only a history with calls needs them. By now a client that streams has its answer.
         if any(isinstance(event, CallStarted) for event in outcome.events):
             self.learned.tool_memory.learn(sent, self.tenant)
@@ -207,6 +223,10 @@ class Route:
 
     def _origin(self, request: Request) -> Origin:
         return Origin(self.tenant, request)
+
+
+async def _hide(events: Sequence[Event]) -> None:
+    """Send nothing: the outcome has all events."""
 
 
 @dataclass(frozen=True, slots=True)

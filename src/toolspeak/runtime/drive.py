@@ -12,7 +12,7 @@ the open answer when the turn ends, fails or is cancelled.
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
 from typing import Protocol, TypeAlias
 
-from toolspeak.engine.effects import EffectReply, Emit, Open, Outcome, Pull, TurnProgram
+from toolspeak.engine.effects import EffectReply, Emit, Escalate, Open, Outcome, Pull, TurnProgram
 from toolspeak.ir.event import Event, Failed
 from toolspeak.ir.failure import Failure, FailureKind
 from toolspeak.ir.request import Request
@@ -25,6 +25,10 @@ AsyncBatches: TypeAlias = AsyncGenerator[Batch, None]
 # An upstream must end its batches with Finished or Failed. If the iterator just stops, the program still gets an end:
 # a program that waits for one would pull forever.
 ENDED: Batch = [Failed(Failure(FailureKind.DISCONNECTED, "the upstream's answer ended without an end", 502))]
+
+
+AskStronger: TypeAlias = Callable[[Escalate], Awaitable[Batch | None]]
+"""Lets a stronger model take the turn, and returns all its events; None if it may not be asked now."""
 
 
 class SyncUpstream(Protocol):
@@ -59,7 +63,7 @@ def drive_sync(program: TurnProgram, upstream: SyncUpstream, emit: Callable[[Seq
                 emit(effect.events)
             elif type(effect) is Open:
                 opened = _reopened(opened, upstream, effect.request)
-            else:
+            else:  # Close, or Escalate: there is no stronger model here
                 opened = _reopened(opened, None, None)
     except StopIteration as stop:
         outcome: Outcome = stop.value
@@ -68,18 +72,20 @@ def drive_sync(program: TurnProgram, upstream: SyncUpstream, emit: Callable[[Seq
         _reopened(opened, None, None)
 
 
-async def drive(
+async def drive(  # noqa: PLR0913 # a turn, and what its caller hears of it
     program: TurnProgram,
     upstream: AsyncUpstream,
     emit: Callable[[Sequence[Event]], Awaitable[None]],
     prepare: Run = at_once,
     watch: TurnWatch = UNWATCHED,
+    *,
+    escalate: AskStronger | None = None,
 ) -> Outcome:
     """Run a turn on the event loop and return its outcome. If the task is cancelled, the open answer is closed.
 
     The program's first step compiles the tools and writes the prompt, which takes time in proportion to the request.
     `prepare` decides where that step runs (see `offload.py`). Each later step reads one chunk and runs at once.
-    `watch` is told of all requests and answers.
+    `watch` is told of all requests and answers. `escalate` asks a stronger model.
     """
     opened: AsyncBatches | None = None
     answer: EffectReply = None
@@ -104,6 +110,8 @@ async def drive(
             else:
                 await _closed(opened)
                 opened = None
+                if type(effect) is Escalate and escalate is not None:
+                    answer = await escalate(effect)
             effect, answer = program.send(answer), None
     except StopIteration as stop:
         outcome: Outcome = stop.value

@@ -24,6 +24,8 @@ class TurnProgress:
     """Events that have arrived. Servers send about one for each token."""
     pause: str = ""
     """Why the request is sent again after a pause; empty if it is not in one."""
+    escalated: str = ""
+    """What became of the wish to ask a stronger model (`effects.Escalated`); empty if there was none."""
     opened: float = 0.0
     """When the current request was sent, in monotonic seconds."""
     ended: float | None = None

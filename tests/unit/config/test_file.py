@@ -142,7 +142,7 @@ def test_the_example_of_the_page_says_all_of_it() -> None:
             ),
         ),
         models=(
-            Model("fast", "groq", "llama-3.3-70b-versatile", fallback=("box:qwen3-coder",)),
+            Model("fast", "groq", "llama-3.3-70b-versatile", fallback=("box:qwen3-coder",), escalate_to="gpt-5.5"),
             Model(
                 "gpt-5.5",
                 "box",
