@@ -57,6 +57,7 @@ BECOMES: Final[Mapping[Attribute, Attribute]] = {
     ("UpSection", "common"): ("Config", "up"),
     ("RunsSection", "durable"): ("Config", "runs"),
     ("UpstreamSection", "key_env"): ("Upstream", "key"),
+    ("UpstreamSection", "urls"): ("Upstream", "more_urls"),
     ("UpstreamSection", "support"): ("ModelFacts", "tools"),
     ("UpstreamSection", "quirks"): ("ModelFacts", "quirks"),
     ("ModelSection", "support"): ("ModelFacts", "tools"),

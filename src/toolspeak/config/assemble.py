@@ -10,7 +10,7 @@ from toolspeak.engine.verdict import Depth
 from toolspeak.runtime.cache import Memory, Verdicts
 from toolspeak.runtime.clock import CLOCK, Clock
 from toolspeak.runtime.directory import ConfiguredUpstream, Directory, Route
-from toolspeak.runtime.escalation import Escalation, EscalationLimit
+from toolspeak.runtime.escalation import EscalationLimit
 from toolspeak.runtime.learned import OWNER, Learned, Quorum
 from toolspeak.runtime.outbound import Outbound, origin_of
 from toolspeak.runtime.profiles import NO_PROFILES, Profiles
@@ -126,8 +126,8 @@ def _with_others(model: Model, aliases: Mapping[str, Route], places: Mapping[str
     """Return the route of an alias with the models that may answer for it."""
     others = tuple(_named(name, aliases, places) for name in model.fallback)
     stronger = _named(model.escalate_to, aliases, places) if model.escalate_to else None
-    escalation = Escalation(stronger, EscalationLimit(model.escalations_per_minute)) if stronger is not None else None
-    return replace(aliases[model.name], fallbacks=others, escalation=escalation)
+    limit = EscalationLimit(model.escalations_per_minute)
+    return replace(aliases[model.name], fallbacks=others, stronger=stronger, escalations=limit)
 
 
 def _named(name: str, aliases: Mapping[str, Route], places: Mapping[str, ConfiguredUpstream]) -> Route:

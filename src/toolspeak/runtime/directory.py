@@ -31,7 +31,7 @@ from toolspeak.ir.failure import Failure, FailureKind
 from toolspeak.ir.request import Request
 from toolspeak.runtime.clock import CLOCK, Clock
 from toolspeak.runtime.drive import AsyncUpstream, drive
-from toolspeak.runtime.escalation import EscalatedWatch, Escalation
+from toolspeak.runtime.escalation import EscalatedWatch, EscalationLimit
 from toolspeak.runtime.learned import UNKNOWN_ORIGIN, Learned, Origin
 from toolspeak.runtime.offload import Run, at_once
 from toolspeak.runtime.profile_watch import watched_turn
@@ -106,8 +106,9 @@ class Route:
     """The list that shows whether the model exists; None if the operator or the program has named it."""
     fallbacks: "tuple[Route, ...]" = field(default=(), compare=False, repr=False)
     """Other models that answer if this one cannot, see `fallback.py`."""
-    escalation: Escalation | None = field(default=None, compare=False, repr=False)
-    """The stronger model for calls that this one gets wrong, see `escalation.py`."""
+    stronger: "Route | None" = field(default=None, compare=False, repr=False)
+    """The model that is asked for calls which this one gets wrong, see `escalation.py`."""
+    escalations: EscalationLimit = field(default_factory=EscalationLimit, compare=False, repr=False)
 
     def of_tenant(self, tenant: str) -> "Route":
         """Return the same route for the turns of one tenant."""
@@ -119,7 +120,7 @@ class Route:
         With the mode `auto`, tools are then sent and leaked calls rescued, whatever else is known about the model.
         """
         facts = self.facts.with_tools(Support.LEAKS, Source.SAID)
-        return replace(self, facts=facts, profiles=NO_PROFILES, fallbacks=(), escalation=None)
+        return replace(self, facts=facts, profiles=NO_PROFILES, fallbacks=(), stronger=None)
 
     @property
     def is_real(self) -> bool:
@@ -196,16 +197,16 @@ class Route:
         remembered = self.learned.tool_memory.recall(sent, self.tenant)
         seed = clock.nanoseconds()
         watch.began(seed, remembered)
-        stronger = self.escalation
+        stronger = self.stronger
 
         async def escalate(effect: Escalate) -> list[Event] | None:
             told = progress or TurnProgress()
-            if stronger is None or not stronger.limit.spend(clock.monotonic()):
+            if stronger is None or not self.escalations.spend(clock.monotonic()):
                 told.escalated = Escalated.DENIED
                 return None
             told.escalated = Escalated.FAILED  # unless the outcome says otherwise
-            route = stronger.route.of_tenant(self.tenant)
-            noted = EscalatedWatch(watch, route, effect.why)
+            route = stronger.of_tenant(self.tenant)
+            noted = EscalatedWatch(watch, route.identity, effect.why)
             answered = await route.take(request, route.plan(request), _hide, clock, watch=noted, progress=progress)
             return list(answered.events)
 

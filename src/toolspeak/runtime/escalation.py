@@ -9,17 +9,13 @@ left that an answer of another model could contradict. This module decides how o
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from toolspeak.engine.effects import Open
 from toolspeak.engine.plan import Plan
 from toolspeak.ir.event import Event
 from toolspeak.ir.tool import Tool
 from toolspeak.runtime.recorder import TurnWatch
-
-if TYPE_CHECKING:
-    from toolspeak.runtime.directory import Route  # it imports this module
 
 PER_MINUTE: Final = 10
 _MINUTE: Final = 60.0
@@ -45,21 +41,13 @@ class EscalationLimit:
         return True
 
 
-@dataclass(frozen=True, slots=True)
-class Escalation:
-    """The stronger model of a route, and how often it may be asked."""
-
-    route: "Route"
-    limit: EscalationLimit = field(default_factory=EscalationLimit)
-
-
 class EscalatedWatch:
     """Adds the requests of the stronger model to the record of the turn, each with the reason."""
 
-    def __init__(self, watch: TurnWatch, route: "Route", why: str) -> None:
-        """Take the watch of the turn, and the route of the stronger model."""
+    def __init__(self, watch: TurnWatch, model: str, why: str) -> None:
+        """Take the watch of the turn, the name of the stronger model, and why it is asked."""
         self._watch: Final = watch
-        self._why: Final = f"escalated to {route.identity}: {why}"
+        self._why: Final = f"escalated to {model}: {why}"
 
     def began(self, seed: int, remembered: Iterable[Tool]) -> None:
         """Record nothing: the seed of the turn is that of its own model."""

@@ -70,7 +70,7 @@ class Needs:
         return self.tokens <= context and (longer_than is None or context > longer_than)
 
 
-class TakeTurn(Protocol):
+class TakeOnRoute(Protocol):
     """Takes the turn on one route."""
 
     async def __call__(self, route: Route, plan: Plan, emit: EmitEvents) -> Outcome:
@@ -86,7 +86,7 @@ class FallbackTurn:
     request: Request
     asked: Settings
     """The settings of the request, which hold for every model."""
-    take: TakeTurn
+    take: TakeOnRoute
     moved: Callable[[Route, Plan, str], None]
     """Is told of each move, before it: the new route, its plan, and the reason, `OUT` or a kind of failure."""
 

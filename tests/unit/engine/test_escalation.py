@@ -17,10 +17,10 @@ from toolspeak.ir.request import Request
 from toolspeak.ir.turn import fold, split
 
 KNOWS_TOOLS = ModelFacts(Support.NATIVE)
-BAD = [*split((WRONG,)), Finished(StopReason.CALLS, Usage(10, 5))]
-GOOD = [*split((OSLO,)), Finished(StopReason.CALLS, Usage(100, 50))]
-NO_CALL = [TextDelta("Oslo is in Norway."), Finished(StopReason.END, Usage(10, 5))]
-LOST = [Failed(Failure(FailureKind.DISCONNECTED, "gone", 502), Usage(3, 1))]
+BAD: list[Event] = [*split((WRONG,)), Finished(StopReason.CALLS, Usage(10, 5))]
+GOOD: list[Event] = [*split((OSLO,)), Finished(StopReason.CALLS, Usage(100, 50))]
+NO_CALL: list[Event] = [TextDelta("Oslo is in Norway."), Finished(StopReason.END, Usage(10, 5))]
+LOST: list[Event] = [Failed(Failure(FailureKind.DISCONNECTED, "gone", 502), Usage(3, 1))]
 
 
 def turn(
@@ -105,7 +105,7 @@ def test_a_stronger_model_that_fails_changes_nothing_but_the_usage_pool6() -> No
 
 
 def test_text_that_has_left_stays_and_only_calls_follow_it_pool6() -> None:
-    wrong = [TextDelta("Let me check the weather there for you. " * 20), *BAD]
+    wrong: list[Event] = [TextDelta("Let me check the weather there for you. " * 20), *BAD]
     stronger: list[Event] = [TextDelta("I will look."), *GOOD]
     outcome, shown, _ = turn(stronger, wrong, settings=Settings(retries=0))
     assert outcome.escalated is Escalated.ANSWERED
@@ -124,13 +124,16 @@ def test_a_call_that_the_tool_choice_demands_and_that_does_not_come_pool6() -> N
 
 
 def test_a_call_that_the_token_limit_cut_is_not_asked_of_another_model_pool6() -> None:
-    cut = [TextDelta('```tool_call\n{"name": "get_weather", "arguments": {"ci'), Finished(StopReason.LENGTH)]
+    cut: list[Event] = [
+        TextDelta('```tool_call\n{"name": "get_weather", "arguments": {"ci'),
+        Finished(StopReason.LENGTH),
+    ]
     _, _, whys = turn(GOOD, cut, settings=FORCE)
     assert whys == []
 
 
 def test_emulated_calls_that_stay_wrong_are_asked_of_a_stronger_model_pool6() -> None:
-    wrong = [
+    wrong: list[Event] = [
         TextDelta('```tool_call\n{"name": "get_weather", "arguments": {"town": 5}}\n```'),
         Finished(StopReason.END),
     ]
