@@ -7,23 +7,33 @@ import re
 import socket
 import threading
 import time
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Coroutine, Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from hashlib import sha256
-from typing import Any
+from typing import Any, TypeVar
 
 from typing_extensions import override
 
 from testkit.scripted_upstream import ScriptedUpstream
-from toolspeak.config.shape import Config, Key, Server, Upstream
+from toolspeak.config.shape import Config, Key, RateLimits, Server, Upstream
 from toolspeak.engine.verdict import Depth
 from toolspeak.gateway.asgi import Asgi
 from toolspeak.gateway.server import _Server, build
 from toolspeak.runtime.clock import CLOCK, Clock
 from toolspeak.upstreams import Auth
 
+T = TypeVar("T")
 UPSTREAM_KEY = "sk-upstream-7f3a"
+
+
+def finished(coroutine: Coroutine[object, object, T]) -> T:
+    """Run a coroutine that waits for nothing, without an event loop."""
+    try:
+        coroutine.send(None)
+    except StopIteration as ended:
+        return ended.value
+    raise AssertionError("it waits")
 
 
 def base_of(wire: str) -> str:
@@ -32,8 +42,9 @@ def base_of(wire: str) -> str:
 
 
 def key(text: str, tenant: str = "ours", **more: Any) -> Key:  # noqa: ANN401 -- whatever a key can have
-    """Make a tenant's key."""
-    return Key(tenant, sha256(text.encode()).digest(), **more)
+    """Make a tenant's key; limits may be given by their names."""
+    limits = {each.name: more.pop(each.name) for each in fields(RateLimits) if each.name in more}
+    return Key(tenant, sha256(text.encode()).digest(), limits=RateLimits(**limits), **more)
 
 
 def towards(upstream: ScriptedUpstream, wire: str = "openai_chat", **more: Any) -> Upstream:  # noqa: ANN401 -- as above

@@ -4,17 +4,17 @@ import os
 import signal
 import sys
 import time
-from contextlib import ExitStack, suppress
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 
 import pytest
 from typing_extensions import override
 
-from toolspeak.config.shape import Key, Limits
-from toolspeak.errors import BadConfig
-from toolspeak.gateway.access import Admission
+from tests.gateway.scene import finished
+from toolspeak.config.shape import Key, Limits, RateLimits
+from toolspeak.gateway.admission import Admission
 from toolspeak.gateway.exchange import Refused
-from toolspeak.gateway.tally import SharedActivity, SharedTally
+from toolspeak.gateway.tally import Meter, SharedActivity, SharedTally
 from toolspeak.runtime.clock import CLOCK
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows cannot fork")
@@ -24,21 +24,29 @@ class _Hesitant(SharedTally):
     """Waits between check and count, so that processes without a lock would admit too many."""
 
     @override
-    def add(self, tenant: str, change: int) -> None:
+    def add(self, subject: str, change: int) -> None:
         time.sleep(0.0005)
-        super().add(tenant, change)
+        super().add(subject, change)
 
     @override
-    def spend(self, tenant: str, until: float) -> None:
+    def add_total(self, change: int) -> None:
         time.sleep(0.0005)
-        super().spend(tenant, until)
+        super().add_total(change)
+
+    @override
+    def spend(self, subject: str, meter: Meter, until: float) -> None:
+        time.sleep(0.0005)
+        super().spend(subject, meter, until)
 
 
 @pytest.fixture
 def tally(tmp_path: Path) -> SharedTally:
-    made = _Hesitant(tmp_path / "lock", tenants=2, columns=4)
-    made.make_rows(("anna", "bert"))
-    return made
+    return _Hesitant(tmp_path / "lock", columns=4)
+
+
+def open_of(tally: SharedTally, subject: str) -> int:
+    with tally.lock():
+        return tally.open_of(subject)
 
 
 def forked(tally: SharedTally, column: int, attempts: int, key: Key, limits: Limits) -> int:
@@ -47,10 +55,10 @@ def forked(tally: SharedTally, column: int, attempts: int, key: Key, limits: Lim
     if pid:
         return pid
     tally.column = column
-    admission, inside = Admission(limits, CLOCK, tally), ExitStack()
+    admission, inside = Admission(limits, CLOCK, tally), AsyncExitStack()
     for _ in range(attempts):
         with suppress(Refused):
-            inside.enter_context(admission.enter(key))
+            finished(inside.enter_async_context(admission.enter(key)))
     os._exit(admission.inside)
 
 
@@ -61,8 +69,8 @@ def admitted(pids: list[int]) -> list[int]:
 @pytest.mark.parametrize(
     ("key", "limits"),
     [
-        (Key("anna", b"", concurrent=150), Limits()),
-        (Key("anna", b"", requests_per_minute=150), Limits()),
+        (Key("anna", b"", limits=RateLimits(concurrent=150)), Limits()),
+        (Key("anna", b"", limits=RateLimits(requests_per_minute=150)), Limits()),
         (Key("anna", b""), Limits(concurrent=150)),
     ],
     ids=["open-of-a-key", "rate-of-a-key", "open-of-all"],
@@ -70,16 +78,18 @@ def admitted(pids: list[int]) -> list[int]:
 def test_a_limit_is_exact_while_processes_race_obs20(tally: SharedTally, key: Key, limits: Limits) -> None:
     began = time.monotonic()
     counts = admitted([forked(tally, column, 1000, key, limits) for column in range(4)])
-    back = int((time.monotonic() - began) * 150 / 60) + 1 if key.requests_per_minute else 0
+    back = int((time.monotonic() - began) * 150 / 60) + 1 if key.limits.requests_per_minute else 0
     assert 150 <= sum(counts) <= 150 + back
-    assert tally.open_of("bert") == 0
+    assert open_of(tally, "key:bert") == 0
 
 
 def test_what_a_dead_process_left_open_is_cleared_and_the_rest_stays_obs20(tally: SharedTally) -> None:
-    admitted([forked(tally, column, 3, Key("anna", b""), Limits()) for column in (1, 2)])
-    assert (tally.open_of("anna"), tally.total) == (6, 6)
+    admitted(
+        [forked(tally, column, 3, Key("anna", b"", limits=RateLimits(concurrent=9)), Limits()) for column in (1, 2)]
+    )
+    assert (open_of(tally, "key:anna"), tally.total) == (6, 6)
     tally.clear(1)
-    assert (tally.open_of("anna"), tally.total) == (3, 3)
+    assert (open_of(tally, "key:anna"), tally.total) == (3, 3)
 
 
 def test_a_suspended_owner_of_the_lock_stops_no_other_process_obs20(tally: SharedTally) -> None:
@@ -91,8 +101,9 @@ def test_a_suspended_owner_of_the_lock_stops_no_other_process_obs20(tally: Share
     os.waitpid(pid, os.WUNTRACED)
     try:
         with tally.lock():
+            tally.add_total(1)
             tally.add("anna", 1)
-        assert tally.open_of("anna") == 1
+            assert (tally.total, tally.open_of("anna")) == (1, 1)
     finally:
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
@@ -107,14 +118,23 @@ def test_a_killed_owner_of_the_lock_releases_it(tally: SharedTally) -> None:
     assert tally._take()
 
 
-def test_too_many_tenants_are_told(tally: SharedTally) -> None:
-    with pytest.raises(BadConfig, match="Restart the gateway"):
-        tally.make_rows(f"tenant-{number}" for number in range(10_000))
+def test_a_subject_that_one_process_counts_first_is_known_to_the_others_obs20(tally: SharedTally) -> None:
+    """Keys are made while the workers run: no row can be given out before they are forked."""
+    made = [Key(name, b"", limits=RateLimits(concurrent=9)) for name in ("anna", "bert")]
+    admitted([forked(tally, column, column, made[column % 2], Limits()) for column in (1, 2, 3)])
+    assert (open_of(tally, "key:anna"), open_of(tally, "key:bert")) == (2, 4)
+
+
+def test_without_room_for_a_further_subject_each_process_counts_it_alone(tmp_path: Path) -> None:
+    small = SharedTally(tmp_path / "lock", columns=2, rows=2)
+    with small.lock():
+        for subject in ("anna", "bert", "bert"):
+            small.add(subject, 1)
+        assert (small.open_of("anna"), small.open_of("bert")) == (1, 2)
 
 
 def test_the_turns_of_other_workers_keep_an_upstream_busy_until_they_end_or_die_cap4(tmp_path: Path) -> None:
-    turns = SharedTally(tmp_path / "turns", tenants=2, columns=4)
-    turns.make_rows(("up", "other"))
+    turns = SharedTally(tmp_path / "turns", columns=4)
     activity = SharedActivity(turns, CLOCK)
     assert activity.idle_seconds("up") > 0
     pid = os.fork()

@@ -186,7 +186,7 @@ POISON: dict[str, bytes] = {
 @in_loop
 async def _poisoned(server: RedisServer, value: bytes) -> None:
     store = Shared(server.url)
-    client = store._redis
+    client = store._link._redis
     await store.keep(BOX, NONE)
     assert await store.find(BOX) == NONE
     verdict_key, seen_key = module._VERDICT + BOX.of("abc").key, module._SEEN + BOX.key
@@ -222,13 +222,13 @@ WRITES: dict[str, Write] = {
 @in_loop
 async def _of_another_type(server: RedisServer, write: Write) -> None:
     store = Shared(server.url)
-    client, names = store._redis, (module._VERDICT + BOX.of("abc").key, module._SEEN + BOX.key)
+    client, names = store._link._redis, (module._VERDICT + BOX.of("abc").key, module._SEEN + BOX.key)
     for name in (*names, module._PROBE + BOX.key):
         await store.keep(BOX, NONE)
         await client.delete(name)
         await write(client, name)
         assert name not in names or await store.find(BOX) is None
-        assert store._until == 0.0, "Redis is there, and is not left alone"
+        assert store._link._until == 0.0, "Redis is there, and is not left alone"
         await store.release(BOX, "token")
     token = await store.claim(BOX)
     assert token, "a claim that never ends does not end all probes"
@@ -256,5 +256,5 @@ def test_a_gateway_over_a_poisoned_redis_answers_and_finds_out_by_itself_cap6(re
 async def _fill(server: RedisServer, names: list[str], value: bytes) -> None:
     store = Shared(server.url)
     for name in names:
-        await store._redis.set(name, value)
+        await store._link._redis.set(name, value)
     await store.close()

@@ -15,7 +15,8 @@ from toolspeak.errors import BadConfig, MissingExtra
 from toolspeak.facts.model import Support
 from toolspeak.ir.constraint import ConstraintForm
 from toolspeak.runtime.cache import Subject
-from toolspeak.runtime.shared import FIRST_REST, LONGEST_REST, Shared
+from toolspeak.runtime.redis_link import FIRST_REST, LONGEST_REST
+from toolspeak.runtime.shared import Shared
 
 BOX = Subject("http://127.0.0.1:8080/v1", "m")
 NONE = Verdict(
@@ -83,7 +84,7 @@ async def _expires(server: RedisServer) -> None:
     shared = Shared(server.url)
     await shared.keep(BOX, NONE)
     assert await shared.claim(BOX)
-    client = shared._redis
+    client = shared._link._redis
     keys = sorted(await client.keys("*"))
     assert [key.split(b":")[1] for key in keys] == [b"probe", b"seen", b"verdict"]
     assert not [key for key in keys if b"127.0.0.1" in key], "a URL may hold a key"
@@ -108,7 +109,7 @@ async def _away(server: RedisServer, *, hangs: bool) -> None:
     assert await shared.find(BOX) == NONE, "what this process has found itself it still knows"
     first = time.monotonic() - began
     assert first < 2, "a slow Redis is not waited for"
-    client = shared._redis
+    client = shared._link._redis
     object.__setattr__(shared, "_redis", None)  # whatever asked it would fail
     for _ in range(100):
         assert await shared.find(BOX) == NONE, "a Redis that is away is left alone"
@@ -146,8 +147,8 @@ async def _rests(server: RedisServer) -> None:
     rests: list[float] = []
     for _ in range(9):
         await shared.find(BOX)
-        rests.append(shared._until - clock.now)
-        clock.now = shared._until
+        rests.append(shared._link._until - clock.now)
+        clock.now = shared._link._until
     assert rests == [1, 2, 4, 8, 16, 32, 60, 60, LONGEST_REST]
     await shared.close()
 

@@ -12,11 +12,13 @@ from dataclasses import dataclass
 
 from toolspeak.config.shape import (
     MCP_SECONDS,
+    NO_RATE_LIMITS,
     DashboardSettings,
     Durable,
     Limits,
     Offer,
     Otel,
+    RateLimits,
     Responses,
     Server,
     Traces,
@@ -131,6 +133,7 @@ class ModelSection:
     facts: ModelFacts = setting(
         UNKNOWN_MODEL, "Facts about this model, as in `[upstreams.NAME.facts]`; they win over those of its upstream."
     )
+    limits: RateLimits = setting(NO_RATE_LIMITS, "Limits of all clients together.", is_inline=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,8 +151,7 @@ class KeySection:
         "Models that the key may use: names of `[models]`, or `upstream:model`; `*` matches anything.",
         otherwise="all",
     )
-    requests_per_minute: int | None = setting(None, "Requests a minute.", otherwise="no limit", least=1)
-    concurrent: int | None = setting(None, "Requests answered at one time.", otherwise="no limit", least=1)
+    limits: RateLimits = setting(NO_RATE_LIMITS, "Its limits.", is_inline=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """The complete, checked configuration as one frozen value. `file.py` makes it from TOML and the environment."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from hashlib import sha256
 from pathlib import Path
@@ -131,6 +131,30 @@ class Limits:
     loop_delay_seconds: float = setting(
         0.25, "How late the event loop may be before a busy gateway answers 503.", unit="seconds", above=0
     )
+
+
+@dataclass(frozen=True, slots=True)
+class RateLimits:
+    """Limits of a key or of a model (SAFE-7). With `[redis]` they hold over all gateways that share it."""
+
+    requests_per_minute: int | None = setting(None, "Requests a minute.", otherwise="no limit", least=1)
+    input_tokens_per_minute: int | None = setting(
+        None, "Tokens a minute that models read, as upstreams count them.", otherwise="no limit", least=1
+    )
+    output_tokens_per_minute: int | None = setting(
+        None, "Tokens a minute that models write, as upstreams count them.", otherwise="no limit", least=1
+    )
+    concurrent: int | None = setting(None, "Requests answered at one time.", otherwise="no limit", least=1)
+
+    def strictest(self, other: "RateLimits") -> "RateLimits":
+        """Return the lower limit of each kind."""
+        pairs = {one.name: (getattr(self, one.name), getattr(other, one.name)) for one in fields(self)}
+        return RateLimits(
+            **{name: min((each for each in pair if each is not None), default=None) for name, pair in pairs.items()}
+        )
+
+
+NO_RATE_LIMITS = RateLimits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,6 +326,8 @@ class Model:
     escalate_to: str = ""
     """The model that is asked for calls which this one gets wrong (POOL-6)."""
     escalations_per_minute: int = PER_MINUTE
+    limits: RateLimits = NO_RATE_LIMITS
+    """Of all clients together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -353,8 +379,8 @@ class Key:
     digest: bytes = field(repr=False)
     models: tuple[str, ...] = ()
     """Names or globs of routes (`Route.identity`); empty means all."""
-    requests_per_minute: int | None = None
-    concurrent: int | None = None
+    limits: RateLimits = NO_RATE_LIMITS
+    """All keys of a tenant count together."""
 
 
 def digest_of(key: str) -> bytes:

@@ -11,17 +11,11 @@ Three attackers are meant.
   the name leads to, never against the name that the client wrote: a key for the alias `fast` once permitted
   `other:fast` as well, which reached another upstream with the operator's key.
 
-`Admission` limits the requests that are answered at one time, of all clients and of one key, and the requests a minute
-of a key. The limits protect tenants from each other, so a refused request must cost nothing: it is refused before its
-body is read. The rate limit is a GCRA (a leaky bucket in one number): the time at which the tenant's requests
-would be used up if they came evenly. A tenant may spend a whole minute's requests at once and then one at a time; no
-counter needs resetting, and a tenant costs one float. The workers of one gateway count together (`tally.py`). Gateways
-count for themselves: with N of them a tenant gets N times its limits.
+`admission.py` has the limits.
 """
 
 import re
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from hashlib import sha256
@@ -29,12 +23,10 @@ from hmac import compare_digest
 from typing import Final, Protocol
 from urllib.parse import parse_qsl
 
-from toolspeak.config.shape import Config, Key, Limits
+from toolspeak.config.shape import Config, Key
 from toolspeak.errors import UnknownModel
 from toolspeak.gateway.exchange import Exchange, Refused, header
-from toolspeak.gateway.tally import ProcessTally, RequestTally
 from toolspeak.ir.failure import Failure, FailureKind
-from toolspeak.runtime.clock import Clock
 from toolspeak.runtime.directory import Directory, Route
 from toolspeak.text.display import visible
 
@@ -207,63 +199,3 @@ async def find_route(directory: Directory, name: str, key: Key) -> Route:
         raise Refused(Failure(FailureKind.NOT_FOUND, f"{error}: {hint}", 404, "model")) from None
     permit(key, route)  # on the route, not on the name that the client wrote
     return route
-
-
-_MINUTE = 60.0
-_ROUNDING = 0.001  # sums of 60 / n differ from 60 in their last digits
-
-
-class Admission:
-    """Counts the requests being answered, and their rate."""
-
-    def __init__(self, limits: Limits, clock: Clock, tally: RequestTally | None = None) -> None:
-        """Start with no request inside. Without a tally that workers share, this process counts alone."""
-        self.limits = limits
-        """A reload replaces them."""
-        self._clock: Final = clock
-        self._inside = 0
-        self._tally: Final = ProcessTally() if tally is None else tally
-
-    @property
-    def inside(self) -> int:
-        """The number of requests being answered by this process."""
-        return self._inside
-
-    @contextmanager
-    def enter(self, key: Key, *, is_free: bool = False) -> Generator[None]:
-        """Count one request while it is answered; raises `Refused` (429, with `Retry-After`) if there is no room.
-
-        `is_free` is a request that no model works on, such as the list of models. It takes its place among the requests
-        of the moment, and does not count against the rate: an agent that lists models must not lose turns by it.
-        """
-        # Nothing is awaited between check and count, and other workers wait, so two requests cannot take the last slot.
-        with self._tally.lock():
-            self._check(key, is_free=is_free)
-            self._tally.add(key.tenant, 1)
-        self._inside += 1
-        try:
-            yield
-        finally:
-            self._inside -= 1
-            self._tally.add(key.tenant, -1)
-
-    def _check(self, key: Key, *, is_free: bool) -> None:
-        if (total := self._tally.total) >= self.limits.concurrent:
-            raise _busy(f"the gateway already has {total} requests (limits.concurrent)", 1.0)
-        if key.concurrent is not None and self._tally.open_of(key.tenant) >= key.concurrent:
-            raise _busy(f"this key already has {key.concurrent} requests open (keys.concurrent)", 1.0)
-        if key.requests_per_minute is not None and not is_free:
-            self._check_rate(key, key.requests_per_minute)
-
-    def _check_rate(self, key: Key, per_minute: int) -> None:
-        now = self._clock.monotonic()
-        spent = max(self._tally.used_up_at(key.tenant), now) + _MINUTE / per_minute
-        wait = spent - now - _MINUTE
-        if wait > _ROUNDING:
-            raise _busy(f"this key may send {per_minute} requests a minute (keys.requests_per_minute)", wait)
-        # Only an admitted request counts: a client that ignores `Retry-After` does not lock itself out forever.
-        self._tally.spend(key.tenant, spent)
-
-
-def _busy(message: str, after: float) -> Refused:
-    return Refused(Failure(FailureKind.RATE_LIMITED, message, 429, retry_after=after))

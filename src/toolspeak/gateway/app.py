@@ -19,7 +19,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
 import msgspec
@@ -29,8 +29,9 @@ from toolspeak.config.shape import Config, Key
 from toolspeak.engine.readers import warm
 from toolspeak.errors import BadField, BadRequest, NotStored, TooLarge
 from toolspeak.gateway import aux_endpoints, passthrough, routes, turns
-from toolspeak.gateway.access import ANONYMOUS, Admission, HostPolicy, Keyring
+from toolspeak.gateway.access import ANONYMOUS, HostPolicy, Keyring
 from toolspeak.gateway.access_log import AccessEntry, Fault, fault_of
+from toolspeak.gateway.admission import Admission, Ticket
 from toolspeak.gateway.checkups import Checkups
 from toolspeak.gateway.exchange import (
     Exchange,
@@ -117,6 +118,7 @@ class Gateway:
         await self.checkups.close()
         await self.metrics.stop(self._load())
         await self.prober.close()
+        await self.admission.close()
         self.reader.offload.close()
         try:
             await asyncio.to_thread(self.traces.close)
@@ -201,28 +203,38 @@ class Gateway:
         self, exchange: Exchange, target: Target, response: ResponseContext, key: Key, own: OwnTurn | None = None
     ) -> None:
         exchange.tenant = response.entry.tenant = key.tenant
-        with self.admission.enter(key, is_free=exchange.method in _READS and target.what in routes.FREE):
+        is_free = exchange.method in _READS and target.what in routes.FREE
+        async with self.admission.enter(key, is_free=is_free) as ticket:
             if target.what not in routes.FIGURES:
                 self.overload.check(self.admission.inside)
             if target.what == Operation.TURN:
-                await self._take_turn(exchange, target, response, key, own)
+                await self._take_turn(exchange, target, response, ticket, key, own)
+            elif target.what == Operation.FORWARD:
+                forwarding = passthrough.Passthrough(self.directory, self.prober, self.reader)
+                await forwarding.take(exchange, response, key, ticket)
             else:
                 await self._dispatch(exchange, target, response, key)
 
-    async def _take_turn(
-        self, exchange: Exchange, target: Target, response: ResponseContext, key: Key, own: OwnTurn | None
+    async def _take_turn(  # noqa: PLR0913, PLR0917 # what a turn is about
+        self,
+        exchange: Exchange,
+        target: Target,
+        response: ResponseContext,
+        ticket: Ticket,
+        key: Key,
+        own: OwnTurn | None,
     ) -> None:
         parts = (self.directory, self.prober, self.reader, self.responses, self.traces)
         keep_alive = self.config.server.keep_alive if own is None else 0.0  # 0: the headers leave at once
         turn = turns.Turns(*parts, idle_doctor=self.idle_doctor, keep_alive=keep_alive, clock=self.clock)
         sends_tools = own is not None and own.sends_tools
-        await turn.take(exchange, wires.load(target.wire), response, key, sends_tools=sends_tools)
+        try:
+            await turn.take(exchange, wires.load(target.wire), response, key, ticket, sends_tools=sends_tools)
+        finally:
+            if response.entry.progress is not None:
+                ticket.spend(response.entry.progress.charge)
 
     async def _dispatch(self, exchange: Exchange, target: Target, response: ResponseContext, key: Key) -> None:
-        if target.what == Operation.FORWARD:
-            forwarding = passthrough.Passthrough(self.directory, self.prober, self.reader)
-            await forwarding.take(exchange, response, key)
-            return
         if target.what == routes.READY:
             is_ready, body = await self.readiness.report(with_reasons=self.keyring.knows(exchange))
             status = 200 if is_ready else 503
@@ -249,11 +261,11 @@ class Gateway:
             await answer(exchange, 200, _JSON, found, response.headers)
 
     def _load(self) -> LoadFigures:
-        return self.overload.load(self.admission.inside)
+        return self.overload.load(self.admission.inside, self.admission.figures)
 
     async def _answer_figures(self, exchange: Exchange, target: Target, response: ResponseContext) -> None:
         if target.what == routes.METRICS:
-            load = self.overload.load(self.admission.inside - 1)  # without this request
+            load = replace(self._load(), requests=self.admission.inside - 1)  # without this request
             page = await self.metrics.page(load, self.clock)
             await answer(exchange, 200, METRICS_TYPE, page, response.headers)
             return

@@ -112,7 +112,7 @@ async def _open_page(request: PageRequest) -> Page | None:
         raise Refused(Failure(FailureKind.NOT_FOUND, message, 404))
     if route.is_stream:  # it has no body for HEAD to leave out
         return Page(b"") if request.exchange.method == "HEAD" else await route.handler(request)
-    with request.gateway.admission.enter(request.key, is_free=True):
+    async with request.gateway.admission.enter(request.key, is_free=True):
         return await route.handler(request)
 
 

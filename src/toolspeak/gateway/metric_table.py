@@ -71,6 +71,8 @@ LABELS: Final = {
     "asked again, or a guardrail asks it",
     "reason": "the limit: `memory`, `loop_delay` or `buffered`; of a fallback, `out` if no server of the model was in "
     "service, else the kind of its failure",
+    "limit_of": "whose limit it is: `key` or `model`",
+    "limit": "the setting: `requests_per_minute`, `input_tokens_per_minute`, `output_tokens_per_minute`, `concurrent`",
     "quantile": "`0.5` or `0.99`",
     "upstream": "the upstream's name in the configuration",
     "replica": "the number of the server in `urls` of its upstream, from 1",
@@ -134,6 +136,17 @@ OVERHEAD: Final = Metric(
     _SHORT,
 )
 SHED: Final = Metric("toolspeak_shed_total", _COUNTER, "Requests refused with 503 because of an overload.", ("reason",))
+LIMITED: Final = Metric(
+    "toolspeak_limited_total",
+    _COUNTER,
+    "Requests refused with 429 because of a limit of a key or of a model.",
+    ("limit_of", "limit"),
+)
+ALONE: Final = Metric(
+    "toolspeak_limits_alone",
+    _GAUGE,
+    "Processes that count limits alone because the Redis that they share is away; 0 is as it should be.",
+)
 IN_FLIGHT: Final = Metric("toolspeak_requests_in_flight", _GAUGE, "Requests being answered, without the scrape itself.")
 TURNS: Final = Metric("toolspeak_turns_in_flight", _GAUGE, "Turns being answered.")
 LOOP_DELAY: Final = Metric(
@@ -201,6 +214,8 @@ METRICS: Final = (
     FIRST_BYTE,
     OVERHEAD,
     SHED,
+    LIMITED,
+    ALONE,
     IN_FLIGHT,
     TURNS,
     LOOP_DELAY,

@@ -198,6 +198,8 @@ class Metrics:
             **histograms,
             **_of_replicas(self._pools()),
             table.SHED: {(reason,): count for reason, count in load.shed.items()},
+            table.LIMITED: load.limits.refused,
+            table.ALONE: {(): int(load.limits.is_alone)},
             table.IN_FLIGHT: {(): load.requests},
             table.TURNS: {(): self._turns},
             table.LOOP_DELAY: {("0.5",): load.delay_p50, ("0.99",): load.delay_p99},

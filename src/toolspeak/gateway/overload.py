@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Final
 
 from toolspeak.config.shape import Limits
+from toolspeak.gateway.admission import NO_LIMIT_FIGURES, LimitFigures
 from toolspeak.gateway.exchange import Refused
 from toolspeak.ir.failure import Failure, FailureKind
 from toolspeak.ir.json import JsonObject
@@ -60,6 +61,7 @@ class LoadFigures:
     buffered_bytes: int
     shed: Mapping[str, int]
     """Requests refused so far, by reason."""
+    limits: LimitFigures = NO_LIMIT_FIGURES
 
 
 class Overload:
@@ -137,12 +139,12 @@ class Overload:
             "shed": {reason: self._shed[reason] for reason in _SHED},
         }
 
-    def load(self, inside: int) -> LoadFigures:
-        """Return the figures of `GET /metrics`; the delays are those of the last minute."""
+    def load(self, inside: int, limits: LimitFigures = NO_LIMIT_FIGURES) -> LoadFigures:
+        """Return the figures of `GET /metrics`, with those of limits; the delays are those of the last minute."""
         delays = sorted(self._delays)
         shed = {reason: self._shed[reason] for reason in _SHED}
         p50, p99 = _quantile(delays, 0.5), _quantile(delays, 0.99)
-        return LoadFigures(inside, p50, p99, self._resident, self._buffered.total(), shed)
+        return LoadFigures(inside, p50, p99, self._resident, self._buffered.total(), shed, limits)
 
     def _schedule(self) -> None:
         self._due = self._clock.monotonic() + TICK

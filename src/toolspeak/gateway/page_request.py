@@ -11,8 +11,9 @@ from urllib.parse import parse_qs
 
 from toolspeak.config.shape import Config, Key
 from toolspeak.dashboard.pages import render
-from toolspeak.gateway.access import Admission, Keyring
+from toolspeak.gateway.access import Keyring
 from toolspeak.gateway.access_log import AccessEntry
+from toolspeak.gateway.admission import Admission
 from toolspeak.gateway.checkups import Checkups
 from toolspeak.gateway.exchange import Exchange, Headers, Refused, ResponseContext, header
 from toolspeak.gateway.request_reader import RequestReader

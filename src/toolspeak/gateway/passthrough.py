@@ -24,13 +24,16 @@ import msgspec
 from toolspeak.config.shape import Key
 from toolspeak.errors import BadField
 from toolspeak.gateway.access import permit
+from toolspeak.gateway.admission import Ticket
 from toolspeak.gateway.exchange import UNKNOWN_URL, Exchange, Headers, Refused, ResponseContext, header
 from toolspeak.gateway.request_reader import RequestReader
 from toolspeak.gateway.routes import without_versions
+from toolspeak.ir.event import Usage
 from toolspeak.ir.failure import Failure, FailureKind
 from toolspeak.runtime.directory import Directory, Route
 from toolspeak.runtime.prober import Prober
 from toolspeak.runtime.transport import Response, TransportError
+from toolspeak.runtime.turn_progress import BYTES_PER_TOKEN
 from toolspeak.runtime.upstream import HttpUpstream
 from toolspeak.text.display import visible
 from toolspeak.wires.shared.routing_fields import ROUTING_FIELDS
@@ -73,7 +76,7 @@ class Passthrough:
         self._prober: Final = prober
         self._reader: Final = reader
 
-    async def take(self, exchange: Exchange, response: ResponseContext, key: Key) -> None:
+    async def take(self, exchange: Exchange, response: ResponseContext, key: Key, ticket: Ticket) -> None:
         """Find the model, forward the request, and answer; raises `Refused`, `BadField`, `Gone`."""
         named = await self._named(exchange)
         # A name means exactly that model: a vector of another model is no substitute, it is wrong in silence.
@@ -85,6 +88,9 @@ class Passthrough:
         upstream = route.upstream
         if not isinstance(upstream, HttpUpstream):
             raise _missing(exchange, route, "it is not an HTTP server")
+        await ticket.use(route)
+        if named.is_json:  # the tokens are not read from the response; a form has a sound or an image, which has none
+            ticket.spend(Usage(input_tokens=len(named.body) // BYTES_PER_TOKEN))
         forwarding = self._forward(exchange, response, route, upstream, named.renamed(route.model))
         with self._prober.serving(route):
             await exchange.attended(forwarding, _never)

@@ -16,6 +16,7 @@ from toolspeak.config.assemble import assemble, confirming_depths, depths, outbo
 from toolspeak.config.shape import Config
 from toolspeak.errors import BadConfig, ToolspeakError
 from toolspeak.gateway.access import HostPolicy, Keyring
+from toolspeak.gateway.admission import limits_of_models
 from toolspeak.gateway.app import Gateway
 from toolspeak.gateway.asgi import Asgi
 from toolspeak.gateway.request_reader import RequestReader
@@ -90,6 +91,7 @@ def _reloaded(gateway: Gateway, config: Config) -> Gateway:
         gateway.transport.outbound = outbound_of(config)
     directory.adopt(assemble(config, gateway.transport, SHARED, clock, directory))
     gateway.admission.limits = gateway.overload.limits = config.limits
+    gateway.admission.models = limits_of_models(config)
     gateway.prober.change(depths(config), confirming_depths(config), config.server.probe_requests)
     gateway.readiness.change(config)
     gateway.idle_doctor.change(config)

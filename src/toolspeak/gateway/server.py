@@ -28,12 +28,14 @@ from toolspeak import wires
 from toolspeak.config.assemble import assemble, confirming_depths, depths, outbound_of, verdicts
 from toolspeak.config.shape import Config
 from toolspeak.errors import BadConfig
-from toolspeak.gateway.access import Admission, HostPolicy, Keyring
+from toolspeak.gateway.access import HostPolicy, Keyring
+from toolspeak.gateway.admission import Admission, limits_of_models
 from toolspeak.gateway.app import Gateway
 from toolspeak.gateway.asgi import Asgi
 from toolspeak.gateway.checkups import Checkups
 from toolspeak.gateway.connections import Connections, HttpConnection
 from toolspeak.gateway.idle_doctor import IdleDoctor
+from toolspeak.gateway.limit_store import LocalLimits
 from toolspeak.gateway.metrics import Metrics
 from toolspeak.gateway.overload import Overload
 from toolspeak.gateway.peer_traces import TracePeers
@@ -45,6 +47,7 @@ from toolspeak.gateway.routes import Routes
 from toolspeak.gateway.run_turns import RunTurns
 from toolspeak.gateway.runs_api import DisabledRuns, RunsApi
 from toolspeak.gateway.sessions import Sessions, SharedSessions
+from toolspeak.gateway.tally import ProcessTally, Tally
 from toolspeak.gateway.trace_log import SpanSink, open_traces
 from toolspeak.gateway.viewers import Viewers
 from toolspeak.gateway.worker_share import WorkerLink, WorkerShare
@@ -121,8 +124,7 @@ class _Parts:
 def _own_parts(config: Config, clock: Clock) -> _Parts:
     """Return the parts of a gateway of one process, in its memory."""
     responses = ResponseStore(config.responses, clock)
-    admission = Admission(config.limits, clock)
-    activity = UpstreamActivity(clock)
+    admission, activity = _admission(config, clock, ProcessTally()), UpstreamActivity(clock)
     return _Parts(admission, Metrics(), responses, Sessions(clock), verdicts(config, clock), activity, None)
 
 
@@ -130,7 +132,7 @@ def _shared_parts(config: Config, clock: Clock, share: WorkerShare) -> _Parts:
     """Return the parts of a worker: each worker finds what the others have kept. Redis has verdicts of a fleet."""
     store = share.open_store(clock)
     return _Parts(
-        Admission(config.limits, clock, share.tally),
+        _admission(config, clock, share.tally),
         Metrics(share.metrics),
         SharedResponseStore(config.responses, clock, store),
         SharedSessions(clock, store),
@@ -143,6 +145,16 @@ def _shared_parts(config: Config, clock: Clock, share: WorkerShare) -> _Parts:
 def _prober(config: Config, parts: _Parts, clock: Clock) -> Prober:
     confirming, requests = confirming_depths(config), config.server.probe_requests
     return Prober(depths(config), parts.verdicts, clock, confirming, requests, activity=parts.activity)
+
+
+def _admission(config: Config, clock: Clock, tally: Tally) -> Admission:
+    """Return the limits: counted in Redis for a fleet, else in the tally."""
+    local = LocalLimits(tally, clock)
+    if not config.redis:
+        return Admission(config.limits, clock, tally, local, limits_of_models(config))
+    from toolspeak.gateway.fleet_limits import FleetLimits  # noqa: PLC0415 # needs the extra `toolspeak[redis]`
+
+    return Admission(config.limits, clock, tally, FleetLimits(config.redis, local, clock), limits_of_models(config))
 
 
 _OTEL: Final = "opentelemetry.trace"

@@ -1,6 +1,6 @@
-"""Counts requests for the limits of keys: in this process, or in memory that all workers of a gateway share.
+"""Counts requests and tokens for limits: in this process, or in memory that all workers of a gateway share.
 
-The shared counts are plain numbers in two anonymous maps, which the workers inherit from the process that forks them.
+The shared counts are plain numbers in anonymous maps, which the workers inherit from the process that forks them.
 A limit is checked and counted under one lock of all workers, so it holds over all of them exactly. That takes
 microseconds; a question to another process (Redis, or the supervisor over a socket) takes a hundred times as long, and
 each request would wait for it.
@@ -9,57 +9,77 @@ Each worker has a column of its own: a worker that is killed leaves its open req
 the column. Times are monotonic seconds, which all processes of a machine share.
 """
 
+import logging
 import mmap
 import os
 import sys
-from collections.abc import Generator, Iterable
+from collections.abc import Generator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from enum import IntEnum
+from hashlib import blake2b
 from pathlib import Path
 from typing import Final, Protocol
 
 from typing_extensions import override
 
-from toolspeak.errors import BadConfig
 from toolspeak.runtime.clock import Clock
 from toolspeak.runtime.upstream_activity import UpstreamActivity
 
 if sys.platform != "win32":
     import fcntl
 
+_LOG: Final = logging.getLogger(__name__)
 _ALL: Final = 0
-"""The row of the requests of all tenants."""
-_SPARE: Final = 4096
-"""Rows for tenants that a later configuration adds. Memory that is never written costs nothing."""
+"""The row of the requests of all clients."""
+_ROWS: Final = 16_384
+"""Subjects of limits that are counted over all workers. Memory that is never written costs nothing."""
+_NAME: Final = 16
+"""Bytes of the digest that stands for a subject."""
 _TRIES: Final = 20_000
 """Attempts to take the lock, of about 2 µs each. It is held for microseconds, unless its owner is suspended."""
 _UNLOCKED: Final = nullcontext()
 
 
-class RequestTally(Protocol):
-    """The requests that are open, and the rates of tenants."""
+class Meter(IntEnum):
+    """What is limited by the minute."""
+
+    REQUESTS = 0
+    INPUT_TOKENS = 1
+    OUTPUT_TOKENS = 2
+
+
+class Tally(Protocol):
+    """The requests that are open, and the rates of subjects: keys and models.
+
+    Everything about a subject is called under `lock`.
+    """
 
     def lock(self) -> AbstractContextManager[None]:
-        """Keep other processes from counting while the block runs. It must not await."""
+        """Keep other processes from counting while the block runs. It must not await, and is not reentrant."""
         ...
 
     @property
     def total(self) -> int:
-        """The open requests of all tenants."""
+        """The open requests of all clients."""
         ...
 
-    def open_of(self, tenant: str) -> int:
-        """Return the open requests of a tenant."""
-        ...
-
-    def add(self, tenant: str, change: int) -> None:
+    def add_total(self, change: int) -> None:
         """Count a request that begins (1) or ends (-1) in this process."""
         ...
 
-    def used_up_at(self, tenant: str) -> float:
-        """Return when the requests that a tenant has sent would be used up, if they came evenly."""
+    def open_of(self, subject: str) -> int:
+        """Return the open requests of a subject."""
         ...
 
-    def spend(self, tenant: str, until: float) -> None:
+    def add(self, subject: str, change: int) -> None:
+        """Count a request of a subject that begins (1) or ends (-1) in this process."""
+        ...
+
+    def used_up_at(self, subject: str, meter: Meter) -> float:
+        """Return when what a subject has spent would be used up, if it were spent evenly."""
+        ...
+
+    def spend(self, subject: str, meter: Meter, until: float) -> None:
         """Set that time."""
         ...
 
@@ -71,55 +91,59 @@ class ProcessTally:
         """Start with no request."""
         self.total = 0
         self._open: Final[dict[str, int]] = {}
-        self._used_up: Final[dict[str, float]] = {}
+        self._used_up: Final[dict[tuple[str, Meter], float]] = {}
 
     def lock(self) -> AbstractContextManager[None]:
         """Do nothing: the event loop runs one check at a time."""
         return _UNLOCKED
 
-    def open_of(self, tenant: str) -> int:
-        """Return the open requests of a tenant."""
-        return self._open.get(tenant, 0)
-
-    def add(self, tenant: str, change: int) -> None:
+    def add_total(self, change: int) -> None:
         """Count a request."""
         self.total += change
-        self._open[tenant] = self._open.get(tenant, 0) + change
 
-    def used_up_at(self, tenant: str) -> float:
-        """Return when the tenant's requests would be used up."""
-        return self._used_up.get(tenant, 0.0)
+    def open_of(self, subject: str) -> int:
+        """Return the open requests of a subject."""
+        return self._open.get(subject, 0)
 
-    def spend(self, tenant: str, until: float) -> None:
+    def add(self, subject: str, change: int) -> None:
+        """Count a request of a subject."""
+        self._open[subject] = self._open.get(subject, 0) + change
+
+    def used_up_at(self, subject: str, meter: Meter) -> float:
+        """Return when what the subject has spent would be used up."""
+        return self._used_up.get((subject, meter), 0.0)
+
+    def spend(self, subject: str, meter: Meter, until: float) -> None:
         """Set that time."""
-        self._used_up[tenant] = until
+        self._used_up[subject, meter] = until
 
 
 class SharedTally:
-    """Counts in memory that processes inherit by a fork. The supervisor makes it, and each worker sets its `column`."""
+    """Counts in memory that processes inherit by a fork. The supervisor makes it, and each worker sets its `column`.
 
-    def __init__(self, lock_file: Path, tenants: int, columns: int) -> None:
-        """Reserve the memory for this many tenants and some more, and for this many processes at one time."""
+    A subject gets its row from the first process that counts it: keys can be made while the gateway runs.
+    """
+
+    def __init__(self, lock_file: Path, columns: int, rows: int = _ROWS) -> None:
+        """Reserve the memory for this many processes at one time, and this many subjects."""
         self.column = 0
         self._columns: Final = columns
-        self._most: Final = _SPARE + tenants
-        self._rows: Final[dict[str, int]] = {}
-        self._counts: Final = memoryview(mmap.mmap(-1, 4 * self._most * columns)).cast("B").cast("i")
-        self._used_up: Final = memoryview(mmap.mmap(-1, 8 * self._most)).cast("B").cast("d")
+        self._most: Final = rows
+        self._rows: Final[dict[str, int | None]] = {}
+        """The rows that this process knows; None for a subject that it counts alone."""
+        self._alone: Final = ProcessTally()
+        self._is_locked = False
+        self._counts: Final = memoryview(mmap.mmap(-1, 4 * rows * columns)).cast("B").cast("i")
+        self._used_up: Final = memoryview(mmap.mmap(-1, 8 * rows * len(Meter))).cast("B").cast("d")
+        self._names: Final = mmap.mmap(-1, _NAME * rows)
+        self._used_rows: Final = memoryview(mmap.mmap(-1, mmap.PAGESIZE)).cast("B").cast("i")
+        self._used_rows[0] = 1  # the row of all
         self._lock_file: Final = os.open(lock_file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-
-    def make_rows(self, tenants: Iterable[str]) -> None:
-        """Give each tenant a row, before the processes that count it are forked. Raises `BadConfig` without room."""
-        for tenant in tenants:
-            row = self._rows.setdefault(tenant, len(self._rows) + 1)
-            if row >= self._most:
-                del self._rows[tenant]
-                raise BadConfig(f"there is no room for further tenants ({len(self._rows)}). Restart the gateway.")
 
     def clear(self, column: int) -> None:
         """Forget the open requests of a process that has ended."""
         with self.lock():
-            for row in range(len(self._rows) + 1):
+            for row in range(self._used_rows[0]):
                 self._counts[row * self._columns + column] = 0
 
     @contextmanager
@@ -129,11 +153,12 @@ class SharedTally:
         If its owner is suspended (SIGSTOP, a debugger), the block runs without it: counts may then be off by a request
         for each worker, which is better than a gateway that stands still.
         """
-        taken = self._take()
+        self._is_locked = self._take()
         try:
             yield
         finally:
-            if taken:
+            if self._is_locked:
+                self._is_locked = False
                 fcntl.lockf(self._lock_file, fcntl.LOCK_UN)
 
     def _take(self) -> bool:
@@ -148,26 +173,59 @@ class SharedTally:
 
     @property
     def total(self) -> int:
-        """The open requests of all tenants, in all processes."""
+        """The open requests of all clients, in all processes."""
         return self._sum(_ALL)
 
-    def open_of(self, tenant: str) -> int:
-        """Return the open requests of a tenant, in all processes."""
-        return self._sum(self._rows[tenant])
-
-    def add(self, tenant: str, change: int) -> None:
+    def add_total(self, change: int) -> None:
         """Count a request of this process."""
-        # No other process writes these two cells while this one lives.
+        # No other process writes this cell while this one lives.
         self._counts[_ALL * self._columns + self.column] += change
-        self._counts[self._rows[tenant] * self._columns + self.column] += change
 
-    def used_up_at(self, tenant: str) -> float:
-        """Return when the tenant's requests would be used up."""
-        return self._used_up[self._rows[tenant]]
+    def open_of(self, subject: str) -> int:
+        """Return the open requests of a subject, in all processes."""
+        row = self._row(subject)
+        return self._alone.open_of(subject) if row is None else self._sum(row)
 
-    def spend(self, tenant: str, until: float) -> None:
+    def add(self, subject: str, change: int) -> None:
+        """Count a request of a subject in this process."""
+        row = self._row(subject)
+        if row is None:
+            self._alone.add(subject, change)
+        else:
+            self._counts[row * self._columns + self.column] += change
+
+    def used_up_at(self, subject: str, meter: Meter) -> float:
+        """Return when what the subject has spent would be used up."""
+        row = self._row(subject)
+        return self._alone.used_up_at(subject, meter) if row is None else self._used_up[row * len(Meter) + meter]
+
+    def spend(self, subject: str, meter: Meter, until: float) -> None:
         """Set that time."""
-        self._used_up[self._rows[tenant]] = until
+        row = self._row(subject)
+        if row is None:
+            self._alone.spend(subject, meter, until)
+        else:
+            self._used_up[row * len(Meter) + meter] = until
+
+    def _row(self, subject: str) -> int | None:
+        if subject not in self._rows:
+            self._rows[subject] = self._shared_row(blake2b(subject.encode(), digest_size=_NAME).digest())
+        return self._rows[subject]
+
+    def _shared_row(self, name: bytes) -> int | None:
+        """Find the row of a subject, or take the next one; None if there is none left."""
+        used = self._used_rows[0]
+        for row in range(1, used):
+            if self._names[row * _NAME : (row + 1) * _NAME] == name:
+                return row
+        # Without the lock another process may be taking the same row, and two keys would share their limits.
+        if not self._is_locked or used >= self._most:
+            why = "there is no room" if used >= self._most else "another worker is suspended"
+            _LOG.warning("the limits of one key or model are counted by this worker alone: %s", why)
+            return None
+        self._names[used * _NAME : (used + 1) * _NAME] = name
+        self._used_rows[0] = used + 1
+        return used
 
     def _sum(self, row: int) -> int:
         return sum(self._counts[row * self._columns : (row + 1) * self._columns])
@@ -181,21 +239,25 @@ class SharedActivity(UpstreamActivity):
         super().__init__(clock)
         self._tally: Final = tally
 
-    # Without the lock: a process writes only its own count, and the later of two ends wins.
+    # Under the lock, for the first process that counts an upstream gives it its row.
 
     @override
     def _begin(self, place: str) -> None:
-        self._tally.add(place, 1)
+        with self._tally.lock():
+            self._tally.add(place, 1)
 
     @override
     def _end(self, place: str, now: float) -> None:
-        self._tally.add(place, -1)
-        self._tally.spend(place, now)
+        with self._tally.lock():
+            self._tally.add(place, -1)
+            self._tally.spend(place, Meter.REQUESTS, now)
 
     @override
     def _open_turns(self, place: str) -> int:
-        return self._tally.open_of(place)
+        with self._tally.lock():
+            return self._tally.open_of(place)
 
     @override
     def _last_end(self, place: str) -> float:
-        return self._tally.used_up_at(place)
+        with self._tally.lock():
+            return self._tally.used_up_at(place, Meter.REQUESTS)

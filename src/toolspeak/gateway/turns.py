@@ -14,6 +14,7 @@ from toolspeak.engine.effects import EMULATED, Outcome
 from toolspeak.engine.plan import Plan, Way
 from toolspeak.engine.settings import NOTHING_SAID, Settings
 from toolspeak.gateway.access import find_route
+from toolspeak.gateway.admission import Ticket
 from toolspeak.gateway.exchange import PLAN_HEADER, Exchange, ResponseContext, TurnFailed, answer, plan_line
 from toolspeak.gateway.idle_doctor import IdleDoctor
 from toolspeak.gateway.request_reader import RequestReader, settings_in_headers
@@ -116,8 +117,15 @@ class Turns:
         self._keep_alive: Final = keep_alive
         self._clock: Final = clock
 
-    async def take(
-        self, exchange: Exchange, wire: Wire, response: ResponseContext, key: Key, *, sends_tools: bool = False
+    async def take(  # noqa: PLR0913 # what a turn is about
+        self,
+        exchange: Exchange,
+        wire: Wire,
+        response: ResponseContext,
+        key: Key,
+        ticket: Ticket,
+        *,
+        sends_tools: bool = False,
     ) -> None:
         """Read the request, find its model, and answer; raises `Refused`, `BadField`, `Gone`.
 
@@ -135,6 +143,7 @@ class Turns:
         entry.model = request.model
         route = await find_route(self._directory, request.model, key)
         entry.upstream, entry.upstream_model, entry.is_listed = route.place, route.model, route.is_real
+        await ticket.use(route)
         route = route.of_tenant(key.tenant)
         route = route.sending_tools() if sends_tools else route
         asked = settings_in_headers(exchange)

@@ -130,7 +130,7 @@ class WorkerPool:
         self._count: Final = count
         self._sockets: Final = sockets
         self._read: Final = read
-        self._share: Final = WorkerShare(folder, config, columns)
+        self._share: Final = WorkerShare(folder, columns)
         self._columns: Final = deque(range(columns))
         """Those that no worker has."""
         self._selector: Final = selectors.DefaultSelector()
@@ -152,7 +152,6 @@ class WorkerPool:
         Raises what the first worker raised if it could not start: `BadConfig`, `OSError`, or `SystemExit` with its
         status.
         """
-        self._share.make_rows(self._config)
         # Once, before all forks: tables that are built and objects that are never collected stay in shared memory.
         warm()
         gc.collect()
@@ -238,7 +237,6 @@ class WorkerPool:
     def _reload(self) -> None:
         with reload_problems():
             config = self._read()
-            self._share.make_rows(config)
             log_changes_at_start(self._config, config, _AT_START)
             server, old = config.server, self._config.server
             server = replace(server, host=old.host, port=old.port, workers=old.workers, log=old.log)

@@ -9,9 +9,7 @@ from typing import Final
 
 import msgspec
 
-from toolspeak.config.shape import Config
 from toolspeak.errors import BadConfig
-from toolspeak.gateway.access import ANONYMOUS
 from toolspeak.gateway.metrics_share import MetricsShare
 from toolspeak.gateway.peer_traces import TracePeers
 from toolspeak.gateway.tally import SharedActivity, SharedTally
@@ -29,24 +27,16 @@ class WorkerShare:
     which the next one gets after its end.
     """
 
-    def __init__(self, folder: Path, config: Config, columns: int) -> None:
+    def __init__(self, folder: Path, columns: int) -> None:
         """Create the files in an empty folder, for this many processes at one time."""
         metrics, self._traces = folder / "metrics", folder / "traces"
         metrics.mkdir()
         self._traces.mkdir()
         self._state_file: Final = folder / "state.sqlite"
         self.metrics: Final = MetricsShare(metrics)
-        self.tally: Final = SharedTally(folder / "limits.lock", len(config.keys), columns)
-        self._turns: Final = SharedTally(folder / "turns.lock", len(config.upstreams), columns)
+        self.tally: Final = SharedTally(folder / "limits.lock", columns)
+        self._turns: Final = SharedTally(folder / "turns.lock", columns)
         LocalStore(self._state_file).close()  # workers that created it at the same time would lock each other out
-
-    def make_rows(self, config: Config) -> None:
-        """Give each tenant and each upstream its row, before the workers that count them are forked.
-
-        Raises `BadConfig` if there is no room.
-        """
-        self.tally.make_rows((ANONYMOUS.tenant, *(key.tenant for key in config.keys)))
-        self._turns.make_rows(each.name for each in config.upstreams)
 
     def begin(self, column: int) -> None:
         """Use a column, in the worker. Only then it has peers."""

@@ -8,12 +8,8 @@ A stored value is untrusted input: another version may have written it, or an at
 value that a process of this version could not have written counts as missing: one of a wrong type, without an expiry,
 too long, too deep, or with a field that no probe produces. So a verdict from Redis has no effect that a local one could
 not have, and a bad key neither stops the others from being read nor stays for ever.
-
-The package `redis` is an extra, `toolspeak[redis]`, and loaded only here.
 """
 
-import asyncio
-import logging
 import re
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar
@@ -22,18 +18,12 @@ import msgspec
 
 from toolspeak.engine.look import SERVERS
 from toolspeak.engine.verdict import MOST_EVIDENCE, Verdict
-from toolspeak.errors import BadConfig
-from toolspeak.extras import require_extra
 from toolspeak.facts.strategy import CONSTRAINTS
 from toolspeak.ir.constraint import ConstraintForm
 from toolspeak.runtime.cache import CHECK, LONGEST_PROBE, SEEN, Memory, Subject, lifetime
 from toolspeak.runtime.clock import CLOCK, Clock
+from toolspeak.runtime.redis_link import TIMEOUT, Away, RedisLink, Rejected
 
-_LOG: Final = logging.getLogger(__name__)
-TIMEOUT: Final = 0.1
-"""Seconds for one response of Redis. A slower Redis counts as down."""
-FIRST_REST, LONGEST_REST = 1.0, 60.0
-"""Seconds for which Redis is not used after a failure; each further failure doubles them, up to the second value."""
 _VERDICT, _SEEN, _PROBE = "toolspeak:verdict:v2:", "toolspeak:seen:v2:", "toolspeak:probe:v2:"
 """Prefixes with the version of the rules. Before v2, one client's error could change the verdict of all clients, so
 verdicts of older processes are never read."""
@@ -48,10 +38,6 @@ _Found = TypeVar("_Found")
 _decode: Callable[[bytes], Verdict] = msgspec.json.Decoder(Verdict).decode
 
 
-class Away(Exception):
-    """Redis did not respond, or is not used at present because it failed a moment ago."""
-
-
 class Shared:
     """Stores verdicts in Redis, and a copy in this process that is used while Redis is down."""
 
@@ -59,10 +45,7 @@ class Shared:
         """Prepare a client without connecting. Raises `BadConfig` if the package is missing or the URL is invalid."""
         self._clock: Final = clock
         self._alone: Final = Memory(clock)
-        self._redis: Final = _opened(url)
-        self._refuses: Final = _response_error()
-        self._rest = FIRST_REST
-        self._until = 0.0
+        self._link: Final = RedisLink(url, clock, "going on alone", timeout=TIMEOUT)
 
     @property
     def check(self) -> float:
@@ -136,11 +119,7 @@ class Shared:
 
     async def close(self) -> None:
         """Close the connections; errors are ignored."""
-        try:
-            async with asyncio.timeout(TIMEOUT):
-                await self._redis.aclose()
-        except Exception:  # noqa: BLE001 # the process is shutting down: an error of Redis must not stop that
-            _LOG.debug("redis could not be closed in peace")
+        await self._link.close()
 
     async def _last(self, subject: Subject) -> Subject | None:
         """Return the subject with the fingerprint that was seen last; None if there is no valid one."""
@@ -157,49 +136,11 @@ class Shared:
         return value if isinstance(value, bytes) and is_ours and len(value) <= _LARGEST else None
 
     async def _asked(self, command: Callable[[Any], Awaitable[_Found]]) -> _Found | None:
-        """Run a command; None if Redis refuses it. Raises `Away` if Redis fails, or failed a moment ago.
-
-        After a failure the next commands raise at once, so that a dead Redis does not cost a timeout for each of them.
-        """
-        if self._clock.monotonic() < self._until:
-            raise Away
+        """Run a command; None if Redis refuses it. Raises `Away` if Redis fails, or failed a moment ago."""
         try:
-            async with asyncio.timeout(2 * TIMEOUT):
-                found = await command(self._redis)
-        except self._refuses:
-            self._rest = FIRST_REST
-            return None  # Redis is up, and this one key has a wrong type: the others can still be read
-        except Exception as error:  # noqa: BLE001 # callers rely on a store that never raises
-            self._leave(error)
-            raise Away from None
-        self._rest = FIRST_REST
-        return found
-
-    def _leave(self, error: Exception) -> None:
-        """Stop using Redis for a while. Only the type of the error is logged: its text may have the URL's password."""
-        _LOG.warning("redis gives no answer (%s): going on alone for %g s", type(error).__name__, self._rest)
-        self._until = self._clock.monotonic() + self._rest
-        self._rest = min(2 * self._rest, LONGEST_REST)
-
-
-def _opened(url: str) -> Any:  # noqa: ANN401 # an optional package
-    require_extra("redis", "redis.url")
-    from redis.asyncio import Redis  # noqa: PLC0415
-    from redis.asyncio.retry import Retry  # noqa: PLC0415
-    from redis.backoff import NoBackoff  # noqa: PLC0415
-
-    try:
-        return Redis.from_url(  # pyright: ignore[reportUnknownMemberType]
-            url, socket_timeout=TIMEOUT, socket_connect_timeout=TIMEOUT, retry=Retry(NoBackoff(), 0)
-        )
-    except ValueError:
-        raise BadConfig("redis.url: is not a URL such as redis://127.0.0.1:6379/0 (it is not shown)") from None
-
-
-def _response_error() -> type[Exception]:
-    from redis.exceptions import ResponseError  # noqa: PLC0415
-
-    return ResponseError
+            return await self._link.run(command)
+        except Rejected:
+            return None  # this one key has a wrong type: the others can still be read
 
 
 async def _bounded(redis: Any, key: str) -> tuple[object, object]:  # noqa: ANN401 # an optional package

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from toolspeak.ir.event import Event, Failed, Finished, Usage
 
-_BYTES_PER_TOKEN = 4
+BYTES_PER_TOKEN = 4
 
 
 @dataclass(slots=True)
@@ -37,6 +37,21 @@ class TurnProgress:
     first_usage: Usage = Usage()
     """The tokens of the first one. The others are those of requests that the client does not see."""
 
+    estimate: Usage = Usage()
+    """The tokens of answers that have ended without a count, by their size."""
+
+    @property
+    def charge(self) -> Usage:
+        """The tokens that limits count: as the upstream says, and by size where it does not.
+
+        A client that hangs up before the end of an answer gets no count, and would have its tokens for nothing.
+        """
+        counted = self.usage.plus(self.estimate)
+        return counted if self.ended is not None or not self.requests else counted.plus(self._by_size())
+
+    def _by_size(self) -> Usage:
+        return Usage(self.body_bytes // BYTES_PER_TOKEN, self.pieces)
+
     def sent(self, now: float, body_bytes: int, *, is_streamed: bool) -> None:
         """Note that a request is sent."""
         self.requests += 1
@@ -55,6 +70,15 @@ class TurnProgress:
                 self.usage = self.first_usage = last.usage
             else:
                 self.usage = self.usage.plus(last.usage)
+        if self._is_uncounted(last):
+            self.estimate = self.estimate.plus(self._by_size())
+
+    def _is_uncounted(self, last: Event | None) -> bool:
+        """Return whether an answer had tokens, and nobody says how many. A server that refuses a request reads none."""
+        if isinstance(last, Failed) and not self.pieces:
+            return False
+        usage = last.usage if isinstance(last, (Finished, Failed)) else Usage()
+        return not usage.input_tokens and not usage.output_tokens
 
     def waited_until(self, now: float) -> float:
         """Return for how many seconds requests to the upstream were open; one may be open still."""
@@ -63,7 +87,7 @@ class TurnProgress:
 
     def describe(self, upstream: str) -> str:
         """Return what the turn waits for, in words."""
-        prompt = f"the prompt (about {self.body_bytes // _BYTES_PER_TOKEN} tokens)"
+        prompt = f"the prompt (about {self.body_bytes // BYTES_PER_TOKEN} tokens)"
         if self.requests == 0:
             return "the request is still being prepared"
         if self.pause:

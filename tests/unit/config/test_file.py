@@ -19,6 +19,7 @@ from toolspeak.config.shape import (
     Model,
     Offer,
     Otel,
+    RateLimits,
     Server,
     Traces,
     Up,
@@ -149,6 +150,7 @@ def test_the_example_of_the_page_says_all_of_it() -> None:
                 "qwen3-coder",
                 Settings(Mode.FORCE, dialect="qwen_xml"),
                 ModelFacts(Support.NONE),
+                limits=RateLimits(600),
             ),
         ),
         default="fast",
@@ -157,7 +159,7 @@ def test_the_example_of_the_page_says_all_of_it() -> None:
         up=Up(1, 600.0, (CODER,)),
         capabilities=Overrides.of({"ollama:llama3.2*": "openai", "box": "none"}),
         keys=(
-            Key("anna", sha256(b"anna-secret").digest(), ("fast", "box:*"), 60, 4),
+            Key("anna", sha256(b"anna-secret").digest(), ("fast", "box:*"), RateLimits(60, 200_000, 20_000, 4)),
             Key("build", sha256(b"test").digest()),
         ),
     )
