@@ -36,6 +36,7 @@ COMMANDS: Final = {
     "run": "Let a model work on a task with tools until it is done.",
     "runs": "List stored runs; show, resume or cancel one.",
     "worker": "Work on durable runs, and take over those of dead workers.",
+    "keys": "Make, list, rotate and revoke the keys of clients.",
     "mcp": "Use the tools of MCP servers, or offer runs as MCP tools.",
     "config": "Check the configuration, or print the JSON Schema of its file.",
     "dialects": "List the text forms of tool calls, or export one.",

@@ -70,6 +70,8 @@ def check_file(*, file: Path | None, asks: bool) -> int:
 
 def _summary(config: "Config", file: Path | None, variables: list[str]) -> Iterator[tuple[str, str]]:
     """Yield what a gateway would use, without any secret."""
+    from toolspeak.config.shape import KeyPlace  # noqa: PLC0415
+
     yield "file", str(file) if file is not None else "none"
     yield "environment", ", ".join(variables) or "none"
     yield "address", f"{config.server.host}:{config.server.port}"
@@ -84,7 +86,10 @@ def _summary(config: "Config", file: Path | None, variables: list[str]) -> Itera
     yield "default", config.default or "the first model of the first upstream"
     yield "unknown", f"models that no upstream has: {config.unknown_models}"
     tenants = list(dict.fromkeys(key.tenant for key in config.keys))
-    yield "keys", ", ".join(tenants) if tenants else "none: every client that reaches the address is served"
+    stored = (
+        [] if config.access.store is KeyPlace.NONE else [f"those of the {config.access.store} (toolspeak keys list)"]
+    )
+    yield "keys", ", ".join((*tenants, *stored)) or "none: every client that reaches the address is served"
 
 
 def _unknown_variables(environ: Mapping[str, str]) -> list[str]:

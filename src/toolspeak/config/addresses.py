@@ -141,7 +141,7 @@ def is_near(url: str) -> bool:
 def check_public(config: Config) -> None:
     """Raise `BadConfig` if other machines can reach the address and no key is configured (SAFE-6)."""
     host = config.server.host
-    if not config.keys and not is_loopback(host):
+    if not config.needs_key and not is_loopback(host):
         raise BadConfig(
             f"server.host: {host!r} can be reached from other machines, and no key is asked for: "
             "give one (--key KEY, TOOLSPEAK_KEY, or [[keys]] in the file), or listen on 127.0.0.1"

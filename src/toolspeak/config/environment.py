@@ -132,7 +132,7 @@ def options_in(environ: Mapping[str, str]) -> Options:
 def known_variables() -> list[str]:
     """Return the names of all TOOLSPEAK_ variables that have an effect."""
     names = [variable(name) for name, target in overrides().items() if target.has_variable]
-    return sorted({*names, PREFIX + "CONFIG", PREFIX + "FORCE_EMULATION"})
+    return sorted({*names, PREFIX + "ADMIN_KEY", PREFIX + "CONFIG", PREFIX + "FORCE_EMULATION"})
 
 
 def used_variables(environ: Mapping[str, str]) -> list[str]:

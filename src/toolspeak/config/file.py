@@ -32,6 +32,7 @@ from toolspeak.config.sections import (
     UpstreamSection,
 )
 from toolspeak.config.shape import (
+    Access,
     Config,
     DashboardSettings,
     Durable,
@@ -83,6 +84,7 @@ def load(path: str | Path | None, environ: Mapping[str, str], options: Options =
     config = Config(
         profiles=profiles_folder(environ),
         runs=Durable(folder=state_folder(environ)),
+        access=Access(folder=state_folder(environ)),
         approvals=approvals_folder(environ),
     )
     try:
@@ -164,6 +166,7 @@ def _config(root: Table, environ: Mapping[str, str]) -> Config:
         default=root.text("default") or "",
         unknown_models=root.choice("unknown_models", UnknownModels) or UnknownModels.FIRST,
         keys=_keys(root, environ),
+        access=replace(read_section(root.table("access"), Access), folder=state_folder(environ)),
         network=_network(root.table("network")),
         settings=read_section(root.table("tools"), Settings),
         profiles=None if root.flag("profiles") is False else profiles_folder(environ),

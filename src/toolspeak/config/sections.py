@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from toolspeak.config.shape import (
     MCP_SECONDS,
     NO_RATE_LIMITS,
+    Access,
     DashboardSettings,
     Durable,
     Limits,
@@ -226,6 +227,7 @@ class ConfigFile:
     otel: Otel = setting(Otel(), "Spans of turns, by OpenTelemetry.")
     dashboard: DashboardSettings = setting(DashboardSettings(), "The pages that show turns, in a browser.")
     keys: tuple[KeySection, ...] = setting((), "Keys of clients.")
+    access: Access = setting(Access(), "Keys that are made while gateways run, and the audit log.")
     network: Outbound = setting(NO_OUTBOUND, "The proxy and the certificates of requests to upstreams.")
     tools: Settings = setting(NOTHING_SAID, "How tools are handled, for all models.")
     upstreams: Mapping[str, UpstreamSection] | None = setting(None, "Servers that have models.", item="NAME")

@@ -52,6 +52,14 @@ class LogForm(StrEnum):
     JSON = "json"
 
 
+class KeyPlace(StrEnum):
+    """Where keys that are made by command are stored."""
+
+    NONE = "none"
+    FILE = "file"
+    REDIS = "redis"
+
+
 @dataclass(frozen=True, slots=True)
 class Server:
     """`[server]`: where the gateway listens, and how it behaves there."""
@@ -155,6 +163,26 @@ class RateLimits:
 
 
 NO_RATE_LIMITS = RateLimits()
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """`[access]`: keys that `toolspeak keys` makes, and the audit log (SAFE-10)."""
+
+    store: KeyPlace = setting(
+        KeyPlace.NONE,
+        "Where [made keys](keys.md#keys-without-a-restart) are stored: in a `file` of this machine, or in `redis` for "
+        "a fleet. With either, every client needs a key.",
+    )
+    file: str = setting("", "File of the keys.", otherwise="`keys.json` in the state folder", form="path")
+    audit: str = setting(
+        "",
+        "File of the [audit log](keys.md#the-audit-log).",
+        otherwise="`audit.jsonl` in the state folder, if keys are stored",
+        form="path",
+    )
+    folder: Path | None = None
+    """The state folder; None if the user has no home directory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -381,6 +409,13 @@ class Key:
     """Names or globs of routes (`Route.identity`); empty means all."""
     limits: RateLimits = NO_RATE_LIMITS
     """All keys of a tenant count together."""
+    id: str = ""
+    """The name of a made key; empty for one of the configuration."""
+
+    @property
+    def label(self) -> str:
+        """By which the audit log names it."""
+        return self.id or f"configured:{self.tenant}"
 
 
 def digest_of(key: str) -> bytes:
@@ -404,6 +439,7 @@ class Config:
     """The model for names that no upstream has: an alias, or `upstream:model`."""
     unknown_models: UnknownModels = UnknownModels.FIRST
     keys: tuple[Key, ...] = ()
+    access: Access = Access()
     network: Outbound = NO_OUTBOUND
     """The proxy and certificates of upstreams that say nothing else."""
     settings: Settings = NOTHING_SAID
@@ -421,3 +457,8 @@ class Config:
     """The folder of approved tool definitions of MCP servers; without it, none is approved."""
     warnings: tuple[str, ...] = ()
     """Warnings about the file itself; `overlay.doubts` adds those about the settings."""
+
+    @property
+    def needs_key(self) -> bool:
+        """Whether clients need a key: one is configured, or keys are stored, be it none at the moment."""
+        return bool(self.keys) or self.access.store is not KeyPlace.NONE

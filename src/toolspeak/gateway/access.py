@@ -26,6 +26,7 @@ from urllib.parse import parse_qsl
 from toolspeak.config.shape import Config, Key
 from toolspeak.errors import UnknownModel
 from toolspeak.gateway.exchange import Exchange, Refused, header
+from toolspeak.gateway.stored_keys import StoredKeys
 from toolspeak.ir.failure import Failure, FailureKind
 from toolspeak.runtime.directory import Directory, Route
 from toolspeak.text.display import visible
@@ -56,7 +57,7 @@ class HostPolicy:
         self._origins: Final = frozenset(origin.lower().rstrip("/") for origin in server.origins)
         # A public address may have many names that the operator has not listed, and rebinding gains nothing there: a
         # page in a browser has no key to send. So with keys and without `server.hosts` every Host is accepted.
-        self._any_host: Final = bool(config.keys) and own not in LOOPBACK and not server.hosts
+        self._any_host: Final = config.needs_key and own not in LOOPBACK and not server.hosts
 
     def check(self, exchange: Exchange) -> str:
         """Return the origin that the response must allow, empty if the request has none.
@@ -95,11 +96,26 @@ def _denied(message: str, status: int) -> Refused:
 
 
 class Keyring:
-    """The keys that clients may send. Without any, no client needs one."""
+    """The keys that clients may send: those of the configuration, and stored ones. Without either, none is needed."""
 
-    def __init__(self, keys: Sequence[Key]) -> None:
+    def __init__(self, keys: Sequence[Key], stored: StoredKeys | None = None) -> None:
         """Take the keys, of which only digests are known."""
         self._keys: Final = tuple(keys)
+        self._stored: Final = stored
+
+    def changed(self, keys: Sequence[Key]) -> "Keyring":
+        """Return the keyring with the keys of another configuration, and the same stored ones."""
+        return Keyring(keys, self._stored)
+
+    async def start(self) -> None:
+        """Read the stored keys, and go on looking for changes."""
+        if self._stored is not None:
+            await self._stored.start()
+
+    async def stop(self) -> None:
+        """Stop looking."""
+        if self._stored is not None:
+            await self._stored.stop()
 
     def knows(self, exchange: Exchange) -> bool:
         """Return whether the client sends a valid key, or needs none."""
@@ -115,10 +131,10 @@ class Keyring:
         The message is always the same: why a key is refused helps only an attacker. A request with the keys of two
         tenants is refused too, because it is not clear whose limits and permissions apply.
         """
-        if not self._keys:
+        if not self.needs_key:
             return ANONYMOUS
         # A client may send one key in several places: by its digest it counts once.
-        found = {key.digest: key for sent in sent_keys(exchange) for key in self._matching(sent)}
+        found = {key.digest: key for sent in sent_keys(exchange) for key in self._matching(sent, exchange.client)}
         if len(found) != 1:
             raise Refused(Failure(FailureKind.AUTH, "a valid key is needed", 401))
         return next(iter(found.values()))
@@ -126,24 +142,31 @@ class Keyring:
     @property
     def needs_key(self) -> bool:
         """Whether clients need a key."""
-        return bool(self._keys)
+        return bool(self._keys) or self._stored is not None
 
-    def match(self, sent: str) -> Key | None:
+    def match(self, sent: str, client: str = "") -> Key | None:
         """Return the key that equals the sent one; None if there is none."""
-        return next(iter(self._matching(sent)), None)
+        return next(iter(self._matching(sent, client)), None)
 
     def find(self, digest: bytes) -> Key | None:
-        """Return the key with this digest; None once it is removed from the configuration."""
-        return next((key for key in self._keys if compare_digest(key.digest, digest)), None)
+        """Return the key with this digest; None once it is removed, expired or revoked."""
+        found = next((key for key in self._keys if compare_digest(key.digest, digest)), None)
+        return found if found is not None or self._stored is None else self._stored.find(digest)
 
-    def _matching(self, sent: str) -> list[Key]:
-        """Return the configured keys that equal the sent one.
+    def _matching(self, sent: str, client: str = "") -> list[Key]:
+        """Return the keys that equal the sent one.
 
-        It is compared with every key, each time in constant time, so that the duration does not show how much of it is
-        right. Digests are compared, not keys: the configuration need not contain the key, and all have one length.
+        It is compared with every configured key, each time in constant time, so that the duration does not show how
+        much of it is right. Digests are compared, not keys: the configuration need not contain the key, and all have
+        one length. Stored keys are looked up by their digest, for there may be thousands: the time of that could tell
+        only about digests, from which no key can be found.
         """
         digest = sha256(sent.encode("utf-8", "replace")).digest()
-        return [key for key in self._keys if compare_digest(key.digest, digest)]
+        found = [key for key in self._keys if compare_digest(key.digest, digest)]
+        if found or self._stored is None:
+            return found
+        stored = self._stored.find(digest, client)
+        return [] if stored is None else [stored]
 
 
 class KeyCarrier(Protocol):

@@ -15,9 +15,10 @@ from dataclasses import dataclass, fields
 from typing import Final
 
 from toolspeak.config.shape import NO_RATE_LIMITS, Config, Key, Limits, RateLimits
+from toolspeak.gateway.audit_log import AuditLog
 from toolspeak.gateway.exchange import Refused
 from toolspeak.gateway.limit_store import FULL_WAIT, Demand, Denial, LimitStore, LocalLimits, Spent
-from toolspeak.gateway.tally import Meter, ProcessTally, Tally
+from toolspeak.gateway.tally import LimitTally, Meter, ProcessTally
 from toolspeak.ir.event import Usage
 from toolspeak.ir.failure import Failure, FailureKind
 from toolspeak.runtime.clock import Clock
@@ -48,13 +49,15 @@ NO_LIMIT_FIGURES: Final = LimitFigures({}, is_alone=False)
 class Admission:
     """Counts the requests being answered, and what their keys and models spend."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 # what requests are counted in, and by which limits
         self,
         limits: Limits,
         clock: Clock,
-        tally: Tally | None = None,
+        tally: LimitTally | None = None,
         store: LimitStore | None = None,
+        *,
         models: Mapping[tuple[str, str], RateLimits] | None = None,
+        audit: AuditLog | None = None,
     ) -> None:
         """Start with no request inside. Without a tally that workers share, this process counts alone.
 
@@ -67,6 +70,7 @@ class Admission:
         self._inside = 0
         self._tally: Final = ProcessTally() if tally is None else tally
         self._store: Final[LimitStore] = LocalLimits(self._tally, clock) if store is None else store
+        self._audit: Final = AuditLog(None, clock) if audit is None else audit
         self._refused: Final[Counter[tuple[str, ...]]] = Counter()
 
     @property
@@ -97,7 +101,7 @@ class Admission:
                 raise _busy(f"the gateway already has {total} requests (limits.concurrent)", FULL_WAIT)
             self._tally.add_total(1)
         self._inside += 1
-        ticket = Ticket(self)
+        ticket = Ticket(self, key)
         try:
             await self._take(ticket, KEY, Demand(f"key:{key.tenant}", key.limits, self._clock.fresh_id(), is_free))
             yield ticket
@@ -116,6 +120,7 @@ class Admission:
     async def close(self) -> None:
         """Give back what is open."""
         await self._store.close()
+        self._audit.flush()
 
     async def _take(self, ticket: "Ticket", whose: str, demand: Demand) -> None:
         if demand.limits == NO_RATE_LIMITS:
@@ -124,6 +129,7 @@ class Admission:
             ticket.spent = Spent(is_refunded=True)
             name, message = _explained(denial, whose, demand.limits)
             self._refused[whose, name] += 1
+            self._audit.refused(ticket.key.label, ticket.key.tenant, f"limit of the {whose}: {name}")
             raise _busy(message, denial.wait)
         ticket.demands.append(demand)
 
@@ -131,8 +137,9 @@ class Admission:
 class Ticket:
     """One request that is inside, and what it has spent."""
 
-    def __init__(self, admission: Admission) -> None:
+    def __init__(self, admission: Admission, key: Key) -> None:
         """Begin without a demand."""
+        self.key: Final = key
         self._admission: Final = admission
         self.demands: Final[list[Demand]] = []
         self.spent = Spent()

@@ -102,6 +102,7 @@ class Gateway:
         loop = asyncio.get_running_loop()
         loop.call_later(_WARM_AFTER, _warm_up, loop)
         self.overload.start()
+        await self.keyring.start()
         self.metrics.watch(self.directory.pools)
         self.metrics.start(self._load, self.clock)
         await self.runs.open()
@@ -119,6 +120,7 @@ class Gateway:
         await self.metrics.stop(self._load())
         await self.prober.close()
         await self.admission.close()
+        await self.keyring.stop()
         self.reader.offload.close()
         try:
             await asyncio.to_thread(self.traces.close)
@@ -244,7 +246,7 @@ class Gateway:
             await self._answer_figures(exchange, target, response)
             return
         if target.what == routes.TRACES:
-            listed = await self.traces.answer(exchange, target, key, has_keys=bool(self.config.keys))
+            listed = await self.traces.answer(exchange, target, key, has_keys=self.config.needs_key)
             await answer(exchange, 200, _JSON, listed, response.headers)
             return
         if target.what == routes.RUNS:

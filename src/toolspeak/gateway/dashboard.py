@@ -165,14 +165,14 @@ def _show_login(request: PageRequest) -> Page:
 
 async def _log_in(request: PageRequest) -> Page:
     gateway, form = request.gateway, await request.form()
-    key = gateway.keyring.match(form.get("key", "").strip())
+    key = gateway.keyring.match(form.get("key", "").strip(), request.exchange.client)
     then = _own_path(form.get("then", ""))
     if not gateway.keyring.needs_key:
         return _redirect("/ui")
     if key is None:
         failure = Failure(FailureKind.AUTH, "a valid key is needed", 401)
         request.response.entry.fail(Fault.CLIENT, failure)
-        problem = "This key is not known here. Keys are those of [[keys]] in the configuration."
+        problem = "This key is not known here. Keys are in [[keys]] of the configuration, or made by `toolspeak keys`."
         return request.page("login.html", status=401, title="Log in", problem=problem, then=then)
     is_secure = header(request.exchange, b"origin").startswith("https://")
     return _redirect(then or "/ui", (b"set-cookie", gateway.sessions.begin(key, is_secure=is_secure)))

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from toolspeak.config.shape import RateLimits
-from toolspeak.gateway.tally import Meter, Tally
+from toolspeak.gateway.tally import LimitTally, Meter
 from toolspeak.runtime.clock import Clock
 
 MINUTE: Final = 60.0
@@ -99,7 +99,7 @@ class LocalLimits:
 
     is_alone = False
 
-    def __init__(self, tally: Tally, clock: Clock) -> None:
+    def __init__(self, tally: LimitTally, clock: Clock) -> None:
         """Take the counts."""
         self._tally: Final = tally
         self._clock: Final = clock

@@ -15,7 +15,7 @@ from typing import Final
 from toolspeak.config.assemble import assemble, confirming_depths, depths, outbound_of
 from toolspeak.config.shape import Config
 from toolspeak.errors import BadConfig, ToolspeakError
-from toolspeak.gateway.access import HostPolicy, Keyring
+from toolspeak.gateway.access import HostPolicy
 from toolspeak.gateway.admission import limits_of_models
 from toolspeak.gateway.app import Gateway
 from toolspeak.gateway.asgi import Asgi
@@ -31,6 +31,7 @@ _AT_START: Final[Mapping[str, Sequence[str] | None]] = {
     "traces": None,
     "otel": None,
     "redis": None,
+    "access": None,
     "runs": None,
     "offer": None,
     "mcp": None,
@@ -102,7 +103,7 @@ def _reloaded(gateway: Gateway, config: Config) -> Gateway:
         gateway.routes,
         directory,
         gateway.transport,
-        Keyring(config.keys),
+        gateway.keyring.changed(config.keys),
         HostPolicy(config),
         gateway.admission,
         gateway.overload,

@@ -32,10 +32,12 @@ from toolspeak.gateway.access import HostPolicy, Keyring
 from toolspeak.gateway.admission import Admission, limits_of_models
 from toolspeak.gateway.app import Gateway
 from toolspeak.gateway.asgi import Asgi
+from toolspeak.gateway.audit_log import AuditLog
 from toolspeak.gateway.checkups import Checkups
 from toolspeak.gateway.connections import Connections, HttpConnection
 from toolspeak.gateway.idle_doctor import IdleDoctor
-from toolspeak.gateway.limit_store import LocalLimits
+from toolspeak.gateway.key_store import audit_file, open_key_store
+from toolspeak.gateway.limit_store import LimitStore, LocalLimits
 from toolspeak.gateway.metrics import Metrics
 from toolspeak.gateway.overload import Overload
 from toolspeak.gateway.peer_traces import TracePeers
@@ -47,7 +49,8 @@ from toolspeak.gateway.routes import Routes
 from toolspeak.gateway.run_turns import RunTurns
 from toolspeak.gateway.runs_api import DisabledRuns, RunsApi
 from toolspeak.gateway.sessions import Sessions, SharedSessions
-from toolspeak.gateway.tally import ProcessTally, Tally
+from toolspeak.gateway.stored_keys import StoredKeys
+from toolspeak.gateway.tally import LimitTally, ProcessTally
 from toolspeak.gateway.trace_log import SpanSink, open_traces
 from toolspeak.gateway.viewers import Viewers
 from toolspeak.gateway.worker_share import WorkerLink, WorkerShare
@@ -79,7 +82,8 @@ def build(
     transport = transport or HttpTransport(outbound_of(config))
     directory = assemble(config, transport, quorum, clock)
     reader = RequestReader(config.limits.request, Offload())
-    parts = _own_parts(config, clock) if share is None else _shared_parts(config, clock, share)
+    audit = AuditLog(audit_file(config), clock)
+    parts = _own_parts(config, clock, audit) if share is None else _shared_parts(config, clock, audit, share)
     traces, metrics = open_traces(config, clock, _spans(config, clock), parts.peers), parts.metrics
     checkups, activity = Checkups(clock), parts.activity
     gateway = Gateway(
@@ -87,7 +91,7 @@ def build(
         Routes(wires.apis()),
         directory,
         transport,
-        Keyring(config.keys),
+        Keyring(config.keys, _stored_keys(config, clock, audit)),
         HostPolicy(config),
         parts.admission,
         Overload(config.limits, clock),
@@ -121,18 +125,18 @@ class _Parts:
     """The other workers, which have traces too."""
 
 
-def _own_parts(config: Config, clock: Clock) -> _Parts:
+def _own_parts(config: Config, clock: Clock, audit: AuditLog) -> _Parts:
     """Return the parts of a gateway of one process, in its memory."""
     responses = ResponseStore(config.responses, clock)
-    admission, activity = _admission(config, clock, ProcessTally()), UpstreamActivity(clock)
+    admission, activity = _admission(config, clock, audit, ProcessTally()), UpstreamActivity(clock)
     return _Parts(admission, Metrics(), responses, Sessions(clock), verdicts(config, clock), activity, None)
 
 
-def _shared_parts(config: Config, clock: Clock, share: WorkerShare) -> _Parts:
+def _shared_parts(config: Config, clock: Clock, audit: AuditLog, share: WorkerShare) -> _Parts:
     """Return the parts of a worker: each worker finds what the others have kept. Redis has verdicts of a fleet."""
     store = share.open_store(clock)
     return _Parts(
-        _admission(config, clock, share.tally),
+        _admission(config, clock, audit, share.tally),
         Metrics(share.metrics),
         SharedResponseStore(config.responses, clock, store),
         SharedSessions(clock, store),
@@ -147,14 +151,19 @@ def _prober(config: Config, parts: _Parts, clock: Clock) -> Prober:
     return Prober(depths(config), parts.verdicts, clock, confirming, requests, activity=parts.activity)
 
 
-def _admission(config: Config, clock: Clock, tally: Tally) -> Admission:
+def _admission(config: Config, clock: Clock, audit: AuditLog, tally: LimitTally) -> Admission:
     """Return the limits: counted in Redis for a fleet, else in the tally."""
-    local = LocalLimits(tally, clock)
-    if not config.redis:
-        return Admission(config.limits, clock, tally, local, limits_of_models(config))
-    from toolspeak.gateway.fleet_limits import FleetLimits  # noqa: PLC0415 # needs the extra `toolspeak[redis]`
+    store: LimitStore = LocalLimits(tally, clock)
+    if config.redis:
+        from toolspeak.gateway.fleet_limits import FleetLimits  # noqa: PLC0415 # needs the extra `toolspeak[redis]`
 
-    return Admission(config.limits, clock, tally, FleetLimits(config.redis, local, clock), limits_of_models(config))
+        store = FleetLimits(config.redis, LocalLimits(tally, clock), clock)
+    return Admission(config.limits, clock, tally, store, models=limits_of_models(config), audit=audit)
+
+
+def _stored_keys(config: Config, clock: Clock, audit: AuditLog) -> StoredKeys | None:
+    store = open_key_store(config)
+    return None if store is None else StoredKeys(store, audit, clock)
 
 
 _OTEL: Final = "opentelemetry.trace"

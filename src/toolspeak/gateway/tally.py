@@ -48,7 +48,7 @@ class Meter(IntEnum):
     OUTPUT_TOKENS = 2
 
 
-class Tally(Protocol):
+class LimitTally(Protocol):
     """The requests that are open, and the rates of subjects: keys and models.
 
     Everything about a subject is called under `lock`.

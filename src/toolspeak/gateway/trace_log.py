@@ -358,7 +358,7 @@ def parent_of(exchange: Exchange) -> str:
 def has_content(config: Config) -> bool:
     """Whether traces keep what clients and models write."""
     asked = config.traces.content
-    return not config.keys and is_loopback(config.server.host) if asked is None else asked
+    return not config.needs_key and is_loopback(config.server.host) if asked is None else asked
 
 
 def open_traces(

@@ -11,9 +11,11 @@ import pytest
 from toolspeak import config
 from toolspeak.config.file import parse_config
 from toolspeak.config.shape import (
+    Access,
     Config,
     Durable,
     Key,
+    KeyPlace,
     Limits,
     McpServer,
     Model,
@@ -158,6 +160,11 @@ def test_the_example_of_the_page_says_all_of_it() -> None:
         redis="redis://127.0.0.1:6379/0",
         up=Up(1, 600.0, (CODER,)),
         capabilities=Overrides.of({"ollama:llama3.2*": "openai", "box": "none"}),
+        access=Access(
+            KeyPlace.FILE,
+            "/var/lib/toolspeak/keys.json",
+            "/var/lib/toolspeak/audit.jsonl",
+        ),
         keys=(
             Key("anna", sha256(b"anna-secret").digest(), ("fast", "box:*"), RateLimits(60, 200_000, 20_000, 4)),
             Key("build", sha256(b"test").digest()),
@@ -181,11 +188,12 @@ def test_the_example_of_the_page_says_all_of_it() -> None:
         Upstream,
         Model,
         Key,
+        RateLimits,
     ],
 )
 def test_the_example_leaves_no_field_out(kind: type) -> None:
     other_words = {"name", "digest", "facts", "settings", "tools", "quirks", "key", "leaks_as", "source", "said"}
-    other_words.update(("described", "request", "outbound", "more_urls", "more_outbound"))
+    other_words.update(("described", "request", "outbound", "more_urls", "more_outbound", "id"))
     said = {match[1] for match in re.finditer(r"^(\w+) = ", EXAMPLE, re.MULTILINE)}
     said |= {match[1] for match in re.finditer(r"^\[\S*?(\w+)\]", EXAMPLE, re.MULTILINE)}
     said |= {*re.findall(r"^# (\w+) = ", EXAMPLE, re.MULTILINE)}  # their files would have to exist
@@ -371,8 +379,8 @@ WRONG = [
         "port = 1",
         (
             "1: port: is no field here; there are "
-            "capabilities, dashboard, default, keys, limits, mcp, models, network, otel, profiles, redis, responses, "
-            "runs, server, tools, traces, unknown_models, up, upstreams"
+            "access, capabilities, dashboard, default, keys, limits, mcp, models, network, otel, profiles, redis, "
+            "responses, runs, server, tools, traces, unknown_models, up, upstreams"
         ),
     ),
     ('server.probe = "deep"', "1: server.probe: 'deep' is not one of off, look, tokens, full"),
