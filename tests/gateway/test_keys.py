@@ -12,9 +12,10 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, contextmanager
 from http.client import HTTPConnection
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
+from typing_extensions import override
 
 from testkit.protocols import answering, question
 from testkit.redis_server import running
@@ -42,6 +43,7 @@ class Dated(Clock):
     def __init__(self) -> None:
         self.now = CLOCK.seconds()
 
+    @override
     def seconds(self) -> int:
         return self.now
 
@@ -72,7 +74,7 @@ def audit_of(config: Config) -> list[dict[str, Any]]:
 
 
 def status(gateway: Served, sent: str, model: str = "up:m") -> int:
-    return gateway.post(ASKED.path, {**ASKED.body, "model": model}, {"x-api-key": sent}).status
+    return gateway.post(ASKED.path, {**cast("dict[str, Any]", ASKED.body), "model": model}, {"x-api-key": sent}).status
 
 
 def within(seconds: float, is_so: Callable[[], bool]) -> float:

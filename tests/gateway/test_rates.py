@@ -1,5 +1,7 @@
 """How often a key may ask, told by a clock that stands still until it is moved (SAFE-7)."""
 
+from typing import Any, cast
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -118,7 +120,9 @@ def test_a_request_that_its_model_has_no_room_for_is_given_back_to_its_key_safe9
             asked = question("openai_chat")
 
             def ask(model: str) -> int:
-                return gateway.post(asked.path, {**asked.body, "model": model}, {"x-api-key": "k"}).status
+                return gateway.post(
+                    asked.path, {**cast("dict[str, Any]", asked.body), "model": model}, {"x-api-key": "k"}
+                ).status
 
             assert [ask("small") for _ in range(6)] == [200] + [429] * 5
             assert [ask("up:other") for _ in range(3)] == [200, 200, 429]

@@ -184,6 +184,7 @@ class FleetLimits:
         self._shas: dict[str, str] | None = None
         """The scripts that Redis has; None before the first contact, and after each outage."""
         self._away_since: float | None = None
+        self._is_closing = False
 
     @property
     def is_alone(self) -> bool:
@@ -219,8 +220,11 @@ class FleetLimits:
             self._debt(subject).leases.extend(leases)
         self._leases.clear()
         if self._task is not None:
+            # Not only cancelled: redis-py swallows a cancellation that comes while it reads, and the task would go on.
+            self._is_closing = True
+            self._wake.set()
+            await asyncio.wait((self._task,), timeout=RETRY + 2 * _TIMEOUT)
             self._task.cancel()
-            await asyncio.wait((self._task,))
             if self._away_since is None:
                 await self._exchange()
         await self._link.close()
@@ -262,7 +266,7 @@ class FleetLimits:
         self._wake.set()
 
     async def _talk(self) -> None:
-        while True:
+        while not self._is_closing:
             if self._away_since is None:
                 with suppress(TimeoutError):
                     async with asyncio.timeout(RENEWAL):
@@ -270,6 +274,8 @@ class FleetLimits:
             else:
                 await self._clock.sleep(RETRY)
             self._wake.clear()
+            if self._is_closing:
+                return
             try:
                 await self._exchange()
             except Exception:  # noqa: BLE001 # without this task no limit would be shared again
