@@ -126,7 +126,7 @@ class Settings:
     )
     mark_results: bool | None = setting(
         None,
-        "After tool results in emulated requests, say that they are data, and repeat the user's words (SAFE-9).",
+        "After tool results in emulated requests, say that they are data, and repeat the user's words (SAFE-11).",
         fallback=False,
     )
     key: str | None = None
