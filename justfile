@@ -351,6 +351,14 @@ build:
     rm -rf dist
     .venv/bin/pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
 
+# build the container image into build/image and podman's storage, with its bill of materials; needs mmdebstrap, buildah, binutils: `--extras redis,otel,runs`, `--name`
+image *args: build
+    .venv/bin/python -m tools.image {{ args }} dist/*.whl
+
+# run that image with podman, read-only and without capabilities: health, a call on each protocol, a drain; needs podman: `--save`, IMAGE
+image-check *args:
+    .venv/bin/python -m tests.image.run {{ args }}
+
 # install the wheel in an empty venv and try the README there, as it is written
 wheel: build
     #!/usr/bin/env bash
