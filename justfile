@@ -359,6 +359,12 @@ image *args: build
 image-check *args:
     .venv/bin/python -m tests.image.run {{ args }}
 
+# render the Helm chart in each variant of charts/toolspeak/ci, and check the manifests against the schemas of Kubernetes; `--save`
+chart *args:
+    test -x .venv-packages/bin/python || {{ python }} -m venv --without-pip .venv-packages
+    {{ install }} .venv-packages requirements/packages.txt
+    .venv/bin/python -m tools.chart {{ args }}
+
 # install the wheel in an empty venv and try the README there, as it is written
 wheel: build
     #!/usr/bin/env bash
@@ -387,6 +393,7 @@ pin *args:
     .venv/bin/uv pip compile {{ pin }} {{ args }} pyproject.toml --group fuzz -o requirements/fuzz.txt
     .venv/bin/uv pip compile {{ pin }} {{ args }} pyproject.toml --group site -o requirements/site.txt
     .venv/bin/uv pip compile {{ pin }} {{ args }} --group injection -o requirements/injection.txt
+    .venv/bin/uv pip compile {{ pin }} {{ args }} --group packages -o requirements/packages.txt
     .venv/bin/uv pip compile {{ pin }} {{ args }} --group llama-server -o requirements/llama-server.txt
     for server in vllm sglang; do \
         .venv/bin/uv pip compile {{ pin }} {{ args }} -c requirements/runtime.txt pyproject.toml --group $server -o requirements/$server.txt; \
