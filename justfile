@@ -411,7 +411,7 @@ pythons: build
 # asyncio, HTTP, TLS, terminals: all that the gateway, the client and the commands ask of Python
 on_313 := "tests/gateway tests/unit/cli tests/unit/client tests/unit/runtime tests/unit/local tests/unit/agent/tools tests/unit/engine"
 # Here the kernel, databases, other programs and the clock decide, or the tested tools themselves only ever run in .venv.
-on_311_only := "bench/tests tests/attack tests/browser tests/unit/tools tests/unit/agent/sandbox tests/security/sandbox tests/runs tests/mcp tests/probes " + \
+on_311_only := "bench/tests tests/attack tests/browser tests/compose tests/unit/tools tests/unit/agent/sandbox tests/security/sandbox tests/runs tests/mcp tests/probes " + \
     "tests/gateway/test_runs.py tests/gateway/test_runs_fleet.py tests/gateway/test_runs_limits.py tests/gateway/test_runs_outage.py " + \
     "tests/gateway/test_overload.py tests/gateway/test_streams.py tests/gateway/test_plugins.py " + \
     "tests/unit/cli/test_up.py tests/unit/cli/test_up_models.py tests/unit/cli/test_error_messages.py tests/unit/cli/test_run_terminal.py " + \
