@@ -1,15 +1,18 @@
-"""The unit and the container file of docs/deploy.md are valid, and start what is there."""
+"""The unit of docs/deploy.md is valid and starts what is there, and its container runs as the image's check runs it."""
 
 import configparser
-import json
 import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
-PAGE = (Path(__file__).parents[2] / "docs" / "deploy.md").read_text(encoding="utf-8")
-INSTRUCTION = re.compile(r"^(FROM|RUN|USER|EXPOSE|HEALTHCHECK|ENTRYPOINT|CMD) (.+)$")
+from tests.image.run import CONFINED
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "deploy.md").read_text(encoding="utf-8")
+MOST_EXPOSED = 15
+"""Tenths of systemd's points that the unit may have; a unit without any restriction has 96."""
 PROGRAM = "/opt/toolspeak/bin/toolspeak"
 
 
@@ -46,12 +49,24 @@ def test_systemd_accepts_the_unit(tmp_path: Path) -> None:
     assert (done.returncode, [line for line in done.stderr.splitlines() if path.name in line]) == (0, [])
 
 
-def test_the_container_file_has_known_instructions_and_commands() -> None:
-    found = [INSTRUCTION.match(line) for line in block("dockerfile").splitlines()]
-    assert all(found)
-    parts = {match[1]: match[2] for match in found if match}
-    assert json.loads(parts["ENTRYPOINT"]) == ["toolspeak"]
-    assert json.loads(parts["CMD"]) == ["serve", "--host", "0.0.0.0"]  # noqa: S104 # inside a container
-    python, option, script = json.loads(parts["HEALTHCHECK"].removeprefix("CMD "))
-    assert (python, option) == ("python", "-c")
-    compile(script, "healthcheck", "exec")
+def test_the_page_shows_the_unit_of_the_repository() -> None:
+    assert block("ini") == (ROOT / "deploy" / "toolspeak.service").read_text(encoding="utf-8")
+
+
+def test_the_unit_is_confined(tmp_path: Path) -> None:
+    program = shutil.which("systemd-analyze")
+    if program is None:  # as above: the names of the restrictions are checked below all the same
+        assert {"NoNewPrivileges", "ProtectSystem", "SystemCallFilter"} <= set(unit()["Service"])
+        return
+    path = tmp_path / "toolspeak.service"
+    path.write_text(block("ini").replace(PROGRAM, sys.executable))
+    command = [program, "security", "--offline=true", f"--threshold={MOST_EXPOSED}", str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    assert done.returncode == 0, done.stdout
+
+
+def test_the_container_of_the_page_is_as_confined_as_the_one_that_is_checked() -> None:
+    shown = re.sub(r"\\\n\s*", "", PAGE)
+    [command] = re.findall(r"^podman run .+$", shown, re.MULTILINE)
+    assert " ".join(CONFINED) in command
+    assert ":/var/lib/toolspeak " in command
