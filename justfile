@@ -365,6 +365,18 @@ chart *args:
     {{ install }} .venv-packages requirements/packages.txt
     .venv/bin/python -m tools.chart {{ args }}
 
+# build the sdist and the wheel into dist, alike each time: the time in them is that of the commit
+distributions:
+    rm -rf dist
+    SOURCE_DATE_EPOCH=$(git log -1 --format=%ct) .venv/bin/python -m hatchling build
+
+# check the workflows of .github: their form against GitHub's schema, and their security with zizmor
+workflows:
+    test -x .venv-packages/bin/python || {{ python }} -m venv --without-pip .venv-packages
+    {{ install }} .venv-packages requirements/packages.txt
+    .venv-packages/bin/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+    .venv-packages/bin/zizmor --offline --persona pedantic .github
+
 # install the wheel in an empty venv and try the README there, as it is written
 wheel: build
     #!/usr/bin/env bash

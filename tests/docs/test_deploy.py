@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 from tests.image.run import CONFINED
@@ -70,3 +71,12 @@ def test_the_container_of_the_page_is_as_confined_as_the_one_that_is_checked() -
     [command] = re.findall(r"^podman run .+$", shown, re.MULTILINE)
     assert " ".join(CONFINED) in command
     assert ":/var/lib/toolspeak " in command
+
+
+def test_chart_compose_file_and_page_have_the_version_of_the_package() -> None:
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+    chart = (ROOT / "charts" / "toolspeak" / "Chart.yaml").read_text(encoding="utf-8")
+    assert re.findall(r"^(?:appVersion|version): (.+)$", chart, re.MULTILINE) == [version, version]
+    compose = (ROOT / "deploy" / "compose.yaml").read_text(encoding="utf-8")
+    assert set(re.findall(r"toolspeak-runs:([\d.]+)", compose)) == {version}
+    assert set(re.findall(r"^ +toolspeak:([\d.]+)$", PAGE, re.MULTILINE)) == {version}

@@ -22,6 +22,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
+from importlib.metadata import version
 from typing import Any, Final
 
 from testkit.report import close
@@ -192,7 +193,7 @@ def check_drain(podman: Podman, upstream: ScriptedUpstream) -> int:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="just image-check")
     parser.add_argument("--save", action="store_true", help="write bench/results/image.json")
-    parser.add_argument("image", nargs="?", default="toolspeak:0.1.0")
+    parser.add_argument("image", nargs="?", default=f"toolspeak:{version('toolspeak')}")
     options = parser.parse_args()
     podman = Podman(f"localhost/{options.image}")
     figures = check_contents(podman)
