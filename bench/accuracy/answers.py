@@ -139,10 +139,10 @@ def _joined(chunks: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 
 
 def _text_only(chunk: dict[str, Any]) -> str | None:
-    choices = chunk.get("choices") or []
+    choices: list[dict[str, Any]] = chunk.get("choices") or []
     if len(choices) != 1 or choices[0].get("finish_reason") or chunk.get("usage"):
         return None
-    delta = choices[0].get("delta") or {}
+    delta: dict[str, Any] = choices[0].get("delta") or {}
     return delta["content"] if set(delta) == {"content"} and isinstance(delta["content"], str) else None
 
 

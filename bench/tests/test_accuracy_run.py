@@ -167,7 +167,11 @@ def test_a_compact_stream_reads_as_the_whole_one() -> None:
         return {"id": "x", "created": 1, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]}
 
     begin = {"id": "x", "choices": [{"index": 0, "delta": {"role": "assistant"}, "finish_reason": None}]}
-    end = {"id": "x", "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}], "timings": {"ms": 3}}
+    end: dict[str, Any] = {
+        "id": "x",
+        "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}],
+        "timings": {"ms": 3},
+    }
     made = compact("text/event-stream", sse(begin, piece("Hel"), piece("lo"), end, {"choices": [], "usage": {"a": 1}}))
     chunks = [json.loads(line[6:]) for line in made.splitlines() if line.startswith("data: {")]
     assert [chunk["choices"][0]["delta"] for chunk in chunks[:3]] == [{"role": "assistant"}, {"content": "Hello"}, {}]

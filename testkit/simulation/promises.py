@@ -17,8 +17,7 @@ from testkit.simulation.scenario import STOP, Scenario
 from testkit.simulation.tools import fits
 from testkit.simulation.upstream import Attempt, SimUpstream
 from toolspeak.engine.effects import EMULATED, Outcome
-from toolspeak.engine.guardrails.guardrail import MOST_FOLLOW_UPS
-from toolspeak.engine.guardrails.tool_fit import MOST as MOST_CONFIRMATIONS
+from toolspeak.engine.guardrails.guardrail import FEW_TOOLS, MOST_FOLLOW_UPS
 from toolspeak.engine.plan import Way
 from toolspeak.engine.settings import Release, Strategy
 from toolspeak.ir.event import CallStarted, Failed, Finished, ReasoningDelta, StopReason, TextDelta, Usage
@@ -83,7 +82,7 @@ def breaches(run: Run) -> Iterator[str]:
 def _requests(run: Run) -> Iterator[str]:
     yield from run.upstream.faults
     plan, has = run.scenario.plan, run.scenario.has_guardrail
-    confirmations = MOST_CONFIRMATIONS * has("confirm_tool_fit") * (plan.retries + 1)
+    confirmations = FEW_TOOLS * has("confirm_tool_fit") * (plan.retries + 1)
     most = plan.retries + MORE_REQUESTS + MOST_FOLLOW_UPS * has("request_missing_calls") + confirmations
     if len(run.attempts) > most:
         yield f"CHK-5: {len(run.attempts)} upstream requests, at most {most}"

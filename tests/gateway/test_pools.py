@@ -6,6 +6,7 @@ import threading
 from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -76,7 +77,7 @@ def test_a_server_dies_under_load_and_no_request_fails_before_its_first_byte_poo
     killer = threading.Timer(0.35, is_dead.set)
     killer.start()
     with ThreadPoolExecutor(60) as pool:
-        replies = list(pool.map(lambda number: gateway.post(QUESTION.path, body_of(number)), range(240)))
+        replies = list(pool.map(partial(gateway.post, QUESTION.path), map(body_of, range(240))))
     killer.join()
     assert [reply.status for reply in replies if reply.status != 200] == []
     assert all(is_cold(reply.body) for reply in replies)
@@ -122,7 +123,7 @@ def test_when_all_fail_retries_are_bounded_pool4(gateway: Served, servers: list[
     for each in servers:
         each.answers(refuse(500, {"error": {"message": "out of memory"}}))
     with ThreadPoolExecutor(8) as pool:
-        replies = list(pool.map(lambda number: gateway.post(QUESTION.path, body_of(number)), range(100)))
+        replies = list(pool.map(partial(gateway.post, QUESTION.path), map(body_of, range(100))))
     assert all(reply.status >= 500 for reply in replies)
     sent = sum(len(each.asked) for each in servers)
     in_flight_at_ejection = 3 * 8

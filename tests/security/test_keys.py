@@ -159,7 +159,7 @@ def test_no_repr_shows_a_key_safe6() -> None:
         shown = [repr(each) for each in (inner, inner.config, *inner.config.upstreams, *inner.config.keys)]
         (place,) = inner.directory._places.values()
         http = place._place.upstream
-        shown += [repr(each) for each in (inner.keyring, inner.directory, place._place, http, http._address)]
+        shown += [repr(each) for each in (inner.keyring, inner.directory, place._place, http, http._client._address)]
     assert [text for text in shown if CANARY in text] == []
     assert "config=Config(" in shown[0]
 
@@ -213,6 +213,7 @@ class Shown:
     """As much of an exchange as the keyring looks at."""
 
     query = f"key={WRONG}"
+    client = "203.0.113.1"
 
     def headers(self, name: bytes) -> list[str]:
         return [f"Bearer {WRONG}"] if name == b"authorization" else []

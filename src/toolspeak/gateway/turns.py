@@ -67,8 +67,10 @@ class TurnContext:
     ) -> Coroutine[object, object, Outcome]:
         """Run the turn. If another model answers, `answers` gets the request under that model's name (POOL-5)."""
 
-        def take(route: Route, plan: Plan, emit: EmitEvents) -> Coroutine[object, object, Outcome]:
-            return route.take(self.request, plan, emit, clock, self.prepare, watch=self.watch, progress=self.progress)
+        async def take(route: Route, plan: Plan, emit: EmitEvents) -> Outcome:
+            return await route.take(
+                self.request, plan, emit, clock, self.prepare, watch=self.watch, progress=self.progress
+            )
 
         def moved(route: Route, plan: Plan, why: str) -> None:
             entry = self.response.entry

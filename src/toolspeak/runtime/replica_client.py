@@ -302,16 +302,16 @@ class ReplicaClient:
         # The first bytes are read here. vLLM and SGLang send the head of a stream at once, and read the prompt for
         # seconds after it: a server that dies in that time has shown the client nothing.
         progress.has_headers = True
-        opened: Opened | None = None
         try:
-            opened = Opened(response, replica, self._clock, self.pool, await response.read())
+            first = await response.read()
         except TransportError as error:
             progress.has_headers = False
+            response.close()
             return self._broken(error)
-        finally:
-            if opened is None:
-                response.close()
-        return opened
+        except BaseException:  # cancelled: the client has hung up
+            response.close()
+            raise
+        return Opened(response, replica, self._clock, self.pool, first)
 
     def _broken(self, error: TransportError, *, again: bool | None = None) -> _Refused:
         failure = self._redactor.clean_failure(error.failure)
