@@ -69,7 +69,7 @@ def content_faults(documents: list[dict[str, Any]]) -> Iterator[str]:
         rights = container["securityContext"]
         if rights["allowPrivilegeEscalation"] or rights["capabilities"] != {"drop": ["ALL"]}:
             yield f"{container['name']} keeps privileges"
-    for probe, path in {"livenessProbe": "/health", "readinessProbe": "/ready"}.items():
+    for probe, path in {"livenessProbe": "/live", "readinessProbe": "/ready"}.items():
         if gateway[probe]["httpGet"]["path"] != path:
             yield f"{probe} does not ask {path}"
     if "sk-" in json.dumps(kinds["ConfigMap"]):

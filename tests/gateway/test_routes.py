@@ -211,7 +211,7 @@ def test_somebody_is_here_wire1(gateway: Served) -> None:
     assert (home.status, home.headers["content-type"]) == (200, "text/plain; charset=utf-8")
     assert (probe.status, probe.body) == (200, b"")
     assert probe.headers["content-length"] == home.headers["content-length"]
-    assert gateway.ask("GET", "/health").json == {"status": "ok"}
+    assert gateway.ask("GET", "/health").json == gateway.ask("GET", "/live").json == {"status": "ok"}
     assert gateway.ask("GET", "/api/hello").status == 200
     assert gateway.ask("HEAD", "/v1/models").body == b""
 

@@ -50,6 +50,36 @@ def test_ctrl_c_once_lets_streams_finish_obs11(tmp_path: Path) -> None:
     assert (found.text, found.error) == (LONG.text, "")
 
 
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_before_it_drains_it_is_not_ready_and_still_answers_obs11(workers: str, tmp_path: Path) -> None:
+    """A load balancer that has not noticed yet sent clients to a closed port."""
+    with (
+        listening() as upstream,
+        started(
+            tmp_path,
+            configured(upstream.port).replace("[server]", "[server]\ndrain_delay = 4.0"),
+            *("--workers", workers),
+        ) as gateway,
+    ):
+        upstream.answers(answering(Answer("Cold.")))
+        asked = question("openai_chat")
+        assert gateway.served.ask("GET", "/ready").status == 200
+        gateway.process.send_signal(signal.SIGTERM)
+        assert gateway.says("/ready answers 503, and connections are accepted for 4 s more")
+        ready = gateway.served.ask("GET", "/ready")
+        assert (ready.status, ready.json["status"]) == (503, "draining")
+        assert gateway.served.ask("GET", "/live").status == 200
+        assert gateway.served.post(asked.path, asked.body).status == 200
+        status, log = gateway.end()
+    assert (status, "Traceback" in log) == (0, False)
+
+
+def test_ctrl_c_does_not_wait_for_load_balancers_obs11(tmp_path: Path) -> None:
+    with started(tmp_path, configured(9).replace("[server]", "[server]\ndrain_delay = 600.0")) as gateway:
+        gateway.process.send_signal(signal.SIGINT)
+        assert gateway.end()[0] == 0
+
+
 def test_quiet_keeps_errors_obs6(tmp_path: Path) -> None:
     """A stream that broke off was a success in the log, and nothing with `--quiet`."""
     with started(tmp_path, configured(9), "--quiet") as gateway:

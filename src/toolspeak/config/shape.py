@@ -76,6 +76,13 @@ class Server:
         15.0, "Silence in a stream after which the client is sent a keep-alive.", unit="seconds", above=0
     )
     shutdown: float = setting(60.0, "Time that open streams get to finish after SIGTERM.", unit="seconds", above=0)
+    drain_delay: float = setting(
+        0.0,
+        "Time after SIGTERM in which `/ready` answers 503 and connections are still accepted, so that a load balancer "
+        "sends clients elsewhere before they are refused.",
+        unit="seconds",
+        least=0,
+    )
     worker_timeout: float = setting(
         60.0, "Time after which a worker that gives no sign of life is killed and replaced.", unit="seconds", above=0
     )

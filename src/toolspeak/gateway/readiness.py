@@ -1,7 +1,8 @@
 """Looks at the upstreams in the background, and says which of them do not answer and what to start (OBS-8).
 
-    GET /health   200 while the process runs: for a supervisor, which restarts it otherwise
-    GET /ready    200 while at least one upstream answers, else 503: for a load balancer, which sends clients elsewhere
+    GET /live     200 while the process runs: for a supervisor, which restarts it otherwise; `/health` is the same
+    GET /ready    200 while at least one upstream answers and the gateway does not drain, else 503: for a load balancer,
+                  which sends clients elsewhere
 
 The start does not wait for upstreams: one that is down must not keep the gateway from serving the others. A silent one
 is asked again every ten seconds until it answers. Each change is one line in the log.
@@ -40,6 +41,8 @@ class Readiness:
         self._silent: Final[set[str]] = set()
         """Upstreams that the log has named as silent."""
         self._task: asyncio.Task[None] | None = None
+        self.is_draining = False
+        """The gateway ends soon: it takes no new clients."""
 
     def start(self) -> None:
         """Begin to look; needs a running event loop."""
@@ -60,15 +63,15 @@ class Readiness:
             await asyncio.wait((self._task,))
 
     async def report(self, *, with_reasons: bool) -> tuple[bool, JsonObject]:
-        """Return whether an upstream answers, and the body of `GET /ready`. It asks those whose state is old.
+        """Return whether clients are welcome, and the body of `GET /ready`. It asks upstreams whose state is old.
 
         Without `with_reasons` the body names no upstream: clients without a key must not learn where requests go.
         """
         states = await self._directory.look()
         answering = sum(state.answers for state in states)
-        is_ready = answering > 0
+        is_ready = answering > 0 and not self.is_draining
         body: JsonObject = {
-            "status": "ready" if is_ready else "unavailable",
+            "status": "draining" if self.is_draining else "ready" if is_ready else "unavailable",
             "answering": answering,
             "upstreams": len(states),
         }

@@ -34,6 +34,7 @@ class Target:
 
 _OWN: Final = {
     ("GET", "/health"): Target(wires.DEFAULT, Operation.HEALTH),
+    ("GET", "/live"): Target(wires.DEFAULT, Operation.HEALTH),
     ("GET", "/health/load"): Target(wires.DEFAULT, LOAD),
     ("GET", "/ready"): Target(wires.DEFAULT, READY),
     ("GET", "/metrics"): Target(wires.DEFAULT, METRICS),

@@ -292,6 +292,9 @@ class _Server(uvicorn.Server):
         self._app: Final = app
         self._ready: Final = ready
         self._patience: Final = server.shutdown
+        self._drain_delay: Final = server.drain_delay
+        self._delays = False
+        """SIGTERM ends it: load balancers get time to notice. A person who presses Ctrl-C does not wait for them."""
         self._is_impatient = False
         """A second Ctrl-C: open requests are ended."""
         self._reloader: Final = Reloader(app, read) if read is not None else None
@@ -322,11 +325,14 @@ class _Server(uvicorn.Server):
             signal.signal(signal.SIGINT, signal.SIG_DFL)
             signal.raise_signal(signal.SIGINT)
         self._is_impatient = self._is_impatient or (self.should_exit and sig == signal.SIGINT)
+        self._delays = self._delays or sig == signal.SIGTERM
+        self._app.gateway.readiness.is_draining = True  # uvicorn looks at the next only every tenth of a second
         self.should_exit = True
 
     @override
     async def shutdown(self, sockets: Any = None) -> None:
         del sockets
+        await self._leave_balancers()
         for server in self.servers:
             server.close()
         self._end_idle_connections()
@@ -334,6 +340,19 @@ class _Server(uvicorn.Server):
         await self._drain()
         await self._end_requests()
         await self.lifespan.shutdown()
+
+    async def _leave_balancers(self) -> None:
+        """Accept connections for `server.drain_delay` seconds more, while `/ready` fails.
+
+        Kubernetes sends SIGTERM while its services still send clients here; those would be refused.
+        """
+        if not self._delays or not self._drain_delay:
+            return
+        _LOG.info("ending: /ready answers 503, and connections are accepted for %g s more", self._drain_delay)
+        loop = asyncio.get_running_loop()
+        until = loop.time() + self._drain_delay
+        while loop.time() < until and not self._is_impatient:  # noqa: ASYNC110 # a signal handler sets it
+            await asyncio.sleep(_TICK)
 
     def _end_idle_connections(self) -> None:
         """Close idle connections; those with a request close after their response."""

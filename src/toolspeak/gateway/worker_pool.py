@@ -58,7 +58,7 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 30.0
 _STEADY: Final = 60.0
 """Seconds after which a worker counts as healthy: its death begins with the first pause again."""
 _GRACE: Final = 30.0
-"""Seconds beyond `server.shutdown` after which a worker that still drains is killed."""
+"""Seconds beyond `server.drain_delay` and `server.shutdown` after which a worker that still drains is killed."""
 _GENERATIONS: Final = 4
 """How often all workers can be replaced while the oldest still drain; a further reload waits."""
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD)
@@ -231,7 +231,9 @@ class WorkerPool:
 
     def _drain(self, worker: _WorkerProcess, number: int) -> None:
         worker.state, worker.heard = _State.DRAINING, inf
-        worker.killed_at = min(worker.killed_at, CLOCK.monotonic() + self._config.server.shutdown + _GRACE)
+        server = self._config.server
+        patience = server.shutdown + server.drain_delay + _GRACE
+        worker.killed_at = min(worker.killed_at, CLOCK.monotonic() + patience)
         worker.signal(number)
 
     def _reload(self) -> None:
