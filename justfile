@@ -254,6 +254,10 @@ injection-quick:
 injection-report *args:
     .venv/bin/python -m bench.injection.report {{ args }}
 
+# write the answers that the model gave into bench/accuracy/answers, so that `just accuracy --replay` needs no model
+accuracy-answers *args:
+    .venv/bin/python -m bench.accuracy.answers {{ args }}
+
 # the table, the lifts and the pictures of all that was asked; writes bench/results/accuracy*
 accuracy-report *args:
     .venv/bin/python -m bench.accuracy.report {{ args }}

@@ -1,6 +1,6 @@
 """Keeps the answers of a model's server: in a database while we measure, and in the repository for whoever doubts.
 
-    python -m bench.accuracy.answers        writes what the database has to bench/accuracy/answers/MODEL.jsonl.xz
+    just accuracy-answers        writes what the database has to bench/accuracy/answers/MODEL.jsonl.xz
 
 With temperature 0 the same question has the same answer. So no question is asked twice, and `just accuracy --replay`
 computes every figure again from the answers in the repository, without a model. A new version of toolspeak needs a

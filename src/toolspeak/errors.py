@@ -126,19 +126,6 @@ class UnknownRun(UnknownName):
     status = 404
 
 
-class UnknownKey(UnknownName):
-    """No stored key has this id."""
-
-    status = 404
-
-
-class KeysUnavailable(ToolspeakError):
-    """The store of keys cannot be read or written."""
-
-    status = 503
-    retryable = True
-
-
 class TooManyRuns(ToolspeakError):
     """A run may not start or resume: its tenant has `live` runs, which is the limit."""
 

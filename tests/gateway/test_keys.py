@@ -25,10 +25,10 @@ from tests.gateway.scene import Served, config_of, key, serving, towards
 from tests.gateway.test_rates import Still
 from toolspeak.config import check_public
 from toolspeak.config.shape import Access, Config, KeyPlace, RateLimits, Server
-from toolspeak.errors import BadConfig, BadField, KeysUnavailable, UnknownKey
+from toolspeak.errors import BadConfig, BadField
 from toolspeak.gateway.audit_log import AuditLog
 from toolspeak.gateway.key_admin import KeyAdmin, open_key_admin
-from toolspeak.gateway.key_records import FORGET, KeyOrder
+from toolspeak.gateway.key_records import FORGET, KeyOrder, KeysUnavailable, UnknownKey
 from toolspeak.gateway.key_store import FileKeys, KeyStore, RedisKeys
 from toolspeak.runtime.clock import CLOCK, Clock
 

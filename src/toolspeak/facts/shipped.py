@@ -1,7 +1,7 @@
 """The profiles that ship with toolspeak: for models that we measured ourselves, so that users need no doctor (CAP-12).
 
 >>> shipped_profile("qwen2.5-coder:0.5b", "ollama").form
-'hermes+care'
+'hermes+strict'
 
 The rows are in `data/profiles.json`, each with its evidence and its date. A row holds for a family and a size, on the
 kinds of server that it names. The doctor's own profile overrides it, and so does everything that the user sets.

@@ -18,10 +18,10 @@ import uvicorn
 from typing_extensions import override
 
 from toolspeak.config.shape import RateLimits
-from toolspeak.errors import BadField, BadRequest, KeysUnavailable
+from toolspeak.errors import BadField, BadRequest
 from toolspeak.gateway.asgi import AsgiMessage, Receive, Send
 from toolspeak.gateway.key_admin import KeyAdmin
-from toolspeak.gateway.key_records import DAY, KeyOrder
+from toolspeak.gateway.key_records import DAY, KeyOrder, KeysUnavailable
 from toolspeak.gateway.server import url_of
 from toolspeak.ir.json import JsonObject
 from toolspeak.runtime.clock import CLOCK, Clock

@@ -7,9 +7,9 @@ from typing import Final, TypeVar
 import msgspec
 
 from toolspeak.config.shape import Config
-from toolspeak.errors import BadConfig, UnknownKey
+from toolspeak.errors import BadConfig
 from toolspeak.gateway.audit_log import AuditLog
-from toolspeak.gateway.key_records import KeyOrder, KeyRecord, check_duration, make_key, rotate_key
+from toolspeak.gateway.key_records import KeyOrder, KeyRecord, UnknownKey, check_duration, make_key, rotate_key
 from toolspeak.gateway.key_store import KeyStore, Records, audit_file, open_key_store
 from toolspeak.runtime.clock import CLOCK, Clock
 from toolspeak.text.display import visible

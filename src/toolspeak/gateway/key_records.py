@@ -15,7 +15,7 @@ from toolspeak.config.declared import value_problem
 from toolspeak.config.forms import FORMS
 from toolspeak.config.options import settings_by_path
 from toolspeak.config.shape import NO_RATE_LIMITS, Key, RateLimits, digest_of
-from toolspeak.errors import BadField
+from toolspeak.errors import BadField, ToolspeakError, UnknownName
 from toolspeak.ir.json import JsonObject
 
 PREFIX: Final = "sk-toolspeak-"
@@ -27,6 +27,19 @@ FORGET: Final = 30 * 86_400
 """Seconds for which an expired or revoked key stays in the list."""
 DAY: Final = 86_400
 _LONGEST: Final = 100 * 365 * DAY
+
+
+class UnknownKey(UnknownName):
+    """No stored key has this id."""
+
+    status = 404
+
+
+class KeysUnavailable(ToolspeakError):
+    """The store of keys cannot be read or written."""
+
+    status = 503
+    retryable = True
 
 
 class KeyRecord(msgspec.Struct, frozen=True):

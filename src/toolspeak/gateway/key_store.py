@@ -17,9 +17,9 @@ from typing import Any, Final, Protocol, TypeAlias
 import msgspec
 
 from toolspeak.config.shape import Config, KeyPlace
-from toolspeak.errors import BadConfig, KeysUnavailable
+from toolspeak.errors import BadConfig
 from toolspeak.extras import require_extra
-from toolspeak.gateway.key_records import KeyRecord
+from toolspeak.gateway.key_records import KeyRecord, KeysUnavailable
 
 if sys.platform != "win32":
     import fcntl

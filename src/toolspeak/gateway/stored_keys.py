@@ -9,9 +9,8 @@ import logging
 from typing import Final
 
 from toolspeak.config.shape import Key
-from toolspeak.errors import KeysUnavailable
 from toolspeak.gateway.audit_log import AuditLog
-from toolspeak.gateway.key_records import KeyRecord
+from toolspeak.gateway.key_records import KeyRecord, KeysUnavailable
 from toolspeak.gateway.key_store import KeyStore, Records
 from toolspeak.runtime.clock import Clock
 
