@@ -18,8 +18,8 @@ from unicodedata import normalize
 
 from toolspeak.engine.guardrails.language import LONGEST, Language, language_of, script_of
 
-_NUMBER = re.compile(r"(?<![A-Za-z\d.,^])\d+(?:[.,\u066b\u066c]\d+)*(?![A-Za-z\d^])")
-_DIGITS = re.compile(r"\d+(?:[.,\u066b\u066c]\d+)*")
+_NUMBER = re.compile(r"(?<![A-Za-z\d.,^])\d++(?:[.,\u066b\u066c]\d++)*(?![A-Za-z\d^])")
+_DIGITS = re.compile(r"\d++(?:[.,\u066b\u066c]\d++)*")
 _SEPARATOR = re.compile(r"[.,\u066b\u066c]")
 _ITEM = re.compile(r"(?m)^\s*\d{1,2}[.)](?=\s)")
 _QUOTED = re.compile(
@@ -27,7 +27,7 @@ _QUOTED = re.compile(
     "|[\u300c\u300e]([^\u300d\u300f\n]{1,60})[\u300d\u300f]"
 )
 _WORD = re.compile(r"[^\W\d_]+")
-_LATIN_NAME = re.compile(r"[A-Z][A-Za-z'&-]+(?: [A-Z][A-Za-z'&-]+)*")
+_LATIN_NAME = re.compile(r"[A-Z][A-Za-z'&-]++(?: [A-Z][A-Za-z'&-]++)*")
 _INSIDE = re.compile(r"[^\W\d_A-Z][,;:]? $")
 _PUNCTUATION: Final = r"[,;&\u060c\u061b\u3001\uff0c\uff1b]"
 _QUESTIONS = re.compile(r"[?\u061f\uff1f][^?\u061f\uff1f]*[?\u061f\uff1f]|[;&\u061b\uff1b]")
