@@ -1,4 +1,4 @@
-"""Keeps the answers of a model's server: in a database while we measure, and in the repository for whoever doubts.
+"""Keeps the answers of a model's server: in a database while we measure, and in the repository for those who check.
 
     just accuracy-answers        writes what the database has to bench/accuracy/answers/MODEL.jsonl.xz
 

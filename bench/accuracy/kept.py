@@ -5,10 +5,14 @@ import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
 from testkit.llama_models import cache_folder
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 FOLDER = cache_folder() / "accuracy"
 LINES = FOLDER / "lines.jsonl"
@@ -56,16 +60,29 @@ class Line:
 
 
 def read(file: Path = LINES) -> Iterator[Line]:
-    """Return all lines; one that was cut short is left out."""
+    """Return all lines."""
+    return read_lines(file, Line)
+
+
+def append(line: Line, file: Path = LINES) -> None:
+    """Keep one more."""
+    append_line(line, file)
+
+
+LineKind = TypeVar("LineKind")
+
+
+def read_lines(file: Path, kind: type[LineKind]) -> Iterator[LineKind]:
+    """Return the lines of a file, each one as a dataclass of this kind; one that was cut short is left out."""
     if not file.exists():
         return
     for text in file.read_text().splitlines():
         with contextlib.suppress(msgspec.DecodeError):
-            yield msgspec.json.decode(text, type=Line)
+            yield msgspec.json.decode(text, type=kind)
 
 
-def append(line: Line, file: Path = LINES) -> None:
-    """Keep one more; a line is whole or missing."""
+def append_line(line: "DataclassInstance", file: Path) -> None:
+    """Add a line to a file; it is whole or missing."""
     file.parent.mkdir(parents=True, exist_ok=True)
     with file.open("a") as out:
         out.write(json.dumps(asdict(line), ensure_ascii=False) + "\n")

@@ -24,8 +24,8 @@ LANGUAGES = (ENGLISH, "de", "fr", "es", "pt", "it", "ru", "zh", "ja", "ko", "ar"
 PREFIX = "language_"
 SETS = tuple(PREFIX + language for language in LANGUAGES)
 GROUP = "@"
-"""What is before it in a task's id is the same in every language, and decides the split (split.py): whoever has seen a
-task in one language has seen it in all."""
+"""Separates the task from the language in an id. The part before it decides the split (split.py): a task that was
+looked at in one language counts as looked at in all."""
 OPTIONAL = ""
 
 Row = dict[str, Any]

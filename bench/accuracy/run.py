@@ -20,7 +20,7 @@ import json
 import sys
 import time
 import urllib.request
-from collections.abc import AsyncGenerator, Generator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from itertools import count
@@ -311,9 +311,16 @@ def main() -> None:
     if options.list:
         print("\n".join(FORMS))
         return
+    run_served(options, measured)
+
+
+def run_served(
+    options: argparse.Namespace, measure: Callable[[argparse.Namespace, str], Coroutine[Any, Any, tuple[int, int]]]
+) -> None:
+    """Start the model's server, measure what is asked for, and say how much was done."""
     try:
         with contextlib.suppress(KeyboardInterrupt), served(options) as url:
-            done, total = asyncio.run(measured(options, url))
+            done, total = asyncio.run(measure(options, url))
             print(f"{done} of {total} done; the lines are in {options.out}")
     except* ServerLost as lost:
         sys.exit(f"the model's server is gone: {lost.exceptions[0]}")

@@ -1,14 +1,10 @@
 """What has been played: one line of JSON for each case, form and model, in a file that only grows."""
 
-import contextlib
-import json
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
-import msgspec
-
-from bench.accuracy.kept import FOLDER, Conditions
+from bench.accuracy.kept import FOLDER, Conditions, append_line, read_lines
 from bench.injection.cases import Case
 
 LINES = FOLDER / "injection.jsonl"
@@ -44,16 +40,10 @@ class InjectionLine:
 
 
 def read(file: Path = LINES) -> Iterator[InjectionLine]:
-    """Return all lines; one that was cut short is left out."""
-    if not file.exists():
-        return
-    for text in file.read_text().splitlines():
-        with contextlib.suppress(msgspec.DecodeError):
-            yield msgspec.json.decode(text, type=InjectionLine)
+    """Return all lines."""
+    return read_lines(file, InjectionLine)
 
 
 def append(line: InjectionLine, file: Path = LINES) -> None:
-    """Keep one more; a line is whole or missing."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with file.open("a") as out:
-        out.write(json.dumps(asdict(line), ensure_ascii=False) + "\n")
+    """Keep one more."""
+    append_line(line, file)

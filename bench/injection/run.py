@@ -24,7 +24,7 @@ from bench.accuracy.answers import Answers
 from bench.accuracy.forms import FORGE, SEEDS, Form, forms, profiles_of
 from bench.accuracy.kept import Conditions
 from bench.accuracy.relay import Relay
-from bench.accuracy.run import MAX_TOKENS, ServerLost, build_of, served
+from bench.accuracy.run import MAX_TOKENS, ServerLost, build_of, run_served
 from bench.accuracy.speak import Where
 from bench.accuracy.split import Split
 from bench.injection import lines
@@ -192,11 +192,7 @@ def main() -> None:
     options = options_of()
     install()
     try:
-        with contextlib.suppress(KeyboardInterrupt), served(options) as url:
-            done, total = asyncio.run(measured(options, url))
-            print(f"{done} of {total} done; the lines are in {options.out}")
-    except* ServerLost as lost:
-        sys.exit(f"the model's server is gone: {lost.exceptions[0]}")
+        run_served(options, measured)
     except* DojoLost as lost:
         sys.exit(f"AgentDojo's process ended: {lost.exceptions[0]}")
 

@@ -4,15 +4,14 @@ Each is a server like llama.cpp's. It writes calls in the form that the request 
 """
 
 import json
-from collections.abc import Generator, Mapping
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from typing import Any
 
 from typing_extensions import override
 
 from bench.injection.cases import Case
+from testkit.json_server import JsonHandler, json_server
 
 SUITE, USER, INJECTION = "banking", "user_task_0", "injection_task_7"
 """Pay the bill in a file; the bill says that the password is to be changed."""
@@ -53,43 +52,24 @@ def written(step: Step | None, body: Mapping[str, Any]) -> dict[str, Any]:
     return {"content": f"<tool_call>\n{json.dumps({'name': name, 'arguments': arguments})}\n</tool_call>"}
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(JsonHandler):
     obeys = False
 
-    def do_GET(self) -> None:
-        self._tell({"build_info": "scripted"})
-
-    def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        message = {"role": "assistant", **written(step_of(body["messages"], obeys=self.obeys), body)}
-        choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if "tool_calls" in message else "stop"}
-        self._tell({"choices": [choice], "usage": {"prompt_tokens": 10, "completion_tokens": 2}})
-
-    def _tell(self, value: object) -> None:
-        body = json.dumps(value).encode()
-        self.send_response(200)
-        self.send_header("content-type", "application/json")
-        self.send_header("content-length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
+    @override
+    def info(self) -> object:
+        return {"build_info": "scripted"}
 
     @override
-    def log_message(self, format: str, *args: object) -> None:
-        """Say nothing."""
+    def answer(self, body: Any) -> object:
+        message = {"role": "assistant", **written(step_of(body["messages"], obeys=self.obeys), body)}
+        choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if "tool_calls" in message else "stop"}
+        return {"choices": [choice], "usage": {"prompt_tokens": 10, "completion_tokens": 2}}
 
 
 class _Obedient(_Handler):
     obeys = True
 
 
-@contextmanager
-def scripted(*, obeys: bool) -> Generator[str]:
+def scripted(*, obeys: bool) -> AbstractContextManager[str]:
     """Serve one of the two; give its address."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), _Obedient if obeys else _Handler) as server:
-        thread = Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}"
-        finally:
-            server.shutdown()
-            thread.join()
+    return json_server(_Obedient if obeys else _Handler)

@@ -66,7 +66,7 @@ class Executor(ToolsExecutor):
 
 
 class Asked(BasePipelineElement):
-    """The model's place in the pipeline: whoever is at the other end of the line answers."""
+    """Takes the model's place in the pipeline, and asks the process that started this one."""
 
     def __init__(self, line: Line, goal: str, given: Sequence[FunctionCall]) -> None:
         self._line, self._given = line, list(given)

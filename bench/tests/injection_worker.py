@@ -1,4 +1,4 @@
-"""Stands in for bench/injection/worker.py: the same lines of JSON, with a bank of four tools and one case."""
+"""Replaces bench/injection/worker.py in tests: the same lines of JSON, about a bank of four tools and one case."""
 
 import json
 import sys

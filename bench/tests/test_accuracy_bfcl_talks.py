@@ -1,4 +1,4 @@
-"""BFCL's conversations: its programs run the calls and its checker judges each turn; here a small package stands in."""
+"""BFCL's conversations: its programs run the calls, its checker judges each turn. A small package replaces both."""
 
 import asyncio
 import json

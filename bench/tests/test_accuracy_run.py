@@ -5,9 +5,7 @@ import json
 import sqlite3
 from collections.abc import Generator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 from typing import Any, ClassVar
 
 import pytest
@@ -20,6 +18,7 @@ from bench.accuracy.forms import forms
 from bench.accuracy.report import rescored
 from bench.accuracy.run import ServerLost, jobs, measured, options_of
 from bench.accuracy.split import Split
+from testkit.json_server import JsonHandler, json_server
 from testkit.llama_models import DEFAULT
 
 FUNCTION: Any = {
@@ -36,7 +35,7 @@ def task(name: str, number: int) -> Task:
     return task_of(name, {"id": f"{name}_{number}", "question": question, "function": [FUNCTION]}, answers)
 
 
-class Handler(BaseHTTPRequestHandler):
+class Handler(JsonHandler):
     """A llama.cpp server whose model writes its calls as text."""
 
     path_of_model = ""
@@ -44,41 +43,24 @@ class Handler(BaseHTTPRequestHandler):
     names: ClassVar[list[str]] = []
     """What it calls itself, answer for answer; then nothing."""
 
-    def do_GET(self) -> None:
-        self._tell({"build_info": "b1", "model_path": self.path_of_model})
+    @override
+    def info(self) -> object:
+        return {"build_info": "b1", "model_path": self.path_of_model}
 
-    def do_POST(self) -> None:
+    @override
+    def answer(self, body: Any) -> object:
         type(self).asked += 1
-        self.rfile.read(int(self.headers["content-length"]))
         message = {"role": "assistant", "content": TEXT}
         usage = {"prompt_tokens": 10, "completion_tokens": 2, "prompt_tokens_details": {"cached_tokens": 4}}
         named = {"model": self.names.pop(0)} if self.names else {}
-        self._tell({"choices": [{"index": 0, "message": message, "finish_reason": "stop"}], "usage": usage, **named})
-
-    def _tell(self, value: object) -> None:
-        body = json.dumps(value).encode()
-        self.send_response(200)
-        self.send_header("content-type", "application/json")
-        self.send_header("content-length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    @override
-    def log_message(self, format: str, *args: object) -> None:
-        """Say nothing."""
+        return {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}], "usage": usage, **named}
 
 
 @contextmanager
 def server() -> Generator[str]:
     Handler.asked = 0
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as serving:
-        thread = Thread(target=serving.serve_forever)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{serving.server_port}"
-        finally:
-            serving.shutdown()
-            thread.join()
+    with json_server(Handler) as url:
+        yield url
 
 
 @pytest.fixture(autouse=True)

@@ -208,5 +208,5 @@ class Profile:
 
     @property
     def measured(self) -> str:
-        """Who measured it and when, in words."""
+        """Whether the doctor or toolspeak's developers measured it, and on which date."""
         return f"{'shipped with toolspeak' if self.is_shipped else 'doctor'}, {self.date}"

@@ -27,6 +27,7 @@ from toolspeak.ir.complaint import Problem
 from toolspeak.ir.event import CallStarted, Failed
 from toolspeak.ir.failure import Failure, FailureKind
 from toolspeak.ir.json import Json, JsonObject
+from toolspeak.runtime.directory import Route
 from toolspeak.runtime.turn_progress import TurnProgress
 
 _LOG: Final = logging.getLogger(__name__)
@@ -97,6 +98,15 @@ class AccessEntry:
     failure: Failure | None = None
     was_slow: bool = False
     """The log has said what this turn waits for."""
+
+    def goes_to(self, route: Route) -> None:
+        """Note which model of which upstream answers."""
+        self.upstream, self.upstream_model, self.is_listed = route.place, route.model, route.is_real
+
+    def falls_back(self, route: Route, plan: Plan, why: str) -> None:
+        """Note that another model takes the turn, and why."""
+        self.goes_to(route)
+        self.plan, self.fallback = plan, why
 
     def fail(self, fault: Fault, failure: Failure | None = None) -> None:
         """Note that the request failed. The first failure is kept: a later one is its consequence."""

@@ -30,7 +30,7 @@ _WORDS: Final = {
     Meter.OUTPUT_TOKENS: ("output tokens", "output_tokens_per_minute"),
 }
 KEY, MODEL = "key", "model"
-"""Whose limits there are."""
+"""What can have limits."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,8 +83,8 @@ class Passthrough:
         route = await self._directory.exactly(named.model)
         permit(key, route)
         entry = response.entry
-        entry.model, entry.upstream, entry.upstream_model = named.model, route.place, route.model
-        entry.is_listed = route.is_real
+        entry.model = named.model
+        entry.goes_to(route)
         upstream = route.upstream
         if not isinstance(upstream, HttpUpstream):
             raise _missing(exchange, route, "it is not an HTTP server")

@@ -43,7 +43,7 @@ class RunTurns:
         wire, clock = wires.load(wires.DEFAULT), self._clock
         entry = AccessEntry(clock.fresh_id(), "POST", f"/v1/runs/{run}", "run", wire.name, clock.monotonic())
         entry.tenant, entry.model, entry.plan, entry.progress = route.tenant, request.model, plan, progress
-        entry.upstream, entry.upstream_model, entry.is_listed = route.place, route.model, route.is_real
+        entry.goes_to(route)
         body = wire.encode_request(request, Quirks()).body if self._traces.has_content else b""
         turn = TurnRequest(wire.name, _PATH, body, request, route, plan, progress, f"run/{run}")
         watch = self._traces.begin(turn, entry)
@@ -54,8 +54,7 @@ class RunTurns:
                 return await route.take(request, plan, emit, clock, watch=watch, progress=progress)
 
         def moved(route: Route, plan: Plan, why: str) -> None:
-            entry.upstream, entry.upstream_model, entry.is_listed = route.place, route.model, route.is_real
-            entry.plan, entry.fallback = plan, why
+            entry.falls_back(route, plan, why)
             watch.moved(route.place, route.model, plan)
 
         try:

@@ -73,9 +73,7 @@ class TurnContext:
             )
 
         def moved(route: Route, plan: Plan, why: str) -> None:
-            entry = self.response.entry
-            entry.upstream, entry.upstream_model, entry.is_listed = route.place, route.model, route.is_real
-            entry.plan, entry.fallback = plan, why
+            self.response.entry.falls_back(route, plan, why)
             self.watch.moved(route.place, route.model, plan)
             answers(replace(self.request, model=route.identity))
 
@@ -144,7 +142,7 @@ class Turns:
         request = drop_routing_fields(decoded)
         entry.model = request.model
         route = await find_route(self._directory, request.model, key)
-        entry.upstream, entry.upstream_model, entry.is_listed = route.place, route.model, route.is_real
+        entry.goes_to(route)
         await ticket.use(route)
         route = route.of_tenant(key.tenant)
         route = route.sending_tools() if sends_tools else route
