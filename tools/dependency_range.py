@@ -24,7 +24,7 @@ from testkit.report import close
 ROOT: Final = Path(__file__).resolve().parent.parent
 RESULT: Final = ROOT / "bench" / "results" / "dependency-range.json"
 RESOLUTIONS: Final = {"lowest": "lowest-direct", "highest": "highest"}
-EXTRAS: Final = "redis,mcp,runs,otel,hub"
+EXTRAS: Final = "redis,jwt,mcp,runs,otel,hub"
 TESTS: Final = (
     "tests/unit/client",
     "tests/unit/text",

@@ -9,6 +9,7 @@ EXTRAS: Final = {
     "runs": ("dbos", "sqlalchemy"),
     "mcp": ("mcp",),
     "redis": ("redis",),
+    "jwt": ("jwt", "cryptography"),
     "sandlock": ("sandlock",),
     "llama": ("xllamacpp",),
     "hub": ("huggingface_hub",),

@@ -15,7 +15,7 @@ from typing_extensions import override
 from testkit.protocols import WIRES, Endpoint, answering, question, sides
 from testkit.scripted_upstream import SSE, STREAM_TYPE, Asked, Script, ScriptedUpstream, listening, refuse, say
 from testkit.vendor_answers import STREAMS, Answer
-from tests.gateway.scene import Reply, Served, config_of, head, key, serving, towards
+from tests.gateway.scene import Reply, Served, config_of, finished, head, key, serving, towards
 from toolspeak.config.shape import Config
 from toolspeak.gateway.exchange import Refused
 
@@ -205,7 +205,7 @@ def test_a_traceback_of_a_refusal_shows_no_key_safe6() -> None:
     with listening() as upstream, serving(configured(upstream, "openai_chat")) as gateway:
         keyring = gateway.app.gateway.keyring
         with pytest.raises(Refused) as refused:
-            keyring.identify(Shown())  # pyright: ignore[reportArgumentType] # the rest is not looked at
+            finished(keyring.identify(Shown()))  # pyright: ignore[reportArgumentType] # the rest is not looked at
         assert CANARY not in "".join(traceback.format_exception(refused.value))
 
 

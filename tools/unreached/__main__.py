@@ -45,6 +45,9 @@ RESOLVED: Final = {
     "ModelSection": "Model",
     "KeySection": "Key",
     "McpSection": "McpServer",
+    "AccessSection": "Access",
+    "JwtSection": "Jwt",
+    "TenantSection": "TenantRule",
     "UpSection": "Up",
     "UpModelSection": "UpModel",
 }
@@ -55,6 +58,8 @@ BECOMES: Final[Mapping[Attribute, Attribute]] = {
     ("RedisSection", "url"): ("Config", "redis"),
     ("RunsSection", "offer"): ("Config", "offer"),
     ("UpSection", "common"): ("Config", "up"),
+    ("AccessSection", "common"): ("Config", "access"),
+    ("JwtSection", "common"): ("Access", "jwt"),
     ("RunsSection", "durable"): ("Config", "runs"),
     ("UpstreamSection", "key_env"): ("Upstream", "key"),
     ("UpstreamSection", "urls"): ("Upstream", "more_urls"),

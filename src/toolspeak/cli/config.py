@@ -89,7 +89,8 @@ def _summary(config: "Config", file: Path | None, variables: list[str]) -> Itera
     stored = (
         [] if config.access.store is KeyPlace.NONE else [f"those of the {config.access.store} (toolspeak keys list)"]
     )
-    yield "keys", ", ".join((*tenants, *stored)) or "none: every client that reaches the address is served"
+    tokens = [f"tokens of {config.access.jwt.issuer}"] if config.access.jwt.is_configured else []
+    yield "keys", ", ".join((*tenants, *stored, *tokens)) or "none: every client that reaches the address is served"
 
 
 def _unknown_variables(environ: Mapping[str, str]) -> list[str]:

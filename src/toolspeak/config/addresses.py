@@ -48,6 +48,20 @@ def collector_problem(url: str) -> str | None:
     return url_problem(url)
 
 
+def jwks_url_problem(url: str) -> str | None:
+    """Return what is wrong with the URL of an identity provider's keys, or None.
+
+    Keys over plain http could be replaced on the way, and with them every token be forged.
+    """
+    if "@" in url or "?" in url or "#" in url:
+        return "holds a user name, a password, a query or a fragment, which it cannot have (the URL is not shown)"
+    if problem := url_problem(url):
+        return problem
+    if url.lower().startswith("http:") and not is_near(url):
+        return f"{url!r} is not https: keys that are replaced on the way would accept forged tokens"
+    return None
+
+
 def _is_ipv6(text: str) -> bool:
     try:
         return IPv6Address(text).scope_id is None

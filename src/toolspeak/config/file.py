@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from toolspeak import upstreams
+from toolspeak.config.access import read_access
 from toolspeak.config.addresses import same_url, url_problem
 from toolspeak.config.declared import read_given, read_section
 from toolspeak.config.environment import (
@@ -166,7 +167,7 @@ def _config(root: Table, environ: Mapping[str, str]) -> Config:
         default=root.text("default") or "",
         unknown_models=root.choice("unknown_models", UnknownModels) or UnknownModels.FIRST,
         keys=_keys(root, environ),
-        access=replace(read_section(root.table("access"), Access), folder=state_folder(environ)),
+        access=replace(read_access(root.table("access")), folder=state_folder(environ)),
         network=_network(root.table("network")),
         settings=read_section(root.table("tools"), Settings),
         profiles=None if root.flag("profiles") is False else profiles_folder(environ),

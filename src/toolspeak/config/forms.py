@@ -13,12 +13,14 @@ from toolspeak.config.addresses import (
     database_problem,
     host_name_problem,
     host_problem,
+    jwks_url_problem,
     origin_problem,
     proxy_problem,
     redis_problem,
     url_problem,
 )
 from toolspeak.config.problems import not_one_of
+from toolspeak.config.shape import JWT_ALGORITHMS
 from toolspeak.config.table import Check
 from toolspeak.config.templates import template_problem
 from toolspeak.errors import UnknownName
@@ -86,6 +88,12 @@ _HOME_PATH: Final = r"(?:/|~/).*"
 FORMS: Final = {
     "url": Form("URL", url_problem, r"https?://[^@?#]+"),
     "collector": Form("URL", collector_problem, r"https?://[^@?#]+"),
+    "jwks_url": Form("URL", jwks_url_problem, r"https?://[^@?#]+"),
+    "jwt_algorithm": Form(
+        "one of " + ", ".join(f"`{each}`" for each in JWT_ALGORITHMS),
+        _one_of(lambda: JWT_ALGORITHMS),
+        "|".join(JWT_ALGORITHMS),
+    ),
     "host": Form("address", host_problem),
     "host_name": Form("host name", host_name_problem),
     "origin": Form("origin", origin_problem, r"[A-Za-z][A-Za-z0-9+.-]*://.+"),

@@ -9,7 +9,7 @@ from toolspeak.config.addresses import reaches_this_machine_only, same_server, s
 from toolspeak.config.environment import options_in
 from toolspeak.config.options import NO_OPTIONS, Options, option_problems
 from toolspeak.config.problems import did_you_mean
-from toolspeak.config.proxies import with_outbound
+from toolspeak.config.proxies import with_jwks_outbound, with_outbound
 from toolspeak.config.sections import UpstreamSection
 from toolspeak.config.shape import Config, Key, LogForm, UnknownModels, Upstream, digest_of
 from toolspeak.config.upstream import ANY, build_upstream, preset_of, with_wire
@@ -33,7 +33,8 @@ def with_options(config: Config, options: Options = NO_OPTIONS, environ: Mapping
     config = _with_upstream(config, said, environ)
     config = _with_settings(config, said)
     resolved = tuple(with_outbound(each, config.network, environ) for each in config.upstreams)
-    config = replace(config, upstreams=resolved)
+    access = with_jwks_outbound(config.access, config.network, environ)
+    config = replace(config, upstreams=resolved, access=access)
     server = config.server
     probe = Depth(said.probe) if said.probe else server.probe
     port = server.port if said.port is None else said.port
@@ -75,22 +76,27 @@ def doubts(config: Config) -> list[str]:
         if upstream.key and any(open_urls):
             by = " and its proxy" if upstream.outbound.proxy_url else ""
             found.append(f"upstream {upstream.name!r} gets its key over http, readable on the way{by}: use https")
+    jwks_url = config.access.jwt.jwks_url
+    if jwks_url.lower().startswith("http:") and not reaches_this_machine_only(jwks_url):
+        found.append("access.jwt.jwks_url is http: keys that are replaced on the way accept forged tokens; use https")
     return found + _useless_patterns(config)
 
 
 def _useless_patterns(config: Config) -> list[str]:
-    """Return warnings for permissions of keys that match no route.
+    """Return warnings for permissions of keys and tokens that match no route.
 
     Permissions are matched against an alias or `upstream:model`. A bare model name once matched too, so existing files
     may still have one.
     """
     aliases = [model.name for model in config.models]
     prefixes = [f"{upstream.name}:" for upstream in config.upstreams]
+    permitted = [(f"the key of {key.tenant!r}", key.models) for key in config.keys]
+    permitted += [(f"access.jwt.tenants.{rule.pattern!r}", rule.models) for rule in config.access.jwt.tenants]
     return [
-        f"the key of {key.tenant!r} permits {pattern!r}, which is no name of [models]; "
+        f"{who} permits {pattern!r}, which is no name of [models]; "
         f"a model of an upstream is permitted as {prefixes[0] if prefixes else 'upstream:'}{pattern}"
-        for key in config.keys
-        for pattern in key.models
+        for who, models in permitted
+        for pattern in models
         if ":" not in pattern and pattern != "*" and not any(fnmatchcase(name, pattern) for name in aliases)
     ]
 

@@ -13,21 +13,29 @@ from ipaddress import ip_address, ip_network
 from urllib.parse import urlsplit
 
 from toolspeak.config.addresses import proxy_problem, reaches_this_machine_only
-from toolspeak.config.shape import Upstream
+from toolspeak.config.shape import Access, Upstream
 from toolspeak.errors import BadConfig
-from toolspeak.runtime.outbound import DIRECT, Outbound
+from toolspeak.runtime.outbound import DIRECT, NO_OUTBOUND, Outbound
 
 
 def with_outbound(upstream: Upstream, network: Outbound, environ: Mapping[str, str]) -> Upstream:
     """Return the upstream with everything resolved; resolving it again changes nothing. Raises `BadConfig`."""
-    others = tuple(_resolved(upstream, url, network, environ) for url in upstream.more_urls)
+    own, name = upstream.outbound, f"upstream {upstream.name!r}"
+    others = tuple(_resolved(own, name, url, network, environ) for url in upstream.more_urls)
     # The first resolution counts: by the second, `outbound` holds what was resolved for the first URL.
     others = upstream.more_outbound or others
-    return replace(upstream, outbound=_resolved(upstream, upstream.url, network, environ), more_outbound=others)
+    return replace(upstream, outbound=_resolved(own, name, upstream.url, network, environ), more_outbound=others)
 
 
-def _resolved(upstream: Upstream, url: str, network: Outbound, environ: Mapping[str, str]) -> Outbound:
-    own = upstream.outbound
+def with_jwks_outbound(access: Access, network: Outbound, environ: Mapping[str, str]) -> Access:
+    """Return the settings with the proxy and the certificates of requests for the keys of tokens."""
+    jwt = access.jwt
+    if not jwt.jwks_url:
+        return access
+    return replace(access, jwt=replace(jwt, outbound=_resolved(NO_OUTBOUND, "network", jwt.jwks_url, network, environ)))
+
+
+def _resolved(own: Outbound, name: str, url: str, network: Outbound, environ: Mapping[str, str]) -> Outbound:
     given = {each.name: getattr(own, each.name) or getattr(network, each.name) for each in fields(Outbound)}
     if own.client_cert:  # the key belongs to its certificate: another one's does not fit
         given["client_key"] = own.client_key
@@ -39,8 +47,7 @@ def _resolved(upstream: Upstream, url: str, network: Outbound, environ: Mapping[
         _ = outbound.tls
     except OSError as error:  # ssl.SSLError is one
         raise BadConfig(
-            f"upstream {upstream.name!r}: its client_cert and client_key cannot be used together: "
-            f"{error.strerror or type(error).__name__}"
+            f"{name}: its client_cert and client_key cannot be used together: {error.strerror or type(error).__name__}"
         ) from None
     return outbound
 

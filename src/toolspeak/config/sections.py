@@ -16,6 +16,7 @@ from toolspeak.config.shape import (
     Access,
     DashboardSettings,
     Durable,
+    Jwt,
     Limits,
     Offer,
     Otel,
@@ -156,6 +157,40 @@ class KeySection:
 
 
 @dataclass(frozen=True, slots=True)
+class TenantSection:
+    """`[access.jwt.tenants.PATTERN]`: tenants whose names match, such as `team-*`. The first match counts."""
+
+    models: tuple[str, ...] = setting(
+        (),
+        "Models that the tenants may use: names of `[models]`, or `upstream:model`; `*` matches anything.",
+        otherwise="all",
+    )
+    limits: RateLimits = setting(NO_RATE_LIMITS, "The limits of each tenant.", is_inline=True)
+
+
+@dataclass(frozen=True, slots=True)
+class JwtSection:
+    """`[access.jwt]`: [tokens](keys.md#tokens-of-your-identity-provider) of an identity provider; `toolspeak[jwt]`."""
+
+    common: Jwt = setting(Jwt(), "Which tokens are accepted.", is_inline=True)
+    tenants: Mapping[str, TenantSection] | None = setting(
+        None, "Models and limits of tenants, by pattern.", item="PATTERN"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class AccessSection:
+    """`[access]`: keys that are made while gateways run, tokens, and the audit log."""
+
+    common: Access = setting(Access(), "Where keys are stored.", is_inline=True)
+    jwt: JwtSection = setting(
+        JwtSection(),
+        "[Tokens of your identity provider](keys.md#tokens-of-your-identity-provider), which clients may send instead "
+        "of keys; needs `toolspeak[jwt]`.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class McpSection:
     """`[mcp.NAME]`: a server whose tools runs may use, a command or a URL ([MCP](mcp.md)); needs `toolspeak[mcp]`."""
 
@@ -227,7 +262,7 @@ class ConfigFile:
     otel: Otel = setting(Otel(), "Spans of turns, by OpenTelemetry.")
     dashboard: DashboardSettings = setting(DashboardSettings(), "The pages that show turns, in a browser.")
     keys: tuple[KeySection, ...] = setting((), "Keys of clients.")
-    access: Access = setting(Access(), "Keys that are made while gateways run, and the audit log.")
+    access: AccessSection = setting(AccessSection(), "Keys that are made while gateways run, and the audit log.")
     network: Outbound = setting(NO_OUTBOUND, "The proxy and the certificates of requests to upstreams.")
     tools: Settings = setting(NOTHING_SAID, "How tools are handled, for all models.")
     upstreams: Mapping[str, UpstreamSection] | None = setting(None, "Servers that have models.", item="NAME")

@@ -172,9 +172,63 @@ class RateLimits:
 NO_RATE_LIMITS = RateLimits()
 
 
+JWT_ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "EdDSA")
+"""All of them verify with a public key. With HS256 in the list, the public key itself could sign a token."""
+
+
+@dataclass(frozen=True, slots=True)
+class TenantRule:
+    """`[access.jwt.tenants.PATTERN]`: the models and limits of tenants whose names match."""
+
+    pattern: str
+    models: tuple[str, ...] = ()
+    """As in `Key`."""
+    limits: RateLimits = NO_RATE_LIMITS
+
+
+@dataclass(frozen=True, slots=True)
+class Jwt:
+    """`[access.jwt]`: tokens of an identity provider, which clients may send instead of keys (SAFE-12)."""
+
+    issuer: str = setting(
+        "", "Issuer of the tokens, exactly as their claim `iss` has it.", otherwise="none: tokens are not accepted"
+    )
+    audience: str = setting(
+        "", "Name of this gateway at the provider, which the claim `aud` must have.", otherwise="none; it is required"
+    )
+    jwks_url: str = setting("", "URL of the provider's public keys (JWKS).", otherwise="none", form="jwks_url")
+    jwks_file: str = setting("", "File with the public keys, instead of `jwks_url`.", otherwise="none", form="file")
+    algorithms: tuple[str, ...] = setting(
+        ("RS256", "ES256"), "Accepted algorithms of signatures.", form="jwt_algorithm"
+    )
+    tenant_claim: str = setting("sub", "Claim that names the tenant. Users must not be able to change it.")
+    models_claim: str = setting(
+        "",
+        "Claim that lists the models which the tenant may use: an array, or names with blanks between them. "
+        "With it, a token without the claim is refused.",
+        otherwise="none: the models of the tenant's pattern",
+    )
+    leeway: float = setting(
+        30.0, "How far the clocks of the provider and the gateway may differ.", unit="seconds", least=0, most=600
+    )
+    refresh: float = setting(300.0, "How often the public keys are fetched.", unit="seconds", above=0)
+    max_stale: float = setting(
+        86_400.0, "How long fetched keys are used while no newer ones can be fetched.", unit="seconds", above=0
+    )
+    tenants: tuple[TenantRule, ...] = ()
+    """In the order of the file: the first one that matches counts. A tenant without any has all models and no limit."""
+    outbound: Outbound = NO_OUTBOUND
+    """The proxy and certificates of requests for the keys, resolved from `[network]` and the environment."""
+
+    @property
+    def is_configured(self) -> bool:
+        """Whether tokens are accepted."""
+        return bool(self.issuer)
+
+
 @dataclass(frozen=True, slots=True)
 class Access:
-    """`[access]`: keys that `toolspeak keys` makes, and the audit log (SAFE-10)."""
+    """`[access]`: keys that `toolspeak keys` makes, tokens, and the audit log (SAFE-10)."""
 
     store: KeyPlace = setting(
         KeyPlace.NONE,
@@ -185,11 +239,12 @@ class Access:
     audit: str = setting(
         "",
         "File of the [audit log](keys.md#the-audit-log).",
-        otherwise="`audit.jsonl` in the state folder, if keys are stored",
+        otherwise="`audit.jsonl` in the state folder, if keys are stored or tokens accepted",
         form="path",
     )
     folder: Path | None = None
     """The state folder; None if the user has no home directory."""
+    jwt: Jwt = Jwt()
 
 
 @dataclass(frozen=True, slots=True)
@@ -406,6 +461,10 @@ class McpServer:
         return sha256(msgspec.json.encode((self.command, self.args, self.url))).hexdigest()
 
 
+TOKEN_ID = "jwt:"
+"""Begins `Key.id` of a token; the tenant follows."""
+
+
 @dataclass(frozen=True, slots=True)
 class Key:
     """A key of a tenant. `digest` is the SHA-256 of the key; the key itself is not stored."""
@@ -417,12 +476,17 @@ class Key:
     limits: RateLimits = NO_RATE_LIMITS
     """All keys of a tenant count together."""
     id: str = ""
-    """The name of a made key; empty for one of the configuration."""
+    """The name of a made key, `jwt:TENANT` for a token; empty for a key of the configuration."""
 
     @property
     def label(self) -> str:
         """By which the audit log names it."""
         return self.id or f"configured:{self.tenant}"
+
+    @property
+    def is_token(self) -> bool:
+        """Whether the client sent a token of an identity provider."""
+        return self.id.startswith(TOKEN_ID)
 
 
 def digest_of(key: str) -> bytes:
@@ -467,5 +531,5 @@ class Config:
 
     @property
     def needs_key(self) -> bool:
-        """Whether clients need a key: one is configured, or keys are stored, be it none at the moment."""
-        return bool(self.keys) or self.access.store is not KeyPlace.NONE
+        """Whether clients need a key or a token: keys are configured or stored (maybe none yet), or tokens accepted."""
+        return bool(self.keys) or self.access.store is not KeyPlace.NONE or self.access.jwt.is_configured

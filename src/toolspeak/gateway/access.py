@@ -1,4 +1,4 @@
-"""Which requests may enter: by their Host, their Origin and their key; and which models a key may use.
+"""Which requests may enter: by their Host, their Origin and their key or token; and which models a key may use.
 
 Three attackers are meant.
 
@@ -41,6 +41,11 @@ _SHOWN: Final = 100
 # Anthropic, Google and Azure have headers of their own. Since 2.8 the Anthropic SDK sends its key as a bearer token.
 _KEY_HEADERS: Final = (b"x-api-key", b"x-goog-api-key", b"api-key")
 _BEARER: Final = "bearer "
+# A signed token (JWT): a JSON object, so it begins with `{"`, its claims and its signature, each in base64url. The
+# signature may be empty, so that tokens of `alg: none` are refused as tokens, with a line in the audit log.
+_TOKEN: Final = re.compile(r"eyJ[A-Za-z0-9_=-]*+\.[A-Za-z0-9_=-]*+\.[A-Za-z0-9_=-]*+")
+_MOST_TOKENS: Final = 4
+"""Tokens that are checked in one request. Each check takes up to a millisecond, and a head has room for hundreds."""
 
 
 # ---------------------------------------------------------------- hosts and origins
@@ -95,54 +100,106 @@ def _denied(message: str, status: int) -> Refused:
 # ---------------------------------------------------------------- keys
 
 
-class Keyring:
-    """The keys that clients may send: those of the configuration, and stored ones. Without either, none is needed."""
+class TokenCheck(Protocol):
+    """Checks tokens of an identity provider: `identity_tokens.IdentityTokens`, which needs an extra."""
 
-    def __init__(self, keys: Sequence[Key], stored: StoredKeys | None = None) -> None:
+    async def start(self) -> None:
+        """Begin to fetch the provider's keys."""
+        ...
+
+    async def stop(self) -> None:
+        """Stop that."""
+        ...
+
+    async def check(self, token: str, client: str = "") -> Key:
+        """Return what a token stands for; raises `Refused` with the class of the reason."""
+        ...
+
+
+class Keyring:
+    """The keys that clients may send: of the configuration, stored ones, and tokens. Without any, none is needed."""
+
+    def __init__(self, keys: Sequence[Key], stored: StoredKeys | None = None, tokens: TokenCheck | None = None) -> None:
         """Take the keys, of which only digests are known."""
         self._keys: Final = tuple(keys)
         self._stored: Final = stored
+        self._tokens: Final = tokens
 
     def changed(self, keys: Sequence[Key]) -> "Keyring":
-        """Return the keyring with the keys of another configuration, and the same stored ones."""
-        return Keyring(keys, self._stored)
+        """Return the keyring with the keys of another configuration, and the same stored ones and tokens."""
+        return Keyring(keys, self._stored, self._tokens)
 
     async def start(self) -> None:
-        """Read the stored keys, and go on looking for changes."""
+        """Read the stored keys, and go on looking for changes; fetch the keys of tokens."""
         if self._stored is not None:
             await self._stored.start()
+        if self._tokens is not None:
+            await self._tokens.start()
 
     async def stop(self) -> None:
         """Stop looking."""
         if self._stored is not None:
             await self._stored.stop()
+        if self._tokens is not None:
+            await self._tokens.stop()
 
-    def knows(self, exchange: Exchange) -> bool:
-        """Return whether the client sends a valid key, or needs none."""
+    async def knows(self, exchange: Exchange) -> bool:
+        """Return whether the client sends a valid key or token, or needs none."""
         try:
-            self.identify(exchange)
+            await self.identify(exchange)
         except Refused:
             return False
         return True
 
-    def identify(self, exchange: Exchange) -> Key:
-        """Return the client's key; raises `Refused` (401).
+    async def identify(self, exchange: Exchange) -> Key:
+        """Return the client's key, or that of its token; raises `Refused` (401, or 503 if no token can be checked).
 
-        The message is always the same: why a key is refused helps only an attacker. A request with the keys of two
-        tenants is refused too, because it is not clear whose limits and permissions apply.
+        The message for a key is always the same: why a key is refused helps only an attacker. A request with the keys
+        of two tenants is refused too, because it is not clear whose limits and permissions apply.
         """
         if not self.needs_key:
             return ANONYMOUS
         # A client may send one key in several places: by its digest it counts once.
-        found = {key.digest: key for sent in sent_keys(exchange) for key in self._matching(sent, exchange.client)}
+        found: dict[bytes, Key] = {}
+        tokens: list[str] = []
+        for sent in dict.fromkeys(sent_keys(exchange)):
+            matching = self._matching(sent, exchange.client)
+            found |= {key.digest: key for key in matching}
+            if not matching and _TOKEN.fullmatch(sent):
+                tokens.append(sent)
+        if tokens and self._tokens is not None:
+            found |= await self._checked(self._tokens, tokens, exchange.client, is_needed=not found)
         if len(found) != 1:
-            raise Refused(Failure(FailureKind.AUTH, "a valid key is needed", 401))
+            raise self._nobody()
         return next(iter(found.values()))
+
+    async def _checked(
+        self, check: TokenCheck, tokens: Sequence[str], client: str, *, is_needed: bool
+    ) -> dict[bytes, Key]:
+        """Return what valid tokens stand for. If a token is needed and none is valid, raise why the first is not."""
+        if len(tokens) > _MOST_TOKENS:
+            raise self._nobody()
+        found: dict[bytes, Key] = {}
+        refusals: list[Refused] = []
+        for token in tokens:
+            try:
+                key = await check.check(token, client)
+            except Refused as refused:
+                refusals.append(refused)
+            else:
+                found[key.digest] = key
+        if is_needed and not found:
+            raise refusals[0]
+        return found
+
+    def _nobody(self) -> Refused:
+        needed = "key" if self._tokens is None else "key or token"
+        return Refused(Failure(FailureKind.AUTH, f"a valid {needed} is needed", 401))
 
     @property
     def needs_key(self) -> bool:
-        """Whether clients need a key."""
-        return bool(self._keys) or self._stored is not None
+        """Whether clients need a key or a token."""
+        return bool(self._keys) or self._stored is not None or self._tokens is not None
 
     def match(self, sent: str, client: str = "") -> Key | None:
         """Return the key that equals the sent one; None if there is none."""
@@ -201,7 +258,8 @@ def is_permitted(key: Key, route: Route) -> bool:
 def permit(key: Key, route: Route) -> None:
     """Raise `Refused` (403) for a model that this key may not use."""
     if not is_permitted(key, route):
-        raise Refused(Failure(FailureKind.PERMISSION, "this key may not use that model", 403, "model"))
+        sent = "token" if key.is_token else "key"
+        raise Refused(Failure(FailureKind.PERMISSION, f"this {sent} may not use that model", 403, "model"))
 
 
 async def find_route(directory: Directory, name: str, key: Key) -> Route:

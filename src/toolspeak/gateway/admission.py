@@ -127,7 +127,7 @@ class Admission:
             return
         if (denial := await self._store.take(demand)) is not None:
             ticket.spent = Spent(is_refunded=True)
-            name, message = _explained(denial, whose, demand.limits)
+            name, message = _explained(denial, whose, demand.limits, ticket.key)
             self._refused[whose, name] += 1
             self._audit.refused(ticket.key.label, ticket.key.tenant, f"limit of the {whose}: {name}")
             raise _busy(message, denial.wait)
@@ -162,9 +162,11 @@ def limits_of_models(config: Config) -> dict[tuple[str, str], RateLimits]:
     return {place: limits for place, limits in found.items() if limits != NO_RATE_LIMITS}
 
 
-def _explained(denial: Denial, whose: str, limits: RateLimits) -> tuple[str, str]:
+def _explained(denial: Denial, whose: str, limits: RateLimits, key: Key) -> tuple[str, str]:
     """Return the name of the limit, and a message for the client."""
     who, table = ("this key", "keys") if whose == KEY else ("this model", "models.NAME")
+    if whose == KEY and key.is_token:
+        who, table = "this tenant", "access.jwt.tenants.PATTERN"
     if denial.meter is None:
         name, said = "concurrent", f"already has {limits.concurrent} requests open"
     else:

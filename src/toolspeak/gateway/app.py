@@ -199,7 +199,7 @@ class Gateway:
             answer_page = await asyncio.to_thread(_load_dashboard)
             await answer_page(self, exchange, target, response)
             return
-        await self._admit(exchange, target, response, self.keyring.identify(exchange))
+        await self._admit(exchange, target, response, await self.keyring.identify(exchange))
 
     async def _admit(
         self, exchange: Exchange, target: Target, response: ResponseContext, key: Key, own: OwnTurn | None = None
@@ -238,7 +238,7 @@ class Gateway:
 
     async def _dispatch(self, exchange: Exchange, target: Target, response: ResponseContext, key: Key) -> None:
         if target.what == routes.READY:
-            is_ready, body = await self.readiness.report(with_reasons=self.keyring.knows(exchange))
+            is_ready, body = await self.readiness.report(with_reasons=await self.keyring.knows(exchange))
             status = 200 if is_ready else 503
             await answer(exchange, status, _JSON, msgspec.json.encode(body), response.headers)
             return

@@ -210,7 +210,7 @@ def open_key_store(config: Config) -> KeyStore | None:
 def audit_file(config: Config) -> Path | None:
     """Return the file of the audit log; None if there is none. Raises `BadConfig`."""
     access = config.access
-    if not access.audit and access.store is KeyPlace.NONE:
+    if not access.audit and access.store is KeyPlace.NONE and not access.jwt.is_configured:
         return None
     return _state_file(config, access.audit, "audit.jsonl", "access.audit")
 

@@ -28,7 +28,8 @@ from toolspeak import wires
 from toolspeak.config.assemble import assemble, confirming_depths, depths, outbound_of, verdicts
 from toolspeak.config.shape import Config
 from toolspeak.errors import BadConfig
-from toolspeak.gateway.access import HostPolicy, Keyring
+from toolspeak.extras import require_extra
+from toolspeak.gateway.access import HostPolicy, Keyring, TokenCheck
 from toolspeak.gateway.admission import Admission, limits_of_models
 from toolspeak.gateway.app import Gateway
 from toolspeak.gateway.asgi import Asgi
@@ -91,7 +92,7 @@ def build(
         Routes(wires.apis()),
         directory,
         transport,
-        Keyring(config.keys, _stored_keys(config, clock, audit)),
+        Keyring(config.keys, _stored_keys(config, clock, audit), _tokens(config, clock, audit)),
         HostPolicy(config),
         parts.admission,
         Overload(config.limits, clock),
@@ -164,6 +165,17 @@ def _admission(config: Config, clock: Clock, audit: AuditLog, tally: LimitTally)
 def _stored_keys(config: Config, clock: Clock, audit: AuditLog) -> StoredKeys | None:
     store = open_key_store(config)
     return None if store is None else StoredKeys(store, audit, clock)
+
+
+def _tokens(config: Config, clock: Clock, audit: AuditLog) -> TokenCheck | None:
+    """Return what checks tokens; None if none are accepted. Raises `MissingExtra`."""
+    if not config.access.jwt.is_configured:
+        return None
+    require_extra("jwt", "access.jwt")
+    from toolspeak.gateway.identity_tokens import IdentityTokens  # noqa: PLC0415 # needs the extra `toolspeak[jwt]`
+    from toolspeak.gateway.jwks import ProviderKeys  # noqa: PLC0415
+
+    return IdentityTokens(config.access.jwt, ProviderKeys(config.access.jwt, clock), audit, clock)
 
 
 _OTEL: Final = "opentelemetry.trace"

@@ -84,6 +84,26 @@ def test_it_shows_what_is_used_and_no_secret_obs12(
     assert SECRET not in said.out + said.err
 
 
+def test_it_shows_whose_tokens_are_accepted_and_doubts_about_them_safe12(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = """\
+[upstreams.box]
+url = "http://127.0.0.1:1/v1"
+[access.jwt]
+issuer = "https://login.example.com"
+audience = "toolspeak"
+jwks_url = "http://10.0.0.3:8080/certs"
+[access.jwt.tenants."team-*"]
+models = ["small"]
+"""
+    assert run("config", "check", written(tmp_path, text)) == 0
+    captured = capsys.readouterr()
+    assert "keys         tokens of https://login.example.com\n" in captured.out
+    assert "access.jwt.jwks_url is http: keys that are replaced on the way accept forged tokens" in captured.err
+    assert "access.jwt.tenants.'team-*' permits 'small', which is no name of [models]" in captured.err
+
+
 def test_a_variable_with_a_typo_is_named_obs12(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,6 +14,7 @@ from toolspeak.config.shape import (
     Access,
     Config,
     Durable,
+    Jwt,
     Key,
     KeyPlace,
     Limits,
@@ -23,6 +24,7 @@ from toolspeak.config.shape import (
     Otel,
     RateLimits,
     Server,
+    TenantRule,
     Traces,
     Up,
     UpModel,
@@ -45,6 +47,7 @@ EXAMPLE = re.findall(r"```toml\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.
 ENVIRON = {"BOX_KEY": "box-secret", "ANNA_KEY": "anna-secret", "GROQ_API_KEY": "groq-secret", "TICKETS_KEY": "t-secret"}
 SAID = frozenset({"decides", "calls_in_reasoning", "starts_in_reasoning", "few_shot", "answer_tool", "system_role"})
 CANARY = "sk-canary-5f3e2d1c"
+JWT, JWKS = "[access.jwt]\nissuer = 'i'\naudience = 'a'", "\njwks_url = 'https://idp/keys'"
 
 
 def read(text: str, **environ: str) -> Config:
@@ -164,6 +167,13 @@ def test_the_example_of_the_page_says_all_of_it() -> None:
             KeyPlace.FILE,
             "/var/lib/toolspeak/keys.json",
             "/var/lib/toolspeak/audit.jsonl",
+            jwt=Jwt(
+                "https://login.example.com/realms/main",
+                "toolspeak",
+                "https://login.example.com/realms/main/certs",
+                models_claim="toolspeak_models",
+                tenants=(TenantRule("team-*", limits=RateLimits(120)),),
+            ),
         ),
         keys=(
             Key("anna", sha256(b"anna-secret").digest(), ("fast", "box:*"), RateLimits(60, 200_000, 20_000, 4)),
@@ -189,11 +199,13 @@ def test_the_example_of_the_page_says_all_of_it() -> None:
         Model,
         Key,
         RateLimits,
+        Jwt,
+        TenantRule,
     ],
 )
 def test_the_example_leaves_no_field_out(kind: type) -> None:
     other_words = {"name", "digest", "facts", "settings", "tools", "quirks", "key", "leaks_as", "source", "said"}
-    other_words.update(("described", "request", "outbound", "more_urls", "more_outbound", "id"))
+    other_words.update(("described", "request", "outbound", "more_urls", "more_outbound", "id", "pattern", "tenants"))
     said = {match[1] for match in re.finditer(r"^(\w+) = ", EXAMPLE, re.MULTILINE)}
     said |= {match[1] for match in re.finditer(r"^\[\S*?(\w+)\]", EXAMPLE, re.MULTILINE)}
     said |= {*re.findall(r"^# (\w+) = ", EXAMPLE, re.MULTILINE)}  # their files would have to exist
@@ -453,6 +465,20 @@ WRONG = [
     ("[up.models.a]", '1: up.models.a.model: is missing: a GGUF file, a name of a local store, or "hf:ORG/REPO:QUANT"'),
     ("[up]\nloaded = 0", "2: up.loaded: 0 is not an integer of at least 1"),
     ("[up.models.a]\nmodel = 'm'\npath = 'x'", "3: up.models.a.path: is no field here"),
+    ("[access.jwt]\naudience = 'a'" + JWKS, "1: access.jwt.issuer: is missing: the claim `iss` of your tokens"),
+    ("[access.jwt]\nissuer = 'i'" + JWKS, "1: access.jwt.audience: is missing: the claim `aud` of tokens for this"),
+    (JWT, "1: access.jwt.jwks_url: one of jwks_url and jwks_file is needed, and only one"),
+    (JWT + JWKS + "\nalgorithms = []", "5: access.jwt.algorithms: is empty: name at least one"),
+    (JWT + JWKS + "\nalgorithms = ['none']", "5: access.jwt.algorithms[0]: 'none' is not one of RS256"),
+    (JWT + JWKS + "\nalgorithms = ['HS256']", "5: access.jwt.algorithms[0]: 'HS256' is not one of RS256"),
+    (JWT + "\njwks_url = 'http://idp.example.com'", "4: access.jwt.jwks_url: 'http://idp.example.com' is not https"),
+    (JWT + "\njwks_url = 'https://a:b@idp'", "4: access.jwt.jwks_url: holds a user name, a password, a query or"),
+    (JWT + "\njwks_file = 'jwks.json'", "4: access.jwt.jwks_file: 'jwks.json' is not an absolute path"),
+    (
+        JWT + JWKS + "\nmodels_claim = 'm'\ntenants.a.models = ['x']",
+        "5: access.jwt.models_claim: is given together with models of tenants: remove one of the two",
+    ),
+    (JWT + JWKS + "\ntenants.a.model = 'x'", "5: access.jwt.tenants.a.model: is no field here; did you mean 'models'?"),
     ("keys = 1", "1: keys: 1 is not an array of tables: write [[keys]]"),
     ("keys = [1]", "1: keys[0]: 1 is not a table"),
     ("[[keys]]\nkey = 'a'", "1: keys[0].tenant: is missing: whose key it is"),
