@@ -28,9 +28,9 @@ from toolspeak.config.file import parse_config
 from toolspeak.config.options import NO_OPTIONS
 from toolspeak.config.overlay import with_options
 from toolspeak.config.shape import JWT_ALGORITHMS, Jwt
-from toolspeak.errors import KeysUnavailable
 from toolspeak.gateway import jwks
 from toolspeak.gateway.jwks import ProviderKeys, read_key_set
+from toolspeak.gateway.key_records import KeysUnavailable
 from toolspeak.runtime.clock import CLOCK, Clock
 
 

@@ -20,10 +20,10 @@ import msgspec
 
 from toolspeak.config.forms import FORMS
 from toolspeak.config.shape import TOKEN_ID, Jwt, Key, TenantRule, digest_of
-from toolspeak.errors import KeysUnavailable
 from toolspeak.gateway.audit_log import AuditLog
 from toolspeak.gateway.exchange import Refused
 from toolspeak.gateway.jwks import ProviderKeys, verify
+from toolspeak.gateway.key_records import KeysUnavailable
 from toolspeak.ir.failure import Failure, FailureKind
 from toolspeak.runtime.clock import Clock
 

@@ -24,7 +24,7 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from jwt import PyJWK, PyJWS, PyJWTError
 
 from toolspeak.config.shape import Jwt
-from toolspeak.errors import KeysUnavailable
+from toolspeak.gateway.key_records import KeysUnavailable
 from toolspeak.runtime.clock import Clock
 from toolspeak.runtime.outbound import origin_of
 from toolspeak.runtime.transport import HttpTransport, Timeouts, TransportError
