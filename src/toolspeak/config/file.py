@@ -98,7 +98,7 @@ def load(path: str | Path | None, environ: Mapping[str, str], options: Options =
         problems += error.problems
     if problems:
         raise BadConfig(*problems)
-    return replace(config, warnings=(*config.warnings, *renamed(environ)))
+    return replace(config, file=file, warnings=(*config.warnings, *renamed(environ)))
 
 
 def parse_config(text: str, name: str, environ: Mapping[str, str], mode: int = 0) -> Config:

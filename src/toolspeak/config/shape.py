@@ -93,6 +93,11 @@ class Server:
         least=0,
         most=MOST_WORKERS,
     )
+    reload_on_change: bool = setting(
+        False,
+        "Read the configuration file again when it changes, as on [SIGHUP](gateway.md#stopping-and-reloading): once it "
+        "has stayed the same for a second, and only if it has no mistake.",
+    )
     log: LogForm = setting(
         LogForm.TEXT, "Form of the [log](gateway.md#the-log): lines for people, or one JSON object on each line."
     )
@@ -526,6 +531,8 @@ class Config:
     """Servers whose tools runs may use."""
     approvals: Path | None = None
     """The folder of approved tool definitions of MCP servers; without it, none is approved."""
+    file: Path | None = field(default=None, compare=False)
+    """The file that it was read from; None without one."""
     warnings: tuple[str, ...] = ()
     """Warnings about the file itself; `overlay.doubts` adds those about the settings."""
 

@@ -1,4 +1,4 @@
-"""Reads the configuration again on SIGHUP, without dropping a request (OBS-10).
+"""Reads the configuration again on SIGHUP or when its file changes, without dropping a request (OBS-10).
 
 Requests that are being answered end under the configuration that they began with. New ones get the new keys, limits,
 models and upstreams. What was learned about an upstream is kept if its URL is the same. A file with mistakes changes
@@ -19,6 +19,7 @@ from toolspeak.gateway.access import HostPolicy
 from toolspeak.gateway.admission import limits_of_models
 from toolspeak.gateway.app import Gateway
 from toolspeak.gateway.asgi import Asgi
+from toolspeak.gateway.file_watch import FileWatch
 from toolspeak.gateway.request_reader import RequestReader
 from toolspeak.runtime.learned import SHARED
 from toolspeak.runtime.transport import HttpTransport
@@ -47,14 +48,29 @@ class Reloader:
         self._app: Final = app
         self._read: Final = read
         self._lock: Final = asyncio.Lock()
+        self._watch: Final = watch_config(app.gateway.config)
+
+    async def look(self) -> None:
+        """Reload if the file has changed and `server.reload_on_change` is set."""
+        if self._watch is None or not self._app.gateway.config.server.reload_on_change:
+            return
+        if await asyncio.to_thread(self._watch.look):
+            await self.reload()
 
     async def reload(self) -> None:
         """Read the configuration and use it. Mistakes in it are logged; nothing is raised."""
         async with self._lock:  # two signals in a row read it twice, one after the other
             with reload_problems():
+                if self._watch is not None:  # before it is read: a change while it is read counts as one
+                    await asyncio.to_thread(self._watch.take)
                 config = await asyncio.to_thread(self._read)
                 self._app.gateway = _reloaded(self._app.gateway, config)
                 log_reload(config)
+
+
+def watch_config(config: Config) -> FileWatch | None:
+    """Return the watch of the file that a configuration was read from; None without a file."""
+    return None if config.file is None else FileWatch([config.file])
 
 
 @contextmanager

@@ -36,6 +36,7 @@ from toolspeak.gateway.asgi import Asgi
 from toolspeak.gateway.audit_log import AuditLog
 from toolspeak.gateway.checkups import Checkups
 from toolspeak.gateway.connections import Connections, HttpConnection
+from toolspeak.gateway.file_watch import LOOK_EVERY
 from toolspeak.gateway.idle_doctor import IdleDoctor
 from toolspeak.gateway.key_store import audit_file, open_key_store
 from toolspeak.gateway.limit_store import LimitStore, LocalLimits
@@ -312,6 +313,8 @@ class _Server(uvicorn.Server):
         self._reloader: Final = Reloader(app, read) if read is not None else None
         self._reloading: asyncio.Task[None] | None = None
         """Keeps a reference to the running reload."""
+        self._watching: asyncio.Task[None] | None = None
+        """Looks at files that may change."""
 
     @override
     async def startup(self, sockets: Any = None) -> None:
@@ -319,6 +322,7 @@ class _Server(uvicorn.Server):
         if sys.platform != "win32" and threading.current_thread() is threading.main_thread():
             asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._hang_up)
         await super().startup(sockets)
+        self._watching = asyncio.get_running_loop().create_task(self._watch_files())
         for server in self.servers:
             for listening in server.sockets:
                 self._ready(url_of(listening))
@@ -329,6 +333,11 @@ class _Server(uvicorn.Server):
             self.should_exit = True
         else:
             self._reloading = asyncio.get_running_loop().create_task(self._reloader.reload())
+
+    async def _watch_files(self) -> None:
+        while self._reloader is not None and not self.should_exit:
+            await asyncio.sleep(LOOK_EVERY)
+            await self._reloader.look()
 
     @override
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
@@ -344,6 +353,8 @@ class _Server(uvicorn.Server):
     @override
     async def shutdown(self, sockets: Any = None) -> None:
         del sockets
+        if self._watching is not None:
+            self._watching.cancel()
         await self._leave_balancers()
         for server in self.servers:
             server.close()

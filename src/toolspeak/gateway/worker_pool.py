@@ -16,10 +16,10 @@ ready after 0.1 s of CPU instead of 1 s. The price: an update of the package nee
 at all ends the gateway, unless others serve. **A worker that hangs** gives no sign of life: it is killed, and replaced
 like one that died. Without that, it would keep the connections that the kernel gives it.
 
-**SIGHUP** reads the configuration, and replaces one worker after another: the new one accepts connections before the
-old one stops to, and the old one drains. **SIGTERM and SIGINT** let all workers drain; a second SIGINT (Ctrl-C again)
-ends their requests. Workers are process groups of their own, so that Ctrl-C in a terminal reaches the supervisor alone.
-A worker whose supervisor was killed drains as well.
+**SIGHUP**, or a change of the file with `server.reload_on_change`, reads the configuration, and replaces one worker
+after another: the new one accepts connections before the old one stops to, and the old one drains. **SIGTERM and
+SIGINT** let all workers drain; a second SIGINT (Ctrl-C again) ends their requests. Workers are process groups of their
+own, so that Ctrl-C in a terminal reaches the supervisor alone. A worker whose supervisor was killed drains as well.
 """
 
 import gc
@@ -46,7 +46,8 @@ from toolspeak.config.shape import Config
 from toolspeak.engine.readers import warm
 from toolspeak.errors import BadConfig
 from toolspeak.gateway.access_log import formatter
-from toolspeak.gateway.reload import log_changes_at_start, log_reload, reload_problems
+from toolspeak.gateway.file_watch import LOOK_EVERY
+from toolspeak.gateway.reload import log_changes_at_start, log_reload, reload_problems, watch_config
 from toolspeak.gateway.server import build, run_worker, terminal_is_gone
 from toolspeak.gateway.worker_output import WorkerOutput
 from toolspeak.gateway.worker_share import WorkerLink, WorkerShare, read_message
@@ -143,6 +144,8 @@ class WorkerPool:
         self._is_stopping = False
         self._has_served = False
         self._wants_reload = False
+        self._watch: Final = watch_config(config)
+        self._next_look = CLOCK.monotonic() + LOOK_EVERY
         self._error: BaseException | None = None
         """Why the gateway ends."""
 
@@ -191,6 +194,7 @@ class WorkerPool:
             if self._columns:
                 self._restarts.remove(restart)
                 self._start(restart.number, restart.failures)
+        self._look(now)
         if self._wants_reload and not self._rolling and not self._starting():
             self._wants_reload = False
             self._reload()
@@ -201,8 +205,18 @@ class WorkerPool:
         """Return how long nothing needs to be done unless something happens; None for ever."""
         due = [min(worker.killed_at, worker.heard + worker.timeout) for worker in self._workers]
         due += [restart.at for restart in self._restarts] if self._columns else []
+        due += [self._next_look] if self._is_watching() else []
         soonest = min(due, default=inf)
         return None if soonest == inf else max(0.0, soonest - CLOCK.monotonic())
+
+    def _is_watching(self) -> bool:
+        return self._watch is not None and self._config.server.reload_on_change and not self._is_stopping
+
+    def _look(self, now: float) -> None:
+        """Ask for a reload if the file has changed; only the supervisor watches it, and workers never do."""
+        if self._watch is not None and self._is_watching() and now >= self._next_look:
+            self._next_look = now + LOOK_EVERY
+            self._wants_reload = self._watch.look() or self._wants_reload
 
     def _serving(self) -> int:
         return sum(worker.state is _State.SERVING for worker in self._workers)
@@ -238,6 +252,8 @@ class WorkerPool:
 
     def _reload(self) -> None:
         with reload_problems():
+            if self._watch is not None:
+                self._watch.take()
             config = self._read()
             log_changes_at_start(self._config, config, _AT_START)
             server, old = config.server, self._config.server
