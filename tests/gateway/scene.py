@@ -5,6 +5,7 @@ import http.client
 import json
 import re
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Callable, Coroutine, Generator, Mapping
@@ -115,6 +116,8 @@ class Served:
     app: Asgi
     server: _Served
     opened: list[socket.socket] = field(default_factory=list[socket.socket])
+    tls: ssl.SSLContext | None = None
+    """What requests trust, and show, where the gateway speaks HTTPS."""
 
     def ask(
         self,
@@ -127,6 +130,8 @@ class Served:
         """Send one request on a connection of its own, and read the whole answer."""
         data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=seconds)
+        if self.tls is not None:
+            connection = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=seconds, context=self.tls)
         try:
             connection.request(method, path, data, {"content-type": "application/json", **(headers or {})})
             answer = connection.getresponse()

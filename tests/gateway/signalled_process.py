@@ -3,6 +3,7 @@
 import asyncio
 import os
 import re
+import ssl
 import subprocess
 import sys
 import threading
@@ -37,8 +38,10 @@ class Process:
 
 
 @contextmanager
-def started(folder: Path, text: str, *options: str, first: str = "") -> Generator[Process]:
-    """Start a gateway; `first` is code that it runs before everything else."""
+def started(
+    folder: Path, text: str, *options: str, first: str = "", tls: ssl.SSLContext | None = None
+) -> Generator[Process]:
+    """Start a gateway; `first` is code that it runs before everything else, `tls` what requests to it trust."""
     file, log = folder / "gateway.toml", folder / "gateway.log"
     file.write_text(text)
     file.chmod(0o600)
@@ -51,9 +54,9 @@ def started(folder: Path, text: str, *options: str, first: str = "") -> Generato
         process = subprocess.Popen(command, env=environ, stderr=err)
     try:
         assert soon(lambda: process.poll() is not None or "listens on" in log.read_text(), 60), "it does not start"
-        found = re.search(r"listens on http://127\.0\.0\.1:(\d+)", log.read_text())
+        found = re.search(r"listens on https?://127\.0\.0\.1:(\d+)", log.read_text())
         assert found, log.read_text()
-        served = Served(int(found[1]), None, None)  # pyright: ignore[reportArgumentType] # it is only asked
+        served = Served(int(found[1]), None, None, tls=tls)  # pyright: ignore[reportArgumentType] # it is only asked
         yield Process(process, file, log, served)
     finally:
         process.kill()

@@ -5,6 +5,7 @@ import json
 import os
 import re
 import signal
+import ssl
 import tempfile
 import threading
 import time
@@ -70,13 +71,19 @@ class Pool:
 
 
 @contextmanager
-def working(
-    monkeypatch: pytest.MonkeyPatch, folder: Path, text: str, *options: str, workers: int = 2, first: str = ""
+def working(  # noqa: PLR0913 # what a gateway is started with
+    monkeypatch: pytest.MonkeyPatch,
+    folder: Path,
+    text: str,
+    *options: str,
+    workers: int = 2,
+    first: str = "",
+    tls: ssl.SSLContext | None = None,
 ) -> Generator[Pool]:
     """Start a gateway with workers; it ends with SIGTERM, with 0, and leaves nothing behind."""
     temporary = Path(tempfile.mkdtemp())  # not below the folder of the test: the path of a socket is short
     monkeypatch.setenv("TMPDIR", str(temporary))
-    with started(folder, text, "--workers", str(workers), *options, first=first) as process:
+    with started(folder, text, "--workers", str(workers), *options, first=first, tls=tls) as process:
         pool = Pool(process, temporary)
         yield pool
         for pid in pool.workers if process.process.poll() is None else ():

@@ -117,7 +117,7 @@ def _run_workers(config: "Config", count: int, read: "Callable[[], Config]", *, 
     sockets = _open_sockets(config.server)
     for each in sockets:
         each.listen(BACKLOG)
-    urls = [url_of(each) for each in sockets]
+    urls = [url_of(each, is_tls=config.server.tls.is_on) for each in sockets]
 
     def welcome() -> None:
         for url in urls:
@@ -216,7 +216,7 @@ def _welcome(url: str, config: "Config", *, quiet: bool) -> None:
 
 def _reachable(url: str) -> str:
     """Return a URL that clients on this machine can use: 0.0.0.0 and :: mean all addresses, and are no destination."""
-    for every, loopback in (("http://0.0.0.0:", "http://127.0.0.1:"), ("http://[::]:", "http://[::1]:")):
-        if url.startswith(every):
-            return loopback + url.removeprefix(every)
+    for every, loopback in (("://0.0.0.0:", "://127.0.0.1:"), ("://[::]:", "://[::1]:")):
+        if every in url:
+            return url.replace(every, loopback)
     return url

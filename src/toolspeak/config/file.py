@@ -179,6 +179,7 @@ def _config(root: Table, environ: Mapping[str, str]) -> Config:
         mcp=tuple(read_mcp(name, table, environ) for name, table in root.tables("mcp").items()),
         approvals=approvals_folder(environ),
     )
+    _check_tls(root, config.server)
     for model in config.models:
         for index, name in enumerate(model.fallback):
             if problem := _other_model_problem(config, model, name):
@@ -188,6 +189,22 @@ def _config(root: Table, environ: Mapping[str, str]) -> Config:
     if config.default and not resolves(config, config.default):
         root.bad("default", unresolved(config, config.default))
     return config
+
+
+def _check_tls(root: Table, server: Server) -> None:
+    """Note if the certificate and the key of the gateway cannot be used together."""
+    tls = server.tls
+    if root.problems.has_field(("server", "tls", "certificate")) and not tls.is_on:
+        return  # its value is wrong, and noted
+    if not tls.is_on:
+        for name in (each for each in ("key", "client_ca") if getattr(tls, each)):
+            root.problems.add(("server", "tls", name), "is given without certificate: give both")
+        return
+    try:
+        tls.context()
+    except BadConfig as error:
+        setting, _, problem = str(error).partition(": ")
+        root.problems.add(tuple(setting.split(".")), problem)
 
 
 def _other_model_problem(config: Config, model: Model, name: str) -> str | None:

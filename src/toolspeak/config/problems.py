@@ -186,6 +186,10 @@ class Problems:
         line = line_of(self._lines, path)
         self._found.append((line, f"{self._file}:{line}: {written(path)}: {problem}"))
 
+    def has_field(self, path: TomlPath) -> bool:
+        """Return whether the file has a field, be its value wrong."""
+        return path in self._lines
+
     def end(self) -> None:
         """Raise `BadConfig` with all problems in the order of the file; do nothing if there are none."""
         if self._found:

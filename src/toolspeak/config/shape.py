@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 
+from toolspeak.config.server_tls import NO_SERVER_TLS, ServerTls
 from toolspeak.declaration import setting
 from toolspeak.engine.agent import ROUNDS
 from toolspeak.engine.settings import NOTHING_SAID, Settings
@@ -114,6 +115,7 @@ class Server:
         "Examine models with the [doctor](doctor.md#on-idle-capacity) while their upstream on this machine or its "
         "network is idle, and keep what is better beyond chance.",
     )
+    tls: ServerTls = setting(NO_SERVER_TLS, "The certificate with which the gateway speaks HTTPS ([TLS](tls.md)).")
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,6 +43,8 @@ _MANY_CHUNKS, _SMALL_CHUNK = 4096, 16
 """A body of more chunks than this must have this many bytes in each, on average. Each chunk costs a callback, so one of
 a single byte costs as much work as one of 64 KiB: 32 MiB in chunks of one byte would keep the event loop busy for a
 minute."""
+_GOODBYE: Final = 0.5
+"""Seconds in which an idle client may answer that a TLS connection ends."""
 _RESERVED: Final = 64
 """Descriptors kept free for listeners, the log, DNS, databases."""
 _PER_CLIENT: Final = 2
@@ -171,6 +173,14 @@ class HttpConnection(HttpToolsProtocol):
             if timer is not None:
                 timer.cancel()
         super().connection_lost(exc)
+
+    @override
+    def shutdown(self) -> None:
+        super().shutdown()
+        if self.scheme == "https" and self._is_idle():
+            # `close` says goodbye and waits up to 30 s for the client's own, which a pool of idle connections never
+            # sends: the drain would wait for it.
+            self.loop.call_later(_GOODBYE, self.transport.abort)
 
     def retire(self, seconds: int) -> None:
         """Close after the next response, or after some seconds without a request.

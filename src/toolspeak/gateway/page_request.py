@@ -115,7 +115,7 @@ class PageRequest:
     @property
     def address(self) -> str:
         """The address by which the browser reaches the gateway, such as `http://127.0.0.1:4141`."""
-        is_tls = header(self.exchange, b"x-forwarded-proto") == "https"
+        is_tls = self.gateway.config.server.tls.is_on or header(self.exchange, b"x-forwarded-proto") == "https"
         return f"{'https' if is_tls else 'http'}://{header(self.exchange, b'host')}"
 
     def query(self, name: str) -> str:

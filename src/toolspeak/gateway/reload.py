@@ -21,6 +21,7 @@ from toolspeak.gateway.app import Gateway
 from toolspeak.gateway.asgi import Asgi
 from toolspeak.gateway.file_watch import FileWatch
 from toolspeak.gateway.request_reader import RequestReader
+from toolspeak.gateway.tls import TlsCertificates
 from toolspeak.runtime.learned import SHARED
 from toolspeak.runtime.transport import HttpTransport
 
@@ -43,10 +44,14 @@ _AT_START: Final[Mapping[str, Sequence[str] | None]] = {
 class Reloader:
     """Reloads one gateway."""
 
-    def __init__(self, app: Asgi, read: Callable[[], Config]) -> None:
-        """Take the application, and the function that reads the configuration; it may block, and runs in a thread."""
+    def __init__(self, app: Asgi, read: Callable[[], Config], tls: TlsCertificates | None = None) -> None:
+        """Take the application, and the function that reads the configuration; it may block, and runs in a thread.
+
+        `tls` are the certificates of its server, if it speaks HTTPS.
+        """
         self._app: Final = app
         self._read: Final = read
+        self._tls: Final = tls
         self._lock: Final = asyncio.Lock()
         self._watch: Final = watch_config(app.gateway.config)
 
@@ -64,6 +69,10 @@ class Reloader:
                 if self._watch is not None:  # before it is read: a change while it is read counts as one
                     await asyncio.to_thread(self._watch.take)
                 config = await asyncio.to_thread(self._read)
+                if self._tls is not None:
+                    await asyncio.to_thread(self._tls.change, config.server.tls)
+                elif config.server.tls.is_on:
+                    _LOG.warning("[server.tls] has changed: it takes effect after a restart")
                 self._app.gateway = _reloaded(self._app.gateway, config)
                 log_reload(config)
 

@@ -23,6 +23,7 @@ from typing import Any, Final, cast
 
 import uvicorn
 from typing_extensions import override
+from uvicorn.config import STARTUP_FAILURE
 
 from toolspeak import wires
 from toolspeak.config.assemble import assemble, confirming_depths, depths, outbound_of, verdicts
@@ -53,6 +54,7 @@ from toolspeak.gateway.runs_api import DisabledRuns, RunsApi
 from toolspeak.gateway.sessions import Sessions, SharedSessions
 from toolspeak.gateway.stored_keys import StoredKeys
 from toolspeak.gateway.tally import LimitTally, ProcessTally
+from toolspeak.gateway.tls import TlsCertificates
 from toolspeak.gateway.trace_log import SpanSink, open_traces
 from toolspeak.gateway.viewers import Viewers
 from toolspeak.gateway.worker_share import WorkerLink, WorkerShare
@@ -281,8 +283,12 @@ class _Server(uvicorn.Server):
         config: Config,
         ready: Callable[[str], None],
         read: Callable[[], Config] | None = None,
+        *,
+        warns: bool = True,
     ) -> None:
         server = config.server
+        self._tls: Final = TlsCertificates(server.tls, CLOCK, warns=warns) if server.tls.is_on else None
+        self._handshake_seconds: Final = config.limits.header_seconds
         self._connections_open: Final = Connections(config.limits)
         super().__init__(
             uvicorn.Config(
@@ -310,7 +316,7 @@ class _Server(uvicorn.Server):
         """SIGTERM ends it: load balancers get time to notice. A person who presses Ctrl-C does not wait for them."""
         self._is_impatient = False
         """A second Ctrl-C: open requests are ended."""
-        self._reloader: Final = Reloader(app, read) if read is not None else None
+        self._reloader: Final = Reloader(app, read, self._tls) if read is not None else None
         self._reloading: asyncio.Task[None] | None = None
         """Keeps a reference to the running reload."""
         self._watching: asyncio.Task[None] | None = None
@@ -321,11 +327,32 @@ class _Server(uvicorn.Server):
         # Before the gateway prints that it listens: a script that reads the line may send SIGHUP at once, and kill it.
         if sys.platform != "win32" and threading.current_thread() is threading.main_thread():
             asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._hang_up)
-        await super().startup(sockets)
+        await super().startup([])  # uvicorn would give clients 60 s for a handshake, and holds no place for them
+        await self._listen(sockets)
         self._watching = asyncio.get_running_loop().create_task(self._watch_files())
         for server in self.servers:
             for listening in server.sockets:
-                self._ready(url_of(listening))
+                self._ready(url_of(listening, is_tls=self._tls is not None))
+
+    async def _listen(self, sockets: "list[socket.socket] | None") -> None:
+        """Accept connections from the sockets, else at the configured address; exit if that is taken."""
+        options: dict[str, Any] = {"backlog": BACKLOG}
+        if self._tls is not None:
+            options |= {"ssl": self._tls.context, "ssl_handshake_timeout": self._handshake_seconds}
+        listen = asyncio.get_running_loop().create_server
+        try:
+            if sockets is None:
+                self.servers = [await listen(self._connection, self.config.host, self.config.port, **options)]
+            else:
+                self.servers = [await listen(self._connection, sock=each, **options) for each in sockets]
+        except OSError as error:
+            _LOG.error("%s", error)
+            await self.lifespan.shutdown()
+            sys.exit(STARTUP_FAILURE)
+
+    def _connection(self) -> asyncio.Protocol:
+        build_protocol = cast("type[HttpConnection]", self.config.http_protocol_class)
+        return build_protocol(self.config, self.server_state, self.lifespan.state)
 
     def _hang_up(self) -> None:
         """Reload, or end if the terminal was closed: that sends SIGHUP too, and no one could stop the server then."""
@@ -335,9 +362,12 @@ class _Server(uvicorn.Server):
             self._reloading = asyncio.get_running_loop().create_task(self._reloader.reload())
 
     async def _watch_files(self) -> None:
-        while self._reloader is not None and not self.should_exit:
+        while (self._reloader is not None or self._tls is not None) and not self.should_exit:
+            if self._tls is not None:
+                await self._tls.look()
             await asyncio.sleep(LOOK_EVERY)
-            await self._reloader.look()
+            if self._reloader is not None:
+                await self._reloader.look()
 
     @override
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
@@ -415,7 +445,7 @@ class _WorkerServer(_Server):
     """A worker. On SIGHUP it retires: it drains because a new worker has taken its place."""
 
     def __init__(self, app: Asgi, config: Config, link: WorkerLink) -> None:
-        super().__init__(app, config, lambda _: None)
+        super().__init__(app, config, lambda _: None, warns=link.number == 1)  # one line for all workers
         self._link: Final = link
         self._sign_every: Final = config.server.worker_timeout / _SIGNS
         self._retires = False
@@ -453,10 +483,11 @@ class _WorkerServer(_Server):
             cast("HttpConnection", connection).retire(_LINGER)
 
 
-def url_of(listening: socket.socket) -> str:
+def url_of(listening: socket.socket, *, is_tls: bool = False) -> str:
     """Return the URL of a listening socket."""
     host, port = listening.getsockname()[:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    scheme = "https" if is_tls else "http"
+    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
 
 def _counted(requests: int) -> str:

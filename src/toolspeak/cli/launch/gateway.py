@@ -19,6 +19,7 @@ from toolspeak.config.environment import options_in, state_folder
 from toolspeak.config.file import load
 from toolspeak.config.local import with_local
 from toolspeak.config.overlay import doubts
+from toolspeak.config.server_tls import NO_SERVER_TLS
 from toolspeak.config.shape import HOST, Key, digest_of
 from toolspeak.errors import BadConfig
 from toolspeak.runtime.clock import CLOCK
@@ -81,7 +82,8 @@ def find_gateway(choice: GatewayChoice, environ: Mapping[str, str]) -> RunningGa
         return None
     server = load(choice.file, environ, choice.options).server
     host = HOST if server.host in _ANY else server.host
-    url = f"http://[{host}]:{server.port}" if ":" in host else f"http://{host}:{server.port}"
+    scheme = "https" if server.tls.is_on else "http"
+    url = f"{scheme}://[{host}]:{server.port}" if ":" in host else f"{scheme}://{host}:{server.port}"
     return RunningGateway(url, key) if server.port and _is_toolspeak(url) else None
 
 
@@ -117,7 +119,8 @@ def _load(choice: GatewayChoice, environ: Mapping[str, str]) -> Config:
 
 def _for_one_agent(config: Config, key: str) -> Config:
     """Return the configuration of a gateway for one agent: loopback only, its own key, no runs."""
-    server = replace(config.server, host=HOST, port=0, shutdown=_SHUTDOWN_S)
+    # The certificate is for the public name of a gateway: on loopback, the agent would refuse it.
+    server = replace(config.server, host=HOST, port=0, shutdown=_SHUTDOWN_S, tls=NO_SERVER_TLS)
     return replace(
         config, server=server, keys=(Key("launch", digest_of(key)),), offer=replace(config.offer, enabled=False)
     )
