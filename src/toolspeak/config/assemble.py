@@ -97,6 +97,7 @@ def _place(
         # Values of presets (`anthropic-version: 2023-06-01`) are public. As secrets they would be redacted in errors.
         tuple(header for name in upstreams.names() for header in upstreams.load(name).headers),
         upstream.more_urls,
+        upstream.pass_traceparent,
     )
     http = HttpUpstream(transport, wires.load(upstream.wire), address, pool=pool)
     return ConfiguredUpstream(

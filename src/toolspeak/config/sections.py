@@ -99,6 +99,11 @@ class UpstreamSection:
     retries: int = setting(
         RETRIES, "Further attempts where a request fails before its first byte.", least=0, most=MOST_RETRIES
     )
+    pass_traceparent: bool = setting(
+        False,
+        "Send the [`traceparent`](metrics.md#spans) of each turn to the server, so that its spans belong to the same "
+        "trace. For servers of your own: it tells which requests belong together.",
+    )
     support: Support | None = setting(
         None, "What the server does with tools: returns calls, refuses them, or leaks some as text.", otherwise=_PRESETS
     )

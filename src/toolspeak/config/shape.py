@@ -400,6 +400,8 @@ class Upstream:
     """Further servers with the same models and the same key (POOL-1)."""
     more_outbound: tuple[Outbound, ...] = ()
     """How requests to each of these leave this machine; empty until it is resolved."""
+    pass_traceparent: bool = False
+    """Its requests carry the `traceparent` of their turn (OPS-3)."""
 
     @property
     def urls(self) -> tuple[str, ...]:

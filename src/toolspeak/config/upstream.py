@@ -42,6 +42,7 @@ def build_upstream(name: str, section: UpstreamSection, environ: Mapping[str, st
         outbound=section.outbound,
         preset=section.preset or ANY,
         more_urls=tuple(others),
+        pass_traceparent=section.pass_traceparent,
     )
     built = with_wire(built, section.wire or preset.wire)
     headers = merge_headers(built.headers, tuple((section.headers or {}).items()))

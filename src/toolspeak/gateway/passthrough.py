@@ -9,8 +9,9 @@ rates, sizes and overload are those of turns. Three things must not be left to t
 - Which model it is. Permissions are checked against the route of `model`, so the upstream must read the same name. Two
   parsers can disagree on a body that names two: JSON with the key twice, Ollama's (Go), which ignores the case of keys,
   a form with two fields. Such bodies are refused.
-- Where the request goes, and with which key. Of the client's headers only the types are forwarded, and no query: both
-  are places for keys. Fields that choose an upstream are refused, as turns drop them (SAFE-6).
+- Where the request goes, and with which key. Of the client's headers only the types are forwarded (and `traceparent`,
+  to an upstream that asks for it), and no query: both are places for keys. Fields that choose an upstream are refused,
+  as turns drop them (SAFE-6).
 - What an error says. It is decoded, cleaned of secrets, and written in the client's protocol, as for turns.
 """
 
@@ -28,6 +29,7 @@ from toolspeak.gateway.admission import Ticket
 from toolspeak.gateway.exchange import UNKNOWN_URL, Exchange, Headers, Refused, ResponseContext, header
 from toolspeak.gateway.request_reader import RequestReader
 from toolspeak.gateway.routes import without_versions
+from toolspeak.gateway.trace_log import parent_of
 from toolspeak.ir.event import Usage
 from toolspeak.ir.failure import Failure, FailureKind
 from toolspeak.runtime.directory import Directory, Route
@@ -108,7 +110,7 @@ class Passthrough:
         path = without_versions(exchange.path).rstrip("/")
         types = [(name, value) for name in ("content-type", "accept") if (value := header(exchange, name.encode()))]
         try:
-            answer = await upstream.forward(path, types, body)
+            answer = await upstream.forward(path, types, body, parent_of(exchange))
         except TransportError as error:
             raise self._explained(exchange, route, error.failure) from None
         try:

@@ -3,8 +3,10 @@
 A span is made after the fact, with the times that the trace has: a chunk of a stream costs nothing. An SDK hands spans
 to a collector in the background (`span_export.py`), so a slow or absent collector delays no turn.
 
-An incoming `traceparent` makes the turn a part of the client's trace. It is not passed on: an upstream is another
-company's server, and need not learn which of its requests belong together.
+An incoming `traceparent` makes the turn a part of the client's trace. It is not passed on by default: an upstream is
+another company's server, and need not learn which of its requests belong together. `pass_traceparent` sends that of the
+turn's span to a model server of one's own (OPS-3); the span must then exist before the first request, so it is started
+with the turn.
 """
 
 import json
@@ -59,11 +61,33 @@ class TurnSpans:
         self._clock: Final = clock
         self._settings: Final = config.otel
         self._upstreams = _described(config)
+        self._starts_early = _passes_any(config)
+        self._started: Final[dict[str, Span]] = {}
+        """Spans of running turns, by the ids of their traces."""
         self.close: Final = close
 
     def change(self, config: Config) -> None:
         """Follow new upstreams; `[otel]` itself is read at the start only."""
         self._upstreams = _described(config)
+        self._starts_early = _passes_any(config)
+
+    def begin(self, turn: TurnRequest, entry: AccessEntry) -> str:
+        """Start the span of a turn if an upstream gets its `traceparent`, and return that. Raises nothing."""
+        if not self._starts_early:
+            return ""
+        carrier: dict[str, str] = {}
+        try:
+            passed = self._clock.monotonic() - entry.started
+            parent = _parent(turn)
+            span = self._start_turn(turn.route.model, parent, self._clock.nanoseconds() - int(passed * _NANO))
+            self._started[entry.trace] = span
+            _PROPAGATOR.inject(carrier, otel.set_span_in_context(span, parent))
+        except Exception:  # noqa: BLE001 # samplers and processors of others run here, and must not fail a turn
+            _LOG.exception("trace=%s the span of this turn was not started", entry.trace)
+        return carrier.get("traceparent", "")
+
+    def _start_turn(self, model: str, parent: Context, started: int) -> Span:
+        return self._tracer.start_span(f"{names.TURN} {_shown(model)}", parent, SpanKind.SERVER, start_time=started)
 
     def end(self, trace: Trace, turn: TurnRequest, entry: AccessEntry) -> None:
         """Make the spans of a turn that has ended, and of its requests to the upstream. Raises nothing."""
@@ -74,11 +98,11 @@ class TurnSpans:
 
     def _end_turn(self, trace: Trace, turn: TurnRequest, entry: AccessEntry) -> None:
         started = self._clock.nanoseconds() - int(trace.seconds * _NANO)
-        name = f"{names.TURN} {_shown(trace.upstream_model)}"
-        parent = _PROPAGATOR.extract({"traceparent": turn.parent}, Context())
-        span = self._tracer.start_span(name, parent, SpanKind.SERVER, start_time=started)
+        parent = _parent(turn)
+        span = self._started.pop(trace.id, None) or self._start_turn(trace.upstream_model, parent, started)
         if not span.is_recording():  # the client's trace, or the SDK's sampler, leaves it out
             return
+        span.update_name(f"{names.TURN} {_shown(trace.upstream_model)}")  # another model may have answered
         kept = trace if self._settings.content else without_content(trace)
         has_failed = trace.failure is not None or entry.fault is not None
         self._fill(span, self._about_turn(trace, kept, turn, entry), has_failed=has_failed)
@@ -171,6 +195,14 @@ def open_spans(config: Config, clock: Clock) -> TurnSpans | None:
 
 def _leave_open() -> None:
     """Do nothing: the program that set up the SDK ends it."""
+
+
+def _parent(turn: TurnRequest) -> Context:
+    return _PROPAGATOR.extract({"traceparent": turn.parent}, Context())
+
+
+def _passes_any(config: Config) -> bool:
+    return any(upstream.pass_traceparent for upstream in config.upstreams)
 
 
 def _described(config: Config) -> dict[str, dict[SpanAttribute, AttributeValue | None]]:

@@ -5,6 +5,7 @@ where one person uses the gateway alone: on loopback, without keys. `content` un
 """
 
 import asyncio
+import re
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -59,6 +60,10 @@ class TurnRequest:
 
 class SpanSink(Protocol):
     """Makes spans of turns: `gateway.spans.TurnSpans`. As a protocol, so that OpenTelemetry is loaded only if used."""
+
+    def begin(self, turn: TurnRequest, entry: AccessEntry) -> str:
+        """Return the `traceparent` of a turn that begins; empty if its span is made at its end, or not at all."""
+        ...
 
     def end(self, trace: Trace, turn: TurnRequest, entry: AccessEntry) -> None:
         """Make the spans of a turn that has ended. The trace has its content."""
@@ -158,6 +163,7 @@ class TraceLog:
         self, turn: TurnRequest, entry: AccessEntry, replanned: Callable[[Plan], None] = lambda _: None
     ) -> TurnWatch:
         """Return what watches the turn; `replanned` is told when it goes on in another way than its plan says."""
+        turn.progress.traceparent = turn.parent
         if self._store is None and self._spans is None:
             return PlanWatch(replanned)
         route, request = turn.route, turn.request
@@ -181,6 +187,7 @@ class TraceLog:
         self._running[trace.id] = recorder
         if self._spans is not None:
             self._asked[trace.id] = turn
+            turn.progress.traceparent = self._spans.begin(turn, entry) or turn.parent
         return recorder
 
     def end(self, entry: AccessEntry) -> None:
@@ -345,14 +352,14 @@ def _query(text: str, tenant: str | None) -> TraceQuery:
     return TraceQuery(tenant, given.get("search", ""), _FLAGS[failed], limit=int(limit))
 
 
-_LONGEST_PARENT: Final = 55
-"""Characters of a `traceparent` of version 00."""
+_PARENT: Final = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
+"""A `traceparent` of version 00; a later one may look the same."""
 
 
 def parent_of(exchange: Exchange) -> str:
     """Return the `traceparent` of a request; empty if there is none, or several, or one of another form."""
     sent = exchange.headers(b"traceparent")
-    return sent[0] if len(sent) == 1 and len(sent[0]) == _LONGEST_PARENT else ""
+    return sent[0] if len(sent) == 1 and _PARENT.fullmatch(sent[0]) else ""
 
 
 def has_content(config: Config) -> bool:

@@ -43,6 +43,7 @@ _FIRST_ERROR, _FIRST_REFUSAL, _FIRST_FAULT = 300, 400, 500
 _PAGE = "text/html"
 """With a wrong base URL a server may answer 200 with a web page: that is an error, not an empty answer."""
 JSON_TYPE: Final = "application/json"
+TRACEPARENT: Final = "traceparent"
 MOST_OF_AN_ERROR, MOST = 1 << 20, 64 << 20
 """Bytes that are read of an error, and of an answer that is not streamed."""
 _SOON = 5.0
@@ -74,6 +75,8 @@ class UpstreamAddress:
     """Those of the headers whose values are not secret: the headers of presets."""
     more_urls: tuple[str, ...] = ()
     """Further servers with the same models and the same key."""
+    passes_traceparent: bool = False
+    """Whether its servers get the `traceparent` of turns: it tells them which requests belong together."""
 
     def new_pool(self) -> ReplicaPool:
         """Return a pool of its servers, all of them in service."""
@@ -166,7 +169,10 @@ class ReplicaClient:
         opened = await self._send(send, key, progress)
         return opened.failure if isinstance(opened, _Refused) else opened
 
-    async def forward(self, path: str, headers: Headers, body: bytes) -> Response:
+    def _traced(self, traceparent: str) -> Headers:
+        return ((TRACEPARENT, traceparent),) if traceparent and self._address.passes_traceparent else ()
+
+    async def forward(self, path: str, headers: Headers, body: bytes, traceparent: str = "") -> Response:
         """Send a body as it is to another endpoint, and return the response, which the caller closes.
 
         `path` has no version: `/api/…` is relative to the server, any other to the versioned base. `headers` are added
@@ -174,13 +180,12 @@ class ReplicaClient:
         reached the server is sent again: it may be expensive, and no rule says that two are the same as one.
         """
         outgoing = EncodedRequest(path, body)
+        sent = (*headers, *self._traced(traceparent), *self._address.headers)
 
         async def send(replica: Replica) -> Opened | _Refused:
             base = _root(replica.url) if path.startswith(_OWN_API) else self._versioned(replica.url)
             try:
-                response = await self._transport.send(
-                    "POST", base + path, (*headers, *self._address.headers), body, self._whole_timeouts
-                )
+                response = await self._transport.send("POST", base + path, sent, body, self._whole_timeouts)
             except TransportError as error:
                 return self._broken(error, again=not error.connected)
             if response.status < _FIRST_ERROR and media_type(response) != _PAGE:
@@ -294,7 +299,8 @@ class ReplicaClient:
     ) -> Opened | _Refused:
         url = f"{replica.url}/{outgoing.path}"
         try:
-            response = await self._transport.send("POST", url, self._headers, outgoing.body, timeouts)
+            headers = (*self._traced(progress.traceparent), *self._headers)
+            response = await self._transport.send("POST", url, headers, outgoing.body, timeouts)
         except TransportError as error:
             return self._broken(error)
         if response.status >= _FIRST_ERROR or media_type(response) == _PAGE:

@@ -15,6 +15,8 @@ BYTES_PER_TOKEN = 4
 class TurnProgress:
     """The state of a turn's current upstream request. The upstream writes it, the gateway reads it now and then."""
 
+    traceparent: str = ""
+    """The W3C trace context of the turn, for upstreams that get it (OPS-3)."""
     requests: int = 0
     """Upstream requests of this turn so far."""
     body_bytes: int = 0

@@ -168,12 +168,12 @@ class HttpUpstream:
         """
         return await self._client.get(path, body)
 
-    async def forward(self, path: str, headers: Headers, body: bytes) -> Response:
+    async def forward(self, path: str, headers: Headers, body: bytes, traceparent: str = "") -> Response:
         """Send a body as it is to another endpoint of a server, and return the response, which the caller closes.
 
         See `ReplicaClient.forward`. Raises `TransportError`, also for an error status.
         """
-        return await self._client.forward(path, headers, body)
+        return await self._client.forward(path, headers, body, traceparent)
 
     async def _decoded(self, request: Request, body: bytes) -> list[Event]:
         """Decode an answer that was not streamed; a large one in a thread, to keep the event loop responsive."""
