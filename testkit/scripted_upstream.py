@@ -197,7 +197,7 @@ class ScriptedUpstream:
         return Asked(method, path, headers, body, reader, writer)
 
     async def _answer(self, asked: Asked) -> None:
-        if asked.method == "GET":
+        if asked.method == "GET" and asked.path != "/metrics":
             self.listings.append(asked)
             await self._list(asked)
             return

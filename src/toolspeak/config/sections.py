@@ -104,6 +104,11 @@ class UpstreamSection:
         "Send the [`traceparent`](metrics.md#spans) of each turn to the server, so that its spans belong to the same "
         "trace. For servers of your own: it tells which requests belong together.",
     )
+    expose_metrics: bool = setting(
+        False,
+        "Show the server's own `/metrics` at [`/upstreams/NAME/metrics`](metrics.md#metrics-of-model-servers), for "
+        "endpoint pickers.",
+    )
     support: Support | None = setting(
         None, "What the server does with tools: returns calls, refuses them, or leaks some as text.", otherwise=_PRESETS
     )

@@ -402,6 +402,8 @@ class Upstream:
     """How requests to each of these leave this machine; empty until it is resolved."""
     pass_traceparent: bool = False
     """Its requests carry the `traceparent` of their turn (OPS-3)."""
+    expose_metrics: bool = False
+    """Clients of the gateway may read its servers' own metrics (OPS-4)."""
 
     @property
     def urls(self) -> tuple[str, ...]:

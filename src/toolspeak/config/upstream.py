@@ -43,6 +43,7 @@ def build_upstream(name: str, section: UpstreamSection, environ: Mapping[str, st
         preset=section.preset or ANY,
         more_urls=tuple(others),
         pass_traceparent=section.pass_traceparent,
+        expose_metrics=section.expose_metrics,
     )
     built = with_wire(built, section.wire or preset.wire)
     headers = merge_headers(built.headers, tuple((section.headers or {}).items()))

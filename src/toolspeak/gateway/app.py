@@ -10,8 +10,8 @@ The order of the checks is a security decision:
 3. The key, before anything is counted, so that clients without one cannot use up the limits of others.
    The dashboard below `/ui` comes here too: a session stands for a key, and only its login page and its static files
    need none.
-4. Admission (counts and rates), then overload (memory, loop delay). `GET /health/load` and `GET /metrics` skip the
-   second: an operator reads them during an overload.
+4. Admission (counts and rates), then overload (memory, loop delay). `GET /health/load` and `GET /metrics`, of the
+   gateway and of its upstreams, skip the second: an operator reads them during an overload.
 5. The body, which is read only now: a refused client has cost a head, not 32 MB.
 """
 
@@ -54,6 +54,7 @@ from toolspeak.gateway.runs_api import RunsApi
 from toolspeak.gateway.sessions import Sessions
 from toolspeak.gateway.trace_log import TraceLog
 from toolspeak.gateway.turns import OwnTurn
+from toolspeak.gateway.upstream_metrics import answer_metrics
 from toolspeak.gateway.viewers import Viewers
 from toolspeak.ir.failure import Failure, FailureKind
 from toolspeak.runtime.clock import CLOCK, Clock
@@ -138,7 +139,7 @@ class Gateway:
         response = new_context(exchange, target.wire, self.routes.request_id_header(target), self.clock)
         # A page loads several files and watches a stream: only its failures and its posts are news.
         is_page = target.what == routes.UI and exchange.method in _READS
-        response.entry.is_check = is_page or target.what in routes.OPEN or target.what == routes.METRICS
+        response.entry.is_check = is_page or target.what in routes.OPEN or target.what in _SCRAPED
         self.metrics.begin(target.what)
         try:
             await self._handled(exchange, target, response, own)
@@ -242,6 +243,9 @@ class Gateway:
             status = 200 if is_ready else 503
             await answer(exchange, status, _JSON, msgspec.json.encode(body), response.headers)
             return
+        if target.what == routes.UPSTREAM_METRICS:
+            await answer_metrics(exchange, response, target.name, self.config, self.directory)
+            return
         if target.what in routes.FIGURES:
             await self._answer_figures(exchange, target, response)
             return
@@ -297,6 +301,7 @@ def _load_dashboard() -> AnswerPage:
 
 
 _READS: Final = ("GET", "HEAD")
+_SCRAPED: Final = (routes.METRICS, routes.UPSTREAM_METRICS)
 # `authorization` is listed by name, because in browsers `*` does not cover it.
 _PREFLIGHT: Final = (
     (b"access-control-allow-methods", b"GET, POST, DELETE, OPTIONS"),

@@ -16,17 +16,21 @@ from toolspeak.ir.json import JsonObject
 from toolspeak.wires import MODEL_FIELD, Endpoint, HttpApi, Operation
 
 RUNS, LOAD, READY, TRACES, METRICS, UI = "runs", "load", "ready", "traces", "metrics", "ui"
+UPSTREAM_METRICS: Final = "upstreams"
 """Operations of the gateway itself, besides those of wires."""
 _VERSIONS = re.compile(r"(?:/v1(?:beta|alpha)?(?=/))*")
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """An operation of a wire; `name` is a model's name in the path, or the rest of one below /runs, /traces or /ui."""
+    """An operation of a wire.
+
+    `name` is a model's name in the path, or the rest of one below /runs, /traces, /upstreams or /ui.
+    """
 
     wire: str
     what: str
-    """An `Operation`, `RUNS`, `LOAD`, `READY`, `TRACES`, `METRICS` or `UI`; empty if the path is unknown."""
+    """An `Operation`, or one of the gateway itself; empty if the path is unknown."""
     name: str = ""
     body: JsonObject | None = None
     """The body of the response, if it is always the same (`Operation.FIXED`)."""
@@ -42,9 +46,9 @@ _OWN: Final = {
 OPEN: Final = frozenset((Operation.HEALTH, Operation.HOME, READY))
 """Operations that need no key: load balancers and clients check with them whether the server is up."""
 _UI_METHODS: Final = ("GET", "POST")
-FREE: Final = frozenset((Operation.MODELS, Operation.MODEL, Operation.FIXED, LOAD, TRACES, METRICS))
+FREE: Final = frozenset((Operation.MODELS, Operation.MODEL, Operation.FIXED, LOAD, TRACES, METRICS, UPSTREAM_METRICS))
 """Operations that do not count against the rate of a key where they only read: no model works on them."""
-FIGURES: Final = frozenset((LOAD, METRICS))
+FIGURES: Final = frozenset((LOAD, METRICS, UPSTREAM_METRICS))
 """Operations that are answered during an overload too: an operator reads then what is wrong."""
 
 
@@ -130,7 +134,8 @@ def without_versions(path: str) -> str:
 
 
 def _under_own(method: str, path: str) -> Target | None:
-    """Return the target of a path below /runs or /ui, or of one that is read below /traces."""
+    """Return the target of a path below /runs or /ui, or of one that is read below /traces or /upstreams."""
     room, _, rest = path.removeprefix("/").partition("/")
-    is_own = room == RUNS or (room == TRACES and method == "GET") or (room == UI and method in _UI_METHODS)
+    is_read = room in (TRACES, UPSTREAM_METRICS) and method == "GET"
+    is_own = room == RUNS or is_read or (room == UI and method in _UI_METHODS)
     return Target(wires.DEFAULT, room, rest.rstrip("/")) if is_own else None

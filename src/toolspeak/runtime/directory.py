@@ -288,6 +288,11 @@ class Directory:
         lister = self._places.get(name)
         return lister.pool if lister is not None and lister.pool.urls == urls else None
 
+    def upstream(self, name: str) -> HttpUpstream | None:
+        """Return an upstream by its name; None if there is none."""
+        lister = self._places.get(name)
+        return None if lister is None else lister.upstream
+
     def pools(self) -> dict[str, ReplicaPool]:
         """Return the servers of each upstream, by its name."""
         return {name: lister.pool for name, lister in self._places.items()}
@@ -420,6 +425,11 @@ class _Lister:
     def learned(self) -> Learned:
         """What was learned about the upstream."""
         return self._place.learned
+
+    @property
+    def upstream(self) -> HttpUpstream:
+        """The upstream itself."""
+        return self._place.upstream
 
     @property
     def pool(self) -> ReplicaPool:

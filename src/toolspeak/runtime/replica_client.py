@@ -83,6 +83,14 @@ class UpstreamAddress:
         return ReplicaPool([url.rstrip("/") for url in (self.url, *self.more_urls)])
 
 
+@dataclass(frozen=True, slots=True)
+class ServerPage:
+    """A small page of a server."""
+
+    content_type: str
+    body: bytes
+
+
 class Opened:
     """A response of a replica. `close` or `end` must be called: until then the request counts as in flight."""
 
@@ -218,6 +226,22 @@ class ReplicaClient:
                     continue
                 raise TransportError(self._redactor.clean_failure(error.failure), connected=error.connected) from None
             return await self._page(response, EncodedRequest(path, body))
+
+    async def get_of(self, number: int, path: str, headers: Headers, most: int) -> ServerPage:
+        """Fetch a page of one server, the first being 0, in service or not; `path` is relative to the server.
+
+        It says nothing about the health of the server, and is not sent again. Raises `TransportError`, also for an
+        error status and for a page of more than `most` bytes.
+        """
+        replica = self.pool.replicas[number]
+        url, timeouts = _root(replica.url) + path, _soon(self._address.timeouts)
+        try:
+            sent = (*headers, *self._address.headers)
+            response = await self._transport.send("GET", url, sent, b"", timeouts)
+            body = await self._page(response, EncodedRequest(path, b""), most)
+        except TransportError as error:
+            raise TransportError(self._redactor.clean_failure(error.failure), connected=error.connected) from None
+        return ServerPage(response.headers.get("content-type", ""), body)
 
     def checked(self, events: list[Event], outgoing: EncodedRequest) -> list[Event]:
         """Return the events; a failure at their end is cleaned of secrets and marked if it echoes the request."""
@@ -375,9 +399,11 @@ class ReplicaClient:
         method, headers = ("POST", self._headers) if body else ("GET", self._address.headers)
         return await self._transport.send(method, url, headers, body, _soon(self._address.timeouts))
 
-    async def _page(self, response: Response, outgoing: EncodedRequest) -> bytes:
+    async def _page(self, response: Response, outgoing: EncodedRequest, most: int = MOST) -> bytes:
         try:
-            page = await _most_of(response) if response.status >= _FIRST_ERROR else await whole_body(response)
+            page = (
+                await _most_of(response) if response.status >= _FIRST_ERROR else await whole_body(response, most=most)
+            )
         finally:
             response.close()
         if response.status >= _FIRST_ERROR:
@@ -413,7 +439,7 @@ def media_type(response: Response) -> str:
     return response.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
-async def whole_body(response: Response, first: bytes = b"") -> bytes:
+async def whole_body(response: Response, first: bytes = b"", most: int = MOST) -> bytes:
     """Read a body, whose `first` bytes are read already. Raises `TransportError`, also above a limit."""
     pieces: list[bytes] = []
     size, chunk = 0, first
@@ -421,8 +447,8 @@ async def whole_body(response: Response, first: bytes = b"") -> bytes:
         pieces.append(chunk)
         size += len(chunk)
         chunk = b""
-        if size > MOST:
-            raise TransportError(Failure(FailureKind.OTHER, f"the upstream's answer is over {MOST} bytes", 502))
+        if size > most:
+            raise TransportError(Failure(FailureKind.OTHER, f"the upstream's answer is over {most} bytes", 502))
     return b"".join(pieces)
 
 

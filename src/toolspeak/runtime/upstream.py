@@ -19,7 +19,15 @@ from toolspeak.ir.quirks import Quirks
 from toolspeak.ir.request import Request
 from toolspeak.runtime.clock import CLOCK, Clock
 from toolspeak.runtime.offload import THREADED, Run, at_once
-from toolspeak.runtime.replica_client import JSON_TYPE, Opened, ReplicaClient, UpstreamAddress, media_type, whole_body
+from toolspeak.runtime.replica_client import (
+    JSON_TYPE,
+    Opened,
+    ReplicaClient,
+    ServerPage,
+    UpstreamAddress,
+    media_type,
+    whole_body,
+)
 from toolspeak.runtime.replicas import ReplicaPool
 from toolspeak.runtime.transport import Headers, LoadsModels, Response, TransportError, UpstreamTransport
 from toolspeak.runtime.turn_progress import TurnProgress
@@ -167,6 +175,10 @@ class HttpUpstream:
         also for an error status.
         """
         return await self._client.get(path, body)
+
+    async def get_of(self, number: int, path: str, headers: Headers, most: int) -> ServerPage:
+        """Fetch a page of one of its servers; see `ReplicaClient.get_of`. Raises `TransportError`."""
+        return await self._client.get_of(number, path, headers, most)
 
     async def forward(self, path: str, headers: Headers, body: bytes, traceparent: str = "") -> Response:
         """Send a body as it is to another endpoint of a server, and return the response, which the caller closes.
