@@ -37,7 +37,7 @@ from toolspeak.engine.guardrails import GUARDRAILS
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 SOURCE: Final = "src/toolspeak"
-READERS: Final = ("config.assemble", "config.local")
+READERS: Final = ("config.assemble", "config.local", "config.server_tls")
 """Modules of `config` that use settings; the others only read and resolve them."""
 RESOLVED: Final = {
     "ConfigFile": "Config",
