@@ -20,6 +20,7 @@ from testkit.vendor_answers import Answer
 from tests.gateway.scene import soon
 from tests.gateway.signalled_process import LONG, PATIENCE, Process, configured, drip, started, streaming
 from tests.gateway.worker_scene import working
+from toolspeak.cli import main
 from toolspeak.config.file import parse_config
 from toolspeak.config.server_tls import ServerTls
 from toolspeak.errors import BadConfig
@@ -274,6 +275,18 @@ def test_what_is_wrong_with_the_files_is_named_at_the_start_ops2(
     assert f"server.tls.{problem}" in said
     assert len(said.splitlines()) == 1
     assert said.startswith(("t.toml:1: ", "t.toml:2: ", "t.toml:3: "))
+
+
+def test_config_check_shows_the_certificate_ops2(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = folder / "checked.toml"
+    file.write_text(encrypted(folder, 9, f'client_ca = "{folder}/ca.pem"'))
+    with pytest.raises(SystemExit):
+        main(["config", "check", str(file)])
+    expires = ServerTls(f"{folder}/live.pem").expires()
+    assert expires
+    assert (
+        f"certificate  {folder}/live.pem, expires {expires:%Y-%m-%d}; clients need one too" in capsys.readouterr().out
+    )
 
 
 def test_expiry_is_read_of_every_form_of_date_ops2(folder: Path) -> None:

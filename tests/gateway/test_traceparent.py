@@ -16,6 +16,7 @@ from tests.gateway.scene import config_of, serving, towards
 from tests.gateway.test_spans import BAD, CALL, FORCED, PARENT, exporter, made
 from toolspeak.config.shape import Config, Model, Traces, Upstream
 from toolspeak.gateway import server
+from toolspeak.runtime.clock import Clock
 
 __all__ = ["exporter"]
 COLD = Answer("Cold.")
@@ -30,6 +31,11 @@ def upstream() -> Generator[ScriptedUpstream]:
 
 def own(upstream: ScriptedUpstream) -> Upstream:
     return towards(upstream, pass_traceparent=True)
+
+
+def no_spans(config: Config, clock: Clock) -> None:
+    """Stand in for a gateway in whose process no SDK was loaded."""
+    del config, clock
 
 
 def got(upstream: ScriptedUpstream) -> list[str]:
@@ -48,7 +54,7 @@ def taken(config: Config, wire: str = "openai_chat", parent: str = PARENT, *, st
 def test_without_spans_the_clients_own_is_passed_on_ops3(
     upstream: ScriptedUpstream, monkeypatch: pytest.MonkeyPatch, wire: str, traces: Traces
 ) -> None:
-    monkeypatch.setattr(server, "_spans", lambda *_: None)
+    monkeypatch.setattr(server, "_spans", no_spans)
     upstream.answers(answering(COLD))
     taken(config_of(own(upstream), traces=traces), wire, stream=True)
     assert got(upstream) == [PARENT]
@@ -69,7 +75,7 @@ def test_without_spans_the_clients_own_is_passed_on_ops3(
 def test_what_is_no_traceparent_is_not_passed_on_ops3(
     upstream: ScriptedUpstream, monkeypatch: pytest.MonkeyPatch, parent: str
 ) -> None:
-    monkeypatch.setattr(server, "_spans", lambda *_: None)
+    monkeypatch.setattr(server, "_spans", no_spans)
     upstream.answers(answering(COLD))
     taken(config_of(own(upstream)), parent=parent)
     assert got(upstream) == [""]
@@ -128,7 +134,7 @@ def test_another_upstream_of_the_same_turn_gets_none_ops3(exporter: InMemorySpan
 
 
 def test_embeddings_pass_it_on_too_ops3(upstream: ScriptedUpstream, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "_spans", lambda *_: None)
+    monkeypatch.setattr(server, "_spans", no_spans)
     upstream.answers(answering(COLD), answering(COLD))
     with serving(config_of(own(upstream))) as gateway:
         gateway.post("/v1/embeddings", {"model": "m", "input": "x"}, {"traceparent": PARENT})

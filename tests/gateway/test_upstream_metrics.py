@@ -32,7 +32,7 @@ def upstream() -> Generator[ScriptedUpstream]:
         yield scripted
 
 
-def shown(upstream: ScriptedUpstream, **more: object) -> Upstream:
+def shown(upstream: ScriptedUpstream, **more: Any) -> Upstream:  # noqa: ANN401 # as `towards`
     return towards(upstream, expose_metrics=True, **more)
 
 

@@ -75,6 +75,11 @@ def _summary(config: "Config", file: Path | None, variables: list[str]) -> Itera
     yield "file", str(file) if file is not None else "none"
     yield "environment", ", ".join(variables) or "none"
     yield "address", f"{config.server.host}:{config.server.port}"
+    if (tls := config.server.tls).is_on:
+        expires = tls.expires()
+        until = f", expires {expires:%Y-%m-%d}" if expires is not None else ""
+        asks = "; clients need one too" if tls.client_ca else ""
+        yield "certificate", f"{tls.certificate}{until}{asks}"
     for upstream in config.upstreams:
         key = "with a key" if upstream.key else "without a key"
         urls = "  ".join(upstream.urls)
