@@ -160,6 +160,32 @@ def test_a_new_certificate_is_taken_while_a_stream_goes_on_ops2(folder: Path, na
         assert "Traceback" not in gateway.log.read_text()
 
 
+def resumed(gateway: Process, context: ssl.SSLContext, session: ssl.SSLSession | None) -> tuple[ssl.SSLSession, bool]:
+    """Take a request on a new connection; return its session, and whether it was resumed."""
+    with (
+        socket.create_connection(("127.0.0.1", gateway.served.port), 10) as plain,
+        context.wrap_socket(plain, server_hostname="127.0.0.1", session=session) as connection,
+    ):
+        connection.sendall(b"GET /live HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")
+        assert connection.recv(100).startswith(b"HTTP/1.1 200")
+        assert connection.session
+        return connection.session, bool(connection.session_reused)
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+def test_a_session_is_resumed_across_a_new_certificate_ops2(folder: Path, version: ssl.TLSVersion) -> None:
+    context = trusting(folder)
+    context.minimum_version = context.maximum_version = version
+    with listening() as upstream, started(folder, encrypted(folder, upstream.port), tls=trusting(folder)) as gateway:
+        session, _ = resumed(gateway, context, None)
+        session, is_reused = resumed(gateway, context, session)
+        assert is_reused
+        use(folder, "two")
+        assert gateway.says(TAKEN)
+        resumed(gateway, context, session)
+        assert shown(gateway, context) == digest(folder, "two")
+
+
 def test_sighup_takes_other_files_ops2(folder: Path) -> None:
     with listening() as upstream, started(folder, encrypted(folder, upstream.port), tls=trusting(folder)) as gateway:
         gateway.file.write_text(encrypted(folder, upstream.port).replace("live.", "two."))
