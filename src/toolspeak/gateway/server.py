@@ -328,6 +328,8 @@ class _Server(uvicorn.Server):
         if sys.platform != "win32" and threading.current_thread() is threading.main_thread():
             asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._hang_up)
         await super().startup([])  # uvicorn would give clients 60 s for a handshake, and holds no place for them
+        if self.should_exit:  # the gateway could not start, or a signal came meanwhile
+            return
         await self._listen(sockets)
         self._watching = asyncio.get_running_loop().create_task(self._watch_files())
         for server in self.servers:
