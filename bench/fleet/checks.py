@@ -1,0 +1,311 @@
+"""Judges what clients of the fleet got: pure functions of recorded answers, samples of the limit, runs and marks.
+
+A stream asks for its own words, `w17x0 w17x1 …` for stream 17, and some ask for one call with `c17` as argument. So
+each answer shows by itself whether it is whole, and whether anything in it belongs to another stream.
+"""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from testkit.grammar import GrammarError, Seen, read_stream
+from testkit.killtest_worker import Mark
+from testkit.protocols import error_faults
+
+TOOL = "get_weather"
+"""That streams which ask for a call get called; the same name as in testkit.vendor_requests."""
+_WORD = re.compile(r"w(\d+)x\d+")
+_UNKNOWN = "The outcome of put is unknown"
+
+# ---------------------------------------------------------------- streams
+
+
+@dataclass(frozen=True)
+class Question:
+    """What one stream asks for."""
+
+    number: int
+    wire: str
+    chunks: int
+    calls: bool = False
+
+    @property
+    def words(self) -> list[str]:
+        return [f"w{self.number}x{chunk}" for chunk in range(self.chunks)]
+
+    @property
+    def arguments(self) -> dict[str, str]:
+        """Return the arguments of the call, if it asks for one."""
+        return {"city": f"c{self.number}"}
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What its client got. `ended`: the HTTP message is complete. Times are seconds since the load began."""
+
+    question: Question
+    began: float
+    done: float
+    status: int = 0
+    body: bytes = b""
+    ended: bool = False
+    timed_out: bool = False
+
+
+class Verdict(StrEnum):
+    """What an answer was."""
+
+    RIGHT = "right"
+    ERROR = "error"
+    """The protocol's own error, after nothing or after a right beginning."""
+    PROXY_ERROR = "proxy-error"
+    """A page of the load balancer, while a process that it needs was down."""
+    CUT = "cut"
+    """The connection broke, so that every client notices, while a process that carried it was killed or stopped."""
+    MIXED = "mixed"
+    WRONG = "wrong"
+    """It ends well, or in an error, and what came before is not what was asked for."""
+    TWICE = "twice"
+    """A call was delivered more than once."""
+    MALFORMED = "malformed"
+    """No client of the protocol can read it."""
+    LOST = "lost"
+    """It never ended, or the connection broke for no reason."""
+
+
+HONEST = frozenset({Verdict.RIGHT, Verdict.ERROR, Verdict.PROXY_ERROR, Verdict.CUT})
+"""Verdicts that a client can live with; all others are faults of the fleet."""
+
+
+@dataclass(frozen=True)
+class Span:
+    """From when to when something was so, in seconds since the load began."""
+
+    began: float
+    ended: float
+
+    def meets(self, began: float, ended: float) -> bool:
+        return self.began <= ended and began <= self.ended
+
+
+def judge(answer: Answer, broken: Sequence[Span]) -> tuple[Verdict, str]:
+    """Return the verdict and its reason. `broken` is when gateways or the load balancer were killed or stopped."""
+    if others := _others(answer.question, answer.body.decode(errors="replace")):
+        return Verdict.MIXED, f"it has words of {others}"
+    excused = any(span.meets(answer.began, answer.done) for span in broken)
+    if not answer.ended:
+        if excused and not answer.timed_out:
+            return Verdict.CUT, "the connection broke"
+        return Verdict.LOST, "it never ended" if answer.timed_out else "the connection broke while nothing was down"
+    if answer.status != 200:
+        return _judge_refusal(answer, excused=excused)
+    try:
+        seen = read_stream(answer.question.wire, answer.body)
+    except GrammarError as error:
+        return Verdict.MALFORMED, str(error)
+    return _judge_seen(answer.question, seen)
+
+
+def _others(question: Question, text: str) -> list[int]:
+    """Return other streams whose words are in a text."""
+    return sorted({int(number) for number in _WORD.findall(text)} - {question.number})[:5]
+
+
+def _judge_refusal(answer: Answer, *, excused: bool) -> tuple[Verdict, str]:
+    if b"<center>nginx" in answer.body:
+        verdict = Verdict.PROXY_ERROR if excused else Verdict.LOST
+        return verdict, f"{answer.status} of the load balancer"
+    try:
+        faults = error_faults(answer.question.wire, answer.status, json.loads(answer.body))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        faults = [repr(error)]
+    if faults:
+        return Verdict.MALFORMED, f"{answer.status} with {answer.body[:200]!r}: {'; '.join(faults)}"
+    return Verdict.ERROR, f"{answer.status} {answer.body[:200].decode(errors='replace')}"
+
+
+def _judge_seen(question: Question, seen: Seen) -> tuple[Verdict, str]:
+    if others := _others(question, seen.text):  # a word may be cut over several frames of the stream
+        return Verdict.MIXED, f"it has words of {others}"
+    words, wanted = seen.text.split(), question.words
+    calls = [call for call in seen.calls if call.name == TOOL and call.arguments == question.arguments]
+    if len(calls) > 1:
+        return Verdict.TWICE, f"{len(calls)} calls"
+    if len(calls) != len(seen.calls) or len(calls) > question.calls:
+        return Verdict.WRONG, f"calls {seen.calls!r}"
+    if seen.error:
+        cut = " ".join(wanted).startswith(seen.text.strip())
+        return (Verdict.ERROR, seen.error) if cut else (Verdict.WRONG, f"{seen.text[-80:]!r} before an error")
+    if words != wanted or len(calls) != question.calls:
+        return Verdict.WRONG, f"{len(words)} of {len(wanted)} words, {len(calls)} calls, {seen.text[-80:]!r}"
+    return Verdict.RIGHT, ""
+
+
+@dataclass
+class Tally:
+    """Verdicts of all streams, with the reasons of the first bad ones."""
+
+    counts: Counter[Verdict] = field(default_factory=Counter[Verdict])
+    faults: list[str] = field(default_factory=list[str])
+    errors: Counter[str] = field(default_factory=Counter[str])
+    """How often each error was given, by its first words."""
+
+    def add(self, answer: Answer, verdict: Verdict, reason: str) -> None:
+        self.counts[verdict] += 1
+        if verdict not in HONEST:
+            self.faults.append(f"stream {answer.question.number} on {answer.question.wire}: {verdict}: {reason}")
+        elif verdict is not Verdict.RIGHT:
+            self.errors[re.sub(r"\d+(\.\d+)?", "N", reason)[:120]] += 1
+
+
+# ---------------------------------------------------------------- the limit
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One request under the limit: when it was answered, and how; a status of 0 is no answer."""
+
+    at: float
+    status: int
+
+
+@dataclass(frozen=True)
+class Window:
+    """A time in which the limit was shared and used up all the time. `uncertain` requests may have been admitted."""
+
+    began: float
+    ended: float
+    allowed: float
+    admitted: int
+    uncertain: int
+
+    @property
+    def deviation(self) -> float:
+        """Return by which share the admitted requests miss the limit; uncertain ones count in favour."""
+        if self.admitted > self.allowed:
+            return self.admitted / self.allowed - 1
+        return min(0.0, (self.admitted + self.uncertain) / self.allowed - 1)
+
+
+SHORTEST_S = 10.0
+"""Shorter windows say little: each has an error of one request at its ends."""
+LIMITED = 429
+
+
+def windows(samples: Sequence[Sample], apart: Sequence[Span], per_second: float) -> list[Window]:
+    """Cut the samples into windows, each from a refusal to a refusal, without the times `apart` of a shared limit.
+
+    At a refusal the bucket is empty, so between two of them exactly the rate was to be had.
+    """
+    found: list[Window] = []
+    for group in _groups(sorted(samples, key=lambda sample: sample.at), apart):
+        refusals = [place for place, sample in enumerate(group) if sample.status == LIMITED]
+        if len(refusals) < 2:
+            continue
+        inside = group[refusals[0] : refusals[-1] + 1]
+        began, ended = inside[0].at, inside[-1].at
+        if ended - began < SHORTEST_S:
+            continue
+        admitted = sum(sample.status == 200 for sample in inside)
+        uncertain = sum(sample.status not in (200, LIMITED) for sample in inside)
+        found.append(Window(began, ended, (ended - began) * per_second, admitted, uncertain))
+    return found
+
+
+def _groups(samples: Sequence[Sample], apart: Sequence[Span]) -> Iterable[list[Sample]]:
+    group: list[Sample] = []
+    for sample in samples:
+        if any(span.began <= sample.at <= span.ended for span in apart):
+            yield group
+            group = []
+        else:
+            group.append(sample)
+    yield group
+
+
+def whole(found: Sequence[Window]) -> Window:
+    """Add windows up; each loses a request at its ends."""
+    allowed = sum(window.allowed for window in found)
+    counts = (sum(window.admitted for window in found), sum(window.uncertain for window in found))
+    return Window(found[0].began if found else 0.0, found[-1].ended if found else 0.0, allowed, *counts)
+
+
+# ---------------------------------------------------------------- runs
+
+
+@dataclass(frozen=True)
+class RunAsked:
+    """A run that a gateway has accepted."""
+
+    name: str
+    rounds: int
+
+    @property
+    def steps(self) -> list[tuple[str, int]]:
+        return [(tool, number) for number in range(self.rounds) for tool in ("look", "put")]
+
+    @property
+    def text(self) -> str:
+        """Return what it says in the end."""
+        return f"{self.name} is done"
+
+
+@dataclass
+class RunTally:
+    """Verdicts of all runs."""
+
+    done: int = 0
+    lost: list[str] = field(default_factory=list[str])
+    mixed: list[str] = field(default_factory=list[str])
+    twice: list[str] = field(default_factory=list[str])
+    unknown: int = 0
+    """Calls that must not run twice, whose worker died over them: the model was told so."""
+    again: int = 0
+    """Calls that may run twice, and did."""
+
+    @property
+    def ok(self) -> bool:
+        return not (self.lost or self.mixed or self.twice)
+
+
+def judge_run(
+    asked: RunAsked,
+    shown: Mapping[str, Any],
+    messages: Sequence[Mapping[str, Any]],
+    marks: Sequence[Mark],
+    tally: RunTally,
+) -> None:
+    """Compare what a run shows with what its tools have done, by the marks that they left outside."""
+    begun = Counter(mark.step for mark in marks if mark.what == "begin")
+    for step, times in begun.items():
+        if times > 1 and step.startswith("put"):
+            tally.twice.append(f"{asked.name}: {step} {times} times")
+        elif times > 1:
+            tally.again += times - 1
+    if shown.get("status") != "done" or not str(shown.get("text", "")).endswith(asked.text):
+        told = str(shown.get("reason") or shown.get("text", ""))[:200]
+        tally.lost.append(f"{asked.name}: {shown.get('status')}, {told!r}")
+        return
+    results = [str(message["content"]) for message in messages if message.get("role") == "tool"]
+    if len(results) != len(asked.steps):
+        tally.lost.append(f"{asked.name}: {len(results)} results of {len(asked.steps)}")
+        return
+    gave = {mark.step: {each.gave for each in marks if each.step == mark.step and each.gave} for mark in marks}
+    for (tool, number), result in zip(asked.steps, results, strict=True):
+        _judge_result(asked, f"{tool} {number}", result, gave.get(f"{tool} {number}", set()), tally)
+    tally.done += 1
+
+
+def _judge_result(asked: RunAsked, step: str, result: str, gave: set[str], tally: RunTally) -> None:
+    if result in gave:
+        return
+    if step.startswith("put") and result.startswith(_UNKNOWN):
+        tally.unknown += 1
+    elif result.startswith(("look ", "put ")) and f" {asked.name} " not in result:
+        tally.mixed.append(f"{asked.name}: {step} got {result[:100]!r}")
+    else:
+        tally.lost.append(f"{asked.name}: {step} gave {sorted(gave)}, and the run has {result[:100]!r}")

@@ -1,0 +1,34 @@
+"""The tools of the fleet's runs: each leaves a mark outside when it begins and when it ends.
+
+The file of the marks is in FLEET_MARKS. What `kill -9` interrupts has a beginning only.
+"""
+
+import os
+import time
+from pathlib import Path
+
+from testkit.killtest_worker import mark
+from toolspeak.agent.tools.functions import tool
+
+ACT_S = 0.2
+
+
+def _act(name: str, run: str, n: int) -> str:
+    marks, step = Path(os.environ["FLEET_MARKS"]), f"{name} {n}"
+    gave = f"{step} of {run} by {os.getpid()} at {time.monotonic_ns()}"
+    mark(marks, run, step, "begin")
+    time.sleep(ACT_S)
+    mark(marks, run, step, "end", gave)
+    return gave
+
+
+@tool(effect="reads")
+def look(run: str, n: int) -> str:
+    """Look at something; it may run twice."""
+    return _act("look", run, n)
+
+
+@tool
+def put(run: str, n: int) -> str:
+    """Change something; it must not run twice."""
+    return _act("put", run, n)
