@@ -106,6 +106,10 @@ linear *args:
 killtest *args:
     .venv/bin/python -m bench.killtest {{ args }}
 
+# a fleet on one machine while things break: four gateways, two workers of runs, nginx, Redis, PostgreSQL, three upstreams; 20 minutes; needs nginx, and root for a full disk: `--minutes`, `--streams`, `--runs`, `--seed`, `--keep FOLDER`, `--save`
+fleet *args:
+    .venv/bin/python -m bench.fleet.run {{ args }}
+
 # what a durable step costs on both databases, and 500 live runs on one worker
 runs-overhead *args:
     .venv/bin/python -m bench.runs_overhead {{ args }}

@@ -79,12 +79,12 @@ def postgres(connections: int = 200) -> Generator[str]:
 
 
 @contextmanager
-def controlled_postgres(connections: int = 200) -> Generator[Postgres]:
-    """Start one that the test controls; in the end it is gone, however the test left it."""
+def controlled_postgres(connections: int = 200, port: int = 0) -> Generator[Postgres]:
+    """Start one that the test controls, on this port or a free one; in the end it is gone, however the test left it."""
     folder = binaries()
     if folder is None:
         raise FileNotFoundError(f"no PostgreSQL: {_PLACES} is missing, and there is none on the path")
-    port = _free_port()
+    port = port or _free_port()
     data = Path(tempfile.mkdtemp(prefix="toolspeak-postgres-"))
     try:
         _own(data)

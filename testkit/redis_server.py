@@ -13,11 +13,11 @@ from pathlib import Path
 class RedisServer:
     """Can be killed, stopped in its tracks, and started again on the same port."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, port: int = 0) -> None:
         self._folder = folder
         self._process: subprocess.Popen[bytes] | None = None
         with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
+            probe.bind(("127.0.0.1", port))
             self.port = int(probe.getsockname()[1])
 
     @property
@@ -46,6 +46,11 @@ class RedisServer:
         """Let it answer nothing, with its socket open."""
         assert self._process
         self._process.send_signal(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        """End what `hang` began."""
+        assert self._process
+        self._process.send_signal(signal.SIGCONT)
 
     def kill(self) -> None:
         if self._process is not None:

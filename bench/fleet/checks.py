@@ -186,6 +186,8 @@ class Window:
     @property
     def deviation(self) -> float:
         """Return by which share the admitted requests miss the limit; uncertain ones count in favour."""
+        if not self.allowed:
+            return 0.0
         if self.admitted > self.allowed:
             return self.admitted / self.allowed - 1
         return min(0.0, (self.admitted + self.uncertain) / self.allowed - 1)

@@ -1,0 +1,334 @@
+"""The processes of the fleet: how each is started, killed, stopped, restarted, and when it is ready.
+
+    clients → nginx → four gateways of two workers → three upstreams, directly (a pool of ours) and behind nginx
+              runs: gateways → PostgreSQL ← two workers of runs → the same upstreams
+
+A fourth upstream, which never breaks, answers the requests that measure the limit: nothing but the limit decides there.
+A process that dies is started again after a pause, as systemd or a cluster would do it.
+"""
+
+import asyncio
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bench.fleet.configs import Addresses, gateway_config, nginx_config
+from bench.fleet.load import KEYS, STEADY
+from bench.fleet.schedule import Kind, Targets
+from bench.fleet.upstream import Mode
+from testkit.meter import children, tree
+from testkit.postgres import Postgres, controlled_postgres
+from testkit.redis_server import RedisServer
+
+GATEWAYS, WORKERS, RUN_WORKERS, UPSTREAMS = 4, 2, 2, 3
+RESTART_S = 1.0
+"""Between the death of a process and its next start."""
+PATIENCE_S = 90.0
+DISK_MIB = 24
+FAKE_TIME = "usr/lib/*/faketime/libfaketimeMT.so.1"
+DISK_OF, CLOCKS_OF = "gateway-1", ("gateway-2", "run-worker-1")
+"""Whose disk is full, and whose clock jumps: libfaketime costs each look at the clock, so not all have it."""
+ROOT = Path(__file__).parents[2]
+_FIRST_PORT, _LAST_PORT = 21_000, 32_000
+"""Below the ports that the kernel gives to clients: a port that is free while its server is down stays free."""
+
+
+def ports(count: int) -> Iterator[int]:
+    """Yield free ports that no client will get."""
+    found = 0
+    for port in range(_FIRST_PORT + os.getpid() % 5000, _LAST_PORT):
+        with socket.socket() as tried, suppress(OSError):
+            tried.bind(("127.0.0.1", port))
+            found += 1
+            yield port
+        if found == count:
+            return
+    raise OSError(f"no {count} free ports from {_FIRST_PORT} to {_LAST_PORT}")
+
+
+@dataclass
+class Member:
+    """A process that is started again when it dies. `is_ready` asks it once."""
+
+    name: str
+    command: Sequence[str]
+    log: Path
+    is_ready: Callable[[], bool]
+    environment: Mapping[str, str] = field(default_factory=dict[str, str])
+    process: "subprocess.Popen[bytes] | None" = None
+    died: float = 0.0
+    logged: int = 0
+    """Bytes of its log from before its last start."""
+    groups: list[int] = field(default_factory=list[int])
+    """Process groups of all its starts: workers outlive a supervisor that is killed."""
+
+    def start(self) -> None:
+        """Start it, in a process group of its own."""
+        with self.log.open("ab") as log:
+            self.logged = log.tell()
+            self.process = subprocess.Popen(
+                self.command, env={**os.environ, **self.environment}, cwd=ROOT, stdout=log, stderr=log, process_group=0
+            )
+        self.groups.append(self.process.pid)
+        self.died = 0.0
+
+    @property
+    def pids(self) -> list[int]:
+        """Return its processes, the first one first."""
+        return list(tree(self.process.pid)) if self.process and self.process.poll() is None else []
+
+    @property
+    def workers(self) -> list[int]:
+        return children(self.process.pid) if self.process else []
+
+    def send(self, number: signal.Signals, pids: Sequence[int]) -> None:
+        """Send a signal to some of its processes; one that is gone gets none."""
+        for pid in pids:
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
+
+    def kill(self) -> None:
+        """Kill all of it, the first process first, so that nothing is started in between."""
+        pids = self.pids
+        self.send(signal.SIGKILL, pids[:1])
+        self.send(signal.SIGKILL, pids[1:])
+        if self.process:
+            self.process.wait()
+
+    def restart_if_dead(self) -> bool:
+        """Start it again if it died some time ago."""
+        if self.process is None or self.process.poll() is None:
+            return False
+        self.died = self.died or time.monotonic()
+        if time.monotonic() - self.died < RESTART_S:
+            return False
+        self.start()
+        return True
+
+
+def answers(url: str, key: str = "") -> Callable[[], bool]:
+    """Make a check: GET gives 200."""
+
+    def check() -> bool:
+        headers = {"authorization": f"Bearer {key}"} if key else {}
+        try:
+            with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=2) as answer:
+                return bool(answer.status == 200)
+        except (OSError, urllib.error.URLError, ValueError):
+            return False
+
+    return check
+
+
+@dataclass
+class Fleet:
+    """All processes; `entrance` is the port for clients."""
+
+    folder: Path
+    addresses: Addresses
+    members: dict[str, Member]
+    redis: RedisServer
+    postgres: Postgres
+    disk: Path | None
+    clock: Path | None
+    restarts: int = 0
+
+    @property
+    def marks(self) -> Path:
+        return self.folder / "marks"
+
+    def url(self, path: str, member: str = "") -> str:
+        """Return the address of a path at one gateway, or at the load balancer."""
+        port = self.addresses.gateways[member] if member else self.addresses.entrance
+        return f"http://127.0.0.1:{port}{path}"
+
+    def mode(self, upstream: str, mode: Mode) -> None:
+        """Tell an upstream how to behave."""
+        (self.folder / f"{upstream}.mode").write_text(mode)
+
+    def targets(self) -> Targets:
+        """Return what each kind of fault can hit here."""
+        names = list(self.members)
+        gateways = [name for name in names if name.startswith("gateway")]
+        workers = [name for name in names if name.startswith("run-worker")]
+        upstreams = [name for name in names if name.startswith("upstream")]
+        by_word = {"gateway": gateways, "run": workers, "upstream": upstreams, "supervisor": gateways}
+        hit: dict[Kind, Sequence[str]] = {}
+        for kind in Kind:
+            word = kind.split("-")[0 if kind.startswith("upstream") else 1]
+            hit[kind] = by_word.get(word, [word])
+        hit[Kind.FULL_DISK] = [DISK_OF] if self.disk else []
+        hit[Kind.CLOCK_STEP] = CLOCKS_OF if self.clock else []
+        return hit
+
+    async def keep(self) -> None:
+        """Start again what dies, until cancelled."""
+        while True:
+            for member in self.members.values():
+                self.restarts += member.restart_if_dead()
+            await asyncio.sleep(0.1)
+
+    async def until_ready(self, *names: str) -> None:
+        """Wait until members are ready. Raises `TimeoutError` with the end of the log of the one that is not."""
+        for name in names or tuple(self.members):
+            member = self.members[name]
+            deadline = time.monotonic() + PATIENCE_S
+            while not await asyncio.to_thread(member.is_ready):
+                if time.monotonic() > deadline:
+                    raise TimeoutError(f"{name} is not ready:\n{member.log.read_text()[-2000:]}")
+                await asyncio.sleep(0.1)
+
+    def limits_are_shared(self) -> bool:
+        """Return whether every gateway that answers shares its limits through Redis again."""
+        pages = [metric(self.url("/metrics", name), "toolspeak_limits_alone") for name in self.addresses.gateways]
+        return all(value in (0.0, None) for value in pages)
+
+
+def metric(url: str, name: str) -> float | None:
+    """Return the sum of a metric, or None if the gateway does not answer."""
+    asked = urllib.request.Request(url, headers={"authorization": f"Bearer {KEYS['streams']}"})
+    try:
+        with urllib.request.urlopen(asked, timeout=2) as answer:
+            lines = answer.read().decode().splitlines()
+    except (OSError, urllib.error.URLError, ValueError):
+        return None
+    return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith(name))
+
+
+# ---------------------------------------------------------------- all of it
+
+
+@contextmanager
+def small_disk(place: Path) -> Generator[Path | None]:
+    """Mount a small file system of its own; None where we may not mount."""
+    place.mkdir()
+    if subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", f"size={DISK_MIB}m,mode=700", "tmpfs", str(place)],
+        check=False,
+        capture_output=True,
+    ).returncode:
+        yield None
+        return
+    try:
+        yield place
+    finally:
+        subprocess.run(["umount", "--lazy", str(place)], check=False)
+
+
+def clock_environment(offset: Path) -> dict[str, str]:
+    """Return the variables of a process whose wall clock we can move; empty without libfaketime."""
+    found = sorted(Path("/").glob(FAKE_TIME))
+    if not found:
+        return {}
+    offset.write_text("+0\n")
+    return {
+        "LD_PRELOAD": str(found[0]),
+        "FAKETIME_TIMESTAMP_FILE": str(offset),
+        "FAKETIME_CACHE_DURATION": "1",
+        "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+    }
+
+
+@contextmanager
+def started(folder: Path, streams: int) -> Generator[Fleet]:
+    """Start everything but wait for nothing; in the end all of it is gone."""
+    free = iter(list(ports(GATEWAYS + UPSTREAMS + 5)))
+    with ExitStack() as stack:
+        redis = RedisServer(folder, next(free))
+        redis.start()
+        stack.callback(redis.kill)
+        postgres = stack.enter_context(controlled_postgres(400, next(free)))
+        addresses = Addresses(
+            *(next(free), next(free), next(free)),
+            {f"upstream-{number}": next(free) for number in range(UPSTREAMS)},
+            {f"gateway-{number}": next(free) for number in range(GATEWAYS)},
+            *(redis.url, postgres.url),
+        )
+        disk = stack.enter_context(small_disk(folder / "disk"))
+        fleet = Fleet(folder, addresses, {}, redis, postgres, disk, folder / "offset")
+        _write_configs(fleet, streams)
+        _add_members(fleet)
+        stack.callback(_end, fleet)
+        for member in fleet.members.values():
+            member.start()
+        yield fleet
+
+
+def _write_configs(fleet: Fleet, streams: int) -> None:
+    config = fleet.folder / "toolspeak.toml"
+    config.write_text(gateway_config(fleet.addresses, streams))
+    config.chmod(0o600)  # it has keys
+    (fleet.folder / "nginx.conf").write_text(nginx_config(fleet.folder, fleet.addresses))
+
+
+def _add_members(fleet: Fleet) -> None:
+    """Describe each process, in the order in which they start."""
+    folder, config = fleet.folder, str(fleet.folder / "toolspeak.toml")
+    fake = clock_environment(folder / "offset")
+    fleet.clock = fleet.clock if fake else None
+    python, ours = (sys.executable, "-m"), (sys.executable, "-m", "toolspeak")
+
+    def add(name: str, command: Sequence[str], is_ready: Callable[[], bool], **environment: str) -> None:
+        clock = fake if name in CLOCKS_OF else {}
+        fleet.members[name] = Member(name, command, folder / f"{name}.log", is_ready, {**environment, **clock})
+
+    for name, port in {**fleet.addresses.upstreams, STEADY: fleet.addresses.steady}.items():
+        fleet.mode(name, Mode.RIGHT)
+        upstream = (*python, "bench.fleet.upstream", str(port), str(folder / f"{name}.mode"))
+        add(name, upstream, answers(f"http://127.0.0.1:{port}/v1/models"))
+    for name, port in fleet.addresses.gateways.items():
+        state = fleet.disk if fleet.disk and name == DISK_OF else folder / name
+        state.mkdir(exist_ok=True)
+        gateway = (*ours, "serve", "--config", config, "--port", str(port), "--workers", str(WORKERS), "--quiet")
+        add(name, gateway, answers(fleet.url("/ready", name)), XDG_STATE_HOME=str(state), TMPDIR=str(state))
+    for name in (f"run-worker-{number}" for number in range(RUN_WORKERS)):
+        ready = _says(fleet, name, b"toolspeak works on runs of")
+        worker = (*ours, "worker", "--config", config, "--quiet")
+        add(name, worker, ready, XDG_STATE_HOME=str(folder / name), FLEET_MARKS=str(fleet.marks))
+    add("proxy", (nginx(), "-c", str(folder / "nginx.conf"), "-p", str(folder)), answers(fleet.url("/live")))
+
+
+def nginx() -> str:
+    """Return where nginx is."""
+    found = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
+    if not found:
+        raise FileNotFoundError("nginx is not here: apt-get install nginx-light")
+    return found
+
+
+def _says(fleet: Fleet, name: str, words: bytes) -> Callable[[], bool]:
+    """Make a check of a process without a port: it has said these words since it was started last."""
+
+    def check() -> bool:
+        member = fleet.members[name]
+        alive = member.process is not None and member.process.poll() is None
+        return alive and words in member.log.read_bytes()[member.logged :]
+
+    return check
+
+
+def _end(fleet: Fleet) -> None:
+    """End all members, however they are."""
+    for member in fleet.members.values():
+        member.send(signal.SIGCONT, member.pids)
+        if member.process and member.process.poll() is None:
+            member.process.terminate()
+    deadline = time.monotonic() + 15
+    for member in fleet.members.values():
+        with suppress(subprocess.TimeoutExpired):
+            if member.process:
+                member.process.wait(max(0.1, deadline - time.monotonic()))
+        member.kill()
+        for group in member.groups:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(group, signal.SIGKILL)

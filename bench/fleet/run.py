@@ -1,0 +1,166 @@
+"""`just fleet`: four gateways, two workers of runs, Redis, PostgreSQL and three upstreams, while things break.
+
+    just fleet                                        2,000 streams at once and 200 runs for 20 minutes
+    just fleet --minutes 1 --streams 60 --runs 6      a short look
+    just fleet --seed 8                               other faults, or the same in another order
+    just fleet --keep FOLDER                          logs and configurations stay there
+    just fleet --save                                 writes bench/results/fleet.json
+
+Every answer must be right or end in its protocol's error. A connection may break only while a process that carried it
+is dead or stopped. No run may be lost, no call run twice, no stream be mixed with another, and a shared limit must be
+kept to one percent while Redis is there.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import platform
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+
+import msgspec
+import uvloop
+
+from bench.fleet.checks import RunTally, Tally, Verdict, judge, judge_run, windows
+from bench.fleet.faults import Saboteur, apart_spans, broken_spans
+from bench.fleet.load import RATE, Load
+from bench.fleet.processes import Fleet, nginx, started
+from bench.fleet.report import Outcome, Plan, longest_pauses
+from bench.fleet.schedule import Kind, schedule
+from testkit.killtest_worker import Mark
+from testkit.report import close
+
+RESULTS = Path(__file__).parents[1] / "results" / "fleet.json"
+VERSIONED = ("toolspeak", "uvicorn", "uvloop", "aiohttp", "redis", "dbos", "sqlalchemy")
+FINISH_S = 180.0
+"""That runs have to end after the load."""
+
+
+def allow_sockets() -> None:
+    """Each stream has four sockets on this machine."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
+async def play(fleet: Fleet, plan: Plan) -> Outcome:
+    """Load the fleet, break it, and judge what came of it."""
+    seconds = plan.minutes * 60
+    targets = fleet.targets()
+    faults = schedule(plan.seed, seconds, targets)
+    async with asyncio.TaskGroup() as group:
+        keeping = group.create_task(fleet.keep())
+        await fleet.until_ready()
+        load = Load(fleet.addresses.entrance, plan.streams, plan.runs, seconds, time.monotonic())
+        saboteur = Saboteur(fleet, load.began)
+        on_the_wall = time.time()
+        async with asyncio.TaskGroup() as day:
+            day.create_task(load.play())
+            day.create_task(saboteur.play(faults))
+            watching = day.create_task(show(load, saboteur, len(faults)))
+            day.create_task(stop_after(watching, load))
+        await load.finish_runs(FINISH_S)
+        outcome = await judge_all(fleet, plan, load, saboteur, on_the_wall)
+        outcome.left_out = [kind for kind in Kind if not targets[kind]]
+        keeping.cancel()
+    return outcome
+
+
+async def stop_after(watching: "asyncio.Task[None]", load: Load) -> None:
+    """End the display when the load's time is over."""
+    await asyncio.sleep(load.seconds)
+    watching.cancel()
+
+
+async def show(load: Load, saboteur: Saboteur, faults: int) -> None:
+    """Show how far it is, on a terminal only."""
+    while sys.stderr.isatty():
+        said = f"{load.now():.0f}/{load.seconds:.0f} s, {load.right} right, {len(load.others)} not, "
+        print(f"\r{said}{len(saboteur.events)}/{faults} faults ", end="", file=sys.stderr, flush=True)
+        await asyncio.sleep(1.0)
+
+
+async def judge_all(fleet: Fleet, plan: Plan, load: Load, saboteur: Saboteur, on_the_wall: float) -> Outcome:
+    """Judge all streams, the limit and all runs."""
+    broken, tally, runs = broken_spans(saboteur.events), Tally(), RunTally()
+    tally.counts[Verdict.RIGHT] += load.right
+    for answer in load.others:
+        tally.add(answer, *judge(answer, broken))
+    marks = read_marks(fleet.marks)
+    by_run: defaultdict[str, list[Mark]] = defaultdict(list)
+    for mark in marks:
+        by_run[mark.run].append(mark)
+    for run in load.accepted:
+        judge_run(run, await load.shown(run.name), await load.messages(run.name), by_run[run.name], runs)
+    limits = windows(load.samples, apart_spans(saboteur.events), RATE / 60)
+    return Outcome(
+        plan,
+        tally,
+        runs,
+        len(load.accepted),
+        limits,
+        saboteur.events,
+        load.others,
+        longest_pauses(marks, on_the_wall, time.time()),
+        load.resumed,
+        fleet.restarts,
+    )
+
+
+def read_marks(file: Path) -> list[Mark]:
+    """Read what the tools of runs have left."""
+    lines = file.read_bytes().splitlines() if file.exists() else []
+    return [msgspec.json.decode(line, type=Mark) for line in lines]
+
+
+def options() -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(prog="bench.fleet.run")
+    parser.add_argument("--minutes", type=float, default=20.0)
+    parser.add_argument("--streams", type=int, default=2000, help="at once")
+    parser.add_argument("--runs", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=7)
+    parser.add_argument(
+        "--keep", type=Path, metavar="FOLDER", help="where logs and configurations stay; it must be new"
+    )
+    parser.add_argument("--save", action="store_true", help="write bench/results/fleet.json")
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Run it, and close."""
+    chosen = options()
+    plan = Plan(chosen.minutes, chosen.streams, chosen.runs, chosen.seed)
+    allow_sockets()
+    with tempfile.TemporaryDirectory(prefix="fleet-") as temporary:
+        if chosen.keep:
+            chosen.keep.mkdir()
+        folder = chosen.keep.resolve() if chosen.keep else Path(temporary)
+        with started(folder, plan.streams) as fleet:
+            outcome = uvloop.run(play(fleet, plan))
+    faults = outcome.faults()
+    print("\n".join([*outcome.details(), *faults]), file=sys.stderr)
+    figures = outcome.figures()
+    if chosen.save:
+        save(figures, ok=not faults)
+    close("fleet", ok=not faults, **figures)
+
+
+def save(figures: dict[str, object], *, ok: bool) -> None:
+    """Write the results."""
+    versions = {"python": platform.python_version(), **{name: version(name) for name in VERSIONED}}
+    said = subprocess.run([nginx(), "-v"], check=False, capture_output=True, text=True).stderr
+    versions["nginx"] = said.rpartition("/")[2].strip()
+    kept = {"date": datetime.now(UTC).date().isoformat(), "ok": ok, "cores": os.cpu_count(), **figures}
+    RESULTS.write_text(json.dumps({**kept, "versions": versions}, indent=2) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

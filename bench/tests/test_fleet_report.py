@@ -1,0 +1,105 @@
+"""The report of `just fleet`: what fails the bar, and the figures of faults."""
+
+import json
+from typing import Any
+
+import pytest
+
+from bench.fleet.checks import Answer, Question, RunTally, Tally, Verdict, Window
+from bench.fleet.faults import Event, apart_spans, broken_spans
+from bench.fleet.report import Outcome, Plan, is_exact, longest_pauses, recoveries
+from bench.fleet.schedule import Fault, Kind
+from testkit.killtest_worker import Mark
+
+PLAN = Plan(1.0, 10, 2, 7)
+
+
+def event(kind: Kind, began: float, seconds: float = 0.0, recovered: float | None = 0.0) -> Event:
+    well = None if recovered is None else began + seconds + recovered
+    return Event(Fault(began, kind, "gateway-0", seconds, 0.5), began, began + seconds, well)
+
+
+def failed(done: float) -> Answer:
+    return Answer(Question(1, "openai_chat", 3), done - 1, done, 502, b"", ended=True)
+
+
+def outcome(**more: Any) -> Outcome:  # noqa: ANN401 # fields
+    given: dict[str, Any] = {
+        "streams": Tally(),
+        "runs": RunTally(done=2),
+        "accepted": 2,
+        "limits": [Window(0, 100, 500, 500, 0)],
+        "events": [event(Kind.KILL_GATEWAY, 5, recovered=2)],
+        **more,
+    }
+    made = Outcome(PLAN, **given)
+    made.streams.counts[Verdict.RIGHT] += 90
+    made.streams.counts[Verdict.ERROR] += 10
+    return made
+
+
+def test_right_answers_and_errors_meet_the_bar() -> None:
+    assert outcome().faults() == []
+    assert json.loads(json.dumps(outcome().figures()))["answers"]["right"] == 90
+
+
+@pytest.mark.parametrize("verdict", [Verdict.MIXED, Verdict.WRONG, Verdict.TWICE, Verdict.MALFORMED, Verdict.LOST])
+def test_one_answer_that_is_neither_fails_the_bar(verdict: Verdict) -> None:
+    spoiled = outcome()
+    spoiled.streams.counts[verdict] += 1
+    assert spoiled.faults() == [f"1 answers are {verdict}"]
+
+
+def test_a_fleet_that_mostly_refuses_fails_the_bar() -> None:
+    refusing = outcome()
+    refusing.streams.counts[Verdict.ERROR] += 200
+    assert refusing.faults() == ["only 90 of 300 answers are right"]
+
+
+@pytest.mark.parametrize("kind", ["lost", "mixed", "twice"])
+def test_one_run_that_is_lost_mixed_or_done_twice_fails_the_bar(kind: str) -> None:
+    runs = RunTally(done=1)
+    getattr(runs, kind).append("fleet-1")
+    assert len(outcome(runs=runs).faults()) == 1
+
+
+def test_a_part_that_does_not_recover_fails_the_bar() -> None:
+    late = [event(Kind.RESTART_REDIS, 5, 1, recovered=None)]
+    assert outcome(events=late).faults() == ["gateway-0 did not recover from restart-redis"]
+
+
+def test_a_limit_must_be_measured_and_exact() -> None:
+    assert outcome(limits=[]).faults() == ["the limit was never measured"]
+    assert outcome(limits=[Window(0, 100, 500, 512, 0)]).faults() == ["the limit is missed by 2.40%"]
+    assert is_exact([Window(0, 100, 500, 506, 0)])
+    assert not is_exact([Window(0, 100, 500, 480, 5)])
+    assert is_exact([Window(0, 100, 500, 480, 20)]), "twenty had no answer, and may have been admitted"
+
+
+def test_a_failed_answer_counts_for_the_last_fault_before_its_end() -> None:
+    events = [event(Kind.KILL_GATEWAY, 10, recovered=3), event(Kind.KILL_PROXY, 20, recovered=1)]
+    found = recoveries(events, [failed(5), failed(12), failed(14), failed(21)])
+    assert found[Kind.KILL_GATEWAY]["failed_answers"] == 2
+    assert found[Kind.KILL_GATEWAY]["noticed_s"] == {"p50": 4.0, "max": 4.0}
+    assert found[Kind.KILL_GATEWAY]["ready_s"] == {"p50": 3.0, "max": 3.0}
+    assert found[Kind.KILL_PROXY]["failed_answers"] == 1
+    assert set(found) == {Kind.KILL_GATEWAY, Kind.KILL_PROXY}
+
+
+def test_only_dead_gateways_and_load_balancers_excuse_broken_connections() -> None:
+    kinds = (Kind.KILL_UPSTREAM, Kind.RESTART_REDIS, Kind.FULL_DISK, Kind.CLOCK_STEP, Kind.UPSTREAM_LIES)
+    assert broken_spans([event(kind, 10, 5) for kind in kinds]) == []
+    [span] = broken_spans([event(Kind.STOP_GATEWAY_WORKER, 10, 5, recovered=1)])
+    assert (span.began, span.ended) == (10, 18)
+
+
+def test_limits_are_not_judged_while_redis_is_away() -> None:
+    [span] = apart_spans([event(Kind.STOP_REDIS, 10, 5, recovered=1), event(Kind.STOP_POSTGRES, 40, 5)])
+    assert span.began < 10
+    assert span.ended > 16
+
+
+def test_the_longest_pause_of_a_run_leaves_out_a_clock_that_jumped() -> None:
+    times = {"a": (100.0, 101.0, 107.0, 108.0), "b": (100.0, 102.0, 3702.0)}
+    marks = [Mark(run, "put 0", "begin", 1, at) for run, each in times.items() for at in each]
+    assert longest_pauses(marks, 90.0, 200.0) == [6.0, 2.0]
