@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import pairwise
 from typing import Any
 
 from testkit.grammar import GrammarError, Seen, read_stream
@@ -199,23 +200,32 @@ LIMITED = 429
 
 
 def windows(samples: Sequence[Sample], apart: Sequence[Span], per_second: float) -> list[Window]:
-    """Cut the samples into windows, each from a refusal to a refusal, without the times `apart` of a shared limit.
+    """Cut the samples into windows, each from a refusal to a refusal, without the times in which gateways were `apart`.
 
-    At a refusal the bucket is empty, so between two of them exactly the rate was to be had.
+    At a refusal the bucket is empty, so between two of them exactly the rate was to be had. But after an outage of
+    Redis the bucket may be in debt, and refuse for a while: so a window begins with the first refusal before an
+    admission.
     """
     found: list[Window] = []
     for group in _groups(sorted(samples, key=lambda sample: sample.at), apart):
-        refusals = [place for place, sample in enumerate(group) if sample.status == LIMITED]
-        if len(refusals) < 2:
+        inside = _used_up(group)
+        if not inside or inside[-1].at - inside[0].at < SHORTEST_S:
             continue
-        inside = group[refusals[0] : refusals[-1] + 1]
         began, ended = inside[0].at, inside[-1].at
-        if ended - began < SHORTEST_S:
-            continue
         admitted = sum(sample.status == 200 for sample in inside)
         uncertain = sum(sample.status not in (200, LIMITED) for sample in inside)
         found.append(Window(began, ended, (ended - began) * per_second, admitted, uncertain))
     return found
+
+
+def _used_up(group: Sequence[Sample]) -> Sequence[Sample]:
+    """Return the part of a group in which the limit was used up."""
+    statuses = [sample.status for sample in group]
+    first = next((place for place, pair in enumerate(pairwise(statuses)) if pair == (LIMITED, 200)), None)
+    if first is None:
+        return ()
+    last = max(place for place, status in enumerate(statuses) if status == LIMITED)
+    return group[first : last + 1]
 
 
 def _groups(samples: Sequence[Sample], apart: Sequence[Span]) -> Iterable[list[Sample]]:

@@ -17,6 +17,8 @@ from bench.fleet.upstream import Mode
 HOUR_S = 3600
 PATIENCE_S = 60.0
 """After which a part counts as not recovered."""
+REAPED_S = 0.2
+"""Until a killed process is no longer listed as a child: a supervisor starts the next one later than that."""
 SETTLE_S = 2.0
 """nginx does not ask a gateway that failed for so long (fail_timeout)."""
 MODES = {Kind.UPSTREAM_HANGS: Mode.HANGS, Kind.UPSTREAM_LIES: Mode.LIES, Kind.UPSTREAM_SLOWS: Mode.SLOWS}
@@ -90,7 +92,7 @@ class Saboteur:
     async def _strike(self, fault: Fault) -> None:
         began = self.now()
         undo, is_well = await self._do(fault)
-        await asyncio.sleep(fault.seconds)
+        await asyncio.sleep(max(fault.seconds, REAPED_S))
         await undo()
         ended = self.now() if fault.seconds else began
         recovered = await self._recovery(is_well)

@@ -30,6 +30,7 @@ MODELS = ("pool-native", "proxied-emulated", "pool-emulated", "proxied-native")
 ROUNDS = 4
 RESUMES = 30
 AFTER_ERROR_S = 0.5
+BURST = 20
 OFFERED = 1.5
 """Times its limit, that the metered tenant asks for."""
 TOOLS = ("bench.fleet.run_tools:look", "bench.fleet.run_tools:put")
@@ -105,18 +106,15 @@ class Load:
     # ------------------------------------------------------------ the limit
 
     async def _meter(self, group: asyncio.TaskGroup) -> None:
-        """Use the limit up, then keep it used up."""
-        while self.now() < self.seconds * 0.1:
-            before = len(self.samples)
-            async with asyncio.TaskGroup() as burst:
-                for _ in range(20):
-                    burst.create_task(self._sample())
-            if any(sample.status == LIMITED for sample in self.samples[before:]):
-                break
+        """Keep the limit used up: in bursts while nothing is refused, then a little more than what flows in."""
         due = time.monotonic()
         while self.now() < self.seconds:
-            group.create_task(self._sample())
-            due += 60 / RATE / OFFERED
+            recent = self.samples[-BURST:]
+            refused = any(sample.status == LIMITED for sample in recent)
+            async with asyncio.TaskGroup() as asking:
+                for _ in range(1 if refused else BURST):
+                    (group if refused else asking).create_task(self._sample())
+            due = max(due + 60 / RATE / OFFERED, time.monotonic() - 1.0)
             await asyncio.sleep(max(0.0, due - time.monotonic()))
 
     async def _sample(self) -> None:

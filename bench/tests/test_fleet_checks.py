@@ -128,9 +128,9 @@ def test_the_tally_keeps_the_reasons_of_what_is_bad() -> None:
 # ---------------------------------------------------------------- the limit
 
 
-def samples(seconds: float, every: float, *, admitted: float) -> list[Sample]:
+def samples(seconds: float, every: float, *, admitted: float, level: float = 0.0) -> list[Sample]:
     """Ask every so many seconds; a bucket that is empty in the beginning admits so many a second."""
-    level, found = 0.0, list[Sample]()
+    found: list[Sample] = []
     for number in range(int(seconds / every)):
         level = min(level + admitted * every, 60 * admitted)
         is_admitted = level >= 1
@@ -158,6 +158,14 @@ def test_times_without_a_shared_limit_are_left_out() -> None:
     assert len(found) == 2
     assert abs(whole(found).deviation) < 0.01
     assert windows(wild, (), 5.0)[0].deviation > 0.02
+
+
+@pytest.mark.parametrize("level", [-60.0, 60.0])
+def test_a_bucket_in_debt_or_with_a_rest_counts_from_when_it_is_empty(level: float) -> None:
+    taken = samples(240, 0.125, admitted=5.0, level=level)
+    [window] = windows(taken, (), 5.0)
+    assert window.began > 10
+    assert abs(window.deviation) < 0.01
 
 
 def test_requests_without_an_answer_may_have_been_admitted_or_not() -> None:

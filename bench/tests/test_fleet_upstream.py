@@ -70,7 +70,7 @@ def deltas(received: bytes) -> list[dict[str, Any]]:
 
 
 def test_it_says_the_words_of_the_stream_and_makes_its_call(tmp_path: Path) -> None:
-    received = exchange(tmp_path / "mode", Mode.RIGHT, chat("stream-17-call-3", tools=[{}]))
+    received = exchange(tmp_path / "mode", Mode.RIGHT, chat("stream-17-call-3", tools=["get_weather"]))
     said = deltas(received)
     assert "".join(each.get("content", "") for each in said).split() == Question(17, "", 3).words
     [call] = [call for each in said for call in each.get("tool_calls", ())]
