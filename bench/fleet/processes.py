@@ -24,7 +24,7 @@ from pathlib import Path
 
 from bench.fleet.configs import Addresses, gateway_config, nginx_config
 from bench.fleet.load import KEYS, STEADY
-from bench.fleet.schedule import Kind, Targets
+from bench.fleet.schedule import NATURES, Kind, Targets
 from bench.fleet.upstream import Mode
 from testkit.meter import children, tree
 from testkit.postgres import Postgres, controlled_postgres
@@ -158,15 +158,11 @@ class Fleet:
 
     def targets(self) -> Targets:
         """Return what each kind of fault can hit here."""
-        names = list(self.members)
-        gateways = [name for name in names if name.startswith("gateway")]
-        workers = [name for name in names if name.startswith("run-worker")]
-        upstreams = [name for name in names if name.startswith("upstream")]
-        by_word = {"gateway": gateways, "run": workers, "upstream": upstreams, "supervisor": gateways}
-        hit: dict[Kind, Sequence[str]] = {}
-        for kind in Kind:
-            word = kind.split("-")[0 if kind.startswith("upstream") else 1]
-            hit[kind] = by_word.get(word, [word])
+        names = (*self.members, "redis", "postgres")
+        hit: dict[Kind, Sequence[str]] = {
+            kind: [name for nature in natures for name in names if name.startswith(nature.part)]
+            for kind, natures in NATURES.items()
+        }
         hit[Kind.FULL_DISK] = [DISK_OF] if self.disk else []
         hit[Kind.CLOCK_STEP] = CLOCKS_OF if self.clock else []
         return hit
@@ -236,6 +232,7 @@ def clock_environment(offset: Path) -> dict[str, str]:
         "FAKETIME_TIMESTAMP_FILE": str(offset),
         "FAKETIME_CACHE_DURATION": "1",
         "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+        "FAKETIME_DISABLE_SHM": "1",  # a killed process would leave its shared memory behind
     }
 
 
@@ -265,9 +262,13 @@ def started(folder: Path, streams: int) -> Generator[Fleet]:
 
 
 def _write_configs(fleet: Fleet, streams: int) -> None:
-    config = fleet.folder / "toolspeak.toml"
-    config.write_text(gateway_config(fleet.addresses, streams))
-    config.chmod(0o600)  # it has keys
+    """Write the files of all; the gateway whose disk will be full keeps its traces there."""
+    text = gateway_config(fleet.addresses, streams)
+    traces = f'\n[traces]\ndatabase = "{fleet.disk}/traces.sqlite"\n' if fleet.disk else ""
+    for name, more in (("toolspeak", ""), (DISK_OF, traces)):
+        config = fleet.folder / f"{name}.toml"
+        config.write_text(text + more)
+        config.chmod(0o600)  # it has keys
     (fleet.folder / "nginx.conf").write_text(nginx_config(fleet.folder, fleet.addresses))
 
 
@@ -289,7 +290,8 @@ def _add_members(fleet: Fleet) -> None:
     for name, port in fleet.addresses.gateways.items():
         state = fleet.disk if fleet.disk and name == DISK_OF else folder / name
         state.mkdir(exist_ok=True)
-        gateway = (*ours, "serve", "--config", config, "--port", str(port), "--workers", str(WORKERS), "--quiet")
+        own = str(folder / f"{DISK_OF}.toml") if name == DISK_OF else config
+        gateway = (*ours, "serve", "--config", own, "--port", str(port), "--workers", str(WORKERS), "--quiet")
         add(name, gateway, answers(fleet.url("/ready", name)), XDG_STATE_HOME=str(state), TMPDIR=str(state))
     for name in (f"run-worker-{number}" for number in range(RUN_WORKERS)):
         ready = _says(fleet, name, b"toolspeak works on runs of")
