@@ -4,7 +4,7 @@ import asyncio
 import os
 import signal
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -49,7 +49,7 @@ class Event:
         return None if self.recovered is None else self.recovered - self.ended
 
 
-def broken_spans(events: list[Event]) -> list[Span]:
+def broken_spans(events: Sequence[Event]) -> list[Span]:
     """Return when clients' connections may have broken."""
     late = PATIENCE_S + SETTLE_S
     return [
@@ -59,7 +59,7 @@ def broken_spans(events: list[Event]) -> list[Span]:
     ]
 
 
-def apart_spans(events: list[Event]) -> list[Span]:
+def apart_spans(events: Sequence[Event]) -> list[Span]:
     """Return when gateways may have counted limits for themselves, because Redis was away.
 
     Until two seconds after Redis is back a gateway may not have noticed; then it adds what it admitted meanwhile.

@@ -145,12 +145,26 @@ def main() -> None:
         folder = chosen.keep.resolve() if chosen.keep else Path(temporary)
         with started(folder, plan.streams) as fleet:
             outcome = uvloop.run(play(fleet, plan))
+        write_events(folder / "events.jsonl", outcome)
     faults = outcome.faults()
     print("\n".join([*outcome.details(), *faults]), file=sys.stderr)
     figures = outcome.figures()
     if chosen.save:
         save(figures, ok=not faults)
     close("fleet", ok=not faults, **figures)
+
+
+def write_events(file: Path, outcome: Outcome) -> None:
+    """Write what happened, fault by fault and failure by failure, for a look beside the logs of the processes."""
+    faults = [{"at": event.began, "event": event} for event in outcome.events]
+    spans = broken_spans(outcome.events)
+    failures = [
+        {"at": answer.done, "began": answer.began, "stream": answer.question, "verdict": judge(answer, spans)}
+        for answer in outcome.failures
+    ]
+    limits = [{"at": window.began, "limit": window} for window in outcome.limits]
+    lines = sorted([*faults, *failures, *limits], key=lambda line: float(str(line["at"])))
+    file.write_bytes(b"".join(msgspec.json.encode(line) + b"\n" for line in lines))
 
 
 def save(figures: dict[str, object], *, ok: bool) -> None:

@@ -1,6 +1,7 @@
 """The report of `just fleet`: what fails the bar, and the figures of faults."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from bench.fleet.checks import Answer, Question, RunTally, Tally, Verdict, Window
 from bench.fleet.faults import Event, apart_spans, broken_spans
 from bench.fleet.report import Outcome, Plan, is_exact, longest_pauses, recoveries
+from bench.fleet.run import write_events
 from bench.fleet.schedule import Fault, Kind
 from testkit.killtest_worker import Mark
 
@@ -103,3 +105,12 @@ def test_the_longest_pause_of_a_run_leaves_out_a_clock_that_jumped() -> None:
     times = {"a": (100.0, 101.0, 107.0, 108.0), "b": (100.0, 102.0, 3702.0)}
     marks = [Mark(run, "put 0", "begin", 1, at) for run, each in times.items() for at in each]
     assert longest_pauses(marks, 90.0, 200.0) == [6.0, 2.0]
+
+
+def test_what_happened_is_written_in_its_order(tmp_path: Path) -> None:
+    spoiled = outcome(failures=[failed(3.0), failed(7.0)])
+    write_events(tmp_path / "events.jsonl", spoiled)
+    lines = [json.loads(line) for line in (tmp_path / "events.jsonl").read_text().splitlines()]
+    assert [line["at"] for line in lines] == [0, 3, 5, 7]
+    assert lines[2]["event"]["fault"]["kind"] == "kill-gateway"
+    assert lines[3]["verdict"][0] == "malformed"
