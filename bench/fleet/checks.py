@@ -20,6 +20,7 @@ from testkit.protocols import error_faults
 TOOL = "get_weather"
 """That streams which ask for a call get called; the same name as in testkit.vendor_requests."""
 _WORD = re.compile(r"w(\d+)x\d+")
+_OWNER = re.compile(r"(?:look|put) \d+ of (\S+) by ")
 _UNKNOWN = "The outcome of put is unknown"
 
 # ---------------------------------------------------------------- streams
@@ -317,7 +318,7 @@ def _judge_result(asked: RunAsked, step: str, result: str, gave: set[str], tally
         return
     if step.startswith("put") and result.startswith(_UNKNOWN):
         tally.unknown += 1
-    elif result.startswith(("look ", "put ")) and f" {asked.name} " not in result:
+    elif (owner := _OWNER.match(result)) and owner[1] != asked.name:
         tally.mixed.append(f"{asked.name}: {step} got {result[:100]!r}")
     else:
         tally.lost.append(f"{asked.name}: {step} gave {sorted(gave)}, and the run has {result[:100]!r}")

@@ -17,7 +17,7 @@ EXACT = 0.01
 EDGE = 2
 """Requests by which a window may differ besides: a request is counted when its client has the answer."""
 LEAST_RIGHT = 0.5
-"""Of all answers: a fleet that only refuses would make no mistake either."""
+"""Of all answers but those that a dead process cut off: a fleet that only refuses would make no mistake either."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Outcome:
     def faults(self) -> list[str]:
         """Say what is wrong with it."""
         counts = self.streams.counts
-        answers = max(1, counts.total())
+        answers = max(1, counts.total() - counts[Verdict.CUT])
         checks = {
             **{f"{counts[kind]} answers are {kind}": not counts[kind] for kind in Verdict if kind not in HONEST},
             f"only {counts[Verdict.RIGHT]} of {answers} answers are right": (

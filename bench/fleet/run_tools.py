@@ -3,6 +3,7 @@
 The file of the marks is in FLEET_MARKS. What `kill -9` interrupts has a beginning only.
 """
 
+import asyncio
 import os
 import time
 from pathlib import Path
@@ -13,22 +14,22 @@ from toolspeak.agent.tools.functions import tool
 ACT_S = 0.2
 
 
-def _act(name: str, run: str, n: int) -> str:
+async def _act(name: str, run: str, n: int) -> str:
     marks, step = Path(os.environ["FLEET_MARKS"]), f"{name} {n}"
     gave = f"{step} of {run} by {os.getpid()} at {time.monotonic_ns()}"
     mark(marks, run, step, "begin")
-    time.sleep(ACT_S)
+    await asyncio.sleep(ACT_S)  # time.sleep fails with EINVAL under libfaketime, which one worker runs with
     mark(marks, run, step, "end", gave)
     return gave
 
 
 @tool(effect="reads")
-def look(run: str, n: int) -> str:
+async def look(run: str, n: int) -> str:
     """Look at something; it may run twice."""
-    return _act("look", run, n)
+    return await _act("look", run, n)
 
 
 @tool
-def put(run: str, n: int) -> str:
+async def put(run: str, n: int) -> str:
     """Change something; it must not run twice."""
-    return _act("put", run, n)
+    return await _act("put", run, n)

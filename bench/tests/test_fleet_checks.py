@@ -238,3 +238,5 @@ def test_results_that_no_tool_gave_or_that_belong_to_another_run_are_found() -> 
     got = results(marks(*ALL))
     assert judged(marks(*ALL), [*got[:3], {"role": "tool", "content": "put 1 of fleet-4 by 1 at 3"}]).mixed
     assert judged(marks(*ALL), [*got[:3], {"role": "tool", "content": "put 1 of fleet-3 by 1 at 77"}]).lost
+    failed = judged(marks(*ALL), [*got[:3], {"role": "tool", "content": "put failed: OSError: no"}])
+    assert (len(failed.lost), failed.mixed) == (1, [])
