@@ -36,8 +36,9 @@ RESTART_S = 1.0
 PATIENCE_S = 90.0
 DISK_MIB = 24
 FAKE_TIME = "usr/lib/*/faketime/libfaketimeMT.so.1"
-DISK_OF, CLOCKS_OF = "gateway-1", ("gateway-2", "run-worker-1")
-"""Whose disk is full, and whose clock jumps: libfaketime costs each look at the clock, so not all have it."""
+DISK_OF, CLOCKS_OF = "gateway-1", ("gateway-2",)
+"""Whose disk is full, and whose clock jumps. No worker of runs: under libfaketime 0.9.10 time.sleep fails with EINVAL,
+which ends threads of DBOS that sleep between two tries of the database."""
 ROOT = Path(__file__).parents[2]
 _FIRST_PORT, _LAST_PORT = 21_000, 32_000
 """Below the ports that the kernel gives to clients: a port that is free while its server is down stays free."""

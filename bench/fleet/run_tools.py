@@ -18,7 +18,7 @@ async def _act(name: str, run: str, n: int) -> str:
     marks, step = Path(os.environ["FLEET_MARKS"]), f"{name} {n}"
     gave = f"{step} of {run} by {os.getpid()} at {time.monotonic_ns()}"
     mark(marks, run, step, "begin")
-    await asyncio.sleep(ACT_S)  # time.sleep fails with EINVAL under libfaketime, which one worker runs with
+    await asyncio.sleep(ACT_S)
     mark(marks, run, step, "end", gave)
     return gave
 

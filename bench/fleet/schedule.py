@@ -79,7 +79,7 @@ NATURES: Mapping[Kind, tuple[Nature, ...]] = {
     Kind.UPSTREAM_LIES: (Nature(Part.UPSTREAM, 3.0, 12.0),),
     Kind.UPSTREAM_SLOWS: (Nature(Part.UPSTREAM, 3.0, 12.0),),
     Kind.FULL_DISK: (Nature(Part.GATEWAY, 3.0, 12.0),),
-    Kind.CLOCK_STEP: (Nature(Part.GATEWAY, 2.0, 8.0), Nature(Part.RUN_WORKER, 2.0, 8.0)),
+    Kind.CLOCK_STEP: (Nature(Part.GATEWAY, 2.0, 8.0),),
 }
 
 
