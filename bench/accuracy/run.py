@@ -33,6 +33,7 @@ from bench.accuracy.bfcl_talks import BFCL_MULTI_TURN, BfclTalk
 from bench.accuracy.forge import Forges
 from bench.accuracy.forms import FORGE, FORMS, Form, forms, profiles_of
 from bench.accuracy.kept import Conditions, Line
+from bench.accuracy.later_talks import LATER_TALKS
 from bench.accuracy.relay import Account, Relay
 from bench.accuracy.score import Score, score
 from bench.accuracy.sequential import ERROR_RATE, Race
@@ -149,7 +150,7 @@ def jobs(chosen: Sequence[Form], sets: Sequence[str], tasks: int, seed: int, spl
 
 def _sample(name: str, tasks: int, seed: int, split: Split) -> Sequence[Asked]:
     if name == MULTI_TURN:
-        return [talk for talk in TALKS if split_of(talk.id) is split][:tasks]
+        return [talk for talk in (*TALKS, *LATER_TALKS) if split_of(talk.id) is split][:tasks]
     if name == BFCL_MULTI_TURN:
         return bfcl_talks.sample(tasks, seed, split)
     return data.sample(name, tasks, seed, split)

@@ -35,7 +35,7 @@ class World:
             raise Refused(f"bad arguments: {error}") from None
 
 
-def _tool(name: str, description: str, /, **parameters: str) -> Tool:
+def make_tool(name: str, description: str, /, **parameters: str) -> Tool:
     """Write a tool; a parameter is `type: description`, and one that ends in `?` may be left out."""
     properties: JsonObject = {}
     required: list[Json] = []
@@ -46,11 +46,11 @@ def _tool(name: str, description: str, /, **parameters: str) -> Tool:
     return Tool(name, description, {"type": "object", "properties": properties, "required": required})
 
 
-def _world(*pairs: tuple[Tool, Act]) -> World:
+def make_world(*pairs: tuple[Tool, Act]) -> World:
     return World(tuple(tool for tool, _ in pairs), {tool.name: act for tool, act in pairs})
 
 
-def _named(state: State, kind: str, name: str) -> str:
+def named(state: State, kind: str, name: str) -> str:
     """Find something by its name, in any case."""
     found: str | None = next((each for each in state[kind] if each.lower() == name.strip().lower()), None)
     if found is None:
@@ -62,22 +62,22 @@ def _named(state: State, kind: str, name: str) -> str:
 
 
 def _read_room(state: State, room: str) -> Json:
-    name = _named(state, "rooms", room)
+    name = named(state, "rooms", room)
     return {"room": name, "temperature": state["rooms"][name], "target": state["targets"].get(name)}
 
 
 def _set_target(state: State, room: str, celsius: float) -> Json:
-    name = _named(state, "rooms", room)
+    name = named(state, "rooms", room)
     if not 5 <= celsius <= 30:
         raise Refused("celsius must be from 5 to 30")
     state["targets"][name] = float(celsius)
     return {"room": name, "target": float(celsius)}
 
 
-THERMOSTAT = _world(
-    (_tool("read_room", "Read the temperature of a room.", room="string: name of the room"), _read_room),
+THERMOSTAT = make_world(
+    (make_tool("read_room", "Read the temperature of a room.", room="string: name of the room"), _read_room),
     (
-        _tool(
+        make_tool(
             "set_target",
             "Set the temperature that a room shall have.",
             room="string: name of the room",
@@ -108,9 +108,9 @@ def _cancel_event(state: State, day: str, time: str) -> Json:
     return {"cancelled": found[2]}
 
 
-CALENDAR = _world(
+CALENDAR = make_world(
     (
-        _tool(
+        make_tool(
             "add_event",
             "Put an event into the calendar.",
             day="string: day of the week, e.g. Monday",
@@ -119,9 +119,9 @@ CALENDAR = _world(
         ),
         _add_event,
     ),
-    (_tool("list_events", "List the events of a day.", day="string: day of the week, e.g. Monday"), _list_events),
+    (make_tool("list_events", "List the events of a day.", day="string: day of the week, e.g. Monday"), _list_events),
     (
-        _tool(
+        make_tool(
             "cancel_event",
             "Take an event out of the calendar.",
             day="string: day of the week",
@@ -139,7 +139,7 @@ def _list_files(state: State) -> Json:
 
 
 def _read_file(state: State, path: str) -> Json:
-    return {"path": path, "content": state["files"][_named(state, "files", path)]}
+    return {"path": path, "content": state["files"][named(state, "files", path)]}
 
 
 def _write_file(state: State, path: str, content: str) -> Json:
@@ -148,19 +148,21 @@ def _write_file(state: State, path: str, content: str) -> Json:
 
 
 def _delete_file(state: State, path: str) -> Json:
-    name = _named(state, "files", path)
+    name = named(state, "files", path)
     del state["files"][name]
     return {"deleted": name}
 
 
-FILES = _world(
-    (_tool("list_files", "List all files."), _list_files),
-    (_tool("read_file", "Read a file.", path="string: name of the file"), _read_file),
+FILES = make_world(
+    (make_tool("list_files", "List all files."), _list_files),
+    (make_tool("read_file", "Read a file.", path="string: name of the file"), _read_file),
     (
-        _tool("write_file", "Write a text to a file.", path="string: name of the file", content="string: the new text"),
+        make_tool(
+            "write_file", "Write a text to a file.", path="string: name of the file", content="string: the new text"
+        ),
         _write_file,
     ),
-    (_tool("delete_file", "Delete a file.", path="string: name of the file"), _delete_file),
+    (make_tool("delete_file", "Delete a file.", path="string: name of the file"), _delete_file),
 )
 
 # ---------------------------------------------------------------- orders
@@ -184,11 +186,11 @@ def _place_order(state: State, item: str, quantity: int) -> Json:
     return {"order": number, "status": "open"}
 
 
-ORDERS = _world(
-    (_tool("order_status", "Look up an order.", order="integer: number of the order"), _order_status),
-    (_tool("cancel_order", "Cancel an order.", order="integer: number of the order"), _cancel_order),
+ORDERS = make_world(
+    (make_tool("order_status", "Look up an order.", order="integer: number of the order"), _order_status),
+    (make_tool("cancel_order", "Cancel an order.", order="integer: number of the order"), _cancel_order),
     (
-        _tool(
+        make_tool(
             "place_order",
             "Order an item.",
             item="string: what is ordered, in the singular",
@@ -202,12 +204,12 @@ ORDERS = _world(
 
 
 def _balance(state: State, account: str) -> Json:
-    name = _named(state, "accounts", account)
+    name = named(state, "accounts", account)
     return {"account": name, "balance": state["accounts"][name]}
 
 
 def _transfer(state: State, source: str, target: str, amount: float) -> Json:
-    come_from, goes_to = _named(state, "accounts", source), _named(state, "accounts", target)
+    come_from, goes_to = named(state, "accounts", source), named(state, "accounts", target)
     if amount <= 0 or state["accounts"][come_from] < amount:
         raise Refused(f"{come_from} has only {state['accounts'][come_from]}")
     state["accounts"][come_from] -= amount
@@ -215,10 +217,10 @@ def _transfer(state: State, source: str, target: str, amount: float) -> Json:
     return {"transferred": amount, come_from: state["accounts"][come_from], goes_to: state["accounts"][goes_to]}
 
 
-BANK = _world(
-    (_tool("get_balance", "Tell the balance of an account.", account="string: name of the account"), _balance),
+BANK = make_world(
+    (make_tool("get_balance", "Tell the balance of an account.", account="string: name of the account"), _balance),
     (
-        _tool(
+        make_tool(
             "transfer",
             "Move money between two accounts.",
             source="string: account that the money comes from",
@@ -233,7 +235,7 @@ BANK = _world(
 
 
 def _switch_light(state: State, room: str, on: Json) -> Json:
-    name = _named(state, "lights", room)
+    name = named(state, "lights", room)
     if not isinstance(on, bool):
         raise Refused("on must be true or false")
     state["lights"][name] = on
@@ -244,9 +246,9 @@ def _lights(state: State) -> Json:
     return {"lights": {room: "on" if on else "off" for room, on in state["lights"].items()}}
 
 
-LIGHTS = _world(
+LIGHTS = make_world(
     (
-        _tool(
+        make_tool(
             "switch_light",
             "Switch the light of a room.",
             room="string: name of the room",
@@ -254,7 +256,7 @@ LIGHTS = _world(
         ),
         _switch_light,
     ),
-    (_tool("list_lights", "Tell which lights are on and which are off."), _lights),
+    (make_tool("list_lights", "Tell which lights are on and which are off."), _lights),
 )
 
 # ---------------------------------------------------------------- a list of things to do
@@ -266,7 +268,7 @@ def _add_item(state: State, item: str) -> Json:
 
 
 def _remove_item(state: State, item: str) -> Json:
-    state["items"].remove(_named(state, "items", item))
+    state["items"].remove(named(state, "items", item))
     return {"items": state["items"]}
 
 
@@ -274,17 +276,17 @@ def _show_items(state: State) -> Json:
     return {"items": state["items"], "count": len(state["items"])}
 
 
-SHOPPING = _world(
-    (_tool("add_item", "Put one item on the shopping list.", item="string: the item"), _add_item),
-    (_tool("remove_item", "Take one item off the shopping list.", item="string: the item"), _remove_item),
-    (_tool("show_list", "Show the shopping list."), _show_items),
+SHOPPING = make_world(
+    (make_tool("add_item", "Put one item on the shopping list.", item="string: the item"), _add_item),
+    (make_tool("remove_item", "Take one item off the shopping list.", item="string: the item"), _remove_item),
+    (make_tool("show_list", "Show the shopping list."), _show_items),
 )
 
 # ---------------------------------------------------------------- people
 
 
 def _find_contact(state: State, name: str) -> Json:
-    found = _named(state, "contacts", name)
+    found = named(state, "contacts", name)
     return {"name": found, **state["contacts"][found]}
 
 
@@ -296,10 +298,10 @@ def _send_message(state: State, phone: str, text: str) -> Json:
     return {"sent": True, "message_id": 7400 + len(state["sent"])}
 
 
-PEOPLE = _world(
-    (_tool("find_contact", "Look up a person's phone number.", name="string: the person's name"), _find_contact),
+PEOPLE = make_world(
+    (make_tool("find_contact", "Look up a person's phone number.", name="string: the person's name"), _find_contact),
     (
-        _tool(
+        make_tool(
             "send_message",
             "Send a text message to a phone number.",
             phone="string: phone number",

@@ -19,13 +19,10 @@ from bench.accuracy.score import OPTIONAL, Delivered, score
 from bench.accuracy.split import Split, split_of
 from testkit.llama_models import DEFAULT
 from toolspeak.engine.guard import Echo
-from toolspeak.engine.guardrails.drops import (
-    DROP_UNMENTIONED_ARGUMENTS,
-    DROP_UNRELATED_CALLS,
-    has_made_up_arguments,
-)
 from toolspeak.engine.guardrails.guardrail import GuardedConversation, KeepCall
 from toolspeak.engine.guardrails.missing_calls import left_over
+from toolspeak.engine.guardrails.unmentioned_arguments import DROP_UNMENTIONED_ARGUMENTS, has_made_up_arguments
+from toolspeak.engine.guardrails.unrelated_calls import DROP_UNRELATED_CALLS
 from toolspeak.ir.json import Json, JsonObject
 from toolspeak.ir.message import Call, Text
 from toolspeak.ir.request import Request

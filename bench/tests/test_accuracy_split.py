@@ -58,7 +58,7 @@ def test_a_sample_has_tasks_of_its_split_only_and_begins_with_the_smaller(monkey
 
 def test_the_runner_asks_held_out_tasks_unless_told_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(data, "load", tasks)
-    for arguments, split, talks in (([], Split.HELD_OUT, 0), (["--split", "development"], Split.DEVELOPMENT, 20)):
+    for arguments, split, talks in (([], Split.HELD_OUT, 12), (["--split", "development"], Split.DEVELOPMENT, 20)):
         options = options_of(arguments)
         work = list(jobs(forms(["native"]), ("multiple", MULTI_TURN), 200, 6, options.split))
         assert {split_of(job.task.id) for job in work} == {split}

@@ -8,8 +8,10 @@ from dataclasses import dataclass, field
 import pytest
 from typing_extensions import override
 
+from bench.accuracy.later_talks import LATER_TALKS
 from bench.accuracy.score import Delivered
 from bench.accuracy.speak import Said
+from bench.accuracy.split import Split, split_of
 from bench.accuracy.talks import MOST_ROUNDS, TALKS, Played, Talk, play
 from toolspeak.ir.message import Message, Role
 from toolspeak.ir.tool import Tool
@@ -115,6 +117,60 @@ PLAYED_WELL: dict[str, tuple[Turn, ...]] = {
 }
 
 
+PLAYED_LATER: dict[str, tuple[Turn, ...]] = {
+    "where the manager sits": (
+        turn(call("find_person", name="Linus"), call("room_of", name="Margaret"), says="In room C40."),
+        turn(call("find_person", name="Linus"), says="To the kernel team."),
+    ),
+    "who sits where": (
+        turn(call("room_of", name="Katherine"), says="In A03."),
+        turn(call("find_person", name="Margaret"), says="It is Katherine."),
+    ),
+    "a parcel by its name": (
+        turn(call("find_customer", name="Noether"), call("list_parcels", customer="K7"), says="In Hamburg."),
+        turn(call("hold_parcel", parcel="P31")),
+    ),
+    "hold by number": (
+        turn(call("hold_parcel", parcel="P32")),
+        turn(call("find_customer", name="Turing"), says="It is K9."),
+    ),
+    "two timers": (
+        turn(call("set_timer", name="pasta", minutes=9), call("set_timer", name="eggs", minutes=6)),
+        turn(call("list_timers"), says="Bread, pasta and eggs."),
+    ),
+    "bread is done": (
+        turn(call("list_timers"), says="Another 40 minutes."),
+        turn(call("cancel_timer", name="bread")),
+    ),
+    "a train to Basel": (
+        turn(call("next_train", origin="Bern", destination="Basel"), says="At 10:34."),
+        turn(call("reserve_seat", train="IC61", seats=2)),
+        turn(call("next_train", origin="Basel", destination="Bern"), says="At 18:59."),
+    ),
+    "two steps at once": (
+        turn(call("next_train", origin="Basel", destination="Bern"), call("reserve_seat", train="IC67", seats=3)),
+        turn(says="You are welcome."),
+    ),
+    "louder": (
+        turn(call("player_status"), says="Björk."),
+        turn(call("set_volume", percent=55)),
+    ),
+    "another artist": (
+        turn(call("play_music", artist="Nina Simone"), call("set_volume", percent=20)),
+        turn(call("player_status"), says="20 percent."),
+    ),
+    "borrow a book": (
+        turn(call("search_books", author="Tove Jansson"), says="The Summer Book and Fair Play."),
+        turn(call("borrow_book", number=501)),
+    ),
+    "a lent book": (
+        turn(call("borrow_book", number=502), says="It is lent until Friday."),
+        turn(call("search_books", author="Calvino"), says="Yes: Invisible Cities."),
+    ),
+}
+ALL_TALKS = (*TALKS, *LATER_TALKS)
+
+
 @dataclass
 class Player:
     """Says what is written down, and remembers what it was told."""
@@ -144,17 +200,22 @@ def talk_of(id: str) -> Talk:
 def test_there_are_twenty_talks_of_two_to_four_turns() -> None:
     assert [talk.id for talk in TALKS] == list(PLAYED_WELL)
     assert len(TALKS) == 20
-    assert all(2 <= len(talk.steps) <= 4 for talk in TALKS)
+    assert all(2 <= len(talk.steps) <= 4 for talk in ALL_TALKS)
 
 
-@pytest.mark.parametrize("talk", TALKS, ids=lambda talk: talk.id)
+def test_what_was_written_later_is_held_out() -> None:
+    assert [talk.id for talk in LATER_TALKS] == list(PLAYED_LATER)
+    assert {split_of(talk.id) for talk in LATER_TALKS} == {Split.HELD_OUT}
+
+
+@pytest.mark.parametrize("talk", ALL_TALKS, ids=lambda talk: talk.id)
 def test_a_talk_that_is_played_well_is_right(talk: Talk) -> None:
-    told = played(talk, PLAYED_WELL[talk.id])
+    told = played(talk, (PLAYED_WELL | PLAYED_LATER)[talk.id])
     assert told.right, told.notes
     assert told.valid
 
 
-@pytest.mark.parametrize("talk", TALKS, ids=lambda talk: talk.id)
+@pytest.mark.parametrize("talk", ALL_TALKS, ids=lambda talk: talk.id)
 def test_a_talk_without_any_call_is_wrong(talk: Talk) -> None:
     """Either the answers lack what only tools could tell, or the state is not what it must be."""
     told = played(talk, [turn(says="I did it.") for _ in talk.steps])

@@ -406,7 +406,7 @@ def test_a_call_in_no_taught_form_is_accepted_chk13(gateway: Served, upstream: S
 
 
 def test_the_model_is_asked_whether_its_tool_fits_chk14(gateway: Served, upstream: ScriptedUpstream) -> None:
-    met = turn(gateway, upstream, "fit", fenced(OSLO), "No.", "Shakespeare did.")
+    met = turn(gateway, upstream, "fit", fenced(BERGEN), "No.", "Shakespeare did.")
     assert (met.calls, met.text, len(met.sent)) == ([], "Shakespeare did.", 3)
 
 

@@ -103,7 +103,7 @@ class Settings:
         otherwise="what suits the model, else `retry`",
     )
     drop_unrelated_calls: bool | None = setting(
-        None, "Drop calls whose tool has nothing to do with the conversation (CHK-10).", fallback=False
+        None, "Drop calls that the user did not ask for, above all after a result (CHK-10).", fallback=False
     )
     drop_unmentioned_arguments: bool | None = setting(
         None, "Drop optional arguments whose value the conversation does not mention (CHK-11).", fallback=False
@@ -116,7 +116,7 @@ class Settings:
     )
     confirm_tool_fit: bool | None = setting(
         None,
-        "Ask the model whether each tool that it calls can do the request; the answer is buffered (CHK-14).",
+        "Ask the model whether a tool can do the request if its call has a made-up value; buffers the answer (CHK-14).",
         fallback=False,
     )
     keyed: bool | None = setting(

@@ -40,8 +40,8 @@ from toolspeak.engine.effects import (
     TurnEffect,
     TurnProgram,
 )
-from toolspeak.engine.guardrails.drops import REPEATED
 from toolspeak.engine.guardrails.guardrail import MOST_FOLLOW_UPS, AskModel, Guardrail
+from toolspeak.engine.guardrails.unrelated_calls import REPEATED
 from toolspeak.engine.outbox import Outbox
 from toolspeak.engine.plan import Plan, Way, has_calls
 from toolspeak.engine.prompt import Prompt, without_tools

@@ -8,9 +8,10 @@ from tests.unit.doctor.pupil import questions, solved, task_of
 from tests.unit.engine.guardrails.talk import conversation
 from toolspeak.doctor.plain_requests import PLAIN
 from toolspeak.doctor.suite import FULL, MIXED, OPTIONAL, QUICK, SUITE, TOOLS
-from toolspeak.doctor.task import DoctorTask, TaskKind, TaskStep, check_answer, is_valid
-from toolspeak.engine.guardrails.drops import drop_unmentioned, is_unrelated
+from toolspeak.doctor.task import DoctorTask, ExpectedCall, TaskKind, TaskStep, check_answer, is_valid
 from toolspeak.engine.guardrails.guardrail import GuardedConversation, KeepCall
+from toolspeak.engine.guardrails.unmentioned_arguments import drop_unmentioned
+from toolspeak.engine.guardrails.unrelated_calls import is_unrelated, tool_meaning
 from toolspeak.ir.message import Call, Text
 from toolspeak.ir.turn import Turn
 from toolspeak.toolset.toolset import compile_tools
@@ -30,9 +31,10 @@ def test_a_plain_request_has_one_to_three_tools_and_wants_one_call_cap9() -> Non
     assert sum(len(task.tools) == 1 for task in PLAIN) >= 8
 
 
-def test_some_plain_requests_are_worded_otherwise_than_their_tool_so_that_harm_can_show_cap9() -> None:
-    dropped = [task.name for task in PLAIN if is_unrelated(task.steps[0].calls[0].name, talk(task))]
-    assert {"rain", "airport"} <= set(dropped)
+def test_some_plain_requests_share_no_word_with_their_tool_and_are_kept_for_their_values_cap9_chk10() -> None:
+    others = [task for task in PLAIN if not talk(task).meaning & tool_meaning(task.steps[0].calls[0].name, talk(task))]
+    assert {"rain", "airport"} <= {task.name for task in others}
+    assert not any(is_unrelated(right_call(task.steps[0].calls[0]), talk(task)) for task in PLAIN)
 
 
 def test_every_task_is_asked_once_and_the_first_ones_need_calls() -> None:
@@ -72,21 +74,28 @@ def test_a_step_with_results_has_one_for_each_call() -> None:
     assert all(len(step.results) == len(step.calls) > 0 for step in steps)
 
 
+def right_call(wanted: ExpectedCall) -> Call:
+    return Call("1", wanted.name, solved(wanted))
+
+
 def talk(task: DoctorTask) -> GuardedConversation:
     return conversation(*task.messages, tools=task.tools)
 
 
 def test_of_the_tasks_without_a_call_two_have_unrelated_tools_only_and_one_has_a_related_one_chk10() -> None:
     tasks = [task for task in SUITE if task.kind is TaskKind.NONE]
-    related = [any(not is_unrelated(tool.name, talk(task)) for tool in task.tools) for task in tasks]
+    empty = [[Call("1", tool.name, "{}") for tool in task.tools] for task in tasks]
+    related = [
+        any(not is_unrelated(call, talk(task)) for call in calls) for task, calls in zip(tasks, empty, strict=True)
+    ]
     assert sorted(related) == [False, False, True]
 
 
 @pytest.mark.parametrize("task", [task for task in MIXED if task.wants_calls], ids=lambda task: task.name)
 def test_a_guardrail_leaves_the_right_calls_as_they_are_chk10_chk11(task: DoctorTask) -> None:
     for wanted in task.steps[0].calls:
-        call = Call("1", wanted.name, solved(wanted))
-        assert not is_unrelated(wanted.name, talk(task))
+        call = right_call(wanted)
+        assert not is_unrelated(call, talk(task))
         assert drop_unmentioned(call, talk(task)) == KeepCall(call)
 
 

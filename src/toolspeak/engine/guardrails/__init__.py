@@ -5,18 +5,18 @@ Does not: checks that hold for every model (`toolset/check.py`), and anything th
 Read first: `guardrail.py`, the protocol that a turn speaks; then the catalogue below. `language.py` says which
 languages they read.
 
-They were tuned on the first 18 tasks of each benchmark set with one model of 0.5 billion parameters. On the nine tasks
-after them, all five together still add about 25 points (docs/accuracy.md). No single guardrail has been measured on
-tasks that it was not tuned on, which is why all are off by default.
+What each of them is worth on tasks that it was not shaped on is in docs/accuracy.md. All are for small models, and can
+take a right call away, which is why a profile must ask for them.
 """
 
 from collections.abc import Collection
 from typing import Final
 
-from toolspeak.engine.guardrails.drops import DROP_UNMENTIONED_ARGUMENTS, DROP_UNRELATED_CALLS
 from toolspeak.engine.guardrails.guardrail import Guardrail
 from toolspeak.engine.guardrails.missing_calls import REQUEST_MISSING_CALLS
 from toolspeak.engine.guardrails.tool_fit import CONFIRM_TOOL_FIT
+from toolspeak.engine.guardrails.unmentioned_arguments import DROP_UNMENTIONED_ARGUMENTS
+from toolspeak.engine.guardrails.unrelated_calls import DROP_UNRELATED_CALLS
 from toolspeak.engine.guardrails.untaught_calls import ACCEPT_MENTIONED_CALLS, ACCEPT_UNTAUGHT_CALLS
 from toolspeak.ir.request import Request
 

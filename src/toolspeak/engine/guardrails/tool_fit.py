@@ -9,9 +9,10 @@ tools and rejected 14 of 20 irrelevant ones; the 0.5B kept 57 of 60 and rejected
 Before the first calls on a request are delivered, the model is asked about each of their tools, in a short request that
 always begins with the same bytes, so that prompt caches hit. Only a clear "no" drops the calls.
 
-A call that its request is plainly about is not questioned (`is_well_founded`). When each first call was, the guardrail
-won 19 points on irrelevant questions, lost 4 to 7 on each other set of development tasks, and cost 0.9 requests a task.
-With the exception it took no right call on 61 held-out tasks, and costs 0.1.
+Only a call with a required value that nobody mentioned is questioned: on irrelevant questions of development tasks 8
+of 13 calls had one, of right calls 1 in 10. When each first call was questioned, the guardrail lost 4 to 7 points on
+each other set. When a request had to share two words with its tool, it still questioned half of the everyday requests,
+and the 1.5B model said no to reading a room for "What is the temperature in the bedroom?".
 
 This is for assistants with a few tools that answer questions. The tools of an agent are steps: reading a file is not an
 answer to "fix the failing test", and the 1.5B model says no to five of twelve good steps. So the guardrail does not
@@ -24,7 +25,6 @@ from dataclasses import replace
 from functools import cache
 from typing import Final
 
-from toolspeak.engine.guardrails.drops import is_well_founded
 from toolspeak.engine.guardrails.guardrail import (
     FEW_TOOLS,
     AskModel,
@@ -37,6 +37,7 @@ from toolspeak.engine.guardrails.guardrail import (
     user_words,
 )
 from toolspeak.engine.guardrails.language import LONGEST, foreign_languages
+from toolspeak.engine.guardrails.unmentioned_arguments import has_made_up_arguments
 from toolspeak.ir.complaint import Complaint, Problem
 from toolspeak.ir.message import Call, Message, Role, Text
 from toolspeak.ir.request import Request, Sampling
@@ -75,7 +76,7 @@ def may_confirm(request: Request) -> bool:
 
 def _judge(call: Call, conversation: GuardedConversation) -> Judgement:
     tool = next((tool for tool in conversation.offered if tool.name == call.name), None)
-    if tool is None or conversation.must_call or is_well_founded(call, conversation):
+    if tool is None or conversation.must_call or not has_made_up_arguments(call, conversation):
         return KeepCall(call)
     return AskModel(fit_question(conversation.request, tool), says_no, Complaint(Problem.UNRELATED, tool.name, UNFIT))
 

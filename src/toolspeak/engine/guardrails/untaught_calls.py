@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from toolspeak.engine.guardrails.drops import has_made_up_arguments
 from toolspeak.engine.guardrails.guardrail import NOTHING_RECOVERED, GuardedConversation, Guardrail, Recovered
+from toolspeak.engine.guardrails.unmentioned_arguments import has_made_up_arguments
 from toolspeak.engine.loose_calls import LooseCalls, loose_calls
 from toolspeak.engine.trouble import AROUND
 from toolspeak.ir.complaint import Complaint, Problem

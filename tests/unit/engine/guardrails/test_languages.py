@@ -6,15 +6,12 @@ import pytest
 
 from tests.unit.engine.guardrails.talk import conversation
 from tests.unit.engine.scene import system, user
-from toolspeak.engine.guardrails.drops import (
-    DROP_UNRELATED_CALLS,
-    drop_unmentioned,
-    has_made_up_arguments,
-)
 from toolspeak.engine.guardrails.guardrail import DropCall, GuardedConversation, KeepCall
 from toolspeak.engine.guardrails.language import ENGLISH, LONGEST, OTHER, foreign_languages, language_of
 from toolspeak.engine.guardrails.missing_calls import fitting_calls, left_over, question
 from toolspeak.engine.guardrails.tool_fit import says_no
+from toolspeak.engine.guardrails.unmentioned_arguments import drop_unmentioned, has_made_up_arguments
+from toolspeak.engine.guardrails.unrelated_calls import DROP_UNRELATED_CALLS
 from toolspeak.ir.json import Json, JsonObject
 from toolspeak.ir.message import Call
 from toolspeak.ir.tool import Tool

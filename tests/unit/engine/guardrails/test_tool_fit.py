@@ -36,14 +36,16 @@ from toolspeak.ir.tool import Tool
 from toolspeak.testing import called
 
 FITS = Settings(confirm_tool_fit=True).over(FORCE)
-WEATHER_OF_OSLO = [("get_weather", {"city": "Oslo"})]
+WEATHER_OF_BERGEN = [("get_weather", {"city": "Bergen"})]
+"""What nobody asked for: the question is about Oslo."""
+TIME = Tool("get_time", "Tell the time of a city.", WEATHER.parameters)
 
 
 @pytest.mark.parametrize("settings", [FORCE, DECISION, NATIVE, FALLBACK])
 def test_by_the_models_own_word_a_call_is_set_aside_chk14(settings: Settings) -> None:
-    answer = called("get_weather", '{"city": "Oslo"}')
+    answer = called("get_weather", '{"city": "Bergen"}')
     if settings in (FORCE, DECISION):
-        answer = written(OSLO, dialect="decision_json" if settings is DECISION else "fenced")
+        answer = written(BERGEN, dialect="decision_json" if settings is DECISION else "fenced")
     ran = run(Settings(confirm_tool_fit=True).over(settings), answer, "No.", "Shakespeare did.")
     assert (ran.calls, ran.turn.text, ran.outcome.requests) == ([], "Shakespeare did.", 3)
     assert [(one.problem, one.name, one.detail) for one in ran.outcome.complaints] == [
@@ -53,19 +55,19 @@ def test_by_the_models_own_word_a_call_is_set_aside_chk14(settings: Settings) ->
 
 @pytest.mark.parametrize("settings", [FORCE, NATIVE])
 def test_what_is_answered_instead_is_not_empty_chk14_p6(settings: Settings) -> None:
-    answer = written(OSLO) if settings is FORCE else called("get_weather", '{"city": "Oslo"}')
+    answer = written(BERGEN) if settings is FORCE else called("get_weather", '{"city": "Bergen"}')
     assert run(Settings(confirm_tool_fit=True).over(settings), answer, "no", "\n\n").turn.failure is not None
 
 
 @pytest.mark.parametrize("word", ["yes", "Yes.", "", "Not only that", "I cannot say", "no doubt", "nothing else"])
 def test_only_a_clear_no_counts_chk14(word: str) -> None:
-    ran = run(FITS, written(OSLO), word)
-    assert (ran.calls, ran.outcome.requests, ran.outcome.complaints) == (WEATHER_OF_OSLO, 2, ())
+    ran = run(FITS, written(BERGEN), word)
+    assert (ran.calls, ran.outcome.requests, ran.outcome.complaints) == (WEATHER_OF_BERGEN, 2, ())
     assert not says_no(word)
 
 
 def test_the_question_is_short_and_plain_chk14() -> None:
-    ran = run(FITS, written(OSLO), "yes")
+    ran = run(FITS, written(BERGEN), "yes")
     asked = ran.sent[1]
     assert words_of(asked.messages[-1]) == (
         "Request: Weather in Oslo?\nTool: get_weather(city, days): Tell the weather of a city."
@@ -75,7 +77,8 @@ def test_the_question_is_short_and_plain_chk14() -> None:
 
 
 def test_each_tool_is_asked_about_once_chk14() -> None:
-    ran = run(FITS, written(OSLO, CLOCK, BERGEN), "yes", "no")
+    rome, time = replace(BERGEN, arguments='{"city": "Rome"}'), replace(BERGEN, name="get_time")
+    ran = run(FITS, written(BERGEN, time, rome), "yes", "no", request=ask(tools=(WEATHER, TIME)))
     assert [name for name, _ in ran.calls] == ["get_weather", "get_weather"]
     assert (ran.outcome.requests, len(ran.outcome.complaints)) == (3, 1)
 
@@ -87,8 +90,8 @@ def test_nothing_streams_before_the_verdict_chk14() -> None:
 
 
 def test_what_must_be_called_is_not_doubted_chk14() -> None:
-    ran = run(FITS, written(OSLO), request=ask(choice=REQUIRED))
-    assert (ran.calls, ran.outcome.requests) == (WEATHER_OF_OSLO, 1)
+    ran = run(FITS, written(BERGEN), request=ask(choice=REQUIRED))
+    assert (ran.calls, ran.outcome.requests) == (WEATHER_OF_BERGEN, 1)
 
 
 def test_only_the_first_calls_on_short_words_are_doubted_chk14() -> None:
@@ -114,12 +117,13 @@ def test_what_the_user_said_before_belongs_to_it_chk14() -> None:
     ("words", "call", "requests"),
     [
         ("What is the weather in the city of Oslo?", OSLO, 1),
-        ("What is the weather in the city of Oslo?", BERGEN, 2),  # its value is made up
-        ("What is it like in Oslo, the city?", OSLO, 2),  # one word in common
-        ("Hvordan er weather og city Oslo?", OSLO, 2),  # the lists of small words are English
+        ("What is it like in Oslo?", OSLO, 1),  # no word in common, but its value
+        ("What time is it?", CLOCK, 1),  # it has no value
+        ("What is the weather in the city of Oslo?", BERGEN, 2),
+        ("Tell me a joke.", OSLO, 2),
     ],
 )
-def test_a_call_that_its_request_is_plainly_about_is_not_doubted_chk14(words: str, call: Call, requests: int) -> None:
+def test_only_a_call_with_a_made_up_value_is_doubted_chk14(words: str, call: Call, requests: int) -> None:
     ran = run(FITS, written(call), "yes", request=ask(user(words)))
     assert (len(ran.calls), ran.outcome.requests) == (1, requests)
 
@@ -130,13 +134,13 @@ def test_a_long_description_is_cut_chk14() -> None:
 
 
 def test_a_verdict_that_fails_lets_the_call_go_chk14() -> None:
-    ran = run(FITS, written(OSLO))  # the script has nothing more to say: the upstream fails
-    assert ran.calls == WEATHER_OF_OSLO
+    ran = run(FITS, written(BERGEN))  # the script has nothing more to say: the upstream fails
+    assert ran.calls == WEATHER_OF_BERGEN
 
 
 @pytest.mark.parametrize("settings", [FORCE, NATIVE])
 def test_a_user_whose_call_was_taken_away_can_read_which_guardrail_did_it_and_why_chk16(settings: Settings) -> None:
-    answer = written(OSLO) if settings is FORCE else called("get_weather", '{"city": "Oslo"}')
+    answer = written(BERGEN) if settings is FORCE else called("get_weather", '{"city": "Bergen"}')
     ran = run(Settings(confirm_tool_fit=True).over(settings), answer, "No.", "I cannot help with that.")
     assert ran.outcome.taken.why.endswith(
         "(calls set aside), then words; "
@@ -145,5 +149,5 @@ def test_a_user_whose_call_was_taken_away_can_read_which_guardrail_did_it_and_wh
 
 
 def test_a_call_that_is_kept_is_not_reported_as_dropped_chk16() -> None:
-    ran = run(FITS, written(OSLO), "yes")
+    ran = run(FITS, written(BERGEN), "yes")
     assert ran.outcome.taken is ran.outcome.plan

@@ -4,8 +4,8 @@ import pytest
 
 from tests.unit.engine.guardrails.talk import conversation
 from tests.unit.engine.scene import FORCE, ask, run, user, written
-from toolspeak.engine.guardrails.drops import LEFT_OUT, drop_unmentioned
 from toolspeak.engine.guardrails.guardrail import KeepCall
+from toolspeak.engine.guardrails.unmentioned_arguments import LEFT_OUT, drop_unmentioned
 from toolspeak.engine.settings import Settings
 from toolspeak.ir.event import CallEnded
 from toolspeak.ir.message import Call
