@@ -99,7 +99,7 @@ def make_first_version(durable: Durable) -> None:
             event = '{"kind":"run_ended","round":0,"status":"done","text":"Well."}'
             added = sa.text("INSERT INTO toolspeak_events VALUES ('over', 0, 'run_ended', :body)")
             connection.execute(added, {"body": event})
-            client.enqueue_in_transaction(connection, dbos_internals.queued("waits", dbos_internals.QUEUE), text)
+            client.enqueue_in_transaction(connection, dbos_internals.queued("waits", dbos_internals.QUEUE, ""), text)
         client.destroy()
 
     with_engine(durable, make)
@@ -206,7 +206,7 @@ def test_tables_of_a_newer_version_are_refused_in_one_line_run11(durable: Durabl
 
     with_engine(durable, raise_version)
     with pytest.raises(
-        BadConfig, match="the tables of runs have version 99, and this toolspeak knows versions up to 2"
+        BadConfig, match="the tables of runs have version 99, and this toolspeak knows versions up to 3"
     ):
         Database(durable)
     file = tmp_path / "toolspeak.toml"

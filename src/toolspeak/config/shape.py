@@ -323,6 +323,9 @@ class Durable:
     )
     keep: float = setting(30.0, "How long a run is kept after its end.", unit="days", above=0, name="keep_days")
     concurrent: int = setting(500, "Runs that one worker works on at one time.", least=1)
+    concurrent_per_tenant: int | None = setting(
+        None, "Runs of one tenant that all workers together work on at one time.", otherwise="no limit", least=1
+    )
     imports: tuple[str, ...] = setting(
         (), "Functions (`module:attribute`, or globs) that runs at a worker may name as tools."
     )

@@ -672,11 +672,12 @@ def test_mistakes_of_the_file_and_of_the_environment_come_together(tmp_path: Pat
 
 def test_what_is_wrong_with_runs_is_said_without_the_password() -> None:
     text = '[runs]\ndatabase = "mysql://me:canary@db/x"\nlease = 0\nkeep_days = -1\nconcurrent = 0\n'
-    found = problems(text)
+    found = problems(f"{text}concurrent_per_tenant = 0\n")
     assert [each.split(" ")[1] for each in found] == [
         "runs.database:",
         "runs.lease:",
         "runs.keep_days:",
         "runs.concurrent:",
+        "runs.concurrent_per_tenant:",
     ]
     assert "canary" not in "".join(found)

@@ -38,7 +38,7 @@ _KEEP_ALIVE: Final = {"keepalives_idle": 10, "keepalives_interval": 5, "keepaliv
 """TCP keep-alive: a server whose machine has vanished is noticed within half a minute instead of two hours."""
 _WRONG: Final = ("28", "3D", "42501")
 """SQLSTATE classes that a retry does not fix: wrong user or password, no such database, missing permission."""
-_FAILED: Final = (OperationalError, InterfaceError, InternalError, NoConnectionFree)
+FAILURES: Final = (OperationalError, InterfaceError, InternalError, NoConnectionFree)
 """The database refuses, disconnects, is read-only or has no connection left. No statement of ours is wrong."""
 _ATTEMPTS: Final = 30_000
 """Milliseconds that SQLite waits for another writer."""
@@ -74,7 +74,7 @@ class Database:
         """The DBOS client for requests from outside a worker."""
         self.theirs: Final = dbos_internals.engine_of(self.client)
         """Connections that see the tables of DBOS and ours, for transactions over both."""
-        self.now: Final = now(self.engine)
+        self.now: Final = now(self.engine.dialect)
 
     @property
     def is_sqlite(self) -> bool:
@@ -102,7 +102,7 @@ class Database:
         raw = (_sqlite_module().Error,) if self._is_file else ()
         try:
             yield
-        except (*_FAILED, *raw) as error:
+        except (*FAILURES, *raw) as error:
             raise self._translated(error, opening=opening) from None
         except DatabaseError as error:
             if not self._is_file or type(error) is not DatabaseError:  # a subclass means that our statement is wrong

@@ -1,7 +1,7 @@
 """All use of DBOS beyond its public interface. `tests/runs` fails when a new version of DBOS changes any of it.
 
 token          identifies one execution of a run; a worker that takes over gets a new one, and the old one cannot write
-claim          start a run here that waits in a queue
+claim          start a run here that waits in a queue; `queue.py` decides which of the common queue
 hand_back      put the runs of a worker that is dead, or that shuts down, back into the queue
 """
 
@@ -9,6 +9,7 @@ hand_back      put the runs of a worker that is dead, or that shuts down, back i
 # ruff: noqa: SLF001
 
 import logging
+from collections.abc import Sequence
 from typing import Any, Final, NoReturn
 
 import sqlalchemy as sa
@@ -16,10 +17,10 @@ from dbos import DBOS, DBOSClient, EnqueueOptions, WorkflowStatusString, error
 from dbos import _dbos as its_instance
 from dbos._context import current_owner_xid
 from dbos._core import execute_dequeued_workflow
-from dbos._queue import Queue
 from dbos._schemas.system_database import SystemSchema
 from dbos._serialization import DBOSPortableJSON, DefaultSerializer
 
+from toolspeak.agent.durable.schema import now
 from toolspeak.errors import BadConfig
 
 APPLICATION: Final = "toolspeak"
@@ -111,39 +112,51 @@ def token(run: str) -> str:
 
 def claim(dbos: DBOS, run: str, executor: str, mark: str) -> bool:
     """Start a waiting run here, with a new token. Return False if another worker was faster. Blocks: use a thread."""
-    # This repeats what DBOS does on dequeue, without waiting for the queue's poll. The condition on the status makes
-    # it safe: of several processes that claim a run, one update succeeds.
-    database = dbos._sys_db
-    with database.engine.begin() as connection:
-        done = connection.execute(
-            sa.update(WORKFLOWS)
-            .where(WORKFLOWS.c.workflow_uuid == run, WORKFLOWS.c.status == ENQUEUED)
-            .values(
-                status=PENDING,
-                owner_xid=mark,
-                executor_id=executor,
-                application_version=VERSION,
-                application_name=APPLICATION,
-                started_at_epoch_ms=database._now_ms_sql(),
-                updated_at=database._now_ms_sql(),
-                recovery_attempts=WORKFLOWS.c.recovery_attempts + 1,
-            )
+    with dbos._sys_db.engine.begin() as connection:
+        claimed = mark_claimed(connection, [run], executor, mark)
+    return run in claimed and start_claimed(dbos, run, mark)
+
+
+def mark_claimed(connection: sa.Connection, runs: Sequence[str], executor: str, mark: str) -> list[str]:
+    """Give waiting runs to a worker, with a new token; return those that no other worker had claimed, in their order.
+
+    This repeats what DBOS does on dequeue. The condition on the status makes it safe: of several processes that claim a
+    run, one update succeeds.
+    """
+    if not runs:
+        return []
+    milliseconds = sa.cast(now(connection.dialect) * 1000, sa.BigInteger)
+    done = connection.execute(
+        sa.update(WORKFLOWS)
+        .where(WORKFLOWS.c.workflow_uuid.in_(runs), WORKFLOWS.c.status == ENQUEUED)
+        .values(
+            status=PENDING,
+            owner_xid=mark,
+            executor_id=executor,
+            application_version=VERSION,
+            application_name=APPLICATION,
+            started_at_epoch_ms=milliseconds,
+            updated_at=milliseconds,
+            recovery_attempts=WORKFLOWS.c.recovery_attempts + 1,
         )
-    status = database.get_workflow_status(run) if done.rowcount else None
-    if status is not None:
-        execute_dequeued_workflow(dbos, status, mark)
-    return status is not None
+        .returning(WORKFLOWS.c.workflow_uuid)
+    )
+    marked = {str(row[0]) for row in done}
+    return [run for run in runs if run in marked]
+
+
+def start_claimed(dbos: DBOS, run: str, mark: str) -> bool:
+    """Start a run that `mark_claimed` has given to this worker. Return False if it was cancelled in the meantime."""
+    status = dbos._sys_db.get_workflow_status(run)
+    if status is None or status["status"] != PENDING:
+        return False
+    execute_dequeued_workflow(dbos, status, mark)
+    return True
 
 
 def hand_back(client: DBOSClient, run: str, executor: str) -> bool:
     """Put a run back into the queue if that worker still has it; return whether it had."""
     return client._sys_db.reenqueue_for_recovery(run, [executor], QUEUE)
-
-
-def stop_taking(dbos: DBOS) -> None:
-    """Take no further runs from the queue."""
-    for each in dbos.background_thread_stop_events:
-        each.set()
 
 
 def forget_tasks(dbos: DBOS) -> None:
@@ -152,16 +165,15 @@ def forget_tasks(dbos: DBOS) -> None:
         task.cancel()
 
 
-def register_queue(client: DBOSClient, concurrent: int, poll: float) -> Queue:
-    """Register the queue of runs: `concurrent` runs per worker, polled every `poll` seconds."""
-    return client.register_queue(
-        QUEUE, worker_concurrency=concurrent, polling_interval_sec=poll, application_name=APPLICATION
-    )
-
-
-def queued(run: str, queue: str) -> EnqueueOptions:
+def queued(run: str, queue: str, tenant: str) -> EnqueueOptions:
     """Return the options with which DBOS enqueues a run."""
-    return {"workflow_name": WORKFLOW, "queue_name": queue, "workflow_id": run, "app_version": VERSION}
+    return {
+        "workflow_name": WORKFLOW,
+        "queue_name": queue,
+        "workflow_id": run,
+        "app_version": VERSION,
+        "queue_partition_key": tenant,
+    }
 
 
 def step_outputs(client: DBOSClient, run: str) -> list[tuple[int, str, Any, bool]]:

@@ -5,12 +5,14 @@ worker stops before the others take over, whatever the delay between them. A wor
 was frozen or disconnected, finds its row deleted and can never renew it: its runs may have a new owner.
 """
 
+from collections.abc import Collection
 from typing import Final
 
 import sqlalchemy as sa
 
 from toolspeak.agent.durable import dbos_internals
 from toolspeak.agent.durable.database import Database
+from toolspeak.agent.durable.queue import name_tenants
 from toolspeak.agent.durable.schema import LEASES
 from toolspeak.runtime.clock import CLOCK, Clock
 
@@ -94,6 +96,7 @@ def reap(database: Database) -> int:
         )
         dead = [str(row[0]) for row in found]
     _unstrand(database)
+    name_tenants(database)
     return _hand_back(database, dead)
 
 
@@ -105,15 +108,20 @@ def lease_end(database: Database, worker: str) -> float | None:
         ).scalar()
 
 
-def _hand_back(database: Database, dead: list[str]) -> int:
+def hand_back_unknown(database: Database, worker: str, known: Collection[str]) -> int:
+    """Put runs of a living worker that it does not know back into the queue: the answer to its claim was lost."""
+    return _hand_back(database, [worker], known)
+
+
+def _hand_back(database: Database, workers: list[str], known: Collection[str] = ()) -> int:
     runs = dbos_internals.WORKFLOWS
     with database.theirs.begin() as connection:
         found = connection.execute(
             sa.select(runs.c.workflow_uuid, runs.c.executor_id).where(
-                runs.c.status == dbos_internals.PENDING, runs.c.executor_id.in_(dead)
+                runs.c.status == dbos_internals.PENDING, runs.c.executor_id.in_(workers)
             )
         )
-        left = [(str(run), str(worker)) for run, worker in found]
+        left = [(str(run), str(worker)) for run, worker in found if run not in known]
     return sum(dbos_internals.hand_back(database.client, run, worker) for run, worker in left)
 
 

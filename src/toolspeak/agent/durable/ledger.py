@@ -78,7 +78,7 @@ def begin(database: Database, new: NewRun, live: int | None) -> bool:
         if connection.execute(added.returning(RUNS.c.id)).first() is None:  # psycopg reports -1 rows for an insert
             return False
         _check_room(connection, spec.tenant, live)
-        database.client.enqueue_in_transaction(connection, dbos_internals.queued(new.id, new.queue), text)
+        database.client.enqueue_in_transaction(connection, dbos_internals.queued(new.id, new.queue, spec.tenant), text)
     return True
 
 

@@ -243,7 +243,9 @@ class DurableRuns:
         after = max((number for number, *_ in steps), default=0) + 1
         if ledger.reopen(self._database, line, live):
             start = failed_turn(steps) or after
-            self._database.client.rewind_workflow(line.id, start_step=start, queue_name=self._queue)
+            self._database.client.rewind_workflow(
+                line.id, start_step=start, queue_name=self._queue, queue_partition_key=line.tenant
+            )
 
     def _take_over(self, run: str) -> None:
         """Put a run back into the queue if its worker has lost its lease."""

@@ -61,9 +61,9 @@ LEASES: Final = sa.Table(
 )
 
 
-def now(engine: sa.Engine) -> sa.ColumnElement[float]:
+def now(dialect: sa.Dialect) -> sa.ColumnElement[float]:
     """Return the database's clock, in seconds since 1970. All processes use it, so their own clocks may differ."""
-    if engine.dialect.name == "postgresql":
+    if dialect.name == "postgresql":
         return sa.literal_column("extract(epoch from clock_timestamp())::double precision", sa.Double)
     return sa.literal_column("((julianday('now') - 2440587.5) * 86400.0)", sa.Double)
 
@@ -71,7 +71,7 @@ def now(engine: sa.Engine) -> sa.ColumnElement[float]:
 # ---------------------------------------------------------------- versions
 
 
-VERSION: Final = 2
+VERSION: Final = 3
 _UNVERSIONED: Final = 1
 """The version of tables from releases that stored no version."""
 _LOCK: Final = 0x746F6F6C
@@ -83,8 +83,17 @@ _MIGRATIONS: Final[Mapping[int, Sequence[str]]] = {
         "CREATE UNIQUE INDEX toolspeak_runs_name ON toolspeak_runs (tenant, name)",
         "CREATE INDEX toolspeak_runs_live ON toolspeak_runs (tenant, ended)",
     ),
+    2: (),  # only `_UNNAMED`
 }
 """The statements that lead from each version to the next. SQLite and PostgreSQL must both accept them."""
+_UNNAMED: Final = (
+    "CREATE INDEX IF NOT EXISTS toolspeak_queue_unnamed ON {workflows} (queue_name)"
+    " WHERE status = 'ENQUEUED' AND queue_partition_key IS NULL"
+)
+"""An index on the table of DBOS, since version 3: runs that an older toolspeak has enqueued without their tenant.
+
+It has no rows otherwise. Workers look for such runs every few seconds, and would read the whole queue without it.
+"""
 
 
 def check_version(engine: sa.Engine) -> None:
@@ -112,6 +121,8 @@ def migrate(engine: sa.Engine) -> None:
                 for statement in _MIGRATIONS[each]:
                     connection.exec_driver_sql(statement)
             SCHEMA.create(connection, checkfirst=True)
+        workflows = "dbos.workflow_status" if connection.dialect.name == "postgresql" else "workflow_status"
+        connection.exec_driver_sql(_UNNAMED.format(workflows=workflows))
         connection.execute(sa.delete(SCHEMA))
         connection.execute(sa.insert(SCHEMA).values(version=VERSION))
 

@@ -14,6 +14,7 @@ written at once, and its step waits for the write: the events of a finished step
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
@@ -26,10 +27,11 @@ from dbos import DBOS
 from sqlalchemy.exc import OperationalError
 
 from toolspeak.agent.durable import dbos_internals, ledger
-from toolspeak.agent.durable.database import ENGINE, Database, first_line
+from toolspeak.agent.durable.database import ENGINE, FAILURES, Database, first_line
 from toolspeak.agent.durable.dbos_internals import Lost
-from toolspeak.agent.durable.lease import RENEWALS, Lease, reap
+from toolspeak.agent.durable.lease import RENEWALS, Lease, hand_back_unknown, reap
 from toolspeak.agent.durable.ledger import EventBatch, delete_old_runs, end_abandoned_runs
+from toolspeak.agent.durable.queue import RunQueue
 from toolspeak.agent.durable.step_store import DbosStepStore, RunClaim
 from toolspeak.agent.runs.events import (
     RunEnded,
@@ -193,6 +195,16 @@ class Worker:
         """Create a worker that has not started."""
         self._deps: Final = deps
         self.lease: Final = Lease(deps.database, deps.config.runs.lease, deps.clock)
+        self._queue: Final = RunQueue(deps.database, self.lease.id, deps.config.runs.concurrent_per_tenant, deps.clock)
+        self._claimed: Final[list[tuple[str, str]]] = []
+        """Runs that are claimed and not started, each with its token."""
+        self._busy: Final = Counter[str]()
+        """Executions of each run that have not ended. DBOS begins one a moment after its start, and a run that is
+        resumed at once may have two."""
+        self._lost_answer = False
+        """The database broke off during a claim: it may have given us runs that we do not know."""
+        self._room: Final = asyncio.Event()
+        """Set when a run has ended here: its place can be taken before the next poll."""
         self._writer: Final = EventWriter(deps.database)
         self._claims: Final[set[RunClaim]] = set()
         self._idle: Final = asyncio.Event()
@@ -200,6 +212,8 @@ class Worker:
         self._ended: Final = asyncio.Event()
         self.lost: Final = asyncio.Event()
         """Set when the lease is gone: other workers have the runs, and this one can only exit."""
+        self._is_open = False
+        """Whether runs may be claimed: from the launch of DBOS until `close` begins."""
         self._reap_at = self._clean_at = 0.0
         # Two threads for the lease and the ledger alone: a hundred steps that wait for DBOS's threads must not delay a
         # renewal, or the worker would lose all its runs under load.
@@ -214,16 +228,14 @@ class Worker:
     # ---------------------------------------------------------------- beginning and end
 
     async def start(self) -> None:
-        """Launch DBOS. `beat` and `write` must run concurrently. Raises `BadConfig` if DBOS is in use already."""
+        """Launch DBOS. `beat`, `write` and `take` must run concurrently. Raises `BadConfig` if DBOS is in use."""
         dbos_internals.check_free()
-        if self._deps.takes:
-            concurrent = self._deps.config.runs.concurrent
-            await asyncio.to_thread(dbos_internals.register_queue, self._deps.database.client, concurrent, POLL)
-        dbos = new_dbos(self._deps.database, self.lease.id, self._work_on, takes=self._deps.takes)
+        dbos = new_dbos(self._deps.database, self.lease.id, self._work_on)
         dbos_internals.work_on_this_loop(dbos)
         self._dbos = dbos
         # The launch blocks for a while: in a thread, so that `beat` renews the lease in the meantime.
         await asyncio.to_thread(DBOS.launch)
+        self._is_open = True
 
     async def write(self) -> None:
         """Write the events of all runs until `close`."""
@@ -235,8 +247,7 @@ class Worker:
         The order matters: no new runs, no new steps, then cancellation. The lease is dropped last, since another worker
         may start the runs from that moment on.
         """
-        if self._dbos is not None:
-            dbos_internals.stop_taking(self._dbos)
+        self._is_open = False
         for claim in self._claims:
             claim.drain(dbos_internals.Lost(claim.run))
         with suppress(TimeoutError):
@@ -246,6 +257,7 @@ class Worker:
             claim.stop(dbos_internals.Lost(claim.run))
         self._writer.end()
         self._ended.set()
+        self._room.set()
         try:
             await self._keep(self.lease.drop)
         except OperationalError:
@@ -319,15 +331,67 @@ class Worker:
             self._ledger_threads, partial(what, *arguments, **named)
         )
 
+    # ---------------------------------------------------------------- the queue
+
+    async def take(self) -> None:
+        """Claim runs of the queue until `close`, in turn over the tenants. Without `takes`, do nothing."""
+        while self._deps.takes and not self._ended.is_set():
+            self._room.clear()
+            try:
+                await self._take()
+            except FAILURES:  # `beat` logs it
+                self._lost_answer = True
+            with suppress(TimeoutError):
+                async with asyncio.timeout(POLL):
+                    await self._room.wait()
+
+    async def _take(self) -> None:
+        if not self._is_open or not self.lease.held:
+            return
+        if self._lost_answer:
+            known = {*self._busy, *(run for run, _ in self._claimed)}
+            await self._keep(hand_back_unknown, self._deps.database, self.lease.id, known)
+            self._lost_answer = False
+        room = self._deps.config.runs.concurrent - self._busy.total() - len(self._claimed)
+        if room > 0:
+            self._claimed.extend(await self._keep(self._queue.claim, room))
+        while self._claimed and self._is_open:
+            await self._begin(*self._claimed[0])
+            del self._claimed[0]
+
+    async def _begin(self, run_id: str, token: str) -> None:
+        """Start a run that was claimed. Raises one of `FAILURES` if the database is away: it has not started then."""
+        try:
+            await self._started(run_id, dbos_internals.start_claimed, token)
+        except FAILURES:
+            raise
+        except Exception:  # noqa: BLE001 # a run that cannot be read must not hold up the others; DBOS has ended it
+            _LOG.warning("run %s cannot be started", run_id, exc_info=True)
+
     # ---------------------------------------------------------------- runs
 
     async def claim(self, run_id: str) -> bool:
         """Start a waiting run here. Return False if another worker was faster, or this one is not running."""
+        return await self._started(run_id, dbos_internals.claim, self.lease.id, self._deps.clock.fresh_id())
+
+    async def _started(self, run_id: str, start: Callable[..., bool], *arguments: str) -> bool:
+        """Start a run by this function, and count it from before its start until its execution ends."""
         if self._dbos is None:
             return False
-        return await asyncio.to_thread(
-            dbos_internals.claim, self._dbos, run_id, self.lease.id, self._deps.clock.fresh_id()
-        )
+        self._busy[run_id] += 1
+        started = False
+        try:
+            started = await asyncio.to_thread(start, self._dbos, run_id, *arguments)
+        finally:
+            if not started:
+                self._free(run_id)
+        return started
+
+    def _free(self, run_id: str) -> None:
+        self._busy[run_id] -= 1
+        if not self._busy[run_id]:
+            del self._busy[run_id]
+        self._room.set()
 
     def cancel(self, run_id: str) -> None:
         """Stop a run at once, if this worker executes it."""
@@ -336,6 +400,12 @@ class Worker:
                 claim.stop(dbos_internals.Cancelled(run_id))
 
     async def _work_on(self, run_id: str, text: str) -> str:
+        try:
+            return await self._work_as_owner(run_id, text)
+        finally:
+            self._free(run_id)
+
+    async def _work_as_owner(self, run_id: str, text: str) -> str:
         token = dbos_internals.token(run_id)
         took = await asyncio.to_thread(ledger.take, self._deps.database, run_id, token)
         if took is None:  # the run's end was written, but its worker died before DBOS had recorded it
@@ -386,6 +456,7 @@ async def working(deps: WorkerDeps, grace: float) -> AsyncGenerator[Worker]:
         async with asyncio.TaskGroup() as group:
             group.create_task(worker.beat())  # before `start`, which may take longer than the lease
             group.create_task(worker.write())
+            group.create_task(worker.take())
             try:
                 with deps.database.translated_errors(opening=True):
                     await worker.start()
@@ -406,7 +477,7 @@ def _owners(database: Database, runs: list[str]) -> list[tuple[str, str, str]]:
         return [(str(run_id), str(token), str(status)) for run_id, token, status in rows]
 
 
-def new_dbos(database: Database, executor: str, work_on: Callable[[str, str], Any], *, takes: bool) -> DBOS:
+def new_dbos(database: Database, executor: str, work_on: Callable[[str, str], Any]) -> DBOS:
     """Configure DBOS in this process, with the workflow that executes a run."""
 
     async def durable_run(text: str) -> str:
@@ -431,5 +502,5 @@ def new_dbos(database: Database, executor: str, work_on: Callable[[str, str], An
         }
     )
     DBOS.workflow(name=dbos_internals.WORKFLOW)(durable_run)
-    DBOS.listen_queues([dbos_internals.QUEUE] if takes else [])
+    DBOS.listen_queues([])  # `Worker.take` claims runs itself: DBOS knows no turns of tenants
     return dbos
