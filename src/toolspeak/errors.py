@@ -145,6 +145,18 @@ class RunsUnavailable(ToolspeakError):
     retryable = True
 
 
+class CellUnavailable(RunsUnavailable):
+    """One of several databases of runs does not respond; `cell` is its name. Runs of the other cells go on."""
+
+    def __init__(self, cell: str) -> None:
+        """Keep the cell's name."""
+        super().__init__(
+            f"the cell {cell} of runs does not respond: try again in some seconds; its runs are not lost, and those of "
+            "other cells go on"
+        )
+        self.cell = cell
+
+
 class ServerLost(ToolspeakError):
     """A model server that toolspeak runs did not start, or died too often."""
 

@@ -61,6 +61,8 @@ BECOMES: Final[Mapping[Attribute, Attribute]] = {
     ("AccessSection", "common"): ("Config", "access"),
     ("JwtSection", "common"): ("Access", "jwt"),
     ("RunsSection", "durable"): ("Config", "runs"),
+    ("RunsSection", "cells"): ("Durable", "cells"),
+    ("CellSection", "database"): ("Durable", "cells"),
     ("UpstreamSection", "key_env"): ("Upstream", "key"),
     ("UpstreamSection", "urls"): ("Upstream", "more_urls"),
     ("UpstreamSection", "support"): ("ModelFacts", "tools"),

@@ -156,10 +156,12 @@ def _check_runs(config: "Config") -> None:
         from toolspeak.extras import require_extra  # noqa: PLC0415
 
         require_extra("runs", "runs.database")
-        from toolspeak.agent.durable.database import Database  # noqa: PLC0415 # it takes two seconds to load
+        from toolspeak.agent.durable.cells import at_cell, cell_names  # noqa: PLC0415 # it takes two seconds to load
+        from toolspeak.agent.durable.database import Database  # noqa: PLC0415
 
-        with suppress(RunsUnavailable):
-            Database(config.runs).close()
+        for cell in cell_names(config):
+            with suppress(RunsUnavailable):
+                Database(at_cell(config, cell).runs).close()
 
 
 def _check_address(server: "Server") -> None:

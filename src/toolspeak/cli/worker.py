@@ -34,18 +34,32 @@ _FORMAT: Final = "%(asctime)s %(levelname)s %(message)s"
     metavar="S",
     help="Seconds to finish running steps after a signal.  [default: 30]",
 )
+@click.option("--cell", metavar="NAME", help="The cell of [runs.cells] to work for.  [default: runs.database]")
+@click.option(
+    "--health",
+    metavar="HOST:PORT",
+    help="Serve /live, /ready and /metrics at this address, without keys.  [default: not served]",
+)
 @click.option("--quiet", is_flag=True, help="Log warnings and errors only.")
-def worker(*, file: Path | None, grace: float, quiet: bool, **options: str | bool | None) -> None:
+def worker(  # one for each option
+    *,
+    file: Path | None,
+    grace: float,
+    cell: str | None,
+    health: str | None,
+    quiet: bool,
+    **options: str | bool | None,
+) -> None:
     r"""Work on durable runs, and take over those of dead workers.
 
-    Any number of workers can share one database. On SIGTERM or Ctrl-C, the worker starts no further step, waits for
-    the running ones, and puts its runs back into the queue. The exit status is 3 if the worker lost its lease, so that
-    other workers have its runs.
+    Any number of workers can share one database; of several cells, a worker serves one. On SIGTERM or Ctrl-C, the
+    worker starts no further step, waits for the running ones, and puts its runs back into the queue. The exit status
+    is 3 if the worker lost its lease, so that other workers have its runs.
 
     \b
     Examples:
       toolspeak worker
-      toolspeak worker --config /etc/toolspeak.toml
+      toolspeak worker --config /etc/toolspeak.toml --cell eu
       TOOLSPEAK_RUNS_DATABASE=postgresql://runs@db/toolspeak toolspeak worker --preset groq
     """
     import asyncio  # noqa: PLC0415
@@ -54,19 +68,24 @@ def worker(*, file: Path | None, grace: float, quiet: bool, **options: str | boo
     from toolspeak.extras import require_extra  # noqa: PLC0415
 
     require_extra("runs", "toolspeak worker")
-    config = load_config(file, options)
+    from toolspeak.agent.durable.cells import at_cell  # noqa: PLC0415
+    from toolspeak.config.shape import DEFAULT_CELL  # noqa: PLC0415
+
+    config = at_cell(load_config(file, options), cell or DEFAULT_CELL)
     logging.basicConfig(level=logging.WARNING if quiet else logging.INFO, format=_FORMAT)
-    status = asyncio.run(_work(config, grace))
+    status = asyncio.run(_work(config, grace, health))
     exit_with_threads(status)
     click.get_current_context().exit(status)
 
 
-async def _work(config: "Config", grace: float) -> int:
+async def _work(config: "Config", grace: float, health: str | None) -> int:
     """Work until a signal or until the lease is lost; return the exit status."""
     import asyncio  # noqa: PLC0415
     import signal  # noqa: PLC0415
+    from contextlib import AsyncExitStack  # noqa: PLC0415
 
     from toolspeak.agent.durable.runs import open_worker  # noqa: PLC0415
+    from toolspeak.agent.durable.worker_health import health_server  # noqa: PLC0415
     from toolspeak.config.assemble import assemble, outbound_of  # noqa: PLC0415
     from toolspeak.runtime.learned import SHARED  # noqa: PLC0415
     from toolspeak.runtime.transport import HttpTransport  # noqa: PLC0415
@@ -76,7 +95,14 @@ async def _work(config: "Config", grace: float) -> int:
         asyncio.get_running_loop().add_signal_handler(each, ended.set)
     transport = HttpTransport(outbound_of(config))
     try:
-        async with open_worker(config, assemble(config, transport, SHARED), grace) as opened:
+        # The probes are answered until the worker has drained.
+        async with (
+            AsyncExitStack() as probes,
+            open_worker(config, assemble(config, transport, SHARED), grace) as opened,
+        ):
+            if health is not None:
+                port = await probes.enter_async_context(health_server(opened, health))
+                click.echo(f"toolspeak answers probes on port {port}", err=True)
             click.echo(f"toolspeak works on runs of {opened.place}", err=True)
             await wait_for_first(ended, opened.lost)
             return LEASE_LOST if opened.lost.is_set() else 0

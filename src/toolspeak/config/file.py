@@ -7,6 +7,7 @@ import tomllib
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Final
 
 from toolspeak import upstreams
 from toolspeak.config.access import read_access
@@ -25,6 +26,7 @@ from toolspeak.config.options import NO_OPTIONS, Options
 from toolspeak.config.overlay import is_named, resolves, unresolved, with_options
 from toolspeak.config.problems import Problems, find_lines, not_one_of
 from toolspeak.config.sections import (
+    CellSection,
     KeySection,
     ModelSection,
     RedisSection,
@@ -33,6 +35,7 @@ from toolspeak.config.sections import (
     UpstreamSection,
 )
 from toolspeak.config.shape import (
+    DEFAULT_CELL,
     Access,
     Config,
     DashboardSettings,
@@ -419,10 +422,22 @@ def _redis(table: Table) -> str:
     return url
 
 
+_CELL: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,31}")
+
+
 def _runs(table: Table) -> RunsSection:
-    section = read_section(table, RunsSection)
-    table.problems.secrets += "@" in section.durable.database
-    return section
+    section = RunsSection(**read_given(table, RunsSection, skip=("cells",)))
+    cells = tuple((name, _cell(name, inner)) for name, inner in table.tables("cells").items())
+    table.problems.secrets += any("@" in url for url in (section.durable.database, *(url for _, url in cells)))
+    return replace(section, durable=replace(section.durable, cells=cells))
+
+
+def _cell(name: str, table: Table) -> str:
+    if not _CELL.fullmatch(name) or name == DEFAULT_CELL:
+        table.problems.add(table.path, f"{name!r} is not a name of up to 32 small letters, digits and -, or is taken")
+    if "database" not in table.left:
+        table.bad("database", "is missing: the URL of the cell's PostgreSQL")
+    return read_section(table, CellSection).database
 
 
 def _up(table: Table) -> Up:

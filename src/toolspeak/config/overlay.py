@@ -47,6 +47,8 @@ def with_options(config: Config, options: Options = NO_OPTIONS, environ: Mapping
     unknown = UnknownModels(said.unknown_models) if said.unknown_models else config.unknown_models
     config = replace(config, unknown_models=unknown)
     runs = replace(config.runs, database=said.runs_database or config.runs.database)
+    if runs.cells and not runs.database:
+        raise BadConfig("runs.database: is missing: it is the default cell, to which [runs.cells] adds others")
     return replace(config, server=server, keys=keys, redis=redis, runs=runs, default=default, profiles=profiles)
 
 

@@ -56,11 +56,19 @@ class RedisSection:
 
 
 @dataclass(frozen=True, slots=True)
+class CellSection:
+    """`[runs.cells.NAME]`: one more database of runs ([cells](runs.md#cells)). `runs.database` is the first."""
+
+    database: str = setting("", "URL of a PostgreSQL. It may hold a password.", form="database", is_secret=True)
+
+
+@dataclass(frozen=True, slots=True)
 class RunsSection:
     """`[runs]`: runs that clients of the gateway may start, and durable runs, which need `toolspeak[runs]`."""
 
     offer: Offer = setting(Offer(), "What clients may start.", is_inline=True)
     durable: Durable = setting(Durable(), "How runs are stored and worked on.", is_inline=True)
+    cells: Mapping[str, CellSection] | None = setting(None, "More databases of runs, by name.", item="NAME")
 
 
 @dataclass(frozen=True, slots=True)

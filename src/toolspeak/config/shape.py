@@ -4,6 +4,7 @@ from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from hashlib import sha256
 from pathlib import Path
+from typing import Final
 
 import msgspec
 
@@ -305,6 +306,10 @@ class DashboardSettings:
     enabled: bool = setting(True, "Serve the dashboard at `/ui`. With `[[keys]]`, it asks for one of them.")
 
 
+DEFAULT_CELL: Final = "default"
+"""The name of the cell of `runs.database`."""
+
+
 @dataclass(frozen=True, slots=True)
 class Durable:
     """`[runs]`: where runs are stored, for how long, and how workers run them."""
@@ -318,6 +323,10 @@ class Durable:
     )
     folder: Path | None = None
     """The folder of the SQLite file; None if the user has no home directory."""
+    cells: tuple[tuple[str, str], ...] = ()
+    """The names and URLs of `[runs.cells]`, beside `database`, which is the default cell."""
+    cell: str = ""
+    """The name of the cell whose database this is; empty: the default cell."""
     lease: float = setting(
         10.0, "Silence after which a worker counts as dead and others take over its runs.", unit="seconds", above=0
     )

@@ -19,7 +19,6 @@ A run executes commands on this machine, so no request can extend its rights: it
 without approval are those of `[runs]`, or fewer.
 """
 
-import asyncio
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -49,7 +48,15 @@ from toolspeak.config.shape import Approval, Config, Key, Offer
 from toolspeak.engine.agent import Status
 from toolspeak.engine.journal import compact_from
 from toolspeak.engine.settings import Settings
-from toolspeak.errors import BadConfig, BadField, RunsUnavailable, ToolspeakError, TooManyRuns, UnknownRun
+from toolspeak.errors import (
+    BadConfig,
+    BadField,
+    CellUnavailable,
+    RunsUnavailable,
+    ToolspeakError,
+    TooManyRuns,
+    UnknownRun,
+)
 from toolspeak.gateway.access import permit
 from toolspeak.gateway.exchange import Exchange, Refused, ResponseContext, answer, header
 from toolspeak.gateway.request_reader import RequestReader
@@ -60,6 +67,7 @@ from toolspeak.ir.json import JsonObject
 from toolspeak.ir.request import Sampling
 from toolspeak.runtime.clock import Clock
 from toolspeak.runtime.directory import Directory
+from toolspeak.runtime.shared_attempt import SharedAttempt
 
 LIMIT, MOST = 50, 1000
 """Length of a list of runs: by default, and at most."""
@@ -272,8 +280,7 @@ class RunsEndpoints:
         self._directory: Final = directory
         self._clock: Final = clock
         self._stack: Final = AsyncExitStack()
-        self._opening: asyncio.Task[Runs] | None = None
-        """The attempt to open the store. It runs in its own task, so that a client that disconnects does not end it."""
+        self._opening: Final = SharedAttempt(self._open)
         self._is_away = False
         """The last request found the database unreachable; only changes are logged."""
 
@@ -286,9 +293,7 @@ class RunsEndpoints:
 
     async def close(self) -> None:
         """Close the store. Runs of a database continue on their workers."""
-        if self._opening is not None and not self._opening.done():
-            self._opening.cancel()
-            await asyncio.wait((self._opening,))
+        await self._opening.cancel()
         await self._stack.aclose()
 
     async def answer(self, exchange: Exchange, target: Target, response: ResponseContext, key: Key) -> None:
@@ -306,6 +311,8 @@ class RunsEndpoints:
             raise _missing(str(error)) from None
         except TooManyRuns as error:
             raise Refused(Failure(FailureKind.RATE_LIMITED, str(error), 429, retry_after=_BUSY)) from None
+        except CellUnavailable as error:
+            raise Refused(Failure(FailureKind.TRANSIENT, str(error), 503, retry_after=_BUSY)) from None
         except (RunsUnavailable, BadConfig) as error:  # BadConfig: after an outage another database may answer
             self._note_away(error)
             raise Refused(Failure(FailureKind.TRANSIENT, _AWAY, 503, retry_after=_BUSY)) from None
@@ -317,13 +324,10 @@ class RunsEndpoints:
         All waiting requests share one attempt. Each waits at most `PATIENCE` seconds: a database that hung once took
         the whole gateway with it.
         """
-        opening = self._opening
-        if opening is None or (opening.done() and opening.exception() is not None):
-            self._opening = opening = asyncio.get_running_loop().create_task(self._open())
-        done, _ = await asyncio.wait((opening,), timeout=PATIENCE)
-        if not done:
-            raise RunsUnavailable(f"the database of runs did not respond within {PATIENCE:.0f} s")
-        return opening.result()
+        try:
+            return await self._opening.result(PATIENCE)
+        except TimeoutError:
+            raise RunsUnavailable(f"the database of runs did not respond within {PATIENCE:.0f} s") from None
 
     async def _open(self) -> Runs:
         if self._config.runs.database:

@@ -103,7 +103,12 @@ def test_the_example_of_the_page_says_all_of_it() -> None:
         server=Server(hosts=("tools.example.com",), origins=("https://chat.example.com",), probe=Depth.FULL),
         limits=Limits(),
         offer=Offer(folders=("/srv/site",)),
-        runs=Durable("postgresql://runs@db.example.com/toolspeak", imports=("mytools:*",)),
+        runs=Durable(
+            "postgresql://runs@db.example.com/toolspeak",
+            cells=(("eu", "postgresql://runs@db-eu.example.com/toolspeak"),),
+            concurrent_per_tenant=50,
+            imports=("mytools:*",),
+        ),
         network=Outbound("none"),
         traces=Traces(content=False, database="/var/lib/toolspeak/traces.sqlite"),
         otel=Otel("http://127.0.0.1:4318"),
@@ -681,3 +686,27 @@ def test_what_is_wrong_with_runs_is_said_without_the_password() -> None:
         "runs.concurrent_per_tenant:",
     ]
     assert "canary" not in "".join(found)
+
+
+def test_what_is_wrong_with_cells_is_said_without_the_password() -> None:
+    text = (
+        '[runs]\ndatabase = "postgresql://db/x"\n[runs.cells.EU]\ndatabase = "mysql://me:canary@db/x"\n'
+        "[runs.cells.default]\n[runs.cells.us]\nurl = 1\n"
+    )
+    found = problems(text)
+    assert [each.split(" ")[1] for each in found] == [
+        "runs.cells.EU:",
+        "runs.cells.EU.database:",
+        "runs.cells.default:",
+        "runs.cells.default.database:",
+        "runs.cells.us.database:",
+        "runs.cells.us.url:",
+    ]
+    assert "canary" not in "".join(found)
+
+
+def test_cells_need_the_default_cell(tmp_path: Path) -> None:
+    file = written(tmp_path / "t.toml", '[runs.cells.eu]\ndatabase = "postgresql://db/x"\n')
+    with pytest.raises(BadConfig, match=r"runs\.database: is missing: it is the default cell"):
+        config.load(file, {})
+    assert config.load(file, {"TOOLSPEAK_RUNS_DATABASE": "postgresql://db/y"}).runs.cells

@@ -63,6 +63,8 @@ class Database:
         must change something before the database can be used, `RunsUnavailable` if it is temporarily unreachable.
         """
         self.url: Final = _url(durable)
+        self.cell: Final = durable.cell
+        """The name of the cell whose runs these are; empty: the default cell."""
         self._lease: Final = durable.lease
         self._patience: Final = patience
         with self.translated_errors(opening=True):

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 
 from toolspeak.agent.durable import dbos_internals
 from toolspeak.agent.durable.database import Database
-from toolspeak.agent.durable.schema import RUNS
+from toolspeak.agent.durable.schema import LEASES, RUNS
 from toolspeak.runtime.clock import CLOCK, Clock
 
 PAGE: Final = 64
@@ -145,3 +145,16 @@ def name_tenants(database: Database) -> None:
             .where(_FLOWS.c.queue_name == dbos_internals.QUEUE, *unnamed)
             .values(queue_partition_key=tenant)
         )
+
+
+def waiting_runs(database: Database) -> tuple[int, int]:
+    """Return how many runs wait in the queue, and how many workers hold a lease."""
+    waiting = (
+        sa.select(sa.func.count())
+        .where(_FLOWS.c.queue_name == dbos_internals.QUEUE, _FLOWS.c.status == dbos_internals.ENQUEUED)
+        .scalar_subquery()
+    )
+    workers = sa.select(sa.func.count()).where(LEASES.c.expires >= database.now).scalar_subquery()
+    with database.theirs.begin() as connection:
+        runs, leases = connection.execute(sa.select(waiting, workers)).one()
+    return int(runs), int(leases)

@@ -50,6 +50,8 @@ class DurableRuns:
     ) -> None:
         """Use this database; `open_runs` creates all parts."""
         self._database: Final = database
+        self._suffix: Final = f".{database.cell}" if database.cell else ""
+        """The end of new ids, which tells their cell; see `cells.py`."""
         self._worker: Final = worker
         self._clock: Final = clock
         self._patience: Final = patience
@@ -59,7 +61,7 @@ class DurableRuns:
 
     async def start(self, spec: Spec, id: str = "", live: int | None = None) -> str:
         """Start a run and return its id. With an id that the tenant has used already, return that run instead."""
-        fresh = f"run_{self._clock.fresh_id()}"
+        fresh = f"run_{self._clock.fresh_id()}{self._suffix}"
         name = checked_id(id) if id else fresh
         # Names are unique within a tenant only. If the chosen name were the id, a taken one would reveal that another
         # tenant has such a run.

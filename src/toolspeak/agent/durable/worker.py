@@ -31,7 +31,7 @@ from toolspeak.agent.durable.database import ENGINE, FAILURES, Database, first_l
 from toolspeak.agent.durable.dbos_internals import Lost
 from toolspeak.agent.durable.lease import RENEWALS, Lease, hand_back_unknown, reap
 from toolspeak.agent.durable.ledger import EventBatch, delete_old_runs, end_abandoned_runs
-from toolspeak.agent.durable.queue import RunQueue
+from toolspeak.agent.durable.queue import RunQueue, waiting_runs
 from toolspeak.agent.durable.step_store import DbosStepStore, RunClaim
 from toolspeak.agent.runs.events import (
     RunEnded,
@@ -218,6 +218,7 @@ class Worker:
         # Two threads for the lease and the ledger alone: a hundred steps that wait for DBOS's threads must not delay a
         # renewal, or the worker would lose all its runs under load.
         self._ledger_threads: Final = ThreadPoolExecutor(2, "toolspeak-keeper")
+        self._engine: Final = deps.database.new_engine(ENGINE)
         self._dbos: DBOS | None = None
 
     @property
@@ -225,12 +226,31 @@ class Worker:
         """Return the URL of the database, without its password."""
         return self._deps.database.url.render_as_string()
 
+    @property
+    def is_ready(self) -> bool:
+        """Return whether this worker claims runs: it has started, does not shut down, and holds its lease."""
+        return self._is_open and self.lease.held
+
+    @property
+    def running(self) -> int:
+        """Return how many runs this worker works on."""
+        return self._busy.total()
+
+    async def load(self) -> tuple[int, float]:
+        """Return how many runs wait, and this worker's running runs with its share of those. Raises `RunsUnavailable`.
+
+        The loads of all workers add up to the runs that need one, so their average is what to scale by.
+        """
+        with self._deps.database.translated_errors():
+            waiting, workers = await self._keep(waiting_runs, self._deps.database)
+        return waiting, self.running + waiting / max(1, workers)
+
     # ---------------------------------------------------------------- beginning and end
 
     async def start(self) -> None:
         """Launch DBOS. `beat`, `write` and `take` must run concurrently. Raises `BadConfig` if DBOS is in use."""
         dbos_internals.check_free()
-        dbos = new_dbos(self._deps.database, self.lease.id, self._work_on)
+        dbos = new_dbos(self._engine, self.lease.id, self._work_on)
         dbos_internals.work_on_this_loop(dbos)
         self._dbos = dbos
         # The launch blocks for a while: in a thread, so that `beat` renews the lease in the meantime.
@@ -267,6 +287,7 @@ class Worker:
         dbos_internals.forget_tasks(self._dbos)
         self._dbos = None
         await asyncio.to_thread(DBOS.destroy)
+        self._engine.dispose()  # DBOS leaves connections open that it was given
         # DBOS has replaced the loop's default executor by its own, and closed it: the caller needs a working one.
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor())
 
@@ -477,7 +498,7 @@ def _owners(database: Database, runs: list[str]) -> list[tuple[str, str, str]]:
         return [(str(run_id), str(token), str(status)) for run_id, token, status in rows]
 
 
-def new_dbos(database: Database, executor: str, work_on: Callable[[str, str], Any]) -> DBOS:
+def new_dbos(engine: sa.Engine, executor: str, work_on: Callable[[str, str], Any]) -> DBOS:
     """Configure DBOS in this process, with the workflow that executes a run."""
 
     async def durable_run(text: str) -> str:
@@ -488,7 +509,7 @@ def new_dbos(database: Database, executor: str, work_on: Callable[[str, str], An
     dbos = DBOS(
         config={
             "name": dbos_internals.APPLICATION,
-            "system_database_engine": database.new_engine(ENGINE),
+            "system_database_engine": engine,
             "serializer": dbos_internals.SERIALIZER,
             "application_version": dbos_internals.VERSION,
             "executor_id": executor,

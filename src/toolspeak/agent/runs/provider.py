@@ -56,10 +56,10 @@ async def open_user_runs(config: Config, *, works: bool = True) -> AsyncGenerato
 async def open_durable_runs(
     config: Config, directory: Directory | None = None, imports: Sequence[str] = (), patience: float | None = None
 ) -> AsyncGenerator[Runs]:
-    """Open the runs of the database. Without a directory of models, other processes execute them. See `open_runs`."""
-    from toolspeak.agent.durable.runs import open_runs  # noqa: PLC0415 # importing DBOS takes two seconds
+    """Open the runs of the databases. Without a directory of models, other processes execute them. See `open_cells`."""
+    from toolspeak.agent.durable.cells import open_cells  # noqa: PLC0415 # importing DBOS takes two seconds
 
-    async with open_runs(config, directory, imports, patience=patience) as runs:
+    async with open_cells(config, directory, imports, patience=patience) as runs:
         yield runs
 
 
