@@ -56,25 +56,51 @@ def schema_faults(manifests: str) -> Iterator[str]:
 
 def content_faults(documents: list[dict[str, Any]]) -> Iterator[str]:
     """Yield promises of docs/kubernetes.md that the manifests break."""
-    kinds = {each["kind"]: each for each in documents}
+    workers = [each for each in documents if _app(each) == "toolspeak-worker"]
+    kinds = {each["kind"]: each for each in documents if each not in workers}
     if missing := ALWAYS - set(kinds):
         yield f"missing: {', '.join(sorted(missing))}"
         return
-    pod = kinds["Deployment"]["spec"]["template"]["spec"]
-    gateway = pod["containers"][0]
-    security = gateway["securityContext"]
+    for deployment in (kinds["Deployment"], *(each for each in workers if each["kind"] == "Deployment")):
+        yield from pod_faults(deployment)
+    yield from worker_faults(workers, kinds)
+    if "sk-" in json.dumps(kinds["ConfigMap"]):
+        yield "a key is in the ConfigMap"
+    yield from config_faults(kinds["ConfigMap"]["data"]["toolspeak.toml"])
+
+
+def pod_faults(deployment: dict[str, Any]) -> Iterator[str]:
+    """Yield what a deployment of toolspeak may do, or does not tell the cluster."""
+    pod = deployment["spec"]["template"]["spec"]
+    own = pod["containers"][0]
+    security = own["securityContext"]
     if not (security["runAsNonRoot"] and security["runAsUser"] and security["readOnlyRootFilesystem"]):
-        yield "the gateway may run as root, or write to its root"
+        yield f"{own['name']} may run as root, or write to its root"
     for container in pod["containers"]:
         rights = container["securityContext"]
         if rights["allowPrivilegeEscalation"] or rights["capabilities"] != {"drop": ["ALL"]}:
             yield f"{container['name']} keeps privileges"
     for probe, path in {"livenessProbe": "/live", "readinessProbe": "/ready"}.items():
-        if gateway[probe]["httpGet"]["path"] != path:
-            yield f"{probe} does not ask {path}"
-    if "sk-" in json.dumps(kinds["ConfigMap"]):
-        yield "a key is in the ConfigMap"
-    yield from config_faults(kinds["ConfigMap"]["data"]["toolspeak.toml"])
+        if own[probe]["httpGet"]["path"] != path:
+            yield f"{probe} of {own['name']} does not ask {path}"
+
+
+def worker_faults(workers: list[dict[str, Any]], kinds: dict[str, dict[str, Any]]) -> Iterator[str]:
+    """Yield mistakes of the workers of runs: pods that the gateway's Service selects, or a cell without a part."""
+    deployments = [each for each in workers if each["kind"] == "Deployment"]
+    for each in deployments:
+        labels, selected = each["spec"]["template"]["metadata"]["labels"], kinds["Service"]["spec"]["selector"]
+        if selected.items() <= labels.items():
+            yield f"the Service sends requests to {each['metadata']['name']}"
+    for kind in ("PodDisruptionBudget", "NetworkPolicy"):
+        count, wanted = sum(each["kind"] == kind for each in workers), len(deployments) if kind in kinds else 0
+        if count != wanted:
+            yield f"{count} of {len(deployments)} cells have a {kind}"
+
+
+def _app(document: dict[str, Any]) -> str:
+    name: str = document["metadata"].get("labels", {}).get("app.kubernetes.io/name", "")
+    return name
 
 
 def config_faults(text: str) -> Iterator[str]:
@@ -84,6 +110,7 @@ def config_faults(text: str) -> Iterator[str]:
         path.write_text(text, encoding="utf-8")
         command = [sys.executable, "-m", "toolspeak", "config", "check", str(path)]
         environment = {**os.environ, "ANA_KEY": "sk-example", "TOOLSPEAK_KEY": "sk-example"}
+        environment["TOOLSPEAK_RUNS_DATABASE"] = "postgresql://runs@db/toolspeak"
         done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
         if done.returncode:
             yield f"the configuration: {done.stdout}{done.stderr}"
@@ -116,7 +143,7 @@ def main() -> None:
     figures: dict[str, Any] = {"variants": kinds, "kubernetes": VERSIONS, "faults": len(faults)}
     if options.save:
         RESULT.write_text(json.dumps({"ok": not faults, **figures}, indent=2) + "\n", encoding="utf-8")
-    close("chart", ok=not faults and len(kinds) == 4, **figures)
+    close("chart", ok=not faults and len(kinds) == 6, **figures)
 
 
 if __name__ == "__main__":
