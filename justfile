@@ -114,6 +114,10 @@ fleet *args:
 runs-overhead *args:
     .venv/bin/python -m bench.runs_overhead {{ args }}
 
+# CPU of one cell of runs (claims of 100,000 queued runs, whole runs, bytes of each) and of one Redis (limit checks); half a minute: `--save`
+cell *args:
+    .venv/bin/python -m bench.cell {{ args }}
+
 # spans of real turns in a real collector, Phoenix, in .venv-phoenix; `--save` keeps the result in bench/results/spans.json
 spans *args:
     .venv/bin/python -m bench.spans {{ args }}

@@ -24,6 +24,11 @@ class RedisServer:
     def url(self) -> str:
         return f"redis://127.0.0.1:{self.port}/0"
 
+    @property
+    def pid(self) -> int:
+        assert self._process
+        return self._process.pid
+
     def start(self) -> None:
         found = shutil.which("redis-server")
         assert found, "redis-server is not here: apt-get install redis-server"

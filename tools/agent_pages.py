@@ -204,7 +204,7 @@ def pages() -> dict[Path, str]:
     """Return all files of the folder, and the page of apps."""
     measured = results()
     written = {FOLDER / f"{slug(agent)}.md": page(agent, measured) for agent in AGENTS.values()}
-    tabled = figures.page(APPS.read_text(encoding="utf-8"), apps(measured))
+    tabled = figures.page(APPS.read_text(encoding="utf-8"), [lambda: apps(measured)])
     return written | {FOLDER / INDEX: "".join(index()), APPS: tabled}
 
 

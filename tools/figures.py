@@ -6,7 +6,8 @@ A page has its tables between two comments; everything else is written by hand.
 import json
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from math import ceil
 from pathlib import Path
 from typing import Any, cast
 
@@ -107,6 +108,59 @@ def scale() -> Iterator[str]:
         yield f"| {rate} | {CORE_US:,} × {BUSY} ÷ ({rate} × {chunk_us:.0f}) = **{number:,}** | {memory:.0f} MB |\n"
 
 
+USERS = (10**4, 10**6, 10**8)
+REQUESTS, PEAK, ANSWER_CHUNKS, ANSWER_S, RUN_SHARE, KEPT_DAYS = 10, 0.1, 400, 10.0, 0.01, 30
+"""Of a user: requests in an hour at work; the share of users who work in the busiest hour; chunks and seconds of an
+answer; runs for each request; days that a run is kept."""
+CELL_CORES, HOURS = 16, 8
+"""Cores of the PostgreSQL of a cell; hours of work in a day."""
+
+
+def fleet() -> Iterator[str]:
+    """Yield what one of each carries, and the sum for three numbers of users."""
+    cell, speed, streams = result("cell"), result("speed-gateway"), result("streams")
+    claims, runs, redis = cell["claims"], cell["runs"], cell["redis"]
+    chunk_us = max(speed["cpu_us"]["paced96"][form]["median_us"] for form in ("native", "emulated"))
+    request_us = speed["cpu_us"]["tools"]["native"]["median_us"] + redis["gateway_us_per_check"]
+    worker_s, server_s = runs["worker_ms_per_run"] / 1000, runs["server_ms_per_run"] / 1000
+    claim_s = claims["limited_server_ms"] / 1000
+    run_server_s = server_s + claim_s
+    yield "| one | carries, with 60% of it busy | measured |\n| --- | --- | --- |\n"
+    answer_us = request_us + ANSWER_CHUNKS * chunk_us
+    yield f"| core of a gateway | {CORE_US * BUSY / answer_us:.0f} answers/s of {ANSWER_CHUNKS} chunks "
+    yield f"| {request_us / 1000:.1f} ms for a request with its limit check, {chunk_us:.0f} µs for a chunk |\n"
+    yield f"| core of a worker | {BUSY / worker_s:.0f} runs/s of {runs['steps_per_run']:.0f} steps "
+    yield f"| {runs['worker_ms_per_run']:.0f} ms for a run, with its start and its watcher |\n"
+    yield f"| core of a cell | {BUSY / run_server_s:.0f} runs/s "
+    yield f"| {runs['server_ms_per_run']:.1f} ms of PostgreSQL for a run, {claims['limited_server_ms']:.1f} ms "
+    yield f"for a claim of one run with {claims['queued']:,} queued |\n"
+    yield f"| cell | {runs['bytes_per_run'] / 1000:.0f} KB for each kept run | rows, steps, events and indexes |\n"
+    yield f"| Redis, which has one core | {CORE_US * BUSY / redis['redis_us_per_check']:,.0f} checks/s "
+    yield f"| {redis['redis_us_per_check']:.0f} µs for a check and its end |\n"
+    yield "\n| users | at work | requests/s | open streams | gateway cores | gateway memory | Redis | runs/s "
+    yield "| worker cores | cells | kept runs |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n"
+    for users in USERS:
+        busy = users * PEAK
+        rate = busy * REQUESTS / 3600
+        started = rate * RUN_SHARE
+        cores = _whole(rate * answer_us / CORE_US / BUSY)
+        memory = (cores * streams["before_mb"] + streams["kb_per_stream"] / 1000 * rate * ANSWER_S) / 1000
+        kept = started * 3600 * HOURS * KEPT_DAYS * runs["bytes_per_run"]
+        cells = _whole(started * run_server_s / CELL_CORES / BUSY)
+        cells = max(cells, _whole(kept / CELL_BYTES))
+        yield f"| {users:,} | {busy:,.0f} | {rate:,.1f} | {rate * ANSWER_S:,.0f} | {cores:,} | {memory:,.1f} GB "
+        yield f"| {_whole(rate * redis['redis_us_per_check'] / CORE_US / BUSY)} | {started:,.2f} "
+        yield f"| {_whole(started * worker_s / BUSY):,} | {cells:,} | {kept / 1e9:,.1f} GB |\n"
+
+
+CELL_BYTES = 1e12
+"""Bytes that a cell keeps at most, for its backups to end in a night."""
+
+
+def _whole(number: float) -> int:
+    return max(1, ceil(number))
+
+
 def _measured(speed: dict[str, Any], streams: dict[str, Any], chunk_us: float) -> Iterator[str]:
     cpu, live = speed["cpu_us"], result("runs-overhead")["live"]
     share = streams["gateway_cpu_s"] / streams["wall_s"]
@@ -168,13 +222,17 @@ def server_tests() -> Iterator[str]:
 
 # ---------------------------------------------------------------- pages
 
-PAGES = {"promises.md": proofs, "scale.md": scale, "vllm-sglang.md": server_tests}
+PAGES = {"promises.md": (proofs,), "scale.md": (scale, fleet), "vllm-sglang.md": (server_tests,)}
 
 
-def page(now: str, figures: Iterator[str]) -> str:
-    """Return a page with the figures of today."""
-    before, rest = now.split(BEGIN, 1)
-    return before + BEGIN + "\n" + "".join(figures) + "\n" + FINISH + rest.split(FINISH, 1)[1]
+def page(now: str, figures: Sequence[Callable[[], Iterator[str]]]) -> str:
+    """Return a page with the figures of today; it has a place for each of them, in this order."""
+    written, rest = "", now
+    for each in figures:
+        before, rest = rest.split(BEGIN, 1)
+        written += before + BEGIN + "\n" + "".join(each()) + "\n" + FINISH
+        rest = rest.split(FINISH, 1)[1]
+    return written + rest
 
 
 def main() -> None:
@@ -183,8 +241,8 @@ def main() -> None:
         path = ROOT / "docs" / name
         now = path.read_text(encoding="utf-8")
         if "--check" not in sys.argv:
-            path.write_text(page(now, figures()), encoding="utf-8")
-        elif now != page(now, figures()):
+            path.write_text(page(now, figures), encoding="utf-8")
+        elif now != page(now, figures):
             sys.exit(f"{name} is stale: run `just docs`")
 
 
