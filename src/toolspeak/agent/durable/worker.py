@@ -517,6 +517,9 @@ def new_dbos(engine: sa.Engine, executor: str, work_on: Callable[[str, str], Any
             "run_migrations": False,
             "enable_otlp": False,
             "log_level": "CRITICAL",
+            # `Database` migrates by a client, which creates no triggers for NOTIFY: on PostgreSQL an approval was seen
+            # after 60 s, when DBOS looks without a notification.
+            "use_listen_notify": False,
             "notification_listener_polling_interval_sec": POLL,
             "scheduler_polling_interval_sec": _CLEAN,
             "max_executor_threads": _THREADS,
