@@ -1,17 +1,22 @@
-"""The steps of a run are the same whatever keeps them: nothing, a dict, a database (RUN-1, RUN-3, RUN-5).
+"""The steps of a run are the same whatever keeps them: nothing, a dict, SQLite, PostgreSQL, a history that is replayed.
+
+This is the contract of the seam between a run's program and its store (RUN-1, RUN-3, RUN-5): an engine such as Temporal
+can take the place of DBOS as long as its adapter passes it. `replay_store.py` is what such an adapter would do.
 
 A way of working is put in by a row of WAYS: it works on a task to its end, and gives the events and the rounds.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 import pytest
 
+from testkit.postgres import postgres
+from tests.contract.replay_store import History, replayed
 from tests.contract.runs_scene import Answer, Model, World, call
-from tests.contract.test_runs import KEEPERS, PATIENCE_S, ended, seen
+from tests.contract.test_runs import KEEPERS, PATIENCE_S, durable_at, ended, seen
 from toolspeak.agent.runs.events import RunEvent, ToolCallAsked, ToolCallBegan, ToolCallEnded
 from toolspeak.agent.runs.runs import Runs, Spec
 from toolspeak.agent.runs.steps import run_inline
@@ -77,11 +82,42 @@ async def _followed(runs: Runs, id: str, allowed: bool) -> Worked:
     return Worked(view.line.status, view.kept.rounds, events)
 
 
-WAYS: Final[dict[str, Way]] = {"inline": _inline, **{keeper: _kept_by(keeper) for keeper in KEEPERS}}
+async def _replayed(world: World, spec: Spec, allowed: bool) -> Worked:
+    events: list[RunEvent] = []
+
+    async def watch(event: RunEvent) -> None:
+        events.append(event)
+
+    async with world.prepare("run", spec, watch) as work:
+        ending = await replayed(work, History(), allowed=allowed)
+    return Worked(ending.status, ending.kept.rounds, events)
 
 
-@pytest.fixture(params=WAYS)
+def _kept_at(database: str) -> Way:
+    async def way(world: World, spec: Spec, allowed: bool) -> Worked:
+        async with durable_at(database, world.prepare) as runs:
+            return await _followed(runs, await runs.start(spec), allowed)
+
+    return way
+
+
+WAYS: Final[dict[str, Way]] = {
+    "inline": _inline,
+    **{keeper: _kept_by(keeper) for keeper in KEEPERS},
+    "replay": _replayed,
+}
+
+
+@pytest.fixture(scope="module")
+def server() -> Generator[str]:
+    with postgres() as url:
+        yield url
+
+
+@pytest.fixture(params=[*WAYS, "postgresql"])
 def way(request: pytest.FixtureRequest) -> Way:
+    if request.param == "postgresql":
+        return _kept_at(request.getfixturevalue("server"))
     return WAYS[request.param]
 
 
@@ -218,3 +254,38 @@ def test_a_call_whose_outcome_is_unknown_has_one_text_run3(keeper: str) -> None:
 
     (text,) = asyncio.run(played())
     assert text.startswith("The outcome of slow is unknown: it was started, and then its run was interrupted.")
+
+
+# ---------------------------------------------------------------- replayed from history
+
+
+@pytest.mark.parametrize("number", range(9))
+def test_a_worker_that_dies_before_a_step_is_recorded_repeats_no_payment_run3(number: int) -> None:
+    """It dies once, after the nth step has happened and before its result is recorded."""
+    answers = [calls("look", "look"), calls("write", "look"), "Done."]
+
+    async def played() -> tuple[Worked, World, History]:
+        world, history, died = World(Model(*answers)), History(), list[str]()
+
+        def dies(step: str) -> bool:
+            if died or len(history.results) < number:
+                return False
+            died.append(step)
+            if step.startswith("turn:"):  # the model is asked again, and says the same
+                world.model.answers.insert(0, answers[int(step.removeprefix("turn:"))])
+            return True
+
+        async def unseen(event: RunEvent) -> None:
+            del event
+
+        async with world.prepare("run", OFF, unseen) as work:
+            ending = await replayed(work, history, dies=dies)
+        return Worked(ending.status, ending.kept.rounds, ()), world, history
+
+    found, world, history = asyncio.run(played())
+    assert (found.status, len(found.rounds)) == (Status.DONE, 2)
+    assert world.begun.count("write") <= 1
+    unknown = [text for text in found.texts if "outcome of write is unknown" in text]
+    assert world.begun.count("write") + (0 if world.begun.count("write") else len(unknown)) == 1
+    assert history.attempts > len(history.results) // 2, "the program was replayed"
+    assert all(step in history.results for step in history.steps)

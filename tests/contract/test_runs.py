@@ -52,9 +52,13 @@ async def _memory(prepare: PrepareRun) -> AsyncGenerator[Runs]:
         await runs.close()
 
 
+def _durable(prepare: PrepareRun) -> AbstractAsyncContextManager[Runs]:
+    return durable_at("", prepare)
+
+
 @asynccontextmanager
-async def _durable(prepare: PrepareRun) -> AsyncGenerator[Runs]:
-    """Keep them in a SQLite of their own; the work is done here."""
+async def durable_at(database: str, prepare: PrepareRun) -> AsyncGenerator[Runs]:
+    """Keep them in this database, or in a SQLite of their own; the work is done here."""
 
     def ready(*args: Any, imports: object, began: float) -> AbstractAsyncContextManager[Work]:  # noqa: ANN401 # as prepare_run
         del imports
@@ -63,7 +67,7 @@ async def _durable(prepare: PrepareRun) -> AsyncGenerator[Runs]:
 
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setattr(worker, "prepare_run", ready)
-        async with open_runs(Config(runs=Durable(folder=Path(folder))), Directory([])) as runs:
+        async with open_runs(Config(runs=Durable(database=database, folder=Path(folder))), Directory([])) as runs:
             yield runs
 
 

@@ -174,7 +174,11 @@ class Permission:
 
 
 class StepStore(Protocol):
-    """Stores the outcomes of steps, and waits for people's answers."""
+    """Stores the outcomes of steps, and waits for people's answers.
+
+    This is the seam to the engine of durable runs. DBOS is behind it; `tests/contract/test_run_steps.py` is its
+    contract, which a store that replays a recorded history, as Temporal does, passes too.
+    """
 
     async def keep(self, step: str, form: TextForm[T], do: Do[T], *, once: bool = False) -> T:
         """Return the outcome that is stored under this name; if there is none, execute the step and store its outcome.
