@@ -154,6 +154,10 @@ speed-wires *args:
 speed-engine *args:
     .venv/bin/python -m bench.speed_engine {{ args }}
 
+# CPU of one request through the whole gateway in memory, without HTTP: no tools, 30 tools seen before, 30 never seen; `--rounds N`, `--profile NAME`, `--save`
+speed-request *args:
+    .venv/bin/python -m bench.speed_request {{ args }}
+
 # speed of the gateway beside a bare one and its peers, targets S1 to S9; `--quick` has ours and the bare one only
 speed-gateway *args:
     .venv/bin/python -m bench.speed_gateway {{ args }}
