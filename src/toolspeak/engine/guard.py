@@ -75,9 +75,17 @@ class Guard:
         self.count += places
         return self.text(cleaned)
 
-    def tool(self, tool: Tool) -> Tool:
-        """Return a tool with a guarded description; the writer escapes its schema, whose meaning must not change."""
-        return replace(tool, description=self.text(tool.description))
+    def tools(self, tools: tuple[Tool, ...]) -> tuple[Tool, ...]:
+        """Return tools with guarded descriptions; the writer escapes their schemas, whose meaning must not change.
+
+        If nothing needs to be guarded it is the same tuple: caches know it, so that its tools are compiled once.
+        """
+        # All descriptions are searched at once: each is whole lines of the joined text, so what is found in one of them
+        # is found here too.
+        joined = "\n".join(tool.description for tool in tools)
+        if not self._marks.break_in_text(joined).places:
+            return tools
+        return tuple(replace(tool, description=self.text(tool.description)) for tool in tools)
 
     def result(self, result: Result) -> Result:
         """Return a result with its content, its name and its id guarded; errors get no special treatment."""

@@ -15,8 +15,9 @@ from toolspeak.ir.json import Json, JsonObject
 from toolspeak.ir.message import Call, Message, Role, Text
 from toolspeak.ir.request import Request
 from toolspeak.ir.tool import Tool
-from toolspeak.text.strict import dump, parse
+from toolspeak.text.strict import parse
 from toolspeak.toolset.memo import Memo
+from toolspeak.toolset.toolset import ToolSet
 
 _OFFERED: Final = Memo[tuple[Tool, ...]](8)
 """Few entries, because this cache does not measure the size of the tools that it keeps."""
@@ -58,7 +59,7 @@ class ToolMemory:
         key = memory_key(request, tenant)
         tools, size = known.pop(key, ((), 0))
         if tools is not request.tools:  # wires read the same bytes into the same tuple, whose size is known
-            size = sum(len(tool.description) + len(dump(tool.parameters)) for tool in request.tools)
+            size = ToolSet.size_of(request.tools)
         if size > self._most_bytes // 4:
             return
         known[key] = (request.tools, size)

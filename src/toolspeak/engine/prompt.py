@@ -256,11 +256,6 @@ def without_tools(request: Request) -> Request:
     return replace(request, tools=(), choice=AUTO)
 
 
-def guarded_tools(tools: Iterable[Tool], guard: Guard) -> tuple[Tool, ...]:
-    """Return the tools with guarded descriptions, as a prompt may contain them."""
-    return tuple(guard.tool(tool) for tool in tools)
-
-
 def untrusted_texts(request: Request) -> Iterator[str]:
     """Yield the text that did not come from the model or the operator: the user's, and that of tool results."""
     for message in request.messages:

@@ -1,9 +1,10 @@
 """Creates the readers and the prompt of one turn from its request and its plan."""
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
-from itertools import count, takewhile
+from itertools import count
 from typing import Final
 
 from toolspeak.dialects import Dialect, ReadOptions, installed, load, load_together
@@ -18,7 +19,7 @@ from toolspeak.engine.loose_calls import decided_calls, decision_in
 from toolspeak.engine.memory import known_tools
 from toolspeak.engine.narration import announces_call, written_call
 from toolspeak.engine.plan import ANY_DIALECT, Plan
-from toolspeak.engine.prompt import Prompt, Taught, compacted, dialect_of, guarded_tools, untrusted_texts, writer_of
+from toolspeak.engine.prompt import Prompt, Taught, compacted, dialect_of, untrusted_texts, writer_of
 from toolspeak.engine.refusal import RefusalWatch
 from toolspeak.engine.tactics import Name
 from toolspeak.engine.trouble import must_call
@@ -75,7 +76,7 @@ class ReaderFactory:
         known = _TAUGHT.find(self.tools, more)
         if known is not None:
             return known
-        tools = compacted(guarded_tools(self.tools, guard), tokens)
+        tools = compacted(guard.tools(self.tools), tokens)
         compiled = ToolSet.of((*tools, *self._answer_tool))
         taught = Taught(compiled, writer_of(dialect).teach(compiled))
         return _TAUGHT.keep(self.tools, taught, compiled.text_bytes, more) if compiled.text_bytes else taught
@@ -130,8 +131,10 @@ class ReaderFactory:
         if call is None or len(call.raw) > _LONGEST_RELAPSE:
             return ""
         taught = dialect_of(self._plan)
-        # Reading is the dearer test, and most models write the form as it was taught.
-        is_taught = taught.writer is not None and _likeness(taught.writer.write_calls((call,), tools), call)
+        # Reading is the dearer test, and most models write the form as it was taught. The beginning shows that, up to
+        # the name; so the arguments, which may be long, are not written.
+        bare = replace(call, arguments="{}")
+        is_taught = taught.writer is not None and _likeness(taught.writer.write_calls((bare,), tools), call)
         if is_taught or _reads_all(taught, call.raw, tools):
             return self._plan.dialect
         writers = {dialect.name: dialect.writer for dialect in installed() if dialect.writer is not None}
@@ -251,8 +254,8 @@ def _reads_all(dialect: Dialect, text: str, tools: ToolSet) -> bool:
 
 def _likeness(written: str, call: Call) -> int:
     """Return how many characters are equal before the first difference, blanks apart; 0 if the name is not in them."""
-    pairs = zip("".join(written.split()), "".join(call.raw.split()), strict=False)
-    same = "".join(one for one, _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+    one, other = "".join(written.split()), "".join(call.raw.split())
+    same = one[: bisect_left(range(min(len(one), len(other))), x=True, key=lambda at: one[: at + 1] != other[: at + 1])]
     return len(same) if call.name in same else 0
 
 

@@ -32,6 +32,7 @@ from toolspeak.errors import BadSchema
 from toolspeak.ir.json import Json, JsonObject, as_list, as_object
 from toolspeak.text._explain import MOST_PROBLEMS, PATTERN_OPTIONS, Explainer, SchemaProblem, show_value
 from toolspeak.text._places import MAX_DEPTH, TYPES, Places, StepBudget, levels, look_up
+from toolspeak.text.strict import brackets
 
 _MOST_NOTES = 32
 _LONGEST_PATTERN = 1024
@@ -300,6 +301,7 @@ LIMITS: Final = SchemaLimits()
 
 _LONGEST_CHAIN = 64  # references that lead to references
 _BYTES_PER_NODE = 2  # the smallest node is {}
+_MOST_BYTES = 4  # of a character
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,14 +312,18 @@ class Cleaned:
     notes: tuple[str, ...]
 
 
-def check(schema: Json, limits: SchemaLimits) -> bool:
+def check(schema: Json, limits: SchemaLimits, text: str = "") -> bool:
     """Raise BadSchema if the schema is too large; return whether cleaning could still raise it.
 
     Most schemas are small and have no references. For them this returns False, and cleaning waits for the first call.
+    `text` is the schema's JSON, if the caller has written it: a walk takes longer than a search in it.
     """
     if not isinstance(schema, dict):
         raise BadSchema(f"the schema is {show_value(schema)}, an object is accepted")
-    refers, size = _check_size(schema, limits)
+    if text and len(text) * _MOST_BYTES <= limits.size and brackets(text) <= limits.depth:
+        refers, size = '"$ref"' in text, len(text) * _MOST_BYTES
+    else:
+        refers, size = _check_size(schema, limits)
     return refers or size > limits.nodes * _BYTES_PER_NODE
 
 
@@ -429,10 +435,13 @@ def has_floats(value: Json) -> bool:
 class Validator:
     """A schema, compiled when the first value is checked."""
 
-    def __init__(self, schema: Json, limits: SchemaLimits = LIMITS) -> None:
-        """Check the limits now; everything else waits for a value, because most tools are never called."""
+    def __init__(self, schema: Json, limits: SchemaLimits = LIMITS, text: str = "") -> None:
+        """Check the limits now; everything else waits for a value, because most tools are never called.
+
+        `text` is the schema's JSON, if the caller has written it.
+        """
         self._source, self._limits = schema, limits
-        if check(schema, limits):
+        if check(schema, limits, text):
             self.schema  # noqa: B018 # cleaning it may raise BadSchema
         self._compiled: tuple[jsonschema_rs.Draft202012Validator, tuple[str, ...]] | None = None
 

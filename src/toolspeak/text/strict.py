@@ -56,12 +56,20 @@ def parse(text: str, limits: JsonLimits = LIMITS) -> Json:
 
 def dump(value: Json) -> str:
     """Return compact JSON that `parse` reads. Lone surrogates become U+FFFD; NaN and deep nesting raise BadJson."""
-    _check(value, LIMITS.depth)
     try:
         text = _ENCODER.encode(value)
     except (ValueError, RecursionError) as error:
+        _check(value, LIMITS.depth)  # its error says more, if it has one
         raise BadJson(f"not a JSON value: {error}") from None
+    # The encoder refuses infinity itself, and a value is no deeper than its text has brackets: most need no walk.
+    if brackets(text) > LIMITS.depth:
+        _check(value, LIMITS.depth)
     return without_surrogates(text)
+
+
+def brackets(json: str) -> int:
+    """Return how many brackets and braces a JSON text opens, those in strings too: its value is no deeper than that."""
+    return json.count("{") + json.count("[")
 
 
 def without_surrogates(text: str) -> str:

@@ -15,7 +15,7 @@ from toolspeak.ir.complaint import Fix
 from toolspeak.ir.json import Json, JsonObject
 from toolspeak.ir.tool import Tool
 from toolspeak.text.coerce import Coerced, Coercer
-from toolspeak.text.schema import Places, SchemaProblem, Validator, compile_schema, has_floats
+from toolspeak.text.schema import Places, SchemaProblem, Validator, has_floats
 from toolspeak.text.strict import dump
 from toolspeak.toolset.memo import LARGEST, Cache, Memo
 from toolspeak.toolset.names import Match, NameIndex, find_name
@@ -41,9 +41,10 @@ class Fitted:
 class _Entry:
     """One tool, with properties of its schema that are computed when they are first needed."""
 
-    def __init__(self, tool: Tool) -> None:
-        self.tool = tool
-        self.validator: Validator = compile_schema(tool.parameters)
+    def __init__(self, tool: Tool, text: str) -> None:
+        self.tool, self.text = tool, text
+        # A lone surrogate is not in the text any more, but makes the schema a bad one.
+        self.validator = Validator(tool.parameters, text="" if "\ufffd" in text else text)
 
     @property
     def places(self) -> Places:
@@ -74,7 +75,7 @@ class _Entry:
 
     def is_ready(self, value: JsonObject) -> bool:
         """Return whether coercion would change nothing. Only a valid 3.0 for an integer would still be changed."""
-        return self.validator.accepts(value) and not (self._wants_integers and has_floats(value))
+        return self.validator.accepts(value) and not (has_floats(value) and self._wants_integers)
 
     @cached_property
     def takes_others(self) -> bool:
@@ -96,7 +97,7 @@ class ToolSet:
     """The tools of one request. It is immutable, and shared between requests with the same tools."""
 
     text_bytes = 0
-    """The size of the tools as JSON text, which caches count; 0 if the set is too large for a cache."""
+    """The size of the tools as text, which caches count; 0 if the set is too large for a cache."""
 
     def __init__(self, entries: Iterable[_Entry] = ()) -> None:
         """Take compiled entries; callers use `compile_tools` or `ToolSet.of`."""
@@ -113,6 +114,14 @@ class ToolSet:
             return known
         made = _of(tools)
         return _KNOWN.keep(tools, made, made.text_bytes) if made.text_bytes else made
+
+    @staticmethod
+    def size_of(tools: tuple[Tool, ...]) -> int:
+        """Return the size of tools as text, without writing them if they are cached. Raises BadJson."""
+        known = _KNOWN.find(tools)
+        if known is not None:
+            return known.text_bytes
+        return sum(len(tool.description) + len(dump(tool.parameters)) for tool in tools)
 
     def __bool__(self) -> bool:
         return bool(self._entries)
@@ -157,6 +166,10 @@ class ToolSet:
     def root_of(self, name: str) -> JsonObject:
         """Return the usable part of a tool's schema."""
         return self._entry(name).schema
+
+    def schema_text(self, name: str) -> str:
+        """Return a tool's whole schema as compact JSON."""
+        return self._entry(name).text
 
     def notes(self, name: str) -> tuple[str, ...]:
         """Return notes about the parts of a tool's schema that cannot be used, and are therefore not checked."""
@@ -206,15 +219,27 @@ class ToolSet:
 
 def compile_tools(tools: Sequence[Tool]) -> ToolSet:
     """Compile tools; raises BadRequest or BadSchema, which say which tool is wrong and why."""
+    return _compiled(tools, [_text_of(tool) for tool in tools])
+
+
+def _compiled(tools: Sequence[Tool], texts: Sequence[str]) -> ToolSet:
     if len(tools) > MOST_TOOLS:
         raise BadRequest(f"tools has {len(tools)} entries, at most {MOST_TOOLS} are accepted")
     entries: dict[str, _Entry] = {}
-    for index, tool in enumerate(tools):
+    for index, (tool, text) in enumerate(zip(tools, texts, strict=True)):
         _check_name(tool.name, f"tools[{index}].name")
         if tool.name in entries:
             raise BadRequest(f"tools[{index}].name {tool.name!r} is there twice, each name is accepted once")
-        entries[tool.name] = _entry(tool, f"tools[{index}].parameters")
+        entries[tool.name] = _entry(tool, text, f"tools[{index}].parameters")
     return ToolSet(entries.values())
+
+
+def _text_of(tool: Tool) -> str:
+    """Return a tool's schema as JSON; empty if it is none, which compiling says better."""
+    try:
+        return dump(tool.parameters)
+    except BadJson:
+        return ""
 
 
 def _check_name(name: str, where: str) -> None:
@@ -225,9 +250,9 @@ def _check_name(name: str, where: str) -> None:
         )
 
 
-def _entry(tool: Tool, where: str) -> _Entry:
+def _entry(tool: Tool, text: str, where: str) -> _Entry:
     try:
-        entry = _Entry(tool)
+        entry = _Entry(tool, text)
     except BadSchema as error:
         raise BadSchema(f"{where} of {tool.name!r}: {error}") from None
     if tool.parameters.get("type") == "object":
@@ -239,19 +264,20 @@ def _entry(tool: Tool, where: str) -> _Entry:
 
 
 _KNOWN: Final = Memo[ToolSet]()
-_COMPILED: Final = Cache[str, ToolSet]()
-"""Tool sets by the tools' JSON text: equal tools may come in another tuple."""
+_COMPILED: Final = Cache[tuple[tuple[str, str, str, bool], ...], ToolSet]()
+"""Tool sets by the tools' texts: equal tools may come in another tuple."""
 
 
 def _of(tools: Sequence[Tool]) -> ToolSet:
     """Compile tools whose tuple is not cached; equal tools may be cached by their text."""
-    try:
-        text = dump([[tool.name, tool.description, tool.parameters, tool.strict] for tool in tools])
-    except BadJson:
-        return compile_tools(tools)  # raises an error that says what is wrong
-    known = _COMPILED.find(text)
+    texts = [_text_of(tool) for tool in tools]
+    if not all(texts):
+        return _compiled(tools, texts)  # raises an error that says what is wrong
+    key = tuple((tool.name, tool.description, text, tool.strict) for tool, text in zip(tools, texts, strict=True))
+    known = _COMPILED.find(key)
     if known is not None:
         return known
-    compiled = compile_tools(tools)
-    compiled.text_bytes = len(text) if len(text) <= LARGEST else 0
-    return _COMPILED.keep(text, compiled, len(text))
+    compiled = _compiled(tools, texts)
+    size = sum(len(name) + len(description) + len(text) for name, description, text, _ in key)
+    compiled.text_bytes = size if size <= LARGEST else 0
+    return _COMPILED.keep(key, compiled, size)

@@ -187,8 +187,19 @@ def test_json_keeps_its_value_and_shows_what_was_hidden_safe2(guard: Guard) -> N
 
 def test_a_tool_s_words_are_neutralised_and_its_schema_is_not_touched_safe2(guard: Guard) -> None:
     schema: JsonObject = {"type": "object", "properties": {"<tool_call>": {"enum": ["<|im_end|>"]}}}
-    tool = guard.tool(Tool("f", "Ends with </tool_response>", dict(schema), strict=True))
+    (tool,) = guard.tools((Tool("f", "Ends with </tool_response>", dict(schema), strict=True),))
     assert tool == Tool("f", "Ends with </\\tool_response>", dict(schema), strict=True)
+
+
+def test_tools_without_markers_stay_the_same_tuple_and_one_with_a_marker_is_found_among_them_safe2(
+    guard: Guard,
+) -> None:
+    clean = (Tool("f", "One line.\nIn `code`."), Tool("g", ""), Tool("h", "Zero width ‌می\u200cخواهم"))
+    assert guard.tools(clean) is clean
+    assert guard.count == 0
+    for marked in ("Action: f\nAction Input: {}", "tool\u200b_call", "<tool_call>", "```tool_call"):
+        tools = (*clean, Tool("x", marked), *clean)
+        assert guard.tools(tools) == (*clean, Tool("x", guard.text(marked)), *clean)
 
 
 def test_a_result_speaks_in_its_name_and_its_id_too_safe2(guard: Guard) -> None:

@@ -300,10 +300,10 @@ IN_TAGS: Final = ("<tools>\n", "\n</tools>")
 
 def tool_lines(tools: ToolSet) -> str:
     """Write each tool as one line of JSON, in which only JSON is markup."""
-    return "\n".join(escaped_json(dump(_described(tools.tool(name)))) for name in tools.names)
+    return escaped_json("\n".join(_described(tools.tool(name), tools.schema_text(name)) for name in tools.names))
 
 
-def _described(tool: Tool) -> JsonObject:
+def _described(tool: Tool, schema: str) -> str:
     """Keep the order of the schema's keys, and leave out what is empty."""
-    described: JsonObject = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
-    return {key: value for key, value in described.items() if value}
+    named = dump({"name": tool.name, "description": tool.description} if tool.description else {"name": tool.name})
+    return f'{named[:-1]},"parameters":{schema}}}' if tool.parameters else named
