@@ -160,11 +160,24 @@ async def test_a_burst_of_medium_bodies_lets_others_run_between() -> None:
             order.append("tick")
             await asyncio.sleep(0)
 
+    def work() -> None:
+        order.append("work")
+        time.sleep(0.003)  # more than a pass may take
+
     async with asyncio.TaskGroup() as group:
         group.create_task(ticker())
         for _ in range(5):
-            group.create_task(run(lambda: order.append("work")))
+            group.create_task(run(work))
     assert "work work" not in " ".join(order[: order.index("work") + 4])
+
+
+@in_loop
+async def test_short_work_on_medium_bodies_waits_for_no_other_pass_of_the_loop() -> None:
+    run, order = Offload().for_size(GATED + 1), list[str]()
+    asyncio.get_running_loop().call_soon(order.append, "another pass")
+    for number in range(3):
+        await run(lambda number=number: order.append(f"piece {number}"))
+    assert order == ["piece 0", "piece 1", "piece 2"]
 
 
 # ---------------------------------------------------------------- memory

@@ -24,6 +24,7 @@ A turn returns its `Outcome`: its events, and all that the client's protocol has
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -66,7 +67,7 @@ class Escalated(StrEnum):
     """The limit was reached."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Outcome:
     """The result of a turn. `turn` is the fold of all emitted events; its usage sums up all upstream requests."""
 
@@ -110,9 +111,9 @@ class Outcome:
         """The plan as it was carried out; its reason names the tactics that were tried."""
         return self.replanned or self.plan
 
-    @property
+    @cached_property
     def turn(self) -> Turn:
-        """The emitted events as a turn. It is computed on each access; a caller that streams does not need it."""
+        """The emitted events as a turn. It is folded when it is first needed."""
         return fold(self.events)
 
     @property

@@ -10,6 +10,7 @@ answer could teach its tools in one dialect and read the answer in another (MODE
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
+from typing import Final
 
 from toolspeak.engine.guardrails import GUARDRAILS, guardrails_for
 from toolspeak.engine.guardrails.guardrail import Guardrail
@@ -91,7 +92,7 @@ def decide(request: Request, settings: Settings = NOTHING_SAID, facts: ModelFact
     return Plan(
         way,
         why,
-        _complete(settings, facts, buffers=must_call or any(one.buffers for one in guardrails)),
+        _completed(settings, facts, buffers=must_call or any(one.buffers for one in guardrails)),
         facts,
         projects=settings.mode is Mode.FORCE or facts.tools is Support.NONE or bool(settings.chat),
         rescue_dialect=settings.dialect or facts.leaks_as or ANY_DIALECT,
@@ -100,7 +101,24 @@ def decide(request: Request, settings: Settings = NOTHING_SAID, facts: ModelFact
 
 
 # Merging takes longer than the rest of `decide`, and a process sees few combinations: one per model and kind of client.
-@lru_cache(maxsize=1024)
+# To hash a combination takes longer than the rest, too. A model's settings and facts are the same objects in most
+# requests, so they are looked for by identity first. The entry keeps them, so no other object can get their identity.
+_MOST: Final = 1024
+_RECENT: Final[dict[tuple[int, int, bool], tuple[Settings, Settings, ModelFacts]]] = {}
+
+
+def _completed(settings: Settings, facts: ModelFacts, *, buffers: bool) -> Settings:
+    """Return the settings that a turn runs with, from a cache if it has them."""
+    key = (id(settings), id(facts), buffers)
+    known = _RECENT.get(key)
+    if known is None:
+        if len(_RECENT) >= _MOST:
+            _RECENT.clear()
+        known = _RECENT[key] = (_complete(settings, facts, buffers=buffers), settings, facts)
+    return known[0]
+
+
+@lru_cache(maxsize=_MOST)
 def _complete(settings: Settings, facts: ModelFacts, *, buffers: bool) -> Settings:
     """Return the settings that a turn runs with; `buffers` if its answer must not leave before its end."""
     complete = settings.over(_advice(settings, facts)).over(DEFAULTS)
@@ -165,4 +183,8 @@ def _way_of(support: Support) -> tuple[Way, str]:
 
 def has_calls(request: Request) -> bool:
     """Return whether the history of a request has calls."""
-    return any(isinstance(part, Call) for message in request.messages for part in message.parts)
+    for message in request.messages:
+        for part in message.parts:
+            if isinstance(part, Call):
+                return True
+    return False

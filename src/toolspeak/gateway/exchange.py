@@ -155,7 +155,7 @@ class ResponseContext:
 
     def plan(self, plan: Plan) -> None:
         """Put the plan into the response headers, instead of an earlier one. Without effect once they are sent."""
-        if not self.started:
+        if not self.started and plan is not self.planned:
             self.planned = plan
             told = (PLAN_HEADER, plan_line(plan))
             self.headers[:] = (*(each for each in self.headers if each[0] != PLAN_HEADER), told)

@@ -96,7 +96,11 @@ class Fold:
     def feed(self, events: Iterable[Event]) -> None:
         """Take more events."""
         for event in events:
-            self._take(event)
+            # Most events are more of the same text, and a stream of them is folded twice: for its answer and its trace.
+            if type(event) is TextDelta and self._tail_is is Text:
+                self._tail.append(event.text)
+            else:
+                self._take(event)
 
     def turn(self) -> Turn:
         """Return the turn so far, without calls that have not ended (P3)."""

@@ -4,8 +4,8 @@ Decoding a request, compiling its schemas and writing its prompt are pure functi
 request. The size of the body decides where they run:
 
     up to GATED bytes      at once
-    up to THREADED bytes   on the event loop, one piece of work per pass: a burst of requests that arrive together
-                           does not add up to one long pause for all streams
+    up to THREADED bytes   on the event loop, some milliseconds of work per pass: a burst of requests that arrive
+                           together does not add up to one long pause for all streams
     up to HUGE bytes       in a thread; the interpreter switches threads every few milliseconds
     above                  in another thread, so that the 200 KB of an agent do not queue up after a body of 30 MB
 
@@ -26,6 +26,10 @@ T = TypeVar("T")
 GATED: Final = 8 << 10
 THREADED: Final = 64 << 10
 HUGE: Final = 1 << 20
+_PASS: Final = 0.002
+"""Seconds of a pass of the event loop after which no further piece of work begins."""
+_TICK: Final = 1e-6
+"""Seconds for which work counts that is shorter than the clock can tell."""
 SWITCH_INTERVAL: Final = 0.001
 """Seconds after which a thread must offer the interpreter lock. The event loop needs the lock after every poll, so with
 Python's default of 5 ms each pass could wait that long."""
@@ -47,6 +51,8 @@ class Offload:
         self._large: Final = ThreadPoolExecutor(1, "toolspeak-large-request")
         self._huge: Final = ThreadPoolExecutor(1, "toolspeak-huge-request")
         self._gate: Final = asyncio.Lock()
+        self._spent = 0.0
+        """Seconds of work on medium requests in this pass of the event loop."""
         self.waiting = 0
         """Pieces of work that wait for a thread or run in one."""
 
@@ -64,11 +70,23 @@ class Offload:
             pool.shutdown(wait=False, cancel_futures=True)
 
     async def _in_turn(self, work: Callable[[], T]) -> T:
-        # Twenty bodies that arrive in one pass of the event loop would otherwise be decoded in one long pause.
-        async with self._gate:
-            done = work()
-            await asyncio.sleep(0)  # all other ready tasks run before the lock is released to the next piece
-            return done
+        # Twenty bodies that arrive in one pass of the event loop would otherwise be decoded in one long pause. But a
+        # request whose tools are known takes a fraction of `_PASS`: it need not wait for another pass after each piece.
+        if self._spent >= _PASS:
+            async with self._gate:  # the pieces go on in the order in which they came
+                while self._spent >= _PASS:  # noqa: ASYNC110 # the next pass sets it to zero
+                    await asyncio.sleep(0)
+        loop = asyncio.get_running_loop()
+        if not self._spent:
+            loop.call_soon(self._begin_pass)
+        began = loop.time()
+        try:
+            return work()
+        finally:
+            self._spent += loop.time() - began or _TICK
+
+    def _begin_pass(self) -> None:
+        self._spent = 0.0
 
     async def _in_large(self, work: Callable[[], T]) -> T:
         return await self._in_thread(self._large, work)

@@ -118,7 +118,7 @@ class TurnRecorder:
         """Note the end of the turn, and what the client got."""
         self._settle()
         trace = self.trace
-        trace.answer = parts_of(outcome.events)
+        trace.answer = parts_of(outcome.events, outcome.turn)
         last = outcome.events[-1] if outcome.events else None
         if isinstance(last, Finished):
             trace.stop = last.stop

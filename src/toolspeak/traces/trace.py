@@ -41,7 +41,7 @@ from toolspeak.ir.failure import Failure
 from toolspeak.ir.message import Call, Reasoning, Text
 from toolspeak.ir.request import Request
 from toolspeak.ir.tool import Tool
-from toolspeak.ir.turn import TurnPart, fold
+from toolspeak.ir.turn import Turn, TurnPart, fold
 
 FORMAT: Final = 1
 CALL: Final = "call"
@@ -187,9 +187,13 @@ def stored_tools(tools: Iterable[Tool]) -> list[StoredTool]:
     return [StoredTool(tool.name, tool.description, dict(tool.parameters)) for tool in tools]
 
 
-def parts_of(events: Sequence[Event]) -> list[AnswerPart]:
-    """Fold events into parts. Text that was rejected or discarded is left out: the attempts have it."""
-    parts = [part for part in map(_part_of, fold(events).parts) if part is not None]
+def parts_of(events: Sequence[Event], turn: Turn | None = None) -> list[AnswerPart]:
+    """Fold events into parts. Text that was rejected or discarded is left out: the attempts have it.
+
+    `turn` is the fold of the events, if the caller has it.
+    """
+    folded = fold(events) if turn is None else turn
+    parts = [part for part in map(_part_of, folded.parts) if part is not None]
     ended = {event.id for event in events if isinstance(event, CallEnded)}
     cut = [event for event in events if isinstance(event, CallStarted) and event.id not in ended]
     return parts + [_cut_call(started, events) for started in cut]

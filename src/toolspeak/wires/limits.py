@@ -60,7 +60,7 @@ def check_body(body: bytes, limits: RequestLimits) -> None:
     if len(body) > limits.json_escapes and body.count(b"\\") > limits.json_escapes:
         raise TooLarge("", f"the body has more than {limits.json_escapes} escapes in its texts (limits.json_escapes)")
     most = limits.json_values
-    if _marks(body) > most and _marks_outside_strings(body, most) > most:
+    if len(body) > most and _marks(body) > most and _marks_outside_strings(body, most) > most:
         raise TooLarge("", f"the body has more than {most} JSON values (limits.json_values)")
 
 

@@ -85,7 +85,7 @@ def encode_request(request: Request, quirks: Quirks) -> EncodedRequest:
 
 def names_of(request: Request) -> ToolNames:
     """Return the map between the tools' names and the names that this wire allows."""
-    return ToolNames((tool.name for tool in request.tools), LONGEST_NAME)
+    return ToolNames.of(request.tools, LONGEST_NAME)
 
 
 def _is_ours(request: Request) -> bool:

@@ -62,7 +62,7 @@ def encode_request(request: Request, quirks: Quirks) -> EncodedRequest:
 
 def names_of(request: Request) -> ToolNames:
     """Return the map between the tools' names and the names that this wire allows."""
-    return ToolNames((tool.name for tool in request.tools), LONGEST_NAME, letter_first=True)
+    return ToolNames.of(request.tools, LONGEST_NAME, letter_first=True)
 
 
 def _config(request: Request, kept: JsonObject) -> JsonObject:

@@ -106,7 +106,7 @@ class UpstreamNames:
         spaced = [tool for tool in request.tools if tool.namespace and same_wire]
         self._inside: Final = {tool.name: (tool.namespace, tool.local_name) for tool in spaced}
         self._flat: Final = {both: name for name, both in self._inside.items()}
-        self._aliases: Final = None if same_wire else ToolNames((tool.name for tool in request.tools), LONGEST_NAME)
+        self._aliases: Final = None if same_wire else ToolNames.of(request.tools, LONGEST_NAME)
 
     def out(self, name: str) -> tuple[str, str]:
         """Return the namespace (maybe empty) and the name for the upstream."""

@@ -21,6 +21,8 @@ NO_RESULT = "No result: this call was not executed."
 def pair_history(messages: Iterable[Message]) -> tuple[Message, ...]:
     """Link a history and put it in order; a history in order is returned unchanged."""
     known = link_history(messages)
+    if not _calls_anything(known):
+        return known
     answers = _answers(known)
     ordered: list[Message] = []
     run: list[Message] = []
@@ -81,6 +83,8 @@ def _answers(messages: Iterable[Message]) -> dict[str, Result]:
 def link_history(messages: Iterable[Message]) -> tuple[Message, ...]:
     """Give each call a unique id, and each result the id and name of its call; the order is unchanged."""
     said = tuple(messages)
+    if not _calls_anything(said):
+        return said
     linking = _Linking({part.call_id for part in _parts(said) if isinstance(part, Result)})
     return tuple(linking.message(message) for message in said)
 
@@ -157,6 +161,15 @@ class _Linking:
         while (name := f"{id or 'call'}_{self._number}") in self._ids or name in self._taken:
             self._number += 1
         return name
+
+
+def _calls_anything(messages: Iterable[Message]) -> bool:
+    """Return whether there is a call or a result: only those have something to link and to order."""
+    for message in messages:
+        for part in message.parts:
+            if isinstance(part, Call | Result):
+                return True
+    return False
 
 
 def _parts(messages: Iterable[Message]) -> Iterator[Part]:

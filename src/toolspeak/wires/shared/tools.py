@@ -5,6 +5,7 @@ mcp.files:read  ->  mcp_files_read_1f0c9a3e   (OpenAI: letters, digits, `_` and 
 
 import re
 from collections.abc import Callable, Iterable
+from copy import copy
 from hashlib import sha256
 from typing import Final, Protocol, cast
 
@@ -88,10 +89,13 @@ _LEGAL = re.compile(r"[A-Za-z0-9_-]+")
 _LETTER_FIRST = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 _ILLEGAL = re.compile(r"[^A-Za-z0-9_-]")
 _DIGITS = 8
+_NAMES: Final = Memo["ToolNames"]()
 
 
 class ToolNames:
     """Maps the names of one request to those of its upstream, and back."""
+
+    __slots__ = ("_back", "_given", "_legal", "_longest", "known")
 
     def __init__(self, names: Iterable[str], longest: int, *, letter_first: bool = False) -> None:
         """Map `names`; `longest` is the number of characters that the wire allows."""
@@ -101,6 +105,21 @@ class ToolNames:
         self._given: Final = frozenset(names)
         self.known: Final = frozenset(self.out(name) for name in self._given)
         """The tools' names as the upstream knows them."""
+
+    @classmethod
+    def of(cls, tools: tuple[Tool, ...], longest: int, *, letter_first: bool = False) -> "ToolNames":
+        """Return the map for these tools, from a cache if the same tools came before.
+
+        The cached map is copied, because it grows: a history may have calls of tools that the request does not have.
+        """
+        more = (longest, letter_first)
+        known = _NAMES.find(tools, more)
+        if known is None:
+            known = cls((tool.name for tool in tools), longest, letter_first=letter_first)
+            _NAMES.keep(tools, known, sum(map(len, known.known)), more)
+        names = copy(known)
+        names._back = dict(known._back)  # noqa: SLF001 # a copy of ours
+        return names
 
     def out(self, name: str) -> str:
         """Return the name for the upstream."""
