@@ -44,7 +44,7 @@ from toolspeak.ir.event import (
 from toolspeak.ir.failure import Failure
 from toolspeak.ir.json import Json, JsonObject
 from toolspeak.ir.message import Call, Message, Result, Role
-from toolspeak.ir.turn import Item, PartialCall, events_of
+from toolspeak.ir.turn import Item, PartialCall, TextLog, events_of
 from toolspeak.text.jsonspan import JsonSpan, SpanStatus
 from toolspeak.text.strict import parse
 from toolspeak.toolset.check import CallChecker
@@ -182,8 +182,7 @@ class AnswerReader:
         self._streaming: set[str] = set()  # ids of those that the client sees grow
         self._written: GrowingCall | None = None  # the call in text that has begun and not ended
         self._is_lost = False  # such a call was seen to grow, and did not become complete
-        self._said: list[str] = []
-        self._visible: list[str] = []
+        self._said, self._visible = TextLog(), TextLog()
         self._size = 0
         self._is_echo = False  # of the text from which the latest call was read
         self._forged = False
@@ -256,8 +255,8 @@ class AnswerReader:
             rejected=tuple(self._rejected),
             set_aside=tuple(self._set_aside),
             questions=tuple(self._questions.values()),
-            said="".join(self._said),
-            visible="".join(self._visible),
+            said=self._said.text,
+            visible=self._visible.text,
             repeated_text=next((call.raw for call in self._repeats if call.raw), ""),
             has_text=self._has_text,
             is_only_calls=self._is_only_calls,
@@ -273,7 +272,7 @@ class AnswerReader:
     def _items(self, event: Event) -> Sequence[Item]:
         """Search text for calls; return any other event as it is."""
         if type(event) is TextDelta:
-            self._said.append(event.text)
+            self._said.add(event.text)
             return self._reader.read(event.text) if self._reader is not None else (event,)
         if isinstance(event, Finished | Failed):
             self._usage = event.usage
@@ -309,7 +308,7 @@ class AnswerReader:
 
     def _note_visible(self, text: str) -> None:
         self._has_text = self._has_text or not text.isspace()
-        self._visible.append(text)
+        self._visible.add(text)
 
     def _end(self, event: Finished | Failed) -> Iterator[Event]:
         if held := self._parts.stops.finish():
@@ -335,7 +334,7 @@ class AnswerReader:
         nothing_yet = not (self._calls or self._streamed or self._repeats or self._rejected or self._set_aside)
         if recover is None or not nothing_yet:
             return
-        found = recover("".join(self._said), "".join(self._visible))
+        found = recover(self._said.text, self._visible.text)
         self._is_only_calls = found.replaces_text
         self._set_aside += found.set_aside
         self._rejected += found.rejected

@@ -72,6 +72,7 @@ class Outcome:
     """The result of a turn. `turn` is the fold of all emitted events; its usage sums up all upstream requests."""
 
     events: tuple[Event, ...]
+    """The emitted events; pieces of one text, or of one call, are joined."""
     plan: Plan
     requests: int
     """The number of upstream requests, hidden ones included."""

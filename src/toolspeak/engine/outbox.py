@@ -13,6 +13,7 @@ from collections.abc import Container, Sequence
 from toolspeak.engine.refusal import RefusalWatch
 from toolspeak.engine.settings import Release
 from toolspeak.ir.event import ArgsDelta, CallEnded, CallStarted, Event, ReasoningDelta, TextDelta
+from toolspeak.ir.turn import EventLog
 
 
 class Outbox:
@@ -23,7 +24,7 @@ class Outbox:
 
     def __init__(self) -> None:
         """Start with nothing held and nothing sent."""
-        self.sent: list[Event] = []
+        self._log = EventLog()
         self.has_text = self.has_calls = False
         """Whether visible text has left, and whether the beginning of a call has left, in any attempt of the turn."""
         self.refused = False
@@ -31,6 +32,11 @@ class Outbox:
         self._holds_all = self._streams_calls = False
         self._watch: RefusalWatch | None = None
         self._held: list[Event] = []
+
+    @property
+    def sent(self) -> tuple[Event, ...]:
+        """All events that have left, with pieces of one text joined."""
+        return tuple(self._log.events)
 
     @property
     def is_empty(self) -> bool:
@@ -99,7 +105,7 @@ class Outbox:
         for event in events:
             self.has_text = self.has_text or is_visible(event)
             self.has_calls = self.has_calls or type(event) is CallStarted
-        self.sent += events
+        self._log.add(events)
 
 
 def is_visible(event: Event) -> bool:

@@ -152,7 +152,7 @@ class _Turn:
         """Return the outcome; call it after `run` has ended."""
         refusal = self._refusal
         return Outcome(
-            tuple(self._out.sent),
+            self._out.sent,
             self._plan,
             self._requests,
             (EMULATED,) if self._emulated else (),

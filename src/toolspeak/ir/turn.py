@@ -5,6 +5,7 @@ There is no other way to make one. So a streamed answer and a whole one cannot d
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TypeAlias, assert_never
 
 from msgspec import Struct
@@ -175,6 +176,79 @@ def _ended(parts: tuple[TurnPart, ...], last: Finished | Failed | None) -> Turn:
             return Turn(parts, StopReason.ERROR, usage, failure=failure)
         case None:
             return Turn(parts)
+
+
+class EventLog:
+    """Keeps the events of a stream in little memory: pieces of one text, or of one call, are joined now and then.
+
+    A token as an event of its own takes ten times the memory of its text, and a gateway keeps the events of all streams
+    that are open. The fold of the kept events is that of the added ones.
+    """
+
+    __slots__ = ("_joined", "events")
+
+    def __init__(self) -> None:
+        """Start empty."""
+        self.events: list[Event] = []
+        self._joined = 0
+        """How many of the events are joined: each is looked at once, so that a long stream stays linear (P8)."""
+
+    def add(self, events: Iterable[Event]) -> None:
+        """Keep more events."""
+        self.events += events
+        if len(self.events) - self._joined >= _LEAST_JOINED:
+            self.events[self._joined :] = _joined(self.events[self._joined :])
+            self._joined = len(self.events)
+
+
+class TextLog:
+    """Keeps a text that comes in pieces, in little memory."""
+
+    __slots__ = ("_blocks", "_pieces")
+
+    def __init__(self) -> None:
+        """Start empty."""
+        self._blocks: list[str] = []
+        self._pieces: list[str] = []
+
+    def add(self, text: str) -> None:
+        """Keep more text."""
+        self._pieces.append(text)
+        if len(self._pieces) >= _LEAST_JOINED:
+            self._blocks.append("".join(self._pieces))
+            self._pieces.clear()
+
+    @property
+    def text(self) -> str:
+        """The whole text."""
+        return "".join((*self._blocks, *self._pieces))
+
+
+_LEAST_JOINED = 32
+"""Pieces that are joined at once: fewer would cost more time, and more would cost more memory."""
+
+
+def _joined(events: list[Event]) -> Iterator[Event]:
+    """Yield the events with pieces beside each other joined."""
+    for (kind, id), run in groupby(events, _piece_of):
+        if kind is TextDelta:
+            yield TextDelta("".join(event.text for event in run if isinstance(event, TextDelta)))
+        elif kind is ReasoningDelta:
+            yield ReasoningDelta("".join(event.text for event in run if isinstance(event, ReasoningDelta)))
+        elif kind is ArgsDelta:
+            yield ArgsDelta(id, "".join(event.json for event in run if isinstance(event, ArgsDelta)))
+        else:
+            yield from run
+
+
+def _piece_of(event: Event) -> tuple[type[Event] | None, str]:
+    """Return what an event is a piece of: the visible text, reasoning or a call; None if it stays as it is."""
+    if isinstance(event, TextDelta):
+        return TextDelta, ""
+    if isinstance(event, ArgsDelta):
+        return ArgsDelta, event.id
+    # A signature covers the reasoning of its own block only.
+    return (ReasoningDelta, "") if isinstance(event, ReasoningDelta) and not event.signature else (None, "")
 
 
 def fold(events: Iterable[Event]) -> Turn:

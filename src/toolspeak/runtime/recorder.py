@@ -1,11 +1,10 @@
 """Records a turn while it runs, as cheaply as possible.
 
-`drive` tells a `TurnWatch` of each request to the upstream and of each batch of its answer. The recorder keeps the
-batches as they are, which costs one append for each chunk of a stream, and folds them when the answer has ended.
+`drive` tells a `TurnWatch` of each request to the upstream and of each batch of its answer. The recorder adds the
+batches to a log, which joins text now and then, and folds it when the answer has ended.
 """
 
 from collections.abc import Callable, Iterable
-from itertools import chain
 from typing import Final, Protocol
 
 from toolspeak.engine.effects import Open, Outcome
@@ -13,6 +12,7 @@ from toolspeak.engine.plan import Plan
 from toolspeak.ir.event import Event, Failed, Finished
 from toolspeak.ir.failure import Failure
 from toolspeak.ir.tool import Tool
+from toolspeak.ir.turn import EventLog
 from toolspeak.runtime.clock import Clock
 from toolspeak.runtime.turn_progress import TurnProgress
 from toolspeak.traces.trace import StoredPlan, Trace, TraceAttempt, parts_of, stored_tools
@@ -86,7 +86,8 @@ class TurnRecorder:
         self.trace: Final = trace
         self._now: Final = clock.monotonic
         self._started: Final = started
-        self._batches: list[list[Event]] = []
+        self._log = EventLog()
+        self._chunks = 0
 
     def began(self, seed: int, remembered: Iterable[Tool]) -> None:
         """Note the beginning."""
@@ -102,9 +103,10 @@ class TurnRecorder:
 
     def received(self, batch: list[Event]) -> None:
         """Note more of the answer."""
-        if not self._batches:
+        if not self._chunks:
             self.trace.attempts[-1].first = self._elapsed()
-        self._batches.append(batch)
+        self._chunks += 1
+        self._log.add(batch)
 
     def moved(self, place: str, model: str, plan: Plan) -> None:
         """Begin anew: the trace is that of the model that answers, so that a replay works. Its plan has the move."""
@@ -146,7 +148,7 @@ class TurnRecorder:
             return "the answer is being checked"
         if attempt.first is None:
             return f"{number} was sent {seconds:.0f} s ago, and the upstream has not begun to answer"
-        return f"{number} is being answered: {len(self._batches)} chunks in {seconds:.0f} s"
+        return f"{number} is being answered: {self._chunks} chunks in {seconds:.0f} s"
 
     @property
     def phase(self) -> str:
@@ -159,20 +161,20 @@ class TurnRecorder:
         return "waits for the model" if attempts[-1].first is None else "the model writes"
 
     def _settle(self) -> None:
-        """Fold the batches of the answer that has ended."""
+        """Fold the events of the answer that has ended."""
         attempts = self.trace.attempts
         if not attempts or attempts[-1].ended is not None:
             return
-        attempt, batches = attempts[-1], self._batches
+        attempt, events = attempts[-1], self._log.events
         read = self._progress.ended if self._progress is not None else None
         attempt.ended = self._elapsed() if read is None else max(attempt.opened, read - self._started)
-        attempt.parts = parts_of([*chain.from_iterable(batches)])
-        last = batches[-1][-1] if batches and batches[-1] else None
+        attempt.parts = parts_of(events)
+        last = events[-1] if events else None
         if isinstance(last, Finished):
             attempt.stop, attempt.usage, attempt.stop_sequence = last.stop, last.usage, last.stop_sequence
         elif isinstance(last, Failed):
             attempt.failure, attempt.usage = last.failure, last.usage
-        self._batches = []
+        self._log, self._chunks = EventLog(), 0
 
     def _elapsed(self) -> float:
         return self._now() - self._started

@@ -22,7 +22,7 @@ from toolspeak.ir.event import (
     raw_of,
 )
 from toolspeak.ir.message import Call, Reasoning, Text
-from toolspeak.ir.turn import Fold, Turn, TurnPart, fold, unfold
+from toolspeak.ir.turn import EventLog, Fold, TextLog, Turn, TurnPart, fold, unfold
 
 FIXES = st.lists(st.builds(Fix, st.text(max_size=4), st.text(max_size=4)), max_size=2).map(tuple)
 PARTS = st.one_of(
@@ -158,3 +158,41 @@ def test_the_last_event_says_how_it_ended() -> None:
     turn = fold([TextDelta("a"), Finished(StopReason.LENGTH, Usage(3, 4))])
     assert (turn.stop, turn.usage) == (StopReason.LENGTH, Usage(3, 4))
     assert fold([TextDelta("a")]).stop is None
+
+
+def cut(event: Event) -> list[Event]:
+    """Cut text, reasoning and arguments into events of one character; a signature comes with the last one."""
+    match event:
+        case TextDelta(text):
+            return [TextDelta(piece) for piece in text]
+        case ReasoningDelta(text, signature):
+            pieces: list[Event] = [ReasoningDelta(piece) for piece in text]
+            return [*pieces, ReasoningDelta("", signature)] if signature else pieces
+        case ArgsDelta(id, json):
+            return [ArgsDelta(id, piece) for piece in json]
+        case _:
+            return [event]
+
+
+@given(TURNS, st.integers(1, 50))
+def test_a_log_folds_to_the_same_turn_as_the_events_that_were_added_p1(turn: Turn, size: int) -> None:
+    events = [piece for event in unfold(turn) for piece in cut(event)]
+    log = EventLog()
+    for start in range(0, len(events), size):
+        log.add(events[start : start + size])
+    assert fold(log.events) == fold(events)
+
+
+def test_a_log_keeps_few_events_of_a_long_stream_and_its_ends_p7() -> None:
+    started, last = CallStarted("a", "f"), Finished(StopReason.CALLS)
+    log, text = EventLog(), TextLog()
+    words = [TextDelta(f"{number} ") for number in range(3200)]
+    for event in (*words, started, *(ArgsDelta("a", "x") for _ in range(320)), CallEnded("a"), last):
+        log.add((event,))
+    for word in words:
+        text.add(word.text)
+    assert len(log.events) < 160
+    assert log.events[-1] == last
+    assert text.text == "".join(word.text for word in words)
+    assert fold(log.events).text == text.text
+    assert fold(log.events).calls == (Call("a", "f", "x" * 320),)
