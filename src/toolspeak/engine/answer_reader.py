@@ -44,7 +44,7 @@ from toolspeak.ir.event import (
 from toolspeak.ir.failure import Failure
 from toolspeak.ir.json import Json, JsonObject
 from toolspeak.ir.message import Call, Message, Result, Role
-from toolspeak.ir.turn import Item, PartialCall, TextLog, events_of
+from toolspeak.ir.turn import LEAST_JOINED, Item, PartialCall, TextLog, events_of
 from toolspeak.text.jsonspan import JsonSpan, SpanStatus
 from toolspeak.text.strict import parse
 from toolspeak.toolset.check import CallChecker
@@ -239,6 +239,9 @@ class AnswerReader:
                     out.append(item)
                 else:
                     out += self._seen(item)
+        if len(self._said.pieces) >= LEAST_JOINED:
+            self._said.join()
+            self._visible.join()
         return out
 
     def cut(self) -> list[Event]:
@@ -272,7 +275,7 @@ class AnswerReader:
     def _items(self, event: Event) -> Sequence[Item]:
         """Search text for calls; return any other event as it is."""
         if type(event) is TextDelta:
-            self._said.add(event.text)
+            self._said.pieces.append(event.text)
             return self._reader.read(event.text) if self._reader is not None else (event,)
         if isinstance(event, Finished | Failed):
             self._usage = event.usage
@@ -308,7 +311,7 @@ class AnswerReader:
 
     def _note_visible(self, text: str) -> None:
         self._has_text = self._has_text or not text.isspace()
-        self._visible.add(text)
+        self._visible.pieces.append(text)
 
     def _end(self, event: Finished | Failed) -> Iterator[Event]:
         if held := self._parts.stops.finish():

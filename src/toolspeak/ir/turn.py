@@ -6,6 +6,7 @@ There is no other way to make one. So a streamed answer and a whole one cannot d
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
+from operator import attrgetter
 from typing import TypeAlias, assert_never
 
 from msgspec import Struct
@@ -196,40 +197,45 @@ class EventLog:
     def add(self, events: Iterable[Event]) -> None:
         """Keep more events."""
         self.events += events
-        if len(self.events) - self._joined >= _LEAST_JOINED:
+        if len(self.events) - self._joined >= LEAST_JOINED:
             self.events[self._joined :] = _joined(self.events[self._joined :])
             self._joined = len(self.events)
 
 
 class TextLog:
-    """Keeps a text that comes in pieces, in little memory."""
+    """Keeps a text that comes in pieces, in little memory. The owner appends to `pieces`, and joins them at times."""
 
-    __slots__ = ("_blocks", "_pieces")
+    __slots__ = ("_blocks", "pieces")
 
     def __init__(self) -> None:
         """Start empty."""
         self._blocks: list[str] = []
-        self._pieces: list[str] = []
+        self.pieces: list[str] = []
 
-    def add(self, text: str) -> None:
-        """Keep more text."""
-        self._pieces.append(text)
-        if len(self._pieces) >= _LEAST_JOINED:
-            self._blocks.append("".join(self._pieces))
-            self._pieces.clear()
+    def join(self) -> None:
+        """Join the pieces so far."""
+        self._blocks.append("".join(self.pieces))
+        self.pieces.clear()
 
     @property
     def text(self) -> str:
         """The whole text."""
-        return "".join((*self._blocks, *self._pieces))
+        return "".join((*self._blocks, *self.pieces))
 
 
-_LEAST_JOINED = 32
+LEAST_JOINED = 32
 """Pieces that are joined at once: fewer would cost more time, and more would cost more memory."""
+
+
+_ONLY_TEXT = {TextDelta}
+_TEXT = attrgetter("text")
 
 
 def _joined(events: list[Event]) -> Iterator[Event]:
     """Yield the events with pieces beside each other joined."""
+    if set(map(type, events)) == _ONLY_TEXT:  # nearly always, and ten times as fast
+        yield TextDelta("".join(map(_TEXT, events)))
+        return
     for (kind, id), run in groupby(events, _piece_of):
         if kind is TextDelta:
             yield TextDelta("".join(event.text for event in run if isinstance(event, TextDelta)))

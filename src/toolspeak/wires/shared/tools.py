@@ -5,7 +5,6 @@ mcp.files:read  ->  mcp_files_read_1f0c9a3e   (OpenAI: letters, digits, `_` and 
 
 import re
 from collections.abc import Callable, Iterable
-from copy import copy
 from hashlib import sha256
 from typing import Final, Protocol, cast
 
@@ -90,6 +89,8 @@ _LETTER_FIRST = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 _ILLEGAL = re.compile(r"[^A-Za-z0-9_-]")
 _DIGITS = 8
 _NAMES: Final = Memo["ToolNames"]()
+_FEW: Final = 4
+"""Tools whose map is made faster than it is found."""
 
 
 class ToolNames:
@@ -99,11 +100,11 @@ class ToolNames:
 
     def __init__(self, names: Iterable[str], longest: int, *, letter_first: bool = False) -> None:
         """Map `names`; `longest` is the number of characters that the wire allows."""
-        self._longest: Final = longest
-        self._legal: Final = _LETTER_FIRST if letter_first else _LEGAL
+        self._longest = longest
+        self._legal = _LETTER_FIRST if letter_first else _LEGAL
         self._back: dict[str, str] = {}
-        self._given: Final = frozenset(names)
-        self.known: Final = frozenset(self.out(name) for name in self._given)
+        self._given = frozenset(names)
+        self.known = frozenset(self.out(name) for name in self._given)
         """The tools' names as the upstream knows them."""
 
     @classmethod
@@ -112,13 +113,17 @@ class ToolNames:
 
         The cached map is copied, because it grows: a history may have calls of tools that the request does not have.
         """
+        if len(tools) <= _FEW:
+            return cls((tool.name for tool in tools), longest, letter_first=letter_first)
         more = (longest, letter_first)
         known = _NAMES.find(tools, more)
         if known is None:
             known = cls((tool.name for tool in tools), longest, letter_first=letter_first)
             _NAMES.keep(tools, known, sum(map(len, known.known)), more)
-        names = copy(known)
-        names._back = dict(known._back)  # noqa: SLF001 # a copy of ours
+        names = object.__new__(cls)
+        for place in cls.__slots__:
+            setattr(names, place, getattr(known, place))
+        names._back = dict(known._back)  # it grows
         return names
 
     def out(self, name: str) -> str:
