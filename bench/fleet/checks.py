@@ -13,6 +13,7 @@ from enum import StrEnum
 from itertools import pairwise
 from typing import Any
 
+from bench.fleet.deaths import Cut, Death, death_of
 from testkit.grammar import GrammarError, Seen, read_stream
 from testkit.killtest_worker import Mark
 from testkit.protocols import error_faults
@@ -56,6 +57,13 @@ class Answer:
     body: bytes = b""
     ended: bool = False
     timed_out: bool = False
+    carrier: str = ""
+    """The address of the gateway that answered, if the answer came that far."""
+
+    @property
+    def cut(self) -> Cut:
+        """Return what decides whether a death explains its end."""
+        return Cut(self.carrier, self.began, self.done)
 
 
 class Verdict(StrEnum):
@@ -65,9 +73,11 @@ class Verdict(StrEnum):
     ERROR = "error"
     """The protocol's own error, after nothing or after a right beginning."""
     PROXY_ERROR = "proxy-error"
-    """A page of the load balancer, while a process that it needs was down."""
-    CUT = "cut"
-    """The connection broke, so that every client notices, while a process that carried it was killed or stopped."""
+    """A page of the load balancer, for a request that a killed gateway had not begun to answer."""
+    BROKEN_OFF = "broken-off"
+    """The connection broke, so that every client notices, when the gateway process that carried it was killed."""
+    PROXY_DIED = "proxy-died"
+    """The same, when the load balancer was killed."""
     MIXED = "mixed"
     WRONG = "wrong"
     """It ends well, or in an error, and what came before is not what was asked for."""
@@ -79,7 +89,9 @@ class Verdict(StrEnum):
     """It never ended, or the connection broke for no reason."""
 
 
-HONEST = frozenset({Verdict.RIGHT, Verdict.ERROR, Verdict.PROXY_ERROR, Verdict.CUT})
+EXCUSED = frozenset({Verdict.PROXY_ERROR, Verdict.BROKEN_OFF, Verdict.PROXY_DIED})
+"""No process was left that could have sent the protocol's error."""
+HONEST = frozenset({Verdict.RIGHT, Verdict.ERROR}) | EXCUSED
 """Verdicts that a client can live with; all others are faults of the fleet."""
 
 
@@ -90,21 +102,20 @@ class Span:
     began: float
     ended: float
 
-    def meets(self, began: float, ended: float) -> bool:
-        return self.began <= ended and began <= self.ended
+    def has(self, at: float) -> bool:
+        return self.began <= at <= self.ended
 
 
-def judge(answer: Answer, broken: Sequence[Span]) -> tuple[Verdict, str]:
-    """Return the verdict and its reason. `broken` is when gateways or the load balancer were killed or stopped."""
+def judge(answer: Answer, deaths: Sequence[Death]) -> tuple[Verdict, str]:
+    """Return the verdict and its reason. `deaths` are those of gateways, of their workers and of the load balancer."""
     if others := _others(answer.question, answer.body.decode(errors="replace")):
         return Verdict.MIXED, f"it has words of {others}"
-    excused = any(span.meets(answer.began, answer.done) for span in broken)
+    if answer.timed_out:
+        return Verdict.LOST, "it never ended"
     if not answer.ended:
-        if excused and not answer.timed_out:
-            return Verdict.CUT, "the connection broke"
-        return Verdict.LOST, "it never ended" if answer.timed_out else "the connection broke while nothing was down"
+        return _judge_cut(answer, deaths)
     if answer.status != 200:
-        return _judge_refusal(answer, excused=excused)
+        return _judge_refusal(answer, deaths)
     try:
         seen = read_stream(answer.question.wire, answer.body)
     except GrammarError as error:
@@ -117,10 +128,18 @@ def _others(question: Question, text: str) -> list[int]:
     return sorted({int(number) for number in _WORD.findall(text)} - {question.number})[:5]
 
 
-def _judge_refusal(answer: Answer, *, excused: bool) -> tuple[Verdict, str]:
+def _judge_cut(answer: Answer, deaths: Sequence[Death]) -> tuple[Verdict, str]:
+    death = death_of(answer.cut, deaths)
+    if death is None:
+        return Verdict.LOST, f"the connection to {answer.carrier or 'nginx'} broke at {answer.done:.2f} s for no reason"
+    return (Verdict.BROKEN_OFF, "a gateway was killed") if death.address else (Verdict.PROXY_DIED, "nginx was killed")
+
+
+def _judge_refusal(answer: Answer, deaths: Sequence[Death]) -> tuple[Verdict, str]:
     if b"<center>nginx" in answer.body:
-        verdict = Verdict.PROXY_ERROR if excused else Verdict.LOST
-        return verdict, f"{answer.status} of the load balancer"
+        death = death_of(answer.cut, deaths)
+        verdict = Verdict.PROXY_ERROR if death and death.address else Verdict.LOST
+        return verdict, f"{answer.status} of the load balancer for {answer.carrier or 'no gateway'}"
     try:
         faults = error_faults(answer.question.wire, answer.status, json.loads(answer.body))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -169,10 +188,14 @@ class Tally:
 
 @dataclass(frozen=True)
 class Sample:
-    """One request under the limit: when it was answered, and how; a status of 0 is no answer."""
+    """One request under the limit: when it was answered, and how; a status of 0 is no answer.
+
+    A gateway decided about it between `sent` and `at`.
+    """
 
     at: float
     status: int
+    sent: float
 
 
 @dataclass(frozen=True)
@@ -184,6 +207,8 @@ class Window:
     allowed: float
     admitted: int
     uncertain: int
+    slack: float = 0.0
+    """Requests by which it may miss the limit, because it is not known when exactly its two ends were decided."""
 
     @property
     def deviation(self) -> float:
@@ -205,34 +230,45 @@ def windows(samples: Sequence[Sample], apart: Sequence[Span], per_second: float)
 
     At a refusal the bucket is empty, so between two of them exactly the rate was to be had. But after an outage of
     Redis the bucket may be in debt, and refuse for a while: so a window begins with the first refusal before an
-    admission.
+    admission. A request that was sent before the window began may have been admitted before.
     """
     found: list[Window] = []
     for group in _groups(sorted(samples, key=lambda sample: sample.at), apart):
         inside = _used_up(group)
         if not inside or inside[-1].at - inside[0].at < SHORTEST_S:
             continue
-        began, ended = inside[0].at, inside[-1].at
-        admitted = sum(sample.status == 200 for sample in inside)
-        uncertain = sum(sample.status not in (200, LIMITED) for sample in inside)
-        found.append(Window(began, ended, (ended - began) * per_second, admitted, uncertain))
+        first, last = inside[0], inside[-1]
+        certain = [sample.sent >= first.at for sample in inside if sample.status == 200]
+        uncertain = sum(sample.status not in (200, LIMITED) for sample in inside) + certain.count(False)
+        allowed = (last.at - first.at) * per_second
+        slack = (first.at - first.sent + last.at - last.sent) * per_second
+        found.append(Window(first.at, last.at, allowed, certain.count(True), uncertain, slack))
     return found
 
 
 def _used_up(group: Sequence[Sample]) -> Sequence[Sample]:
-    """Return the part of a group in which the limit was used up."""
+    """Return the part of a group in which the limit was used up.
+
+    It begins where no earlier request is still unanswered, if there is such a place.
+    """
     statuses = [sample.status for sample in group]
-    first = next((place for place, pair in enumerate(pairwise(statuses)) if pair == (LIMITED, 200)), None)
-    if first is None:
+    firsts = [place for place, pair in enumerate(pairwise(statuses)) if pair == (LIMITED, 200)]
+    if not firsts:
         return ()
+    first = next((place for place in firsts if not _late(group, place)), firsts[0])
     last = max(place for place, status in enumerate(statuses) if status == LIMITED)
     return group[first : last + 1]
+
+
+def _late(group: Sequence[Sample], place: int) -> bool:
+    """Return whether requests from before a sample are answered after it."""
+    return any(later.sent < group[place].at for later in group[place + 1 :])
 
 
 def _groups(samples: Sequence[Sample], apart: Sequence[Span]) -> Iterable[list[Sample]]:
     group: list[Sample] = []
     for sample in samples:
-        if any(span.began <= sample.at <= span.ended for span in apart):
+        if any(span.has(sample.at) or span.has(sample.sent) for span in apart):
             yield group
             group = []
         else:
@@ -244,7 +280,8 @@ def whole(found: Sequence[Window]) -> Window:
     """Add windows up; each loses a request at its ends."""
     allowed = sum(window.allowed for window in found)
     counts = (sum(window.admitted for window in found), sum(window.uncertain for window in found))
-    return Window(found[0].began if found else 0.0, found[-1].ended if found else 0.0, allowed, *counts)
+    slack = sum(window.slack for window in found)
+    return Window(found[0].began if found else 0.0, found[-1].ended if found else 0.0, allowed, *counts, slack)
 
 
 # ---------------------------------------------------------------- runs

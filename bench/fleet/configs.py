@@ -1,13 +1,17 @@
 """Addresses and configuration files of the fleet: one for all gateways and workers of runs, one for nginx."""
 
 import os
+import resource
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.fleet.deaths import CARRIER
 from bench.fleet.load import KEYS, RATE, STEADY
 
 LEASE_S = 5.0
+_RESERVED = 100
+"""Open files that nginx keeps for anything but connections."""
 
 
 @dataclass(frozen=True)
@@ -31,11 +35,14 @@ def gateway_config(addresses: Addresses, streams: int) -> str:
 [server]
 keep_alive = 2.0
 probe = "off"
-shutdown = 10.0
+shutdown = 60.0                          # longer than a stream lasts
 
 [limits]                                 # all of the fleet shares one machine, so a late event loop says little
 concurrent = {2000 + 2 * streams}
 loop_delay_seconds = 2.0
+
+[access]
+store = "redis"
 
 [redis]
 url = "{addresses.redis}"
@@ -89,8 +96,7 @@ daemon off;
 worker_processes 1;
 pid {folder}/nginx.pid;
 error_log {folder}/nginx-error.log warn;
-worker_rlimit_nofile 60000;
-events {{ worker_connections 30000; }}
+events {{ worker_connections {resource.getrlimit(resource.RLIMIT_NOFILE)[0] - _RESERVED}; }}
 http {{
     access_log off;
     {kept}
@@ -111,6 +117,7 @@ def _balanced(name: str, servers: Sequence[int], port: int) -> str:
             proxy_pass http://{name};
             proxy_http_version 1.1;
             proxy_set_header Host 127.0.0.1;
+            add_header {CARRIER} $upstream_addr always;
             proxy_set_header Connection "";
             proxy_buffering off;
             proxy_request_buffering off;

@@ -9,7 +9,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from typing_extensions import override
+
 from bench.fleet.checks import LIMITED, Answer, Question, RunAsked, Sample, Verdict, judge
+from bench.fleet.deaths import CARRIER
 from testkit.grammar import WIRES
 from testkit.stream_ends import Book, Client, Heard
 from testkit.vendor_requests import WRITE, Ask
@@ -33,7 +36,29 @@ AFTER_ERROR_S = 0.5
 BURST = 20
 OFFERED = 1.5
 """Times its limit, that the metered tenant asks for."""
+NOT_SENT = -1
+"""The status of a request that found no server."""
 TOOLS = ("bench.fleet.run_tools:look", "bench.fleet.run_tools:put")
+
+
+class _Client(Client):
+    """A client that keeps which gateway answered, and when its connection ended."""
+
+    carrier = ""
+    lost_at = 0.0
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if name.lower() == CARRIER.encode():
+            self.carrier = value.decode().rpartition(", ")[2]
+
+    @override
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.lost_at = time.monotonic()
+        super().connection_lost(exc)
+
+    def leave(self) -> None:
+        """Close the connection."""
+        self._transport.close()
 
 
 @dataclass
@@ -51,6 +76,8 @@ class Load:
     samples: list[Sample] = field(default_factory=list[Sample])
     accepted: list[RunAsked] = field(default_factory=list[RunAsked])
     resumed: int = 0
+    refused: list[float] = field(default_factory=list[float])
+    """When the load balancer took no connection: no request was sent, and the client tried again."""
     _numbers: "itertools.count[int]" = field(default_factory=itertools.count)
 
     def now(self) -> float:
@@ -77,31 +104,40 @@ class Load:
             wire = WIRES[number % len(WIRES)]
             question = Question(number, wire, least + number * 7 % (most - least), calls=number % 3 == 0)
             answer = await self._stream(question)
-            if judge(answer, ())[0] is Verdict.RIGHT:
+            # a cut answer is judged in the end: judging thousands here would make the others notice late
+            if answer.ended and judge(answer, ())[0] is Verdict.RIGHT:
                 self.right += 1
             else:
                 self.others.append(answer)
                 await asyncio.sleep(AFTER_ERROR_S)
 
     async def _stream(self, question: Question) -> Answer:
-        began, timed_out = self.now(), False
+        timed_out = False
         heard = Heard(question.number, question.wire, "")
         data = request(question, MODELS[question.number // len(WIRES) % len(MODELS)])
-        loop = asyncio.get_running_loop()
-        transport: asyncio.BaseTransport | None = None
+        client = _Client(heard, data, 0, Book())
+        began = await self._connect(client)
         try:
             async with asyncio.timeout(STREAM_S):
-                make = lambda: Client(heard, data, 0, Book())  # noqa: E731 # it has no name elsewhere
-                transport, client = await loop.create_connection(make, "127.0.0.1", self.port)
                 await client.done
         except TimeoutError:
             timed_out = True
-        except OSError:
-            pass  # the load balancer is down: no answer at all
-        finally:
-            if transport is not None:
-                transport.close()
-        return Answer(question, began, self.now(), heard.status, bytes(heard.body), heard.ended, timed_out)
+            client.leave()
+        body, done = bytes(heard.body), client.lost_at - self.began if client.lost_at else self.now()
+        return Answer(question, began, done, heard.status, body, heard.ended, timed_out, client.carrier)
+
+    async def _connect(self, client: "_Client") -> float:
+        """Connect, again and again while the load balancer is down; return when the try began that succeeded."""
+        loop = asyncio.get_running_loop()
+        while True:
+            began = self.now()
+            try:
+                await loop.create_connection(lambda: client, "127.0.0.1", self.port)
+            except OSError:
+                self.refused.append(self.now())
+                await asyncio.sleep(AFTER_ERROR_S)
+            else:
+                return began
 
     # ------------------------------------------------------------ the limit
 
@@ -119,8 +155,12 @@ class Load:
 
     async def _sample(self) -> None:
         body = {"model": STEADY, "messages": [{"role": "user", "content": "metered"}]}
+        sent = self.now()
         status, _ = await ask(self.port, "POST", "/v1/chat/completions", KEYS["metered"], body)
-        self.samples.append(Sample(self.now(), status))
+        if status == NOT_SENT:
+            self.refused.append(self.now())
+        else:
+            self.samples.append(Sample(self.now(), status, sent))
 
     # ------------------------------------------------------------ runs
 
@@ -207,6 +247,8 @@ async def ask(port: int, method: str, path: str, key: str, body: Mapping[str, An
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
             writer.write(_head(method, path, key, len(data), connection="close") + data)
             received = await reader.read()
+    except ConnectionRefusedError:
+        return NOT_SENT, b""
     except (OSError, TimeoutError):
         return 0, b""
     finally:

@@ -26,19 +26,22 @@ from bench.fleet.configs import Addresses, gateway_config, nginx_config
 from bench.fleet.load import KEYS, STEADY
 from bench.fleet.schedule import NATURES, Kind, Targets
 from bench.fleet.upstream import Mode
-from testkit.meter import children, tree
+from testkit.meter import children, read, tree
 from testkit.postgres import Postgres, controlled_postgres
 from testkit.redis_server import RedisServer
 
 GATEWAYS, WORKERS, RUN_WORKERS, UPSTREAMS = 4, 2, 2, 3
 RESTART_S = 1.0
 """Between the death of a process and its next start."""
-PATIENCE_S = 90.0
+PATIENCE_S = 180.0
+"""Until all is ready; four gateways start at once, perhaps on a busy machine."""
 DISK_MIB = 24
 FAKE_TIME = "usr/lib/*/faketime/libfaketimeMT.so.1"
 DISK_OF, CLOCKS_OF = "gateway-1", ("gateway-2",)
 """Whose disk is full, and whose clock jumps. No worker of runs: under libfaketime 0.9.10 time.sleep fails with EINVAL,
 which ends threads of DBOS that sleep between two tries of the database."""
+PROXY = "proxy"
+"""The name of nginx; those of other members begin with their part."""
 ROOT = Path(__file__).parents[2]
 _FIRST_PORT, _LAST_PORT = 21_000, 32_000
 """Below the ports that the kernel gives to clients: a port that is free while its server is down stays free."""
@@ -98,12 +101,12 @@ class Member:
             with suppress(ProcessLookupError):
                 os.kill(pid, number)
 
-    def kill(self) -> None:
-        """Kill all of it, the first process first, so that nothing is started in between."""
-        pids = self.pids
-        self.send(signal.SIGKILL, pids[:1])
-        self.send(signal.SIGKILL, pids[1:])
-        if self.process:
+    def kill(self, pids: Sequence[int]) -> None:
+        """Kill some of its processes, the first one first, and wait until the kernel has closed their sockets."""
+        self.send(signal.SIGKILL, pids)
+        while any(is_alive(pid) for pid in pids):
+            time.sleep(0.005)
+        if self.process and self.process.pid in pids:
             self.process.wait()
 
     def restart_if_dead(self) -> bool:
@@ -115,6 +118,11 @@ class Member:
             return False
         self.start()
         return True
+
+
+def is_alive(pid: int) -> bool:
+    """Return whether a process still has its files and sockets: one that only waits for its parent has none."""
+    return read(Path(f"/proc/{pid}/stat")).rpartition(")")[2].strip()[:1] not in ("", "Z", "X")
 
 
 def answers(url: str, key: str = "") -> Callable[[], bool]:
@@ -152,6 +160,30 @@ class Fleet:
         """Return the address of a path at one gateway, or at the load balancer."""
         port = self.addresses.gateways[member] if member else self.addresses.entrance
         return f"http://127.0.0.1:{port}{path}"
+
+    def port(self, member: str) -> int | None:
+        """Return where a member takes the connections of clients; others have none."""
+        return self.addresses.entrance if member == PROXY else self.addresses.gateways.get(member)
+
+    def config(self, gateway: str) -> Path:
+        """Return the configuration of a gateway."""
+        return self.folder / f"{gateway if gateway == DISK_OF else 'toolspeak'}.toml"
+
+    def audit(self, gateway: str) -> Path:
+        """Return the audit log of a gateway."""
+        return self.state(gateway) / "toolspeak" / "audit.jsonl"
+
+    def state(self, gateway: str) -> Path:
+        """Return the state folder of a gateway."""
+        return self.disk if self.disk and gateway == DISK_OF else self.folder / gateway
+
+    def add_key(self, gateway: str, key: str) -> None:
+        """Change the configuration of a gateway: it has one more key."""
+        config = self.config(gateway)
+        new = config.with_suffix(".new")
+        new.write_text(f'{config.read_text()}\n[[keys]]\ntenant = "reloaded"\nkey = "{key}"\n')
+        new.chmod(0o600)
+        new.replace(config)  # a gateway that starts now reads one or the other
 
     def mode(self, upstream: str, mode: Mode) -> None:
         """Tell an upstream how to behave."""
@@ -266,9 +298,8 @@ def _write_configs(fleet: Fleet, streams: int) -> None:
     """Write the files of all; the gateway whose disk will be full keeps its traces there."""
     text = gateway_config(fleet.addresses, streams)
     traces = f'\n[traces]\ndatabase = "{fleet.disk}/traces.sqlite"\n' if fleet.disk else ""
-    for name, more in (("toolspeak", ""), (DISK_OF, traces)):
-        config = fleet.folder / f"{name}.toml"
-        config.write_text(text + more)
+    for config, more in ((fleet.folder / "toolspeak.toml", ""), (fleet.config(DISK_OF), traces)):
+        config.write_text(more + text)
         config.chmod(0o600)  # it has keys
     (fleet.folder / "nginx.conf").write_text(nginx_config(fleet.folder, fleet.addresses))
 
@@ -289,16 +320,25 @@ def _add_members(fleet: Fleet) -> None:
         upstream = (*python, "bench.fleet.upstream", str(port), str(folder / f"{name}.mode"))
         add(name, upstream, answers(f"http://127.0.0.1:{port}/v1/models"))
     for name, port in fleet.addresses.gateways.items():
-        state = fleet.disk if fleet.disk and name == DISK_OF else folder / name
+        state = fleet.state(name)
         state.mkdir(exist_ok=True)
-        own = str(folder / f"{DISK_OF}.toml") if name == DISK_OF else config
-        gateway = (*ours, "serve", "--config", own, "--port", str(port), "--workers", str(WORKERS), "--quiet")
+        gateway = (
+            *ours,
+            "serve",
+            "--config",
+            str(fleet.config(name)),
+            "--port",
+            str(port),
+            "--workers",
+            str(WORKERS),
+            "--quiet",
+        )
         add(name, gateway, answers(fleet.url("/ready", name)), XDG_STATE_HOME=str(state), TMPDIR=str(state))
     for name in (f"run-worker-{number}" for number in range(RUN_WORKERS)):
         ready = _says(fleet, name, b"toolspeak works on runs of")
         worker = (*ours, "worker", "--config", config, "--quiet")
         add(name, worker, ready, XDG_STATE_HOME=str(folder / name), FLEET_MARKS=str(fleet.marks))
-    add("proxy", (nginx(), "-c", str(folder / "nginx.conf"), "-p", str(folder)), answers(fleet.url("/live")))
+    add(PROXY, (nginx(), "-c", str(folder / "nginx.conf"), "-p", str(folder)), answers(fleet.url("/live")))
 
 
 def nginx() -> str:
@@ -331,7 +371,7 @@ def _end(fleet: Fleet) -> None:
         with suppress(subprocess.TimeoutExpired):
             if member.process:
                 member.process.wait(max(0.1, deadline - time.monotonic()))
-        member.kill()
+        member.kill(member.pids)
         for group in member.groups:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(group, signal.SIGKILL)

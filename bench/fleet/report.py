@@ -3,19 +3,24 @@
 import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from bench.fleet.checks import HONEST, Answer, RunTally, Tally, Verdict, Window, whole
-from bench.fleet.faults import Event
+from bench.fleet.checks import EXCUSED, HONEST, Answer, RunTally, Tally, Verdict, Window, judge, whole
+from bench.fleet.deaths import too_many
+from bench.fleet.faults import Event, closed_spans, deaths
+from bench.fleet.key_drill import KeyFigures
 from bench.fleet.schedule import Kind
 from testkit.killtest_worker import Mark
 
 EXACT = 0.01
 """By which share of the limit the admitted requests may miss it."""
-EDGE = 2
-"""Requests by which a window may differ besides: a request is counted when its client has the answer."""
+EDGE = 1
+"""Requests by which a window may differ besides: the bucket has less than one request at each end, and none of them
+the same part."""
+HARMLESS = frozenset({Kind.RELOAD})
+"""Kinds that no client may notice."""
 LEAST_RIGHT = 0.5
 """Of all answers but those that a dead process cut off: a fleet that only refuses would make no mistake either."""
 
@@ -28,6 +33,8 @@ class Plan:
     streams: int
     runs: int
     seed: int
+    kinds: frozenset[Kind] = frozenset()
+    """Of faults; none: all."""
 
 
 @dataclass
@@ -46,12 +53,21 @@ class Outcome:
     """The longest pause of each run, in seconds."""
     resumed: int = 0
     restarts: int = 0
+    refused: Sequence[float] = ()
+    """When clients could not connect."""
     left_out: Sequence[Kind] = ()
+    """Kinds that this machine does not allow, or that were not asked for."""
+    keys: KeyFigures = field(default_factory=KeyFigures)
 
     def faults(self) -> list[str]:
         """Say what is wrong with it."""
         counts = self.streams.counts
-        answers = max(1, counts.total() - counts[Verdict.CUT])
+        struck = {event.fault.kind for event in self.events}
+        missing = [kind for kind in Kind if kind not in struck and kind not in self.left_out]
+        failures = counts.total() - counts[Verdict.RIGHT] + sum(window.uncertain for window in self.limits)
+        closed = closed_spans(self.events)
+        unexplained = sum(not any(span.has(at) for span in closed) for at in self.refused)
+        answers = max(1, counts.total() - sum(counts[verdict] for verdict in EXCUSED))
         checks = {
             **{f"{counts[kind]} answers are {kind}": not counts[kind] for kind in Verdict if kind not in HONEST},
             f"only {counts[Verdict.RIGHT]} of {answers} answers are right": (
@@ -63,10 +79,15 @@ class Outcome:
             f"only {self.accepted} of {self.plan.runs} runs were accepted": self.accepted == self.plan.runs,
             "the limit was never measured": bool(self.limits),
             f"the limit is missed by {whole(self.limits).deviation:.2%}": is_exact(self.limits),
-            "no fault happened": bool(self.events),
+            f"{len(missing)} kinds of faults were never struck: {', '.join(missing)}": not missing,
+            f"{failures} answers failed although nothing broke": struck - HARMLESS or not failures,
+            f"{unexplained} times no connection could be made while nginx was up": not unexplained,
         }
+        cuts = [answer.cut for answer in self.failures if judge(answer, deaths(self.events))[0] in EXCUSED]
         late = [event.fault for event in self.events if event.recovered is None]
         failed = [fault for fault, holds in checks.items() if not holds]
+        failed += too_many(cuts, deaths(self.events))
+        failed += self.keys.faults()
         return [*failed, *(f"{fault.target} did not recover from {fault.kind}" for fault in late)]
 
     def details(self) -> list[str]:
@@ -84,8 +105,10 @@ class Outcome:
             "left_out": [str(kind) for kind in self.left_out],
             "restarts": self.restarts,
             "answers": {"all": counts.total(), **{str(kind): counts[kind] for kind in Verdict}},
+            "refused_connections": len(self.refused),
             "errors": dict(self.streams.errors.most_common(12)),
             "runs": self._runs(),
+            "keys": asdict(self.keys),
             "limit": limit_figures(self.limits),
             "recovery": recoveries(self.events, self.failures),
         }
@@ -100,7 +123,7 @@ class Outcome:
 def is_exact(found: Sequence[Window]) -> bool:
     """Return whether the limit was kept to one percent over all windows together."""
     total = whole(found)
-    slack = EDGE * len(found)
+    slack = EDGE * len(found) + total.slack
     return (
         total.admitted <= total.allowed * (1 + EXACT) + slack
         and total.admitted + total.uncertain >= total.allowed * (1 - EXACT) - slack
@@ -116,6 +139,7 @@ def limit_figures(found: Sequence[Window]) -> dict[str, Any]:
         "allowed": round(total.allowed, 1),
         "admitted": total.admitted,
         "uncertain": total.uncertain,
+        "slack": round(total.slack, 1),
         "deviation": round(total.deviation, 5) if total.allowed else None,
     }
 

@@ -1,14 +1,15 @@
 """`just fleet`: four gateways, two workers of runs, Redis, PostgreSQL and three upstreams, while things break.
 
-    just fleet                                        2,000 streams at once and 200 runs for 20 minutes
-    just fleet --minutes 1 --streams 60 --runs 6      a short look
+    just fleet                                        2,000 streams at once and 200 runs for 20 minutes;
+                                                      writes bench/results/fleet.json
+    just fleet --minutes 2 --streams 60 --runs 6      a short look with every kind of fault
+    just fleet --minutes 1 --faults full-disk         one kind of fault, or several
     just fleet --seed 8                               other faults, or the same in another order
     just fleet --keep FOLDER                          logs and configurations stay there
-    just fleet --save                                 writes bench/results/fleet.json
 
-Every answer must be right or end in its protocol's error. A connection may break only while a process that carried it
-is dead or stopped. No run may be lost, no call run twice, no stream be mixed with another, and a shared limit must be
-kept to one percent while Redis is there.
+Every answer must be right or end in its protocol's error. A connection may break only at the moment at which the
+process that carried it is killed. No run may be lost, no call run twice, no stream be mixed with another, and a shared
+limit must be kept to one percent while Redis is there.
 """
 
 import argparse
@@ -22,6 +23,7 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -30,16 +32,24 @@ import msgspec
 import uvloop
 
 from bench.fleet.checks import RunTally, Tally, Verdict, judge, judge_run, windows
-from bench.fleet.faults import Saboteur, apart_spans, broken_spans
+from bench.fleet.faults import Saboteur, apart_spans, deaths
+from bench.fleet.key_drill import KeyFigures, drill
 from bench.fleet.load import RATE, Load
 from bench.fleet.processes import Fleet, nginx, started
 from bench.fleet.report import Outcome, Plan, longest_pauses
-from bench.fleet.schedule import Kind, schedule
+from bench.fleet.schedule import Fault, Kind, Targets, schedule
 from testkit.killtest_worker import Mark
 from testkit.report import close
 
 RESULTS = Path(__file__).parents[1] / "results" / "fleet.json"
 VERSIONED = ("toolspeak", "uvicorn", "uvloop", "aiohttp", "redis", "dbos", "sqlalchemy")
+FULL = Plan(minutes=20.0, streams=2000, runs=200, seed=7)
+ALL_KINDS_MINUTES = 2.0
+"""From which length on a run has every kind of fault."""
+LOGGED_S = 15.0
+"""Between two lines of progress in a log."""
+OVERTIME_S = 600.0
+"""After which a run that does not end is given up: longer than the longest stream."""
 FINISH_S = 180.0
 """That runs have to end after the load."""
 
@@ -53,7 +63,7 @@ def allow_sockets() -> None:
 async def play(fleet: Fleet, plan: Plan) -> Outcome:
     """Load the fleet, break it, and judge what came of it."""
     seconds = plan.minutes * 60
-    targets = fleet.targets()
+    targets = {kind: names for kind, names in fleet.targets().items() if kind in (plan.kinds or Kind)}
     faults = schedule(plan.seed, seconds, targets)
     async with asyncio.TaskGroup() as group:
         keeping = group.create_task(fleet.keep())
@@ -61,16 +71,38 @@ async def play(fleet: Fleet, plan: Plan) -> Outcome:
         load = Load(fleet.addresses.entrance, plan.streams, plan.runs, seconds, time.monotonic())
         saboteur = Saboteur(fleet, load.began)
         on_the_wall = time.time()
-        async with asyncio.TaskGroup() as day:
+        async with asyncio.timeout(seconds + OVERTIME_S), asyncio.TaskGroup() as day:
             day.create_task(load.play())
-            day.create_task(saboteur.play(faults))
+            keys = day.create_task(key_drill(fleet))
+            day.create_task(play_after(keys, saboteur, faults))
             watching = day.create_task(show(load, saboteur, len(faults)))
             day.create_task(stop_after(watching, load))
         await load.finish_runs(FINISH_S)
         outcome = await judge_all(fleet, plan, load, saboteur, on_the_wall)
-        outcome.left_out = [kind for kind in Kind if not targets[kind]]
+        outcome.keys = keys.result()
+        outcome.left_out = left_out(plan, targets, faults)
         keeping.cancel()
     return outcome
+
+
+async def play_after(keys: "asyncio.Task[KeyFigures]", saboteur: Saboteur, faults: tuple[Fault, ...]) -> None:
+    """Break nothing before the keys are done: on a slow machine they take longer than the calm at the beginning."""
+    await keys
+    await saboteur.play(faults)
+
+
+async def key_drill(fleet: Fleet) -> KeyFigures:
+    """Let the administration of keys work on the whole fleet; its own state is in a folder beside the gateways'."""
+    gateways = fleet.addresses.gateways
+    audits = [fleet.audit(name) for name in gateways]
+    return await drill([*gateways.values()], fleet.config("gateway-0"), fleet.folder / "admin", audits)
+
+
+def left_out(plan: Plan, targets: Targets, faults: Sequence[Fault]) -> list[Kind]:
+    """Return the kinds that need not be struck: not asked for, not possible here, or without room in a short run."""
+    is_short = not plan.kinds and plan.minutes < ALL_KINDS_MINUTES
+    planned = {fault.kind for fault in faults}
+    return [kind for kind in Kind if not targets.get(kind) or (is_short and kind not in planned)]
 
 
 async def stop_after(watching: "asyncio.Task[None]", load: Load) -> None:
@@ -80,19 +112,21 @@ async def stop_after(watching: "asyncio.Task[None]", load: Load) -> None:
 
 
 async def show(load: Load, saboteur: Saboteur, faults: int) -> None:
-    """Show how far it is, on a terminal only."""
-    while sys.stderr.isatty():
-        said = f"{load.now():.0f}/{load.seconds:.0f} s, {load.right} right, {len(load.others)} not, "
-        print(f"\r{said}{len(saboteur.events)}/{faults} faults ", end="", file=sys.stderr, flush=True)
-        await asyncio.sleep(1.0)
+    """Show how far it is: every second on a terminal, and a line now and then in a log."""
+    is_terminal = sys.stderr.isatty()
+    while True:
+        said = f"{load.now():.0f}/{load.seconds:.0f} s, {load.right} answers right, {len(load.others)} not, "
+        said += f"{len(load.accepted)}/{load.runs} runs accepted, {len(saboteur.events)}/{faults} faults"
+        print(f"\r{said} " if is_terminal else said, end="" if is_terminal else "\n", file=sys.stderr, flush=True)
+        await asyncio.sleep(1.0 if is_terminal else LOGGED_S)
 
 
 async def judge_all(fleet: Fleet, plan: Plan, load: Load, saboteur: Saboteur, on_the_wall: float) -> Outcome:
     """Judge all streams, the limit and all runs."""
-    broken, tally, runs = broken_spans(saboteur.events), Tally(), RunTally()
+    dead, tally, runs = deaths(saboteur.events), Tally(), RunTally()
     tally.counts[Verdict.RIGHT] += load.right
     for answer in load.others:
-        tally.add(answer, *judge(answer, broken))
+        tally.add(answer, *judge(answer, dead))
     marks = read_marks(fleet.marks)
     by_run: defaultdict[str, list[Mark]] = defaultdict(list)
     for mark in marks:
@@ -111,6 +145,7 @@ async def judge_all(fleet: Fleet, plan: Plan, load: Load, saboteur: Saboteur, on
         longest_pauses(marks, on_the_wall, time.time()),
         load.resumed,
         fleet.restarts,
+        load.refused,
     )
 
 
@@ -123,21 +158,22 @@ def read_marks(file: Path) -> list[Mark]:
 def options() -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(prog="bench.fleet.run")
-    parser.add_argument("--minutes", type=float, default=20.0)
-    parser.add_argument("--streams", type=int, default=2000, help="at once")
-    parser.add_argument("--runs", type=int, default=200)
-    parser.add_argument("--seed", type=int, default=7)
+    parser.add_argument("--minutes", type=float, default=FULL.minutes)
+    parser.add_argument("--streams", type=int, default=FULL.streams, help="at once")
+    parser.add_argument("--runs", type=int, default=FULL.runs)
+    parser.add_argument("--seed", type=int, default=FULL.seed)
     parser.add_argument(
         "--keep", type=Path, metavar="FOLDER", help="where logs and configurations stay; it must be new"
     )
-    parser.add_argument("--save", action="store_true", help="write bench/results/fleet.json")
+    parser.add_argument("--faults", type=Kind, nargs="+", default=(), metavar="KIND", help="only these kinds of faults")
+    parser.add_argument("--save", action="store_true", help="write bench/results/fleet.json for a smaller run too")
     return parser.parse_args()
 
 
 def main() -> None:
     """Run it, and close."""
     chosen = options()
-    plan = Plan(chosen.minutes, chosen.streams, chosen.runs, chosen.seed)
+    plan = Plan(chosen.minutes, chosen.streams, chosen.runs, chosen.seed, frozenset(chosen.faults))
     allow_sockets()
     with tempfile.TemporaryDirectory(prefix="fleet-") as temporary:
         if chosen.keep:
@@ -149,7 +185,7 @@ def main() -> None:
     faults = outcome.faults()
     print("\n".join([*outcome.details(), *faults]), file=sys.stderr)
     figures = outcome.figures()
-    if chosen.save:
+    if chosen.save or plan == FULL:
         save(figures, ok=not faults)
     close("fleet", ok=not faults, **figures)
 
@@ -157,9 +193,9 @@ def main() -> None:
 def write_events(file: Path, outcome: Outcome) -> None:
     """Write what happened, fault by fault and failure by failure, for a look beside the logs of the processes."""
     faults = [{"at": event.began, "event": event} for event in outcome.events]
-    spans = broken_spans(outcome.events)
+    dead = deaths(outcome.events)
     failures = [
-        {"at": answer.done, "began": answer.began, "stream": answer.question, "verdict": judge(answer, spans)}
+        {"at": answer.done, "began": answer.began, "stream": answer.question, "verdict": judge(answer, dead)}
         for answer in outcome.failures
     ]
     limits = [{"at": window.began, "limit": window} for window in outcome.limits]

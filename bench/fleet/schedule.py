@@ -7,9 +7,9 @@ from enum import StrEnum
 
 CALM = 0.08
 """Share of the time at the beginning, and at the end, in which no fault begins or lasts."""
-SLOWEST_S, FASTEST_S = 20.0, 4.0
+SLOWEST_S, FASTEST_S = 20.0, 3.5
 """Bounds of the mean time between the beginnings of two faults."""
-FAULTS = 50
+FAULTS = 60
 """That a run has, if these bounds allow it."""
 
 
@@ -25,6 +25,10 @@ class Kind(StrEnum):
     KILL_PROXY = "kill-proxy"
     STOP_GATEWAY_WORKER = "stop-gateway-worker"
     """SIGSTOP, then SIGCONT."""
+    STOP_GATEWAY = "stop-gateway"
+    """The same, of a supervisor and its workers."""
+    STOP_UPSTREAM = "stop-upstream"
+    STOP_PROXY = "stop-proxy"
     STOP_RUN_WORKER = "stop-run-worker"
     """SIGSTOP, mostly for longer than its lease, then SIGCONT."""
     STOP_REDIS = "stop-redis"
@@ -40,6 +44,8 @@ class Kind(StrEnum):
     FULL_DISK = "full-disk"
     CLOCK_STEP = "clock-step"
     """The wall clock of one process jumps by an hour, and back."""
+    RELOAD = "reload"
+    """No fault: a gateway gets a changed configuration and SIGHUP, and replaces its workers one by one."""
 
 
 class Part(StrEnum):
@@ -70,6 +76,9 @@ NATURES: Mapping[Kind, tuple[Nature, ...]] = {
     Kind.KILL_UPSTREAM: (Nature(Part.UPSTREAM),),
     Kind.KILL_PROXY: (Nature(Part.PROXY),),
     Kind.STOP_GATEWAY_WORKER: (Nature(Part.GATEWAY, 1.0, 6.0),),
+    Kind.STOP_GATEWAY: (Nature(Part.GATEWAY, 1.0, 6.0),),
+    Kind.STOP_UPSTREAM: (Nature(Part.UPSTREAM, 3.0, 12.0),),
+    Kind.STOP_PROXY: (Nature(Part.PROXY, 1.0, 4.0),),
     Kind.STOP_RUN_WORKER: (Nature(Part.RUN_WORKER, 2.0, 12.0),),
     Kind.STOP_REDIS: (Nature(Part.REDIS, 1.0, 5.0),),
     Kind.STOP_POSTGRES: (Nature(Part.POSTGRES, 1.0, 8.0),),
@@ -80,6 +89,7 @@ NATURES: Mapping[Kind, tuple[Nature, ...]] = {
     Kind.UPSTREAM_SLOWS: (Nature(Part.UPSTREAM, 3.0, 12.0),),
     Kind.FULL_DISK: (Nature(Part.GATEWAY, 3.0, 12.0),),
     Kind.CLOCK_STEP: (Nature(Part.GATEWAY, 2.0, 8.0),),
+    Kind.RELOAD: (Nature(Part.GATEWAY),),
 }
 
 

@@ -1,6 +1,8 @@
 """The checks of `just fleet`, on answers, samples and runs as clients record them."""
 
 import json
+import os
+import socket
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -21,11 +23,14 @@ from bench.fleet.checks import (
     whole,
     windows,
 )
+from bench.fleet.deaths import NOTICED_S, Cut, Death, connections, too_many
 from testkit.grammar import WIRES, SeenCall
 from testkit.grammar import samples as good
 from testkit.killtest_worker import Mark
 
-DOWN = (Span(10.0, 20.0),)
+GATEWAY = "127.0.0.1:1"
+DEATH = Death(GATEWAY, at=10.0, gone=10.1, connections=2)
+PROXY_DEATH = Death("", at=30.0, gone=30.2, connections=50)
 STREAMS: dict[str, Callable[[good.Sample], bytes]] = {
     "openai_chat": good.chat_stream,
     "openai_responses": good.responses_stream,
@@ -46,7 +51,7 @@ def answer(body: bytes | str, question: Question | None = None, **more: Any) -> 
 
 
 def verdict(body: bytes | str, question: Question | None = None, **more: Any) -> Verdict:  # noqa: ANN401 # fields
-    return judge(answer(body, question, **more), DOWN)[0]
+    return judge(answer(body, question, **more), [DEATH])[0]
 
 
 def said(text: str, calls: int = 0, wire: str = "openai_chat") -> bytes:
@@ -101,16 +106,59 @@ def test_an_error_in_another_form_is_malformed() -> None:
     assert verdict("data: {\n\n") is Verdict.MALFORMED
 
 
-def test_a_page_of_the_load_balancer_needs_a_process_that_is_down() -> None:
+def test_a_page_of_the_load_balancer_needs_a_gateway_that_was_killed_with_the_request() -> None:
     page = "<html><center>nginx/1.22.1</center></html>"
-    assert verdict(page, status=502, began=9.0, done=11.0) is Verdict.PROXY_ERROR
-    assert verdict(page, status=502, began=21.0, done=22.0) is Verdict.LOST
+    at_death: dict[str, Any] = {"status": 502, "began": 9.0, "done": 10.1, "carrier": GATEWAY}
+    assert verdict(page, **at_death) is Verdict.PROXY_ERROR
+    assert verdict(page, **{**at_death, "carrier": "127.0.0.1:2"}) is Verdict.LOST
+    assert verdict(page, **{**at_death, "began": 10.2, "done": 10.3}) is Verdict.LOST, "it was dead by then"
+    assert judge(answer(page, **at_death), [PROXY_DEATH])[0] is Verdict.LOST, "a dead nginx writes no page"
 
 
-def test_a_broken_connection_needs_a_process_that_is_down() -> None:
+@pytest.mark.parametrize(
+    ("carrier", "began", "done", "expected"),
+    [
+        (GATEWAY, 5.0, 10.0, Verdict.BROKEN_OFF),
+        (GATEWAY, 5.0, 10.1 + NOTICED_S, Verdict.BROKEN_OFF),
+        (GATEWAY, 5.0, 9.9, Verdict.LOST),
+        (GATEWAY, 5.0, 10.2 + NOTICED_S, Verdict.LOST),
+        (GATEWAY, 10.15, 10.3, Verdict.LOST),
+        ("127.0.0.1:2", 5.0, 10.0, Verdict.LOST),
+        ("", 5.0, 10.0, Verdict.LOST),
+    ],
+)
+def test_a_connection_may_break_only_with_the_process_that_carried_it(
+    carrier: str, began: float, done: float, expected: Verdict
+) -> None:
     begun = said("w17x0 ")[:50]
-    assert verdict(begun, ended=False, began=5.0, done=10.0) is Verdict.CUT
-    assert verdict(begun, ended=False, began=5.0, done=9.9) is Verdict.LOST
+    assert verdict(begun, ended=False, began=began, done=done, carrier=carrier) is expected
+
+
+def test_the_load_balancer_breaks_off_what_is_open_when_it_is_killed() -> None:
+    begun = answer(said("w17x0 ")[:50], ended=False, began=5.0, done=30.1, carrier=GATEWAY)
+    assert judge(begun, [DEATH, PROXY_DEATH])[0] is Verdict.PROXY_DIED
+    unanswered = answer(b"", ended=False, began=29.0, done=30.1)
+    assert judge(unanswered, [DEATH, PROXY_DEATH])[0] is Verdict.PROXY_DIED
+    later = answer(b"", ended=False, began=30.5, done=30.6)
+    assert judge(later, [DEATH, PROXY_DEATH])[0] is Verdict.LOST
+
+
+def test_a_death_explains_no_more_answers_than_the_process_had_connections() -> None:
+    cuts = [Cut(GATEWAY, 5.0, 10.0)] * DEATH.connections
+    assert too_many(cuts, [DEATH]) == []
+    assert too_many([*cuts, Cut(GATEWAY, 10.05, 10.1)], [DEATH]) == [], "it began while the process died"
+    [found] = too_many([*cuts, Cut(GATEWAY, 9.0, 10.0)], [DEATH])
+    assert found == "3 answers broke off at 10.0 s with 127.0.0.1:1, which had 2 connections"
+
+
+def test_connections_of_a_process_are_counted_apart_from_those_of_others() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = int(server.getsockname()[1])
+        with socket.create_connection(("127.0.0.1", port)), server.accept()[0]:
+            with socket.create_connection(("127.0.0.1", port)):
+                assert connections(port) == 2
+                assert connections(port, [os.getpid()]) == 1, "nobody has accepted the other"
+            assert connections(port, [1]) == 0
 
 
 def test_an_answer_that_never_ends_is_lost_whatever_was_down() -> None:
@@ -120,12 +168,16 @@ def test_an_answer_that_never_ends_is_lost_whatever_was_down() -> None:
 def test_the_tally_keeps_the_reasons_of_what_is_bad() -> None:
     tally = Tally()
     for each in (answer(said("w17x0 w17x1 w17x2")), answer(said("w18x0")), answer("oops", status=500)):
-        tally.add(each, *judge(each, DOWN))
+        tally.add(each, *judge(each, [DEATH]))
     assert tally.counts == {Verdict.RIGHT: 1, Verdict.MIXED: 1, Verdict.MALFORMED: 1}
     assert [fault.partition(": ")[2][:5] for fault in tally.faults] == ["mixed", "malfo"]
 
 
 # ---------------------------------------------------------------- the limit
+
+
+def sample(at: float, status: int, took: float = 0.0) -> Sample:
+    return Sample(at, status, at - took)
 
 
 def samples(seconds: float, every: float, *, admitted: float, level: float = 0.0) -> list[Sample]:
@@ -135,7 +187,7 @@ def samples(seconds: float, every: float, *, admitted: float, level: float = 0.0
         level = min(level + admitted * every, 60 * admitted)
         is_admitted = level >= 1
         level -= is_admitted
-        found.append(Sample(number * every, 200 if is_admitted else 429))
+        found.append(sample(number * every, 200 if is_admitted else 429))
     return found
 
 
@@ -153,7 +205,7 @@ def test_a_limit_that_is_missed_by_four_percent_is_seen(admitted: float, least: 
 
 def test_times_without_a_shared_limit_are_left_out() -> None:
     taken = samples(120, 0.125, admitted=5.0)
-    wild = [Sample(each.at, 200) if 40 <= each.at <= 50 else each for each in taken]
+    wild = [sample(each.at, 200) if 40 <= each.at <= 50 else each for each in taken]
     found = windows(wild, (Span(40.0, 50.0),), 5.0)
     assert len(found) == 2
     assert abs(whole(found).deviation) < 0.01
@@ -168,10 +220,29 @@ def test_a_bucket_in_debt_or_with_a_rest_counts_from_when_it_is_empty(level: flo
     assert abs(window.deviation) < 0.01
 
 
+def test_a_late_answer_to_a_request_from_before_the_window_does_not_count_as_admitted() -> None:
+    taken = samples(120, 0.125, admitted=5.0)
+    [exact] = windows(taken, (), 5.0)
+    late = [sample(exact.began + 0.01 * number, 200, took=3.0) for number in range(1, 20)]
+    [window] = windows([*taken, *late], (), 5.0)
+    assert window.began > exact.began, "it begins when they are answered"
+    assert window.uncertain == 0
+    assert abs(window.deviation) < 0.005
+    slow = sample(119.0, 200, took=115.0)
+    [window] = windows([*taken, slow], (), 5.0)
+    assert window.uncertain == 1, "there is no place without a late one"
+
+
+def test_ends_that_were_decided_at_an_unknown_time_give_slack() -> None:
+    taken = [sample(each.at, each.status, took=0.4) for each in samples(120, 0.125, admitted=5.0)]
+    [window] = windows(taken, (), 5.0)
+    assert window.slack == pytest.approx(4.0)
+
+
 def test_requests_without_an_answer_may_have_been_admitted_or_not() -> None:
     taken = samples(120, 0.125, admitted=5.0)
     lost = [
-        Sample(each.at, 0) if each.status == 200 and number % 10 == 0 else each for number, each in enumerate(taken)
+        sample(each.at, 0) if each.status == 200 and number % 10 == 0 else each for number, each in enumerate(taken)
     ]
     [window] = windows(lost, (), 5.0)
     assert window.uncertain > 10
@@ -179,7 +250,7 @@ def test_requests_without_an_answer_may_have_been_admitted_or_not() -> None:
 
 
 def test_a_limit_that_was_never_used_up_shows_nothing() -> None:
-    assert windows([Sample(float(second), 200) for second in range(100)], (), 5.0) == []
+    assert windows([sample(float(second), 200) for second in range(100)], (), 5.0) == []
     assert whole([]).allowed == 0
 
 

@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 
 from bench.fleet.checks import Answer, Question, RunTally, Tally, Verdict, Window
-from bench.fleet.faults import Event, apart_spans, broken_spans
+from bench.fleet.deaths import Death
+from bench.fleet.faults import Event, apart_spans
+from bench.fleet.key_drill import RATE, KeyFigures
 from bench.fleet.report import Outcome, Plan, is_exact, longest_pauses, recoveries
-from bench.fleet.run import write_events
+from bench.fleet.run import left_out, write_events
 from bench.fleet.schedule import Fault, Kind
 from testkit.killtest_worker import Mark
 
@@ -32,8 +34,11 @@ def outcome(**more: Any) -> Outcome:  # noqa: ANN401 # fields
         "accepted": 2,
         "limits": [Window(0, 100, 500, 500, 0)],
         "events": [event(Kind.KILL_GATEWAY, 5, recovered=2)],
+        "keys": KeyFigures(0.4, 0.9, 1.2, RATE, RATE + 0.5),
         **more,
     }
+    struck = {each.fault.kind for each in given["events"]}
+    given.setdefault("left_out", [kind for kind in Kind if kind not in struck])
     made = Outcome(PLAN, **given)
     made.streams.counts[Verdict.RIGHT] += 90
     made.streams.counts[Verdict.ERROR] += 10
@@ -88,11 +93,48 @@ def test_a_failed_answer_counts_for_the_last_fault_before_its_end() -> None:
     assert set(found) == {Kind.KILL_GATEWAY, Kind.KILL_PROXY}
 
 
-def test_only_dead_gateways_and_load_balancers_excuse_broken_connections() -> None:
-    kinds = (Kind.KILL_UPSTREAM, Kind.RESTART_REDIS, Kind.FULL_DISK, Kind.CLOCK_STEP, Kind.UPSTREAM_LIES)
-    assert broken_spans([event(kind, 10, 5) for kind in kinds]) == []
-    [span] = broken_spans([event(Kind.STOP_GATEWAY_WORKER, 10, 5, recovered=1)])
-    assert (span.began, span.ended) == (10, 18)
+def test_a_client_may_find_no_server_only_while_the_load_balancer_is_down() -> None:
+    events = [event(Kind.KILL_PROXY, 10, recovered=1)]
+    assert outcome(events=events, refused=[10.5, 11.0]).faults() == []
+    late = outcome(events=events, refused=[10.5, 20.0]).faults()
+    assert late == ["1 times no connection could be made while nginx was up"]
+    assert len(outcome(refused=[5.5]).faults()) == 1, "a gateway was killed, and nginx was up"
+
+
+def test_nothing_may_fail_while_gateways_only_reload() -> None:
+    failing = outcome(events=[event(Kind.RELOAD, 5, recovered=3)])
+    assert failing.faults() == ["10 answers failed although nothing broke"]
+    failing.streams.counts[Verdict.ERROR] = 0
+    assert failing.faults() == []
+
+
+def test_keys_must_be_known_everywhere_within_two_seconds_and_keep_their_limit() -> None:
+    assert outcome(keys=KeyFigures(0.4, 2.5, 1.2, RATE, RATE + 0.5)).faults() == ["a key was rotated in 2.5 s"]
+    spent = outcome(keys=KeyFigures(0.4, 0.9, 1.2, RATE + 5, RATE + 0.5)).faults()
+    assert spent == ["a key had 25 requests admitted instead of 20 to 20.5"]
+    assert outcome(keys=KeyFigures(0, 0, 0, RATE, RATE, problems=["no audit"])).faults() == ["no audit"]
+
+
+def test_a_kind_of_fault_that_was_asked_for_must_be_struck() -> None:
+    asked_for = outcome(left_out=[kind for kind in Kind if kind not in (Kind.KILL_GATEWAY, Kind.FULL_DISK)])
+    assert asked_for.faults() == ["1 kinds of faults were never struck: full-disk"]
+
+
+def test_answers_that_broke_off_are_counted_against_the_connections_of_the_dead() -> None:
+    died = Event(Fault(5, Kind.KILL_PROXY, "proxy", 0, 0.5), 5, 5, 6, Death("", 5.0, 5.1, connections=1))
+    cut = Answer(Question(1, "openai_chat", 3), 4.0, 5.1)
+    assert outcome(events=[died], failures=[cut]).faults() == []
+    [found] = outcome(events=[died], failures=[cut, cut]).faults()
+    assert "2 answers broke off" in found
+
+
+def test_a_short_run_may_leave_kinds_out_but_not_those_that_were_asked_for() -> None:
+    targets = {kind: ["gateway-0"] for kind in Kind if kind is not Kind.FULL_DISK}
+    faults = [Fault(1, Kind.KILL_GATEWAY, "gateway-0", 0, 0.5)]
+    assert Kind.CLOCK_STEP in left_out(Plan(1.0, 10, 2, 7), targets, faults)
+    assert left_out(Plan(2.0, 10, 2, 7), targets, faults) == [Kind.FULL_DISK]
+    chosen = {kind: targets[kind] for kind in (Kind.KILL_GATEWAY, Kind.CLOCK_STEP)}
+    assert Kind.CLOCK_STEP not in left_out(Plan(1.0, 10, 2, 7, frozenset(chosen)), chosen, faults)
 
 
 def test_limits_are_not_judged_while_redis_is_away() -> None:

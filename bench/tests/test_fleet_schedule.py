@@ -41,6 +41,11 @@ def test_twenty_minutes_have_every_kind_twice_and_no_kind_much_more_often(seed: 
 
 
 @pytest.mark.parametrize("seed", range(20))
+def test_two_minutes_have_every_kind(seed: int) -> None:
+    assert {fault.kind for fault in schedule(seed, 120, TARGETS)} == set(Kind)
+
+
+@pytest.mark.parametrize("seed", range(20))
 def test_a_target_has_one_fault_at_a_time(seed: int) -> None:
     faults = schedule(seed, 1200, TARGETS)
     for target in {fault.target for fault in faults}:

@@ -1,0 +1,85 @@
+"""Which answers a `kill -9` may have broken off: those that the killed process carried at that moment, and no other.
+
+nginx writes the gateway that it asked last into each response (`x-carried-by`), and the connections of a process are
+counted just before it is killed. So an answer is excused only if it was open at that moment, was carried by that
+gateway, ended at once, and if the process had so many connections at all. nginx carries every answer.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+CARRIER = "x-carried-by"
+"""The header with the address of the gateway; after a retry, with the addresses of all, the last one last."""
+NOTICED_S = 2.0
+"""Within which a client of a busy machine notices that its connection is gone."""
+_ESTABLISHED = "01"
+
+
+@dataclass(frozen=True)
+class Death:
+    """A process was killed. `address` is its gateway's; nginx has none, since it carries every answer.
+
+    The kernel closes its sockets between `at`, when the signal was sent, and `gone`. Times are seconds since the load
+    began.
+    """
+
+    address: str
+    at: float
+    gone: float
+    connections: int
+    """That it had at `at`; idle ones count too."""
+
+    def carried(self, carrier: str, began: float, done: float) -> bool:
+        """Return whether an answer was open here at the moment of the death, and ended with it."""
+        was_open = began <= self.gone and self.at <= done <= self.gone + NOTICED_S
+        return was_open and self.address in ("", carrier)
+
+
+@dataclass(frozen=True)
+class Cut:
+    """An answer that broke off: by which gateway it came, and from when to when."""
+
+    carrier: str
+    began: float
+    done: float
+
+
+def death_of(cut: Cut, deaths: Iterable[Death]) -> Death | None:
+    """Return the death that explains why an answer broke off; that of nginx goes first, if there are two."""
+    found = [death for death in deaths if death.carried(cut.carrier, cut.began, cut.done)]
+    return min(found, key=lambda death: death.address, default=None)
+
+
+def too_many(cuts: Iterable[Cut], deaths: Sequence[Death]) -> list[str]:
+    """Return the deaths that would explain more answers than the process had connections.
+
+    Answers that began while the process was dying are not counted: its connections were counted before.
+    """
+    by_death = Counter(death for cut in cuts if (death := death_of(cut, deaths)) and cut.began <= death.at)
+    return [
+        f"{count} answers broke off at {death.at:.1f} s with {death.address or 'nginx'}, "
+        f"which had {death.connections} connections"
+        for death, count in by_death.items()
+        if count > death.connections
+    ]
+
+
+def connections(port: int, pids: Iterable[int] | None = None) -> int:
+    """Count the connections to a port of loopback: those that some processes have accepted, or all."""
+    inodes = None if pids is None else {inode for pid in pids for inode in _sockets(pid)}
+    lines = (line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:])
+    here = [line[9] for line in lines if line[1].endswith(f":{port:04X}") and line[3] == _ESTABLISHED]
+    return len(here) if inodes is None else sum(inode in inodes for inode in here)
+
+
+def _sockets(pid: int) -> Iterable[str]:
+    """Yield the inodes of a process's sockets."""
+    for file in Path(f"/proc/{pid}/fd").glob("*"):
+        try:
+            target = str(file.readlink())
+        except OSError:  # closed since
+            continue
+        if target.startswith("socket:["):
+            yield target[8:-1]
