@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from statistics import median
@@ -16,6 +16,8 @@ from testkit.scripted_upstream import SSE, Asked, Script, ScriptedUpstream
 from testkit.vendor_answers import STREAMS, WHOLES, Answer
 from tests.gateway.scene import Served, Watched, config_of, serving, towards
 from toolspeak.config.shape import Server
+from toolspeak.gateway import turns
+from toolspeak.ir.event import Event, Finished
 
 BEAT = 0.1
 SAYS = {
@@ -164,6 +166,23 @@ def test_an_error_after_a_keep_alive_is_the_protocols_own_in_the_stream_p6(
         assert seen.status == 200
         assert beats(wire, seen), wire
         assert read_stream(wire, seen.body).error
+
+
+def test_none_comes_after_the_last_event_chk7(
+    gateway: Served, upstream: ScriptedUpstream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    emit: Any = vars(turns)["_Stream"].emit
+
+    async def emit_on_a_busy_machine(stream: Any, events: Sequence[Event]) -> None:  # noqa: ANN401 # it is private
+        await emit(stream, events)
+        if isinstance(events[-1], Finished):
+            await asyncio.sleep(BEAT * 3)  # the response is not ended yet
+
+    monkeypatch.setattr("toolspeak.gateway.turns._Stream.emit", emit_on_a_busy_machine)
+    upstream.answers(paused(COLD, 0, 0))
+    for wire, seen in watched(gateway):
+        assert beats(wire, seen) == [], wire
+        assert read_stream(wire, seen.body).text == COLD.text
 
 
 def test_who_hears_something_anyway_gets_none(gateway: Served, upstream: ScriptedUpstream) -> None:

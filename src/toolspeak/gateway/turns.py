@@ -272,6 +272,8 @@ class _Stream:
         clients and proxies would close the connection.
         """
         next_line = self._context.slow.look(self._last)
+        if self._ended:  # a busy event loop looks here between the last event and the end of the response
+            return min(self._keep_alive, next_line)
         silent = self._now() - max(self._last, self._beaten)
         if silent < self._keep_alive:
             return min(self._keep_alive - silent, next_line)
