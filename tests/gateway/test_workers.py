@@ -173,6 +173,58 @@ def test_workers_end_when_their_supervisor_is_killed_obs20(monkeypatch: pytest.M
         assert soon(lambda: not any(_lives(pid) for pid in workers), PATIENCE)
 
 
+class _KeptConnection:
+    """A connection of a load balancer, with one stream after the other."""
+
+    def __init__(self, port: int) -> None:
+        self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+
+    def begin(self) -> http.client.HTTPResponse:
+        """Send a request; return the response, of which the head is there."""
+        asked = question("anthropic", stream=True)
+        self._connection.request("POST", asked.path, json.dumps(asked.body), {"content-type": "application/json"})
+        return self._connection.getresponse()
+
+
+def _text(response: http.client.HTTPResponse) -> str:
+    found = read_stream("anthropic", response.read())
+    assert not found.error
+    return found.text
+
+
+def test_a_stream_that_begins_while_its_worker_is_replaced_is_not_cut_obs20(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    brief = configured(0).replace("[server]", "[server]\nshutdown = 3.0")
+    with listening() as upstream, working(monkeypatch, tmp_path, brief.replace(":0/", f":{upstream.port}/")) as pool:
+        upstream.answers(drip)  # about two seconds: both together last longer than the drain
+        kept, old = _KeptConnection(pool.served.port), pool.workers
+        first = kept.begin()
+        pool.process.process.send_signal(signal.SIGHUP)
+        assert _text(first) == LONG.text
+        second = kept.begin()
+        assert _text(second) == LONG.text
+        assert second.headers["connection"] == "close"
+        assert replaced(pool, old)
+
+
+def test_a_worker_without_its_supervisor_answers_on_open_connections_obs20(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    with listening() as upstream, started(tmp_path, configured(upstream.port), "--workers", "2") as process:
+        upstream.answers(drip)
+        workers = Pool(process, tmp_path).workers
+        kept = _KeptConnection(process.served.port)
+        first = kept.begin()
+        process.process.kill()
+        assert _text(first) == LONG.text
+        second = kept.begin()  # a load balancer sends it before it sees that the connection ends
+        assert _text(second) == LONG.text
+        assert second.headers["connection"] == "close"
+        assert soon(lambda: not any(_lives(pid) for pid in workers), PATIENCE)
+
+
 def _lives(pid: int) -> bool:
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"

@@ -72,6 +72,8 @@ class Connections:
         """Connections without a whole request, the longest idle first."""
         self.is_retiring = False
         """The server ends, and another process takes new connections: responses ask their clients to connect again."""
+        self.last_request: float | None = None
+        """When the last request came since then, in seconds of the event loop; a connection brings one at most."""
         self.refused = 0
         """New connections for which there was no room."""
         self.reclaimed = 0
@@ -273,6 +275,7 @@ class HttpConnection(HttpToolsProtocol):
             self.cycle.keep_alive = self.cycle.keep_alive and self.parser.should_keep_alive()
             if self.connections_open.is_retiring:
                 self.cycle.keep_alive = False
+                self.connections_open.last_request = self.loop.time()
 
     @override
     def on_body(self, body: bytes) -> None:

@@ -212,7 +212,7 @@ _SOCKETS = 65_536
 """File descriptors that the process asks for."""
 _SIGNS: Final = 6
 """How often a worker gives a sign of life in the time after which it would be killed."""
-_LINGER: Final = 5
+LINGER: Final = 5
 """Seconds for which a worker that is being replaced keeps idle connections open."""
 _TICK, _SILENT, _COUNTDOWN, _LAST_WORDS = 0.1, 0.3, 10.0, 3.0
 """Seconds of the drain: between two looks, before the first line, between two lines, and for the last error frames."""
@@ -415,11 +415,14 @@ class _Server(uvicorn.Server):
             connection.shutdown()
 
     async def _drain(self) -> None:
-        """Wait until all requests are answered, for at most `server.shutdown` seconds; say so while it takes long."""
+        """Wait until all requests are answered, for at most `server.shutdown` seconds; say so while it takes long.
+
+        A request that comes meanwhile, on a connection that was kept open for it, has as many seconds.
+        """
         now = asyncio.get_running_loop().time
-        end, next_line = now() + self._patience, now() + _SILENT
+        began, next_line = now(), now() + _SILENT
         while (self.server_state.tasks or self.server_state.connections) and not self._is_impatient:
-            left = end - now()
+            left = (self._connections_open.last_request or began) + self._patience - now()
             if left <= 0:
                 return
             if now() >= next_line and self.server_state.tasks:
@@ -466,9 +469,14 @@ class _WorkerServer(_Server):
         asyncio.get_running_loop().call_later(self._sign_every, self._live)
 
     def _end_alone(self) -> None:
+        """Drain without a supervisor.
+
+        As for a restart: the next supervisor listens on the same port soon, and a load balancer may send a request on
+        a connection in the moment in which it is closed. nginx answered such requests with 502.
+        """
         asyncio.get_running_loop().remove_reader(self._link.control)
         _LOG.error("the supervisor of this worker is gone: the worker ends")
-        self.should_exit = True
+        self._retires = self.should_exit = True
 
     @override
     def _hang_up(self) -> None:
@@ -482,7 +490,7 @@ class _WorkerServer(_Server):
             return
         self._connections_open.is_retiring = True
         for connection in list(self.server_state.connections):
-            cast("HttpConnection", connection).retire(_LINGER)
+            cast("HttpConnection", connection).retire(LINGER)
 
 
 def url_of(listening: socket.socket, *, is_tls: bool = False) -> str:

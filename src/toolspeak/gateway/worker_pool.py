@@ -48,7 +48,7 @@ from toolspeak.errors import BadConfig
 from toolspeak.gateway.access_log import formatter
 from toolspeak.gateway.file_watch import LOOK_EVERY
 from toolspeak.gateway.reload import log_changes_at_start, log_reload, reload_problems, watch_config
-from toolspeak.gateway.server import build, run_worker, terminal_is_gone
+from toolspeak.gateway.server import LINGER, build, run_worker, terminal_is_gone
 from toolspeak.gateway.worker_output import WorkerOutput
 from toolspeak.gateway.worker_share import WorkerLink, WorkerShare, read_message
 from toolspeak.runtime.clock import CLOCK
@@ -59,7 +59,7 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 30.0
 _STEADY: Final = 60.0
 """Seconds after which a worker counts as healthy: its death begins with the first pause again."""
 _GRACE: Final = 30.0
-"""Seconds beyond `server.drain_delay` and `server.shutdown` after which a worker that still drains is killed."""
+"""Seconds beyond the longest drain after which a worker that still drains is killed."""
 _GENERATIONS: Final = 4
 """How often all workers can be replaced while the oldest still drain; a further reload waits."""
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD)
@@ -246,7 +246,7 @@ class WorkerPool:
     def _drain(self, worker: _WorkerProcess, number: int) -> None:
         worker.state, worker.heard = _State.DRAINING, inf
         server = self._config.server
-        patience = server.shutdown + server.drain_delay + _GRACE
+        patience = 2 * server.shutdown + LINGER + server.drain_delay + _GRACE
         worker.killed_at = min(worker.killed_at, CLOCK.monotonic() + patience)
         worker.signal(number)
 
