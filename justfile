@@ -106,9 +106,13 @@ linear *args:
 killtest *args:
     .venv/bin/python -m bench.killtest {{ args }}
 
-# a fleet on one machine while things break: four gateways, two workers of runs, nginx, Redis, PostgreSQL, three upstreams; 20 minutes; needs nginx, and root for a full disk: `--minutes`, `--streams`, `--runs`, `--seed`, `--keep FOLDER`, `--save`
+# a fleet on one machine while things break: four gateways, two workers of runs, nginx, Redis, PostgreSQL, three upstreams; 20 minutes; needs nginx, and root for a full disk: `--minutes`, `--streams`, `--runs`, `--faults`, `--seed`, `--keep FOLDER`, `--save`
 fleet *args:
     .venv/bin/python -m bench.fleet.run {{ args }}
+
+# the same fleet, where gateways only replace their workers and take new configurations: no request may fail; writes bench/results/rolling-restart.json
+rolling-restart *args:
+    .venv/bin/python -m bench.fleet.rolling_restart {{ args }}
 
 # what a durable step costs on both databases, and 500 live runs on one worker
 runs-overhead *args:
@@ -162,7 +166,7 @@ speed-request *args:
 speed-gateway *args:
     .venv/bin/python -m bench.speed_gateway {{ args }}
 
-# `serve` with one worker and with several: requests a second and CPU of a request, memory of a worker; `--workers N`, `--rounds N`
+# `serve` with one worker and with several: requests a second and CPU of a request, memory of a worker; `--workers N`, `--rounds N`, `--save`
 speed-workers *args:
     .venv/bin/python -m bench.speed_workers {{ args }}
 

@@ -6,13 +6,20 @@ spreads connections), and at the memory; requests a second are for machines with
 
     just speed-workers                      2 workers, 4 rounds
     just speed-workers --workers 4 --rounds 8
+    just speed-workers --save               writes bench/results/speed-workers.json
+
+`client_us` and `upstream_us` are the CPU of the load client and of the upstream for each request or chunk: what the
+measurement itself takes from the cores.
 """
 
 import argparse
+import json
+import os
 import statistics
 import tempfile
 import time
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 
 import uvloop
@@ -23,6 +30,7 @@ from bench.gateway.workloads import Workload, workloads
 from testkit import meter
 from testkit.report import close
 
+RESULTS = Path(__file__).parent / "results" / "speed-workers.json"
 LOADS = ("small", "paced16")
 SETTLE_S = 0.3
 
@@ -35,6 +43,8 @@ class Measured:
     cpu_us: list[float] = field(default_factory=list[float])
     least_share: list[float] = field(default_factory=list[float])
     """Of the CPU of all workers, that of the one with the least."""
+    client_us: list[float] = field(default_factory=list[float])
+    upstream_us: list[float] = field(default_factory=list[float])
 
     def figures(self) -> dict[str, float]:
         """Return the medians."""
@@ -42,6 +52,8 @@ class Measured:
             "per_second": round(statistics.median(self.per_second), 1),
             "cpu_us": round(statistics.median(self.cpu_us), 1),
             "least_share": round(statistics.median(self.least_share), 2),
+            "client_us": round(statistics.median(self.client_us), 1),
+            "upstream_us": round(statistics.median(self.upstream_us), 1),
         }
 
 
@@ -51,17 +63,21 @@ def processes(gateway: Running) -> list[int]:
     return workers or [gateway.pid]
 
 
-def once(workload: Workload, gateway: Running, measured: Measured) -> None:
+def once(workload: Workload, gateway: Running, upstream: Running, measured: Measured) -> None:
     """Send a load, and add what it took."""
     pids = processes(gateway)
     before, all_before = [meter.cpu_s(pid) for pid in pids], meter.cpu_s(gateway.pid)
+    client, answering = time.process_time(), meter.cpu_s(upstream.pid)
     times = uvloop.run(load.run(workload.load, gateway.port, gateway.headers))
+    client = time.process_time() - client
     time.sleep(SETTLE_S)
     spent = [meter.cpu_s(pid) - was for pid, was in zip(pids, before, strict=True)]
     units = workload.load.requests * workload.chunks
     measured.per_second.append(units / times.wall_s)
     measured.cpu_us.append((meter.cpu_s(gateway.pid) - all_before) / units * 1e6)
     measured.least_share.append(min(spent) / sum(spent))
+    measured.client_us.append(client / units * 1e6)
+    measured.upstream_us.append((meter.cpu_s(upstream.pid) - answering) / units * 1e6)
 
 
 def memory_mb(pid: int) -> dict[str, float]:
@@ -77,6 +93,7 @@ def main() -> None:
     options = argparse.ArgumentParser(prog="bench.speed_workers")
     options.add_argument("--workers", type=int, default=2)
     options.add_argument("--rounds", type=int, default=4)
+    options.add_argument("--save", action="store_true", help="write bench/results/speed-workers.json")
     chosen = options.parse_args()
     counts = (1, chosen.workers)
     subjects = [
@@ -89,7 +106,12 @@ def main() -> None:
         for number in range(chosen.rounds + 1):
             for workload in loads:
                 for name in sorted(gateways, reverse=bool(number % 2)):
-                    once(workload, gateways[name], table[workload.name, name] if number else Measured())
+                    once(
+                        workload,
+                        gateways[name],
+                        started["direct"],
+                        table[workload.name, name] if number else Measured(),
+                    )
         memory = {
             name: {
                 "supervisor": memory_mb(gateway.pid) if len(processes(gateway)) > 1 else None,
@@ -100,6 +122,9 @@ def main() -> None:
     for (name, count), measured in table.items():
         print(f"{name:10} {count:>2} workers  {measured.figures()}")
     kept = {f"{name} x{count}": measured.figures() for (name, count), measured in table.items()}
+    if chosen.save:
+        about = {"date": datetime.now(UTC).date().isoformat(), "cores": os.cpu_count(), "rounds": chosen.rounds}
+        RESULTS.write_text(json.dumps({**about, **kept, "memory": memory}, indent=2) + "\n", encoding="utf-8")
     close("speed-workers", ok=True, **kept, memory=memory)
 
 

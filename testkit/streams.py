@@ -48,6 +48,8 @@ class Outcome:
     mixed: list[int] = field(default_factory=list[int])
     most_open: int = 0
     before_mb: float = 0.0
+    idle_mb: float = 0.0
+    """When all streams were open, and no upstream had said a word."""
     peak_mb: float = 0.0
     after_mb: float = 0.0
     longest_wait_s: float = 0.0
@@ -64,6 +66,10 @@ class Outcome:
     @property
     def kb_per_stream(self) -> float:
         return (self.peak_mb - self.before_mb) * 1000 / self.load.streams
+
+    @property
+    def idle_kb_per_stream(self) -> float:
+        return (self.idle_mb - self.before_mb) * 1000 / self.load.streams
 
     def faults(self) -> list[str]:
         """Say what is wrong with it."""
@@ -85,17 +91,18 @@ class Outcome:
         kept = {name: value for name, value in asdict(self).items() if name not in ("load", "lost", "mixed")}
         rounded = {name: round(value, 3) if isinstance(value, float) else value for name, value in kept.items()}
         counts = {"lost": len(self.lost), "mixed": len(self.mixed), "kb_per_stream": round(self.kb_per_stream, 1)}
-        return {**counts, **rounded}
+        return {**counts, "idle_kb_per_stream": round(self.idle_kb_per_stream, 1), **rounded}
 
 
 @asynccontextmanager
-async def gateway(upstream_port: int) -> AsyncGenerator[tuple[int, int]]:
+async def gateway(upstream_port: int, workers: int = 1) -> AsyncGenerator[tuple[int, int]]:
     """Run a gateway; yield its process and its port."""
     with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
         file.write(CONFIG.replace("PORT", str(upstream_port)))
         file.flush()
         command = (sys.executable, "-m", "toolspeak", "serve", "--quiet", "--probe", "off", "--config", file.name)
-        process = await asyncio.create_subprocess_exec(*command, stderr=asyncio.subprocess.PIPE)
+        several = ("--workers", str(workers)) if workers > 1 else ()
+        process = await asyncio.create_subprocess_exec(*command, *several, stderr=asyncio.subprocess.PIPE)
         try:
             assert process.stderr
             line = (await process.stderr.readline()).decode()
@@ -142,23 +149,31 @@ async def ask_all(load: Load, port: int, book: Book, first: int) -> list[Heard]:
     return [task.result() for task in tasks]
 
 
-async def measure(load: Load) -> Outcome:
+async def note_idle(pid: int, gate: asyncio.Event, outcome: Outcome) -> None:
+    """Look at the gateway's memory when all streams are open."""
+    await gate.wait()
+    outcome.idle_mb = resident_mb(pid)
+
+
+async def measure(load: Load, workers: int = 1) -> Outcome:
     """Run the load once."""
     outcome, book, gate = Outcome(load), Book(), asyncio.Event()
     server, upstream_port = await listen(load, book, gate)
-    async with gateway(upstream_port) as (pid, port):
+    async with gateway(upstream_port, workers) as (pid, port):
         gate.set()
         warm = Load(10, 3, 0.001, 0, 0, 0.0)
         await ask_all(warm, port, book, load.streams)
         gate.clear()
         outcome.before_mb = resident_mb(pid)
         sampling = asyncio.get_running_loop().create_task(watch(pid, outcome))
+        idle = asyncio.get_running_loop().create_task(note_idle(pid, gate, outcome))
         began, spent = time.monotonic(), cpu_s(pid)
         heard = await ask_all(load, port, book, 0)
         outcome.wall_s, outcome.gateway_cpu_s = time.monotonic() - began, cpu_s(pid) - spent
         outcome.machine_load = os.getloadavg()[0]
         await asyncio.sleep(LATE_S)
         sampling.cancel()
+        idle.cancel()
         outcome.after_mb = resident_mb(pid)
     server.close()
     judge(heard, book, outcome)

@@ -114,7 +114,7 @@ def judge(answer: Answer, deaths: Sequence[Death]) -> tuple[Verdict, str]:
         return Verdict.LOST, "it never ended"
     if not answer.ended:
         return _judge_cut(answer, deaths)
-    if answer.status != 200:
+    if answer.status != OK:
         return _judge_refusal(answer, deaths)
     try:
         seen = read_stream(answer.question.wire, answer.body)
@@ -222,7 +222,7 @@ class Window:
 
 SHORTEST_S = 10.0
 """Shorter windows say little: each has an error of one request at its ends."""
-LIMITED = 429
+OK, LIMITED = 200, 429
 
 
 def windows(samples: Sequence[Sample], apart: Sequence[Span], per_second: float) -> list[Window]:
@@ -238,8 +238,8 @@ def windows(samples: Sequence[Sample], apart: Sequence[Span], per_second: float)
         if not inside or inside[-1].at - inside[0].at < SHORTEST_S:
             continue
         first, last = inside[0], inside[-1]
-        certain = [sample.sent >= first.at for sample in inside if sample.status == 200]
-        uncertain = sum(sample.status not in (200, LIMITED) for sample in inside) + certain.count(False)
+        certain = [sample.sent >= first.at for sample in inside if sample.status == OK]
+        uncertain = sum(sample.status not in (OK, LIMITED) for sample in inside) + certain.count(False)
         allowed = (last.at - first.at) * per_second
         slack = (first.at - first.sent + last.at - last.sent) * per_second
         found.append(Window(first.at, last.at, allowed, certain.count(True), uncertain, slack))
@@ -249,13 +249,14 @@ def windows(samples: Sequence[Sample], apart: Sequence[Span], per_second: float)
 def _used_up(group: Sequence[Sample]) -> Sequence[Sample]:
     """Return the part of a group in which the limit was used up.
 
-    It begins where no earlier request is still unanswered, if there is such a place.
+    It begins where no earlier request is still unanswered, if there is soon such a place.
     """
     statuses = [sample.status for sample in group]
-    firsts = [place for place, pair in enumerate(pairwise(statuses)) if pair == (LIMITED, 200)]
+    firsts = [place for place, pair in enumerate(pairwise(statuses)) if pair == (LIMITED, OK)]
     if not firsts:
         return ()
-    first = next((place for place in firsts if not _late(group, place)), firsts[0])
+    soon = [place for place in firsts if group[place].at < group[firsts[0]].at + SHORTEST_S]
+    first = next((place for place in soon if not _late(group, place)), firsts[0])
     last = max(place for place, status in enumerate(statuses) if status == LIMITED)
     return group[first : last + 1]
 

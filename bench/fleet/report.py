@@ -7,7 +7,20 @@ from dataclasses import asdict, dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from bench.fleet.checks import EXCUSED, HONEST, Answer, RunTally, Tally, Verdict, Window, judge, whole
+from bench.fleet.checks import (
+    EXCUSED,
+    HONEST,
+    LIMITED,
+    OK,
+    Answer,
+    RunTally,
+    Sample,
+    Tally,
+    Verdict,
+    Window,
+    judge,
+    whole,
+)
 from bench.fleet.deaths import too_many
 from bench.fleet.faults import Event, closed_spans, deaths
 from bench.fleet.key_drill import KeyFigures
@@ -55,6 +68,8 @@ class Outcome:
     restarts: int = 0
     refused: Sequence[float] = ()
     """When clients could not connect."""
+    samples: Sequence[Sample] = ()
+    """Of the limit."""
     left_out: Sequence[Kind] = ()
     """Kinds that this machine does not allow, or that were not asked for."""
     keys: KeyFigures = field(default_factory=KeyFigures)
@@ -64,7 +79,7 @@ class Outcome:
         counts = self.streams.counts
         struck = {event.fault.kind for event in self.events}
         missing = [kind for kind in Kind if kind not in struck and kind not in self.left_out]
-        failures = counts.total() - counts[Verdict.RIGHT] + sum(window.uncertain for window in self.limits)
+        failures = counts.total() - counts[Verdict.RIGHT] + self._unanswered()
         closed = closed_spans(self.events)
         unexplained = sum(not any(span.has(at) for span in closed) for at in self.refused)
         answers = max(1, counts.total() - sum(counts[verdict] for verdict in EXCUSED))
@@ -106,12 +121,16 @@ class Outcome:
             "restarts": self.restarts,
             "answers": {"all": counts.total(), **{str(kind): counts[kind] for kind in Verdict}},
             "refused_connections": len(self.refused),
+            "small_requests": {"all": len(self.samples), "unanswered": self._unanswered()},
             "errors": dict(self.streams.errors.most_common(12)),
             "runs": self._runs(),
             "keys": asdict(self.keys),
             "limit": limit_figures(self.limits),
             "recovery": recoveries(self.events, self.failures),
         }
+
+    def _unanswered(self) -> int:
+        return sum(sample.status not in (OK, LIMITED) for sample in self.samples)
 
     def _runs(self) -> dict[str, Any]:
         runs = self.runs

@@ -31,7 +31,8 @@ from pathlib import Path
 import msgspec
 import uvloop
 
-from bench.fleet.checks import RunTally, Tally, Verdict, judge, judge_run, windows
+from bench.fleet.checks import HONEST, Answer, RunTally, Tally, Verdict, judge, judge_run, windows
+from bench.fleet.deaths import Death
 from bench.fleet.faults import Saboteur, apart_spans, deaths
 from bench.fleet.key_drill import KeyFigures, drill
 from bench.fleet.load import RATE, Load
@@ -50,6 +51,8 @@ LOGGED_S = 15.0
 """Between two lines of progress in a log."""
 OVERTIME_S = 600.0
 """After which a run that does not end is given up: longer than the longest stream."""
+TAIL = 3000
+"""Bytes of a bad answer that are kept."""
 FINISH_S = 180.0
 """That runs have to end after the load."""
 
@@ -146,6 +149,7 @@ async def judge_all(fleet: Fleet, plan: Plan, load: Load, saboteur: Saboteur, on
         load.resumed,
         fleet.restarts,
         load.refused,
+        load.samples,
     )
 
 
@@ -174,42 +178,52 @@ def main() -> None:
     """Run it, and close."""
     chosen = options()
     plan = Plan(chosen.minutes, chosen.streams, chosen.runs, chosen.seed, frozenset(chosen.faults))
+    outcome = carry_out(plan, chosen.keep)
+    faults, figures = outcome.faults(), outcome.figures()
+    print("\n".join([*outcome.details(), *faults]), file=sys.stderr)
+    if chosen.save or plan == FULL:
+        save(RESULTS, figures, ok=not faults)
+    close("fleet", ok=not faults, **figures)
+
+
+def carry_out(plan: Plan, keep: Path | None) -> Outcome:
+    """Start a fleet, run a plan on it, and end it; logs, configurations and events stay in the folder `keep`."""
     allow_sockets()
     with tempfile.TemporaryDirectory(prefix="fleet-") as temporary:
-        if chosen.keep:
-            chosen.keep.mkdir()
-        folder = chosen.keep.resolve() if chosen.keep else Path(temporary)
+        if keep:
+            keep.mkdir()
+        folder = keep.resolve() if keep else Path(temporary)
         with started(folder, plan.streams) as fleet:
             outcome = uvloop.run(play(fleet, plan))
         write_events(folder / "events.jsonl", outcome)
-    faults = outcome.faults()
-    print("\n".join([*outcome.details(), *faults]), file=sys.stderr)
-    figures = outcome.figures()
-    if chosen.save or plan == FULL:
-        save(figures, ok=not faults)
-    close("fleet", ok=not faults, **figures)
+    return outcome
 
 
 def write_events(file: Path, outcome: Outcome) -> None:
     """Write what happened, fault by fault and failure by failure, for a look beside the logs of the processes."""
     faults = [{"at": event.began, "event": event} for event in outcome.events]
     dead = deaths(outcome.events)
-    failures = [
-        {"at": answer.done, "began": answer.began, "stream": answer.question, "verdict": judge(answer, dead)}
-        for answer in outcome.failures
-    ]
+    failures = [failure(answer, dead) for answer in outcome.failures]
     limits = [{"at": window.began, "limit": window} for window in outcome.limits]
     lines = sorted([*faults, *failures, *limits], key=lambda line: float(str(line["at"])))
     file.write_bytes(b"".join(msgspec.json.encode(line) + b"\n" for line in lines))
 
 
-def save(figures: dict[str, object], *, ok: bool) -> None:
+def failure(answer: Answer, dead: Sequence[Death]) -> dict[str, object]:
+    """Return a line about an answer that is not right; one that no client can live with has its last bytes."""
+    verdict, reason = judge(answer, dead)
+    said = {} if verdict in HONEST else {"ends": answer.body[-TAIL:].decode(errors="replace")}
+    line = {"at": answer.done, "began": answer.began, "stream": answer.question, "carrier": answer.carrier}
+    return {**line, "verdict": (verdict, reason), **said}
+
+
+def save(file: Path, figures: dict[str, object], *, ok: bool) -> None:
     """Write the results."""
     versions = {"python": platform.python_version(), **{name: version(name) for name in VERSIONED}}
     said = subprocess.run([nginx(), "-v"], check=False, capture_output=True, text=True).stderr
     versions["nginx"] = said.rpartition("/")[2].strip()
     kept = {"date": datetime.now(UTC).date().isoformat(), "ok": ok, "cores": os.cpu_count(), **figures}
-    RESULTS.write_text(json.dumps({**kept, "versions": versions}, indent=2) + "\n", encoding="utf-8")
+    file.write_text(json.dumps({**kept, "versions": versions}, indent=2) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

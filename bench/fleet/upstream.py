@@ -73,8 +73,8 @@ class Server:
                 length = _LENGTH.search(head)
                 body = await reader.readexactly(int(length[1])) if length else b""
                 await self.answer(head, body, writer)
-        except (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-            pass
+        except (OSError, RuntimeError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+            pass  # a RuntimeError is uvloop's, for a connection that was closed
         finally:
             writer.close()
 

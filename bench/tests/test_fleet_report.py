@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from bench.fleet.checks import Answer, Question, RunTally, Tally, Verdict, Window
+from bench.fleet import rolling_restart
+from bench.fleet.checks import Answer, Question, RunTally, Sample, Tally, Verdict, Window
 from bench.fleet.deaths import Death
 from bench.fleet.faults import Event, apart_spans
 from bench.fleet.key_drill import RATE, KeyFigures
@@ -106,6 +107,9 @@ def test_nothing_may_fail_while_gateways_only_reload() -> None:
     assert failing.faults() == ["10 answers failed although nothing broke"]
     failing.streams.counts[Verdict.ERROR] = 0
     assert failing.faults() == []
+    failing.samples = [Sample(6.0, 200, 5.9), Sample(6.1, 429, 6.0), Sample(7.0, 0, 6.9)]
+    assert failing.faults() == ["1 answers failed although nothing broke"]
+    assert rolling_restart.figures(failing)["failed"] == 1
 
 
 def test_keys_must_be_known_everywhere_within_two_seconds_and_keep_their_limit() -> None:
