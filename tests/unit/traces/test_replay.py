@@ -38,7 +38,10 @@ SCENES: dict[str, tuple[tuple[Scripted, ...], dict[str, Any]]] = {
         ('{"tool_calls": []}', "Hello."),
         {"settings": Settings(mode=Mode.FORCE, strategy=Strategy.DECISION)},
     ),
-    "a question of a guardrail": ((CALL.replace("Oslo", "Lima"), "yes"), {"facts": NO_TOOLS, "settings": Settings(confirm_tool_fit=True)}),
+    "a question of a guardrail": (
+        (CALL.replace("Oslo", "Lima"), "yes"),
+        {"facts": NO_TOOLS, "settings": Settings(confirm_tool_fit=True)},
+    ),
 }
 
 
