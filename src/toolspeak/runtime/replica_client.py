@@ -439,10 +439,11 @@ def media_type(response: Response) -> str:
     return response.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
-async def whole_body(response: Response, first: bytes = b"", most: int = MOST) -> bytes:
+async def whole_body(response: Response, first: bytes = b"", most: int | None = None) -> bytes:
     """Read a body, whose `first` bytes are read already. Raises `TransportError`, also above a limit."""
     pieces: list[bytes] = []
     size, chunk = 0, first
+    most = MOST if most is None else most
     while chunk := chunk or await response.read():
         pieces.append(chunk)
         size += len(chunk)
