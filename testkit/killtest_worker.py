@@ -65,7 +65,7 @@ class Order:
     @property
     def config(self) -> Config:
         """Return the configuration of runs."""
-        return Config(runs=Durable(self.database, self.folder, self.lease, concurrent=self.concurrent))
+        return Config(runs=Durable(self.database, self.folder, lease=self.lease, concurrent=self.concurrent))
 
 
 def mark(file: Path, run: str, step: str, what: str, gave: str = "") -> None:

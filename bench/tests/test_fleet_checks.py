@@ -110,8 +110,10 @@ def test_a_page_of_the_load_balancer_needs_a_gateway_that_was_killed_with_the_re
     page = "<html><center>nginx/1.22.1</center></html>"
     at_death: dict[str, Any] = {"status": 502, "began": 9.0, "done": 10.1, "carrier": GATEWAY}
     assert verdict(page, **at_death) is Verdict.PROXY_ERROR
-    assert verdict(page, **{**at_death, "carrier": "127.0.0.1:2"}) is Verdict.LOST
-    assert verdict(page, **{**at_death, "began": 10.2, "done": 10.3}) is Verdict.LOST, "it was dead by then"
+    elsewhere: dict[str, Any] = {**at_death, "carrier": "127.0.0.1:2"}
+    later: dict[str, Any] = {**at_death, "began": 10.2, "done": 10.3}
+    assert verdict(page, **elsewhere) is Verdict.LOST
+    assert verdict(page, **later) is Verdict.LOST, "it was dead by then"
     assert judge(answer(page, **at_death), [PROXY_DEATH])[0] is Verdict.LOST, "a dead nginx writes no page"
 
 

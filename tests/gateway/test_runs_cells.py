@@ -36,7 +36,7 @@ tenant = "emil"
 key = "emil-key-of-sixteen"
 """
 ANNA, EMIL = "anna-key-of-sixteen", "emil-key-of-sixteen"
-START = {"task": "Go.", "model": "up:m", "tools": []}
+START: dict[str, object] = {"task": "Go.", "model": "up:m", "tools": []}
 pytestmark = pytest.mark.timeout(300)
 
 

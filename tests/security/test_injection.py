@@ -175,7 +175,7 @@ def test_a_tool_s_words_keys_enums_and_defaults_bring_no_marker_into_the_prompt_
     guard, teach = Guard(dialect, KEY), writer_of(dialect).teach
     own = guard.has_markers(teach(ToolSet.of([described("fine")])))
     for text in hostile()[SPOKEN.index(name) % 4 :: 1 if name == "hermes" else 4]:  # one function writes all lists
-        contract = teach(ToolSet.of([guard.tool(described(text))]))
+        contract = teach(ToolSet.of(guard.tools((described(text),))))
         assert guard.has_markers(contract) == own, contract
         unguarded = teach(ToolSet.of([described(text)]))
         assert guard.has_markers(unguarded) == own, unguarded
