@@ -165,7 +165,7 @@ def page(measured: Sequence[Measured], split: Split, commit: str, date: str) -> 
         f"Made by `just accuracy-report` on {date} from toolspeak {commit}; docs/accuracy.md says how to read it.",
         "Shares in percent, with their 95 % intervals; `n` tasks of each set, in the order of the columns.",
         "Tokens, in and out, are those of a solved task: what all tasks of the four sets took, divided by the solved.",
-        "The tasks are those of BFCL v4, and twenty conversations of our own.",
+        "The tasks are those of BFCL v4, and conversations of our own.",
         MEANINGS[split],
         "",
     ]
