@@ -59,7 +59,9 @@ class RedisSection:
 class CellSection:
     """`[runs.cells.NAME]`: one more database of runs ([cells](runs.md#cells)). `runs.database` is the first."""
 
-    database: str = setting("", "URL of a PostgreSQL. It may hold a password.", form="database", is_secret=True)
+    database: str = setting(
+        "", "URL of a PostgreSQL. It may hold a password.", form="database", is_secret=True, is_required=True
+    )
 
 
 @dataclass(frozen=True, slots=True)
