@@ -169,6 +169,7 @@ GROUPS: Final = {
             "UnknownRun",
             "TooManyRuns",
             "RunsUnavailable",
+            "CellUnavailable",
             "ServerLost",
             "McpFailed",
             "MissingExtra",

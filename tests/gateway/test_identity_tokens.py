@@ -212,7 +212,7 @@ FORGED: dict[str, tuple[Callable[[], str], str]] = {
     "a logout token": (lambda: signed(header={"typ": "logout+jwt"}), "type"),
     "a token over the limit": (lambda: signed(more="x" * LONGEST), "too long"),
     "a header that is nested 4,000 deep": (lambda: encoded(b'{"a":' + b"[" * 4000) + ".e30.", "malformed"),
-    "claims that are nested deep": (lambda: jws(b'{"a":' + b"[" * 5000 + b"]" * 5000 + b"}"), "malformed"),
+    "claims that are nested deep": (lambda: jws(b'{"a":' + b"[" * 5000), "malformed"),
     "a header that is an array": (lambda: f"eyJ{encoded([1])}.e30.", "malformed"),
     "a header with bytes that are no text": (lambda: encoded(b'{"alg":"\xff"}') + ".e30.", "malformed"),
     "a header that is no base64": (lambda: "eyJ===a.e30.e30", "malformed"),

@@ -27,6 +27,8 @@ from toolspeak.errors import BadConfig
 
 TAKEN = "the certificate was reloaded"
 COLD = Answer("Cold.")
+USAGE = "keyUsage=critical,keyCertSign,cRLSign"
+"""Python 3.13 trusts no authority without it."""
 
 
 def run(folder: Path, *words: str) -> None:
@@ -36,7 +38,7 @@ def run(folder: Path, *words: str) -> None:
 def authority(folder: Path, name: str = "ca") -> Path:
     """Make an authority: NAME.pem and NAME.key."""
     new = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "30")
-    ends = ("-subj", f"/CN={name}", "-addext", "basicConstraints=critical,CA:TRUE")
+    ends = ("-subj", f"/CN={name}", "-addext", "basicConstraints=critical,CA:TRUE", "-addext", USAGE)
     run(folder, "openssl", "req", "-x509", *new, "-keyout", f"{name}.key", "-out", f"{name}.pem", *ends)
     return folder / f"{name}.pem"
 
