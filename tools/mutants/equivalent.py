@@ -59,7 +59,7 @@ EQUIVALENT: tuple[Equivalent, ...] = (
     ),
     Equivalent(
         "toolset/toolset.py",
-        "self._wants_integers and has_floats(value)  ->  (self._wants_integers)",
+        "has_floats(value) and self._wants_integers  ->  (self._wants_integers)",
         "a valid value without floats is coerced to itself: `is_ready` only saves the time",
     ),
 )
