@@ -38,8 +38,8 @@ PATIENCE_S = 180.0
 DISK_MIB = 24
 FAKE_TIME = "usr/lib/*/faketime/libfaketimeMT.so.1"
 DISK_OF, CLOCKS_OF = "gateway-1", ("gateway-2",)
-"""Whose disk is full, and whose clock jumps. No worker of runs: under libfaketime 0.9.10 time.sleep fails with EINVAL,
-which ends threads of DBOS that sleep between two tries of the database."""
+"""The gateways that get a full disk and a clock that jumps. A worker of runs gets neither: with libfaketime 0.9.10 the
+threads in which DBOS waits for its database end, because `time.sleep` raises an error (EINVAL)."""
 PROXY = "proxy"
 """The name of nginx; those of other members begin with their part."""
 ROOT = Path(__file__).parents[2]

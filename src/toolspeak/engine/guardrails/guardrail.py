@@ -20,7 +20,7 @@ from toolspeak.engine.guardrails.mentions import meaning
 from toolspeak.engine.trouble import must_call
 from toolspeak.ir.complaint import Complaint
 from toolspeak.ir.event import CallRejected
-from toolspeak.ir.message import Call, Result, Role, Text
+from toolspeak.ir.message import Call, Message, Result, Role, Text
 from toolspeak.ir.request import Request
 from toolspeak.ir.tool import Tool
 from toolspeak.toolset.toolset import ToolSet
@@ -165,7 +165,7 @@ class Guardrail:
 def conversation_text(request: Request) -> str:
     """Return all text of a conversation, of every role and of tool results."""
     parts = (part for message in request.messages for part in message.parts)
-    return "\n".join(_texts(parts))
+    return "\n".join(all_texts(parts))
 
 
 def latest_words(request: Request) -> str:
@@ -173,18 +173,23 @@ def latest_words(request: Request) -> str:
     last = request.messages[-1] if request.messages else None
     if last is None or last.role is not Role.USER:
         return ""
-    return "\n".join(part.text for part in last.parts if isinstance(part, Text))
+    return "\n".join(own_texts((last,)))
 
 
 def user_words(request: Request) -> str:
     """Return the text of all user messages."""
-    own = (part for message in request.messages if message.role is Role.USER for part in message.parts)
-    return "\n".join(part.text for part in own if isinstance(part, Text))
+    return "\n".join(own_texts(message for message in request.messages if message.role is Role.USER))
 
 
-def _texts(parts: Iterable[object]) -> Iterator[str]:
+def own_texts(messages: Iterable[Message]) -> Iterator[str]:
+    """Yield the texts of messages, without those inside tool results."""
+    yield from (part.text for message in messages for part in message.parts if isinstance(part, Text))
+
+
+def all_texts(parts: Iterable[object]) -> Iterator[str]:
+    """Yield the texts among parts, and those inside tool results."""
     for part in parts:
         if isinstance(part, Text):
             yield part.text
         elif isinstance(part, Result):
-            yield from _texts(part.content)
+            yield from all_texts(part.content)

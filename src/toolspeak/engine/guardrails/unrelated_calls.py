@@ -26,7 +26,7 @@ In the ten languages that guardrails read besides English (`language.py`), the w
 it is described in the language of the user. Where they cannot, calls after results are held against values alone.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from toolspeak.engine.guardrails.foreign_mentions import has_common_stem, is_traceable
@@ -37,12 +37,14 @@ from toolspeak.engine.guardrails.guardrail import (
     Guardrail,
     Judgement,
     KeepCall,
+    all_texts,
+    own_texts,
 )
 from toolspeak.engine.guardrails.language import ENGLISH, is_english, language_of
 from toolspeak.engine.guardrails.mentions import meaning
 from toolspeak.engine.guardrails.unmentioned_arguments import is_unmentioned, is_value_in, texts_and_numbers
 from toolspeak.ir.complaint import Complaint, Problem
-from toolspeak.ir.message import Call, Message, Result, Role, Text
+from toolspeak.ir.message import Call, Message, Result, Role
 
 UNRELATED: Final = "drop_unrelated_calls: the tool and the conversation have no word in common"
 NOT_ASKED_FOR: Final = "drop_unrelated_calls: the user's message asks for no such call after the results so far"
@@ -119,15 +121,15 @@ def is_asked_for(call: Call, made: Sequence[Call], since: Sequence[Message], con
     short = ((key, value) for key, value in values if key in required and len(str(value)) <= _SHORT)
     if any(is_unmentioned(call.name, key, value, conversation) for key, value in short):
         return False
-    words, results = "\n".join(_words(since[:1])), "\n".join(_results(since))
+    results = (part for message in since for part in message.parts if isinstance(part, Result))
+    words, found = "\n".join(own_texts(since[:1])), "\n".join(all_texts(results))
     if _has_new_word(call.name, made, words, conversation):
         return True
     used = {str(value).casefold() for one in made for _, value in texts_and_numbers(one)}
     said = [is_value_in(value, words, conversation) for _, value in values]
     if any(is_said and str(value).casefold() not in used for (_, value), is_said in zip(values, said, strict=True)):
         return True
-    found = (is_value_in(value, results, conversation) for _, value in values)
-    return bool(values) and not any(said) and all(found)
+    return bool(values) and not any(said) and all(is_value_in(value, found, conversation) for _, value in values)
 
 
 def _has_new_word(name: str, made: Iterable[Call], words: str, conversation: GuardedConversation) -> bool:
@@ -142,16 +144,5 @@ def _has_new_word(name: str, made: Iterable[Call], words: str, conversation: Gua
 
 def _since_the_user_spoke(messages: Sequence[Message]) -> Sequence[Message]:
     """Return the user's last message with words, and all after it."""
-    spoken = (at for at, message in enumerate(messages) if message.role is Role.USER and any(_words((message,))))
+    spoken = (at for at, message in enumerate(messages) if message.role is Role.USER and any(own_texts((message,))))
     return messages[max(spoken, default=0) :]
-
-
-def _words(messages: Iterable[Message]) -> Iterator[str]:
-    yield from (part.text for message in messages for part in message.parts if isinstance(part, Text))
-
-
-def _results(messages: Iterable[Message]) -> Iterator[str]:
-    for message in messages:
-        for part in message.parts:
-            if isinstance(part, Result):
-                yield from (inner.text for inner in part.content if isinstance(inner, Text))
