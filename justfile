@@ -278,6 +278,10 @@ accuracy-answers *args:
 accuracy-report *args:
     .venv/bin/python -m bench.accuracy.report {{ args }}
 
+# a small model, a larger one, and the small one with `escalate_to` the larger: tasks solved and their cost; `--replay` asks no model: `--tasks N`, `--form F`, `--large-form F`, `--save`
+escalation *args:
+    .venv/bin/python -m bench.accuracy.escalation {{ args }}
+
 # tasks an hour of the accuracy laboratory: the wheel's server and the one of `llama-server`, one task at once and several, by CPU time: `--rounds N`, `--save`
 accuracy-speed *args:
     .venv/bin/python -m bench.accuracy.speed {{ args }}

@@ -70,12 +70,20 @@ class Ours:
     where: Where
     settings: Settings
     tools: Support = Support.UNKNOWN
+    stronger: "Ours | None" = None
+    """Who is asked for the calls that stay wrong."""
 
     async def ask(self, messages: Sequence[Message], tools: Sequence[Tool]) -> Said:
-        upstream, request = self.where.upstream(), self.where.request(messages, tools)
-        facts = replace(UNKNOWN_MODEL, tools=self.tools, quirks=load_preset(PRESET).quirks)
-        route = Route("lab", upstream, self.where.model, facts=facts, settings=self.settings)
+        route, request = self.route(), self.where.request(messages, tools)
         return said(await route.take(request, route.plan(request), _keep))
+
+    def route(self) -> Route:
+        """Return the model as the library sees it."""
+        facts = replace(UNKNOWN_MODEL, tools=self.tools, quirks=load_preset(PRESET).quirks)
+        stronger = self.stronger.route() if self.stronger else None
+        return Route(
+            "lab", self.where.upstream(), self.where.model, facts=facts, settings=self.settings, stronger=stronger
+        )
 
 
 async def _keep(events: Sequence[Event]) -> None:
