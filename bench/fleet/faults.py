@@ -5,12 +5,12 @@ import os
 import signal
 import time
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bench.fleet.checks import Span
-from bench.fleet.deaths import NOTICED_S, Death, connections
+from bench.fleet.deaths import Death, Delay, connections, longest_delay
 from bench.fleet.load import KEYS
 from bench.fleet.processes import PROXY, WORKERS, Fleet, Member, answers, metric
 from bench.fleet.schedule import Fault, Kind
@@ -62,12 +62,20 @@ def deaths(events: Sequence[Event]) -> list[Death]:
     return [event.death for event in events if event.death]
 
 
+def with_delays(events: Iterable[Event], delays: Sequence[Delay]) -> list[Event]:
+    """Return events whose deaths say how late the clients' event loop was."""
+    return [
+        replace(event, death=replace(event.death, delay=longest_delay(delays, event.death))) if event.death else event
+        for event in events
+    ]
+
+
 def closed_spans(events: Sequence[Event]) -> list[Span]:
     """Return when the load balancer was down, so that clients could not connect."""
     return [
-        Span(event.began, (event.recovered or event.ended + PATIENCE_S) + NOTICED_S)
+        Span(event.began, (event.recovered or event.ended + PATIENCE_S) + event.death.noticed_s)
         for event in events
-        if event.fault.kind is Kind.KILL_PROXY
+        if event.fault.kind is Kind.KILL_PROXY and event.death
     ]
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from typing_extensions import override
 
 from bench.fleet.checks import LIMITED, Answer, Question, RunAsked, Sample, Verdict, judge
-from bench.fleet.deaths import CARRIER
+from bench.fleet.deaths import CARRIER, Delay
 from testkit.grammar import WIRES
 from testkit.stream_ends import Book, Client, Heard
 from testkit.vendor_requests import WRITE, Ask
@@ -33,6 +33,8 @@ MODELS = ("pool-native", "proxied-emulated", "pool-emulated", "proxied-native")
 ROUNDS = 4
 RESUMES = 30
 AFTER_ERROR_S = 0.5
+TICK_S = 0.05
+"""How often the delay of the event loop is measured."""
 BURST = 20
 OFFERED = 1.5
 """Times its limit, that the metered tenant asks for."""
@@ -78,6 +80,8 @@ class Load:
     resumed: int = 0
     refused: list[float] = field(default_factory=list[float])
     """When the load balancer took no connection: no request was sent, and the client tried again."""
+    delays: list[Delay] = field(default_factory=list[Delay])
+    """Of the event loop that all clients share."""
     _numbers: "itertools.count[int]" = field(default_factory=itertools.count)
 
     def now(self) -> float:
@@ -87,11 +91,20 @@ class Load:
         """Be all clients until the time is over; streams and requests that began by then may end."""
         self.began = self.began or time.monotonic()
         async with asyncio.TaskGroup() as group:
+            group.create_task(self._note_delays())
             for slot in range(self.streams):
                 group.create_task(self._stream_on(slot))
             group.create_task(self._meter(group))
             for number in range(self.runs):
                 group.create_task(self._begin_run(number))
+
+    async def _note_delays(self) -> None:
+        """Note when the event loop is late, until the time is over."""
+        while self.now() < self.seconds:
+            due = self.now() + TICK_S
+            await asyncio.sleep(TICK_S)
+            if (late := self.now() - due) > TICK_S:
+                self.delays.append(Delay(self.now(), late))
 
     # ------------------------------------------------------------ streams
 

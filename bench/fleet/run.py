@@ -33,7 +33,7 @@ import uvloop
 
 from bench.fleet.checks import HONEST, Answer, RunTally, Tally, Verdict, judge, judge_run, windows
 from bench.fleet.deaths import Death
-from bench.fleet.faults import Saboteur, apart_spans, deaths
+from bench.fleet.faults import Saboteur, apart_spans, deaths, with_delays
 from bench.fleet.key_drill import KeyFigures, drill
 from bench.fleet.load import RATE, Load
 from bench.fleet.processes import Fleet, nginx, started
@@ -126,7 +126,8 @@ async def show(load: Load, saboteur: Saboteur, faults: int) -> None:
 
 async def judge_all(fleet: Fleet, plan: Plan, load: Load, saboteur: Saboteur, on_the_wall: float) -> Outcome:
     """Judge all streams, the limit and all runs."""
-    dead, tally, runs = deaths(saboteur.events), Tally(), RunTally()
+    events = with_delays(saboteur.events, load.delays)
+    dead, tally, runs = deaths(events), Tally(), RunTally()
     tally.counts[Verdict.RIGHT] += load.right
     for answer in load.others:
         tally.add(answer, *judge(answer, dead))
@@ -136,14 +137,14 @@ async def judge_all(fleet: Fleet, plan: Plan, load: Load, saboteur: Saboteur, on
         by_run[mark.run].append(mark)
     for run in load.accepted:
         judge_run(run, await load.shown(run.name), await load.messages(run.name), by_run[run.name], runs)
-    limits = windows(load.samples, apart_spans(saboteur.events), RATE / 60)
+    limits = windows(load.samples, apart_spans(events), RATE / 60)
     return Outcome(
         plan,
         tally,
         runs,
         len(load.accepted),
         limits,
-        saboteur.events,
+        events,
         load.others,
         longest_pauses(marks, on_the_wall, time.time()),
         load.resumed,

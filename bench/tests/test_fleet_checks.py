@@ -4,6 +4,7 @@ import json
 import os
 import socket
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -23,7 +24,7 @@ from bench.fleet.checks import (
     whole,
     windows,
 )
-from bench.fleet.deaths import NOTICED_S, Cut, Death, connections, too_many
+from bench.fleet.deaths import NOTICED_S, Cut, Death, Delay, connections, longest_delay, too_many
 from testkit.grammar import WIRES, SeenCall
 from testkit.grammar import samples as good
 from testkit.killtest_worker import Mark
@@ -313,3 +314,14 @@ def test_results_that_no_tool_gave_or_that_belong_to_another_run_are_found() -> 
     assert judged(marks(*ALL), [*got[:3], {"role": "tool", "content": "put 1 of fleet-3 by 1 at 77"}]).lost
     failed = judged(marks(*ALL), [*got[:3], {"role": "tool", "content": "put failed: OSError: no"}])
     assert (len(failed.lost), failed.mixed) == (1, [])
+
+
+def test_clients_that_are_late_notice_a_death_later_and_no_other_delay_counts() -> None:
+    before, at, soon = Delay(9.9, 3.0), Delay(11.0, 1.5), Delay(12.0, 1.0)
+    later = Delay(14.0, 2.8)  # began after all clients should have noticed
+    assert longest_delay([before, at, soon, later], DEATH) == 1.5
+    assert longest_delay([before, later], DEATH) == 0.0
+    late = replace(DEATH, delay=1.5)
+    assert late.carried(GATEWAY, 5.0, 10.1 + NOTICED_S + 3.0)
+    assert not late.carried(GATEWAY, 5.0, 10.2 + NOTICED_S + 3.0)
+    assert not DEATH.carried(GATEWAY, 5.0, 10.2 + NOTICED_S)

@@ -1,6 +1,7 @@
 """The report of `just fleet`: what fails the bar, and the figures of faults."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -95,7 +96,7 @@ def test_a_failed_answer_counts_for_the_last_fault_before_its_end() -> None:
 
 
 def test_a_client_may_find_no_server_only_while_the_load_balancer_is_down() -> None:
-    events = [event(Kind.KILL_PROXY, 10, recovered=1)]
+    events = [replace(event(Kind.KILL_PROXY, 10, recovered=1), death=Death("", 10.0, 10.1, connections=9))]
     assert outcome(events=events, refused=[10.5, 11.0]).faults() == []
     late = outcome(events=events, refused=[10.5, 20.0]).faults()
     assert late == ["1 times no connection could be made while nginx was up"]
