@@ -21,6 +21,7 @@ from toolspeak.engine.narration import announces_call, written_call
 from toolspeak.engine.plan import ANY_DIALECT, Plan
 from toolspeak.engine.prompt import Prompt, Taught, compacted, dialect_of, untrusted_texts, writer_of
 from toolspeak.engine.refusal import RefusalWatch
+from toolspeak.engine.shortlist import named_only, shortlist
 from toolspeak.engine.tactics import Name
 from toolspeak.engine.trouble import must_call
 from toolspeak.facts.families import family_facts
@@ -72,13 +73,17 @@ class ReaderFactory:
         # Everything that changes the bytes of the contract is part of the key. Without the keyed marker in it, one
         # conversation would be taught the markers of another.
         tokens = plan.facts.context_tokens
-        more = (dialect.name, plan.settings.key, tokens, *(tool.name for tool in self._answer_tool))
+        detailed = shortlist(self.tools, self._request, plan.settings.detailed_tools or 0)
+        chosen = () if len(detailed) == len(self.tools) else tuple(tool.name for tool in detailed)
+        more = (dialect.name, plan.settings.key, tokens, *chosen, *(tool.name for tool in self._answer_tool))
         known = _TAUGHT.find(self.tools, more)
         if known is not None:
             return known
-        tools = compacted(guard.tools(self.tools), tokens)
+        tools = compacted(guard.tools(detailed), tokens)
         compiled = ToolSet.of((*tools, *self._answer_tool))
-        taught = Taught(compiled, writer_of(dialect).teach(compiled))
+        others = [tool.name for tool in self.tools if tool.name not in chosen] if chosen else []
+        contract = writer_of(dialect).teach(compiled)
+        taught = Taught(compiled, f"{contract}\n\n{guard.text(named_only(others))}" if others else contract)
         return _TAUGHT.keep(self.tools, taught, compiled.text_bytes, more) if compiled.text_bytes else taught
 
     def emulated(self, prompt: Prompt, *, decides: bool, streams_calls: bool = False) -> AnswerReader:

@@ -129,6 +129,13 @@ class Settings:
         "After tool results in emulated requests, say that they are data, and repeat the user's words (SAFE-11).",
         fallback=False,
     )
+    detailed_tools: int | None = setting(
+        None,
+        "The most tools that an emulated prompt describes, chosen by the request; it names the others (INL-11). 0 "
+        "describes all.",
+        least=0,
+        fallback=0,
+    )
     key: str | None = None
     """The key of keyed markers (SAFE-4). toolspeak makes it for each conversation: it is not in the file."""
 

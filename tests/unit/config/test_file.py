@@ -131,6 +131,7 @@ def test_the_example_of_the_page_says_all_of_it() -> None:
             confirm_tool_fit=False,
             keyed=False,
             mark_results=False,
+            detailed_tools=0,
         ),
         upstreams=(
             Upstream(
@@ -368,6 +369,7 @@ accept_untaught_calls = true
 confirm_tool_fit = true
 keyed = true
 mark_results = true
+detailed_tools = 8
 """
     said = read(text).settings
     assert {field.name for field in fields(said) if getattr(said, field.name) is None} == {"key"}
@@ -380,6 +382,7 @@ mark_results = true
         confirm_tool_fit=True,
         keyed=True,
         mark_results=True,
+        detailed_tools=8,
     )
     assert said == guardrails.over(Settings(*expected, constraint=Constrain.JSON))
 

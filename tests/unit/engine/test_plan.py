@@ -31,6 +31,7 @@ EVERYTHING = Settings(
     confirm_tool_fit=True,
     keyed=True,
     mark_results=True,
+    detailed_tools=8,
     key="k7Qz",
 )
 
