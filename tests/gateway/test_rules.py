@@ -55,6 +55,7 @@ MODELS = {
     "keyed": Settings(key="k7Qz").over(FORCE),
     "own-key": Settings(keyed=True).over(FORCE),
     "marks": Settings(mark_results=True).over(FORCE),
+    "details": Settings(detailed_tools=1).over(FORCE),
     "related": Settings(drop_unrelated_calls=True).over(FORCE),
     "mentioned": Settings(drop_unmentioned_arguments=True).over(FORCE),
     "missing": Settings(request_missing_calls=True).over(FORCE),
@@ -282,6 +283,20 @@ def test_a_model_without_a_system_role_is_taught_by_the_user_inl10(gateway: Serv
     assert text.startswith(SYSTEM)
     assert text.endswith(QUESTION)
     assert "# Tools" in text
+
+
+def test_a_prompt_describes_the_tools_that_fit_and_names_the_others_inl11(
+    gateway: Served, upstream: ScriptedUpstream
+) -> None:
+    parameters = {"type": "object", "properties": {"seat": {"type": "string"}}, "required": ["seat"]}
+    flights = {"name": "book_flight", "description": "Reserve a seat in an aeroplane.", "parameters": parameters}
+    tools = [{"type": "function", "function": flights}, TOOL]
+    booked = fenced('{"name": "book_flight", "arguments": {"seat": "7A"}}')
+    met, plain = (turn(gateway, upstream, model, booked, tools=tools) for model in ("details", "force"))
+    assert met.calls == plain.calls == [("book_flight", {"seat": "7A"})]
+    assert "only the names are given: book_flight." in met.words()
+    assert "Reserve a seat in an aeroplane." not in met.words()
+    assert "Reserve a seat in an aeroplane." in plain.words()
 
 
 def test_a_later_turn_without_tools_stays_in_emulation_inl4(gateway: Served, upstream: ScriptedUpstream) -> None:

@@ -40,7 +40,7 @@ from toolspeak.engine.effects import (
     TurnEffect,
     TurnProgram,
 )
-from toolspeak.engine.guardrails.guardrail import MOST_FOLLOW_UPS, AskModel, FollowUp, Guardrail
+from toolspeak.engine.guardrails.guardrail import MOST_FOLLOW_UPS, AskModel, Guardrail
 from toolspeak.engine.guardrails.unrelated_calls import REPEATED
 from toolspeak.engine.outbox import Outbox
 from toolspeak.engine.plan import Plan, Way, has_calls
@@ -67,7 +67,7 @@ from toolspeak.ir.failure import Failure, FailureKind
 from toolspeak.ir.message import Call
 from toolspeak.ir.request import Request
 from toolspeak.ir.tool import AUTO, ChoiceMode, Tool, ToolChoice
-from toolspeak.ir.turn import fold, split
+from toolspeak.ir.turn import split
 
 
 def take_turn(
@@ -539,15 +539,10 @@ class _Turn:
             why = "a guardrail asks for the calls that are missing"
             more = yield from self._read_hidden(sent, self._readers.follow_up(self._prompt), why)
             fresh = follow_up.accepted(more.calls)
-            is_stuck = not fresh
-            if is_stuck:
-                found = yield from self._missing_calls_of_stronger(follow_up)
-                fresh = found[: self._readers.max_calls - len(answer.calls)]
-            if fresh:
-                answer = answer.with_calls(fresh)
-                yield from self._emit(self._out.take(split(fresh)))
-            if is_stuck:
+            if not fresh:
                 break
+            answer = answer.with_calls(fresh)
+            yield from self._emit(self._out.take(split(fresh)))
         return answer
 
     # ---------------------------------------------------------------- the end
@@ -592,7 +587,7 @@ class _Turn:
 
         A call that the client's own token limit cut is not wrong: a stronger model would be cut as well.
         """
-        if self._out.has_calls or answer.is_cut:
+        if not self._escalates or self._out.has_calls or answer.is_cut:
             return False
         # Text before a wrong call may stay, as for a retry: the right call continues it.
         return trouble.kind is Kind.BAD_CALLS or (trouble.kind is Kind.NO_CALL and not self._out.has_text)
@@ -604,39 +599,20 @@ class _Turn:
         """
         if not self._may_escalate(answer, trouble):
             return False
-        events, last = yield from self._ask_stronger(describe(trouble))
-        shown = [event for event in events if not self._out.has_text or isinstance(event, _OF_CALLS)]
-        if last is None or not shown:
-            return False
-        self._note_escalated("its calls stayed wrong")
-        self._out.take_held()
-        yield from self._emit(self._out.send((*shown, Finished(last.stop, self._usage, last.stop_sequence))))
-        return True
-
-    def _missing_calls_of_stronger(self, follow_up: FollowUp) -> Generator[TurnEffect, EffectReply, list[Call]]:
-        """Return the calls of a stronger model that a guardrail finds missing, if one may be asked (POOL-6)."""
-        events, last = yield from self._ask_stronger("it did not write the calls that are missing")
-        fresh = follow_up.accepted(fold((*events, last)).calls) if last else []
-        if fresh:
-            self._note_escalated("calls were missing")
-        return fresh
-
-    def _ask_stronger(self, why: str) -> Generator[TurnEffect, EffectReply, tuple[Sequence[Event], Finished | None]]:
-        """Let a stronger model take the turn, at most once; return its answer and the end of it, None if it failed."""
-        if not self._escalates or self._escalated is not Escalated.NO:
-            return (), None
-        events = (yield Escalate(why)) or []
+        events = (yield Escalate(describe(trouble))) or []
         last = events[-1] if events else None
         self._escalated = Escalated.FAILED if events else Escalated.DENIED
         if isinstance(last, Finished | Failed):
             self._usage = self._usage.plus(last.usage)
-        return (events[:-1], last) if isinstance(last, Finished) else ((), None)
-
-    def _note_escalated(self, why: str) -> None:
-        """Say in the outcome and in the plan that the answer of a stronger model is used."""
+        shown = [event for event in events[:-1] if not self._out.has_text or isinstance(event, _OF_CALLS)]
+        if not isinstance(last, Finished) or not shown:
+            return False
         self._escalated = Escalated.ANSWERED
         taken = self._taken or self._plan
-        self._taken = replace(taken, why=f"{taken.why}; escalated ({why})")
+        self._taken = replace(taken, why=f"{taken.why}; escalated (its calls stayed wrong)")
+        self._out.take_held()
+        yield from self._emit(self._out.send((*shown, Finished(last.stop, self._usage, last.stop_sequence))))
+        return True
 
     def _return_first(self) -> Step:
         """End the turn with the answer that came first; nothing of the present attempt is emitted (MODE-7)."""

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 import pytest
 
-from tests.unit.engine.scene import ASK, BERGEN, FORCE, NATIVE, OSLO, REQUIRED, WRONG, ask, user
+from tests.unit.engine.scene import ASK, FORCE, NATIVE, OSLO, REQUIRED, WRONG, ask
 from toolspeak.engine.effects import Emit, Escalate, Escalated, Open, Outcome, Pull
 from toolspeak.engine.plan import decide
 from toolspeak.engine.readers import emulated_ids
-from toolspeak.engine.settings import Mode, Settings
+from toolspeak.engine.settings import Settings
 from toolspeak.engine.turn import take_turn
 from toolspeak.facts.model import ModelFacts, Support
 from toolspeak.ir.event import CallStarted, Event, Failed, Finished, StopReason, TextDelta, Usage
@@ -142,39 +142,3 @@ def test_emulated_calls_that_stay_wrong_are_asked_of_a_stronger_model_pool6() ->
     assert calls_in(shown) == ['{"city": "Oslo"}']
     assert sum(isinstance(event, CallStarted) for event in shown) == 1
     assert outcome.requests == 3
-
-
-def missing(stronger: list[Event] | None) -> tuple[Outcome, list[str], list[str]]:
-    """Run a turn in which the model calls for one of two cities, and finds no more when it is asked."""
-    settings = Settings(mode=Mode.FORCE, dialect="fenced", request_missing_calls=True)
-    said = "How is the weather in Oslo and in Bergen?"
-    first: list[Event] = [
-        TextDelta('```tool_call\n{"name": "get_weather", "arguments": {"city": "Oslo"}}\n```'),
-        Finished(StopReason.END, Usage(10, 5)),
-    ]
-    no_more: list[Event] = [TextDelta("done"), Finished(StopReason.END, Usage(10, 1))]
-    outcome, shown, whys = turn(stronger, first, no_more, request=ask(user(said)), settings=settings)
-    return outcome, calls_in(shown), whys
-
-
-def test_calls_that_stay_missing_are_taken_from_a_stronger_model_pool6() -> None:
-    both: list[Event] = [*split((OSLO, BERGEN)), Finished(StopReason.CALLS, Usage(100, 50))]
-    outcome, calls, whys = missing(both)
-    assert whys == ["it did not write the calls that are missing"]
-    assert calls == ['{"city": "Oslo"}', '{"city": "Bergen"}']  # the call that was there already is not made twice
-    assert outcome.escalated is Escalated.ANSWERED
-    assert outcome.usage == Usage(120, 56)
-    assert outcome.taken.why.endswith("escalated (calls were missing)")
-
-
-@pytest.mark.parametrize(
-    ("stronger", "escalated"),
-    [(None, Escalated.DENIED), (LOST, Escalated.FAILED), (GOOD, Escalated.FAILED), (NO_CALL, Escalated.FAILED)],
-)
-def test_missing_calls_that_a_stronger_model_does_not_bring_stay_missing_pool6(
-    stronger: list[Event] | None, escalated: Escalated
-) -> None:
-    outcome, calls, whys = missing(stronger)
-    assert len(whys) == 1
-    assert calls == ['{"city": "Oslo"}']
-    assert outcome.escalated is escalated
