@@ -7,6 +7,7 @@ import pytest
 from tests.unit.engine.scene import answered, ask, run, said, user, words, written
 from toolspeak.engine.settings import Mode, Settings
 from toolspeak.engine.shortlist import shortlist
+from toolspeak.ir.json import JsonObject
 from toolspeak.ir.message import Call
 from toolspeak.ir.tool import ChoiceMode, Tool, ToolChoice
 
@@ -14,7 +15,7 @@ FEW = Settings(mode=Mode.FORCE, dialect="fenced", detailed_tools=3)
 
 
 def tool(name: str, description: str, *parameters: str) -> Tool:
-    properties = {key: {"type": "string", "description": f"The {key}."} for key in parameters}
+    properties: JsonObject = {key: {"type": "string", "description": f"The {key}."} for key in parameters}
     return Tool(name, description, {"type": "object", "properties": properties, "required": [*parameters]})
 
 
