@@ -1,7 +1,7 @@
 """`just escalation`: a small model, a larger one, and the small one with the larger one behind it (`escalate_to`).
 
     just escalation                    20 held-out tasks of each set, on the 0.5B and the 1.5B
-    just escalation --replay           the same from the answers in the repository: asks no model
+    just escalation --replay           the tasks that have answers in the repository: asks no model
     just escalation --form 'hermes guardrails' --large-form fenced
 
 Each task is asked three times: of the small model, of the larger one, and of the small one that may escalate. A task
@@ -13,8 +13,8 @@ import asyncio
 import contextlib
 import json
 import time
-from collections.abc import AsyncGenerator, Generator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,13 +25,11 @@ from bench.accuracy.answers import ARCHIVE, Answers
 from bench.accuracy.forms import Form, form_of, profiles_of
 from bench.accuracy.intervals import Estimate, average
 from bench.accuracy.relay import Account, Relay
-from bench.accuracy.run import CONTEXT_TOKENS, MAX_TOKENS, build_of
+from bench.accuracy.run import MAX_TOKENS, build_of, started
 from bench.accuracy.score import score
 from bench.accuracy.speak import Ours, Where
 from bench.accuracy.split import Split
-from testkit.llama_build import built
 from testkit.llama_models import MODELS
-from testkit.llama_server import LlamaServer
 from testkit.report import close
 from toolspeak.ir.request import Sampling
 from toolspeak.runtime.transport import HttpTransport
@@ -65,12 +63,12 @@ class Model:
     relay: Relay
     form: Form
 
-    def speaker(self, who: str, transport: HttpTransport, seed: int, stronger: Ours | None = None) -> Ours:
+    def speaker(self, who: str, transport: HttpTransport, seed: int) -> Ours:
         """Return who asks it, and on whose account."""
         sampling = Sampling(max_tokens=MAX_TOKENS, temperature=0.0, seed=seed)
         where = Where(self.relay.url(who), self.name, sampling, transport)
         assert self.form.settings is not None, "a form of others cannot escalate"
-        return Ours(where, self.form.settings, self.form.tools, stronger)
+        return Ours(where, self.form.settings, self.form.tools)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,16 +181,6 @@ def faults(found: Sequence[Done]) -> list[str]:
 # ---------------------------------------------------------------- the run
 
 
-@contextmanager
-def served(model: str, *, replay: bool) -> Generator[str]:
-    """Give the address of a model's server; none for a replay."""
-    if replay:
-        yield ""
-        return
-    with LlamaServer(model, slots=1, context=CONTEXT_TOKENS, program=built()) as server:
-        yield server.url
-
-
 @asynccontextmanager
 async def opened(name: str, url: str, form: str, folder: Path) -> AsyncGenerator[Model]:
     """Give a model with its kept answers."""
@@ -233,7 +221,8 @@ def main() -> None:
     parser.add_argument("--answers", type=Path, default=kept.FOLDER, help="the folder that keeps the servers' answers")
     parser.add_argument("--save", action="store_true", help=f"write bench/results/{RESULTS.name}")
     options = parser.parse_args()
-    with served(options.small, replay=options.replay) as small, served(options.large, replay=options.replay) as large:
+    replay: bool = options.replay
+    with started(options.small, 1, replay=replay) as small, started(options.large, 1, replay=replay) as large:
         found = asyncio.run(measured(options, (small, large)))
     shown: dict[str, Any] = {
         "models": {"small": options.small, "large": options.large},

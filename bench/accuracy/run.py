@@ -213,13 +213,20 @@ async def run(  # noqa: PLR0913 # what a run is
 @contextmanager
 def served(options: argparse.Namespace) -> Generator[str]:
     """Give the address of the model's server."""
-    if options.replay:
-        yield ""
-        return
-    if options.url:
+    if options.url and not options.replay:
         yield options.url.removesuffix("/v1").rstrip("/")
         return
-    with LlamaServer(options.model, slots=options.lanes, context=CONTEXT_TOKENS, program=built()) as server:
+    with started(options.model, options.lanes, replay=options.replay) as url:
+        yield url
+
+
+@contextmanager
+def started(model: str, lanes: int, *, replay: bool) -> Generator[str]:
+    """Start a model's server and give its address; a replay has no server, and an empty address."""
+    if replay:
+        yield ""
+        return
+    with LlamaServer(model, slots=lanes, context=CONTEXT_TOKENS, program=built()) as server:
         yield server.url
 
 

@@ -71,7 +71,7 @@ class Ours:
     settings: Settings
     tools: Support = Support.UNKNOWN
     stronger: "Ours | None" = None
-    """Who is asked for the calls that stay wrong."""
+    """The model that is asked if calls stay wrong, as by `escalate_to`."""
 
     async def ask(self, messages: Sequence[Message], tools: Sequence[Tool]) -> Said:
         route, request = self.route(), self.where.request(messages, tools)

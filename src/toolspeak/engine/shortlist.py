@@ -7,8 +7,7 @@ words with the request are described, and the others are named in one line. A mo
 is told what was wrong with its call, as for any other tool.
 
 Words count by how rare they are among the tools, those of a tool's name most. Tools of earlier calls and the tool that
-the client demands are always described. Where nothing is in common, such as between languages, the client's order
-decides.
+the client demands come first. Where nothing is in common, such as between languages, the client's order decides.
 """
 
 import math
