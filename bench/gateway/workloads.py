@@ -91,6 +91,7 @@ def workloads() -> list[Workload]:
         streams("burst", "stream in one write", "text-0", (8, 80), ALL),
         streams("paced16", "16 streams, a chunk each 2 ms", "text-2", (16, 48), ALL),
         Workload("calls16", "as paced16: 30 tools, a call", CHUNK, ("bare", "native", *PEERS), calls, chunks("call")),
+        streams("paced48", "48 streams, a chunk each 5 ms", "text-5", (48, 96), (*PROXIES, *OURS)),
         streams("paced96", "96 streams, a chunk each 5 ms", "text-5", (96, 192), (*PROXIES, *OURS)),
         streams("fenced96", "as paced96: a call in fenced text", "fenced-5", (96, 192), ("emulated",)),
         streams("call96", "as paced96: a native call", "call-5", (96, 192), (*PROXIES, "bare", "native")),

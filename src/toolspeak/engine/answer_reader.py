@@ -13,9 +13,11 @@ limit of calls, the test for a repeated call, the guardrails. A call that passes
 leaves while it grows has passed them as far as its beginning can tell (`growing_call.py`); the checker has the rest.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
+from typing import Final
 
 from toolspeak.dialects import TextReader, native_attempt
 from toolspeak.engine.answer import ReadAnswer, answer_text
@@ -49,6 +51,8 @@ from toolspeak.text.jsonspan import JsonSpan, SpanStatus
 from toolspeak.text.strict import parse
 from toolspeak.toolset.check import CallChecker
 from toolspeak.toolset.toolset import ToolSet
+
+_NO_BEGINNING: Final = re.compile(r"(?!)").search
 
 
 class StopText:
@@ -212,6 +216,18 @@ class AnswerReader:
         on llama.cpp repeated its call up to the token limit (P7).
         """
         return self._forged or self.over or (self._reader is not None and self._reader.cut is not None)
+
+    @property
+    def beginnings(self) -> Callable[[str], object] | None:
+        """Search for what may begin more than text; None if the next text must be read in any case."""
+        if self._parts.stops.any or self._is_lost or self._written is not None:
+            return None
+        return _NO_BEGINNING if self._reader is None else self._reader.beginnings
+
+    @property
+    def room(self) -> int:
+        """How many more characters the answer may have."""
+        return MOST_CHARACTERS - self._size
 
     def feed(self, events: Iterable[Event]) -> list[Event]:
         """Take events of the upstream; return the events that may be shown and executed.
@@ -530,6 +546,16 @@ class PassThrough:
     def enough(self) -> bool:
         """Whether the answer is longer than the limit (P7)."""
         return self._size > MOST_CHARACTERS
+
+    @property
+    def beginnings(self) -> Callable[[str], object] | None:
+        """Search for what may begin more than text: nothing does."""
+        return _NO_BEGINNING
+
+    @property
+    def room(self) -> int:
+        """How many more characters the answer may have."""
+        return MOST_CHARACTERS - self._size
 
     def feed(self, events: Iterable[Event]) -> list[Event]:
         """Take events of the upstream; return those that pass."""

@@ -43,6 +43,11 @@ class Outbox:
         """Whether nothing has left that a further attempt could contradict. Reasoning and blanks do not count."""
         return not (self.has_text or self.has_calls)
 
+    @property
+    def lets_through(self) -> bool:
+        """Whether the next events leave at once."""
+        return self._watch is None and not self._holds_all and not self._held
+
     def begin(self, release: Release, *, watches: bool) -> None:
         """Begin an attempt, and drop the held events of the one before; with `watches`, look for refusals."""
         self._holds_all, self._streams_calls = release is Release.BUFFERED, release is Release.EAGER
@@ -52,7 +57,7 @@ class Outbox:
     def take(self, events: Sequence[Event]) -> Sequence[Event]:
         """Take events of the attempt; return those that leave now."""
         # The usual case after the first words of an answer: nothing is held, and nothing is copied.
-        leaving = events if self._watch is None and not self._holds_all and not self._held else self._let_out(events)
+        leaving = events if self.lets_through else self._let_out(events)
         self._record(leaving)
         return leaving
 

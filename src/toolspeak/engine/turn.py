@@ -48,6 +48,7 @@ from toolspeak.engine.prompt import Prompt, without_tools
 from toolspeak.engine.readers import ReaderFactory
 from toolspeak.engine.settings import Release
 from toolspeak.engine.tactics import REFUSALS, End, Name, Situation, Tactic, first_tactic, tactic_of
+from toolspeak.engine.text_lane import TextLane
 from toolspeak.engine.trouble import Kind, Trouble, asked_again, corrections, describe, failure_of, must_call
 from toolspeak.facts.model import Support
 from toolspeak.ir.complaint import Complaint, Problem
@@ -471,10 +472,16 @@ class _Turn:
         tactic = sent.tactic.name if isinstance(sent, _Attempt) else QUESTION
         yield Open(sent.request, self._taken, tactic, sent.why)
         leaving: Sequence[Event] = ()
+        lane = TextLane(reader, out) if out is not None else None
         while not reader.over:
             # Events leave with the next Pull and not in an Emit of their own: one step of the generator for each chunk
             # instead of two, which halved the engine's cost of a streamed chunk.
             batch = (yield Pull(leaving)) or []
+            if lane is not None:
+                if lane.takes(batch):
+                    leaving = batch
+                    continue
+                lane.settle()
             events = reader.feed(batch)
             leaving = out.take(events) if out is not None else ()
             # The model forges a tool result, repeats itself for ever, or is past the limit. The upstream is closed, so
@@ -484,6 +491,8 @@ class _Turn:
                 yield CLOSE
                 events = reader.cut()
                 leaving = (*leaving, *out.take(events)) if out is not None else ()
+            if lane is not None:
+                lane.reopen()
         yield from self._emit(leaving)
 
     def _read_to_end(self, reader: AnswerReader | PassThrough) -> ReadAnswer:

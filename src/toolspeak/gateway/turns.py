@@ -39,6 +39,8 @@ _LAST_WORDS = 1.0
 _JSON = b"application/json"
 _SHOWN = (TextDelta, ReasoningDelta, CallStarted)
 """Events that a client can see: after one of them a failure can no longer be a plain HTTP error."""
+_LAST = (Finished, Failed)
+"""The events that end a turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +239,7 @@ class _Stream:
         """Write the events on the client's wire. A failure before any visible event raises `TurnFailed` instead."""
         if not self._begun:
             await self._begin(events)
-        self._ended = isinstance(events[-1], Finished | Failed)
+        self._ended = type(events[-1]) in _LAST
         data = self._encode(events)
         if self._ended and self._context.keep is not None:
             self._keep(events[-1], self._context.keep)

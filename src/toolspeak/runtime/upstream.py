@@ -134,23 +134,26 @@ class HttpUpstream:
             read = _Pieces(opened, self._clock).read
             # Each batch is yielded before the next bytes are read: a consumer that does not take them slows the
             # upstream down, so that memory stays bounded.
-            while piece := await read():
-                events = decoder.feed(piece)
-                progress.pieces += len(events)
-                if events and type(events[-1]) is Finished:
-                    close = opened.end  # the answer is complete, so the connection can be reused
-                    opened.judge(events[-1])
-                    progress.end(now(), events[-1])
-                for batch in _steps(events):
-                    yield self._ended(opened, batch, outgoing) if type(batch[-1]) is Failed else batch
-                    await self._let_others_run(batch, events)
-            if events := decoder.finish():
-                progress.end(now(), events[-1])
-                yield self._ended(opened, events, outgoing)
-        except TransportError as error:
-            if events := decoder.finish():
-                progress.end(now(), events[-1])
-                yield self._ended(opened, _broken_off(events, error.failure), outgoing)
+            try:
+                while piece := await read():
+                    events = decoder.feed(piece)
+                    progress.pieces += len(events)
+                    if _is_small(events):  # as nearly all are
+                        yield events
+                        continue
+                    if events and type(events[-1]) is Finished:
+                        close = opened.end  # the answer is complete, so the connection can be reused
+                        opened.judge(events[-1])
+                        progress.end(now(), events[-1])
+                    for batch in _steps(events):
+                        yield self._ended(opened, batch, outgoing) if type(batch[-1]) is Failed else batch
+                        await self._let_others_run(batch, events)
+                last = decoder.finish()
+            except TransportError as error:
+                last = _broken_off(decoder.finish(), error.failure)
+            if last:
+                progress.end(now(), last[-1])
+                yield self._ended(opened, last, outgoing)
         finally:
             close()
             progress.end(now())  # the turn stopped reading: it has seen enough, or its client is gone
@@ -255,6 +258,11 @@ class _Pieces:
         return piece
 
 
+def _is_small(events: list[Event]) -> bool:
+    """Return whether the events are one short text, which needs no further look."""
+    return len(events) == 1 and type(event := events[0]) is TextDelta and len(event.text) <= STEP
+
+
 def _steps(events: list[Event]) -> list[list[Event]]:
     """Cut events into batches that a turn reads in a few milliseconds, so that other tasks can run between them (P8).
 
@@ -291,9 +299,9 @@ def _is_stream(response: Opened, request: Request) -> bool:
 
 def _broken_off(events: list[Event], why: Failure) -> list[Event]:
     """Return the last events of an answer that broke off. If its end had arrived, it is complete and not a failure."""
-    match events[-1]:
-        case Failed(usage=usage):
-            return [*events[:-1], Failed(why, usage)]
+    match events:
+        case [*before, Failed(usage=usage)]:
+            return [*before, Failed(why, usage)]
         case _:
             return events
 

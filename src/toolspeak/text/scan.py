@@ -44,9 +44,17 @@ class Markers:
 
     @cached_property
     def begins(self) -> Callable[[str], re.Match[str] | None]:
-        """Search for a character with which a literal may begin. This is fast, and most chunks have none."""
-        firsts = {char for literal in self.literals for char in (literal[0], literal[0].upper())}
-        return re.compile(f"[{re.escape(''.join(sorted(firsts)))}]" if firsts else r"(?!)").search
+        """Search for what may begin a literal: its first two characters, or the first at the end of the text.
+
+        This is fast, and most chunks have none. By the first character alone, every apostrophe would be one.
+        """
+        pairs: dict[str, set[str]] = {}
+        for literal in self.literals:
+            first, second = literal[0], literal[1:2]
+            for char in (first, first.upper()):
+                pairs.setdefault(char, set()).update((second, second.upper()))
+        branches = [re.escape(first) + _second(seconds) for first, seconds in sorted(pairs.items())]
+        return re.compile("|".join(branches) or r"(?!)").search
 
     def match(self, text: str, pos: int, *, final: bool = False) -> str | None:
         """Return the literal at `pos`, `""` if more text is needed to decide, None if there is none."""
@@ -82,6 +90,11 @@ def trie_of(literals: Iterable[str]) -> Trie:
             node = node.setdefault(char, {})
         node[END] = {}
     return root
+
+
+def _second(seconds: set[str]) -> str:
+    """Return the pattern of a second character; an empty one stands for a literal of one character."""
+    return "" if "" in seconds else f"(?:[{re.escape(''.join(sorted(seconds)))}]|\\Z)"
 
 
 def _pattern(node: Trie, *, partial: bool, root: bool = True) -> str:

@@ -25,6 +25,7 @@ from toolspeak.engine.settings import Mode, Settings
 from toolspeak.ir.event import Event, Failed, Finished, StopReason, TextDelta
 from toolspeak.ir.failure import FailureKind
 from toolspeak.ir.request import Request
+from toolspeak.ir.turn import fold
 from toolspeak.runtime.drive import ENDED, drive, drive_sync
 from toolspeak.testing import AsyncScriptedUpstream, Scripted, ScriptedUpstream, called, failed
 
@@ -79,7 +80,7 @@ def test_both_drivers_come_to_the_same_mode9(settings: Settings, answers: tuple[
 def test_the_client_gets_what_the_outcome_says_mode9(settings: Settings, answers: tuple[Scripted, ...]) -> None:
     for run in (synchronously, asynchronously):
         outcome, events, upstream = run(settings, answers)
-        assert list(outcome.events) == events
+        assert outcome.turn == fold(events)
         assert outcome.requests == len(upstream.requests)
 
 

@@ -6,7 +6,7 @@ The reader keeps only what it must hold back: a prefix of a marker, a block that
 `native_attempt` reads the arguments of a native call, which are text that a model wrote.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from toolspeak.dialects.core.form import Scope
@@ -51,6 +51,14 @@ class TextReader:
     def cut(self) -> Why | None:
         """Return why nothing more will be read (a forged result, a limit): the upstream can be closed."""
         return self._states.end.why
+
+    @property
+    def beginnings(self) -> Callable[[str], object] | None:
+        """Search for what may begin more than text; None if the next text must be read in any case.
+
+        A text in which nothing is found would be shown as it is, and change no state but that of its last line.
+        """
+        return self._begins if self._is_plain else None
 
     def feed(self, chunk: str) -> list[Event]:
         """Take more text; return what it decides, as events."""
