@@ -47,17 +47,19 @@ class TextLane:
 
     def takes(self, batch: Sequence[Event]) -> bool:
         """Return whether the events are plain text, which leaves now and is kept for the reader."""
-        text = ""
-        for event in batch:  # nearly always one
+        room = self._room
+        # Each text is searched by itself, as the reader would do: else what leaves would depend on how many of them
+        # came in one read.
+        for event in batch:
             if type(event) is not TextDelta:
                 return False
-            text = text + event.text if text else event.text
-        room = self._room - len(text) - _PIECE
-        if room < 0 or not text or self._search(text):
-            return False
+            text = event.text
+            room -= len(text) + _PIECE
+            if room < 0 or not text or self._search(text):
+                return False
         self._room = room
-        self._texts.append(text)
-        return True
+        self._texts += [event.text for event in batch if type(event) is TextDelta]
+        return bool(batch)
 
     def settle(self) -> None:
         """Give the reader and the outbox the text that has passed."""

@@ -1,6 +1,7 @@
 """Plain text passes unread, and nothing that leaves, or becomes of a turn, depends on that."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from itertools import groupby
 
 import pytest
@@ -145,6 +146,23 @@ def test_the_limit_of_an_answer_is_as_exact_as_without_the_lane(monkeypatch: pyt
         monkeypatch.setattr(answer_reader, "MOST_CHARACTERS", most)
         both_ways(FORCE, [LONG, *["word "] * 40])
         both_ways(OFF, [LONG, *["word "] * 40])
+
+
+def test_what_leaves_does_not_depend_on_how_many_texts_come_in_one_read() -> None:
+    def left(*batches: list[Event]) -> list[str]:
+        turn, found = program(NATIVE), list[str]()
+        rest = iter([[TextDelta(LONG)], *batches, [Finished(StopReason.END)]])
+        given: list[Event] | None = None
+        with suppress(StopIteration):
+            while True:
+                effect = turn.send(given)
+                given = next(rest) if isinstance(effect, Pull) else None
+                if isinstance(effect, Emit | Pull):
+                    found += [event.text for event in effect.events if isinstance(event, TextDelta)]
+        return found
+
+    texts_of: list[Event] = [TextDelta("so f"), TextDelta("or some"), TextDelta(" time")]
+    assert left(texts_of) == left(*[[each] for each in texts_of])
 
 
 def test_a_call_after_text_that_passed_is_read() -> None:
