@@ -58,7 +58,7 @@ class TextLane:
             if room < 0 or not text or self._search(text):
                 return False
         self._room = room
-        self._texts += [event.text for event in batch if type(event) is TextDelta]
+        self._texts.extend(event.text for event in batch if type(event) is TextDelta)
         return bool(batch)
 
     def settle(self) -> None:
