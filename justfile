@@ -142,6 +142,10 @@ fuzz-coverage target *args:
 simulate seeds="2000" *args:
     .venv/bin/python -m bench.simulate {{ seeds }} {{ args }}
 
+# both drivers of the gateway give the same bytes for the same bytes, whatever is cut or breaks; `--cases N`, `--seed S`
+driver *args:
+    .venv/bin/python -m bench.driver {{ args }}
+
 # a thousand streams at once through one gateway: none lost, none mixed up, memory, keep-alives, clients that leave
 streams *args:
     .venv/bin/python -m bench.streams {{ args }}
@@ -478,6 +482,7 @@ waiting: build
     {{ just_executable() }} conformance
     {{ just_executable() }} field
     {{ just_executable() }} simulate
+    {{ just_executable() }} driver
 
 # Tests with real processes and sockets share a busy machine: one that fails runs once more, and the closing line counts it.
 rerun := "--reruns 1 --reruns-delay 3 --rerun-show-tracebacks -rR"

@@ -3,6 +3,7 @@
 import asyncio
 import http.client
 import json
+import os
 import re
 import socket
 import ssl
@@ -17,7 +18,7 @@ from typing import Any, TypeVar
 from typing_extensions import override
 
 from testkit.scripted_upstream import ScriptedUpstream
-from toolspeak.config.shape import Config, Key, RateLimits, Server, Upstream
+from toolspeak.config.shape import Config, Driver, Key, RateLimits, Server, Upstream
 from toolspeak.engine.verdict import Depth
 from toolspeak.gateway.asgi import Asgi
 from toolspeak.gateway.server import _Server, build
@@ -25,6 +26,8 @@ from toolspeak.runtime.clock import CLOCK, Clock
 from toolspeak.upstreams import Auth
 
 T = TypeVar("T")
+DRIVER = Driver(os.environ.get("TOOLSPEAK_TEST_DRIVER", Driver.ASGI))
+"""The driver of all gateways here: each test holds for both."""
 UPSTREAM_KEY = "sk-upstream-7f3a"
 
 
@@ -56,7 +59,7 @@ def towards(upstream: ScriptedUpstream, wire: str = "openai_chat", **more: Any) 
 
 def config_of(*upstreams: Upstream, server: Server | None = None, **more: Any) -> Config:  # noqa: ANN401 -- as above
     """Describe a gateway on a free port, which probes nobody unless it is told to."""
-    server = server or Server()
+    server = replace(server or Server(), driver=DRIVER)
     return Config(server=replace(server, port=0, probe=server.probe or Depth.OFF), upstreams=upstreams, **more)
 
 

@@ -49,6 +49,9 @@ _GUARDS: Final = (
     ("--unknown-models", "POLICY", "What to do with names of models that no upstream has: first or strict."),
     ("--log", "FORM", "Form of the log: text or json.  [default: text]"),
 )
+_DRIVERS: Final = (
+    ("--driver", "NAME", "How bytes go from the upstream to the client: asgi or push.  [default: asgi]"),
+)
 _PLACE: Final = ("--upstream", "--wire", "--preset")
 _WHERE: Final = (*_PLACE, "--model")
 _NO_PROFILES: Final = "Ignore the profiles that `toolspeak doctor` has saved, and those that ship with toolspeak."
@@ -81,6 +84,11 @@ def workers_option(command: F) -> F:
     """Add `--workers N`; the command gets 0 for `auto`."""
     text = "Processes that answer requests; auto means one for each usable core.  [default: 1]"
     return click.option("--workers", metavar="N|auto", callback=_worker_count, help=text)(command)
+
+
+def driver_option(command: F) -> F:
+    """Add `--driver NAME`."""
+    return _with(_DRIVERS, command)
 
 
 def _worker_count(context: click.Context, parameter: click.Parameter, value: str | None) -> int | None:
@@ -126,7 +134,7 @@ def complete_values(context: click.Context, parameter: click.Parameter, typed: s
 def _values(parameter: click.Parameter) -> Sequence[str]:
     """Return the fixed values of an option; none where any value is possible."""
     from toolspeak import dialects, upstreams, wires  # noqa: PLC0415 # `--help` must not load them
-    from toolspeak.config.shape import LogForm, UnknownModels  # noqa: PLC0415
+    from toolspeak.config.shape import Driver, LogForm, UnknownModels  # noqa: PLC0415
     from toolspeak.engine.verdict import Depth  # noqa: PLC0415
 
     named: dict[str, Callable[[], Sequence[str]]] = {
@@ -136,6 +144,7 @@ def _values(parameter: click.Parameter) -> Sequence[str]:
         "probe": lambda: tuple(Depth),
         "unknown_models": lambda: tuple(UnknownModels),
         "log": lambda: tuple(LogForm),
+        "driver": lambda: tuple(Driver),
     }
     choices = {option.name: option.choices for option in OPTIONS if option.choices}
     name = parameter.name or ""

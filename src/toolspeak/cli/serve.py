@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 import click
 
-from toolspeak.cli.options import gateway_options, load_config, upstream_options, workers_option
+from toolspeak.cli.options import driver_option, gateway_options, load_config, upstream_options, workers_option
 from toolspeak.errors import BadConfig, RunsUnavailable
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ _LONGEST_PARENT: Final = 60
 @upstream_options
 @gateway_options
 @workers_option
+@driver_option
 def serve(*, file: Path | None, quiet: bool, **options: str | int | None) -> None:
     r"""Start the gateway: tool calling in five APIs on one port.
 

@@ -49,6 +49,7 @@ class Options:
     host: str | None = _overrides("server.host")
     port: int | None = _overrides("server.port")
     workers: int | None = _overrides("server.workers")
+    driver: str | None = _overrides("server.driver")
     mode: str | None = _overrides("tools.mode")
     chat: bool | None = _overrides("tools.chat", variable=False, flag=False)
     """In the environment people set it as the mode `chat` (MODE-6)."""

@@ -11,7 +11,7 @@ from toolspeak.config.options import NO_OPTIONS, Options, option_problems
 from toolspeak.config.problems import did_you_mean
 from toolspeak.config.proxies import with_jwks_outbound, with_outbound
 from toolspeak.config.sections import UpstreamSection
-from toolspeak.config.shape import Config, Key, LogForm, UnknownModels, Upstream, digest_of
+from toolspeak.config.shape import Config, Driver, Key, LogForm, UnknownModels, Upstream, digest_of
 from toolspeak.config.upstream import ANY, build_upstream, preset_of, with_wire
 from toolspeak.engine.verdict import Depth
 from toolspeak.errors import BadConfig
@@ -40,7 +40,9 @@ def with_options(config: Config, options: Options = NO_OPTIONS, environ: Mapping
     port = server.port if said.port is None else said.port
     workers = server.workers if said.workers is None else said.workers
     log = LogForm(said.log) if said.log else server.log
-    server = replace(server, host=said.host or server.host, port=port, workers=workers, probe=probe, log=log)
+    driver = Driver(said.driver) if said.driver else server.driver
+    server = replace(server, host=said.host or server.host, port=port, workers=workers, driver=driver)
+    server = replace(server, probe=probe, log=log)
     keys = (Key(TENANT, digest_of(said.key)),) if said.key else config.keys
     profiles = None if said.profiles is False else config.profiles
     redis, default = said.redis_url or config.redis, _default(config, said.model)

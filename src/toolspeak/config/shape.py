@@ -54,6 +54,13 @@ class LogForm(StrEnum):
     JSON = "json"
 
 
+class Driver(StrEnum):
+    """What carries bytes between clients and upstreams."""
+
+    ASGI = "asgi"
+    PUSH = "push"
+
+
 class KeyPlace(StrEnum):
     """Where keys that are made by command are stored."""
 
@@ -94,6 +101,11 @@ class Server:
         "core.",
         least=0,
         most=MOST_WORKERS,
+    )
+    driver: Driver = setting(
+        Driver.ASGI,
+        "How bytes go from the upstream to the client ([drivers](scale.md#drivers)): `asgi` is uvicorn and aiohttp, "
+        "`push` hands each chunk on in the call in which it arrives.",
     )
     reload_on_change: bool = setting(
         False,

@@ -5,23 +5,20 @@ parsing JSON, and a framework would add layers to each of them.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, MutableMapping
-from functools import cached_property
+from collections.abc import Awaitable, Callable, Coroutine, MutableMapping, Sequence
 from typing import Any, Final, TypeAlias
+
+from typing_extensions import override
 
 from toolspeak.config.shape import Limits
 from toolspeak.gateway.app import Gateway
-from toolspeak.gateway.exchange import Beat, Gone, Headers, Refused, T
+from toolspeak.gateway.bounded_exchange import BODY_PATIENCE, BoundedExchange
+from toolspeak.gateway.exchange import Beat, Gone, Headers, T
 from toolspeak.gateway.overload import Overload
-from toolspeak.ir.failure import Failure, FailureKind
 
 AsgiMessage: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[AsgiMessage]]
 Send: TypeAlias = Callable[[AsgiMessage], Awaitable[None]]
-_NONE: Final[list[str]] = []
-_BODY_PATIENCE = 10
-"""Times `body_idle_seconds` that a whole body may take. Without it a client that sends one byte before each timeout
-would hold a slot forever."""
 
 
 class Asgi:
@@ -55,24 +52,16 @@ class Asgi:
         await send({"type": "lifespan.shutdown.complete"})
 
 
-class _AsgiExchange:
+class _AsgiExchange(BoundedExchange):
     """An `Exchange` on ASGI's `receive` and `send`."""
 
     def __init__(self, scope: AsgiMessage, receive: Receive, send: Send, limits: Limits, overload: Overload) -> None:
-        self.tenant = ""
-        self.status = 0
+        super().__init__(limits, overload)
         self.method: str = scope["method"]
         self.path: str = scope["raw_path"].decode("latin-1")
         self._scope: Final = scope
         self._receive: Final = receive
         self._send: Final = send
-        self._limits: Final = limits
-        self._overload: Final = overload
-        self._held = 0
-
-    def release(self) -> None:
-        """Return the memory budget of the body at the end of the exchange."""
-        self._overload.release(self.tenant, self._held)
 
     @property
     def client(self) -> str:
@@ -84,22 +73,18 @@ class _AsgiExchange:
         text: str = self._scope["query_string"].decode("latin-1")
         return text
 
-    def headers(self, name: bytes) -> list[str]:
-        return self._headers.get(name, _NONE)
-
-    @cached_property
-    def _headers(self) -> dict[bytes, list[str]]:
-        found: dict[bytes, list[str]] = {}
-        for name, value in self._scope["headers"]:
-            found.setdefault(name, []).append(value.decode("latin-1"))
-        return found
+    @property
+    @override
+    def _raw_headers(self) -> Sequence[tuple[bytes, bytes]]:
+        raw: Sequence[tuple[bytes, bytes]] = self._scope["headers"]
+        return raw
 
     async def body(self) -> bytes:
         """Read the body, within the limits of size, time and memory."""
         self._check_length()
         idle = self._limits.body_idle_seconds
         now = asyncio.get_running_loop().time
-        end = now() + idle * _BODY_PATIENCE
+        end = now() + idle * BODY_PATIENCE
         try:
             async with asyncio.timeout(idle) as limit:
                 message = await self._receive()
@@ -114,7 +99,7 @@ class _AsgiExchange:
                     limit.reschedule(min(now() + idle, end))
                     message = await self._receive()
         except TimeoutError:
-            raise _refused(FailureKind.TIMEOUT, f"the body came too slowly: no more of it in {idle:g} s", 408) from None
+            raise self._too_slow() from None
 
     async def start(self, status: int, headers: Headers) -> None:
         self.status = status
@@ -164,27 +149,7 @@ class _AsgiExchange:
     def _piece(self, message: AsgiMessage, size: int) -> bytes:
         if message["type"] == "http.disconnect":
             raise Gone
-        piece: bytes = message.get("body", b"")
-        # Counted while it arrives: a chunked body has no Content-Length that could be checked before.
-        if size + len(piece) > self._limits.body_bytes:
-            raise self._too_large(f"over {size + len(piece)}")
-        self._overload.hold(self.tenant, self._held, len(piece))
-        self._held += len(piece)
-        return piece
-
-    def _check_length(self) -> None:
-        """Refuse a body by its headers if it is too large or encoded. No encoding is accepted, against gzip bombs."""
-        length = next(iter(self.headers(b"content-length")), "0")
-        if length.isdecimal() and int(length[:20]) > self._limits.body_bytes:
-            raise self._too_large(length[:20])
-        encoding = next(iter(self.headers(b"content-encoding")), "identity").lower()
-        if encoding != "identity":
-            message = f"content-encoding {encoding[:40]!r} is not accepted: send the body plain"
-            raise _refused(FailureKind.INVALID_REQUEST, message, 415)
-
-    def _too_large(self, size: str) -> Refused:
-        most = self._limits.body_bytes
-        return _refused(FailureKind.TOO_LARGE, f"the body has {size} bytes, limits.body_bytes is {most}", 413)
+        return self._hold(message.get("body", b""), size)
 
 
 async def _stopped(task: asyncio.Task[T]) -> None:
@@ -192,7 +157,3 @@ async def _stopped(task: asyncio.Task[T]) -> None:
     if not task.done():
         task.cancel()
         await asyncio.wait((task,))
-
-
-def _refused(kind: FailureKind, message: str, status: int) -> Refused:
-    return Refused(Failure(kind, message, status))

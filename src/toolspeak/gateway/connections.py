@@ -270,12 +270,16 @@ class HttpConnection(HttpToolsProtocol):
             raise ValueError("the target is not a path")
         if not self.parser.should_upgrade():  # else `_parse` feeds this head again without `Upgrade`, and serves that
             self._head_complete()
-            super().on_headers_complete()
+            self._begin_request()
             # uvicorn before 0.53 closes for a `Connection` of exactly "close" only, not for "close, Upgrade".
             self.cycle.keep_alive = self.cycle.keep_alive and self.parser.should_keep_alive()
             if self.connections_open.is_retiring:
                 self.cycle.keep_alive = False
                 self.connections_open.last_request = self.loop.time()
+
+    def _begin_request(self) -> None:
+        """Answer the request whose head is complete, now or after those before it."""
+        super().on_headers_complete()
 
     @override
     def on_body(self, body: bytes) -> None:

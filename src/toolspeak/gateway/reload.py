@@ -27,7 +27,7 @@ from toolspeak.runtime.transport import HttpTransport
 
 _LOG: Final = logging.getLogger(__name__)
 _AT_START: Final[Mapping[str, Sequence[str] | None]] = {
-    "server": ("host", "port", "workers", "log", "shutdown"),
+    "server": ("host", "port", "workers", "driver", "log", "shutdown"),
     "limits": ("connections", "connections_per_address"),
     "responses": None,
     "traces": None,

@@ -27,7 +27,7 @@ from uvicorn.config import STARTUP_FAILURE
 
 from toolspeak import wires
 from toolspeak.config.assemble import assemble, confirming_depths, depths, outbound_of, verdicts
-from toolspeak.config.shape import Config
+from toolspeak.config.shape import Config, Driver
 from toolspeak.errors import BadConfig
 from toolspeak.extras import require_extra
 from toolspeak.gateway.access import HostPolicy, Keyring, TokenCheck
@@ -44,6 +44,7 @@ from toolspeak.gateway.limit_store import LimitStore, LocalLimits
 from toolspeak.gateway.metrics import Metrics
 from toolspeak.gateway.overload import Overload
 from toolspeak.gateway.peer_traces import TracePeers
+from toolspeak.gateway.push_connection import PushConnection
 from toolspeak.gateway.readiness import Readiness
 from toolspeak.gateway.reload import Reloader
 from toolspeak.gateway.request_reader import RequestReader
@@ -65,6 +66,7 @@ from toolspeak.runtime.learned import SHARED, Quorum
 from toolspeak.runtime.local_store import LocalVerdicts
 from toolspeak.runtime.offload import Offload
 from toolspeak.runtime.prober import Prober
+from toolspeak.runtime.push_transport import PushTransport
 from toolspeak.runtime.transport import HttpTransport, UpstreamTransport
 from toolspeak.runtime.upstream_activity import UpstreamActivity
 
@@ -83,7 +85,7 @@ def build(
     `quorum` is SHARED for a server, whatever keys there are: its clients do not trust each other, so none may change
     shared verdicts. `share` is what this process shares with the other workers of a gateway.
     """
-    transport = transport or HttpTransport(outbound_of(config))
+    transport = transport or _transport(config)
     directory = assemble(config, transport, quorum, clock)
     reader = RequestReader(config.limits.request, Offload())
     audit = AuditLog(audit_file(config), clock)
@@ -113,6 +115,12 @@ def build(
         clock,
     )
     return Asgi(gateway)
+
+
+def _transport(config: Config) -> HttpTransport:
+    """Return the client's side of the driver."""
+    outbound = outbound_of(config)
+    return PushTransport(outbound) if config.server.driver is Driver.PUSH else HttpTransport(outbound)
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,7 +303,7 @@ class _Server(uvicorn.Server):
                 app,
                 host=server.host,
                 port=server.port,
-                http=_connection_class(config, self._connections_open),
+                http=_connection_class(app, config, self._connections_open),
                 loop="asyncio" if sys.platform == "win32" else "uvloop",
                 ws="none",  # no protocol that is served here uses websockets
                 proxy_headers=False,  # any client can write X-Forwarded-For; only a key identifies a client
@@ -513,9 +521,11 @@ def terminal_is_gone() -> bool:
     return False
 
 
-def _connection_class(config: Config, connections_open: Connections) -> type[HttpConnection]:
+def _connection_class(app: Asgi, config: Config, connections_open: Connections) -> type[HttpConnection]:
     """Return the protocol class of one server. uvicorn creates the instances, so the limits are class attributes."""
     shared = {"limits": config.limits, "connections_open": connections_open}
+    if config.server.driver is Driver.PUSH:
+        return type("PushConnection", (PushConnection,), {**shared, "application": app})
     return type("HttpConnection", (HttpConnection,), shared)
 
 

@@ -35,11 +35,11 @@ from toolspeak.runtime.outbound import NO_OUTBOUND, Outbound, origin_of
 
 Headers = Sequence[tuple[str, str]]
 _GATEWAY_TIMEOUT, _BAD_GATEWAY = 504, 502
-_LINGER = 1.0
+LINGER = 1.0
 """Seconds that a finished answer may take to send its last bytes (the end of the chunked body) before it is closed."""
 _LARGE = 1 << 20
 """Bytes above which a body is sent in pieces: aiohttp writes `bytes` in one call, and a file object in chunks."""
-_MOST_INTERIM: Final = 16
+MOST_INTERIM: Final = 16
 """Interim responses (1xx) in a row. Real servers send one, `100 Continue` or `103 Early Hints`."""
 
 
@@ -168,7 +168,7 @@ class HttpTransport:
                     ssl=leaves.tls,
                 )
         except (aiohttp.ClientError, OSError, TimeoutError, ValueError) as error:
-            raise _transport_error(error, timeouts) from None
+            raise transport_error(error, timeouts) from None
         return _HttpResponse(response, timeouts, started, self._ending)
 
     async def close(self) -> None:
@@ -178,10 +178,14 @@ class HttpTransport:
         if self._session is not None:
             await self._session.close()
 
-    def _opened(self, loop: asyncio.AbstractEventLoop) -> aiohttp.ClientSession:
-        if self._loop is not None:
+    def bind(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Belong to this event loop. Raises `RuntimeError` if the transport belongs to another one."""
+        if self._loop is not None and self._loop is not loop:
             raise RuntimeError("these connections belong to another event loop: make a new client in each one")
         self._loop = loop
+
+    def _opened(self, loop: asyncio.AbstractEventLoop) -> aiohttp.ClientSession:
+        self.bind(loop)
         self._session = aiohttp.ClientSession(
             connector=_connector(loop),
             cookie_jar=aiohttp.DummyCookieJar(),
@@ -193,10 +197,10 @@ class HttpTransport:
         return self._session
 
 
-class _InterimLimit(ResponseHandler):
-    """Closes a connection on which interim responses do not end.
+class _Connection(ResponseHandler):
+    """Ends what aiohttp leaves open: interim responses without an end, and the body after an error of the parser.
 
-    aiohttp skips them in a loop that never yields to other tasks: an upstream that sends nothing else stopped all
+    aiohttp skips the first in a loop that never yields to other tasks: an upstream that sends nothing else stopped all
     streams of the gateway for two seconds.
     """
 
@@ -207,14 +211,26 @@ class _InterimLimit(ResponseHandler):
         """Return the next response, interim ones included. Raises `HttpProcessingError` after too many of them."""
         message, payload = await super().read()
         self._interim = self._interim + 1 if message.code // 100 == 1 else 0
-        if self._interim > _MOST_INTERIM:
+        if self._interim > MOST_INTERIM:
             raise HttpProcessingError(code=message.code, message="too many interim responses")
         return message, payload
+
+    @override
+    def set_exception(self, exc: BaseException, *cause: BaseException) -> None:
+        """Raise the error in the reader of a body as well.
+
+        aiohttp keeps an error of its parser for the next response only: after a bad chunk the reader of the body waited
+        for its idle timeout, although the connection was closed.
+        """
+        payload = self._payload
+        super().set_exception(exc, *cause)
+        if payload is not None and not payload.is_eof() and payload.exception() is None:
+            payload.set_exception(aiohttp.ClientPayloadError("the body cannot be parsed"))
 
 
 def _connector(loop: asyncio.AbstractEventLoop) -> aiohttp.TCPConnector:
     def connection() -> ResponseHandler:
-        return _InterimLimit(loop)
+        return _Connection(loop)
 
     # No limit: the gateway limits its requests itself, and aiohttp would count the wait for a free connection as time
     # to connect, so that a busy pool would look like an unreachable upstream.
@@ -224,21 +240,19 @@ def _connector(loop: asyncio.AbstractEventLoop) -> aiohttp.TCPConnector:
     return connector
 
 
-class _HttpResponse:
-    """A response that checks all its timeouts with a single timer.
+class TimedOut(TimeoutError):
+    """A timeout of `Timeouts` expired; the message is the name of its field."""
+
+
+class TimedResponse:
+    """A response that checks all its timeouts with a single timer. Its subclass keeps `_since` and `_begun` up to date.
 
     A timer per read would be made and cancelled for every chunk. Instead `read` only notes when it began to wait, and
     the timer fires at the earliest moment at which a timeout could have expired, checks, and is set again.
     """
 
-    def __init__(
-        self, response: aiohttp.ClientResponse, timeouts: Timeouts, started: float, ending: set[aiohttp.ClientResponse]
-    ) -> None:
-        self.status = response.status
-        self.headers: Mapping[str, str] = response.headers
-        self._response: Final = response
-        self._ending: Final = ending
-        self._next: Final = response.content.readany
+    def __init__(self, timeouts: Timeouts, started: float) -> None:
+        """Start the timer; `started` is when the request was sent, by the clock of the running event loop."""
         self._timeouts: Final = timeouts
         self._end: Final = started + timeouts.total
         self._loop: Final = asyncio.get_running_loop()
@@ -251,43 +265,15 @@ class _HttpResponse:
         """When the current read began to wait; None while no read waits, so that a slow reader is no idle upstream."""
         self._timer = self._loop.call_at(self._next_look(self._now()), self._look)
 
-    async def read(self) -> bytes:
-        """Wait for bytes and return all that have arrived; empty at the end. Raises `TransportError`."""
-        self._since = self._now()
-        try:
-            chunk = await self._next()
-        except (aiohttp.ClientError, OSError, TimeoutError) as error:
-            raise _transport_error(error, self._timeouts) from None
-        self._since = None
-        self._begun = True
-        return chunk
-
-    def close(self) -> None:
-        """Stop the response: the upstream's connection is closed, unless the body was read to its end."""
-        self._timer.cancel()
-        self._response.close()
-
-    def end(self) -> None:
-        """Stop reading after the last event. The connection is reused if the end of the body arrives soon.
-
-        The last event (`[DONE]`, `message_stop`) often arrives before the bytes that end the HTTP body. Closing at that
-        moment would cost a new connection for every turn; waiting for them would delay the client's answer.
-        """
-        self._timer.cancel()
-        if not self._response.content.is_eof():  # at the end of the body aiohttp itself returns the connection
-            self._ending.add(self._response)
-            self._loop.call_later(_LINGER, self._cut)
-
-    def _cut(self) -> None:
-        self._ending.discard(self._response)
-        self._response.close()
+    def _expire(self, error: TimedOut) -> None:
+        """Raise the error in the waiting read, or in the next one."""
+        raise NotImplementedError
 
     def _look(self) -> None:
         now = self._now()
         which = "total" if now >= self._end else self._expired(now)
         if which:
-            # The timer cannot raise into the task that reads. The stream can: the waiting read raises this error.
-            self._response.content.set_exception(_TimedOut(which))
+            self._expire(TimedOut(which))
         else:
             self._timer = self._loop.call_at(self._next_look(now), self._look)
 
@@ -311,17 +297,63 @@ class _HttpResponse:
         return min(idle, self._end, first if first > now else idle)
 
 
+class _HttpResponse(TimedResponse):
+    """A response of aiohttp."""
+
+    def __init__(
+        self, response: aiohttp.ClientResponse, timeouts: Timeouts, started: float, ending: set[aiohttp.ClientResponse]
+    ) -> None:
+        self.status = response.status
+        self.headers: Mapping[str, str] = response.headers
+        self._response: Final = response
+        self._ending: Final = ending
+        self._next: Final = response.content.readany
+        super().__init__(timeouts, started)
+
+    async def read(self) -> bytes:
+        """Wait for bytes and return all that have arrived; empty at the end. Raises `TransportError`."""
+        self._since = self._now()
+        try:
+            chunk = await self._next()
+        except (aiohttp.ClientError, OSError, TimeoutError) as error:
+            raise transport_error(error, self._timeouts) from None
+        self._since = None
+        self._begun = True
+        return chunk
+
+    def close(self) -> None:
+        """Stop the response: the upstream's connection is closed, unless the body was read to its end."""
+        self._timer.cancel()
+        self._response.close()
+
+    def end(self) -> None:
+        """Stop reading after the last event. The connection is reused if the end of the body arrives soon.
+
+        The last event (`[DONE]`, `message_stop`) often arrives before the bytes that end the HTTP body. Closing at that
+        moment would cost a new connection for every turn; waiting for them would delay the client's answer.
+        """
+        self._timer.cancel()
+        if not self._response.content.is_eof():  # at the end of the body aiohttp itself returns the connection
+            self._ending.add(self._response)
+            self._loop.call_later(LINGER, self._cut)
+
+    def _cut(self) -> None:
+        self._ending.discard(self._response)
+        self._response.close()
+
+    @override
+    def _expire(self, error: TimedOut) -> None:
+        # The timer cannot raise into the task that reads. The stream can: the waiting read raises this error.
+        self._response.content.set_exception(error)
+
+
 _TRUST: Final = "; to trust a private authority, set ca_file"
 
 
-class _TimedOut(TimeoutError):
-    """A timeout of `Timeouts` expired; the message is the name of its field."""
-
-
-def _transport_error(error: Exception, timeouts: Timeouts) -> TransportError:
+def transport_error(error: Exception, timeouts: Timeouts) -> TransportError:
     """Translate an error of aiohttp or the system. The message never has the URL, which may contain a key."""
     match error:
-        case _TimedOut():
+        case TimedOut():
             which = str(error)
             return _timeout_error(
                 f"the upstream was silent for too long (timeouts.{which} = {getattr(timeouts, which):g} s)"
@@ -342,19 +374,33 @@ def _transport_error(error: Exception, timeouts: Timeouts) -> TransportError:
             return _connection_error(f"the proxy refused to connect to the upstream ({error.status})", connected=False)
         case aiohttp.ClientConnectorError():
             # Before 3.13.4 aiohttp's error for an untrusted certificate has no `os_error`, and reading it raises.
-            if isinstance(error, _UntrustedCertificate):
-                reason = _reason(error.certificate_error) + _TRUST
-            else:
-                reason = _reason(error.os_error)
-            place = f"{error.host}:{error.port}"
-            return _connection_error(f"no connection to the upstream at {place}: {reason}", connected=False)
+            cause = error.certificate_error if isinstance(error, _UntrustedCertificate) else error.os_error
+            return no_connection(error.host, error.port, cause)
         case aiohttp.ServerDisconnectedError():
-            return _connection_error("the upstream closed the connection without an answer")
+            return closed_without_answer()
         case ValueError():  # aiohttp rejects the URL or a header before it connects, so this is no broken answer
             message = f"nothing was sent: the upstream's URL or a header of it cannot be used ({type(error).__name__})"
             return TransportError(Failure(FailureKind.OTHER, message, _BAD_GATEWAY))
         case _:
-            return _connection_error(f"the upstream's answer broke off ({type(error).__name__})")
+            return broken_off(type(error).__name__)
+
+
+def closed_without_answer() -> TransportError:
+    """Return the failure of a connection that the upstream closed before the head of its response."""
+    return _connection_error("the upstream closed the connection without an answer")
+
+
+def broken_off(why: str) -> TransportError:
+    """Return the failure of a response that is not complete, or no HTTP; `why` is the name of aiohttp's error."""
+    return _connection_error(f"the upstream's answer broke off ({why})")
+
+
+def no_connection(host: str, port: int | None, error: Exception) -> TransportError:
+    """Return the failure of a connection that could not be made."""
+    advice = _TRUST if isinstance(error, ssl.CertificateError) else ""
+    return _connection_error(
+        f"no connection to the upstream at {host}:{port}: {_reason(error)}{advice}", connected=False
+    )
 
 
 def _reason(error: Exception) -> str:

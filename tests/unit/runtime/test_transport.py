@@ -3,6 +3,7 @@
 import asyncio
 import socket
 import ssl
+import sys
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -15,13 +16,14 @@ from aiohttp.client_reqrep import ConnectionKey
 
 from testkit.loopback import Got, Loopback, Out, Say, in_loop, until
 from toolspeak.ir.failure import FailureKind
+from toolspeak.runtime.push_transport import PushTransport
 from toolspeak.runtime.transport import (
     DEFAULT_TIMEOUTS,
     HttpTransport,
     Response,
     Timeouts,
     TransportError,
-    _transport_error,
+    transport_error,
 )
 
 SECRET = "canary-7f3a"
@@ -30,9 +32,22 @@ SHORT = 0.1
 LONG = 20.0
 
 
+@pytest.fixture(autouse=True, params=[HttpTransport, PushTransport])
+def driver(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> type[HttpTransport]:
+    """Run each test with the transport of each driver."""
+    kind: type[HttpTransport] = request.param
+    monkeypatch.setattr(sys.modules[__name__], "new_transport", kind)
+    return kind
+
+
+def new_transport() -> HttpTransport:
+    """Make the transport of the driver under test."""
+    raise AssertionError("the fixture `driver` replaces it")
+
+
 @asynccontextmanager
 async def transport() -> AsyncGenerator[HttpTransport]:
-    made = HttpTransport()
+    made = new_transport()
     try:
         yield made
     finally:
@@ -225,7 +240,7 @@ async def test_closing_the_transport_closes_all_sockets_also_those_in_use() -> N
 
 
 def test_connections_of_one_event_loop_are_not_for_another() -> None:
-    sender = HttpTransport()
+    sender = new_transport()
 
     async def once(close: bool) -> None:
         async with Loopback(ok) as server:
@@ -459,7 +474,7 @@ async def test_https_where_plain_http_is_spoken_is_no_connection() -> None:
 def test_a_certificate_that_is_not_trusted_is_no_connection() -> None:
     untrusted = ssl.SSLCertVerificationError(1, "certificate verify failed: self-signed certificate")
     place = ConnectionKey("box.example", 443, True, True, None, None, None)
-    found = _transport_error(aiohttp.ClientConnectorCertificateError(place, untrusted), DEFAULT_TIMEOUTS)
+    found = transport_error(aiohttp.ClientConnectorCertificateError(place, untrusted), DEFAULT_TIMEOUTS)
     assert str(found) == (
         "no connection to the upstream at box.example:443: certificate verify failed: self-signed certificate; "
         "to trust a private authority, set ca_file"
