@@ -21,6 +21,7 @@ from toolspeak.gateway.connections import HttpConnection
 from toolspeak.gateway.exchange import Beat, Gone, Headers, T
 
 if TYPE_CHECKING:
+    from uvicorn._types import ASGI3Application
     from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 _LOG: Final = logging.getLogger(__name__)
@@ -303,7 +304,7 @@ class PushConnection(HttpConnection):
             self.tasks.add(task)
         else:
             self.flow.pause_reading()
-            self.pipeline.appendleft((self.cycle, self.app))
+            self.pipeline.appendleft((self.cycle, cast("ASGI3Application", self.application)))
 
     @override
     def connection_lost(self, exc: Exception | None) -> None:

@@ -216,14 +216,17 @@ class _Connection(ResponseHandler):
         return message, payload
 
     @override
-    def set_exception(self, exc: BaseException, *cause: BaseException) -> None:
+    def set_exception(self, exc: BaseException, exc_cause: BaseException | None = None) -> None:
         """Raise the error in the reader of a body as well.
 
         aiohttp keeps an error of its parser for the next response only: after a bad chunk the reader of the body waited
         for its idle timeout, although the connection was closed.
         """
         payload = self._payload
-        super().set_exception(exc, *cause)
+        if exc_cause is None:
+            super().set_exception(exc)
+        else:
+            super().set_exception(exc, exc_cause)
         if payload is not None and not payload.is_eof() and payload.exception() is None:
             payload.set_exception(aiohttp.ClientPayloadError("the body cannot be parsed"))
 
