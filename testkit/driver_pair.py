@@ -35,12 +35,12 @@ from toolspeak.upstreams import Auth
 
 PAUSE: Final = 0.002
 """Seconds between two pieces of the upstream: each of them is read before the next one comes."""
-BEFORE_FAULT: Final = 0.02
+BEFORE_FAULT: Final = 0.05
 """Seconds before a fault. aiohttp drops bytes that its reader has not taken when the connection breaks."""
-SILENCE: Final = 0.25
+SILENCE: Final = 1.0
 """Seconds for which an upstream with a short timeout may be silent."""
 PATIENCE: Final = 15.0
-LEAVES_AFTER: Final = 0.2
+LEAVES_AFTER: Final = 1.0
 """Seconds after which a client leaves that has not got a piece of the body."""
 SHOWN: Final = 20
 """Differences that are printed."""
