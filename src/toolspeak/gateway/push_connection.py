@@ -81,7 +81,9 @@ class RequestState:
             _LOG.exception("a fault of the gateway")
         finally:
             exchange.release()
-            connection.answering = None
+            # The next request may be under way: the last byte of this one may be long sent.
+            if connection.answering is self:
+                connection.answering = None
         await exchange.finish()
 
 
