@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import threading
+import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -10,7 +12,7 @@ import pytest
 from typing_extensions import override
 
 from testkit.protocols import answering, question
-from testkit.scripted_upstream import ScriptedUpstream, hang
+from testkit.scripted_upstream import Asked, ScriptedUpstream, hang
 from testkit.vendor_answers import Answer
 from tests.gateway.scene import Served, config_of, head, read_reply, serving, soon, towards
 from toolspeak.config.shape import Config, Driver, Key
@@ -22,10 +24,17 @@ def on(driver: Driver, config: Config) -> Config:
     return replace(config, server=replace(config.server, driver=driver))
 
 
-def request(*, stream: bool = False) -> bytes:
-    asked = question("openai_chat", stream=stream)
-    body = json.dumps(asked.body).encode()
+def request(user: str = "anna", *, padding: int = 0) -> bytes:
+    asked = question("openai_chat")
+    messages = [{"role": "user", "content": f"{user} {'x' * padding}"}]
+    body = json.dumps({**(asked.body or {}), "messages": messages}).encode()
     return head(asked.path, content_length=len(body)) + body
+
+
+async def greet(asked: Asked) -> None:
+    """Answer with the first word of the prompt, and as much text as the rest of it."""
+    user, _, rest = asked.json["messages"][-1]["content"].partition(" ")
+    await answering(Answer(f"Hi {user} {rest}"))(asked)
 
 
 class SlowEnd(Admission):
@@ -61,3 +70,55 @@ def test_the_end_of_one_request_does_not_hide_that_the_client_of_the_next_one_le
         connection.close()
         assert second.hung_up.wait(3), "the upstream works for a client that is gone"
         assert soon(lambda: gateway.tasks == 0)
+
+
+@pytest.mark.parametrize("driver", Driver)
+def test_large_requests_in_a_pipeline_are_answered_in_their_order(upstream: ScriptedUpstream, driver: Driver) -> None:
+    """Each body and each answer is larger than what the server buffers of either."""
+    upstream.answers(greet)
+    names, padding = ("anna", "bert", "cleo", "dora"), 300_000
+    with serving(on(driver, config_of(towards(upstream)))) as gateway:
+        connection = gateway.connect()
+        sender = threading.Thread(
+            target=lambda: connection.sendall(b"".join(request(name, padding=padding) for name in names))
+        )
+        sender.start()
+        for name in names:
+            said = json.loads(read_reply(connection).partition(b"\r\n\r\n")[2])
+            assert said["choices"][0]["message"]["content"] == f"Hi {name} {'x' * padding}"
+        sender.join()
+
+
+@pytest.mark.parametrize("later", [True, False], ids=["one by one", "at once"])
+def test_a_client_that_leaves_its_pipeline_frees_the_upstream_of_the_request_that_is_answered(
+    upstream: ScriptedUpstream, caplog: pytest.LogCaptureFixture, later: bool
+) -> None:
+    with serving(on(Driver.PUSH, config_of(towards(upstream)))) as gateway:
+        upstream.answers(hang)
+        connection = gateway.connect()
+        connection.sendall(request() * (1 if later else 3))
+        (first,) = upstream.wait_for(1)
+        time.sleep(0.05)
+        for _ in range(2 if later else 0):
+            connection.sendall(request())
+            time.sleep(0.05)
+        connection.close()
+        assert first.hung_up.wait(3), "the upstream works for a client that is gone"
+        assert soon(lambda: gateway.tasks == 0)
+        assert len(upstream.asked) == 1, "the requests behind it have no client either"
+    assert "fault" not in caplog.text
+
+
+def test_what_waits_in_a_pipeline_is_bounded(upstream: ScriptedUpstream) -> None:
+    upstream.answers(hang)
+    with serving(on(Driver.PUSH, config_of(towards(upstream)))) as gateway:
+        connection = gateway.connect()
+        connection.settimeout(1.0)
+        connection.sendall(request())
+        upstream.wait_for(1)
+        with pytest.raises(TimeoutError):
+            connection.sendall(request(padding=1_000_000) * 24)
+        (held,) = gateway.server.server_state.connections
+        waiting = [len(state.body) for state, _ in held.pipeline]
+        gateway.server.loop.call_soon_threadsafe(held.transport.abort)  # a client that is not read cannot be seen to go
+        assert sum(waiting) < 400_000, waiting

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, cast
 
 import httptools
 from typing_extensions import override
+from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 
 from toolspeak.gateway.app import Gateway
 from toolspeak.gateway.asgi import Asgi
@@ -304,9 +305,14 @@ class PushConnection(HttpConnection):
             task = self.loop.create_task(state.run_asgi(None))
             task.add_done_callback(self.tasks.discard)
             self.tasks.add(task)
-        else:
-            self.flow.pause_reading()
+        else:  # uvicorn stops reading here, and would not see that the client of the request before leaves
             self.pipeline.appendleft((self.cycle, cast("ASGI3Application", self.application)))
+
+    @override
+    def on_body(self, body: bytes) -> None:
+        super().on_body(body)
+        if self.pipeline and sum(len(waiting.body) for waiting, _ in self.pipeline) > HIGH_WATER_LIMIT:
+            self.flow.pause_reading()
 
     @override
     def connection_lost(self, exc: Exception | None) -> None:
