@@ -24,7 +24,7 @@ from testkit.protocols import question
 from testkit.scripted_upstream import ScriptedUpstream
 from tests.attack import observer as observing
 from tests.attack.target import USER, Target
-from tests.gateway.scene import Reply, Served
+from tests.gateway.scene import ENVIRON, Reply, Served
 from tests.security.sandbox.ordinary import NOBODY
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -259,7 +259,7 @@ model = "good"
         for name in ("state", "home"):
             (folder / name).mkdir(exist_ok=True)
             self.own(folder / name)
-        return {"XDG_STATE_HOME": str(folder / "state"), "HOME": str(folder / "home"), **more}
+        return {"XDG_STATE_HOME": str(folder / "state"), "HOME": str(folder / "home"), **ENVIRON, **more}
 
     def fresh_folder(self) -> Path:
         folder = Path(tempfile.mkdtemp(dir=self.folder))

@@ -28,6 +28,8 @@ from toolspeak.upstreams import Auth
 T = TypeVar("T")
 DRIVER = Driver(os.environ.get("TOOLSPEAK_TEST_DRIVER", Driver.ASGI))
 """The driver of all gateways here: each test holds for both."""
+ENVIRON = {"TOOLSPEAK_DRIVER": DRIVER.value}
+"""The same for a gateway that is a process of its own."""
 UPSTREAM_KEY = "sk-upstream-7f3a"
 
 

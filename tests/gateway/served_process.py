@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.gateway.scene import Reply, lowered
+from tests.gateway.scene import ENVIRON, Reply, lowered
 
 _LISTENS = re.compile(r"toolspeak listens on http://127\.0\.0\.1:(\d+)")
 _START_S = 60.0
@@ -52,7 +52,7 @@ def served_process(
     file.chmod(0o600)
     command = [sys.executable, "-m", "toolspeak", "serve", "--config", str(file), "--port", "0"]
     with log.open("wb") as err:
-        process = subprocess.Popen(command, env={**os.environ, **(environ or {})}, stderr=err)
+        process = subprocess.Popen(command, env={**os.environ, **ENVIRON, **(environ or {})}, stderr=err)
     try:
         yield ServedProcess(process, _port_of(process, log), log)
         process.terminate()

@@ -15,7 +15,7 @@ from pathlib import Path
 from testkit.protocols import question
 from testkit.scripted_upstream import Asked
 from testkit.vendor_answers import STREAMS, Answer
-from tests.gateway.scene import Served, soon
+from tests.gateway.scene import ENVIRON, Served, soon
 
 LONG = Answer("It is cold. " * 8)
 PATIENCE = 30.0
@@ -46,6 +46,7 @@ def started(
     file.write_text(text)
     file.chmod(0o600)
     environ = {name: value for name, value in os.environ.items() if not name.startswith("TOOLSPEAK")}
+    environ |= ENVIRON
     code = f"{first}\nimport sys; from toolspeak.cli import main; sys.exit(main(sys.argv[1:]))"
     program = ("-c", code) if first else ("-m", "toolspeak")
     command = [sys.executable, *program, "serve", "--config", str(file), "--port", "0", *options]

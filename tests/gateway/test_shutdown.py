@@ -19,7 +19,19 @@ from testkit.grammar import read_stream
 from testkit.protocols import WIRES, error_faults, question
 from testkit.scripted_upstream import Asked, hang, listening
 from testkit.vendor_answers import STREAMS, Answer
-from tests.gateway.scene import Served, config_of, head, key, read_all, read_reply, serving, soon, status_of, towards
+from tests.gateway.scene import (
+    ENVIRON,
+    Served,
+    config_of,
+    head,
+    key,
+    read_all,
+    read_reply,
+    serving,
+    soon,
+    status_of,
+    towards,
+)
 from toolspeak.config import check_public
 from toolspeak.config.shape import Config, Durable, Server, Upstream
 from toolspeak.errors import BadConfig
@@ -55,6 +67,7 @@ async def drip(asked: Asked) -> None:
 def started(*options: str) -> Generator[tuple[subprocess.Popen[str], int]]:
     """Run `toolspeak serve` as a person would."""
     environ = {name: value for name, value in os.environ.items() if not name.startswith("TOOLSPEAK")}
+    environ |= ENVIRON
     command = [sys.executable, "-m", "toolspeak", "serve", "--port", "0", *options]
     process = subprocess.Popen(command, env=environ, stderr=subprocess.PIPE, text=True)
     try:
