@@ -269,6 +269,8 @@ class UpstreamConnection(asyncio.Protocol):
         self._is_spent = False
         """It cannot be reused."""
         self._is_paused = False
+        self._is_receiving = False
+        """`data_received` runs: the transport is at work with what has arrived."""
 
     def send(self, head: bytes, body: bytes, timeouts: Timeouts, started: float) -> PushResponse:
         """Send a request, and return its response, whose head has not arrived yet."""
@@ -295,7 +297,10 @@ class UpstreamConnection(asyncio.Protocol):
         """Close the connection at once."""
         self._is_spent = True
         self._unsent = memoryview(b"")
-        self._transport.abort()
+        if self._is_receiving:  # asyncio's TLS goes on after `data_received`, and fails if the connection is gone then
+            asyncio.get_running_loop().call_soon(self._transport.abort)
+        else:
+            self._transport.abort()
 
     def retire(self) -> None:
         """Close instead of being reused, at the end of the response."""
@@ -320,6 +325,13 @@ class UpstreamConnection(asyncio.Protocol):
 
     @override
     def data_received(self, data: bytes) -> None:
+        self._is_receiving = True
+        try:
+            self._receive(data)
+        finally:
+            self._is_receiving = False
+
+    def _receive(self, data: bytes) -> None:
         response = self._response
         if response is None:  # an upstream speaks without being asked: what it says could answer the next request
             self.abort()
