@@ -10,7 +10,7 @@ import pytest
 from testkit.protocols import answering
 from testkit.scripted_upstream import ScriptedUpstream
 from testkit.vendor_answers import Answer
-from tests.gateway.scene import Served, serving
+from tests.gateway.scene import DRIVER, Served, serving
 from toolspeak.config.file import load
 from toolspeak.engine.verdict import Depth
 
@@ -55,7 +55,7 @@ def gateway(upstream: ScriptedUpstream, tmp_path_factory: pytest.TempPathFactory
     file = folder / "toolspeak.toml"
     file.write_text(FILE.format(port=upstream.port, template=template))
     config = load(file, {})
-    with serving(replace(config, server=replace(config.server, port=0, probe=Depth.OFF))) as served:
+    with serving(replace(config, server=replace(config.server, port=0, probe=Depth.OFF, driver=DRIVER))) as served:
         yield served
 
 
