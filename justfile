@@ -142,9 +142,18 @@ fuzz-coverage target *args:
 simulate seeds="2000" *args:
     .venv/bin/python -m bench.simulate {{ seeds }} {{ args }}
 
-# both drivers of the gateway give the same bytes for the same bytes, whatever is cut or breaks; `--cases N`, `--seed S`
+# both drivers of the gateway give the same bytes for the same bytes, whatever is cut or breaks; `--cases N`, `--seed S`, `--save`
 driver *args:
     .venv/bin/python -m bench.driver {{ args }}
+
+# the tests in which the driver can make a difference, once more on the push driver, with a share of the long tables
+test-push *args:
+    TOOLSPEAK_TEST_DRIVER=push .venv/bin/pytest -n 2 --dist worksteal --share 4 {{ rerun }} {{ on_push }} {{ args }}
+
+# connections, streams, clients that leave, limits, and what breaks
+on_push := "tests/gateway/test_cancel.py tests/gateway/test_connections.py tests/gateway/test_errors.py tests/gateway/test_keep_alive.py tests/gateway/test_limits.py " + \
+    "tests/gateway/test_outbound.py tests/gateway/test_passthrough.py tests/gateway/test_pools.py tests/gateway/test_retries.py tests/gateway/test_shutdown.py " + \
+    "tests/gateway/test_smuggling.py tests/gateway/test_streams.py tests/gateway/test_tls.py tests/security/test_keys.py"
 
 # a thousand streams at once through one gateway: none lost, none mixed up, memory, keep-alives, clients that leave
 streams *args:
@@ -327,6 +336,10 @@ sandbox *args:
 attack *args:
     .venv/bin/python -m tests.attack.run {{ args }}
 
+# the attacks on connections, on a gateway with the push driver
+attack-push:
+    TOOLSPEAK_TEST_DRIVER=push .venv/bin/python -m tests.attack.run --quick $(printf -- '--only %s ' connections raw_http upgrade hostile_upstream shutdown)
+
 # the tests of the library and the gateway on the lowest and the newest dependencies that pyproject.toml allows, in environments of their own: `--only lowest`, `--save`
 dependency-range *args:
     .venv/bin/python -m tools.dependency_range {{ args }}
@@ -461,6 +474,7 @@ on_311_only := "bench/tests tests/attack tests/browser tests/compose tests/unit/
 computing: build
     {{ just_executable() }} check requirements
     {{ just_executable() }} --no-deps pythons
+    {{ just_executable() }} test-push
     {{ just_executable() }} roundtrip --examples 2000
 
 # the proofs that mostly wait: for the net, for real agents, for a real model; then those that need one core for minutes
@@ -499,7 +513,7 @@ lanes: build
     cat "$log"
 
 # the proofs that measure time: one after another, and nothing beside them
-timing: (attack "--quick") (killtest "--quick") (linear "--every" "6") speed-core speed-wires speed-engine (speed-gateway "--quick")
+timing: (attack "--quick") attack-push (killtest "--quick") (linear "--every" "6") speed-core speed-wires speed-engine (speed-gateway "--quick")
 
 # everything that CI runs; the last line is pytest's
 ci: lanes timing
