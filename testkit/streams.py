@@ -19,6 +19,7 @@ from typing import Any
 from testkit.grammar import GrammarError, read_stream
 from testkit.meter import cpu_s, resident_mb
 from testkit.stream_ends import LEAVES, STEADY, WAITS, WIRES, Book, Client, Heard, Load, listen, request
+from toolspeak.config.shape import Driver
 
 KEEP_ALIVE_S = 1.0
 LATE_S = 1.0
@@ -97,14 +98,15 @@ class Outcome:
 
 
 @asynccontextmanager
-async def gateway(upstream_port: int, workers: int = 1) -> AsyncGenerator[tuple[int, int]]:
+async def gateway(upstream_port: int, workers: int, driver: Driver) -> AsyncGenerator[tuple[int, int]]:
     """Run a gateway; yield its process and its port."""
     with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
         file.write(CONFIG.replace("PORT", str(upstream_port)))
         file.flush()
         command = (sys.executable, "-m", "toolspeak", "serve", "--quiet", "--probe", "off", "--config", file.name)
         several = ("--workers", str(workers)) if workers > 1 else ()
-        process = await asyncio.create_subprocess_exec(*command, *several, stderr=asyncio.subprocess.PIPE)
+        options = (*several, "--driver", driver.value)
+        process = await asyncio.create_subprocess_exec(*command, *options, stderr=asyncio.subprocess.PIPE)
         try:
             assert process.stderr
             line = (await process.stderr.readline()).decode()
@@ -157,11 +159,11 @@ async def note_idle(pid: int, gate: asyncio.Event, outcome: Outcome) -> None:
     outcome.idle_mb = resident_mb(pid)
 
 
-async def measure(load: Load, workers: int = 1) -> Outcome:
+async def measure(load: Load, workers: int = 1, driver: Driver = Driver.ASGI) -> Outcome:
     """Run the load once."""
     outcome, book, gate = Outcome(load), Book(), asyncio.Event()
     server, upstream_port = await listen(load, book, gate)
-    async with gateway(upstream_port, workers) as (pid, port):
+    async with gateway(upstream_port, workers, driver) as (pid, port):
         gate.set()
         warm = Load(10, 3, 0.001, 0, 0, 0.0)
         await ask_all(warm, port, book, load.streams)

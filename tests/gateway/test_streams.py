@@ -7,12 +7,13 @@ import pytest
 
 from testkit.stream_ends import LEAVES, STEADY, WAITS, Book, Heard, Load
 from testkit.streams import KEEP_ALIVE_S, LATE_S, Outcome, judge, measure
+from tests.gateway.scene import DRIVER
 
 SMALL = Load(streams=50, chunks=40, pace_s=0.02, waiting=5, leaving=5, silence_s=KEEP_ALIVE_S + LATE_S + 0.5)
 
 
 def test_fifty_streams_at_once_none_lost_none_mixed_up_p6() -> None:
-    assert asyncio.run(measure(SMALL)).faults() == []
+    assert asyncio.run(measure(SMALL, driver=DRIVER)).faults() == []
 
 
 def line(text: str) -> bytes:
