@@ -7,6 +7,7 @@ import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from typing import cast
 
 import pytest
 from typing_extensions import override
@@ -17,6 +18,7 @@ from testkit.vendor_answers import Answer
 from tests.gateway.scene import Served, config_of, head, read_reply, serving, soon, towards
 from toolspeak.config.shape import Config, Driver, Key
 from toolspeak.gateway.admission import Admission, Ticket
+from toolspeak.gateway.push_connection import PushConnection
 from toolspeak.runtime.clock import CLOCK
 
 
@@ -118,7 +120,7 @@ def test_what_waits_in_a_pipeline_is_bounded(upstream: ScriptedUpstream) -> None
         upstream.wait_for(1)
         with pytest.raises(TimeoutError):
             connection.sendall(request(padding=1_000_000) * 24)
-        (held,) = gateway.server.server_state.connections
+        held = cast("PushConnection", next(iter(gateway.server.server_state.connections)))
         waiting = [len(state.body) for state, _ in held.pipeline]
         gateway.server.loop.call_soon_threadsafe(held.transport.abort)  # a client that is not read cannot be seen to go
         assert sum(waiting) < 400_000, waiting
