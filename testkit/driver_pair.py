@@ -35,13 +35,14 @@ from toolspeak.upstreams import Auth
 
 PAUSE: Final = 0.002
 """Seconds between two pieces of the upstream: each of them is read before the next one comes."""
-BEFORE_FAULT: Final = 0.05
+BEFORE_FAULT: Final = 0.3
 """Seconds before a fault. aiohttp drops bytes that its reader has not taken when the connection breaks."""
 SILENCE: Final = 1.0
 """Seconds for which an upstream with a short timeout may be silent."""
 PATIENCE: Final = 15.0
 LEAVES_AFTER: Final = 1.0
-"""Seconds after which a client leaves that has not got a piece of the body."""
+"""Seconds after which a client leaves that has not got a piece of the body. They count from the moment at which the
+upstream has the request: on a busy machine the client would leave before one of the gateways has sent it."""
 SHOWN: Final = 20
 """Differences that are printed."""
 _LENGTH: Final = re.compile(rb"\r\ncontent-length: (\d+)\r\n")
@@ -120,6 +121,7 @@ class CaseUpstream:
         self.port = 0
         self.case: DriverCase | None = None
         self.requests: list[bytes] = []
+        self.asked = asyncio.Event()
         self.freed = asyncio.Event()
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[object]] = set()
@@ -137,6 +139,7 @@ class CaseUpstream:
 
     def begin(self, case: DriverCase) -> None:
         self.case, self.requests = case, []
+        self.asked.clear()
         self.freed.clear()
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -164,6 +167,7 @@ class CaseUpstream:
             writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}")
             return True
         self.requests.append(re.sub(rb"(?i)\r\nhost: [^\r]*", b"", head) + body)
+        self.asked.set()
         for piece in case.pieces():
             writer.write(piece)
             await writer.drain()
@@ -197,16 +201,17 @@ class CaseClient:
         self._port = port
         self._connection: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
-    async def ask(self, case: DriverCase, seen: Seen) -> None:
-        """Send the request, and note the response."""
+    async def ask(self, case: DriverCase, seen: Seen, asked: asyncio.Event) -> None:
+        """Send the request, and note the response. `asked` is set when the upstream has the request."""
         if self._connection is None or case.fault == READS_SLOWLY:
             self.close()
             self._connection = await self._connect(is_small=case.fault == READS_SLOWLY)
         reader, writer = self._connection
         writer.write(case.request)
+        leaves = self._leave(case, seen, reader, asked) if case.fault == LEAVES else None
         try:
-            async with asyncio.timeout(LEAVES_AFTER if case.fault == LEAVES else PATIENCE):
-                await self._read(case, seen, reader)
+            async with asyncio.timeout(PATIENCE):
+                await (leaves or self._read(case, seen, reader))
         except TimeoutError:
             seen.end = "left" if case.fault == LEAVES else "late"
         except (asyncio.IncompleteReadError, OSError) as error:
@@ -228,6 +233,16 @@ class CaseClient:
         made.setblocking(False)
         await asyncio.get_running_loop().sock_connect(made, ("127.0.0.1", self._port))
         return await asyncio.open_connection(sock=made, limit=4096 if is_small else 1 << 16)
+
+    async def _leave(self, case: DriverCase, seen: Seen, reader: asyncio.StreamReader, asked: asyncio.Event) -> None:
+        reading = asyncio.create_task(self._read(case, seen, reader))
+        asking = asyncio.create_task(asked.wait())
+        try:
+            await asyncio.wait((reading, asking), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait_for(reading, LEAVES_AFTER)
+        finally:
+            asking.cancel()
+            reading.cancel()
 
     async def _read(self, case: DriverCase, seen: Seen, reader: asyncio.StreamReader) -> None:
         seen.head = await reader.readuntil(b"\r\n\r\n")
@@ -271,7 +286,7 @@ class DriverSide:
         steady = Timeouts(first_byte=2 * PATIENCE, idle=2 * PATIENCE)
         plain = [Upstream(wire, bases.get(wire, f"{base}/v1"), wire, Auth.BEARER, "sk-up") for wire in WIRES]
         upstreams = [replace(each, timeouts=steady) for each in plain]
-        brief = Timeouts(first_byte=SILENCE, idle=SILENCE)
+        brief = Timeouts(first_byte=SILENCE, idle=SILENCE, total=3 * SILENCE)  # which a whole answer's head may take
         upstreams += [replace(each, name=SHORT + each.name, timeouts=brief) for each in plain]
         return Config(server=Server(port=0, probe=Depth.OFF, driver=self.driver), upstreams=tuple(upstreams))
 
@@ -280,7 +295,7 @@ class DriverSide:
         self.clock.begin(number)
         self.upstream.begin(case)
         seen = Seen()
-        await self.client.ask(case, seen)
+        await self.client.ask(case, seen, self.upstream.asked)
         if seen.end == "left":
             try:
                 async with asyncio.timeout(PATIENCE / 4):
