@@ -32,7 +32,7 @@ FAULTS: Final = {
     READS_SLOWLY: 6,
 }
 """What goes wrong, and how often of 100."""
-MOST_CUTS: Final = 10
+MOST_CUTS: Final = 30
 LARGE: Final = 15_000
 """Characters of an answer that is read slowly: more than sockets and buffers hold."""
 MOST_TEXT: Final = 3000
@@ -40,6 +40,8 @@ SHORT: Final = "short_"
 """Before the names of upstreams that may be silent for a moment only."""
 _STOPPED: Final = (CLOSES, RESETS, BAD_CHUNK, STALLS, LEAVES)
 """Faults that end what the upstream sends."""
+PROSE: Final = "It's cold in Oslo, and it will stay so for some time: take a coat with you. " * 15
+"""Text that no marker is in: most of it passes a turn unread."""
 _NO_HTTP: Final = (b"SSH-2.0-OpenSSH\r\n\r\n", b"HTTP/1.1 2x0 OK\r\n\r\n", b"HTTP/1.1 200 OK\r\nx y: \0\r\n\r\n")
 _INTERIM: Final = b"HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n"
 
@@ -112,10 +114,10 @@ def _texts() -> list[tuple[str, str]]:
 def _answer(random: Random, mode: str) -> tuple[Answer, str]:
     if mode == "force":
         text, dialect = random.choice(_texts())
-        return Answer(text), dialect
+        return Answer(random.choice(("", "", f"{PROSE}\n")) + text), dialect
     call = ("call_1", "get_weather", {"city": random.choice(("Oslo", "東京", 'a "b"'))})
     return Answer(
-        random.choice(("", "It is cold.", "Grüße aus 東京 🏔️", "x" * 500)),
+        random.choice(("", "It is cold.", "Grüße aus 東京 🏔️", PROSE)),
         reasoning=random.choice(("", "Let me think.")),
         calls=random.choice(((), (call,), (call, ("call_2", "get_weather", {"city": "Bergen"})))),
         cut=random.random() < 0.1,

@@ -185,6 +185,8 @@ SUBJECTS = {
         Subject("bare", bare),
         Subject("native", toolspeak()),
         Subject("emulated", toolspeak("--mode", "force", "--dialect", "fenced")),
+        Subject("push", toolspeak("--driver", "push")),
+        Subject("push-emulated", toolspeak("--driver", "push", "--mode", "force", "--dialect", "fenced")),
         Subject("envoy", envoy),
         Subject("nginx", nginx),
         Subject("litellm", litellm, env=LITELLM_ENV, lost_threads=True, slow=10),
@@ -225,7 +227,7 @@ class Running:
         core = LOAD_CORE if self.subject.name == "direct" else GATEWAY_CORE
         pin = pinned(core) if self.subject.is_pinned else []
         command = [*pin, *self.subject.command(self.port, self.upstream_port, self._files)]
-        env = {name: os.environ[name] for name in ("HOME", "PATH", "LANG") if name in os.environ}
+        env = {name: os.environ[name] for name in ("HOME", "PATH", "LANG", "PYTHONPATH") if name in os.environ}
         self._log = (self._files / f"{self.subject.name.replace(' ', '-')}.log").open("wb")
         began = time.perf_counter()
         self._process = subprocess.Popen(

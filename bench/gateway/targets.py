@@ -70,8 +70,11 @@ def against_bare(table: Table) -> Iterator[Target]:
 
 def against_envoy(table: Table) -> Iterator[Target]:
     """S10: what a chunk costs beside a proxy in C++ that understands nothing of it."""
-    if value := ratio(table, ("paced96", "emulated"), ("paced96", "envoy")):
-        yield Target("S10", "emulated chunk / Envoy's chunk, 96 streams", value, 1.5, profile="paced96 emulated")
+    for name in ("emulated", "push-emulated"):
+        for workload in ("paced48", "paced96"):
+            if value := ratio(table, (workload, name), (workload, "envoy")):
+                what = f"{name} chunk / Envoy's chunk, {workload.removeprefix('paced')} streams"
+                yield Target("S10", what, value, 1.5, profile=f"{workload} {name}")
 
 
 def against_peers(table: Table) -> Iterator[Target]:

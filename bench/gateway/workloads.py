@@ -11,10 +11,12 @@ TEXT = (answers.FIRST.encode(), b"all.")
 CALL = (answers.TOOL.encode(), b'"tool_calls"')
 CHUNK, REQUEST, FIRST_BYTE = "chunk", "request", "first byte"
 OURS = ("bare", "native", "emulated")
+PUSH = ("push", "push-emulated")
+"""Ours with the other driver; not in the quick run."""
 PROXIES = ("envoy", "nginx")
 """They pass bytes on and understand none of them: what a gateway costs at least."""
 PEERS = ("litellm", "forge", "portkey")
-ALL = ("direct", *PROXIES, *OURS, *PEERS)
+ALL = ("direct", *PROXIES, *OURS, *PUSH, *PEERS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +83,8 @@ def workloads() -> list[Workload]:
     tools = Load(CHAT, same(asks.with_tools("call-0")), 4, 240, CALL)
     calls = Load(CHAT, same(asks.with_tools("call-2", stream=True)), 16, 32, CALL)
     brief = Load(CHAT, same(asks.with_one_tool("brief-2")), 1, 40, TEXT, answers.FIRST.encode())
-    emulating = ("emulated", "forge-prompt")
-    passing = ("direct", *PROXIES, "bare", "native", *PEERS)
+    emulating = ("emulated", "push-emulated", "forge-prompt")
+    passing = ("direct", *PROXIES, "bare", "native", "push", *PEERS)
     return [
         Workload("small", "small question, whole answer", REQUEST, ALL, small),
         Workload("tools", "30 tools (33 KB), answer with a call", REQUEST, passing, tools),
@@ -91,9 +93,9 @@ def workloads() -> list[Workload]:
         streams("burst", "stream in one write", "text-0", (8, 80), ALL),
         streams("paced16", "16 streams, a chunk each 2 ms", "text-2", (16, 48), ALL),
         Workload("calls16", "as paced16: 30 tools, a call", CHUNK, ("bare", "native", *PEERS), calls, chunks("call")),
-        streams("paced48", "48 streams, a chunk each 5 ms", "text-5", (48, 96), (*PROXIES, *OURS)),
-        streams("paced96", "96 streams, a chunk each 5 ms", "text-5", (96, 192), (*PROXIES, *OURS)),
-        streams("fenced96", "as paced96: a call in fenced text", "fenced-5", (96, 192), ("emulated",)),
+        streams("paced48", "48 streams, a chunk each 5 ms", "text-5", (48, 96), (*PROXIES, *OURS, *PUSH)),
+        streams("paced96", "96 streams, a chunk each 5 ms", "text-5", (96, 192), (*PROXIES, *OURS, *PUSH)),
+        streams("fenced96", "as paced96: a call in fenced text", "fenced-5", (96, 192), ("emulated", "push-emulated")),
         streams("call96", "as paced96: a native call", "call-5", (96, 192), (*PROXIES, "bare", "native")),
         Workload("first", "one stream at a time", FIRST_BYTE, ALL, brief),
     ]

@@ -1,12 +1,15 @@
 """Both drivers of the gateway give the same bytes; and the comparison sees it if they do not."""
 
 import asyncio
+from collections import Counter
 from contextlib import ExitStack
 
 import pytest
 
 from testkit.driver_cases import FAULTS, driver_case
 from testkit.driver_pair import DriverPair, Seen, compare
+from toolspeak.ir.event import Event
+from toolspeak.runtime.text_shortcut import TextShortcut
 
 SEEDS = 40
 
@@ -14,6 +17,21 @@ SEEDS = 40
 def test_both_drivers_give_the_same_bytes(capsys: pytest.CaptureFixture[str]) -> None:
     counts = asyncio.run(compare(0, SEEDS, pairs=4))
     assert (counts["cases"], counts["differences"]) == (SEEDS, 0), capsys.readouterr().out
+
+
+def test_most_plain_text_takes_the_shortcut_and_the_bytes_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    counts: Counter[bool] = Counter()
+    carries = TextShortcut.carries
+
+    def noted(shortcut: TextShortcut, events: list[Event]) -> bool:
+        is_carried = carries(shortcut, events)
+        counts[is_carried] += 1
+        return is_carried
+
+    monkeypatch.setattr(TextShortcut, "carries", noted)
+    seen = asyncio.run(compare(SEEDS, SEEDS, pairs=4))
+    assert seen["differences"] == 0
+    assert counts[True] > 2 * SEEDS
 
 
 def test_a_case_is_the_same_each_time_and_each_fault_is_among_them() -> None:

@@ -30,6 +30,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from toolspeak.engine.plan import Plan
+from toolspeak.engine.text_lane import TextLane
 from toolspeak.engine.verdict import Verdict
 from toolspeak.ir.complaint import Complaint
 from toolspeak.ir.event import CallRejected, Event, Failed, Finished, Usage
@@ -144,6 +145,8 @@ class Pull(Struct, frozen=True, gc=False):
     """
 
     events: Sequence[Event] = ()
+    lane: TextLane | None = None
+    """Tells plain text: a driver may hand it to the client and wait on, without a step of the turn."""
 
 
 class Close(Struct, frozen=True, gc=False):

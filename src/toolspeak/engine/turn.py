@@ -476,7 +476,7 @@ class _Turn:
         while not reader.over:
             # Events leave with the next Pull and not in an Emit of their own: one step of the generator for each chunk
             # instead of two, which halved the engine's cost of a streamed chunk.
-            batch = (yield Pull(leaving)) or []
+            batch = (yield Pull(leaving, lane)) or []
             if lane is not None:
                 if lane.takes(batch):
                     leaving = batch

@@ -105,6 +105,9 @@ class _AsgiExchange(BoundedExchange):
         self.status = status
         await self._send({"type": "http.response.start", "status": status, "headers": headers})
 
+    writer_at_once = None
+    """ASGI takes pieces of a response from the task that answers."""
+
     async def write(self, chunk: bytes, *, last: bool = False) -> None:
         await self._send({"type": "http.response.body", "body": chunk, "more_body": not last})
 

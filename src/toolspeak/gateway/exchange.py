@@ -87,6 +87,11 @@ class Exchange(Protocol):
         """Send a piece of the body; waits while the client does not read."""
         ...
 
+    @property
+    def writer_at_once(self) -> Callable[[bytes], None] | None:
+        """What sends a piece of the body without waiting; None while the client does not read, and if there is none."""
+        ...
+
     async def attended(self, work: Coroutine[object, object, T], beat: Beat) -> T:
         """Run the work and return its result, calling `beat` when it is due.
 

@@ -205,6 +205,8 @@ class _OwnExchange:
         del headers  # the browser has its own since the beginning
         self.status = status
 
+    writer_at_once = None
+
     async def write(self, chunk: bytes, *, last: bool = False) -> None:
         """Take more of the answer: its text is shown at the next beat, everything else at the end."""
         del last

@@ -7,7 +7,7 @@ The whole turn runs in one task. While it waits for its upstream, the upstream's
 import asyncio
 import logging
 import re
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from http import HTTPStatus
 from typing import TYPE_CHECKING, ClassVar, Final, cast
 
@@ -196,6 +196,17 @@ class PushExchange(BoundedExchange):
             if not state.keep_alive:
                 self._transport.close()
             state.connection.on_response_complete()
+
+    @property
+    def writer_at_once(self) -> Callable[[bytes], None] | None:
+        """What sends a piece of a stream without waiting, while that is possible."""
+        state = self._state
+        cannot = self._flow.write_paused or state.disconnected or state.response_complete or not self._is_chunked
+        return None if cannot else self._write_chunk
+
+    def _write_chunk(self, chunk: bytes) -> None:
+        if chunk:  # an empty one would end the response
+            self._transport.write(b"%x\r\n%b\r\n" % (len(chunk), chunk))
 
     def _write_counted(self, chunk: bytes, *, last: bool) -> None:
         self._left -= len(chunk)

@@ -30,6 +30,7 @@ from toolspeak.runtime.fallback import FallbackTurn
 from toolspeak.runtime.offload import Run
 from toolspeak.runtime.prober import Prober
 from toolspeak.runtime.recorder import TurnWatch
+from toolspeak.runtime.text_shortcut import TextShortcut, WriteAtOnce
 from toolspeak.runtime.turn_progress import TurnProgress
 from toolspeak.wires import ExpandedRequest, Wire
 from toolspeak.wires.shared.routing_fields import drop_routing_fields
@@ -65,13 +66,24 @@ class TurnContext:
     """The settings in the request's headers."""
 
     def turn(
-        self, emit: EmitEvents, clock: Clock, answers: Callable[[Request], None]
+        self,
+        emit: EmitEvents,
+        clock: Clock,
+        answers: Callable[[Request], None],
+        shortcut: TextShortcut | None = None,
     ) -> Coroutine[object, object, Outcome]:
         """Run the turn. If another model answers, `answers` gets the request under that model's name (POOL-5)."""
 
         async def take(route: Route, plan: Plan, emit: EmitEvents) -> Outcome:
             return await route.take(
-                self.request, plan, emit, clock, self.prepare, watch=self.watch, progress=self.progress
+                self.request,
+                plan,
+                emit,
+                clock,
+                self.prepare,
+                watch=self.watch,
+                progress=self.progress,
+                shortcut=shortcut,
             )
 
         def moved(route: Route, plan: Plan, why: str) -> None:
@@ -206,7 +218,9 @@ class Turns:
 
     async def _stream(self, context: TurnContext) -> None:
         stream = _Stream(context, self._keep_alive, self._clock)
-        outcome = await context.exchange.attended(context.turn(stream.emit, self._clock, stream.rename), stream.beat)
+        shortcut = TextShortcut(stream.writer_at_once, stream.emit_at_once)
+        turn_taken = context.turn(stream.emit, self._clock, stream.rename, shortcut)
+        outcome = await context.exchange.attended(turn_taken, stream.beat)
         context.response.entry.outcome = outcome
         await stream.end(outcome.taken)
 
@@ -223,6 +237,7 @@ class _Stream:
         self._response: Final = context.response
         self._encoder = context.wire.new_encoder(context.request, context.response.stamp)
         self._encode = self._encoder.encode
+        self._exchange: Final = context.exchange
         self._write: Final = context.exchange.write
         self._keep_alive: Final = keep_alive
         self._now: Final = clock.monotonic
@@ -246,6 +261,15 @@ class _Stream:
         if data:
             self._last = self._now()
             await self._write(data)
+
+    def writer_at_once(self) -> WriteAtOnce | None:
+        """Return what writes bytes at once; None before the first content, and while the client does not read."""
+        return self._exchange.writer_at_once if self._begun else None
+
+    def emit_at_once(self, events: Sequence[Event], write: WriteAtOnce) -> None:
+        """Write plain text on the client's wire."""
+        self._last = self._now()
+        write(self._encode(events))
 
     def rename(self, request: Request) -> None:
         """Write the response under the name of another model. No content has been written yet."""

@@ -38,6 +38,7 @@ from toolspeak.runtime.profile_watch import watched_turn
 from toolspeak.runtime.profiles import NO_PROFILES, Measured, Profiles
 from toolspeak.runtime.recorder import UNWATCHED, TurnWatch
 from toolspeak.runtime.replicas import ReplicaPool
+from toolspeak.runtime.text_shortcut import TextShortcut
 from toolspeak.runtime.transport import TransportError
 from toolspeak.runtime.turn_progress import TurnProgress
 from toolspeak.runtime.upstream import HttpUpstream, ObservedUpstream, list_models
@@ -182,18 +183,19 @@ class Route:
         *,
         watch: TurnWatch = UNWATCHED,
         progress: TurnProgress | None = None,
+        shortcut: TextShortcut | None = None,
     ) -> Outcome:
         """Run one turn, emit its events and return its outcome, which is also noted as evidence about the model.
 
         Constraints are written in the plan's form, whatever is learned while the turn runs. `prepare` decides where
         the work runs that takes time in proportion to the request. `watch` is told of all requests and answers;
-        `progress` shows at any time what the turn waits for.
+        `progress` shows at any time what the turn waits for; `shortcut` carries plain text past it.
         """
         sent = request if request.model == self.model else replace(request, model=self.model)
         upstream = self.upstream
         if isinstance(upstream, HttpUpstream):
             upstream = upstream.constrained(plan.facts.quirks.constraint).encoding(prepare)
-            upstream = upstream if progress is None else ObservedUpstream(upstream, progress)
+            upstream = upstream if progress is None else ObservedUpstream(upstream, progress, shortcut)
         remembered = self.learned.tool_memory.recall(sent, self.tenant)
         seed = clock.nanoseconds()
         watch.began(seed, remembered)
@@ -211,7 +213,7 @@ class Route:
             return list(answered.events)
 
         turn = take_turn(sent, plan, emulated_ids(seed), remembered, escalates=stronger is not None)
-        outcome = await drive(turn, upstream, emit, prepare, watch, escalate=escalate)
+        outcome = await drive(turn, upstream, emit, prepare, watch, escalate=escalate, shortcut=shortcut)
         # Only a history with calls needs them. By now a client that streams has its answer.
         if any(isinstance(event, CallStarted) for event in outcome.events):
             self.learned.tool_memory.learn(sent, self.tenant)

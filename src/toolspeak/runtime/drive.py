@@ -18,6 +18,7 @@ from toolspeak.ir.failure import Failure, FailureKind
 from toolspeak.ir.request import Request
 from toolspeak.runtime.offload import Run, at_once
 from toolspeak.runtime.recorder import UNWATCHED, TurnWatch
+from toolspeak.runtime.text_shortcut import TextShortcut
 
 Batch: TypeAlias = list[Event]
 Batches: TypeAlias = Generator[Batch, None, None]
@@ -80,12 +81,14 @@ async def drive(  # noqa: PLR0913 # a turn, and what its caller hears of it
     watch: TurnWatch = UNWATCHED,
     *,
     escalate: AskStronger | None = None,
+    shortcut: TextShortcut | None = None,
 ) -> Outcome:
     """Run a turn on the event loop and return its outcome. If the task is cancelled, the open answer is closed.
 
     The program's first step compiles the tools and writes the prompt, which takes time in proportion to the request.
     `prepare` decides where that step runs (see `offload.py`). Each later step reads one chunk and runs at once.
-    `watch` is told of all requests and answers. `escalate` asks a stronger model.
+    `watch` is told of all requests and answers. `escalate` asks a stronger model. `shortcut` is open while the turn
+    waits for its upstream.
     """
     opened: AsyncBatches | None = None
     answer: EffectReply = None
@@ -96,10 +99,14 @@ async def drive(  # noqa: PLR0913 # a turn, and what its caller hears of it
             if type(effect) is Pull:  # first, because there is one per chunk and the others come once per request
                 if effect.events:
                     await emit(effect.events)
+                if shortcut is not None:
+                    shortcut.open(effect.lane, watch.received)
                 try:
                     answer = await opened.__anext__() if opened is not None else ENDED
                 except StopAsyncIteration:
                     answer = ENDED
+                if shortcut is not None:
+                    shortcut.close()
                 watch.received(answer)
             elif type(effect) is Emit:
                 await emit(effect.events)
@@ -110,8 +117,7 @@ async def drive(  # noqa: PLR0913 # a turn, and what its caller hears of it
             else:
                 await _closed(opened)
                 opened = None
-                if type(effect) is Escalate and escalate is not None:
-                    answer = await escalate(effect)
+                answer = await escalate(effect) if type(effect) is Escalate and escalate is not None else None
             effect, answer = program.send(answer), None
     except StopIteration as stop:
         outcome: Outcome = stop.value

@@ -106,6 +106,7 @@ class PushResponse(TimedResponse):
         self._error: TransportError | None = None
         self._encoding = ""
         self._decompressor: Decompressor | None = None
+        self._takes: Callable[[bytes], bool] | None = None
         super().__init__(timeouts, started)
         self._wakeup: Final = Wakeup(self._loop)
 
@@ -146,6 +147,10 @@ class PushResponse(TimedResponse):
         if self._decompressor is not None and self._decompressor.unconsumed_tail:
             self._inflate(self._decompressor.unconsumed_tail)
         return chunk
+
+    def divert(self, takes: Callable[[bytes], bool]) -> None:
+        """Offer the bytes that arrive while `read` waits to `takes`; `read` returns those that it does not take."""
+        self._takes = takes
 
     def close(self) -> None:
         """Stop the response: the upstream's connection is closed, unless the body was read to its end."""
@@ -230,8 +235,21 @@ class PushResponse(TimedResponse):
 
     def arrived(self) -> bool:
         """Resume the reader, if there is something for it. Return whether more than enough waits for it then."""
+        if self._takes is not None and self._is_diverted(self._takes):
+            return False
         self._wakeup.wake()
         return self._size >= _FULL and not self._is_complete
+
+    def _is_diverted(self, takes: Callable[[bytes], bool]) -> bool:
+        """Return whether the bytes that wait were taken, and their reader can go on waiting."""
+        pieces = self._pieces
+        if not pieces or self._is_complete or self._error is not None or not self._wakeup.is_awaited:
+            return False
+        if not takes(pieces[0] if len(pieces) == 1 else b"".join(pieces)):
+            return False
+        pieces.clear()
+        self._size, self._begun, self._since = 0, True, self._now()
+        return True
 
 
 class UpstreamConnection(asyncio.Protocol):

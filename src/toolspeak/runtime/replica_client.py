@@ -24,6 +24,7 @@ from toolspeak.runtime.replicas import Replica, ReplicaPool
 from toolspeak.runtime.transport import (
     DEFAULT_TIMEOUTS,
     IN_BACKGROUND,
+    Divertible,
     Headers,
     Response,
     Timeouts,
@@ -99,6 +100,7 @@ class Opened:
         self.status: Final = response.status
         self.headers: Final[Mapping[str, str]] = response.headers
         self.read: Final = response.read  # not a method: it would cost each chunk of each stream a coroutine
+        self.divert: Final = response.divert if isinstance(response, Divertible) else None
         self.first: Final = first
         self._response: Final = response
         self._replica: Final = replica

@@ -17,7 +17,7 @@ import errno
 import io
 import os
 import ssl
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
@@ -98,6 +98,15 @@ class Response(Protocol):
 
     def end(self) -> None:
         """Stop reading after the last event. The connection is reused if the end of the body arrives soon."""
+        ...
+
+
+@runtime_checkable
+class Divertible(Protocol):
+    """A response whose bytes can be taken in the call in which they arrive."""
+
+    def divert(self, takes: Callable[[bytes], bool]) -> None:
+        """Offer the bytes that arrive while `read` waits to `takes`; `read` returns those that it does not take."""
         ...
 
 

@@ -4,7 +4,7 @@
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from copy import copy
 from dataclasses import replace
 from itertools import count
@@ -29,9 +29,10 @@ from toolspeak.runtime.replica_client import (
     whole_body,
 )
 from toolspeak.runtime.replicas import ReplicaPool
+from toolspeak.runtime.text_shortcut import TextShortcut
 from toolspeak.runtime.transport import Headers, LoadsModels, Response, TransportError, UpstreamTransport
 from toolspeak.runtime.turn_progress import TurnProgress
-from toolspeak.wires import EncodedRequest, Wire
+from toolspeak.wires import EncodedRequest, EventDecoder, Wire
 
 _STREAMS = ("text/event-stream", "application/x-ndjson", "application/jsonl")
 STEP: Final = 2048
@@ -112,8 +113,13 @@ class HttpUpstream:
         """
         return self.open_observed(request, TurnProgress())
 
-    async def open_observed(self, request: Request, progress: TurnProgress) -> AsyncGenerator[list[Event], None]:
-        """Do the same as `open`, and keep `progress` up to date while the answer is awaited and read."""
+    async def open_observed(
+        self, request: Request, progress: TurnProgress, shortcut: TextShortcut | None = None
+    ) -> AsyncGenerator[list[Event], None]:
+        """Do the same as `open`, and keep `progress` up to date while the answer is awaited and read.
+
+        What `shortcut` carries is not yielded.
+        """
         outgoing = await self._prepare(lambda: self.wire.encode_request(request, self._quirks))
         now = self._clock.monotonic
         progress.sent(now(), len(outgoing.body), is_streamed=request.stream)
@@ -132,11 +138,12 @@ class HttpUpstream:
         decoder = self.wire.new_decoder(request, self._ids())
         try:
             read = _Pieces(opened, self._clock).read
+            feed = _diverted(opened, decoder, progress, shortcut) if shortcut is not None else decoder.feed
             # Each batch is yielded before the next bytes are read: a consumer that does not take them slows the
             # upstream down, so that memory stays bounded.
             try:
                 while piece := await read():
-                    events = decoder.feed(piece)
+                    events = feed(piece)
                     progress.pieces += len(events)
                     if _is_small(events):  # as nearly all are
                         yield events
@@ -222,14 +229,57 @@ class HttpUpstream:
 class ObservedUpstream:
     """An upstream that notes the progress of its requests."""
 
-    def __init__(self, upstream: HttpUpstream, progress: TurnProgress) -> None:
+    def __init__(self, upstream: HttpUpstream, progress: TurnProgress, shortcut: TextShortcut | None = None) -> None:
         """Take the upstream of one turn."""
         self._upstream: Final = upstream
         self._progress: Final = progress
+        self._shortcut: Final = shortcut
 
     def open(self, request: Request) -> AsyncGenerator[list[Event], None]:
         """Send a request and yield the batches of its answer."""
-        return self._upstream.open_observed(request, self._progress)
+        return self._upstream.open_observed(request, self._progress, self._shortcut)
+
+
+class _DivertedText:
+    """Decodes bytes in the call in which they arrive, and lets the shortcut carry what it can."""
+
+    def __init__(self, decoder: EventDecoder, progress: TurnProgress, shortcut: TextShortcut) -> None:
+        self._decoder: Final = decoder
+        self._progress: Final = progress
+        self._shortcut: Final = shortcut
+        self._events: list[Event] = []
+        self._size = 0
+        """Bytes of the next piece that are decoded already: as these events, which the shortcut did not carry."""
+
+    def takes(self, piece: bytes) -> bool:
+        """Return whether the client has these bytes; if not, `feed` must get them."""
+        if len(piece) > _MOST_BYTES:
+            return False
+        events = self._decoder.feed(piece)
+        if events and self._shortcut.carries(events):
+            self._progress.pieces += len(events)
+            return True
+        self._events, self._size = events, len(piece)
+        return False
+
+    def feed(self, piece: bytes) -> list[Event]:
+        """Return the events of a piece."""
+        if not self._size:
+            return self._decoder.feed(piece)
+        events, rest = self._events, piece[self._size :]
+        self._events, self._size = [], 0
+        return [*events, *self._decoder.feed(rest)] if rest else events
+
+
+def _diverted(
+    opened: Opened, decoder: EventDecoder, progress: TurnProgress, shortcut: TextShortcut
+) -> Callable[[bytes], list[Event]]:
+    """Let the shortcut have the bytes of a response first, if its connection can; return what decodes the others."""
+    if opened.divert is None:
+        return decoder.feed
+    text = _DivertedText(decoder, progress, shortcut)
+    opened.divert(text.takes)
+    return text.feed
 
 
 class _Pieces:

@@ -35,6 +35,11 @@ class Wakeup:
         self._asyncio_future_blocking = True
         yield self
 
+    @property
+    def is_awaited(self) -> bool:
+        """Whether a task waits, and has not been woken."""
+        return self._callback is not None
+
     def wake(self) -> None:
         """Resume the waiting task, and return when it waits again or has ended. Without a task nothing happens.
 
