@@ -219,7 +219,7 @@ class AnswerReader:
 
     @property
     def beginnings(self) -> Callable[[str], object] | None:
-        """Search for what may begin more than text; None if the next text must be read in any case."""
+        """Return a search for what may begin more than text; None if the next text must be read in any case."""
         if self._parts.stops.any or self._is_lost or self._written is not None:
             return None
         return _NO_BEGINNING if self._reader is None else self._reader.beginnings
@@ -549,7 +549,7 @@ class PassThrough:
 
     @property
     def beginnings(self) -> Callable[[str], object] | None:
-        """Search for what may begin more than text: nothing does."""
+        """Return a search for what may begin more than text: it finds nothing."""
         return _NO_BEGINNING
 
     @property

@@ -54,7 +54,7 @@ class TextReader:
 
     @property
     def beginnings(self) -> Callable[[str], object] | None:
-        """Search for what may begin more than text; None if the next text must be read in any case.
+        """Return a search for what may begin more than text; None if the next text must be read in any case.
 
         A text in which nothing is found would be shown as it is, and change no state but that of its last line.
         """
