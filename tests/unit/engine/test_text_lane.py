@@ -58,7 +58,7 @@ def both_ways(settings: Settings, pieces: Sequence[str], request: Request = ASK)
     """Take a turn with the lane and without it, check that they are the same, and return what left."""
     with_lane = taken(settings, pieces, request)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(TextLane, "reopen", lambda _: None)
+        patch.setattr(TextLane, "reopen", stays_closed)
         without = taken(settings, pieces, request)
     assert with_lane[0] == without[0]
     one, other = with_lane[1], without[1]
@@ -71,6 +71,11 @@ def both_ways(settings: Settings, pieces: Sequence[str], request: Request = ASK)
         other.warnings,
     )
     return with_lane[0]
+
+
+def stays_closed(lane: TextLane) -> None:
+    """Open nothing."""
+    del lane
 
 
 @pytest.fixture
@@ -151,7 +156,9 @@ def test_the_limit_of_an_answer_is_as_exact_as_without_the_lane(monkeypatch: pyt
 def test_what_leaves_does_not_depend_on_how_many_texts_come_in_one_read() -> None:
     def left(*batches: list[Event]) -> list[str]:
         turn, found = program(NATIVE), list[str]()
-        rest = iter([[TextDelta(LONG)], *batches, [Finished(StopReason.END)]])
+        first: list[Event] = [TextDelta(LONG)]
+        last: list[Event] = [Finished(StopReason.END)]
+        rest = iter([first, *batches, last])
         given: list[Event] | None = None
         with suppress(StopIteration):
             while True:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from itertools import count
 
 import pytest
+from typing_extensions import override
 
 from testkit.loopback import Got, Loopback, Out, Say, in_loop
 from testkit.protocols import STREAMS, Answer
@@ -32,6 +33,7 @@ class AnyText(TextLane):
     def __init__(self, *, is_free: bool = True) -> None:
         self.is_free = is_free
 
+    @override
     def takes(self, batch: Sequence[Event]) -> bool:
         return self.is_free and all(isinstance(event, TextDelta) for event in batch)
 
