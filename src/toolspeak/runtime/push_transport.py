@@ -32,9 +32,7 @@ from toolspeak.runtime.transport import (
 
 _KEEP_ALIVE: Final = 60.0
 """Seconds for which an idle connection is kept."""
-_URL: Final = re.compile(
-    r"(https?)://((?:[a-z0-9-]+\.)*[a-z0-9-]+|\[[0-9a-f:]+\])(?::(\d{1,5}))?(/[^\s#]*|\?[^\s#]*|)\Z"
-)
+_URL: Final = re.compile(r"(https?)://([a-z0-9][a-z0-9.-]*|\[[0-9a-f:]+\])(?::(\d{1,5}))?(/[^\s#]*|\?[^\s#]*|)\Z")
 _TARGET: Final = re.compile(r"(?!.*/\.)[A-Za-z0-9/._~:@!$&'()*+,;=?-]*\Z")
 """A path and a query that need no escapes, without `/./` and `/../`."""
 _NAME: Final = re.compile(r"[A-Za-z0-9-]+\Z")
@@ -71,7 +69,7 @@ def request_target(url: str) -> RequestTarget | None:
     scheme, host, port, rest = found.groups()
     number = int(port) if port else _PORTS[scheme]
     path = rest if rest.startswith("/") else f"/{rest}"
-    if not _TARGET.match(path) or not 0 < number < 1 << 16 or host.startswith("-"):
+    if not _TARGET.match(path) or not 0 < number < 1 << 16 or ".." in host or host.endswith("."):
         return None
     host_header = host if number == _PORTS[scheme] else f"{host}:{number}"
     return RequestTarget(origin_of(url), host.strip("[]"), number, scheme == "https", path, host_header)
