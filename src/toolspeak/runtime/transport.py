@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
-from typing import Final, Protocol, runtime_checkable
+from typing import Final, Protocol, TypeAlias, runtime_checkable
 
 import aiohttp
 from aiohttp import StreamReader
@@ -101,13 +101,9 @@ class Response(Protocol):
         ...
 
 
-@runtime_checkable
-class Divertible(Protocol):
-    """A response whose bytes can be taken in the call in which they arrive."""
-
-    def divert(self, takes: Callable[[bytes], bool]) -> None:
-        """Offer the bytes that arrive while `read` waits to `takes`; `read` returns those that it does not take."""
-        ...
+Divert: TypeAlias = Callable[[Callable[[bytes], bool]], None]
+"""The method `divert` that some responses have. It offers the bytes that arrive while `read` waits to a function, which
+returns whether it takes them; `read` returns the others."""
 
 
 class UpstreamTransport(Protocol):

@@ -16,9 +16,10 @@ from toolspeak.engine.text_lane import TextLane
 from toolspeak.ir.event import Event, TextDelta
 from toolspeak.ir.request import Request
 from toolspeak.ir.turn import fold
+from toolspeak.runtime.push_response import PushResponse
 from toolspeak.runtime.push_transport import PushTransport
 from toolspeak.runtime.text_shortcut import TextShortcut, WriteAtOnce
-from toolspeak.runtime.transport import Divertible, Timeouts
+from toolspeak.runtime.transport import Timeouts
 from toolspeak.runtime.turn_progress import TurnProgress
 from toolspeak.runtime.upstream import _DivertedText
 
@@ -137,7 +138,7 @@ async def read_beside(
     try:
         async with Loopback(streaming(*pieces, pause=pause)) as server:
             response = await sender.send("POST", f"{server.url}/", (), b"{}", timeouts or Timeouts())
-            assert isinstance(response, Divertible)
+            assert isinstance(response, PushResponse)
             response.divert(takes)
             found: list[bytes] = []
             while chunk := await response.read():
