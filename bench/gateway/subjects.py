@@ -1,4 +1,4 @@
-"""Who is measured: the upstream itself, a bare gateway, toolspeak in its ways, Envoy and nginx, and the peers."""
+"""The gateways that are measured, and how each is started: toolspeak, the peers, Envoy, nginx, and a bare one."""
 
 import contextlib
 import http.client

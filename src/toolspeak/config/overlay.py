@@ -41,8 +41,8 @@ def with_options(config: Config, options: Options = NO_OPTIONS, environ: Mapping
     workers = server.workers if said.workers is None else said.workers
     log = LogForm(said.log) if said.log else server.log
     driver = Driver(said.driver) if said.driver else server.driver
-    server = replace(server, host=said.host or server.host, port=port, workers=workers, driver=driver)
-    server = replace(server, probe=probe, log=log)
+    host = said.host or server.host
+    server = replace(server, host=host, port=port, workers=workers, driver=driver, probe=probe, log=log)
     keys = (Key(TENANT, digest_of(said.key)),) if said.key else config.keys
     profiles = None if said.profiles is False else config.profiles
     redis, default = said.redis_url or config.redis, _default(config, said.model)

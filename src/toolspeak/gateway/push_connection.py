@@ -186,7 +186,7 @@ class PushExchange(BoundedExchange):
         if not state.response_started or state.response_complete:
             raise RuntimeError("a piece of a response before its start or after its end")
         if self._is_chunked:
-            data = b"%x\r\n%b\r\n" % (len(chunk), chunk) if chunk else b""
+            data = _framed(chunk)
             self._transport.write(data + b"0\r\n\r\n" if last else data)
         elif self.method != "HEAD":
             self._write_counted(chunk, last=last)
@@ -205,8 +205,7 @@ class PushExchange(BoundedExchange):
         return None if cannot else self._write_chunk
 
     def _write_chunk(self, chunk: bytes) -> None:
-        if chunk:  # an empty one would end the response
-            self._transport.write(b"%x\r\n%b\r\n" % (len(chunk), chunk))
+        self._transport.write(_framed(chunk))
 
     def _write_counted(self, chunk: bytes, *, last: bool) -> None:
         self._left -= len(chunk)
@@ -252,6 +251,11 @@ class PushExchange(BoundedExchange):
             state.watch(None)
             work.close()  # without effect unless it was never started
             await beats.stop()
+
+
+def _framed(chunk: bytes) -> bytes:
+    """Return a chunk of a chunked body; nothing for an empty one, which would end the response."""
+    return b"%x\r\n%b\r\n" % (len(chunk), chunk) if chunk else b""
 
 
 class _Beats:

@@ -256,7 +256,7 @@ class _DivertedText:
         if len(piece) > _MOST_BYTES:
             return False
         events = self._decoder.feed(piece)
-        if events and self._shortcut.carries(events):
+        if self._shortcut.carries(events):
             self._progress.pieces += len(events)
             return True
         self._events, self._size = events, len(piece)

@@ -1,7 +1,6 @@
 """Plain text passes unread, and nothing that leaves, or becomes of a turn, depends on that."""
 
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 
 import pytest
@@ -22,10 +21,13 @@ Steps = list[tuple[int, tuple[object, ...]]]
 OFF = Settings(mode=Mode.OFF)
 
 
-def taken(settings: Settings, pieces: Sequence[str], request: Request) -> tuple[Steps, Outcome | None]:
-    """Take a turn whose first answer is these pieces, one a read; further answers are empty."""
+def taken(
+    settings: Settings, batches: Iterable[list[Event]], request: Request
+) -> tuple[list[tuple[int, Event]], Outcome | None]:
+    """Take a turn whose first answer is these batches, one a read; further answers are empty."""
     turn = program(settings, request)
-    rest = iter(texts(*pieces))
+    rest = iter(batches)
+    end: list[Event] = [Finished(StopReason.END)]
     left: list[tuple[int, Event]] = []
     given: list[Event] | None = None
     reads = requests = 0
@@ -39,9 +41,9 @@ def taken(settings: Settings, pieces: Sequence[str], request: Request) -> tuple[
                 requests += 1
             if isinstance(effect, Pull):
                 reads += 1
-                given = [next(rest, Finished(StopReason.END)) if requests == 1 else Finished(StopReason.END)]
+                given = next(rest, end) if requests == 1 else end
     except StopIteration as stop:
-        return joined(left), stop.value
+        return left, stop.value
 
 
 def joined(left: list[tuple[int, Event]]) -> Steps:
@@ -56,11 +58,13 @@ def joined(left: list[tuple[int, Event]]) -> Steps:
 
 def both_ways(settings: Settings, pieces: Sequence[str], request: Request = ASK) -> Steps:
     """Take a turn with the lane and without it, check that they are the same, and return what left."""
-    with_lane = taken(settings, pieces, request)
+    batches = [[event] for event in texts(*pieces)]
+    with_lane = taken(settings, batches, request)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(TextLane, "reopen", stays_closed)
-        without = taken(settings, pieces, request)
-    assert with_lane[0] == without[0]
+        without = taken(settings, batches, request)
+    steps = joined(with_lane[0])
+    assert steps == joined(without[0])
     one, other = with_lane[1], without[1]
     assert one is not None
     assert other is not None
@@ -70,7 +74,7 @@ def both_ways(settings: Settings, pieces: Sequence[str], request: Request = ASK)
         other.rejected,
         other.warnings,
     )
-    return with_lane[0]
+    return steps
 
 
 def stays_closed(lane: TextLane) -> None:
@@ -154,22 +158,13 @@ def test_the_limit_of_an_answer_is_as_exact_as_without_the_lane(monkeypatch: pyt
 
 
 def test_what_leaves_does_not_depend_on_how_many_texts_come_in_one_read() -> None:
-    def left(*batches: list[Event]) -> list[str]:
-        turn, found = program(NATIVE), list[str]()
-        first: list[Event] = [TextDelta(LONG)]
-        last: list[Event] = [Finished(StopReason.END)]
-        rest = iter([first, *batches, last])
-        given: list[Event] | None = None
-        with suppress(StopIteration):
-            while True:
-                effect = turn.send(given)
-                given = next(rest) if isinstance(effect, Pull) else None
-                if isinstance(effect, Emit | Pull):
-                    found += [event.text for event in effect.events if isinstance(event, TextDelta)]
-        return found
+    def left(*batches: list[Event]) -> list[Event]:
+        return [event for _, event in taken(NATIVE, batches, ASK)[0]]
 
-    texts_of: list[Event] = [TextDelta("so f"), TextDelta("or some"), TextDelta(" time")]
-    assert left(texts_of) == left(*[[each] for each in texts_of])
+    first, together = texts(LONG)[:1], texts("so f", "or some", " time")[:3]
+    found = left(first, together)
+    assert found == left(first, *[[each] for each in together])
+    assert found[1:3] == [TextDelta("so "), TextDelta("for some")]
 
 
 def test_a_call_after_text_that_passed_is_read() -> None:
