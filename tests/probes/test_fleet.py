@@ -16,6 +16,7 @@ import pytest
 from testkit.redis_server import running
 from tests.probes.servers import Dropper, listening
 from tests.probes.test_gateway import DICE
+from toolspeak.runtime.prober import QUIET
 
 COUNT = 4
 LISTENS = "toolspeak listens on "
@@ -50,13 +51,13 @@ def plan(address: str, model: str = "m") -> str:
         connection.close()
 
 
-def emulates(address: str, model: str = "m", seconds: float = 30.0) -> bool:
-    """Tell whether a process comes to know it, asked now and then."""
+def emulates(address: str, model: str = "m", seconds: float = 60.0) -> bool:
+    """Return whether a process comes to know it. Between two questions is a quiet second, which a probe waits for."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         if plan(address, model).startswith("force"):
             return True
-        time.sleep(0.25)
+        time.sleep(QUIET + 0.25)
     return False
 
 

@@ -110,10 +110,10 @@ async def _away(server: RedisServer, *, hangs: bool) -> None:
     first = time.monotonic() - began
     assert first < 2, "a slow Redis is not waited for"
     client = shared._link._redis
-    object.__setattr__(shared, "_redis", None)  # whatever asked it would fail
+    object.__setattr__(shared._link, "_redis", None)  # whatever asked it would fail
     for _ in range(100):
         assert await shared.find(BOX) == NONE, "a Redis that is away is left alone"
-    object.__setattr__(shared, "_redis", client)
+    object.__setattr__(shared._link, "_redis", client)
     token = await shared.claim(BOX)
     assert token
     assert await shared.claim(BOX) == "", "alone, it still probes once"

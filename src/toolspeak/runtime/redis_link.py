@@ -14,8 +14,6 @@ from toolspeak.extras import require_extra
 from toolspeak.runtime.clock import Clock
 
 _LOG: Final = logging.getLogger(__name__)
-TIMEOUT: Final = 0.1
-"""Seconds for one response of Redis. A slower Redis counts as down."""
 FIRST_REST, LONGEST_REST = 1.0, 60.0
 """Seconds for which Redis is not used after a failure; each further failure doubles them, up to the second value."""
 _Found = TypeVar("_Found")
@@ -33,11 +31,12 @@ class RedisLink:
     """Runs commands of one purpose."""
 
     def __init__(
-        self, url: str, clock: Clock, effect: str = "", *, timeout: float = TIMEOUT, longest_rest: float = LONGEST_REST
+        self, url: str, clock: Clock, effect: str = "", *, timeout: float, longest_rest: float = LONGEST_REST
     ) -> None:
         """Prepare a client without connecting. Raises `BadConfig` if the package is missing or the URL is invalid.
 
-        `effect` says in the log what a failure means; without it the caller logs failures.
+        `effect` says in the log what a failure means; without it the caller logs failures. A Redis that takes more
+        than `timeout` seconds for one response counts as down.
         """
         self._clock: Final = clock
         self._effect: Final = effect

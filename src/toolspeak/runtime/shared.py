@@ -22,11 +22,14 @@ from toolspeak.facts.strategy import CONSTRAINTS
 from toolspeak.ir.constraint import ConstraintForm
 from toolspeak.runtime.cache import CHECK, LONGEST_PROBE, SEEN, Memory, Subject, lifetime
 from toolspeak.runtime.clock import CLOCK, Clock
-from toolspeak.runtime.redis_link import TIMEOUT, Away, RedisLink, Rejected
+from toolspeak.runtime.redis_link import Away, RedisLink, Rejected
 
 _VERDICT, _SEEN, _PROBE = "toolspeak:verdict:v2:", "toolspeak:seen:v2:", "toolspeak:probe:v2:"
 """Prefixes with the version of the rules. Before v2, one client's error could change the verdict of all clients, so
 verdicts of older processes are never read."""
+TIMEOUT: Final = 0.5
+"""Seconds for one response of Redis. No request waits for it, and a process that gives up early probes once more: with
+0.1 s, the processes of a fleet that start together on a busy machine did."""
 _LARGEST: Final = 64 * 1024
 """Bytes of a value that are read."""
 _LONGEST_REASON, _MOST_CONTEXT, _LONGEST_DAYS = 1000, 1 << 31, 2 * 86_400_000
