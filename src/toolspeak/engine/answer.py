@@ -13,7 +13,7 @@ from toolspeak.engine.guardrails.guardrail import AskModel
 from toolspeak.engine.trouble import Kind, Trouble, must_call
 from toolspeak.errors import BadJson
 from toolspeak.ir.complaint import Complaint, Problem
-from toolspeak.ir.event import CallRejected, StopReason, Usage
+from toolspeak.ir.event import CallRejected, FirstToken, StopReason, Usage
 from toolspeak.ir.failure import Failure
 from toolspeak.ir.message import Call
 from toolspeak.ir.tool import Tool, ToolChoice
@@ -41,6 +41,8 @@ class ReadAnswer:
     """The questions of guardrails to the model before the calls leave, at most one for each tool."""
     said: str = ""
     """All text of the model, as it wrote it, with markup."""
+    first_token: FirstToken = ()
+    """How likely its first tokens were, if the request asked for that."""
     visible: str = ""
     """The text of the model without reasoning and calls."""
     repeated_text: str = ""

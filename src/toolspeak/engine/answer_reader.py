@@ -37,6 +37,7 @@ from toolspeak.ir.event import (
     Event,
     Failed,
     Finished,
+    FirstToken,
     ReasoningDelta,
     StopReason,
     TextDelta,
@@ -200,6 +201,7 @@ class AnswerReader:
         self._streamed = 0
         self._has_text = self._left_open = self._is_only_calls = False
         self._stop_sequence = ""
+        self._first_token: FirstToken = ()
         self._usage = Usage()
         self._failure: Failure | None = None
 
@@ -275,6 +277,7 @@ class AnswerReader:
             set_aside=tuple(self._set_aside),
             questions=tuple(self._questions.values()),
             said=self._said.text,
+            first_token=self._first_token,
             visible=self._visible.text,
             repeated_text=next((call.raw for call in self._repeats if call.raw), ""),
             has_text=self._has_text,
@@ -341,7 +344,7 @@ class AnswerReader:
         for started, pieces in self._growing.values():
             self._rejected.append(CallRejected(Complaint(Problem.TRUNCATED, started.name), "".join(pieces)))
         self._left_open = self._left_open or any(id in self._streaming for id in self._growing)
-        self._stop, self._stop_sequence = event.stop, event.stop_sequence
+        self._stop, self._stop_sequence, self._first_token = event.stop, event.stop_sequence, event.first_token
         yield from self._recovered()
 
     def _recovered(self) -> Iterator[Event]:

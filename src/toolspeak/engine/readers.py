@@ -224,7 +224,8 @@ class ReaderFactory:
         return self._guarded(tools) if self._plan.guardrails else None
 
     def _guarded(self, tools: ToolSet) -> GuardedConversation:
-        return GuardedConversation(self._request, tools, tuple(self.tools), self._echo, self._ids)
+        unfit = self._plan.settings.unfit_probability or 0.0
+        return GuardedConversation(self._request, tools, tuple(self.tools), self._echo, self._ids, unfit)
 
     def _native_tools(self) -> tuple[Tool, ...]:
         """Return the tools that a native answer may call, deferred ones too: the server may have shown them itself."""

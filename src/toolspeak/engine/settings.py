@@ -119,6 +119,14 @@ class Settings:
         "Ask the model whether a tool can do the request if its call has a made-up value; buffers the answer (CHK-14).",
         fallback=False,
     )
+    unfit_probability: float | None = setting(
+        None,
+        "With `confirm_tool_fit`: ask about each first call of an English request, and drop it if the model gives `no` "
+        "at least this probability, where the server tells probabilities (CHK-14). 0 lets the word decide.",
+        least=0,
+        most=1,
+        fallback=0.0,
+    )
     keyed: bool | None = setting(
         None,
         "Write emulated calls of the strategy `inline` with a marker that only this conversation has (SAFE-4).",

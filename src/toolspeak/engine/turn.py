@@ -524,7 +524,7 @@ class _Turn:
         for question in self._in_order_of_tools(answer.questions):
             why = f"a guardrail asks about the call of {question.complaint.name}"
             said = yield from self._read_hidden(question.request, self._readers.words(), why)
-            if question.rejects(said.said):
+            if question.rejects(said.said, said.first_token):
                 name = question.complaint.name
                 self._out.drop_calls({call.id for call in answer.calls if call.name == name})
                 self._complaints.append(question.complaint)

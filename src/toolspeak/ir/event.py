@@ -112,12 +112,20 @@ class Discarded(Struct, frozen=True, gc=False):
     raw: str
 
 
+FirstToken: TypeAlias = tuple[tuple[str, float], ...]
+"""The likeliest first tokens of an answer, each with its probability."""
+
+
 class Finished(Struct, frozen=True, gc=False):
-    """The last event of a turn. `stop_sequence` is the client's stop text that ended it, where the upstream tells."""
+    """The last event of a turn. `stop_sequence` is the client's stop text that ended it, where the upstream tells.
+
+    `first_token` is there if `Request.top_tokens` asks for it, and the upstream tells.
+    """
 
     stop: StopReason
     usage: Usage = Usage()
     stop_sequence: str = ""
+    first_token: FirstToken = ()
 
 
 class Failed(Struct, frozen=True, gc=False):

@@ -29,7 +29,8 @@ class Request:
     """A client's request. `extra` keeps, per wire, the vendor fields that have no counterpart here.
 
     `output_schema` is the JSON Schema of the answer; an empty one asks for any JSON object. toolspeak itself sets
-    `constraint`, the form of an emulated answer, and never beside `tools` or `output_schema` (CHK-8).
+    `constraint`, the form of an emulated answer, and never beside `tools` or `output_schema` (CHK-8); and `top_tokens`,
+    the number of likeliest first tokens whose probabilities it wants to know (CHK-14).
     """
 
     model: str
@@ -41,6 +42,7 @@ class Request:
     output_schema: JsonObject | None = None
     constraint: Constraint | None = None
     extra: dict[str, JsonObject] = field(default_factory=dict[str, JsonObject])
+    top_tokens: int = 0
 
     def offered(self) -> tuple[Tool, ...]:
         """Return the tools that the model may know: all but the deferred ones that no result has referred to."""

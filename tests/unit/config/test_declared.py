@@ -56,7 +56,7 @@ def test_a_number_out_of_its_range_is_refused_in_its_own_unit(each: Declared) ->
     section, _, name = each.path.rpartition(".")
     if section not in SECTIONS:
         section = section.replace("NAME", "groq")
-    number = r"a number of \w+" if each.kind is float else "an integer"
+    number = r"a number (?:of \w+|from \d+ to \d+)" if each.kind is float else "an integer"
     head = "[[keys]]\ntenant = 'a'\nkey = 'k'\n" if section == "keys[]" else f"[{section}]\n"
     found = problems(f"{head}{name} = -1\n")
     assert any(re.search(rf"\.{name}: -1 is not {number}", problem) for problem in found), found

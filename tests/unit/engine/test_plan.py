@@ -29,6 +29,7 @@ EVERYTHING = Settings(
     request_missing_calls=True,
     accept_untaught_calls=True,
     confirm_tool_fit=True,
+    unfit_probability=0.3,
     keyed=True,
     mark_results=True,
     detailed_tools=8,

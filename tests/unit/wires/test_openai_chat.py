@@ -1,6 +1,7 @@
 """OpenAI Chat Completions, field by field."""
 
 import json
+import math
 from collections.abc import Iterator
 from itertools import count
 from typing import Any
@@ -16,6 +17,7 @@ from toolspeak.ir.event import (
     Event,
     Failed,
     Finished,
+    FirstToken,
     ReasoningDelta,
     StopReason,
     TextDelta,
@@ -477,3 +479,52 @@ def test_errors_have_the_vendors_shape_wire5(failure: Failure, status: int, type
     assert said.status == status
     error = {"message": "m", "type": type, "param": failure.field or None, "code": code}
     assert json.loads(said.body) == {"error": error}
+
+
+# ---------------------------------------------------------------- probabilities of the first token
+
+
+def first_token(logprobs: object, *, top_tokens: int = 2) -> FirstToken:
+    chunk = delta(content="no")
+    chunk["choices"][0]["logprobs"] = logprobs
+    request = Request("m", (), top_tokens=top_tokens)
+    last = events_of(delta(role="assistant"), chunk, delta("stop"), request=request)[-1]
+    assert isinstance(last, Finished)
+    return last.first_token
+
+
+def tops(*entries: object) -> Body:
+    return {"content": [{"token": "no", "top_logprobs": [*entries]}]}
+
+
+def test_probabilities_are_asked_for_and_read() -> None:
+    assert (written(Request("m", ()), QUIRKS).keys() & {"logprobs", "top_logprobs"}) == set()
+    body = written(Request("m", (), top_tokens=5))
+    assert (body["logprobs"], body["top_logprobs"]) == (True, 5)
+    said = tops({"token": "no", "logprob": math.log(0.75)}, {"token": "yes", "logprob": math.log(0.25)})
+    assert first_token(said) == (("no", pytest.approx(0.75)), ("yes", pytest.approx(0.25)))
+    assert first_token(said, top_tokens=0) == (), "nobody asked"
+
+
+def test_the_first_token_of_a_stream_counts() -> None:
+    later = {"content": [{"top_logprobs": [{"token": ".", "logprob": 0}]}]}
+    chunks = [delta(content="no"), delta(content=".")]
+    chunks[0]["choices"][0]["logprobs"] = tops({"token": "no", "logprob": 0})
+    chunks[1]["choices"][0]["logprobs"] = later
+    last = events_of(*chunks, delta("stop"), request=Request("m", (), top_tokens=2))[-1]
+    assert isinstance(last, Finished)
+    assert last.first_token == (("no", 1.0),)
+
+
+@pytest.mark.parametrize(
+    "logprobs",
+    [None, 7, [], {}, {"content": None}, {"content": []}, {"content": [7]}, tops(7, {}, {"token": 7, "logprob": -1})],
+)
+def test_other_forms_of_probabilities_are_none(logprobs: object) -> None:
+    assert first_token(logprobs) == ()
+
+
+@pytest.mark.parametrize(("logprob", "probability"), [(5, 1.0), (-(10**400), 0.0), (-1e308, 0.0)])
+def test_numbers_that_are_no_logarithms_do_no_harm(logprob: float, probability: float) -> None:
+    ((_, read_as),) = first_token(tops({"token": "no", "logprob": logprob}))
+    assert read_as == pytest.approx(probability)

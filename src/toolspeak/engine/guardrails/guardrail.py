@@ -19,7 +19,7 @@ from toolspeak.engine.guardrails.language import ENGLISH, LONGEST, OTHER, Langua
 from toolspeak.engine.guardrails.mentions import meaning
 from toolspeak.engine.trouble import must_call
 from toolspeak.ir.complaint import Complaint
-from toolspeak.ir.event import CallRejected
+from toolspeak.ir.event import CallRejected, FirstToken
 from toolspeak.ir.message import Call, Message, Result, Role, Text
 from toolspeak.ir.request import Request
 from toolspeak.ir.tool import Tool
@@ -52,8 +52,8 @@ class AskModel:
     """
 
     request: Request
-    rejects: Callable[[str], bool]
-    """Takes the model's answer; returns whether to drop every call of this tool."""
+    rejects: Callable[[str, FirstToken], bool]
+    """Takes the model's answer and what is known of its first token; returns whether to drop all calls of this tool."""
     complaint: Complaint
     """The complaint that is recorded if the calls are dropped; it names the tool."""
 
@@ -101,6 +101,8 @@ class GuardedConversation:
     echo: Echo
     ids: Iterator[str]
     """New ids, for calls that a guardrail makes out of text."""
+    unfit_probability: float = 0.0
+    """The setting of that name (CHK-14)."""
 
     @cached_property
     def text(self) -> str:

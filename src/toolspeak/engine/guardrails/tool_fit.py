@@ -3,16 +3,21 @@
     Request: When was the Eiffel Tower built?
     Tool: tower_height(name): Look up how high a tower is.        no
 
-Small models call whatever tool there is, and know better when they are asked. Qwen2.5-Coder 1.5B kept 40 of 40 right
-tools and rejected 14 of 20 irrelevant ones; the 0.5B kept 57 of 60 and rejected 21 of 30.
+Small models call whatever tool there is, and know better when they are asked. Before the first calls on a request are
+delivered, the model is asked about each of their tools, in a short request that always begins with the same bytes, so
+that prompt caches hit.
 
-Before the first calls on a request are delivered, the model is asked about each of their tools, in a short request that
-always begins with the same bytes, so that prompt caches hit. Only a clear "no" drops the calls.
+By default only a clear "no" drops the calls, and only a call with a required value that nobody mentioned is questioned:
+on irrelevant questions of development tasks 8 of 13 calls had one, of right calls 1 in 10. When each first call was
+questioned, the guardrail lost 4 to 7 points on each other set. When a request had to share two words with its tool, it
+still questioned half of the everyday requests, and the 1.5B model said no to reading a room for "What is the
+temperature in the bedroom?".
 
-Only a call with a required value that nobody mentioned is questioned: on irrelevant questions of development tasks 8
-of 13 calls had one, of right calls 1 in 10. When each first call was questioned, the guardrail lost 4 to 7 points on
-each other set. When a request had to share two words with its tool, it still questioned half of the everyday requests,
-and the 1.5B model said no to reading a room for "What is the temperature in the bedroom?".
+The word hides how sure the model is. Where the server tells probabilities, `unfit_probability` sets the one of "no"
+from which a call is dropped, and each first call is questioned. On development tasks the word of Qwen2.5-Coder 1.5B
+rejected 23 of 37 irrelevant tools and one of 74 right ones; at 0.35 it rejects 30 of 37 and the same one. The 0.5B is
+not sure of anything (right tools 0.2 to 0.8, irrelevant ones 0.4 to 0.8), and gains nothing. All of this was measured
+on first messages in English, so others keep the rule of the word.
 
 This is for assistants with a few tools that answer questions. The tools of an agent are steps: reading a file is not an
 answer to "fix the failing test", and the 1.5B model says no to five of twelve good steps. So the guardrail does not
@@ -22,7 +27,7 @@ apply with many tools or in long conversations.
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from typing import Final
 
 from toolspeak.engine.guardrails.guardrail import (
@@ -39,6 +44,7 @@ from toolspeak.engine.guardrails.guardrail import (
 from toolspeak.engine.guardrails.language import LONGEST, foreign_languages
 from toolspeak.engine.guardrails.unmentioned_arguments import has_made_up_arguments
 from toolspeak.ir.complaint import Complaint, Problem
+from toolspeak.ir.event import FirstToken
 from toolspeak.ir.message import Call, Message, Role, Text
 from toolspeak.ir.request import Request, Sampling
 from toolspeak.ir.tool import AUTO, Tool
@@ -64,6 +70,10 @@ _EXAMPLES: Final = (
 """Four of six say yes: with fewer, the smallest models say no to half of the requests that a tool could do."""
 _ROOM: Final = Sampling(max_tokens=16, temperature=0.0)
 _LONGEST_TOOL: Final = 400
+_TOP_TOKENS: Final = 10
+"""Yes and no are written in several ways; 20 is the most that vendors allow."""
+_LEAST_SURE: Final = 0.5
+"""The least probability of yes and no together: a model that begins to explain has not answered by its first token."""
 _NO = re.compile(r"(?i)\W*no\b(?! (?:doubt|problem))")
 
 
@@ -76,9 +86,35 @@ def may_confirm(request: Request) -> bool:
 
 def _judge(call: Call, conversation: GuardedConversation) -> Judgement:
     tool = next((tool for tool in conversation.offered if tool.name == call.name), None)
-    if tool is None or conversation.must_call or not has_made_up_arguments(call, conversation):
+    if tool is None or conversation.must_call:
         return KeepCall(call)
-    return AskModel(fit_question(conversation.request, tool), says_no, Complaint(Problem.UNRELATED, tool.name, UNFIT))
+    is_made_up, limit = has_made_up_arguments(call, conversation), _probability_limit(conversation)
+    if not is_made_up and not limit:
+        return KeepCall(call)
+    asked = replace(fit_question(conversation.request, tool), top_tokens=_TOP_TOKENS if limit else 0)
+    rejects = partial(_rejects, limit=limit, is_made_up=is_made_up)
+    return AskModel(asked, rejects, Complaint(Problem.UNRELATED, tool.name, UNFIT))
+
+
+def _probability_limit(conversation: GuardedConversation) -> float:
+    """Return the probability of "no" that drops a call; 0 if the word decides."""
+    users = sum(message.role is Role.USER for message in conversation.request.messages)
+    return conversation.unfit_probability if users == 1 and conversation.is_comparable else 0.0
+
+
+def _rejects(answer: str, first_token: FirstToken, *, limit: float, is_made_up: bool) -> bool:
+    unfit = no_probability(first_token) if limit else None
+    return unfit >= limit if unfit is not None else is_made_up and says_no(answer)
+
+
+def no_probability(first_token: FirstToken) -> float | None:
+    """Return how likely the answer was no rather than yes; None if it was something else, or nobody can tell."""
+    chances = {"yes": 0.0, "no": 0.0}
+    for token, chance in first_token:
+        if (word := token.strip().lower()) in chances:
+            chances[word] += chance
+    both = sum(chances.values())
+    return chances["no"] / both if both >= _LEAST_SURE else None
 
 
 CONFIRM_TOOL_FIT: Final = Guardrail("confirm_tool_fit", applies=may_confirm, judge=_judge, buffers=True)

@@ -4,12 +4,13 @@ Written for what servers really send: two finish reasons, more text after one, a
 """
 
 from collections.abc import Iterator
+from math import exp
 from typing import Any, Final
 
 import msgspec
 
-from toolspeak.ir.event import Event, ReasoningDelta, StopReason, TextDelta, Usage
-from toolspeak.ir.json import Json
+from toolspeak.ir.event import Event, FirstToken, ReasoningDelta, StopReason, TextDelta, Usage
+from toolspeak.ir.json import Json, as_list, as_object
 from toolspeak.ir.request import Request
 from toolspeak.text.sse import SseDecoder, SseFrame
 from toolspeak.wires.openai_chat.request_writer import names_of
@@ -42,6 +43,7 @@ class _Choice(msgspec.Struct, gc=False):
     delta: _Delta | None = None
     message: _Delta | None = None
     finish_reason: Any = None
+    logprobs: Any = None
 
 
 class _Chunk(msgspec.Struct, gc=False):
@@ -52,6 +54,8 @@ class _Chunk(msgspec.Struct, gc=False):
 
 _CHUNK = msgspec.json.Decoder(_Chunk).decode
 _NO_DELTA = _Delta()
+_LEAST_LOGPROB: Final = -100.0
+"""Of a token that is as good as impossible. A server may write a number that no float can hold."""
 
 
 class _Reader:
@@ -60,6 +64,7 @@ class _Reader:
     def __init__(self, request: Request, ids: Iterator[str]) -> None:
         self._calls = CallDeltas(names_of(request), FreshIds(request, ids))
         self._called = False
+        self._wants_first_token = request.top_tokens > 0
         self.answer = AnswerState(self._calls, usage_of)
 
     def frame(self, frame: SseFrame | bytes, events: list[Event]) -> None:
@@ -83,6 +88,8 @@ class _Reader:
 
     def _choice(self, choice: _Choice, events: list[Event]) -> None:
         delta = choice.delta or choice.message or _NO_DELTA
+        if self._wants_first_token and choice.logprobs is not None and not self.answer.first_token:
+            self.answer.first_token = first_token_of(choice.logprobs)
         thought = delta.reasoning_content or delta.reasoning
         if thought and isinstance(thought, str):
             events += self._calls.pause()
@@ -135,6 +142,18 @@ def _part(part: Json) -> Event | None:
     if isinstance(thinking, list):
         thinking = "".join(str(piece.get("text", "")) for piece in thinking if isinstance(piece, dict))
     return ReasoningDelta(thinking) if isinstance(thinking, str) and thinking else None
+
+
+def first_token_of(logprobs: Json) -> FirstToken:
+    """Read the probabilities of the first token; empty if there are none, or they are not what the API promises."""
+    tokens = as_list(as_object(logprobs).get("content"))
+    tops = as_list(as_object(tokens[0]).get("top_logprobs")) if tokens else []
+    said = ((top.get("token"), top.get("logprob")) for top in map(as_object, tops))
+    return tuple(
+        (token, exp(max(min(logprob, 0.0), _LEAST_LOGPROB)))
+        for token, logprob in said
+        if isinstance(token, str) and isinstance(logprob, int | float)
+    )
 
 
 def usage_of(value: Json) -> Usage:

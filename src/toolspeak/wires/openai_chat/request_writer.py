@@ -38,6 +38,7 @@ def encode_request(request: Request, quirks: Quirks) -> EncodedRequest:
         **_sampling(request, extra),
         **_output(request, extra.pop("response_format", None)),
         **constrained,
+        **({"logprobs": True, "top_logprobs": request.top_tokens} if request.top_tokens else {}),
         **_streaming(request, extra.pop("stream_options", None)),
         **extra,
     }

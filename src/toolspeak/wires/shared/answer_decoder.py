@@ -11,7 +11,7 @@ import msgspec
 
 from toolspeak.errors import BadFrame
 from toolspeak.ir.complaint import Problem
-from toolspeak.ir.event import Event, Failed, Finished, StopReason, Usage
+from toolspeak.ir.event import Event, Failed, Finished, FirstToken, StopReason, Usage
 from toolspeak.ir.failure import Failure
 from toolspeak.ir.json import Json, JsonObject, as_object, object_at
 from toolspeak.wires.shared.failures import CUT_OFF, unreadable
@@ -51,6 +51,7 @@ class AnswerState:
         self.stop_sequence = ""
         self.usage: Json = None
         """As the upstream wrote it. Many servers repeat it in every chunk; the last one counts."""
+        self.first_token: FirstToken = ()
         self.over = False
 
     def end(self, events: list[Event]) -> None:
@@ -63,7 +64,7 @@ class AnswerState:
         # Servers send `stop` with calls, and `tool_calls` without any: the calls decide.
         if stop in (StopReason.END, StopReason.CALLS):
             stop = StopReason.CALLS if self._calls.any else StopReason.END
-        events.append(Finished(stop, self._usage_of(self.usage), self.stop_sequence))
+        events.append(Finished(stop, self._usage_of(self.usage), self.stop_sequence, self.first_token))
 
     def fail(self, failure: Failure, events: list[Event]) -> None:
         """End the answer with a failure."""

@@ -26,12 +26,13 @@ from tests.unit.engine.scene import (
     written,
 )
 from toolspeak.engine.guardrails.guardrail import FEW_TOOLS
-from toolspeak.engine.guardrails.tool_fit import UNFIT, fit_question, may_confirm, says_no
+from toolspeak.engine.guardrails.tool_fit import UNFIT, fit_question, may_confirm, no_probability, says_no
 from toolspeak.engine.plan import decide
 from toolspeak.engine.settings import Release, Settings
 from toolspeak.ir.complaint import Problem
+from toolspeak.ir.event import Event, Finished, FirstToken, StopReason, TextDelta
 from toolspeak.ir.message import Call, Role
-from toolspeak.ir.request import Sampling
+from toolspeak.ir.request import Request, Sampling
 from toolspeak.ir.tool import Tool
 from toolspeak.testing import called
 
@@ -131,6 +132,52 @@ def test_only_a_call_with_a_made_up_value_is_doubted_chk14(words: str, call: Cal
 def test_a_long_description_is_cut_chk14() -> None:
     asked = fit_question(ask(), replace(WEATHER, description="word " * 1000))
     assert len(words_of(asked.messages[-1])) < 500
+
+
+LIKELY = replace(FITS, unfit_probability=0.3)
+
+
+def word(text: str, *first_token: tuple[str, float]) -> list[Event]:
+    return [TextDelta(text), Finished(StopReason.END, first_token=first_token)]
+
+
+@pytest.mark.parametrize(("no", "requests", "calls"), [(0.29, 2, 1), (0.31, 3, 0), (0.9, 3, 0)])
+def test_the_probability_of_no_decides_about_every_first_call_chk14(no: float, requests: int, calls: int) -> None:
+    said = word("yes" if no < 0.5 else "no", ("yes", 1 - no), ("no", no))
+    ran = run(LIKELY, written(OSLO), said, "I do not know.")
+    assert (len(ran.calls), ran.outcome.requests) == (calls, requests)
+    assert ran.sent[1].top_tokens > 0
+
+
+@pytest.mark.parametrize(("call", "calls"), [(OSLO, 1), (BERGEN, 0)])
+def test_without_probabilities_the_word_decides_about_made_up_values_only_chk14(call: Call, calls: int) -> None:
+    assert len(run(LIKELY, written(call), "no", "I do not know.").calls) == calls
+
+
+def test_where_the_word_decides_no_probability_is_asked_for_chk14() -> None:
+    assert run(FITS, written(BERGEN), "yes").sent[1].top_tokens == 0
+
+
+@pytest.mark.parametrize(
+    "request_", [ask(user("Wie ist das Wetter in Oslo?")), ask(QUESTION, said("Cold."), user("And in Oslo tomorrow?"))]
+)
+def test_the_probability_counts_for_first_messages_in_english_only_chk14(request_: Request) -> None:
+    assert run(LIKELY, written(OSLO), request=request_).outcome.requests == 1
+
+
+@pytest.mark.parametrize(
+    ("first_token", "probability"),
+    [
+        ((("yes", 0.6), ("no", 0.2), ("maybe", 0.2)), 0.25),
+        ((("Yes", 0.25), (" yes", 0.25), ("No", 0.25), ("\nno", 0.25)), 0.5),
+        ((("<think>", 0.9), ("no", 0.1)), None),
+        ((), None),
+    ],
+)
+def test_all_spellings_of_yes_and_no_count_and_nothing_else_chk14(
+    first_token: FirstToken, probability: float | None
+) -> None:
+    assert no_probability(first_token) == probability
 
 
 def test_a_verdict_that_fails_lets_the_call_go_chk14() -> None:
