@@ -53,7 +53,7 @@ def yes_but(no: float) -> Script:
     return script
 
 
-@pytest.mark.parametrize(("no", "dropped"), [(0.4, True), (0.2, False)])
+@pytest.mark.parametrize(("no", "dropped"), [(0.16, True), (0.14, False)])
 def test_a_doubt_below_the_word_drops_a_call_where_the_settings_say_so_chk14(
     upstream: ScriptedUpstream, no: float, dropped: bool
 ) -> None:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import count
 from typing import Any
 
@@ -19,6 +20,7 @@ from toolspeak.ir.event import (
     Event,
     Failed,
     Finished,
+    FirstToken,
     ReasoningDelta,
     StopReason,
     TextDelta,
@@ -399,3 +401,17 @@ def test_any_json_ends_in_one_last_event_p6(body: Body) -> None:
         assert isinstance(events[-1], Failed | Finished)
         assert not any(isinstance(event, Failed | Finished) for event in events[:-1])
         fold(events)
+
+
+def first_token(events: list[Event]) -> FirstToken:
+    assert isinstance(events[-1], Finished)
+    return events[-1].first_token
+
+
+def test_probabilities_of_the_first_token_are_read_if_they_are_asked_for() -> None:
+    tops = [{"token": "no", "logprob": 0.0}, {"token": "yes", "logprob": -1e9}]
+    told = {"logprobs": [{"token": "no", "logprob": 0.0, "top_logprobs": tops}]}
+    streamed, answer = stream(line(content="no") | told, line(done=True)), line(done=True, content="no") | told
+    asking, sure = replace(REQUEST, top_tokens=2), (("no", 1.0), ("yes", pytest.approx(0.0)))
+    assert first_token(decode(streamed, request=asking)) == first_token(whole(answer, asking)) == sure
+    assert first_token(decode(streamed)) == first_token(whole(answer)) == ()

@@ -176,3 +176,9 @@ def test_what_another_wire_brought_along_is_reported_and_not_sent() -> None:
     sent = send(Request("m", messages, extra={"anthropic": {"betas": []}}))
     assert json.loads(sent.body)["messages"][1] == {"role": "assistant", "content": "Yes."}
     assert sent.dropped == ("anthropic: betas", "anthropic: cache_control", "anthropic: redacted_thinking")
+
+
+def test_probabilities_of_the_first_token_are_asked_for() -> None:
+    body = encode(Request("m", (), top_tokens=5))
+    assert (body["logprobs"], body["top_logprobs"]) == (True, 5)
+    assert "logprobs" not in encode(Request("m", ()))

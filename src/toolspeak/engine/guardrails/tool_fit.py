@@ -14,10 +14,10 @@ still questioned half of the everyday requests, and the 1.5B model said no to re
 temperature in the bedroom?".
 
 The word hides how sure the model is. Where the server tells probabilities, `unfit_probability` sets the one of "no"
-from which a call is dropped, and each first call is questioned. On development tasks the word of Qwen2.5-Coder 1.5B
-rejected 23 of 37 irrelevant tools and one of 74 right ones; at 0.35 it rejects 30 of 37 and the same one. The 0.5B is
-not sure of anything (right tools 0.2 to 0.8, irrelevant ones 0.4 to 0.8), and gains nothing. All of this was measured
-on first messages in English, so others keep the rule of the word.
+from which a call is dropped, or half of it if a value is made up, and each first call is questioned. On development
+tasks the word of Qwen2.5-Coder 1.5B rejected 23 of 37 irrelevant tools and one of 74 right ones; at 0.35 it rejects 30
+of 37 and the same one. The 0.5B is not sure of anything (right tools 0.2 to 0.8, irrelevant ones 0.4 to 0.8), and gains
+nothing. All of this was measured on first messages in English, so others keep the rule of the word.
 
 This is for assistants with a few tools that answer questions. The tools of an agent are steps: reading a file is not an
 answer to "fix the failing test", and the 1.5B model says no to five of twelve good steps. So the guardrail does not
@@ -92,7 +92,8 @@ def _judge(call: Call, conversation: GuardedConversation) -> Judgement:
     if not is_made_up and not limit:
         return KeepCall(call)
     asked = replace(fit_question(conversation.request, tool), top_tokens=_TOP_TOKENS if limit else 0)
-    rejects = partial(_rejects, limit=limit, is_made_up=is_made_up)
+    # A made-up value is a doubt of its own: calls of irrelevant tools have one six times as often as right calls.
+    rejects = partial(_rejects, limit=limit / 2 if is_made_up else limit, is_made_up=is_made_up)
     return AskModel(asked, rejects, Complaint(Problem.UNRELATED, tool.name, UNFIT))
 
 

@@ -16,7 +16,7 @@ from toolspeak.ir.request import Request
 from toolspeak.text.lines import BOM, NdjsonDecoder, from_utf8
 from toolspeak.wires.ollama.request_reader import unescaped
 from toolspeak.wires.ollama.request_writer import names_of
-from toolspeak.wires.shared.answer_decoder import UNREADABLE, AnswerDecoder, AnswerState, count
+from toolspeak.wires.shared.answer_decoder import UNREADABLE, AnswerDecoder, AnswerState, count, read_first_token
 from toolspeak.wires.shared.call_deltas import CallDeltas
 from toolspeak.wires.shared.calls import FreshIds
 from toolspeak.wires.shared.failures import read_failure
@@ -56,6 +56,7 @@ class _Line(msgspec.Struct, gc=False):
     done_reason: Any = None
     prompt_eval_count: Any = None
     eval_count: Any = None
+    logprobs: Any = None
     error: Any = None
 
 
@@ -71,6 +72,7 @@ class _Reader:
     def __init__(self, request: Request, ids: Iterator[str]) -> None:
         self._calls = CallDeltas(names_of(request), FreshIds(request, ids))
         self._named: dict[str, str] = {}
+        self._wants_first_token = request.top_tokens > 0
         self.answer = AnswerState(self._calls, usage_of)
 
     def whole(self, body: bytes, events: list[Event]) -> None:
@@ -83,6 +85,8 @@ class _Reader:
         if line.error:
             self.answer.fail(read_failure(200, text.encode()), events)
             return
+        if self._wants_first_token and line.logprobs is not None and not self.answer.first_token:
+            self.answer.first_token = read_first_token(line.logprobs)
         if line.message is not None:
             self._message(line.message, events)
         if line.done is True:

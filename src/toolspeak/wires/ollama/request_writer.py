@@ -54,6 +54,7 @@ def encode_request(request: Request, quirks: Quirks) -> EncodedRequest:
         **_options(request, extra.pop("options", None)),
         **_format(request),
         **_think(request, extra.pop("think", None)),
+        **({"logprobs": True, "top_logprobs": request.top_tokens} if request.top_tokens else {}),
         **extra,
     }
     return EncodedRequest(PATH, dump_body(body), (*_dropped(request), *unsaid))

@@ -4,17 +4,16 @@ Written for what servers really send: two finish reasons, more text after one, a
 """
 
 from collections.abc import Iterator
-from math import exp
 from typing import Any, Final
 
 import msgspec
 
-from toolspeak.ir.event import Event, FirstToken, ReasoningDelta, StopReason, TextDelta, Usage
-from toolspeak.ir.json import Json, as_list, as_object
+from toolspeak.ir.event import Event, ReasoningDelta, StopReason, TextDelta, Usage
+from toolspeak.ir.json import Json, as_object
 from toolspeak.ir.request import Request
 from toolspeak.text.sse import SseDecoder, SseFrame
 from toolspeak.wires.openai_chat.request_writer import names_of
-from toolspeak.wires.shared.answer_decoder import AnswerDecoder, AnswerState, read_counts
+from toolspeak.wires.shared.answer_decoder import AnswerDecoder, AnswerState, read_counts, read_first_token
 from toolspeak.wires.shared.call_deltas import CallDeltas
 from toolspeak.wires.shared.calls import FreshIds
 from toolspeak.wires.shared.failures import read_failure
@@ -54,8 +53,6 @@ class _Chunk(msgspec.Struct, gc=False):
 
 _CHUNK = msgspec.json.Decoder(_Chunk).decode
 _NO_DELTA = _Delta()
-_LEAST_LOGPROB: Final = -100.0
-"""Of a token that is as good as impossible. A server may write a number that no float can hold."""
 
 
 class _Reader:
@@ -89,7 +86,7 @@ class _Reader:
     def _choice(self, choice: _Choice, events: list[Event]) -> None:
         delta = choice.delta or choice.message or _NO_DELTA
         if self._wants_first_token and choice.logprobs is not None and not self.answer.first_token:
-            self.answer.first_token = first_token_of(choice.logprobs)
+            self.answer.first_token = read_first_token(as_object(choice.logprobs).get("content"))
         thought = delta.reasoning_content or delta.reasoning
         if thought and isinstance(thought, str):
             events += self._calls.pause()
@@ -142,18 +139,6 @@ def _part(part: Json) -> Event | None:
     if isinstance(thinking, list):
         thinking = "".join(str(piece.get("text", "")) for piece in thinking if isinstance(piece, dict))
     return ReasoningDelta(thinking) if isinstance(thinking, str) and thinking else None
-
-
-def first_token_of(logprobs: Json) -> FirstToken:
-    """Read the probabilities of the first token; empty if there are none, or they are not what the API promises."""
-    tokens = as_list(as_object(logprobs).get("content"))
-    tops = as_list(as_object(tokens[0]).get("top_logprobs")) if tokens else []
-    said = ((top.get("token"), top.get("logprob")) for top in map(as_object, tops))
-    return tuple(
-        (token, exp(max(min(logprob, 0.0), _LEAST_LOGPROB)))
-        for token, logprob in said
-        if isinstance(token, str) and isinstance(logprob, int | float)
-    )
 
 
 def usage_of(value: Json) -> Usage:

@@ -5,6 +5,7 @@ raises where it cannot read on. An answer ends once; anything after its end is i
 """
 
 from collections.abc import Callable, Iterable
+from math import exp
 from typing import Final, Generic, Protocol, TypeVar
 
 import msgspec
@@ -13,11 +14,13 @@ from toolspeak.errors import BadFrame
 from toolspeak.ir.complaint import Problem
 from toolspeak.ir.event import Event, Failed, Finished, FirstToken, StopReason, Usage
 from toolspeak.ir.failure import Failure
-from toolspeak.ir.json import Json, JsonObject, as_object, object_at
+from toolspeak.ir.json import Json, JsonObject, as_list, as_object, object_at
 from toolspeak.wires.shared.failures import CUT_OFF, unreadable
 
 CUTS: Final = (StopReason.LENGTH, StopReason.FILTER)
 """Stop reasons that can interrupt a call."""
+_LEAST_LOGPROB: Final = -100.0
+"""Of a token that is as good as impossible. A server may write a number that no float can hold."""
 UNREADABLE: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 """Exceptions of a JSON decoder for bytes that are not the expected JSON."""
 
@@ -162,6 +165,18 @@ def count(body: JsonObject, key: str) -> int:
     """Return a number of tokens; 0 if it is missing or not a positive number."""
     value = body.get(key)
     return int(value) if isinstance(value, int | float) and not isinstance(value, bool) and value > 0 else 0
+
+
+def read_first_token(tokens: Json) -> FirstToken:
+    """Read the probabilities of the first of `tokens`; empty if there are none, or not in the form of the APIs."""
+    entries = as_list(tokens)
+    tops = as_list(as_object(entries[0]).get("top_logprobs")) if entries else []
+    said = ((top.get("token"), top.get("logprob")) for top in map(as_object, tops))
+    return tuple(
+        (token, exp(max(min(logprob, 0.0), _LEAST_LOGPROB)))
+        for token, logprob in said
+        if isinstance(token, str) and isinstance(logprob, int | float)
+    )
 
 
 def read_counts(value: Json, told: str, said: str) -> Usage:

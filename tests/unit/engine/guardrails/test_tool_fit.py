@@ -149,6 +149,12 @@ def test_the_probability_of_no_decides_about_every_first_call_chk14(no: float, r
     assert ran.sent[1].top_tokens > 0
 
 
+@pytest.mark.parametrize(("no", "calls"), [(0.14, 1), (0.16, 0)])
+def test_half_the_probability_is_enough_against_a_made_up_value_chk14(no: float, calls: int) -> None:
+    said = word("yes", ("yes", 1 - no), ("no", no))
+    assert len(run(LIKELY, written(BERGEN), said, "I do not know.").calls) == calls
+
+
 @pytest.mark.parametrize(("call", "calls"), [(OSLO, 1), (BERGEN, 0)])
 def test_without_probabilities_the_word_decides_about_made_up_values_only_chk14(call: Call, calls: int) -> None:
     assert len(run(LIKELY, written(call), "no", "I do not know.").calls) == calls
