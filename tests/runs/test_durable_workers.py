@@ -22,7 +22,7 @@ from toolspeak.agent.durable import dbos_internals
 from toolspeak.agent.durable.database import Database
 from toolspeak.agent.durable.lease import Lease, reap
 from toolspeak.agent.durable.runs import open_runs
-from toolspeak.agent.durable.schema import EVENTS
+from toolspeak.agent.durable.schema import EVENTS, LEASES
 from toolspeak.agent.runs.runs import RunView, Spec
 from toolspeak.config.shape import Approval
 from toolspeak.engine.agent import Status
@@ -84,7 +84,23 @@ def ended(order: Order, *names: str) -> list[RunView]:
                         pass
             return [await runs.show(name) for name in names]
 
-    return asyncio.run(waited())
+    try:
+        return asyncio.run(waited())
+    except TimeoutError:
+        raise AssertionError(f"no end after two minutes: {standing(order)}") from None
+
+
+def standing(order: Order) -> object:
+    """Return who has which run, who has a lease, and what was begun last: all that a run may wait for."""
+    database, theirs = Database(order.config.runs), dbos_internals.WORKFLOWS.c
+    columns = (theirs.workflow_uuid, theirs.status, theirs.executor_id, theirs.queue_name, theirs.recovery_attempts)
+    with database.theirs.begin() as connection:
+        found = [
+            list(connection.execute(sa.select(*columns))),
+            list(connection.execute(sa.select(LEASES, database.now))),
+        ]
+    database.close()
+    return [*found, marks(order)[-3:]]
 
 
 def marks(order: Order) -> list[Mark]:
