@@ -517,4 +517,4 @@ timing: (attack "--quick") attack-push (killtest "--quick") (linear "--every" "6
 
 # everything that CI runs; the last line is pytest's
 ci: lanes timing
-    HYPOTHESIS_PROFILE=ci .venv/bin/pytest -n $(nproc) --dist worksteal {{ rerun }}
+    HYPOTHESIS_PROFILE=ci .venv/bin/pytest -n $(nproc) --dist worksteal --durations 40 --durations-min 5 {{ rerun }}
