@@ -291,6 +291,10 @@ accuracy-answers *args:
 accuracy-report *args:
     .venv/bin/python -m bench.accuracy.report {{ args }}
 
+# how likely small models say that a tool does not fit, by limits of `unfit_probability`; development tasks; writes bench/results/tool-fit.json: `--model`, `--tasks`, `--replay`
+tool-fit *args:
+    .venv/bin/python -m bench.accuracy.tool_fit {{ args }}
+
 # a small model, a larger one, and the small one with `escalate_to` the larger: tasks solved and their cost; `--replay` asks no model: `--tasks N`, `--form F`, `--large-form F`, `--save`
 escalation *args:
     .venv/bin/python -m bench.accuracy.escalation {{ args }}

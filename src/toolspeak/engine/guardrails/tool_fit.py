@@ -70,7 +70,7 @@ _EXAMPLES: Final = (
 """Four of six say yes: with fewer, the smallest models say no to half of the requests that a tool could do."""
 _ROOM: Final = Sampling(max_tokens=16, temperature=0.0)
 _LONGEST_TOOL: Final = 400
-_TOP_TOKENS: Final = 10
+TOP_TOKENS: Final = 10
 """Yes and no are written in several ways; 20 is the most that vendors allow."""
 _LEAST_SURE: Final = 0.5
 """The least probability of yes and no together: a model that begins to explain has not answered by its first token."""
@@ -91,7 +91,7 @@ def _judge(call: Call, conversation: GuardedConversation) -> Judgement:
     is_made_up, limit = has_made_up_arguments(call, conversation), _probability_limit(conversation)
     if not is_made_up and not limit:
         return KeepCall(call)
-    asked = replace(fit_question(conversation.request, tool), top_tokens=_TOP_TOKENS if limit else 0)
+    asked = replace(fit_question(conversation.request, tool), top_tokens=TOP_TOKENS if limit else 0)
     # A made-up value is a doubt of its own: calls of irrelevant tools have one six times as often as right calls.
     rejects = partial(_rejects, limit=limit / 2 if is_made_up else limit, is_made_up=is_made_up)
     return AskModel(asked, rejects, Complaint(Problem.UNRELATED, tool.name, UNFIT))
