@@ -153,7 +153,7 @@ test-push *args:
 # connections, streams, clients that leave, limits, and what breaks
 on_push := "tests/gateway/test_cancel.py tests/gateway/test_connections.py tests/gateway/test_errors.py tests/gateway/test_keep_alive.py tests/gateway/test_limits.py " + \
     "tests/gateway/test_outbound.py tests/gateway/test_passthrough.py tests/gateway/test_retries.py tests/gateway/test_shutdown.py " + \
-    "tests/gateway/test_smuggling.py tests/gateway/test_streams.py tests/gateway/test_tls.py tests/security/test_keys.py"
+    "tests/gateway/test_smuggling.py tests/gateway/test_square.py tests/gateway/test_streams.py tests/gateway/test_tls.py tests/security/test_keys.py"
 
 # a thousand streams at once through one gateway: none lost, none mixed up, memory, keep-alives, clients that leave
 streams *args:

@@ -26,6 +26,7 @@ BERGEN = ("call_b", "get_weather", {"city": "Bergen", "deep": {"list": [1, 2.5, 
 TEXT = "It is cold: -3 °C 🙂 in “Oslo”.\nTake a coat."
 THOUGHT, SIGNATURE = "The user wants weather. I call the tool.", "c2lnbmF0dXJl/+=="
 BROKEN = "the model fell over"
+REFUSED, BROKEN_OFF = "error before the first byte", "error in mid-stream"
 STAMP = Stamp("0a1b2c3d4e5f", 1_763_000_000)
 
 SCENARIOS: dict[str, tuple[Ask, Answer]] = {
@@ -37,8 +38,8 @@ SCENARIOS: dict[str, tuple[Ask, Answer]] = {
     "result continuation": (Ask(stream=True, history=True), Answer(TEXT)),
     "image result": (Ask(stream=True, history=True, image=True), Answer(TEXT)),
     "forced choice": (Ask(stream=True, forced=True), Answer(calls=(OSLO,))),
-    "error before the first byte": (Ask(stream=True), Answer(error=BROKEN)),
-    "error in mid-stream": (Ask(stream=True), Answer(TEXT, error=BROKEN)),
+    REFUSED: (Ask(stream=True), Answer(error=BROKEN)),
+    BROKEN_OFF: (Ask(stream=True), Answer(TEXT, error=BROKEN)),
     "truncated by length": (Ask(stream=True), Answer(TEXT, cut=True)),
 }
 STOPS = {  # as each vendor says it: plain, with calls, cut
@@ -78,8 +79,8 @@ def check(cell: Cell) -> list[str]:
     path, body = WRITE[cell.client](ask)
     request = client.decode_request(json.dumps(body).encode(), path)
     wrong = _request_faults(cell, ask, request, upstream)
-    if cell.scenario == "error before the first byte":
-        return wrong + _refusal_faults(client, upstream)
+    if cell.scenario == REFUSED:
+        return wrong + _refusal_faults(cell, answer, client, upstream)
     if cell.stream:
         return wrong + _stream_faults(cell, answer, request, client, upstream)
     return wrong + _whole_faults(cell, answer, request, client, upstream)
@@ -87,7 +88,12 @@ def check(cell: Cell) -> list[str]:
 
 def _request_faults(cell: Cell, ask: Ask, request: Request, upstream: Wire) -> list[str]:
     sent = upstream.encode_request(request, QUIRKS)
-    seen = UNDERSTAND[cell.upstream](sent.path, json.loads(sent.body))
+    return request_faults(cell, ask, sent.path, sent.body)
+
+
+def request_faults(cell: Cell, ask: Ask, path: str, body: bytes) -> list[str]:
+    """Say what is wrong with a request that the upstream gets; `path` comes after the base URL."""
+    seen = UNDERSTAND[cell.upstream](path, json.loads(body))
     can_force = cell.client != "ollama" or cell.upstream == "ollama"  # it cannot ask for it
     wanted = {
         "system": (seen.system, SYSTEM),
@@ -115,29 +121,38 @@ def _stream_faults(cell: Cell, answer: Answer, request: Request, client: Wire, u
     for piece in _cut(STREAMS[cell.upstream](answer).encode(), cell.name):
         out += encoder.encode(decoder.feed(piece))
     out += encoder.encode(decoder.finish())
-    return _seen_faults(cell, answer, read_stream(cell.client, out))
+    return answer_faults(cell, answer, 200, out)
 
 
 def _whole_faults(cell: Cell, answer: Answer, request: Request, client: Wire, upstream: Wire) -> list[str]:
-    body = json.dumps(WHOLES[cell.upstream](answer)).encode()
-    if answer.error:
-        body = body[: len(body) // 2]
-    turn = fold(upstream.decode_turn(request, _ids(), body))
+    turn = fold(upstream.decode_turn(request, _ids(), whole_answer(cell, answer)))
     if turn.failure is not None:
         said = client.encode_failure(turn.failure, STAMP)
-        expected = bool(answer.error) and said.status == 502 and message_of(said.body)
-        return [] if expected else [f"an error with status {said.status}: {said.body!r}"]
-    return _seen_faults(cell, answer, read_whole(cell.client, client.encode_turn(request, STAMP, turn)))
+        return answer_faults(cell, answer, said.status, said.body)
+    return answer_faults(cell, answer, 200, client.encode_turn(request, STAMP, turn))
 
 
-def _refusal_faults(client: Wire, upstream: Wire) -> list[str]:
+def whole_answer(cell: Cell, answer: Answer) -> bytes:
+    """Return the upstream's body of a cell without a stream; one that fails in the middle is half of it."""
+    body = json.dumps(WHOLES[cell.upstream](answer)).encode()
+    return body[: len(body) // 2] if answer.error else body
+
+
+def _refusal_faults(cell: Cell, answer: Answer, client: Wire, upstream: Wire) -> list[str]:
     status, body = error_body(upstream.name, BROKEN)
     failure = upstream.decode_failure(status, json.dumps(body).encode())
     said = client.encode_failure(failure, STAMP)
     wrong = [] if failure.kind == "transient" else [f"the failure is {failure.kind}, not transient"]
-    if said.status not in (503, 529) or BROKEN not in message_of(said.body):
-        wrong.append(f"the client gets {said.status} {said.body!r}")
-    return wrong
+    return wrong + answer_faults(cell, answer, said.status, said.body)
+
+
+def answer_faults(cell: Cell, answer: Answer, status: int, body: bytes) -> list[str]:
+    """Say what is wrong with a response that the client gets."""
+    if status == 200:
+        return _seen_faults(cell, answer, (read_stream if cell.stream else read_whole)(cell.client, body))
+    refused = cell.scenario == REFUSED and status in (503, 529) and BROKEN in message_of(body)
+    broken_off = cell.scenario == BROKEN_OFF and not cell.stream and status == 502 and message_of(body)
+    return [] if refused or broken_off else [f"the client gets {status} {body!r}"]
 
 
 def _seen_faults(cell: Cell, answer: Answer, seen: Seen) -> list[str]:

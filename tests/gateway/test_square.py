@@ -1,14 +1,17 @@
-"""Every client wire over every upstream wire, through the real gateway: a call, streamed and whole (WIRE-2, WIRE-3)."""
+"""Every client wire over every upstream wire, through the real gateway, streamed and whole (WIRE-2, WIRE-3)."""
+
+from dataclasses import replace
 
 import pytest
 
+from testkit import matrix
 from testkit.grammar import Seen, read_stream, read_whole
 from testkit.matrix import BERGEN, OSLO, SIGNATURE, STOPS, TEXT, THOUGHT
 from testkit.protocols import WIRES, answering, question
-from testkit.scripted_upstream import ScriptedUpstream
-from testkit.vendor_answers import Answer
-from testkit.vendor_requests import QUESTION, SCHEMA, SYSTEM, UNDERSTAND
-from tests.gateway.scene import Reply, Served, base_of
+from testkit.scripted_upstream import SSE, STREAM_TYPE, Script, ScriptedUpstream, refuse, say
+from testkit.vendor_answers import STREAMS, Answer, error_body
+from testkit.vendor_requests import QUESTION, SCHEMA, SYSTEM, UNDERSTAND, WRITE
+from tests.gateway.scene import Reply, Served, base_of, config_of, serving, towards
 
 CALL = Answer(calls=(OSLO,))
 ALL = Answer(TEXT, THOUGHT, SIGNATURE, calls=(OSLO, BERGEN))
@@ -20,6 +23,37 @@ def seen(gateway: Served, client: str, stream: bool, **headers: str) -> tuple[Re
     reply = gateway.post(asked.path, asked.body, {name.replace("_", "-"): value for name, value in headers.items()})
     assert reply.status == 200, reply
     return reply, (read_stream if stream else read_whole)(client, reply.body)
+
+
+def script_of(cell: matrix.Cell, answer: Answer) -> Script:
+    """Return what the upstream answers in a cell."""
+    if cell.scenario == matrix.REFUSED:
+        return refuse(*error_body(cell.upstream, matrix.BROKEN))
+    if cell.stream:
+        return say(STREAMS[cell.upstream](answer).encode(), STREAM_TYPE.get(cell.upstream, SSE))
+    return refuse(200, matrix.whole_answer(cell, answer))
+
+
+def cell_faults(cell: matrix.Cell, gateway: Served, upstream: ScriptedUpstream) -> list[str]:
+    """Go through a cell; say what is wrong."""
+    ask, answer = matrix.SCENARIOS[cell.scenario]
+    ask = replace(ask, stream=cell.stream)
+    upstream.answers(script_of(cell, answer))
+    reply = gateway.post(*WRITE[cell.client](ask))
+    asked = upstream.asked[0]
+    path = asked.path.removeprefix(f"{base_of(cell.upstream)}/")
+    return [
+        *matrix.request_faults(cell, ask, path, asked.body),
+        *matrix.answer_faults(cell, answer, reply.status, reply.body),
+    ]
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_all_cells_of_the_matrix_wire2_wire3(upstream: ScriptedUpstream, wire: str) -> None:
+    cells = [cell for cell in matrix.cells() if cell.upstream == wire]
+    assert len(cells) == 110
+    with serving(config_of(towards(upstream, wire, retries=0))) as gateway:
+        assert [f"{cell.name}: {fault}" for cell in cells for fault in cell_faults(cell, gateway, upstream)] == []
 
 
 @pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
