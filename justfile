@@ -219,6 +219,10 @@ long-write *args:
 clients *args:
     .venv/bin/python -m tests.clients.run {{ args }}
 
+# the same through a gateway with the push driver
+clients-push *args:
+    TOOLSPEAK_DRIVER=push .venv/bin/python -m tests.clients.run {{ args }}
+
 # all of them; writes bench/results/clients.json and docs/clients.md
 clients-all *args:
     .venv/bin/python -m tests.clients.run --all {{ args }}
