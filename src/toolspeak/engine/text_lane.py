@@ -48,6 +48,7 @@ class TextLane:
     def takes(self, batch: Sequence[Event]) -> bool:
         """Return whether the events are plain text, which leaves now and is kept for the reader."""
         room = self._room
+        texts: list[str] = []
         # Each text is searched by itself, as the reader would do: else what leaves would depend on how many of them
         # came in one read.
         for event in batch:
@@ -57,8 +58,9 @@ class TextLane:
             room -= len(text) + _PIECE
             if room < 0 or not text or self._search(text):
                 return False
+            texts.append(text)
         self._room = room
-        self._texts.extend(event.text for event in batch if type(event) is TextDelta)
+        self._texts.extend(texts)
         return bool(batch)
 
     def settle(self) -> None:
