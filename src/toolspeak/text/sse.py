@@ -53,6 +53,11 @@ class SseDecoder:
         self._event = ""
         self._id = ""
 
+    @property
+    def is_between_events(self) -> bool:
+        """Whether the next byte is known to start an event."""
+        return self._calm
+
     def feed(self, chunk: bytes) -> list[SseFrame]:
         """Return the events that this chunk completes."""
         head = self._head

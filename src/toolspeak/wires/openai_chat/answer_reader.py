@@ -17,6 +17,7 @@ from toolspeak.wires.shared.answer_decoder import AnswerDecoder, AnswerState, re
 from toolspeak.wires.shared.call_deltas import CallDeltas
 from toolspeak.wires.shared.calls import FreshIds
 from toolspeak.wires.shared.failures import read_failure
+from toolspeak.wires.shared.text_template import TemplateDecoder
 
 STOPS: Final = {
     "stop": StopReason.END,
@@ -63,6 +64,11 @@ class _Reader:
         self._called = False
         self._wants_first_token = request.top_tokens > 0
         self.answer = AnswerState(self._calls, usage_of)
+
+    @property
+    def has_only_text(self) -> bool:
+        """Whether no frame had a call, whose pieces are sometimes kept without an event."""
+        return not self._called
 
     def frame(self, frame: SseFrame | bytes, events: list[Event]) -> None:
         """Read one chunk or, from bytes, a whole answer."""
@@ -121,7 +127,7 @@ class _Reader:
 
 def new_decoder(request: Request, ids: Iterator[str]) -> AnswerDecoder[SseFrame]:
     """Return a decoder for the answer to `request`; `ids` are for calls that come without a usable one."""
-    return AnswerDecoder(SseDecoder(), _Reader(request, ids))
+    return TemplateDecoder(SseDecoder(), _Reader(request, ids))
 
 
 def decode_turn(request: Request, ids: Iterator[str], body: bytes) -> list[Event]:
