@@ -13,13 +13,16 @@ the client demands come first. Where nothing is in common, such as between langu
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from toolspeak.engine.guardrails.guardrail import own_texts
+from toolspeak.errors import BadJson
 from toolspeak.ir.message import Call, Role
 from toolspeak.ir.request import Request
 from toolspeak.ir.tool import Tool
+from toolspeak.toolset.memo import LARGEST, Memo
+from toolspeak.toolset.toolset import ToolSet
 
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+")
 """A word, also inside of `camelCase` and `snake_case`."""
@@ -32,15 +35,16 @@ _EARLIER: Final = 0.3
 """Of a word of an earlier message: a new message may ask for something else, or go on."""
 _LONGEST: Final = 20_000
 """Characters of a message, or of a description, that are looked at."""
+_DESCRIBED: Final = Memo[tuple[list[dict[str, float]], Counter[str]]]()
+"""The words of each tool, and in how many tools a word is: an agent sends the same tools in every turn."""
 
 
-def shortlist(tools: Sequence[Tool], request: Request, most: int) -> tuple[Tool, ...]:
+def shortlist(tools: tuple[Tool, ...], request: Request, most: int) -> tuple[Tool, ...]:
     """Return at most so many tools, in the client's order; all of them if `most` is 0."""
     if not most or len(tools) <= most:
-        return tuple(tools)
+        return tools
     asked = _asked_words(request)
-    described = [_words_of(tool) for tool in tools]
-    common = Counter(word for words in described for word in words)
+    described, common = _DESCRIBED.find(tools) or _described(tools)
     needed = {request.choice.name, *request.choice.allowed, *_called(request)}
 
     def rank(place: int) -> tuple[bool, float]:
@@ -56,6 +60,16 @@ def shortlist(tools: Sequence[Tool], request: Request, most: int) -> tuple[Tool,
 def named_only(names: Iterable[str]) -> str:
     """Return the line about the tools that are not described."""
     return f"There are more tools, of which only the names are given: {', '.join(names)}. Call one if no other fits."
+
+
+def _described(tools: tuple[Tool, ...]) -> tuple[list[dict[str, float]], Counter[str]]:
+    described = [_words_of(tool) for tool in tools]
+    common = Counter(word for words in described for word in words)
+    try:
+        size = ToolSet.size_of(tools)
+    except BadJson:
+        size = LARGEST + 1  # they are not cached: compiling them says what is wrong with them
+    return _DESCRIBED.keep(tools, (described, common), size)
 
 
 def _asked_words(request: Request) -> dict[str, float]:

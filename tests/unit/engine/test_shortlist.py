@@ -47,6 +47,13 @@ def test_tools_that_share_words_with_the_request_are_described_inl11(asked: str,
     assert names(shortlist(MANY, ask(user(asked), tools=MANY), 1)) == [first]
 
 
+def test_the_same_tools_are_chosen_anew_for_each_request_inl11() -> None:
+    for _ in range(2):
+        assert names(shortlist(MANY, ask(user("How is the weather?"), tools=MANY), 1)) == ["get_weather"]
+        assert names(shortlist(MANY[:5], ask(user("Send a mail about the speed."), tools=MANY), 1)) == ["measure_speed"]
+        assert names(shortlist(MANY, ask(user("Send a mail to Ann."), tools=MANY), 1)) == ["sendMail"]
+
+
 def test_tools_keep_the_clients_order_and_few_tools_are_all_described_inl11() -> None:
     request = ask(user("Send the weather by mail."), tools=MANY)
     assert names(shortlist(MANY, request, 2)) == ["get_weather", "sendMail"]
