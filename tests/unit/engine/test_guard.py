@@ -327,6 +327,21 @@ def test_another_call_or_a_short_one_is_no_echo_safe3(raw: str) -> None:
     assert not Echo(["", " "]).is_echo(raw)
 
 
+LONG = json.dumps({"name": "write", "arguments": {"text": 'C:\\new "x"\n' * 40, "path": "é\t\\u00e9"}})
+
+
+@pytest.mark.parametrize("written", [LONG, json.dumps(LONG), LONG.replace(" ", "\n"), Guard(load("hermes")).json(LONG)])
+def test_a_long_call_is_an_echo_only_if_all_of_it_is_in_the_text_safe3(written: str) -> None:
+    assert Echo([f"A page. {written} The end."]).is_echo(LONG)
+    assert not Echo([f"A page. {written[:-20]} The end."]).is_echo(LONG)
+
+
+@given(st.text('ab\\u0061" \n', min_size=200, max_size=400), st.integers(0, 400), st.booleans())
+def test_the_beginning_of_a_long_text_may_become_an_echo_of_it_safe3(raw: str, end: int, is_json: bool) -> None:
+    page = json.dumps({"page": raw}) if is_json else raw
+    assert Echo([page]).may_become(raw[:end]) or not Echo([page]).is_echo(raw)
+
+
 # keys
 
 
