@@ -4,7 +4,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
-from itertools import count
+from itertools import count, filterfalse, islice
 from typing import Final
 
 from toolspeak.dialects import Dialect, ReadOptions, installed, load, load_together
@@ -139,7 +139,7 @@ class ReaderFactory:
         # Reading is the dearer test, and most models write the form as it was taught. The beginning shows that, up to
         # the name; so the arguments, which may be long, are not written.
         bare = replace(call, arguments="{}")
-        is_taught = taught.writer is not None and _likeness(taught.writer.write_calls((bare,), tools), call)
+        is_taught = taught.writer is not None and _begins_as(taught.writer.write_calls((bare,), tools), call)
         if is_taught or _reads_all(taught, call.raw, tools):
             return self._plan.dialect
         writers = {dialect.name: dialect.writer for dialect in installed() if dialect.writer is not None}
@@ -243,8 +243,9 @@ class ReaderFactory:
         return CallChecker(tools, self._request.choice, self._ids)
 
     def _options(self, *, streams_calls: bool) -> ReadOptions:
+        choice, parallel = self._request.choice, self.max_calls > 1
         return ReadOptions(
-            replace(self._request.choice, parallel=self.max_calls > 1),
+            choice if choice.parallel == parallel else replace(choice, parallel=parallel),
             calls_in_reasoning=self._plan.facts.calls_in_reasoning,
             starts_in_reasoning=self._plan.facts.starts_in_reasoning,
             max_calls=MOST_CALLS,
@@ -256,6 +257,13 @@ class ReaderFactory:
 def _reads_all(dialect: Dialect, text: str, tools: ToolSet) -> bool:
     turn = dialect.read(text, tools)
     return bool(turn.calls) and not turn.text.strip()
+
+
+def _begins_as(written: str, call: Call) -> bool:
+    """Return whether a call was written like this up to its name, blanks apart; the rest, maybe long, is not read."""
+    expected, name, _ = "".join(written.split()).partition(call.name)
+    beginning = expected + name
+    return bool(name) and "".join(islice(filterfalse(str.isspace, call.raw), len(beginning))) == beginning
 
 
 def _likeness(written: str, call: Call) -> int:
