@@ -40,6 +40,14 @@ def test_a_marker_inside_a_string_is_data() -> None:
     assert end_of(value + "</tool_call>") == (len(value), SpanStatus.DONE)
 
 
+@pytest.mark.parametrize("size", [*range(60, 70), *range(1080, 1094), 2112, 5000])
+def test_a_long_string_ends_where_its_quote_is(size: int) -> None:
+    value = json.dumps(["x" * size + '"\\' + "é" * size, "y"], ensure_ascii=False)
+    assert end_of(value + '"') == (len(value), SpanStatus.DONE)
+    assert end_of(value[:size], value[size:] + '"') == (len(value), SpanStatus.DONE)
+    assert end_of(value[: size + 5]) == (size + 5, SpanStatus.OPEN)
+
+
 def test_a_value_that_goes_on_is_open() -> None:
     for text in ("{", '{"a', '{"a": 1', "[1, ", '["\\'):
         assert end_of(text) == (len(text), SpanStatus.OPEN)
