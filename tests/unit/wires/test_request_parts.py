@@ -10,7 +10,8 @@ from toolspeak.ir.message import Message, Opaque, Result, Role, Text, Vendor
 from toolspeak.ir.request import Request
 from toolspeak.wires.shared.answer_decoder import count, read_counts, write_counts
 from toolspeak.wires.shared.failures import CUT_OFF, ENDED_IN_ERROR, http_status, status_of, unreadable
-from toolspeak.wires.shared.request_parts import foreign_fields, is_own, own_fields
+from toolspeak.wires.shared.json_body import dump_body
+from toolspeak.wires.shared.request_parts import foreign_fields, is_own, own_fields, write_instructions_once
 
 
 def of(wire: str, *keys: str) -> Vendor:
@@ -30,6 +31,22 @@ def test_a_wire_can_write_its_own_parts_only() -> None:
     part = Opaque(of("a", "type"), "audio")
     assert is_own(part, "a")
     assert not is_own(part, "b")
+
+
+@pytest.mark.parametrize("role", ["system", "developer", "user"])
+@pytest.mark.parametrize("end", ["plain", 'é "quoted" \\ \n', "\u2028\x85", "half \ud83d of it", "\U0001f600"])
+def test_long_instructions_are_written_as_any_text_is(role: str, end: str) -> None:
+    for size in (10, 5000, 300_000):
+        messages: list[Json] = [{"role": role, "content": "x" * size + end}, {"role": "user", "content": end}]
+        for _ in range(2):
+            assert dump_body([*write_instructions_once(messages)]) == dump_body(messages)
+
+
+@pytest.mark.parametrize(
+    "messages", [[], [{"role": "system"}], [{"role": "system", "content": [{"text": "x" * 5000}]}]]
+)
+def test_messages_without_instructions_in_one_text_stay_as_they_are(messages: list[Json]) -> None:
+    assert write_instructions_once(messages) is messages
 
 
 REQUEST = Request(

@@ -28,7 +28,13 @@ from toolspeak.wires.shared.calls import with_ids
 from toolspeak.wires.shared.history import instructions_first, pair_history
 from toolspeak.wires.shared.interface import EncodedRequest
 from toolspeak.wires.shared.json_body import dump_body
-from toolspeak.wires.shared.request_parts import constraint_as_schema, foreign_fields, is_own, own_fields
+from toolspeak.wires.shared.request_parts import (
+    constraint_as_schema,
+    foreign_fields,
+    is_own,
+    own_fields,
+    write_instructions_once,
+)
 from toolspeak.wires.shared.tools import ToolNames
 
 LONGEST_NAME: Final = 128
@@ -48,7 +54,7 @@ def encode_request(request: Request, quirks: Quirks) -> EncodedRequest:
     messages = with_ids(pair_history(told), quirks.ids)
     body: JsonObject = {
         "model": request.model,
-        "messages": [*_Messages(names, quirks).write(messages)],
+        "messages": write_instructions_once([*_Messages(names, quirks).write(messages)]),
         **_tools(request, names, extra.pop("tools", None)),
         "stream": request.stream,
         **_options(request, extra.pop("options", None)),

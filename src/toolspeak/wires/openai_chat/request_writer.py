@@ -14,7 +14,13 @@ from toolspeak.wires.shared.calls import custom_input, with_ids
 from toolspeak.wires.shared.history import instructions_first, pair_history
 from toolspeak.wires.shared.interface import EncodedRequest
 from toolspeak.wires.shared.json_body import dump_body
-from toolspeak.wires.shared.request_parts import foreign_fields, image_to_url, is_own, own_fields
+from toolspeak.wires.shared.request_parts import (
+    foreign_fields,
+    image_to_url,
+    is_own,
+    own_fields,
+    write_instructions_once,
+)
 from toolspeak.wires.shared.tools import ToolNames, write_tools_once
 
 LONGEST_NAME: Final = 64
@@ -33,7 +39,7 @@ def encode_request(request: Request, quirks: Quirks) -> EncodedRequest:
     constrained, dropped = write_constraint(request, quirks.constraint)
     body: JsonObject = {
         "model": request.model,
-        "messages": [*MessageWriter(names, quirks).write(messages)],
+        "messages": write_instructions_once([*MessageWriter(names, quirks).write(messages)]),
         **_tools(request, names, extra.pop("tools", None)),
         **_sampling(request, extra),
         **_output(request, extra.pop("response_format", None)),

@@ -6,12 +6,36 @@ lost, and `EncodedRequest.dropped` names it.
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Final, cast
+
+import msgspec
 
 from toolspeak.ir.constraint import TextSchema
-from toolspeak.ir.json import JsonObject
+from toolspeak.ir.json import Json, JsonObject, as_object
 from toolspeak.ir.message import Image, Opaque, Part, Result, ResultPart, Vendor
 from toolspeak.ir.request import Request
 from toolspeak.ir.tool import Tool
+from toolspeak.toolset.memo import Cache
+from toolspeak.wires.shared.json_body import dump_body
+
+_LONG: Final = 4096
+"""Characters from which instructions are cached; shorter ones are encoded in no time."""
+_INSTRUCTIONS: Final = Cache[str, msgspec.Raw]()
+
+
+def write_instructions_once(messages: list[Json]) -> list[Json]:
+    """Return the messages with a long system message at their head as encoded JSON; the same text is encoded once.
+
+    An emulated request describes its tools there. With 30 tools, that text took most of the time to encode a request.
+    """
+    head = as_object(messages[0]) if messages else {}
+    text = head.get("content")
+    if head.get("role") not in ("system", "developer") or not isinstance(text, str) or len(text) < _LONG:
+        return messages
+    known = _INSTRUCTIONS.find(text)
+    if known is None:
+        known = _INSTRUCTIONS.keep(text, msgspec.Raw(dump_body(text)), len(text))
+    return [{**head, "content": cast("Json", known)}, *messages[1:]]
 
 
 def own_fields(vendor: Vendor | None, wire: str) -> JsonObject:
