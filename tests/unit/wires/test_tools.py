@@ -4,8 +4,12 @@ from collections.abc import Callable
 
 import pytest
 
+from toolspeak import wires
 from toolspeak.ir.json import JsonObject
-from toolspeak.ir.tool import Grammar, Tool, ToolKind
+from toolspeak.ir.message import Message, Role, Text, Vendor
+from toolspeak.ir.quirks import Quirks
+from toolspeak.ir.request import Request
+from toolspeak.ir.tool import Grammar, Tool, ToolChoice, ToolKind
 from toolspeak.text.schema import compile_schema
 from toolspeak.toolset.memo import LARGEST, MOST
 from toolspeak.wires.shared.json_body import dump_text
@@ -90,3 +94,28 @@ def test_a_tool_has_a_kind_and_one_that_nobody_knows_is_a_function() -> None:
 
 def test_a_client_knows_a_tool_by_its_namespace() -> None:
     assert [BOX.split(name) for name in ("f", "ns__g", "nobody")] == [("", "f"), ("ns", "g"), ("", "nobody")]
+
+
+WRITTEN = (
+    Tool("read", "Read a file.\u2028"),
+    Tool("a name that is an alias", "half \ud83d", {"type": "object", "properties": {"x": {"type": "string"}}}),
+    Tool("later", "Found by a search.", deferred=True),
+    Tool("own", "With a field.", vendor=Vendor("anthropic", {"cache_control": {"type": "ephemeral"}})),
+)
+
+
+@pytest.mark.parametrize("name", wires.names())
+@pytest.mark.parametrize("deferred", [True, False])
+def test_tools_that_were_written_before_are_written_the_same(name: str, deferred: bool) -> None:
+    wire, offered = wires.load(name), [tool for tool in WRITTEN if deferred or not tool.deferred]
+    own: list[dict[str, JsonObject]] = [{}, {name: {}}, {name: {"tools": [{"type": "web_search"}]}}]
+
+    def written(tools: tuple[Tool, ...], extra: dict[str, JsonObject], *allowed: str) -> bytes:
+        said = (Message(Role.USER, (Text("Hello"),)),)
+        request = Request("m", said, tools, ToolChoice(allowed=allowed), extra=extra)
+        return wire.encode_request(request, Quirks()).body
+
+    known = (*offered,)
+    for extra in [*own, *own]:
+        for allowed in ((), ("read",), ("read", "own")):
+            assert written(known, extra, *allowed) == written((*offered,), extra, *allowed)

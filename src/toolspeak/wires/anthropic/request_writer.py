@@ -45,7 +45,7 @@ from toolspeak.wires.shared.history import pair_history
 from toolspeak.wires.shared.interface import EncodedRequest
 from toolspeak.wires.shared.json_body import dump_body
 from toolspeak.wires.shared.request_parts import constraint_as_schema, foreign_fields, is_own, own_fields
-from toolspeak.wires.shared.tools import ToolNames
+from toolspeak.wires.shared.tools import ToolNames, write_tools_once
 
 PATH: Final = "messages"
 LONGEST_NAME: Final = 128
@@ -159,14 +159,19 @@ def _tools(request: Request, names: ToolNames, extra: JsonObject) -> JsonObject:
     hosted, said = extra.pop("tools", None), extra.pop("tool_choice", None)
     allowed = request.choice.allowed
     offered = request.tools if _is_ours(request) else request.offered()
-    tools: list[Json] = [
-        _tool(tool, request, names)
+    sent = [
+        tool
         for tool in offered
         if (not allowed or tool.name in allowed) and TOOLSET not in own_fields(tool.vendor, NAME)
     ]
-    tools += as_list(hosted)
-    if not tools:
+    if not sent and not as_list(hosted):
         return {}
+
+    def write() -> list[Json]:
+        return [*(_tool(tool, request, names) for tool in sent), *as_list(hosted)]
+
+    is_whole = offered is request.tools and len(sent) == len(offered) and not as_list(hosted)
+    tools: Json = write_tools_once(offered, NAME, write) if is_whole else write()
     return {"tools": tools, **_choice(request, names, said)}
 
 

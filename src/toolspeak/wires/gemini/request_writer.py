@@ -28,7 +28,7 @@ from toolspeak.wires.shared.history import pair_history
 from toolspeak.wires.shared.interface import EncodedRequest
 from toolspeak.wires.shared.json_body import dump_body, parse_body
 from toolspeak.wires.shared.request_parts import constraint_as_schema, foreign_fields, is_own, own_fields
-from toolspeak.wires.shared.tools import ToolNames
+from toolspeak.wires.shared.tools import ToolNames, write_tools_once
 
 LONGEST_NAME: Final = 64
 """Newer models accept 128 characters; all accept 64."""
@@ -98,7 +98,13 @@ def _thinking(effort: str | None) -> JsonObject:
 def _tools(request: Request, names: ToolNames, hosted: Json, config: JsonObject) -> JsonObject:
     same_wire = NAME in request.extra
     allowed = () if same_wire or request.choice.mode is ChoiceMode.REQUIRED else request.choice.allowed
-    functions: list[Json] = [_tool(tool, names) for tool in request.offered() if not allowed or tool.name in allowed]
+    offered = request.offered()
+
+    def write() -> list[Json]:
+        return [_tool(tool, names) for tool in offered if not allowed or tool.name in allowed]
+
+    is_whole = bool(offered) and offered is request.tools and not allowed
+    functions: Json = write_tools_once(offered, NAME, write) if is_whole else write()
     tools: list[Json] = [{"functionDeclarations": functions}] if functions else []
     tools += as_list(hosted)
     calling = (

@@ -35,7 +35,7 @@ from toolspeak.wires.shared.request_parts import (
     own_fields,
     write_instructions_once,
 )
-from toolspeak.wires.shared.tools import ToolNames
+from toolspeak.wires.shared.tools import ToolNames, write_tools_once
 
 LONGEST_NAME: Final = 128
 """Ollama documents no limit; no tool of a real client was longer."""
@@ -133,7 +133,10 @@ def _tools(request: Request, names: ToolNames, hosted: Json) -> JsonObject:
     if choice.mode is ChoiceMode.NONE:
         return {}
     only = (choice.name,) if choice.mode is ChoiceMode.NAMED else choice.allowed
-    tools: list[Json] = [_tool(tool, names) for tool in request.offered() if not only or tool.name in only]
+    offered = request.offered()
+    if offered and offered is request.tools and not only and not as_list(hosted):
+        return {"tools": write_tools_once(offered, NAME, lambda: [_tool(tool, names) for tool in offered])}
+    tools: list[Json] = [_tool(tool, names) for tool in offered if not only or tool.name in only]
     tools += as_list(hosted)
     return {"tools": tools} if tools else {}
 
