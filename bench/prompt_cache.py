@@ -29,8 +29,8 @@ from toolspeak.ir.message import Call, Message, Part, Result, Role, Text
 from toolspeak.ir.request import Request, Sampling
 from toolspeak.ir.tool import Tool
 from toolspeak.runtime.directory import Route
+from toolspeak.runtime.http_transport import HttpTransport
 from toolspeak.runtime.replica_client import UpstreamAddress
-from toolspeak.runtime.transport import HttpTransport
 from toolspeak.runtime.upstream import HttpUpstream
 
 RESULTS = Path(__file__).parent / "results" / "prompt-cache.json"

@@ -32,7 +32,7 @@ from bench.accuracy.split import Split
 from testkit.llama_models import MODELS
 from testkit.report import close
 from toolspeak.ir.request import Sampling
-from toolspeak.runtime.transport import HttpTransport
+from toolspeak.runtime.http_transport import HttpTransport
 
 RESULTS = Path(__file__).parents[1] / "results" / "escalation.json"
 SMALL, LARGE, BOTH = "small", "large", "escalated"

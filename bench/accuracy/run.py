@@ -44,7 +44,7 @@ from testkit.llama_build import built
 from testkit.llama_models import DEFAULT, MODELS
 from testkit.llama_server import LlamaServer
 from toolspeak.ir.request import Sampling
-from toolspeak.runtime.transport import HttpTransport
+from toolspeak.runtime.http_transport import HttpTransport
 
 TASKS, MAX_TOKENS = 100, 256
 CONTEXT_TOKENS = 8192

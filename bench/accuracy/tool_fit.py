@@ -29,7 +29,7 @@ from toolspeak.engine.guardrails.tool_fit import TOP_TOKENS, fit_question, no_pr
 from toolspeak.ir.event import Finished
 from toolspeak.ir.request import Request, Sampling
 from toolspeak.ir.tool import Tool
-from toolspeak.runtime.transport import HttpTransport
+from toolspeak.runtime.http_transport import HttpTransport
 
 RESULTS = Path(__file__).parents[1] / "results" / "tool-fit.json"
 BOTH = ("qwen2.5-coder-0.5b", "qwen2.5-coder-1.5b")

@@ -34,7 +34,7 @@ from bench.injection.lines import InjectionLine
 from bench.injection.plain import PlainWhere
 from testkit.llama_models import DEFAULT, MODELS
 from toolspeak.ir.request import Sampling
-from toolspeak.runtime.transport import HttpTransport
+from toolspeak.runtime.http_transport import HttpTransport
 
 PLAIN = "seed json action"
 """What the others are compared with: a prompt, a fence, and a parser."""

@@ -19,7 +19,7 @@ from testkit.llama_models import DEFAULT
 from toolspeak.ir.message import Call, Message, Result, Role, Text
 from toolspeak.ir.request import Sampling
 from toolspeak.ir.tool import Tool
-from toolspeak.runtime.transport import HttpTransport
+from toolspeak.runtime.http_transport import HttpTransport
 
 SCHEMA: Any = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 TOOLS = (Tool("get_weather", "Tell the weather.", SCHEMA),)

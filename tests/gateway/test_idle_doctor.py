@@ -39,8 +39,9 @@ from toolspeak.ir.tool import Tool
 from toolspeak.runtime.cache import LONGEST_PROBE, SEEN, Memory
 from toolspeak.runtime.clock import Clock
 from toolspeak.runtime.directory import Route
+from toolspeak.runtime.http_transport import HttpTransport
 from toolspeak.runtime.profiles import NO_PROFILES, Profiles
-from toolspeak.runtime.transport import HttpTransport, TransportError
+from toolspeak.runtime.transport import TransportError
 from toolspeak.runtime.upstream import HttpUpstream, UpstreamAddress
 from toolspeak.runtime.upstream_activity import UpstreamActivity
 

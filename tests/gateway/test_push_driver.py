@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import AsyncGenerator
@@ -124,3 +126,14 @@ def test_what_waits_in_a_pipeline_is_bounded(upstream: ScriptedUpstream) -> None
         waiting = [len(state.body) for state, _ in held.pipeline]
         gateway.server.loop.call_soon_threadsafe(held.transport.abort)  # a client that is not read cannot be seen to go
         assert sum(waiting) < 400_000, waiting
+
+
+def test_the_push_driver_starts_without_aiohttp() -> None:
+    script = (
+        "import sys; from toolspeak.config import Config, Server, Upstream; from toolspeak.config.shape import Driver\n"
+        "import toolspeak.cli.options, toolspeak.gateway.access_log; from toolspeak.gateway.server import build\n"
+        "build(Config(server=Server(driver=Driver.PUSH), upstreams=(Upstream('up', 'http://127.0.0.1:9/v1'),)))\n"
+        "print('aiohttp' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=30, check=True)
+    assert done.stdout == "False\n"

@@ -34,7 +34,7 @@ from toolspeak.engine.agent import Ending
 from toolspeak.engine.journal import compact_json
 from toolspeak.ir.json import JsonObject
 from toolspeak.ir.request import Sampling
-from toolspeak.runtime.transport import HttpTransport
+from toolspeak.runtime.http_transport import HttpTransport
 
 MODELS = ("qwen2.5-coder-1.5b", "qwen2.5-coder-0.5b")
 ROUNDS, MAX_TOKENS, LIMIT_S = 8, 400, 600.0

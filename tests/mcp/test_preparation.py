@@ -18,7 +18,7 @@ from toolspeak.config.file import parse_config
 from toolspeak.config.shape import Approval, Config
 from toolspeak.engine.agent import Ending
 from toolspeak.errors import BadField
-from toolspeak.runtime.transport import HttpTransport
+from toolspeak.runtime.http_transport import HttpTransport
 
 FILE = """
 [upstreams.box]

@@ -22,9 +22,9 @@ from toolspeak import wires
 from toolspeak.engine.probe import probe
 from toolspeak.engine.verdict import Verdict
 from toolspeak.facts.model import Support
+from toolspeak.runtime.http_transport import HttpTransport
 from toolspeak.runtime.prober import drive_probe
 from toolspeak.runtime.replica_client import UpstreamAddress
-from toolspeak.runtime.transport import HttpTransport
 from toolspeak.runtime.upstream import HttpUpstream
 
 RESULTS = Path(__file__).resolve().parents[2] / "bench" / "results" / "probes.json"

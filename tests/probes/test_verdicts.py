@@ -22,9 +22,9 @@ from toolspeak.engine.probe import probe
 from toolspeak.engine.verdict import Depth, Layer, Verdict
 from toolspeak.facts.model import Support
 from toolspeak.runtime.clock import Clock
+from toolspeak.runtime.http_transport import HttpTransport
 from toolspeak.runtime.prober import drive_probe
 from toolspeak.runtime.replica_client import UpstreamAddress
-from toolspeak.runtime.transport import HttpTransport
 from toolspeak.runtime.upstream import HttpUpstream
 
 

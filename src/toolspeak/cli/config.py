@@ -116,7 +116,7 @@ def _asked(config: "Config") -> int:
     from toolspeak.config.assemble import assemble, outbound_of  # noqa: PLC0415
     from toolspeak.gateway.readiness import start_hint  # noqa: PLC0415
     from toolspeak.runtime.directory import UpstreamState  # noqa: PLC0415
-    from toolspeak.runtime.transport import HttpTransport  # noqa: PLC0415
+    from toolspeak.runtime.http_transport import HttpTransport  # noqa: PLC0415
 
     async def look() -> list[UpstreamState]:
         transport = HttpTransport(outbound_of(config))

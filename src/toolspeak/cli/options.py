@@ -157,12 +157,13 @@ def load_config(file: "Path | None", options: Mapping[str, Any]) -> "Config":
     If none of them names an upstream, model servers on this machine are looked for.
     """
     from toolspeak.config import Options, current, doubts, load  # noqa: PLC0415
-    from toolspeak.config.local import with_local  # noqa: PLC0415
 
     environ = current()
     given = Options(**options)
     config = load(file, environ, given)
     if not config.upstreams:
+        from toolspeak.config.local import with_local  # noqa: PLC0415 # imports aiohttp
+
         config = with_local(config, given, environ)
     for doubt in (*doubts(config), *_unread_file(file, environ)):
         click.echo(f"toolspeak: warning: {doubt}", err=True)

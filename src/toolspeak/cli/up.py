@@ -334,7 +334,7 @@ def _run_one(model: "PooledModel", activity: str, config: "Config", *, quiet: bo
 def _serve(keeper: "Supervisor", config: "Config", *, quiet: bool) -> None:
     from toolspeak.cli.serve import run_gateway  # noqa: PLC0415
     from toolspeak.local.supervisor import RestartAwareTransport, ServerState  # noqa: PLC0415
-    from toolspeak.runtime.transport import HttpTransport  # noqa: PLC0415
+    from toolspeak.runtime.http_transport import HttpTransport  # noqa: PLC0415
 
     try:
         run_gateway(config, quiet=quiet, transport=RestartAwareTransport(HttpTransport(), keeper))
@@ -382,7 +382,7 @@ def _end_gateway(why: str) -> None:
 def _run_several(models: "Sequence[PooledModel]", config: "Config", up: "Up", *, quiet: bool) -> None:
     from toolspeak.cli.serve import run_gateway  # noqa: PLC0415
     from toolspeak.local.pool import ModelPool, SwitchingTransport  # noqa: PLC0415
-    from toolspeak.runtime.transport import HttpTransport  # noqa: PLC0415
+    from toolspeak.runtime.http_transport import HttpTransport  # noqa: PLC0415
 
     with ModelPool(models, up.loaded, _IDLE if up.idle is None else up.idle) as pool:
         transport = SwitchingTransport(HttpTransport(), pool)

@@ -87,8 +87,8 @@ async def _work(config: "Config", grace: float, health: str | None) -> int:
     from toolspeak.agent.durable.runs import open_worker  # noqa: PLC0415
     from toolspeak.agent.durable.worker_health import health_server  # noqa: PLC0415
     from toolspeak.config.assemble import assemble, outbound_of  # noqa: PLC0415
+    from toolspeak.runtime.http_transport import HttpTransport  # noqa: PLC0415
     from toolspeak.runtime.learned import SHARED  # noqa: PLC0415
-    from toolspeak.runtime.transport import HttpTransport  # noqa: PLC0415
 
     ended = asyncio.Event()
     for each in (signal.SIGTERM, signal.SIGINT):

@@ -48,9 +48,10 @@ from toolspeak.runtime.cache import Memory
 from toolspeak.runtime.clock import CLOCK
 from toolspeak.runtime.directory import EmitEvents, Route
 from toolspeak.runtime.drive import AsyncUpstream
+from toolspeak.runtime.http_transport import HttpTransport
 from toolspeak.runtime.prober import Prober
 from toolspeak.runtime.profiles import NO_PROFILES
-from toolspeak.runtime.transport import HttpTransport, Timeouts
+from toolspeak.runtime.transport import Timeouts
 from toolspeak.runtime.upstream import HttpUpstream
 
 

@@ -10,7 +10,7 @@ from toolspeak.config.overlay import with_options
 from toolspeak.config.shape import Config
 from toolspeak.errors import BadConfig
 from toolspeak.local.detection import LocalServer, find_local
-from toolspeak.runtime.transport import HttpTransport
+from toolspeak.runtime.http_transport import HttpTransport
 
 
 def with_local(config: Config, options: Options, environ: Mapping[str, str]) -> Config:

@@ -16,7 +16,8 @@ from toolspeak.conformance.protocol import ReceivedAnswer, judge_error, judge_st
 from toolspeak.conformance.upstream import HELLO, MODEL, ScriptedModel, case_token
 from toolspeak.errors import ToolspeakError
 from toolspeak.ir.json import Json, JsonObject
-from toolspeak.runtime.transport import HttpTransport, Timeouts, TransportError
+from toolspeak.runtime.http_transport import HttpTransport
+from toolspeak.runtime.transport import Timeouts, TransportError
 from toolspeak.text.strict import dump
 
 _OK: Final = 200

@@ -26,8 +26,9 @@ from jwt import PyJWK, PyJWS, PyJWTError
 from toolspeak.config.shape import Jwt
 from toolspeak.gateway.key_records import KeysUnavailable
 from toolspeak.runtime.clock import Clock
+from toolspeak.runtime.http_transport import HttpTransport
 from toolspeak.runtime.outbound import origin_of
-from toolspeak.runtime.transport import HttpTransport, Timeouts, TransportError
+from toolspeak.runtime.transport import Timeouts, TransportError
 
 _LOG: Final = logging.getLogger(__name__)
 PAUSE: Final = 10.0

@@ -23,7 +23,7 @@ from toolspeak.gateway.file_watch import FileWatch
 from toolspeak.gateway.request_reader import RequestReader
 from toolspeak.gateway.tls import TlsCertificates
 from toolspeak.runtime.learned import SHARED
-from toolspeak.runtime.transport import HttpTransport
+from toolspeak.runtime.transport import OutboundTransport
 
 _LOG: Final = logging.getLogger(__name__)
 _AT_START: Final[Mapping[str, Sequence[str] | None]] = {
@@ -113,7 +113,7 @@ def _reloaded(gateway: Gateway, config: Config) -> Gateway:
     """Return the gateway with a new configuration. Its parts with counters, tasks and connections stay the same."""
     log_changes_at_start(gateway.config, config, _AT_START)
     directory, clock = gateway.directory, gateway.clock
-    if isinstance(gateway.transport, HttpTransport):
+    if isinstance(gateway.transport, OutboundTransport):
         gateway.transport.outbound = outbound_of(config)
     directory.adopt(assemble(config, gateway.transport, SHARED, clock, directory))
     gateway.admission.limits = gateway.overload.limits = config.limits

@@ -67,7 +67,7 @@ from toolspeak.runtime.local_store import LocalVerdicts
 from toolspeak.runtime.offload import Offload
 from toolspeak.runtime.prober import Prober
 from toolspeak.runtime.push_transport import PushTransport
-from toolspeak.runtime.transport import HttpTransport, UpstreamTransport
+from toolspeak.runtime.transport import UpstreamTransport
 from toolspeak.runtime.upstream_activity import UpstreamActivity
 
 _LOG: Final = logging.getLogger(__name__)
@@ -117,10 +117,13 @@ def build(
     return Asgi(gateway)
 
 
-def _transport(config: Config) -> HttpTransport:
+def _transport(config: Config) -> UpstreamTransport:
     """Return the client's side of the driver."""
-    outbound = outbound_of(config)
-    return PushTransport(outbound) if config.server.driver is Driver.PUSH else HttpTransport(outbound)
+    if config.server.driver is Driver.PUSH:
+        return PushTransport(outbound_of(config))
+    from toolspeak.runtime.http_transport import HttpTransport  # noqa: PLC0415 # the other driver needs no aiohttp
+
+    return HttpTransport(outbound_of(config))
 
 
 @dataclass(frozen=True, slots=True)

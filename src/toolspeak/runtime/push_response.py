@@ -21,7 +21,8 @@ from toolspeak.runtime.transport import (
     TransportError,
     broken_off,
     closed_without_answer,
-    transport_error,
+    no_answer_in_time,
+    timed_out,
 )
 from toolspeak.runtime.wakeup import Wakeup
 
@@ -170,7 +171,7 @@ class PushResponse(TimedResponse):
 
     @override
     def _expire(self, error: TimedOut) -> None:
-        self.fail(transport_error(error if self._is_read else TimeoutError(), self._timeouts))
+        self.fail(timed_out(error, self._timeouts) if self._is_read else no_answer_in_time(self._timeouts))
 
     # ---------------------------------------------------------------- the connection's side
 

@@ -2,6 +2,7 @@
 
 Only plain requests are sent here. Those through a proxy, and those whose URL or headers need more than a copy (user
 names, escapes, names outside ASCII, a header twice), go through aiohttp: it has the rules for them, and they are rare.
+It is loaded by the first of them, or at the start if there is a proxy: it takes a fifth of the start, and 10 MB.
 """
 
 import asyncio
@@ -10,25 +11,27 @@ import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final, TypeAlias
-
-import aiohttp
-from typing_extensions import override
+from importlib import import_module
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from toolspeak.ir.failure import FailureKind
 from toolspeak.runtime.connect import NameCache, connected_socket
-from toolspeak.runtime.outbound import NO_OUTBOUND, Outbound, origin_of
+from toolspeak.runtime.outbound import Outbound, origin_of
 from toolspeak.runtime.push_response import PushResponse, UpstreamConnection
 from toolspeak.runtime.transport import (
     DEFAULT_TIMEOUTS,
     Headers,
-    HttpTransport,
+    OutboundTransport,
     Response,
     Timeouts,
     TransportError,
+    no_answer_in_time,
     no_connection,
-    transport_error,
+    no_connection_in_time,
 )
+
+if TYPE_CHECKING:
+    from toolspeak.runtime.http_transport import HttpTransport
 
 _KEEP_ALIVE: Final = 60.0
 """Seconds for which an idle connection is kept."""
@@ -44,6 +47,7 @@ _OWN: Final = frozenset(
 _PORTS: Final = {"http": 80, "https": 443}
 _SAFE_METHODS: Final = frozenset(("GET",))
 """Methods whose request is sent again if a kept connection turns out to be closed, as aiohttp does."""
+_ON_AIOHTTP: Final = "toolspeak.runtime.http_transport"
 _Key: TypeAlias = tuple[str, Outbound]
 
 
@@ -91,19 +95,21 @@ def request_head(method: str, target: RequestTarget, headers: Headers, length: i
     return ("\r\n".join(lines) + "\r\n\r\n").encode("ascii")
 
 
-class PushTransport(HttpTransport):
+class PushTransport(OutboundTransport):
     """A transport that hands bytes to their reader in the call in which they arrive."""
 
     def __init__(self, outbound: Mapping[str, Outbound] | None = None) -> None:
         """Prepare a transport; `outbound` is by origin."""
         super().__init__(outbound)
+        uses_proxy = any(each.proxy_url for each in self.outbound.values())
+        self._other: HttpTransport | None = _http_transport() if uses_proxy else None
+        """Sends what is not plain; None while nothing has needed it."""
         self._names: NameCache | None = None
         self._open: Final[set[UpstreamConnection]] = set()
         self._idle: Final[dict[_Key, list[tuple[float, UpstreamConnection]]]] = {}
         """Connections without a request, the last used at the end, each with the time when it was given back."""
         self._sweep: asyncio.TimerHandle | None = None
 
-    @override
     async def send(
         self, method: str, url: str, headers: Headers, body: bytes, timeouts: Timeouts = DEFAULT_TIMEOUTS
     ) -> Response:
@@ -113,13 +119,10 @@ class PushTransport(HttpTransport):
         """
         target = request_target(url)
         head = None if target is None else request_head(method, target, headers, len(body))
-        outbound = NO_OUTBOUND
-        if target is not None and self.outbound:
-            outbound = self.outbound.get(target.origin, NO_OUTBOUND)
-        if target is None or head is None or outbound.proxy_url:
-            return await super().send(method, url, headers, body, timeouts)
         loop = asyncio.get_running_loop()
         self.bind(loop)
+        if target is None or head is None or (outbound := self.outbound_to(target.origin)).proxy_url:
+            return await (await self._for_others()).send(method, url, headers, body, timeouts)
         started = loop.time()
         key = (target.origin, outbound)
         connection = self._take(key, started)
@@ -132,7 +135,6 @@ class PushTransport(HttpTransport):
         connection = await self._connect(target, key, timeouts, started)
         return await _answered(connection.send(head, body, timeouts, started))
 
-    @override
     async def close(self) -> None:
         """Close all connections."""
         for connection in tuple(self._open):
@@ -142,7 +144,17 @@ class PushTransport(HttpTransport):
             self._sweep.cancel()
         if self._names is not None:
             self._names.close()
-        await super().close()
+        if self._other is not None:
+            await self._other.close()
+
+    async def _for_others(self) -> "HttpTransport":
+        """Return what sends requests that are not plain."""
+        if self._other is None:
+            await asyncio.to_thread(import_module, _ON_AIOHTTP)  # streams go on meanwhile
+        if self._other is None:  # another request may have waited for the same
+            self._other = _http_transport()
+        self._other.outbound = self.outbound
+        return self._other
 
     # ---------------------------------------------------------------- connections
 
@@ -162,8 +174,7 @@ class PushTransport(HttpTransport):
                 return await self._connected(loop, target, key, context)
         except OSError as error:  # among them TimeoutError, which the system has as well
             if deadline.expired():
-                late = aiohttp.ConnectionTimeoutError() if connect <= answer else TimeoutError()
-                raise transport_error(late, timeouts) from None
+                raise (no_connection_in_time if connect <= answer else no_answer_in_time)(timeouts) from None
             raise no_connection(target.host, target.port, error) from None
 
     async def _connected(
@@ -218,6 +229,12 @@ class PushTransport(HttpTransport):
 async def _answered(response: PushResponse) -> PushResponse:
     await response.head()
     return response
+
+
+def _http_transport() -> "HttpTransport":
+    from toolspeak.runtime.http_transport import HttpTransport  # noqa: PLC0415 # see the top
+
+    return HttpTransport()
 
 
 def _context(outbound: Outbound) -> ssl.SSLContext:

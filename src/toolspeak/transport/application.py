@@ -17,8 +17,8 @@ from toolspeak.config.shape import Config, DashboardSettings, Limits, Offer
 from toolspeak.engine.verdict import Depth
 from toolspeak.gateway.asgi import Asgi, AsgiMessage
 from toolspeak.gateway.server import build
+from toolspeak.runtime.http_transport import HttpTransport
 from toolspeak.runtime.learned import OWNER
-from toolspeak.runtime.transport import HttpTransport
 from toolspeak.transport.call import AppCall, CallBroken
 from toolspeak.transport.caller_key import CALLER, Caller, CallerKeyTransport
 

@@ -7,7 +7,7 @@ from toolspeak.config.assemble import assemble
 from toolspeak.config.file import parse_config
 from toolspeak.facts.model import ModelFacts, Source, Support
 from toolspeak.ir.quirks import IdForm
-from toolspeak.runtime.transport import HttpTransport
+from toolspeak.runtime.http_transport import HttpTransport
 
 FILE = """
 [capabilities]

@@ -15,9 +15,10 @@ from toolspeak.ir.event import Event, Finished, StopReason, TextDelta, Usage
 from toolspeak.ir.failure import Failure, FailureKind
 from toolspeak.ir.request import Request
 from toolspeak.runtime.directory import Route
+from toolspeak.runtime.http_transport import HttpTransport
 from toolspeak.runtime.profiles import Profiles
 from toolspeak.runtime.replica_client import UpstreamAddress
-from toolspeak.runtime.transport import HttpTransport, TransportError
+from toolspeak.runtime.transport import TransportError
 from toolspeak.runtime.upstream import HttpUpstream
 from toolspeak.testing import AsyncScriptedUpstream, ScriptedUpstream
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from toolspeak.local.detection import LocalServer, find_local
-from toolspeak.runtime.transport import HttpTransport
+from toolspeak.runtime.http_transport import HttpTransport
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,9 @@ from toolspeak.ir.message import Message, Role, Text
 from toolspeak.ir.request import Request
 from toolspeak.ir.tool import Tool
 from toolspeak.runtime.clock import Clock
+from toolspeak.runtime.http_transport import HttpTransport
 from toolspeak.runtime.replica_client import RETRIES, UpstreamAddress
-from toolspeak.runtime.transport import DEFAULT_TIMEOUTS, HttpTransport, Timeouts
+from toolspeak.runtime.transport import DEFAULT_TIMEOUTS, Timeouts
 from toolspeak.runtime.upstream import HttpUpstream
 
 CHAT = "openai_chat"

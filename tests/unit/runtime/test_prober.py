@@ -20,10 +20,11 @@ from toolspeak.ir.request import Request
 from toolspeak.ir.tool import Tool
 from toolspeak.runtime.cache import SEEN, SOON, Memory, Subject
 from toolspeak.runtime.directory import Route
+from toolspeak.runtime.http_transport import HttpTransport
 from toolspeak.runtime.learned import OWNER, SHARED, Learned, Quorum
 from toolspeak.runtime.prober import COSTS, PATIENCE, QUIET, REQUESTS, WINDOW, Prober
 from toolspeak.runtime.replica_client import UpstreamAddress
-from toolspeak.runtime.transport import HttpTransport, TransportError
+from toolspeak.runtime.transport import TransportError
 from toolspeak.runtime.upstream import HttpUpstream
 
 URL = "http://127.0.0.1:8080/v1"

@@ -16,9 +16,10 @@ from toolspeak.ir.failure import FailureKind
 from toolspeak.ir.message import Message, Role, Text
 from toolspeak.ir.request import Request
 from toolspeak.ir.turn import fold
+from toolspeak.runtime.http_transport import HttpTransport
 from toolspeak.runtime.replica_client import UpstreamAddress
 from toolspeak.runtime.replicas import EJECT_AFTER, EJECTION, Replica
-from toolspeak.runtime.transport import HttpTransport, TransportError
+from toolspeak.runtime.transport import TransportError
 from toolspeak.runtime.upstream import HttpUpstream, list_models
 
 

@@ -16,15 +16,9 @@ from aiohttp.client_reqrep import ConnectionKey
 
 from testkit.loopback import Got, Loopback, Out, Say, in_loop, until
 from toolspeak.ir.failure import FailureKind
+from toolspeak.runtime.http_transport import HttpTransport, transport_error
 from toolspeak.runtime.push_transport import PushTransport
-from toolspeak.runtime.transport import (
-    DEFAULT_TIMEOUTS,
-    HttpTransport,
-    Response,
-    Timeouts,
-    TransportError,
-    transport_error,
-)
+from toolspeak.runtime.transport import DEFAULT_TIMEOUTS, Response, Timeouts, TransportError
 
 SECRET = "canary-7f3a"
 KEY = (("authorization", f"Bearer {SECRET}"),)

@@ -13,7 +13,7 @@ from toolspeak.config.assemble import assemble, outbound_of
 from toolspeak.config.shape import Config
 from toolspeak.extras import has_extra, require_extra
 from toolspeak.runtime.directory import Directory
-from toolspeak.runtime.transport import HttpTransport
+from toolspeak.runtime.http_transport import HttpTransport
 
 _ENGINE = "dbos"
 

@@ -59,7 +59,7 @@ from toolspeak.ir.tool import Tool
 from toolspeak.ir.turn import Fold, fold
 from toolspeak.runtime.clock import CLOCK
 from toolspeak.runtime.directory import Route
-from toolspeak.runtime.transport import HttpTransport
+from toolspeak.runtime.http_transport import HttpTransport
 from toolspeak.text.strict import parse
 
 _CUTS: Final = {

@@ -31,8 +31,8 @@ from toolspeak.errors import UpstreamFailed
 from toolspeak.ir.json import Json, JsonObject
 from toolspeak.ir.message import Text
 from toolspeak.runtime.clock import CLOCK
+from toolspeak.runtime.http_transport import HttpTransport
 from toolspeak.runtime.profiles import settings_said
-from toolspeak.runtime.transport import HttpTransport
 
 if TYPE_CHECKING:  # the sandbox does not load on Windows
     from toolspeak.agent.sandbox.journal import LeftoverReport as LeftBehind

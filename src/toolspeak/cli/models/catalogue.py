@@ -24,7 +24,8 @@ from toolspeak.ir.json import JsonObject
 from toolspeak.ir.request import Request
 from toolspeak.ir.tool import Tool
 from toolspeak.runtime.directory import Directory, Listed, Route
-from toolspeak.runtime.transport import HttpTransport, TransportError
+from toolspeak.runtime.http_transport import HttpTransport
+from toolspeak.runtime.transport import TransportError
 from toolspeak.runtime.upstream import HttpUpstream, list_models
 
 _WITH_TOOLS: Final = Request("", (), (Tool("any"),))
