@@ -18,7 +18,6 @@ contradicts it (CHK-5). Therefore every decision that could start a new attempt 
 
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TypeAlias
 
 from toolspeak.engine.answer import ReadAnswer
@@ -130,6 +129,8 @@ class _Turn:
         self._dropped: dict[str, None] = {}
         """The calls that guardrails have taken away, each with the guardrail and its reason (CHK-16)."""
         self._taken: Plan | None = None
+        self._made_prompt: Prompt | None = None
+        self._made_constraining: Constraining | None = None
         self._readers = ReaderFactory(request, plan, ids, remembered)
         self._out = Outbox()
         self._requests = self._asked_again = 0
@@ -201,7 +202,7 @@ class _Turn:
         elif isinstance(following, End):
             yield from self._fail(answer.failure)
         elif situation is Situation.SYSTEM_REFUSED:
-            self._prompt = self._prompt.without_system()
+            self._made_prompt = self._prompt.without_system()
             return replace(self._begin(tactic, attempt, answer), why=situation)
         elif following is tactic.name:
             if trouble is not None and trouble.kind is Kind.NARRATED:  # it stays shown, and the call follows it
@@ -440,13 +441,19 @@ class _Turn:
 
     # Both are made when they are first needed: a native turn that works needs no contract and no grammar.
 
-    @cached_property
-    def _prompt(self) -> Prompt:
-        return self._readers.prompt()
+    # `cached_property` would make 1.6 KB for each emulated turn: an object whose `__dict__` is touched shares no keys.
 
-    @cached_property
+    @property
+    def _prompt(self) -> Prompt:
+        if self._made_prompt is None:
+            self._made_prompt = self._readers.prompt()
+        return self._made_prompt
+
+    @property
     def _constraining(self) -> Constraining:
-        return self._readers.constraining(self._prompt)
+        if self._made_constraining is None:
+            self._made_constraining = self._readers.constraining(self._prompt)
+        return self._made_constraining
 
     # ---------------------------------------------------------------- reading
 

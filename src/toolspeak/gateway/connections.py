@@ -143,25 +143,32 @@ class HttpConnection(HttpToolsProtocol):
     whole request has arrived, then busy until its response is complete, then idle again; only idle ones are reclaimed.
     """
 
+    # uvicorn's protocol has 27 attributes. An object with more than 30 in its `__dict__` shares no keys with the others
+    # of its class, and takes 1.5 KB for them instead of 0.3 (Python 3.11).
+    __slots__ = ("_body_bytes", "_chunks", "_head_large", "_head_timer", "_rest_timer", "_stall_timer", "_unread")
+
     limits: ClassVar = Limits()
     connections_open: ClassVar = Connections(Limits())
     write_timeout: ClassVar = 300.0
     """Seconds in which a client must accept some of its response."""
-    _head_timer: asyncio.TimerHandle | None = None
+    _head_timer: asyncio.TimerHandle | None
     """Runs while a head is awaited. It is None from the end of the head on, which is how a trailer is recognized."""
-    _rest_timer: asyncio.TimerHandle | None = None
+    _rest_timer: asyncio.TimerHandle | None
     """Runs after a response that was sent before the whole body had arrived."""
-    _stall_timer: asyncio.TimerHandle | None = None
+    _stall_timer: asyncio.TimerHandle | None
     """Runs while the client does not read its response."""
-    _unread = 0
+    _unread: int
     """Bytes since the parser last reported something; llhttp buffers a header until it is complete."""
-    _head_large = False
+    _head_large: bool
     """The parser was stopped because of the size of the head: the answer is 431 and not 400."""
-    _chunks = 0
-    _body_bytes = 0
+    _chunks: int
+    _body_bytes: int
 
     @override
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._head_timer = self._rest_timer = self._stall_timer = None
+        self._unread = self._chunks = self._body_bytes = 0
+        self._head_large = False
         super().connection_made(cast("asyncio.Transport", transport))
         if self.connections_open.add(self, self._address()):
             self._await_head()

@@ -33,6 +33,33 @@ _NOT_IN_VALUES: Final = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 _FAULT: Final = b"Internal Server Error"
 
 
+class _Flag:
+    """An `asyncio.Event` that is made when a task waits: its queue has 0.7 KB, and most bodies come with their head."""
+
+    __slots__ = ("_event", "_is_set")
+
+    def __init__(self) -> None:
+        self._is_set = False
+        self._event: asyncio.Event | None = None
+
+    def set(self) -> None:
+        self._is_set = True
+        if self._event is not None:
+            self._event.set()
+
+    def clear(self) -> None:
+        self._is_set = False
+        if self._event is not None:
+            self._event.clear()
+
+    async def wait(self) -> None:
+        if self._is_set:
+            return
+        if self._event is None:
+            self._event = asyncio.Event()
+        await self._event.wait()
+
+
 class RequestState:
     """One request on a connection. uvicorn's protocol writes to it what the client sends, and whether it is gone."""
 
@@ -43,7 +70,7 @@ class RequestState:
         self.connection: Final = connection
         self.headers: Final = headers
         self.keep_alive = keep_alive
-        self.message_event: Final = asyncio.Event()
+        self.message_event: Final = _Flag()
         """Set when more of the body has arrived, or when the client is gone."""
         self.body = bytearray()
         self.more_body = True
@@ -300,9 +327,16 @@ class PushConnection(HttpConnection):
     depend on who answers it.
     """
 
+    __slots__ = ("answering",)
+
     application: ClassVar[Asgi]
-    answering: RequestState | None = None
+    answering: RequestState | None
     """The request that is being answered. `cycle` is the newest one, which may wait in the pipeline."""
+
+    @override
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.answering = None
+        super().connection_made(transport)
 
     @override
     def _begin_request(self) -> None:
