@@ -144,6 +144,7 @@ class Gateway:
         try:
             await self._handled(exchange, target, response, own)
         finally:
+            response.release()
             response.entry.end(exchange.status, self.clock.monotonic())
             self.metrics.end(response.entry, target.what)
             self.traces.end(response.entry)

@@ -152,6 +152,10 @@ class ResponseContext:
         """Return the id of this exchange in the log and in `x-toolspeak-trace`."""
         return self.stamp.id
 
+    def release(self) -> None:
+        """Let go of the stream, which refers to this context: else only the garbage collector would free both."""
+        self.end_stream = _cut
+
     def allow(self, origin: str) -> None:
         """Let a page of this origin read the response. `Vary` keeps caches from giving it to another origin."""
         self.headers.append((b"access-control-allow-origin", origin.encode("latin-1")))

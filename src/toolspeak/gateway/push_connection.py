@@ -368,3 +368,5 @@ class PushConnection(HttpConnection):
         super().connection_lost(exc)
         if self.answering is not None:
             self.answering.hang_up()
+        # It refers to this connection: else only the garbage collector would free both.
+        self.cycle = cast("RequestResponseCycle", None)  # uvicorn declares it without the None it starts with

@@ -255,7 +255,11 @@ def _run(server: "_Server", sockets: list[socket.socket] | None = None) -> None:
 
 
 def _calm_collector() -> None:
-    """Collect cycles less often: a stream creates none, and the modules loaded by now are never freed."""
+    """Collect cycles less often, and never those of the modules loaded by now.
+
+    A stream that ends leaves no cycles (`tests/gateway/test_garbage.py`): reference counts free all of it at once, so a
+    collection finds next to nothing, and takes longer the more streams are open.
+    """
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 50)

@@ -86,11 +86,14 @@ class TextReader:
     def read_end(self) -> list[Item]:
         """Take the end of the text; return the rest, with each call in one piece."""
         states = self._states
+        if self._cursor.is_final:
+            return []
         self._cursor.is_final = True
         while states.current.step():
             pass
         states.block.finish()
         states.out.commit()
+        states.release()
         return states.out.drain()
 
 

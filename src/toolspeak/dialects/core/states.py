@@ -123,6 +123,11 @@ class ReaderStates:
         self.text = InText(self)
         self.current: ReaderState = self.text
 
+    def release(self) -> None:
+        """Let go of the states, which refer to this object: else only the garbage collector would free all of them."""
+        del self.fence, self.echo, self.reasoning, self.block, self.text
+        self.current = self.end
+
     def is_plain(self) -> bool:
         """Return whether nothing is held back in text, so that a chunk without a marker is just text."""
         cursor = self.cursor
