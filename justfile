@@ -163,6 +163,14 @@ streams *args:
 wires:
     .venv/bin/python -m bench.wires
 
+# CPU of a streamed chunk and memory of a stream with 1 to 4,000 streams at once, on both drivers; six minutes; writes bench/results/cost-curve.json: `--streams`, `--rounds`, `--urgent`
+cost-curve *args:
+    .venv/bin/python -m bench.cost_curve {{ args }}
+
+# half an hour at 70 % of what a gateway carries, with faults: no leak, no stall, no error that was not injected; writes bench/results/soak.json: `--minutes`, `--driver`, `--save`, `--urgent`
+soak *args:
+    .venv/bin/python -m bench.soak {{ args }}
+
 # speed of the wires: CPU per streamed chunk for all pairs
 speed-wires *args:
     .venv/bin/python -m bench.speed_wires {{ args }}

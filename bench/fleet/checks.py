@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import Any
 
 from bench.fleet.deaths import Cut, Death, death_of
-from testkit.grammar import GrammarError, Seen, read_stream
+from testkit.grammar import GrammarError, Seen, read_stream, read_whole
 from testkit.killtest_worker import Mark
 from testkit.protocols import error_faults
 
@@ -29,12 +29,13 @@ _UNKNOWN = "The outcome of put is unknown"
 
 @dataclass(frozen=True)
 class Question:
-    """What one stream asks for."""
+    """What one request asks for, mostly a stream."""
 
     number: int
     wire: str
     chunks: int
     calls: bool = False
+    streams: bool = True
 
     @property
     def words(self) -> list[str]:
@@ -117,7 +118,8 @@ def judge(answer: Answer, deaths: Sequence[Death]) -> tuple[Verdict, str]:
     if answer.status != OK:
         return _judge_refusal(answer, deaths)
     try:
-        seen = read_stream(answer.question.wire, answer.body)
+        read = read_stream if answer.question.streams else read_whole
+        seen = read(answer.question.wire, answer.body)
     except GrammarError as error:
         return Verdict.MALFORMED, str(error)
     return _judge_seen(answer.question, seen)

@@ -71,6 +71,14 @@ def toolspeak(*options: str, wire: str = "openai_chat") -> Command:
     return made
 
 
+def toolspeak_serve(config: Path, *options: str) -> Command:
+    """Return the command of toolspeak with this configuration and these options."""
+    return lambda port, _upstream, _files: [
+        *(sys.executable, "-m", "toolspeak", "serve", "--quiet", "--config", str(config), "--port", str(port)),
+        *options,
+    ]
+
+
 def litellm(port: int, upstream: int, files: Path) -> list[str]:
     place = {"api_base": f"http://127.0.0.1:{upstream}/v1", "api_key": "sk-none"}
     models = [{"model_name": name, "litellm_params": {"model": f"openai/{name}", **place}} for name in MODELS]
