@@ -108,6 +108,66 @@ def scale() -> Iterator[str]:
         yield f"| {rate} | {CORE_US:,} × {BUSY} ÷ ({rate} × {chunk_us:.0f}) = **{number:,}** | {memory:.0f} MB |\n"
 
 
+def cost_curve() -> Iterator[str]:
+    """Yield what a chunk and a stream cost by the number of streams, and what a core carries."""
+    found = result("cost-curve")
+    counts = list(found["asgi"]["streams"])
+    yield f"Measured on {found['date']}, {found['rounds']} rounds:\n\n"
+    yield "| streams at once | chunks/s of each | `asgi`: CPU for a chunk | `push` | `asgi`: memory of a stream "
+    yield "| `push` |\n| ---: | ---: | ---: | ---: | ---: | ---: |\n"
+    for count in counts:
+        rows = [found[driver]["streams"][count] for driver in ("asgi", "push")]
+        costs = " | ".join(f"{row['chunk_us']:.0f} µs" for row in rows)
+        sizes = " | ".join(f"{row['kb_per_stream']:.0f} KB" if int(count) >= FEW else "" for row in rows)
+        yield f"| {int(count):,} | {rows[0]['rate']:.0f} | {costs} | {sizes} |\n"
+    yield f"\n| at 30 tokens a second, a token in each chunk | streams with a full core | with {BUSY:.0%} of it |\n"
+    yield "| --- | ---: | ---: |\n"
+    for driver in ("asgi", "push"):
+        full = found[driver]["carried"]
+        cost = found[driver]["streams"][str(full["cost_of"])]["chunk_us"]
+        yield f"| `{driver}`, {cost:.0f} µs for a chunk as with {full['cost_of']:,} streams "
+        yield f"| {full['streams']:,} | {full['streams'] * BUSY:,.0f} |\n"
+
+
+FEW = 100
+"""Streams below which the memory of one is lost in what the process takes anyway."""
+
+
+def soak() -> Iterator[str]:
+    """Yield what a long run under load and with faults showed."""
+    found = result("soak")
+    memory, delays = found["memory_mb"], found["loop_delay_ms"]
+    injected = sum(sum(counts.values()) for counts in found["injected"].values())
+    yield f"The last run, on {found['date']}, with the driver `{found['driver']}`"
+    yield ":\n\n" if found["ok"] else f", **missed a bar**: {'; '.join(found['faults'])}.\n\n"
+    yield "| what | figure |\n| --- | --- |\n"
+    for what, figure in (
+        ("time", f"{found['minutes']:g} minutes"),
+        ("streams at once, 30 chunks/s each", f"{found['streams']:,}{_of_capacity(found)}"),
+        ("chunks", f"{found['chunks_per_s']:,}/s, {found['busy']:.0%} of the gateway's core"),
+        ("requests", f"{found['requests']:,}, of which {found['small_requests']:,} small ones"),
+        ("faults injected", f"{injected:,}, of {len(found['injected'])} kinds"),
+        ("errors that were not injected", f"{found['errors_not_injected']:,}"),
+        (
+            "resident memory, median of the second and the last fifth of the time",
+            f"{memory['second_fifth']:.1f} MB and {memory['last_fifth']:.1f} MB: {found['memory_growth']:+.1%}",
+        ),
+        ("its trend", f"{found['memory_mb_per_hour']:+.1f} MB an hour"),
+        (
+            "delay of the event loop: p50, p99, p99.9, longest",
+            f"{delays['p50']:.1f} ms, {delays['p99']:.1f} ms, {delays['p99.9']:.1f} ms, {delays['max']:.1f} ms",
+        ),
+        ("the gateway could run, and another process had its core", f"{found['waited']:.1%} of the time"),
+    ):
+        yield f"| {what} | {figure} |\n"
+
+
+def _of_capacity(found: dict[str, Any]) -> str:
+    """Say which share of the capacity the streams are, where it was looked for."""
+    full = found["capacity_streams"]
+    return f", {found['share']:.0%} of the {full:,} that fill its core" if full else ""
+
+
 USERS = (10**4, 10**6, 10**8)
 REQUESTS, PEAK, ANSWER_CHUNKS, ANSWER_S, RUN_SHARE, KEPT_DAYS = 10, 0.1, 400, 10.0, 0.01, 30
 """Of a user: requests in an hour at work; the share of users who work in the busiest hour; chunks and seconds of an
@@ -222,7 +282,7 @@ def server_tests() -> Iterator[str]:
 
 # ---------------------------------------------------------------- pages
 
-PAGES = {"promises.md": (proofs,), "scale.md": (scale, fleet), "vllm-sglang.md": (server_tests,)}
+PAGES = {"promises.md": (proofs,), "scale.md": (scale, cost_curve, fleet, soak), "vllm-sglang.md": (server_tests,)}
 
 
 def page(now: str, figures: Sequence[Callable[[], Iterator[str]]]) -> str:
@@ -230,9 +290,17 @@ def page(now: str, figures: Sequence[Callable[[], Iterator[str]]]) -> str:
     written, rest = "", now
     for each in figures:
         before, rest = rest.split(BEGIN, 1)
-        written += before + BEGIN + "\n" + "".join(each()) + "\n" + FINISH
+        written += before + BEGIN + "\n" + _written(each) + "\n" + FINISH
         rest = rest.split(FINISH, 1)[1]
     return written + rest
+
+
+def _written(figures: Callable[[], Iterator[str]]) -> str:
+    """Return the tables of a place, or which command has to run before there are any."""
+    try:
+        return "".join(figures())
+    except FileNotFoundError as missing:
+        return f"No figures yet: `just {Path(missing.filename).stem}` measures them.\n"
 
 
 def main() -> None:
