@@ -355,8 +355,11 @@ async def capacity(load: Load, pid: int, group: asyncio.TaskGroup) -> int:
         await asyncio.sleep(1.0)
         seen = await busy_for(pid, load.talk, 3.0)
         print(f"{streams} streams: {seen.ran:.0%} of a core, {seen.chunks_per_s:,.0f} chunks/s", file=sys.stderr)
+        if seen.is_full and seen.ran < FULL_FROM:
+            print("others have a core of this measurement: what was seen before counts", file=sys.stderr)
+            break
         full = int(streams / max(seen.ran, 0.01))
-        if seen.ran > FULL_FROM or seen.is_full:
+        if seen.ran > FULL_FROM:
             break
         streams = min(int(full * 0.9), streams * 3)
     return full
