@@ -1,7 +1,7 @@
 """`just cost-curve`: CPU of a streamed chunk and memory of a stream, with 1, 10, 100, 1,000 and 4,000 streams at once.
 
 Emulated plain text over OpenAI Chat, with both drivers. Few streams have 30 chunks a second each; many have less, so
-that 8,000 chunks a second pass in all. Each number of streams gets a new gateway. The streams are open before the
+that 6,000 chunks a second pass in all. Each number of streams gets a new gateway. The streams are open before the
 measurement begins and stay open until it ends, so the cost of beginning one is not in the figures; the CPU of the idle
 gateway is taken off. In the end every stream must be right to the last word.
 
@@ -42,7 +42,7 @@ from toolspeak.config.shape import Driver
 
 RESULTS = Path(__file__).parent / "results" / "cost-curve.json"
 STREAMS = 1, 10, 100, 1000, 4000
-RATE, MOST_PER_S = 30.0, 8000.0
+RATE, MOST_PER_S = 30.0, 6000.0
 """Chunks a second of one stream, and of all together, at most."""
 ROUNDS, WINDOW_S, IDLE_S = 2, 10.0, 3.0
 SETTLE_S = 1.5

@@ -119,7 +119,7 @@ def cost_curve() -> Iterator[str]:
         rows = [found[driver]["streams"][count] for driver in ("asgi", "push")]
         costs = " | ".join(f"{row['chunk_us']:.0f} µs" for row in rows)
         sizes = " | ".join(f"{row['kb_per_stream']:.0f} KB" if int(count) >= FEW else "" for row in rows)
-        yield f"| {int(count):,} | {rows[0]['rate']:.0f} | {costs} | {sizes} |\n"
+        yield f"| {int(count):,} | {rows[0]['rate']:g} | {costs} | {sizes} |\n"
     yield f"\n| at 30 tokens a second, a token in each chunk | streams with a full core | with {BUSY:.0%} of it |\n"
     yield "| --- | ---: | ---: |\n"
     for driver in ("asgi", "push"):

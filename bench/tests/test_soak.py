@@ -210,7 +210,7 @@ def test_a_core_carries_what_the_cost_of_the_nearest_number_says() -> None:
 
 
 def test_many_streams_get_fewer_chunks_each_so_that_the_sum_stays_below_the_bound() -> None:
-    assert [rate_of(count) for count in (1, 100, 1000, 4000)] == [30.0, 30.0, 8.0, 2.0]
+    assert [rate_of(count) for count in (1, 100, 1000, 4000)] == [30.0, 30.0, 6.0, 1.5]
 
 
 def test_a_stream_that_lacks_a_word_ends_the_measurement() -> None:
