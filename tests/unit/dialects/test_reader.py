@@ -594,3 +594,11 @@ def test_gemma_may_lose_the_word_before_the_colon() -> None:
     assert [(call.name, call.arguments) for call in turn.calls] == [("find_bus", '{"stop":"Oslo S","limit":2}')]
     assert turn.text == "Wait: "
     assert not read("<|tool_call>:find_bus no braces<tool_call|>", "gemma").calls
+
+
+@pytest.mark.parametrize("text", ["The bus leaves at noon. ", NOW, "<tool_call>{", "```\n"])
+def test_text_after_the_end_is_ignored(text: str) -> None:
+    reader = load("hermes").reader(TOOLS)
+    reader.feed(text)
+    reader.finish()
+    assert [reader.feed("More. "), reader.feed(NOW), reader.finish()] == [[], [], []]

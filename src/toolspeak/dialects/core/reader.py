@@ -69,12 +69,14 @@ class TextReader:
         return split(self.read_end())
 
     def read(self, chunk: str) -> list[Item]:
-        """Take more text; return what it decides, with each call in one piece."""
+        """Take more text; return what it decides, with each call in one piece. After the end, text is ignored."""
         states, cursor = self._states, self._cursor
         # Most chunks of most answers are plain text: they pass here, and change no state, so that the next one may too.
         if self._is_plain and chunk and len(chunk) <= PIECE and not self._begins(chunk):
             cursor.quotation.shown(chunk)
             return [TextDelta(chunk)]
+        if cursor.is_final:
+            return []
         for start in range(0, len(chunk), PIECE):
             piece = chunk if len(chunk) <= PIECE else chunk[start : start + PIECE]
             cursor.window = cursor.window + piece if cursor.window else piece
@@ -88,7 +90,7 @@ class TextReader:
         states = self._states
         if self._cursor.is_final:
             return []
-        self._cursor.is_final = True
+        self._cursor.is_final, self._is_plain = True, False
         while states.current.step():
             pass
         states.block.finish()
