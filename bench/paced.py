@@ -100,7 +100,7 @@ class Talk:
 
     async def until_held(self, streams: int) -> None:
         """Wait for so many streams that wait."""
-        while len(self.held) < streams:  # noqa: ASYNC110 # at most for some seconds, at the begin of a measurement
+        while len(self.held) < streams:  # noqa: ASYNC110 # takes a few seconds, before a measurement starts
             await asyncio.sleep(0.01)
 
     def release(self) -> None:

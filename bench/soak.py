@@ -316,7 +316,7 @@ class Busy:
 
     @property
     def is_full(self) -> bool:
-        """Tell whether one of the two cores has no time left, whoever took it: more streams would only come later."""
+        """Return whether one of the two cores is full, whichever process fills it: more streams would only be late."""
         return self.ran + self.waited > FULL or self.load_ran > FULL
 
 
