@@ -266,6 +266,11 @@ class AnswerReader:
         """End the answer here, after the upstream was closed; everything read so far counts."""
         return self.feed([Finished(StopReason.END, self._usage)])
 
+    def release(self) -> None:
+        """Let go of a reader whose answer nobody will take: else only the garbage collector would free it."""
+        if self._reader is not None:
+            self._reader.read_end()
+
     def answer(self) -> ReadAnswer:
         """Return the whole answer; call it after the end."""
         return ReadAnswer(
@@ -575,6 +580,9 @@ class PassThrough:
     def cut(self) -> list[Event]:
         """End the answer with a failure, because it is too long."""
         return self.feed([Failed(TOO_LONG)])
+
+    def release(self) -> None:
+        """Let go of nothing: no text is searched."""
 
     def answer(self) -> ReadAnswer:
         """Return how the answer ended: with a failure if it is empty or has a truncated call (P3, P6)."""

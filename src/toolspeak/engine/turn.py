@@ -464,20 +464,28 @@ class _Turn:
         if attempt.given:
             yield from self._emit(self._out.take(reader.feed(attempt.given)))
         else:
-            yield from self._stream(attempt, reader, self._out)
+            yield from self._answered(attempt, reader, self._out)
         self._out.end()
         return self._read_to_end(reader)
 
     def _read_hidden(self, request: Request, reader: AnswerReader, why: str) -> _Read:
         """Send a request that the client does not know of, and read the answer; nothing of it is emitted."""
-        yield from self._stream(_Question(request, why), reader, None)
+        yield from self._answered(_Question(request, why), reader, None)
         return self._read_to_end(reader)
 
-    def _stream(self, sent: "_Attempt | _Question", reader: AnswerReader | PassThrough, out: Outbox | None) -> Step:
+    def _answered(self, sent: "_Attempt | _Question", reader: AnswerReader | PassThrough, out: Outbox | None) -> Step:
         """Send a request, and feed its answer to the reader until that is over."""
         self._requests += 1
         tactic = sent.tactic.name if isinstance(sent, _Attempt) else QUESTION
         yield Open(sent.request, self._taken, tactic, sent.why)
+        try:
+            yield from self._stream(reader, out)
+        except GeneratorExit:  # the client is gone
+            reader.release()
+            raise
+
+    def _stream(self, reader: AnswerReader | PassThrough, out: Outbox | None) -> Step:
+        """Feed the answer that is open to the reader until that is over."""
         leaving: Sequence[Event] = ()
         lane = TextLane(reader, out) if out is not None else None
         while not reader.over:

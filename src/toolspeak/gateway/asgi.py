@@ -131,6 +131,7 @@ class _AsgiExchange(BoundedExchange):
         finally:
             attending = False  # the end of the work must no longer cancel this task
             await _stopped(task)
+            del task  # an error of the work refers to this frame: else only the garbage collector would free both
         raise Gone
 
     async def _watch(self, beat: Beat) -> None:

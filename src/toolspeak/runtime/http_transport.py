@@ -170,6 +170,8 @@ class _HttpResponse(TimedResponse):
         try:
             chunk = await self._next()
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
+            # aiohttp keeps the error in the stream, to which these frames refer: only the collector would free them.
+            error.__traceback__ = None
             raise transport_error(error, self._timeouts) from None
         self._since = None
         self._begun = True

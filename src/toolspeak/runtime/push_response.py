@@ -120,7 +120,7 @@ class PushResponse(TimedResponse):
             self._since = self._started
             while not self._has_head:
                 if self._error is not None:
-                    raise self._error from None  # noqa: TRY301 # `except` closes in any case
+                    raise self._error.again() from None  # noqa: TRY301 # `except` closes in any case
                 await self._wakeup
         except BaseException:
             self.close()
@@ -137,7 +137,7 @@ class PushResponse(TimedResponse):
         self._since = None
         if not pieces:
             if self._error is not None:
-                raise self._error from None
+                raise self._error.again() from None
             return b""
         self._begun = True
         chunk = pieces[0] if len(pieces) == 1 else b"".join(pieces)
@@ -267,7 +267,7 @@ class UpstreamConnection(asyncio.Protocol):
         self._lost: Final = lost
         self._transport: asyncio.Transport
         self._response: PushResponse | None = None
-        self._parser: Final = httptools.HttpResponseParser(self)
+        self._parser = httptools.HttpResponseParser(self)
         # As aiohttp does: a server that ends lines with LF alone is not rare, and each response has one reader.
         self._parser.set_dangerous_leniencies(
             lenient_headers=True, lenient_optional_cr_before_lf=True, lenient_spaces_after_chunk_size=True
@@ -375,6 +375,7 @@ class UpstreamConnection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._is_spent = True
         self._lost(self)
+        del self._parser  # it refers to this connection: else only the garbage collector would free both
         response, self._response = self._response, None
         if response is not None and self._ends_with_connection:
             response.complete()

@@ -61,6 +61,14 @@ class TransportError(Exception):
         self.connected = connected
         """False if no byte can have reached the upstream: such a request may always be sent again."""
 
+    def again(self) -> "TransportError":
+        """Return a new error that says the same.
+
+        What keeps an error must raise a new one: an error that was raised refers to all frames that it passed, and so
+        to what keeps it, and only the garbage collector would free them.
+        """
+        return TransportError(self.failure, connected=self.connected)
+
 
 class Response(Protocol):
     """A response whose status and headers have arrived. The caller must call either `close` or `end`."""
