@@ -6,7 +6,6 @@
 import asyncio
 import ctypes
 import errno
-import gc
 import logging
 import os
 import signal
@@ -36,6 +35,7 @@ from toolspeak.gateway.app import Gateway
 from toolspeak.gateway.asgi import Asgi
 from toolspeak.gateway.audit_log import AuditLog
 from toolspeak.gateway.checkups import Checkups
+from toolspeak.gateway.collector import Collector, freeze_loaded
 from toolspeak.gateway.connections import Connections, HttpConnection
 from toolspeak.gateway.file_watch import LOOK_EVERY
 from toolspeak.gateway.idle_doctor import IdleDoctor
@@ -248,21 +248,12 @@ def run_worker(app: Asgi, config: Config, link: WorkerLink) -> None:
 
 def _run(server: "_Server", sockets: list[socket.socket] | None = None) -> None:
     _allow_sockets()
-    _calm_collector()
     _return_large_blocks()
-    with suppress(KeyboardInterrupt):  # uvicorn has shut down in order, and raises it again
+    freeze_loaded()
+    server.collector = Collector(lambda: len(server.server_state.tasks), CLOCK)
+    # uvicorn has shut down in order when it raises KeyboardInterrupt again.
+    with server.collector.thresholds(), suppress(KeyboardInterrupt):
         server.run(sockets)
-
-
-def _calm_collector() -> None:
-    """Collect cycles less often, and never those of the modules loaded by now.
-
-    A stream that ends leaves no cycles (`tests/gateway/test_garbage.py`): reference counts free all of it at once, so a
-    collection finds next to nothing, and takes longer the more streams are open.
-    """
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(20_000, 20, 50)
 
 
 def _return_large_blocks() -> None:
@@ -336,6 +327,8 @@ class _Server(uvicorn.Server):
         """Keeps a reference to the running reload."""
         self._watching: asyncio.Task[None] | None = None
         """Looks at files that may change."""
+        self.collector: Collector | None = None
+        """That of the process, where the process is this server's alone."""
 
     @override
     async def startup(self, sockets: Any = None) -> None:
@@ -347,6 +340,8 @@ class _Server(uvicorn.Server):
             return
         await self._listen(sockets)
         self._watching = asyncio.get_running_loop().create_task(self._watch_files())
+        if self.collector is not None:
+            self.collector.start()
         for server in self.servers:
             for listening in server.sockets:
                 self._ready(url_of(listening, is_tls=self._tls is not None))
@@ -402,6 +397,8 @@ class _Server(uvicorn.Server):
         del sockets
         if self._watching is not None:
             self._watching.cancel()
+        if self.collector is not None:
+            self.collector.stop()
         await self._leave_balancers()
         for server in self.servers:
             server.close()

@@ -22,7 +22,6 @@ SIGINT** let all workers drain; a second SIGINT (Ctrl-C again) ends their reques
 own, so that Ctrl-C in a terminal reaches the supervisor alone. A worker whose supervisor was killed drains as well.
 """
 
-import gc
 import logging
 import os
 import selectors
@@ -46,6 +45,7 @@ from toolspeak.config.shape import Config
 from toolspeak.engine.readers import warm
 from toolspeak.errors import BadConfig
 from toolspeak.gateway.access_log import formatter
+from toolspeak.gateway.collector import freeze_loaded
 from toolspeak.gateway.file_watch import LOOK_EVERY
 from toolspeak.gateway.reload import log_changes_at_start, log_reload, reload_problems, watch_config
 from toolspeak.gateway.server import LINGER, build, run_worker, terminal_is_gone
@@ -157,8 +157,7 @@ class WorkerPool:
         """
         # Once, before all forks: tables that are built and objects that are never collected stay in shared memory.
         warm()
-        gc.collect()
-        gc.freeze()
+        freeze_loaded()
         with self._signals_caught():
             # The first one alone: a mistake is told once, and files that all of them open are created once.
             self._start(1)
