@@ -11,13 +11,16 @@ leaves or stops reading. All others must be right to the last word.
     just soak --streams 200            without looking for the capacity
     just soak --urgent                 before other jobs of this machine; needs root
 
-The gateway has one core, the upstream and the clients, one process, have another. The delay of the event loop is what
-the gateway measures itself, ten times a second, read from `GET /health/load` for each of these measurements.
+The gateway has one core, the upstream and the clients, one process, have another. Answers are judged in a process that
+yields to that one: while it judged them itself it was up to 150 ms late, wrote all chunks of that time at once, and the
+gateway was as late as it takes to pass those on. The delay of the event loop is what the gateway measures itself, ten
+times a second, read from `GET /health/load` for each of these measurements.
 """
 
 import argparse
 import asyncio
 import contextlib
+import gc
 import itertools
 import json
 import os
@@ -29,10 +32,12 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor, ProcessPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import version
 from math import ceil
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +57,7 @@ VERSIONED = ("toolspeak", "uvicorn", "uvloop", "httptools", "aiohttp")
 PACE_S = 1 / 30
 CHUNKS = 200, 400
 """Of a stream, at least and at most."""
+LONGEST_STREAM_S = CHUNKS[1] * PACE_S
 SMALL_CHUNKS = 8
 """Words of a small request, whose answer comes whole."""
 SMALL_EVERY_S = 0.2
@@ -241,12 +247,18 @@ class Samples:
     """How late this process was itself, which is in the times from outside too."""
 
 
+def judge_process() -> Executor:
+    """Return a process that judges answers while the load has nothing to do."""
+    return ProcessPoolExecutor(1, mp_context=get_context("spawn"), initializer=os.nice, initargs=(19,))
+
+
 @dataclass
 class Load:
     """All clients: `wanted` streams at once, each followed by another one, and small requests."""
 
     port: int
     talk: Talk
+    judges: Executor
     wanted: int = 0
     tally: Tally = field(default_factory=Tally)
     samples: Samples = field(default_factory=Samples)
@@ -276,7 +288,7 @@ class Load:
 
     async def _ask(self, request: Request) -> None:
         answer = await ask(request, self.port, self.talk.pace_s)
-        verdict, reason = judged(request, answer)
+        verdict, reason = await asyncio.get_running_loop().run_in_executor(self.judges, judged, request, answer)
         self.tally.add(request, verdict, reason)
         if not answer.ended and request.injected is Injected.NONE:
             await asyncio.sleep(1.0)  # no flood of requests while the gateway is away
@@ -347,8 +359,23 @@ async def busy_for(pid: int, talk: Talk, seconds: float) -> Busy:
     return before.until(Clock.read(pid, talk))
 
 
-async def capacity(load: Load, pid: int, group: asyncio.TaskGroup) -> int:
-    """Return how many streams fill the gateway's core: more of them until it is almost full, then the rule of three."""
+async def capacity(load: Load, pid: int, group: asyncio.TaskGroup, share: float) -> int:
+    """Return how many streams fill the gateway's core.
+
+    First more of them until it is almost full, then the rule of three. These streams only go on; those of the run begin
+    and end too, which costs as much as some tens of chunks. So what this share of them takes is measured once more
+    when the first have ended, and corrects the figure.
+    """
+    full = await _rough_capacity(load, pid, group)
+    streams = max(1, int(full * share))
+    await load.grow(group, streams)
+    await asyncio.sleep(LONGEST_STREAM_S)
+    seen = await busy_for(pid, load.talk, LONGEST_STREAM_S)
+    print(f"{streams} streams that begin and end: {seen.ran:.0%} of a core", file=sys.stderr)
+    return int(streams / max(seen.ran, 0.01))
+
+
+async def _rough_capacity(load: Load, pid: int, group: asyncio.TaskGroup) -> int:
     full = streams = FIRST_STREAMS
     for _ in range(STEPS):
         await load.grow(group, streams)
@@ -376,16 +403,16 @@ class Plan:
     """Instead of a share of the capacity."""
 
 
-async def play(plan: Plan, files: Path) -> tuple[list[str], dict[str, Any]]:
+async def play(plan: Plan, files: Path, judges: Executor) -> tuple[list[str], dict[str, Any]]:
     """Run the plan; return what is wrong, and the figures."""
     talk = Talk(PACE_S)
     async with gateway(talk, plan.driver, files) as running:
-        load = Load(running.port, talk)
+        load = Load(running.port, talk, judges)
         async with asyncio.TaskGroup() as group:
             beside = [group.create_task(load.ask_small(group)), group.create_task(load.look())]
-            full = 0 if plan.streams else await capacity(load, running.pid, group)
+            full = 0 if plan.streams else await capacity(load, running.pid, group, plan.share)
             await load.grow(group, plan.streams or max(1, int(full * plan.share)))
-            await asyncio.sleep(0 if plan.streams else CHUNKS[1] * PACE_S)  # streams of the calibration end
+            await asyncio.sleep(0 if plan.streams else LONGEST_STREAM_S)  # streams of the calibration end
             load.tally, load.samples = Tally(), Samples()
             before = Clock.read(running.pid, talk)
             await watch(load, running, plan.minutes * 60)
@@ -462,9 +489,14 @@ def main() -> None:
     chosen = options()
     plan = Plan(chosen.driver, chosen.minutes, chosen.share, chosen.streams)
     use_load_core()
-    with tempfile.TemporaryDirectory() as files, meter.urgent() if chosen.urgent else contextlib.nullcontext():
+    gc.disable()  # of the load: a collection would hold all streams, and then send their chunks at once
+    with (
+        tempfile.TemporaryDirectory() as files,
+        meter.urgent() if chosen.urgent else contextlib.nullcontext(),
+        judge_process() as judges,
+    ):
         try:
-            faults, found = uvloop.run(play(plan, Path(files)))
+            faults, found = uvloop.run(play(plan, Path(files), judges))
         except (KeyboardInterrupt, asyncio.CancelledError):
             sys.exit("stopped before its end: nothing is written")
     print("\n".join(faults), file=sys.stderr)

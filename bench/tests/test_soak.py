@@ -1,6 +1,7 @@
 """`just soak` and `just cost-curve`: their rules, their two ends over a real gateway, and what their judges notice."""
 
 import asyncio
+import os
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,7 +13,19 @@ from bench import paced, soak
 from bench.cost_curve import Cell, Wrong, best, carried, check, rate_of
 from bench.fleet.checks import Answer, Question, Verdict
 from bench.paced import EMULATED, MODELS, NATIVE, Injected, Request, Talk, ask, gateway
-from bench.soak import FAULTS, Busy, Memory, Tally, fault_of, faults_of, is_right, judged, memory_of, quantile
+from bench.soak import (
+    FAULTS,
+    Busy,
+    Memory,
+    Tally,
+    fault_of,
+    faults_of,
+    is_right,
+    judge_process,
+    judged,
+    memory_of,
+    quantile,
+)
 from testkit.grammar import WIRES
 from toolspeak.config.shape import Driver
 
@@ -87,6 +100,15 @@ def test_only_what_a_fault_explains_is_no_error(injected: Injected, verdict: Ver
     assert tally.errors == errors
     said = f"1 errors were not injected, such as: request 5 on ollama, native, injected {injected}: {verdict}: so"
     assert faults_of(memory_of(CALM), QUICK, tally, EASY) == ([said] if errors else [])
+
+
+def test_answers_are_judged_in_a_process_that_yields_to_the_load() -> None:
+    request = Request(Question(5, "openai_chat", 3), NATIVE)
+    answer = Answer(request.question, 0.0, 1.0, 200, b'data: {"choices": []}\n\n', ended=True)
+    with judge_process() as judges:
+        assert judges.submit(os.nice, 0).result() == 19
+        assert judges.submit(os.getpid).result() != os.getpid()
+        assert judges.submit(judged, request, answer).result() == judged(request, answer) != (Verdict.RIGHT, "")
 
 
 # ---------------------------------------------------------------- the schedule
