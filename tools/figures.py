@@ -129,6 +129,49 @@ def cost_curve() -> Iterator[str]:
         yield f"| {full['streams']:,} | {full['streams'] * BUSY:,.0f} |\n"
 
 
+SUBJECTS = {
+    "native": "`asgi`, native",
+    "emulated": "`asgi`, emulated",
+    "push": "`push`, native",
+    "push-emulated": "`push`, emulated",
+    "bare": "uvicorn and aiohttp that pass bytes on",
+    "envoy": "Envoy {envoy}",
+    "nginx": "nginx {nginx}",
+    "litellm": "LiteLLM {litellm}",
+    "forge": "forge {forge}",
+    "portkey": "Portkey {portkey}",
+}
+"""What was measured beside each other, in the words of the page."""
+WORKLOADS = {
+    "small": "small request",
+    "tools": "30 tools, native",
+    "emulated-warm": "30 tools, emulated",
+    "paced16": "chunk, 16 streams",
+    "paced48": "48 streams",
+    "paced96": "96 streams",
+}
+
+
+def speed() -> Iterator[str]:
+    """Yield what requests and chunks cost beside others, and which aims were reached."""
+    found = result("speed-gateway")
+    yield f"Measured on {found['date']}, {found['rounds']} rounds, Python {found['versions']['python']}:\n\n"
+    yield f"| µs of CPU, medians | {' | '.join(WORKLOADS.values())} |\n| --- |{' ---: |' * len(WORKLOADS)}\n"
+    for subject, name in SUBJECTS.items():
+        rows = (found["cpu_us"][workload].get(subject) for workload in WORKLOADS)
+        cells = " | ".join(
+            f"{row['median_us']:,.{1 if row['median_us'] < PRECISE else 0}f}" if row else "" for row in rows
+        )
+        yield f"| {name.format_map(found['versions'])} | {cells} |\n"
+    yield "\n| | aim | measured | |\n| --- | --- | ---: | --- |\n"
+    for aim in found["targets"]:
+        bound = f"at {'least' if aim['least'] else 'most'} {aim['bound']:g}"
+        outcome = "reached" if aim["ok"] else "**missed**"
+        yield f"| {aim['id']} {aim['what']} | {bound} | {aim['value']:.2f} | {outcome} |\n"
+
+
+PRECISE = 100
+"""µs below which a tenth is shown."""
 FEW = 100
 """Streams below which the memory of one is lost in what the process takes anyway."""
 
@@ -165,7 +208,7 @@ def soak() -> Iterator[str]:
 def _of_capacity(found: dict[str, Any]) -> str:
     """Say which share of the capacity the streams are, where it was looked for."""
     full = found["capacity_streams"]
-    return f", {found['share']:.0%} of the {full:,} that fill its core" if full else ""
+    return f", {found['share']:.0%} of the {full:,} that filled its core before the run" if full else ""
 
 
 USERS = (10**4, 10**6, 10**8)
@@ -282,7 +325,11 @@ def server_tests() -> Iterator[str]:
 
 # ---------------------------------------------------------------- pages
 
-PAGES = {"promises.md": (proofs,), "scale.md": (scale, cost_curve, fleet, soak), "vllm-sglang.md": (server_tests,)}
+PAGES = {
+    "promises.md": (proofs,),
+    "scale.md": (scale, cost_curve, speed, fleet, soak),
+    "vllm-sglang.md": (server_tests,),
+}
 
 
 def page(now: str, figures: Sequence[Callable[[], Iterator[str]]]) -> str:

@@ -30,6 +30,10 @@ LITELLM_ENV = {
     # it refuses to start without a master key otherwise; this is loopback only
     "LITELLM_DANGEROUSLY_PERMIT_WEAK_OR_UNSET_MASTER_KEY": "true",
 }
+PATIENT = """
+[limits]
+loop_delay_seconds = 10.0      # 96 streams that begin at once on a busy machine shall be late, not refused
+"""
 Command = Callable[[int, int, Path], list[str]]
 """Makes the command from the port, the upstream's port and a folder for files."""
 
@@ -63,8 +67,10 @@ def bare(port: int, upstream: int, _files: Path) -> list[str]:
 def toolspeak(*options: str, wire: str = "openai_chat") -> Command:
     """Return the command of toolspeak, with these options."""
 
-    def made(port: int, upstream: int, _files: Path) -> list[str]:
-        program = [sys.executable, "-m", "toolspeak", "serve", "--quiet", "--probe", "off"]
+    def made(port: int, upstream: int, files: Path) -> list[str]:
+        config = files / "toolspeak.toml"
+        config.write_text(PATIENT)
+        program = [sys.executable, "-m", "toolspeak", "serve", "--quiet", "--probe", "off", "--config", str(config)]
         address = f"http://127.0.0.1:{upstream}{BASE[wire]}"
         return [*program, "--upstream", address, "--wire", wire, "--port", str(port), *options]
 
