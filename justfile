@@ -203,7 +203,7 @@ traces-cost *args:
 speed-before-after *args:
     .venv/bin/python -m bench.speed_before_after {{ args }}
 
-# the vendors' own SDKs talk to the wires and run a tool; needs npm, and Node 22 or newer or Linux on x64
+# the vendors' own SDKs talk to the wires, or with `--driver push` to a gateway, and run a tool; needs npm, and Node 22 or newer or Linux on x64
 judges *args:
     .venv/bin/python -m tests.judges.run {{ args }}
 
@@ -498,6 +498,7 @@ waiting: build
     {{ just_executable() }} --no-deps wheel
     {{ just_executable() }} site
     {{ just_executable() }} judges
+    {{ just_executable() }} judges --driver push
     {{ just_executable() }} ui-check
     {{ just_executable() }} clients --brief
     {{ just_executable() }} launch-live

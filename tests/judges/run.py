@@ -1,15 +1,18 @@
 """`just judges`: the vendors' own clients talk to our wires over HTTP and run a tool, two of them at a time.
 
-`--only NAME` runs the scripts whose name has NAME in it; `--record FOLDER` keeps what was sent, to the byte.
+`--only NAME` runs the scripts whose name has NAME in it; `--record FOLDER` keeps what was sent, to the byte. With
+`--driver push` or `--driver asgi` the clients talk to a real gateway, and it to the server of the wires.
 """
 
 import argparse
 import json
+import logging
 import os
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,8 +20,15 @@ from typing import Any
 from testkit.report import close
 from tests.judges.clients import command_of, scripts
 from tests.judges.server import Answer, JudgedServer, grammar_faults
+from toolspeak.config.shape import Config, Driver, Server, Upstream
+from toolspeak.engine.verdict import Depth
+from toolspeak.gateway.server import background_server, build
 
 TIMEOUT_S = 120
+SEVERAL = "anthropic"
+"""The wire behind a gateway whose client speaks several: it has all that the others have."""
+BASES = {"ollama": "", "gemini": "/v1beta"}
+SPOKEN = {"anthropic_messages": "anthropic", "google_genai": "gemini", "ollama_chat": "ollama", "vercel_ai": SEVERAL}
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +42,24 @@ class Verdict:
     said: str
 
 
-def judge(script: Path) -> Verdict:
+@contextmanager
+def in_front(script: Path, url: str, driver: str) -> Generator[str]:
+    """Put a gateway in front of a server, and return its URL; without a driver there is none."""
+    if not driver:
+        yield url
+        return
+    wire = SPOKEN.get(script.stem, script.stem)
+    upstream = Upstream("judged", url + BASES.get(wire, "/v1"), wire)
+    logging.disable(logging.CRITICAL)  # the gateway's
+    config = Config(server=Server(port=0, probe=Depth.OFF, driver=Driver(driver)), upstreams=(upstream,))
+    with background_server(build(config), config) as address:
+        yield address
+
+
+def judge(script: Path, driver: str) -> Verdict:
     """Run one script against a server of its own."""
-    with JudgedServer() as server:
-        code, printed, said = run([*command_of(script), server.url])
+    with JudgedServer() as server, in_front(script, server.url, driver) as url:
+        code, printed, said = run([*command_of(script), url])
         server.shutdown()
     checks = [json.loads(line) for line in printed.splitlines() if line.startswith("{")]
     faults = [*server.faults, *(fault for answer in server.answers for fault in grammar_faults(answer))]
@@ -95,13 +119,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="", metavar="NAME")
     parser.add_argument("--record", type=Path, metavar="FOLDER")
+    parser.add_argument("--driver", default="", choices=[driver.value for driver in Driver])
     options = parser.parse_args()
     chosen = [script for script in scripts() if options.only in script.as_posix()]
     for script in chosen:
         command_of(script)  # installs, which is not what the seconds tell
     started = time.perf_counter()
     with ThreadPoolExecutor(2) as pool:
-        verdicts = list(pool.map(judge, chosen))
+        verdicts = list(pool.map(lambda script: judge(script, options.driver), chosen))
     seconds = round(time.perf_counter() - started, 1)
     print("\n".join(lines(verdicts)))
     for verdict in verdicts if options.record else []:

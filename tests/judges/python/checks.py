@@ -42,10 +42,10 @@ class Weather:
     said: list[str] = field(default_factory=list)
     ids: list[str] = field(default_factory=list)
 
-    def get_weather(self, city: str, note: str = "") -> str:
+    def get_weather(self, city: str, note: str | None = None) -> str:  # ollama-python requires what cannot be None
         """Tell the weather of a city."""
         self.asked.append({"city": city, "note": note} if note else {"city": city})
-        self.said.append(f"{city} has {time.perf_counter_ns()} drops {note}")
+        self.said.append(f"{city} has {time.perf_counter_ns()} drops {note or ''}")
         return self.said[-1]
 
     def run(self, name: str, arguments: dict[str, str], id: str | None = None) -> str:
