@@ -42,7 +42,7 @@ ASKER = "tool-fit"
 def tool_of(task: data.Task) -> Tool:
     """Return the tool that the right call names, or the first one where no call is right."""
     wanted = {called.name for called in task.wanted}
-    return next((tool for tool in task.tools if task.names.get(tool.name, tool.name) in wanted), task.tools[0])
+    return next((tool for tool in task.tools if tool.name in wanted), task.tools[0])
 
 
 async def chance(task: data.Task, where: Where) -> float | None:

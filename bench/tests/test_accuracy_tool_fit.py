@@ -29,5 +29,5 @@ def test_the_area_is_the_share_of_pairs_in_the_right_order(
 
 def test_the_right_tool_is_judged_and_else_the_first() -> None:
     tools, names = (Tool("a_b"), Tool("c_d")), {"a_b": "a.b", "c_d": "c.d"}
-    assert tool_of(Task("t", "multiple", (), tools, (Wanted("c.d", {}, {}),), names)) is tools[1]
+    assert tool_of(Task("t", "multiple", (), tools, (Wanted("c_d", {}, {}),), names)) is tools[1]
     assert tool_of(Task("t", "irrelevance", (), tools, (), names)) is tools[0]
