@@ -187,6 +187,10 @@ speed-request *args:
 speed-gateway *args:
     .venv/bin/python -m bench.speed_gateway {{ args }}
 
+# what other interpreters, or a compiled core, are worth over sockets, beside Envoy: `just speed-pythons pgo=/its/bin/python`; `--rounds N`, `--save`
+speed-pythons *args:
+    .venv/bin/python -m bench.speed_pythons {{ args }}
+
 # `serve` with one worker and with several: requests a second and CPU of a request, memory of a worker; `--workers N`, `--rounds N`, `--save`
 speed-workers *args:
     .venv/bin/python -m bench.speed_workers {{ args }}
