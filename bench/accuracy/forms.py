@@ -6,8 +6,8 @@ seed decision, …            what others describe (seeds.py)
 forge, forge respond        the peer, as a proxy before the same server (forge.py)
 hermes, fenced, decision …  ours: a dialect that the tools are taught in
 hermes few_shot retries=0   ours with switches: any field of `Settings`, true if it has no value
-hermes guardrails           ours with all five guardrails; `confirm_tool_fit=false` after it leaves one out
-hermes care                 ours with the three guardrails that take no call away
+hermes guardrails           ours with all three guardrails; `confirm_tool_fit=false` after it leaves one out
+hermes care                 ours with the guardrail that takes no call away
 default                     ours out of the box: with the profile that ships with toolspeak, if there is one
 auto                        ours with the profile that `toolspeak doctor` has kept, or else as `default`
 """

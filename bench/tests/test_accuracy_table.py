@@ -153,7 +153,7 @@ def test_the_picture_has_a_bar_for_each_form_and_the_best_on_top() -> None:
             {
                 "dialect": "hermes",
                 "drop_unrelated_calls": True,
-                "accept_untaught_calls": True,
+                "request_missing_calls": True,
                 "confirm_tool_fit": False,
             },
         ),

@@ -135,7 +135,7 @@ def _meant(run: Run) -> Iterator[str]:
     left = [meant for attempt in run.attempts for meant in attempt.said.may]
     eager = run.scenario.plan.release is Release.EAGER
     for call in run.turn.calls:
-        found = next((meant for meant in left if _same(meant, call, run) and (eager or not meant.eager)), None)
+        found = next((meant for meant in left if _same(meant, call) and (eager or not meant.eager)), None)
         if found is not None:
             left.remove(found)
         elif not any(attempt.salvage for attempt in run.attempts):
@@ -361,12 +361,9 @@ def _fits(schema: JsonObject, call: Call) -> bool:
     return isinstance(value, dict) and fits(schema, value)
 
 
-def _same(meant: Meant, call: Call, run: Run) -> bool:
-    """Tell whether a call is the one that was meant; `drop_unmentioned_arguments` may have shortened it (CHK-11)."""
-    value, wanted = _value(call), meant.arguments
-    if run.scenario.has_guardrail("drop_unmentioned_arguments") and isinstance(value, dict):
-        wanted = {name: wanted[name] for name in wanted if name in value}
-    return meant.name == call.name and wanted == value
+def _same(meant: Meant, call: Call) -> bool:
+    """Tell whether a call is the one that was meant."""
+    return meant.name == call.name and meant.arguments == _value(call)
 
 
 def _is_within(text: str, written: str) -> bool:

@@ -57,9 +57,7 @@ MODELS = {
     "marks": Settings(mark_results=True).over(FORCE),
     "details": Settings(detailed_tools=1).over(FORCE),
     "related": Settings(drop_unrelated_calls=True).over(FORCE),
-    "mentioned": Settings(drop_unmentioned_arguments=True).over(FORCE),
     "missing": Settings(request_missing_calls=True).over(FORCE),
-    "untaught": Settings(accept_untaught_calls=True).over(FORCE),
     "fit": Settings(confirm_tool_fit=True).over(FORCE),
     **{dialect: Settings(dialect=dialect).over(FORCE) for dialect in ("qwen_xml", "invoke_xml", "glm")},
 }
@@ -405,19 +403,10 @@ def test_an_unrelated_call_is_dropped_chk10(gateway: Served, upstream: ScriptedU
     assert (met.calls, met.text) == ([], "Two penguins meet.")
 
 
-def test_an_argument_that_was_not_mentioned_is_dropped_chk11(gateway: Served, upstream: ScriptedUpstream) -> None:
-    met = turn(gateway, upstream, "mentioned", fenced(OSLO.replace('"Oslo"', '"Oslo", "units": "kelvin"')))
-    assert met.calls == [("get_weather", {"city": "Oslo"})]
-
-
 def test_a_missing_call_is_asked_for_chk12(gateway: Served, upstream: ScriptedUpstream) -> None:
     both = [said("user", "What is the weather in Oslo and in Bergen?")]
     met = turn(gateway, upstream, "missing", fenced(OSLO), fenced(BERGEN), messages=both)
     assert [call["city"] for _, call in met.calls] == ["Oslo", "Bergen"]
-
-
-def test_a_call_in_no_taught_form_is_accepted_chk13(gateway: Served, upstream: ScriptedUpstream) -> None:
-    assert turn(gateway, upstream, "untaught", f"{OSLO}\ndone").calls == [("get_weather", {"city": "Oslo"})]
 
 
 def test_the_model_is_asked_whether_its_tool_fits_chk14(gateway: Served, upstream: ScriptedUpstream) -> None:

@@ -43,16 +43,14 @@ SAMPLING = Sampling(max_tokens=MAX_TOKENS, temperature=0.0, seed=1)
 KEPT = cache_folder() / "example-run.jsonl"
 CARE: JsonObject = {
     "drop_unrelated_calls": True,
-    "drop_unmentioned_arguments": True,
     "request_missing_calls": True,
-    "accept_untaught_calls": True,
 }
 """Without `confirm_tool_fit`: the first step of an agent answers no question, and the model says no to it."""
 HERMES: JsonObject = {"mode": "force", "dialect": "hermes"}
 FENCED: JsonObject = {"mode": "force", "dialect": "fenced"}
 FORMS: dict[str, JsonObject] = {
     "default": {},
-    "default two guardrails": {"drop_unrelated_calls": True, "drop_unmentioned_arguments": True},
+    "default drop_unrelated_calls": {"drop_unrelated_calls": True},
     "hermes": HERMES,
     "hermes guardrails": {**HERMES, **CARE},
     "hermes constraint=text": {**HERMES, "constraint": "text"},

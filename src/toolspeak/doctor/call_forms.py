@@ -53,10 +53,10 @@ def emulated_form(name: str, dialect: str, more: Settings = NOTHING_SAID, *, qui
 
 
 _EXAMPLE = Settings(few_shot=True)
-CARE: Final = Settings(drop_unmentioned_arguments=True, request_missing_calls=True, accept_untaught_calls=True)
-"""The guardrails that take no call away (CHK-11 to 13)."""
+CARE: Final = Settings(request_missing_calls=True)
+"""The guardrail that takes no call away (CHK-12)."""
 STRICT: Final = replace(CARE, drop_unrelated_calls=True, confirm_tool_fit=True)
-"""All guardrails (CHK-10 to 14). Two of them take calls away, so such a form is saved only after `ENOUGH_CALLS`."""
+"""All guardrails. Two take calls away (CHK-10, CHK-14), so such a form is saved only after `ENOUGH_CALLS`."""
 TODAY: Final = DoctorForm("today", NOTHING_SAID)
 """What the user has now: settings, facts and profile as they are. All other forms are compared with it."""
 NO_PROFILE: Final = DoctorForm("no profile", NOTHING_SAID)
@@ -64,7 +64,6 @@ NO_PROFILE: Final = DoctorForm("no profile", NOTHING_SAID)
 FORMS: Final = (
     DoctorForm("native", Settings(Mode.OFF), Support.NATIVE),
     DoctorForm("native+rescue", Settings(Mode.AUTO), Support.LEAKS, quick=True),
-    DoctorForm("native+care", Settings(Mode.AUTO, drop_unmentioned_arguments=True), Support.LEAKS),
     emulated_form("hermes", "hermes", quick=True),
     emulated_form("fenced", "fenced", quick=True),
     emulated_form("hermes+care", "hermes", CARE),
@@ -75,7 +74,7 @@ FORMS: Final = (
     emulated_form("fenced+strict", "fenced", STRICT),
     emulated_form("hermes+grammar", "hermes", replace(CARE, constraint=Constrain.TEXT)),
     emulated_form("fenced+grammar", "fenced", replace(CARE, constraint=Constrain.TEXT)),
-    emulated_form("json", "hermes", Settings(drop_unmentioned_arguments=True, constraint=Constrain.JSON)),
+    emulated_form("json", "hermes", Settings(constraint=Constrain.JSON)),
     emulated_form("bare+example", "llama_json", _EXAMPLE),
     DoctorForm("decision", Settings(Mode.FORCE, strategy=Strategy.DECISION, keep_system=True)),
 )

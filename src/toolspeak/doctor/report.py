@@ -127,7 +127,7 @@ def _beside(settings: Settings) -> list[str]:
         "an example": settings.few_shot,
         "an answer tool": settings.answer_tool,
         "a grammar": settings.constraint is Constrain.TEXT,
-        "guardrails": settings.drop_unmentioned_arguments,
+        "guardrails": settings.request_missing_calls,
     }
     return [word for word, on in has.items() if on]
 

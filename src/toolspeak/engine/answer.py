@@ -36,7 +36,7 @@ class ReadAnswer:
     rejected: tuple[CallRejected, ...] = ()
     """The calls that must not run, with the model's text."""
     set_aside: tuple[Complaint, ...] = ()
-    """Complaints about calls that a guardrail dropped (CHK-10, CHK-13, CHK-14)."""
+    """Complaints about calls that a guardrail dropped (CHK-10, CHK-14)."""
     questions: tuple[AskModel, ...] = ()
     """The questions of guardrails to the model before the calls leave, at most one for each tool."""
     said: str = ""
@@ -49,8 +49,6 @@ class ReadAnswer:
     """The text of the first of `repeats`."""
     has_text: bool = False
     """Whether some visible text is not blank."""
-    is_only_calls: bool = False
-    """Whether the visible text is nothing but recovered calls; then it is not shown."""
     left_open: bool = False
     """Whether a call began to leave and did not become complete. The client must not take it for complete (P3)."""
     stop: StopReason = StopReason.END

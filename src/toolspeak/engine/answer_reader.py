@@ -23,7 +23,7 @@ from toolspeak.dialects import TextReader, native_attempt
 from toolspeak.engine.answer import ReadAnswer, answer_text
 from toolspeak.engine.growing_call import GrowingCall, fits_so_far, may_become
 from toolspeak.engine.guard import Echo
-from toolspeak.engine.guardrails.guardrail import AskModel, DropCall, GuardedConversation, Guardrail, Recovered
+from toolspeak.engine.guardrails.guardrail import AskModel, DropCall, GuardedConversation, Guardrail
 from toolspeak.engine.outbox import is_visible
 from toolspeak.engine.trouble import MOST_CHARACTERS, TOO_LONG, Kind, Trouble, failure_of, size_of
 from toolspeak.errors import BadJson
@@ -165,13 +165,13 @@ class ReaderParts:
     streams_calls: bool = False
     """Whether native calls leave while they grow, once their name is known to be right (CHK-7)."""
     guardrails: tuple[Guardrail, ...] = ()
-    """The guardrails that judge each call before it leaves (CHK-10, CHK-11, CHK-14)."""
+    """The guardrails that judge each call before it leaves (CHK-10, CHK-14)."""
     conversation: GuardedConversation | None = None
     """The conversation that guardrails compare a call with; None if the plan has no guardrails."""
     answered: AnsweredCalls = NOTHING_ANSWERED
     """The calls whose results are the end of the history."""
-    recover: Callable[[str, str], Recovered] | None = None
-    """Finds calls in an answer without any, given all its text and its visible text (DEC-3, CHK-13)."""
+    recover: Callable[[str, str], Iterable[Call]] | None = None
+    """Finds calls in an answer without any, given all its text and its visible text (DEC-3, CHK-12)."""
 
 
 class AnswerReader:
@@ -199,7 +199,7 @@ class AnswerReader:
         self._questions: dict[str, AskModel] = {}
         self._repeats: list[Call] = []
         self._streamed = 0
-        self._has_text = self._left_open = self._is_only_calls = False
+        self._has_text = self._left_open = False
         self._stop_sequence = ""
         self._first_token: FirstToken = ()
         self._usage = Usage()
@@ -286,7 +286,6 @@ class AnswerReader:
             visible=self._visible.text,
             repeated_text=next((call.raw for call in self._repeats if call.raw), ""),
             has_text=self._has_text,
-            is_only_calls=self._is_only_calls,
             left_open=self._left_open,
             stop=self._stop or StopReason.END,
             stop_sequence=self._parts.stops.found or self._stop_sequence,
@@ -361,11 +360,7 @@ class AnswerReader:
         nothing_yet = not (self._calls or self._streamed or self._repeats or self._rejected or self._set_aside)
         if recover is None or not nothing_yet:
             return
-        found = recover(self._said.text, self._visible.text)
-        self._is_only_calls = found.replaces_text
-        self._set_aside += found.set_aside
-        self._rejected += found.rejected
-        for call in found.calls:
+        for call in recover(self._said.text, self._visible.text):
             checked = self._parts.checker.check(native_attempt(call, self._parts.tools), call.arguments, call.id)
             if isinstance(checked, CallRejected):
                 self._rejected.append(checked)

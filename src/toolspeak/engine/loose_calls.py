@@ -4,7 +4,7 @@ In doubt, a reader decides that something which looks like a call is text: the m
 remove the doubt.
 
     decisions     `{"tools": […]}` with words or a fence around it, in an answer that was asked for nothing else (DEC-3)
-    loose calls   JSON objects that name a tool, cut at the end or with `done` after them (CHK-12, CHK-13)
+    loose calls   JSON objects that name a tool, cut at the end or with `done` after them (CHK-12)
 
 Nothing found here is checked; `AnswerReader` checks it like a native call.
 """

@@ -13,9 +13,8 @@ from toolspeak.engine.answer_reader import NOTHING_ANSWERED, AnswerReader, Reade
 from toolspeak.engine.constraint import Constraining
 from toolspeak.engine.effects import QUESTION
 from toolspeak.engine.guard import Echo, Guard
-from toolspeak.engine.guardrails.guardrail import NOTHING_RECOVERED, GuardedConversation, Recovered
-from toolspeak.engine.guardrails.untaught_calls import loose_calls_in
-from toolspeak.engine.loose_calls import decided_calls, decision_in
+from toolspeak.engine.guardrails.guardrail import GuardedConversation
+from toolspeak.engine.loose_calls import decided_calls, decision_in, loose_calls
 from toolspeak.engine.memory import known_tools
 from toolspeak.engine.narration import announces_call, written_call
 from toolspeak.engine.plan import ANY_DIALECT, Plan
@@ -88,19 +87,17 @@ class ReaderFactory:
 
     def emulated(self, prompt: Prompt, *, decides: bool, streams_calls: bool = False) -> AnswerReader:
         """Return a reader for an answer to a prompt that teaches tools; `decides` if the prompt asks for calls only."""
-        if decides:
-            return self._emulated(prompt, self._decided)
-        return self._emulated(prompt, self._recovered if self._plan.guardrails else None, streams_calls=streams_calls)
+        return self._emulated(prompt, self._decided if decides else None, streams_calls=streams_calls and not decides)
 
     def follow_up(self, prompt: Prompt) -> AnswerReader:
         """Return a reader for the answer to a question for more calls (CHK-12).
 
         It accepts everything that looks like a call: the answer was asked for nothing else, so it quotes nothing.
         """
-        return self._emulated(prompt, lambda said, _: Recovered(loose_calls_in(said, self.conversation).calls))
+        return self._emulated(prompt, self._loose)
 
     def _emulated(
-        self, prompt: Prompt, recover: Callable[[str, str], Recovered] | None, *, streams_calls: bool = False
+        self, prompt: Prompt, recover: Callable[[str, str], Sequence[Call]] | None, *, streams_calls: bool = False
     ) -> AnswerReader:
         compiled = ToolSet.of((*self.tools, *self._answer_tool) if self._answer_tool else self.tools)
         parts = ReaderParts(
@@ -203,17 +200,17 @@ class ReaderFactory:
         compiled = ToolSet.of((*self.tools, *self._answer_tool) if self._answer_tool else self.tools)
         return Constraining(self._plan, prompt.dialect, compiled, self._request.choice, self.max_calls)
 
-    def _decided(self, _: str, visible: str) -> Recovered:
+    def _decided(self, _: str, visible: str) -> Sequence[Call]:
         """Find a decision with text around it (DEC-3); one that only repeats untrusted text does not count (SAFE-3)."""
         decision = decision_in(visible)
         if not decision or self._echo.is_echo(decision):
-            return Recovered()
-        return Recovered(tuple(decided_calls(decision, self._ids)))
+            return ()
+        return decided_calls(decision, self._ids)
 
-    def _recovered(self, said: str, _: str) -> Recovered:
-        """Return the calls of the first guardrail that recovers some from an answer without calls (CHK-13)."""
-        found = (guardrail.recover(said, self.conversation) for guardrail in self._plan.guardrails)
-        return next((one for one in found if one is not NOTHING_RECOVERED), NOTHING_RECOVERED)
+    def _loose(self, said: str, _: str) -> Sequence[Call]:
+        """Find JSON objects that name a tool (CHK-12); none if the answer only repeats untrusted text (SAFE-3)."""
+        found = loose_calls(said, {tool.name for tool in self.tools}, self._ids).calls
+        return () if found and self._echo.is_echo(said.strip()) else found
 
     @cached_property
     def conversation(self) -> GuardedConversation:
@@ -225,7 +222,7 @@ class ReaderFactory:
 
     def _guarded(self, tools: ToolSet) -> GuardedConversation:
         unfit = self._plan.settings.unfit_probability or 0.0
-        return GuardedConversation(self._request, tools, tuple(self.tools), self._echo, self._ids, unfit)
+        return GuardedConversation(self._request, tools, tuple(self.tools), unfit)
 
     def _native_tools(self) -> tuple[Tool, ...]:
         """Return the tools that a native answer may call, deferred ones too: the server may have shown them itself."""

@@ -105,14 +105,8 @@ class Settings:
     drop_unrelated_calls: bool | None = setting(
         None, "Drop calls that the user did not ask for, above all after a result (CHK-10).", fallback=False
     )
-    drop_unmentioned_arguments: bool | None = setting(
-        None, "Drop optional arguments whose value the conversation does not mention (CHK-11).", fallback=False
-    )
     request_missing_calls: bool | None = setting(
         None, "Ask for the calls that a request for several things still needs (CHK-12).", fallback=False
-    )
-    accept_untaught_calls: bool | None = setting(
-        None, "Accept, or ask for, calls that no dialect reads; the answer is buffered (CHK-13).", fallback=False
     )
     confirm_tool_fit: bool | None = setting(
         None,

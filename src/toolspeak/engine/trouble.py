@@ -70,7 +70,6 @@ TOO_LONG: Final = Failure(
 ANSWERED: Final = "You have made this call already, and its result is above. Answer in words."
 CALL_NOW: Final = "You have said what you will do, and called no tool. Call the tool now: write nothing but the call."
 ANSWER_INSTEAD: Final = "None of the tools is for this. Answer in words."
-AROUND: Final = "there are words around it; write nothing but the call"
 GO_ON: Final = "Go on from the last result: make the next call, or give the user the answer."
 """Last, because small models repeat the last statement: with the error alone, Qwen answered "The answer was empty."."""
 NOT_EXECUTED: Final = "The call was not executed. Write it again, corrected."

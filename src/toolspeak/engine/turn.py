@@ -591,14 +591,14 @@ class _Turn:
         if answer.left_open and answer.stop is not StopReason.LENGTH:
             yield from self._fail(failure_of(Trouble(Kind.BAD_CALLS, answer.complaints)))
             return
-        if answer.is_only_calls or (answer.call_count and (self._out.has_text or tactic.name is Name.DECISION)):
-            # The held text is the calls themselves, or repeats text that left in an earlier attempt, or is what a
-            # decision says beside its JSON. DEC-5 allows calls only.
+        if answer.call_count and (self._out.has_text or tactic.name is Name.DECISION):
+            # The held text repeats text that left in an earlier attempt, or is what a decision says beside its JSON.
+            # DEC-5 allows calls only.
             self._out.drop_text()
         # Some providers report `stop` for an answer that their token limit cut, so the complaints decide.
         if trouble is not None and trouble.kind is Kind.BAD_CALLS and answer.is_cut:
             answer = replace(answer, stop=StopReason.LENGTH)
-        has_text = self._out.has_text or (answer.has_text and not answer.is_only_calls)
+        has_text = self._out.has_text or answer.has_text
         nothing = not (answer.call_count or has_text)
         if trouble is not None and (self._must_call or (nothing and answer.stop is not StopReason.LENGTH)):
             yield from self._fail(failure_of(trouble))

@@ -18,7 +18,7 @@ class Problem(StrEnum):
     WRONG_TOOL = "wrong_tool"
     """The tool exists, but the tool choice or the limit of calls forbids this call (CHK-1)."""
     UNRELATED = "unrelated"
-    """A guardrail dropped the call (CHK-10, CHK-13, CHK-14)."""
+    """A guardrail dropped the call (CHK-10, CHK-14)."""
     DISCONNECTED = "upstream_disconnect"
 
 

@@ -240,7 +240,7 @@ def test_a_form_that_nobody_knows_is_said_with_those_that_are_known(
     upstream: Scripted, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert status_of("doctor", "--upstream", upstream.url, "--forms", "native,hermse") == 2
-    assert "--forms: 'hermse' is not one of native, native+rescue, native+care" in capsys.readouterr().err
+    assert "--forms: 'hermse' is not one of native, native+rescue, hermes" in capsys.readouterr().err
     assert upstream.bodies == []
 
 

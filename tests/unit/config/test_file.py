@@ -125,9 +125,7 @@ def test_the_example_of_the_page_says_all_of_it() -> None:
             False,
             Constrain.RETRY,
             drop_unrelated_calls=False,
-            drop_unmentioned_arguments=False,
             request_missing_calls=False,
-            accept_untaught_calls=False,
             confirm_tool_fit=False,
             unfit_probability=0.0,
             keyed=False,
@@ -364,9 +362,7 @@ few_shot = true
 answer_tool = true
 constraint = "json"
 drop_unrelated_calls = true
-drop_unmentioned_arguments = true
 request_missing_calls = true
-accept_untaught_calls = true
 confirm_tool_fit = true
 unfit_probability = 0.3
 keyed = true
@@ -378,9 +374,7 @@ detailed_tools = 8
     expected = (Mode.FORCE, True, Strategy.DECISION, "hermes", Release.EAGER, 0, False, False, True, True)
     guardrails = Settings(
         drop_unrelated_calls=True,
-        drop_unmentioned_arguments=True,
         request_missing_calls=True,
-        accept_untaught_calls=True,
         confirm_tool_fit=True,
         unfit_probability=0.3,
         keyed=True,

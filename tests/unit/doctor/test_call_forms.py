@@ -79,9 +79,7 @@ def test_guardrails_are_tried_beside_the_same_form_without_chk10_chk14() -> None
     asked = replace(plain.settings, **dict.fromkeys(GUARDRAILS, True), release=Release.BUFFERED)
     assert careful == replace(plain, guardrails=careful.guardrails, settings=asked)
     assert tuple(guardrail.name for guardrail in careful.guardrails) == GUARDRAILS
-    native = planned("native+care")
-    assert native.way is Way.NATIVE
-    assert [guardrail.name for guardrail in native.guardrails] == ["drop_unmentioned_arguments"]
+    assert [guardrail.name for guardrail in planned("hermes+care").guardrails] == ["request_missing_calls"]
 
 
 def test_guardrails_that_take_calls_away_are_marked_and_not_in_a_quick_trial_cap9() -> None:
@@ -115,7 +113,7 @@ def test_quick_has_few() -> None:
 
 def test_forms_can_be_named() -> None:
     assert [form.name for form in forms_by_name(("fenced", "native", "fenced"), ())] == ["fenced", "native"]
-    with pytest.raises(BadRequest, match="--forms: 'hermse' is not one of native, native\\+rescue, native\\+care"):
+    with pytest.raises(BadRequest, match="--forms: 'hermse' is not one of native, native\\+rescue, hermes"):
         forms_by_name(("hermse",), ())
 
 

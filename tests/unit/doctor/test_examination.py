@@ -189,7 +189,7 @@ def test_a_spurious_call_is_one_where_no_tool_fits() -> None:
             return None
         return [*called("ring_bell", '{"times": 1}'), Finished(StopReason.CALLS)]
 
-    report = examined(School(Pupil("native"), eager))
+    report = examined(School(Pupil("hermes"), eager))
     assert report.standing.today.spurious == 1
 
 

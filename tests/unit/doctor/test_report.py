@@ -83,10 +83,11 @@ def test_a_model_that_never_calls_is_told_what_to_do() -> None:
 @pytest.mark.parametrize(
     ("form", "does"),
     [
-        ("native+care", "toolspeak makes calls of what its server returns, with guardrails"),
+        ("native+rescue", "toolspeak makes calls of what its server returns"),
+        ("hermes+care", "toolspeak now speaks hermes to it, with guardrails"),
         ("hermes+grammar", "toolspeak now speaks hermes to it, with a grammar and guardrails"),
         ("fenced+example", "toolspeak now speaks fenced to it, with an example"),
-        ("json", "toolspeak now has it answer in JSON, with guardrails"),
+        ("json", "toolspeak now has it answer in JSON"),
         ("decision", "toolspeak now asks it for a decision first"),
     ],
 )

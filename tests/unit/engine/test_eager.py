@@ -191,7 +191,7 @@ def test_the_answer_tool_is_no_call_of_the_client_inl6() -> None:
 
 
 def test_with_a_guardrail_calls_come_whole_chk7() -> None:
-    assert whole(eagerly(written(LONG), settings=replace(EAGER, drop_unmentioned_arguments=True)))
+    assert whole(eagerly(written(LONG), settings=replace(EAGER, request_missing_calls=True)))
 
 
 def test_a_client_that_does_not_stream_keeps_every_check_chk7() -> None:

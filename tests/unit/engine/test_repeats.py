@@ -59,24 +59,12 @@ def test_of_a_loop_only_the_first_round_is_quoted_chk9() -> None:
     assert words_of(ran.sent[1].messages[-2]) == line
 
 
-@pytest.mark.parametrize("ending", ["", "\ndone"])
-def test_a_call_that_only_looks_like_one_is_repeated_too_chk9_chk13(ending: str) -> None:
-    """With `accept_untaught_calls`, JSON that no dialect reads is a call; one answered just now is a repeat."""
-    plan = replace(FORCE, accept_untaught_calls=True, drop_unrelated_calls=True)
-    ran = run(plan, f'{{"name": "get_weather", "arguments": {{"city": "Oslo"}}}}{ending}', COLD, request=AFTER)
-    assert (ran.calls, ran.turn.text) == ([], COLD)
-
-
 @pytest.mark.parametrize("dialect", ["hermes", "fenced"])
-def test_what_was_read_is_not_looked_for_again_chk9_chk13(dialect: str) -> None:
+def test_with_a_guardrail_the_model_is_not_asked_about_it_chk9_chk10(dialect: str) -> None:
     call = writer(dialect).write_calls([OSLO], ToolSet.of(AFTER.tools))
-    ran = run(
-        replace(FORCE, dialect=dialect, accept_untaught_calls=True, drop_unrelated_calls=True),
-        call,
-        COLD,
-        request=AFTER,
-    )
+    ran = run(replace(FORCE, dialect=dialect, drop_unrelated_calls=True), call, COLD, request=AFTER)
     assert (ran.calls, ran.turn.text) == ([], COLD)
+    assert ANSWERED not in words_of(ran.sent[1].messages[-1])
 
 
 def test_who_insists_is_taken_at_its_word_chk9() -> None:

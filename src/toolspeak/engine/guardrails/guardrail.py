@@ -1,10 +1,9 @@
 """The protocol between a turn and its guardrails.
 
-A turn asks each guardrail of its plan at three moments, and knows nothing else about it:
+A turn asks each guardrail of its plan at two moments, and knows nothing else about it:
 
-    judge(call, conversation)        a complete call came     →  KeepCall, DropCall, or AskModel
-    recover(text, conversation)      an answer without calls  →  the calls that its text was meant to be
-    follow_up(calls, conversation)   an answer with calls     →  a question for the calls that are missing
+    judge(call, conversation)        a complete call came  →  KeepCall, DropCall, or AskModel
+    follow_up(calls, conversation)   an answer with calls  →  a question for the calls that are missing
 
 A new guardrail is a `Guardrail` in a module of its own, and a row in the catalogue of the package.
 """
@@ -14,12 +13,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, TypeAlias
 
-from toolspeak.engine.guard import Echo
 from toolspeak.engine.guardrails.language import ENGLISH, LONGEST, OTHER, Language, foreign_language, is_english
 from toolspeak.engine.guardrails.mentions import meaning
 from toolspeak.engine.trouble import must_call
 from toolspeak.ir.complaint import Complaint
-from toolspeak.ir.event import CallRejected, FirstToken
+from toolspeak.ir.event import FirstToken
 from toolspeak.ir.message import Call, Message, Result, Role, Text
 from toolspeak.ir.request import Request
 from toolspeak.ir.tool import Tool
@@ -61,21 +59,6 @@ class AskModel:
 Judgement: TypeAlias = KeepCall | DropCall | AskModel
 
 
-@dataclass(frozen=True, slots=True)
-class Recovered:
-    """Calls that were found after the end of an answer in which the reader found none."""
-
-    calls: tuple[Call, ...] = ()
-    """The calls, unchecked; the reader checks them like native ones."""
-    set_aside: tuple[Complaint, ...] = ()
-    """Complaints about calls that were found and dropped."""
-    rejected: tuple[CallRejected, ...] = ()
-    """Complaints about text that may be a call; the model is asked to write it again."""
-    replaces_text: bool = False
-    """Whether the visible text is nothing but these calls; then it is not shown."""
-
-
-NOTHING_RECOVERED: Final = Recovered()
 MOST_FOLLOW_UPS: Final = 8
 """The most questions for more calls in one turn, for each guardrail; each one costs a request."""
 
@@ -98,9 +81,6 @@ class GuardedConversation:
     """The tools that the present answer may call."""
     offered: tuple[Tool, ...]
     """The client's tools, without the answer tool."""
-    echo: Echo
-    ids: Iterator[str]
-    """New ids, for calls that a guardrail makes out of text."""
     unfit_probability: float = 0.0
     """The setting of that name (CHK-14)."""
 
@@ -151,12 +131,10 @@ class Guardrail:
     """Returns whether it applies to a request; called once, when the plan is made."""
     judge: Callable[[Call, GuardedConversation], Judgement] = lambda call, _: KeepCall(call)
     """Judges a complete call that matches its schema, before it leaves."""
-    recover: Callable[[str, GuardedConversation], Recovered] = lambda _, __: NOTHING_RECOVERED
-    """Finds calls in all the text of an emulated answer in which the dialect's reader found none."""
     follow_up: Callable[[Sequence[Call], GuardedConversation], FollowUp | None] = lambda _, __: None
     """Returns a question for the calls that an emulated answer still needs; called again after each answer to it."""
     buffers: bool = False
-    """Whether answers must be buffered, because it needs the whole text, or asks the model, before events may leave."""
+    """Whether answers must be buffered, because it asks the model before events may leave."""
     drops_repeats: bool = False
     """Whether a call that was answered just now is dropped, without asking the model about it (CHK-9).
 

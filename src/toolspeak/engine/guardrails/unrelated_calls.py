@@ -42,7 +42,7 @@ from toolspeak.engine.guardrails.guardrail import (
 )
 from toolspeak.engine.guardrails.language import ENGLISH, is_english, language_of
 from toolspeak.engine.guardrails.mentions import meaning
-from toolspeak.engine.guardrails.unmentioned_arguments import is_unmentioned, is_value_in, texts_and_numbers
+from toolspeak.engine.guardrails.values import is_made_up, is_value_in, texts_and_numbers
 from toolspeak.ir.complaint import Complaint, Problem
 from toolspeak.ir.message import Call, Message, Result, Role
 
@@ -119,7 +119,7 @@ def is_asked_for(call: Call, made: Sequence[Call], since: Sequence[Message], con
     required = conversation.tools.required(call.name)
     values = [(key, value) for key, value in texts_and_numbers(call) if value != ""]
     short = ((key, value) for key, value in values if key in required and len(str(value)) <= _SHORT)
-    if any(is_unmentioned(call.name, key, value, conversation) for key, value in short):
+    if any(is_made_up(call.name, key, value, conversation) for key, value in short):
         return False
     results = (part for message in since for part in message.parts if isinstance(part, Result))
     words, found = "\n".join(own_texts(since[:1])), "\n".join(all_texts(results))

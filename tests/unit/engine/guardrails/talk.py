@@ -1,9 +1,7 @@
 """Conversations for guardrails that are tested without a turn."""
 
 from collections.abc import Sequence
-from itertools import count
 
-from toolspeak.engine.guard import Echo
 from toolspeak.engine.guardrails.guardrail import GuardedConversation
 from toolspeak.ir.message import Message
 from toolspeak.ir.request import Request
@@ -14,4 +12,4 @@ from toolspeak.toolset.toolset import compile_tools
 def conversation(*messages: Message, tools: Sequence[Tool]) -> GuardedConversation:
     """Return a conversation with these tools."""
     request = Request("m", messages, tuple(tools))
-    return GuardedConversation(request, compile_tools(tools), tuple(tools), Echo(()), (f"id{at}" for at in count()))
+    return GuardedConversation(request, compile_tools(tools), tuple(tools))
