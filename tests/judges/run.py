@@ -14,6 +14,7 @@ from collections.abc import Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -126,7 +127,7 @@ def main() -> None:
         command_of(script)  # installs, which is not what the seconds tell
     started = time.perf_counter()
     with ThreadPoolExecutor(2) as pool:
-        verdicts = list(pool.map(lambda script: judge(script, options.driver), chosen))
+        verdicts = list(pool.map(partial(judge, driver=options.driver), chosen))
     seconds = round(time.perf_counter() - started, 1)
     print("\n".join(lines(verdicts)))
     for verdict in verdicts if options.record else []:
