@@ -187,7 +187,7 @@ speed-request *args:
 speed-gateway *args:
     .venv/bin/python -m bench.speed_gateway {{ args }}
 
-# what other interpreters, or a compiled core, are worth over sockets, beside Envoy: `just speed-pythons pgo=/its/bin/python`; `--rounds N`, `--save`
+# what other interpreters, or a compiled core, are worth: `just speed-pythons pgo=/its/bin/python`; `--sockets` beside Envoy, `--rounds N`, `--save`
 speed-pythons *args:
     .venv/bin/python -m bench.speed_pythons {{ args }}
 

@@ -1,20 +1,23 @@
-"""`just speed-pythons NAME=PYTHON …`: what other interpreters, or a compiled core, are worth over sockets.
+"""`just speed-pythons NAME=PYTHON …`: what other interpreters, or a compiled core, are worth.
 
     just speed-pythons pgo=/opt/python/bin/python3.11 mypyc=/elsewhere/.venv/bin/python
 
-Each interpreter has toolspeak and what it needs installed; where that is a compiled toolspeak, it runs compiled. The
-bare gateway and ours (push driver, emulated) run with each of them and with this one, and Envoy beside them: all at
-once, the rounds interleaved, as in `just speed-gateway`. `--rounds N`; `--save` writes
+Each interpreter has toolspeak and what it needs installed; where that is a compiled toolspeak, it runs compiled. All of
+them and this one run `bench.speed_engine` and `bench.speed_request` in turn: CPU time in memory, without sockets.
+`--sockets` also measures the bare gateway and ours (push driver, emulated) with each of them beside Envoy, all at once,
+as `just speed-gateway` does; that needs a quiet machine. `--rounds N`; `--save` writes
 bench/results/speed-pythons.json.
 """
 
 import argparse
 import json
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,15 +26,55 @@ from bench.gateway.install import VERSIONS, install
 from bench.gateway.rounds import Table, interleaved
 from bench.gateway.subjects import LOAD_CORE, SUBJECTS, Subject, running
 from bench.gateway.workloads import Workload, workloads
-from testkit.report import close
+from testkit.report import close, progress
 
 RESULTS = Path(__file__).parent / "results" / "speed-pythons.json"
+BENCHES = {
+    ("bench.speed_engine",): ("native", "force"),
+    ("bench.speed_request", "--rounds", "4"): ("small_us", "native_warm_us", "emulated_warm_us"),
+}
+"""What runs, and the figures of its closing line: a chunk natively and emulated, and requests."""
+FIGURES = tuple(figure for figures in BENCHES.values() for figure in figures)
 MEASURED = ("bare", "push-emulated")
 BESIDE = "envoy"
-WORKLOADS = ("small", "paced48", "paced96", "fenced96")
+WORKLOADS = ("small", "paced48", "paced96")
 HERE = "here"
 ROUNDS = 5
-ASK = "import platform, toolspeak.engine.turn as turn; print(platform.python_version(), turn.__file__)"
+ASK = "import platform, toolspeak.wires.shared.text_template as one; print(platform.python_version(), one.__file__)"
+
+
+def said(python: str) -> str:
+    """Return the version of an interpreter, and whether its core is compiled."""
+    version, place = subprocess.run([python, "-c", ASK], capture_output=True, text=True, check=True).stdout.split()
+    return f"{version}, compiled core" if place.endswith(".so") else version
+
+
+def in_memory(pythons: Mapping[str, str], rounds: int) -> dict[str, dict[str, float]]:
+    """Return the medians of each interpreter."""
+    found: dict[str, dict[str, list[float]]] = {name: defaultdict(list) for name in pythons}
+    for number in range(rounds):
+        for place, (name, python) in enumerate(pythons.items()):
+            progress(number * len(pythons) + place + 1, rounds * len(pythons), "runs")
+            for bench, figures in BENCHES.items():
+                command = [python, "-m", *bench]  # its exit status is about other bounds
+                printed = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+                closing = json.loads(printed.splitlines()[-1])
+                for figure in figures:
+                    found[name][figure].append(closing[figure])
+    return {
+        name: {each: round(statistics.median(times), 1) for each, times in row.items()} for name, row in found.items()
+    }
+
+
+def over_sockets(pythons: Mapping[str, str], rounds: int) -> Table:
+    """Return what each interpreter takes for gateways, beside Envoy."""
+    install(BESIDE)
+    if (os.cpu_count() or 1) > LOAD_CORE:
+        os.sched_setaffinity(0, {LOAD_CORE})
+    subjects = [SUBJECTS[BESIDE]]
+    subjects += [with_python(name, python, SUBJECTS[one]) for name, python in pythons.items() for one in MEASURED]
+    with tempfile.TemporaryDirectory() as place, running(subjects, Path(place)) as started:
+        return interleaved(chosen(subjects), started, rounds)
 
 
 def with_python(name: str, python: str, subject: Subject) -> Subject:
@@ -41,12 +84,6 @@ def with_python(name: str, python: str, subject: Subject) -> Subject:
         return [python if part == sys.executable else part for part in subject.command(port, upstream, files)]
 
     return replace(subject, name=f"{subject.name} {name}", command=command)
-
-
-def made_by(pythons: dict[str, str]) -> list[Subject]:
-    """Return all who are measured."""
-    ours = [with_python(name, python, SUBJECTS[one]) for name, python in pythons.items() for one in MEASURED]
-    return [SUBJECTS[BESIDE], *ours]
 
 
 def chosen(subjects: list[Subject]) -> list[Workload]:
@@ -59,16 +96,9 @@ def lines(table: Table) -> Iterator[str]:
     """Write a block for each workload."""
     for name, row in table.items():
         yield f"\n{name}, µs of CPU: least, median, median by Envoy's"
-        least = row[BESIDE].median_us
         for subject, figures in row.items():
-            times = figures.median_us / least
+            times = figures.median_us / row[BESIDE].median_us
             yield f"    {subject:24}{min(figures.cpu_us):>9.1f}{figures.median_us:>9.1f}{times:>7.2f}"
-
-
-def said(python: str) -> str:
-    """Return the version of an interpreter, and whether its core is compiled."""
-    asked = subprocess.run([python, "-c", ASK], capture_output=True, text=True, check=True).stdout.split()
-    return f"{asked[0]}, compiled core" if asked[1].endswith(".so") else asked[0]
 
 
 def main() -> None:
@@ -76,22 +106,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("pythons", nargs="+", metavar="NAME=PYTHON")
     parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--sockets", action="store_true", help="also gateways, beside Envoy")
     parser.add_argument("--save", action="store_true")
     options = parser.parse_args()
     pythons = {HERE: sys.executable} | dict(one.split("=", 1) for one in options.pythons)
     versions = {name: said(python) for name, python in pythons.items()}
-    install(BESIDE)
-    if (os.cpu_count() or 1) > LOAD_CORE:
-        os.sched_setaffinity(0, {LOAD_CORE})
-    subjects = made_by(pythons)
-    with tempfile.TemporaryDirectory() as place, running(subjects, Path(place)) as started:
-        table = interleaved(chosen(subjects), started, options.rounds)
-    print("\n".join(lines(table)))
-    kept = {name: {subject: row[subject].summary() for subject in row} for name, row in table.items()}
+    medians = in_memory(pythons, options.rounds)
+    kept = {"date": datetime.now(UTC).date().isoformat(), "rounds": options.rounds, "pythons": versions}
+    kept |= {"in_memory_us": medians}
+    if options.sockets:
+        table = over_sockets(pythons, options.rounds)
+        print("\n".join(lines(table)))
+        summary = {name: {subject: row[subject].summary() for subject in row} for name, row in table.items()}
+        kept |= {BESIDE: VERSIONS[BESIDE], "sockets_us": summary}
     if options.save:
-        head = {"date": datetime.now(UTC).date().isoformat(), "rounds": options.rounds, "envoy": VERSIONS[BESIDE]}
-        RESULTS.write_text(json.dumps({**head, "pythons": versions, "cpu_us": kept}, indent=1) + "\n")
-    close("speed-pythons", ok=bool(kept), pythons=versions)
+        RESULTS.write_text(json.dumps(kept, indent=1) + "\n")
+    close("speed-pythons", ok=all(len(row) == len(FIGURES) for row in medians.values()), **kept)
 
 
 if __name__ == "__main__":

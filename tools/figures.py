@@ -170,26 +170,25 @@ def speed() -> Iterator[str]:
         yield f"| {aim['id']} {aim['what']} | {bound} | {aim['value']:.2f} | {outcome} |\n"
 
 
-INTERPRETERS = {
-    "small": "small request",
-    "paced48": "chunk, 48 streams",
-    "paced96": "96 streams",
-    "fenced96": "a call in text",
+IN_MEMORY = {
+    "native": "chunk, native",
+    "force": "chunk, emulated",
+    "small_us": "small request",
+    "native_warm_us": "30 tools, native",
+    "emulated_warm_us": "30 tools, emulated",
 }
-"""The workloads of `just speed-pythons`, in the words of the page."""
+"""The figures of `just speed-pythons`, in the words of the page."""
 
 
 def pythons() -> Iterator[str]:
     """Yield what other interpreters and a compiled core are worth."""
     found = result("speed-pythons")
-    yield f"Measured on {found['date']}, {found['rounds']} rounds; in brackets, times Envoy's {found['envoy']}:\n\n"
-    yield f"| µs of CPU, medians | {' | '.join(INTERPRETERS.values())} |\n| --- |{' ---: |' * len(INTERPRETERS)}\n"
-    least = {workload: found["cpu_us"][workload]["envoy"]["median_us"] for workload in INTERPRETERS}
-    for subject, what in (("bare", "bare gateway"), ("push-emulated", "`push`, emulated")):
-        for name, version in found["pythons"].items():
-            rows = {workload: found["cpu_us"][workload][f"{subject} {name}"]["median_us"] for workload in INTERPRETERS}
-            cells = " | ".join(f"{us:,.{int(us < PRECISE)}f} ({us / least[place]:.2f})" for place, us in rows.items())
-            yield f"| {what}, {name}: Python {version} | {cells} |\n"
+    yield f"Measured on {found['date']}, {found['rounds']} rounds, in memory, without sockets:\n\n"
+    yield f"| µs of CPU, medians | {' | '.join(IN_MEMORY.values())} |\n| --- |{' ---: |' * len(IN_MEMORY)}\n"
+    for name, version in found["pythons"].items():
+        row = found["in_memory_us"][name]
+        cells = " | ".join(f"{row[figure]:,.{int(row[figure] < PRECISE)}f}" for figure in IN_MEMORY)
+        yield f"| {name}: Python {version} | {cells} |\n"
 
 
 PRECISE = 100
