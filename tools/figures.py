@@ -159,9 +159,7 @@ def speed() -> Iterator[str]:
     yield f"| µs of CPU, medians | {' | '.join(WORKLOADS.values())} |\n| --- |{' ---: |' * len(WORKLOADS)}\n"
     for subject, name in SUBJECTS.items():
         rows = (found["cpu_us"][workload].get(subject) for workload in WORKLOADS)
-        cells = " | ".join(
-            f"{row['median_us']:,.{1 if row['median_us'] < PRECISE else 0}f}" if row else "" for row in rows
-        )
+        cells = " | ".join(_microseconds(row["median_us"]) if row else "" for row in rows)
         yield f"| {name.format_map(found['versions'])} | {cells} |\n"
     yield "\n| | aim | measured | |\n| --- | --- | ---: | --- |\n"
     for aim in found["targets"]:
@@ -187,8 +185,12 @@ def pythons() -> Iterator[str]:
     yield f"| µs of CPU, medians | {' | '.join(IN_MEMORY.values())} |\n| --- |{' ---: |' * len(IN_MEMORY)}\n"
     for name, version in found["pythons"].items():
         row = found["in_memory_us"][name]
-        cells = " | ".join(f"{row[figure]:,.{int(row[figure] < PRECISE)}f}" for figure in IN_MEMORY)
+        cells = " | ".join(_microseconds(row[figure]) for figure in IN_MEMORY)
         yield f"| {name}: Python {version} | {cells} |\n"
+
+
+def _microseconds(value: float) -> str:
+    return f"{value:,.{1 if value < PRECISE else 0}f}"
 
 
 PRECISE = 100

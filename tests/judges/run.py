@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from testkit.report import close
+from tests.gateway.scene import base_of
 from tests.judges.clients import command_of, scripts
 from tests.judges.server import Answer, JudgedServer, grammar_faults
 from toolspeak.config.shape import Config, Driver, Server, Upstream
@@ -28,7 +29,6 @@ from toolspeak.gateway.server import background_server, build
 TIMEOUT_S = 120
 SEVERAL = "anthropic"
 """The wire behind a gateway whose client speaks several: it has all that the others have."""
-BASES = {"ollama": "", "gemini": "/v1beta"}
 SPOKEN = {"anthropic_messages": "anthropic", "google_genai": "gemini", "ollama_chat": "ollama", "vercel_ai": SEVERAL}
 
 
@@ -50,7 +50,7 @@ def in_front(script: Path, url: str, driver: str) -> Generator[str]:
         yield url
         return
     wire = SPOKEN.get(script.stem, script.stem)
-    upstream = Upstream("judged", url + BASES.get(wire, "/v1"), wire)
+    upstream = Upstream("judged", url + base_of(wire), wire)
     logging.disable(logging.CRITICAL)  # the gateway's
     config = Config(server=Server(port=0, probe=Depth.OFF, driver=Driver(driver)), upstreams=(upstream,))
     with background_server(build(config), config) as address:

@@ -44,13 +44,12 @@ from toolspeak.engine.trouble import error_result
 from toolspeak.errors import BadJson
 from toolspeak.ir.event import CallRejected, StopReason, Usage
 from toolspeak.ir.failure import Failure
-from toolspeak.ir.json import JsonObject
 from toolspeak.ir.message import Call, Image, Message, Reasoning, Result, ResultPart, Role, Text, part_text
 from toolspeak.ir.request import Request
 from toolspeak.ir.round import Compact, Round, expand, expand_rounds
 from toolspeak.ir.tool import ChoiceMode, ToolChoice
 from toolspeak.ir.turn import Turn
-from toolspeak.text.strict import dump, parse
+from toolspeak.text.strict import dump, parse, parse_object
 
 REPEATS: Final = 3
 _NUDGE = (
@@ -449,17 +448,9 @@ def rejected_arguments(rejected: CallRejected) -> str:
     keys that dialects use.
     """
     raw = rejected.raw
-    text = raw if _object(raw) else raw[raw.find("{") : raw.rfind("}") + 1]
-    written = _object(text)
+    text = raw if parse_object(raw) else raw[raw.find("{") : raw.rfind("}") + 1]
+    written = parse_object(text)
     if rejected.complaint.name in (written.get("name"), written.get("tool")):
         inner = next((found for key in _ARGUMENTS if isinstance(found := written.get(key), dict)), None)
         return dump(inner) if inner is not None else "{}"
     return text if written else "{}"
-
-
-def _object(text: str) -> JsonObject:
-    try:
-        found = parse(text)
-    except BadJson:
-        return {}
-    return found if isinstance(found, dict) else {}

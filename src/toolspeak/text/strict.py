@@ -15,7 +15,7 @@ from typing import Final
 import jiter
 
 from toolspeak.errors import BadJson
-from toolspeak.ir.json import Json
+from toolspeak.ir.json import Json, JsonObject
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +52,15 @@ def parse(text: str, limits: JsonLimits = LIMITS) -> Json:
         raise _placed(str(error), text) from None
     _check(value, limits.depth)
     return value
+
+
+def parse_object(text: str) -> JsonObject:
+    """Return the object that is the whole text, and an empty one for anything else."""
+    try:
+        value = parse(text)
+    except BadJson:
+        return {}
+    return value if isinstance(value, dict) else {}
 
 
 def dump(value: Json) -> str:

@@ -10,10 +10,9 @@ from toolspeak.engine.guardrails.foreign_mentions import may_be_said
 from toolspeak.engine.guardrails.guardrail import GuardedConversation
 from toolspeak.engine.guardrails.language import ENGLISH
 from toolspeak.engine.guardrails.mentions import is_mostly_mentioned, is_number_mentioned
-from toolspeak.errors import BadJson
-from toolspeak.ir.json import Json, JsonObject
+from toolspeak.ir.json import Json
 from toolspeak.ir.message import Call
-from toolspeak.text.strict import parse
+from toolspeak.text.strict import parse_object
 
 
 def has_made_up_arguments(call: Call, conversation: GuardedConversation) -> bool:
@@ -23,7 +22,7 @@ def has_made_up_arguments(call: Call, conversation: GuardedConversation) -> bool
     """
     if not conversation.is_readable or call.name not in conversation.tools.names:
         return False
-    value = _object(call.arguments)
+    value = parse_object(call.arguments)
     required = (key for key in conversation.tools.required(call.name) if key in value)
     return any(is_made_up(call.name, key, value[key], conversation) for key in required)
 
@@ -53,15 +52,7 @@ def is_value_in(value: str | float, text: str, conversation: GuardedConversation
 
 def texts_and_numbers(call: Call) -> Iterator[tuple[str, str | float]]:
     """Yield the texts and numbers among the arguments of a call, each with its key; lists count by their items."""
-    for key, value in _object(call.arguments).items():
+    for key, value in parse_object(call.arguments).items():
         for one in value if isinstance(value, list) else [value]:
             if isinstance(one, str | int | float) and not isinstance(one, bool):
                 yield key, one
-
-
-def _object(arguments: str) -> JsonObject:
-    try:
-        value = parse(arguments)
-    except BadJson:
-        return {}
-    return value if isinstance(value, dict) else {}
