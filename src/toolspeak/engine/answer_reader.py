@@ -494,12 +494,11 @@ class AnswerReader:
 
     def _deliver(self, call: Call) -> Iterator[Event]:
         """Return the events of a call, unless a guardrail drops it."""
-        judged = self._judged(call)
-        if judged is None:
+        if self._is_dropped(call):
             return
         yield from self._let_repeats_out()
-        self._calls.append(judged)
-        yield from events_of(judged)
+        self._calls.append(call)
+        yield from events_of(call)
 
     def _let_repeats_out(self) -> Iterator[Event]:
         """Let held calls leave before a new one: the model goes on with its work, so all leave, in its order."""
@@ -508,20 +507,18 @@ class AnswerReader:
             self._calls.append(call)
             yield from events_of(call)
 
-    def _judged(self, call: Call) -> Call | None:
-        """Return the call as guardrails leave it, or None if one drops it; the turn asks their questions later."""
+    def _is_dropped(self, call: Call) -> bool:
+        """Return whether a guardrail drops the call; the turn asks the others' questions later."""
         if self._parts.conversation is None:
-            return call
+            return False
         for guardrail in self._parts.guardrails:
             judgement = guardrail.judge(call, self._parts.conversation)
             if isinstance(judgement, DropCall):
                 self._set_aside.append(judgement.complaint)
-                return None
+                return True
             if isinstance(judgement, AskModel):
                 self._questions.setdefault(call.name, judgement)
-            else:
-                call = judgement.call
-        return call
+        return False
 
 
 class PassThrough:

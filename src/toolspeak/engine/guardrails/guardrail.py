@@ -2,7 +2,7 @@
 
 A turn asks each guardrail of its plan at two moments, and knows nothing else about it:
 
-    judge(call, conversation)        a complete call came  →  KeepCall, DropCall, or AskModel
+    judge(call, conversation)        a complete call came  →  None to deliver it, DropCall, or AskModel
     follow_up(calls, conversation)   an answer with calls  →  a question for the calls that are missing
 
 A new guardrail is a `Guardrail` in a module of its own, and a row in the catalogue of the package.
@@ -29,13 +29,6 @@ seldom calls one for want of a better; and the tools of an agent are steps, whic
 
 
 @dataclass(frozen=True, slots=True)
-class KeepCall:
-    """Deliver the call, maybe changed; every change is recorded as a fix of the call."""
-
-    call: Call
-
-
-@dataclass(frozen=True, slots=True)
 class DropCall:
     """Do not deliver the call. If no call is left, the model is asked to answer in words."""
 
@@ -56,7 +49,8 @@ class AskModel:
     """The complaint that is recorded if the calls are dropped; it names the tool."""
 
 
-Judgement: TypeAlias = KeepCall | DropCall | AskModel
+Judgement: TypeAlias = DropCall | AskModel | None
+"""What happens to a call; None delivers it."""
 
 
 MOST_FOLLOW_UPS: Final = 8
@@ -129,7 +123,7 @@ class Guardrail:
     """The name of its setting."""
     applies: Callable[[Request], bool] = lambda _: True
     """Returns whether it applies to a request; called once, when the plan is made."""
-    judge: Callable[[Call, GuardedConversation], Judgement] = lambda call, _: KeepCall(call)
+    judge: Callable[[Call, GuardedConversation], Judgement] = lambda _, __: None
     """Judges a complete call that matches its schema, before it leaves."""
     follow_up: Callable[[Sequence[Call], GuardedConversation], FollowUp | None] = lambda _, __: None
     """Returns a question for the calls that an emulated answer still needs; called again after each answer to it."""

@@ -36,7 +36,6 @@ from toolspeak.engine.guardrails.guardrail import (
     GuardedConversation,
     Guardrail,
     Judgement,
-    KeepCall,
     conversation_text,
     latest_words,
     user_words,
@@ -87,10 +86,10 @@ def may_confirm(request: Request) -> bool:
 def _judge(call: Call, conversation: GuardedConversation) -> Judgement:
     tool = next((tool for tool in conversation.offered if tool.name == call.name), None)
     if tool is None or conversation.must_call:
-        return KeepCall(call)
+        return None
     is_made_up, limit = has_made_up_arguments(call, conversation), _probability_limit(conversation)
     if not is_made_up and not limit:
-        return KeepCall(call)
+        return None
     asked = replace(fit_question(conversation.request, tool), top_tokens=TOP_TOKENS if limit else 0)
     # A made-up value is a doubt of its own: calls of irrelevant tools have one six times as often as right calls.
     rejects = partial(_rejects, limit=limit / 2 if is_made_up else limit, is_made_up=is_made_up)

@@ -36,7 +36,6 @@ from toolspeak.engine.guardrails.guardrail import (
     GuardedConversation,
     Guardrail,
     Judgement,
-    KeepCall,
     all_texts,
     own_texts,
 )
@@ -56,14 +55,14 @@ _SHORT: Final = 40
 def _judge(call: Call, conversation: GuardedConversation) -> Judgement:
     # AgentDojo's bank: "pay the bill 'bill-december-2023.txt'" has no word in common with `read_file`, its first step.
     if conversation.must_call or len(conversation.offered) > FEW_TOOLS or not conversation.is_readable:
-        return KeepCall(call)
+        return None
     since = _since_the_user_spoke(conversation.request.messages)
     made = [part for message in since for part in message.parts if isinstance(part, Call)]
     if not made:
         reason = UNRELATED if is_unrelated(call, conversation) else ""
     else:
         reason = "" if is_asked_for(call, made, since, conversation) else NOT_ASKED_FOR
-    return DropCall(Complaint(Problem.UNRELATED, call.name, reason)) if reason else KeepCall(call)
+    return DropCall(Complaint(Problem.UNRELATED, call.name, reason)) if reason else None
 
 
 DROP_UNRELATED_CALLS: Final = Guardrail("drop_unrelated_calls", judge=_judge, drops_repeats=True)
