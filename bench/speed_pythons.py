@@ -1,11 +1,12 @@
 """`just speed-pythons NAME=PYTHON …`: what other interpreters, or a compiled core, are worth.
 
     just speed-pythons pgo=/opt/python/bin/python3.11 mypyc=/elsewhere/.venv/bin/python
+    just speed-pythons --sockets debian=/opt/python/bin/python3.11
 
 Each interpreter has toolspeak and what it needs installed; where that is a compiled toolspeak, it runs compiled. All of
-them and this one run `bench.speed_engine` and `bench.speed_request` in turn: CPU time in memory, without sockets.
-`--sockets` also measures the bare gateway and ours (push driver, emulated) with each of them beside Envoy, all at once,
-as `just speed-gateway` does; that needs a quiet machine. `--rounds N`; `--save` writes
+them and this one run `bench.speed_engine` and `bench.speed_request` in turn: CPU time in memory, without sockets. With
+`--sockets` they run the bare gateway and ours (push driver, emulated) beside Envoy instead, all at once, as
+`just speed-gateway` does; that needs a quiet machine. `--rounds N`; `--save` writes its part of
 bench/results/speed-pythons.json.
 """
 
@@ -21,6 +22,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from bench.gateway.install import VERSIONS, install
 from bench.gateway.rounds import Table, interleaved
@@ -105,22 +107,31 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("pythons", nargs="+", metavar="NAME=PYTHON")
     parser.add_argument("--rounds", type=int, default=ROUNDS)
-    parser.add_argument("--sockets", action="store_true", help="also gateways, beside Envoy")
+    parser.add_argument("--sockets", action="store_true", help="gateways, beside Envoy")
     parser.add_argument("--save", action="store_true")
     options = parser.parse_args()
     pythons = {HERE: sys.executable} | dict(one.split("=", 1) for one in options.pythons)
-    versions = {name: said(python) for name, python in pythons.items()}
-    medians = in_memory(pythons, options.rounds)
-    kept = {"date": datetime.now(UTC).date().isoformat(), "rounds": options.rounds, "pythons": versions}
-    kept |= {"in_memory_us": medians}
+    found: dict[str, Any] = {
+        "date": datetime.now(UTC).date().isoformat(),
+        "rounds": options.rounds,
+        "pythons": {name: said(python) for name, python in pythons.items()},
+    }
     if options.sockets:
         table = over_sockets(pythons, options.rounds)
         print("\n".join(lines(table)))
-        summary = {name: {subject: row[subject].summary() for subject in row} for name, row in table.items()}
-        kept |= {BESIDE: VERSIONS[BESIDE], "sockets_us": summary}
+        found |= {BESIDE: VERSIONS[BESIDE], "cpu_us": summaries(table)}
+    else:
+        found["cpu_us"] = in_memory(pythons, options.rounds)
+    part = "sockets" if options.sockets else "in_memory"
     if options.save:
-        RESULTS.write_text(json.dumps(kept, indent=1) + "\n")
-    close("speed-pythons", ok=True, **kept)
+        kept: dict[str, Any] = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+        RESULTS.write_text(json.dumps(kept | {part: found}, indent=1) + "\n")
+    close("speed-pythons", ok=True, part=part, **found)
+
+
+def summaries(table: Table) -> dict[str, dict[str, dict[str, float]]]:
+    """Return what is kept of a table."""
+    return {name: {subject: figures.summary() for subject, figures in row.items()} for name, row in table.items()}
 
 
 if __name__ == "__main__":

@@ -147,8 +147,8 @@ WORKLOADS = {
     "tools": "30 tools, native",
     "emulated-warm": "30 tools, emulated",
     "paced16": "chunk, 16 streams",
-    "paced48": "48 streams",
-    "paced96": "96 streams",
+    "paced48": "chunk, 48 streams",
+    "paced96": "chunk, 96 streams",
 }
 
 
@@ -179,14 +179,35 @@ IN_MEMORY = {
 
 
 def pythons() -> Iterator[str]:
-    """Yield what other interpreters and a compiled core are worth."""
+    """Yield what other interpreters and a compiled core are worth, in memory and over sockets."""
     found = result("speed-pythons")
-    yield f"Measured on {found['date']}, {found['rounds']} rounds, in memory, without sockets:\n\n"
+    memory, sockets = found["in_memory"], found["sockets"]
+    yield f"Measured on {memory['date']}, {memory['rounds']} rounds, in memory, without sockets:\n\n"
     yield f"| µs of CPU, medians | {' | '.join(IN_MEMORY.values())} |\n| --- |{' ---: |' * len(IN_MEMORY)}\n"
-    for name, version in found["pythons"].items():
-        row = found["in_memory_us"][name]
-        cells = " | ".join(_microseconds(row[figure]) for figure in IN_MEMORY)
+    for name, version in memory["pythons"].items():
+        cells = " | ".join(_microseconds(memory["cpu_us"][name][figure]) for figure in IN_MEMORY)
         yield f"| {name}: Python {version} | {cells} |\n"
+    yield f"\nMeasured on {sockets['date']}, {sockets['rounds']} rounds, over sockets, all beside each other:\n\n"
+    shown = {name: WORKLOADS[name] for name in sockets["cpu_us"]}
+    yield f"| µs of CPU, medians | {' | '.join(f'{each} | × Envoy' for each in shown.values())} |\n"
+    yield f"| --- |{' ---: | ---: |' * len(shown)}\n"
+    for subject, name in _with_pythons(sockets).items():
+        yield f"| {name} | {' | '.join(_beside_envoy(sockets['cpu_us'][each], subject) for each in shown)} |\n"
+
+
+def _with_pythons(sockets: dict[str, Any]) -> dict[str, str]:
+    """Return what was measured over sockets, and its name on the page."""
+    envoy = {"envoy": SUBJECTS["envoy"].format_map(sockets)}
+    return envoy | {
+        f"{subject} {name}": f"{SUBJECTS[subject]}; {name}: Python {version}"
+        for subject in ("bare", "push-emulated")
+        for name, version in sockets["pythons"].items()
+    }
+
+
+def _beside_envoy(row: dict[str, dict[str, float]], subject: str) -> str:
+    median, envoy = row[subject]["median_us"], row["envoy"]["median_us"]
+    return f"{_microseconds(median)} | {median / envoy:.2f}"
 
 
 def _microseconds(value: float) -> str:
