@@ -3,9 +3,12 @@
     python -m testkit.llama_build [--jobs 2]     builds it once, and prints where it is; about ten minutes on one core
 
 The source is that inside the sdist of llama-cpp-python, checked against its sha256 before anything of it runs. CMake
-and Ninja come from pinned wheels, the C++ compiler from the system. The program is kept in the cache folder under a
-name that contains the processor's features: another machine with the same home folder does not find it and die of an
-illegal instruction.
+and Ninja come from pinned wheels, the C++ compiler from the system.
+
+The answers in the repository came from one processor. A processor that can do what that one can gets a server compiled
+for exactly its instructions, so that what it answers goes into the same tables; any other gets one for itself. The
+program is kept in the cache folder under a name that says which: another machine with the same home folder does not
+find it and die of an illegal instruction.
 """
 
 import argparse
@@ -16,6 +19,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+from dataclasses import dataclass
 from pathlib import Path
 
 from testkit.llama_models import cache_folder
@@ -29,7 +33,6 @@ OPTIONS = {
     "CMAKE_BUILD_TYPE": "Release",
     "CMAKE_CXX_FLAGS_RELEASE": "-O1 -DNDEBUG",
     "BUILD_SHARED_LIBS": "OFF",
-    "GGML_NATIVE": "ON",
     "GGML_CCACHE": "OFF",
     "LLAMA_BUILD_TESTS": "OFF",
     "LLAMA_BUILD_EXAMPLES": "OFF",
@@ -51,6 +54,21 @@ HOOKS = {
     """,
 }
 """The CMake code that runs at the start of each project."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A processor to compile for."""
+
+    name: str
+    options: dict[str, str]
+
+
+AVX512 = {"avx2", "bmi2", "f16c", "fma", "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl", "avx512_vnni"}
+"""What the processor can do that the answers in the repository came from, by the names of Linux."""
+ANSWERS = Target("c3623540", {"GGML_NATIVE": "OFF", "GGML_AVX512": "ON", "GGML_AVX512_VNNI": "ON"})
+"""That processor. GGML without `GGML_NATIVE` takes everything up to AVX2 by itself. The name was the hash of all its
+features, when each machine compiled for its own."""
 
 
 def built() -> Path | None:
@@ -79,17 +97,25 @@ def build(jobs: int = 1) -> Path:
     return program
 
 
-def machine() -> str:
-    """Return what stands for the features of this processor."""
+def target() -> Target:
+    """Return what to compile for on this machine."""
+    has = features()
+    if has >= AVX512:
+        return ANSWERS
+    digest = hashlib.sha256(f"{platform.machine()} {' '.join(sorted(has))}".encode()).hexdigest()
+    return Target(digest[:8], {"GGML_NATIVE": "ON"})
+
+
+def features() -> set[str]:
+    """Return what this processor can do, by the names of Linux."""
     cpuinfo = Path("/proc/cpuinfo")
     lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
     flags = next((line for line in lines if line.startswith(("flags", "Features"))), platform.processor())
-    features = " ".join(sorted(flags.partition(":")[2].split()))
-    return hashlib.sha256(f"{platform.machine()} {features}".encode()).hexdigest()[:8]
+    return set(flags.partition(":")[2].split())
 
 
 def _program() -> Path:
-    return cache_folder() / f"{PROGRAM}-{VERSION}-{machine()}" / PROGRAM
+    return cache_folder() / f"{PROGRAM}-{VERSION}-{target().name}" / PROGRAM
 
 
 def _tools(folder: Path) -> Path:
@@ -125,7 +151,7 @@ def _compile(source: Path, folder: Path, tools: Path, jobs: int) -> Path:
     """Compile the server, and return it."""
     made = folder / "build"
     # What /props says: answers of two builds differ in near ties, so the laboratory keeps them apart by it.
-    options = OPTIONS | {"LLAMA_BUILD_COMMIT": f"{VERSION}-native-{machine()}"}
+    options = OPTIONS | target().options | {"LLAMA_BUILD_COMMIT": f"{VERSION}-native-{target().name}"}
     for project, lines in HOOKS.items():
         hook = folder / f"{project}.cmake"
         hook.write_text(lines)

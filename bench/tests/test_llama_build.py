@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from testkit import llama_build
-from testkit.llama_build import VERSION, build, built, machine
+from testkit.llama_build import ANSWERS, AVX512, VERSION, build, built, target
 
 
 @pytest.fixture
@@ -19,13 +19,23 @@ def test_a_server_is_found_on_a_processor_of_the_same_features_only(
     cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert built() is None
-    program = cache / f"llama-server-{VERSION}-{machine()}" / "llama-server"
+    monkeypatch.setattr(llama_build, "features", lambda: {"avx2", "fma"})
+    program = cache / f"llama-server-{VERSION}-{target().name}" / "llama-server"
     program.parent.mkdir(parents=True)
     program.touch()
     assert built() == program
     assert build() == program  # nothing is done twice
-    monkeypatch.setattr(llama_build, "machine", lambda: "another")
+    monkeypatch.setattr(llama_build, "features", lambda: {"avx2"})
     assert built() is None
+
+
+@pytest.mark.parametrize(("features", "same"), [(AVX512, True), (AVX512 | {"amx_int8"}, True), ({"avx2"}, False)])
+def test_a_processor_that_can_do_more_than_that_of_the_answers_is_compiled_for_as_that_one(
+    features: set[str], same: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(llama_build, "features", lambda: features)
+    assert (target() == ANSWERS) is same
+    assert target().options["GGML_NATIVE"] == ("OFF" if same else "ON")
 
 
 def test_another_source_than_the_pinned_one_is_not_unpacked(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
