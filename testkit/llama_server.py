@@ -29,6 +29,7 @@ PIN = "xllamacpp==2026.10.11549"
 BINARY = "TOOLSPEAK_LLAMA_SERVER"
 START_S = 120
 STOP_S = 10
+LOOK_S = 0.3
 CONTEXT_TOKENS = 32_768
 """What the models were trained with; agents send long prompts."""
 
@@ -180,8 +181,24 @@ def free_port() -> int:
 
 
 def free_cores() -> int:
-    """Return how many threads are wise: one that must wait for its core makes all the others wait at every step."""
-    return max(1, (os.cpu_count() or 1) - round(os.getloadavg()[0]))
+    """Return how many threads are wise: one that must wait for its core makes all the others wait at every step.
+
+    What is busy now counts, not the load average, which remembers for minutes a build that is over.
+    """
+    before = _processor_ticks()
+    time.sleep(LOOK_S)
+    total, idle = (now - then for now, then in zip(_processor_ticks(), before, strict=True))
+    return max(1, round((os.cpu_count() or 1) * (idle / total if total else 1)))
+
+
+def _processor_ticks() -> tuple[int, int]:
+    """Return how long all processors have run, and how much of it they were idle; nothing where there is no /proc."""
+    try:
+        first = Path("/proc/stat").read_text().partition("\n")[0]
+    except OSError:
+        return 0, 0
+    user, nice, system, idle, waiting, *interrupts = map(int, first.split()[1:9])
+    return user + nice + system + idle + waiting + sum(interrupts), idle + waiting
 
 
 def python() -> str:
