@@ -57,6 +57,8 @@ CARE: Final = Settings(request_missing_calls=True)
 """The guardrail that takes no call away (CHK-12)."""
 STRICT: Final = replace(CARE, drop_unrelated_calls=True, confirm_tool_fit=True)
 """All guardrails. Two take calls away (CHK-10, CHK-14), so such a form is saved only after `ENOUGH_CALLS`."""
+DOUBT: Final = replace(STRICT, unfit_probability=0.25)
+"""All guardrails, and each first call is questioned: Qwen2.5-Coder 1.5B gains 6 points of 100, the 0.5B none."""
 TODAY: Final = DoctorForm("today", NOTHING_SAID)
 """What the user has now: settings, facts and profile as they are. All other forms are compared with it."""
 NO_PROFILE: Final = DoctorForm("no profile", NOTHING_SAID)
@@ -72,6 +74,7 @@ FORMS: Final = (
     emulated_form("fenced+example", "fenced", _EXAMPLE),
     emulated_form("hermes+strict", "hermes", STRICT),
     emulated_form("fenced+strict", "fenced", STRICT),
+    emulated_form("fenced+doubt", "fenced", DOUBT),
     emulated_form("hermes+grammar", "hermes", replace(CARE, constraint=Constrain.TEXT)),
     emulated_form("fenced+grammar", "fenced", replace(CARE, constraint=Constrain.TEXT)),
     emulated_form("json", "hermes", Settings(constraint=Constrain.JSON)),

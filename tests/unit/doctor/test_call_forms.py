@@ -83,7 +83,7 @@ def test_guardrails_are_tried_beside_the_same_form_without_chk10_chk14() -> None
 
 
 def test_guardrails_that_take_calls_away_are_marked_and_not_in_a_quick_trial_cap9() -> None:
-    assert [form.name for form in FORMS if form.takes_calls] == ["hermes+strict", "fenced+strict"]
+    assert [form.name for form in FORMS if form.takes_calls] == ["hermes+strict", "fenced+strict", "fenced+doubt"]
     assert not any(form.takes_calls for form in candidates(ModelFacts(), quick=True))
 
 
