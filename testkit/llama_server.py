@@ -30,6 +30,8 @@ BINARY = "TOOLSPEAK_LLAMA_SERVER"
 START_S = 120
 STOP_S = 10
 LOOK_S = 0.3
+IDLE, WAITS_FOR_DISK = 3, 4
+"""The places in the first line of /proc/stat."""
 CONTEXT_TOKENS = 32_768
 """What the models were trained with; agents send long prompts."""
 
@@ -197,8 +199,8 @@ def _processor_ticks() -> tuple[int, int]:
         first = Path("/proc/stat").read_text().partition("\n")[0]
     except OSError:
         return 0, 0
-    user, nice, system, idle, waiting, *interrupts = map(int, first.split()[1:9])
-    return user + nice + system + idle + waiting + sum(interrupts), idle + waiting
+    ticks = [int(field) for field in first.split()[1:9]]  # those of guests, which follow, are in these already
+    return sum(ticks), ticks[IDLE] + ticks[WAITS_FOR_DISK]
 
 
 def python() -> str:
