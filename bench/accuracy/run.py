@@ -23,7 +23,7 @@ import urllib.request
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
-from itertools import count
+from itertools import chain, count, groupby
 from pathlib import Path
 from typing import Any
 
@@ -189,13 +189,18 @@ async def run(  # noqa: PLR0913 # what a run is
 ) -> int:
     """Do the work on so many lanes; return how much was done before the time was over.
 
-    In a race, jobs that cannot change a verdict any more are left out.
+    A lane takes a task in all its forms: these begin with the same requests, which the server is asked once, so that
+    lanes that share a task wait for each other. In a race, jobs that cannot change a verdict any more are left out.
     """
-    waiting, numbers = (job for job in work if race is None or race.needs(job.form.name)), count()
-    progress = Progress(len(work), time.monotonic())
+    tasks = iter([list(found) for _, found in groupby(work, key=lambda job: (job.set, job.task.id))])
+    numbers, progress = count(), Progress(len(work), time.monotonic())
 
     async def lane() -> None:
-        while time.monotonic() < until and (job := next(waiting, None)):
+        for job in chain.from_iterable(tasks):
+            if time.monotonic() >= until:
+                return
+            if race and not race.needs(job.form.name):
+                continue
             line = await bench.done(job, f"a{next(numbers)}")
             if line is None:
                 continue

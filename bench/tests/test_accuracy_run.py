@@ -3,6 +3,7 @@
 import asyncio
 import json
 import sqlite3
+import threading
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -42,6 +43,8 @@ class Handler(JsonHandler):
     asked = 0
     names: ClassVar[list[str]] = []
     """What it calls itself, answer for answer; then nothing."""
+    meeting: ClassVar[threading.Barrier | None] = None
+    """Nobody is answered before so many are asking."""
 
     @override
     def info(self) -> object:
@@ -50,6 +53,8 @@ class Handler(JsonHandler):
     @override
     def answer(self, body: Any) -> object:
         type(self).asked += 1
+        if self.meeting:
+            self.meeting.wait()
         message = {"role": "assistant", "content": TEXT}
         usage = {"prompt_tokens": 10, "completion_tokens": 2, "prompt_tokens_details": {"cached_tokens": 4}}
         named = {"model": self.names.pop(0)} if self.names else {}
@@ -114,6 +119,15 @@ def test_a_run_keeps_lines_and_the_next_goes_on(tmp_path: Path) -> None:
     assert not lines["native+rescue", "irrelevance_2"].right
     line = lines["native", "multiple_0"]
     assert (line.requests, line.input_tokens, line.cached_tokens) == (1, 10, 4)
+
+
+def test_two_lanes_ask_two_tasks_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both forms send the same request: lanes that shared a task would ask the server one thing at a time."""
+    monkeypatch.setattr(Handler, "meeting", threading.Barrier(2, timeout=10))
+    with server() as url:
+        assert ran(tmp_path, url, "--tasks", "2", "--lanes", "2") == (8, 8)
+    assert Handler.asked == 4
+    assert not any(line.failure for line in kept.read(tmp_path / "lines.jsonl"))
 
 
 def test_forms_that_begin_alike_ask_once_even_at_the_same_time(tmp_path: Path) -> None:
