@@ -21,7 +21,7 @@ from bench.accuracy.kept import Conditions, Line
 from bench.accuracy.plot import plot
 from bench.accuracy.score import Delivered, score
 from bench.accuracy.split import Split, split_of
-from bench.accuracy.table import MULTI_TURN, Lift, Lines, Row, lifts, margins, newest, rows
+from bench.accuracy.table import MULTI_TURN, Lift, Lines, Row, TalkLift, lifts, margins, newest, rows, talk_lifts
 from bench.gateway.install import VERSIONS
 from testkit.llama_models import MODELS
 from testkit.report import close
@@ -46,6 +46,7 @@ class Measured:
         lines = {form: counted for form, each in found.items() if (counted := _without_more(each))}
         self.rows = rows(lines)
         self.lifts = lifts(lines)
+        self.talk_lifts = talk_lifts(lines)
         self.margins = margins(lines, self.rows)
         self.conditions: Conditions = next(line for each in found.values() for line in each.values()).conditions
         counts = [sum(key[0] in data.SETS for key in each) for each in lines.values()] or [0]
@@ -59,6 +60,7 @@ class Measured:
             "conditions": asdict(self.conditions),
             "rows": [_rounded(asdict(row)) for row in self.rows],
             "lifts": [_rounded(asdict(lift)) for lift in self.lifts],
+            "conversation_lifts": [_rounded(asdict(lift)) for lift in self.talk_lifts],
             "margins": [_rounded(asdict(lift)) for lift in self.margins],
             **({"languages_and_shapes": by_set.figures(self.more)} if self.more else {}),
         }
@@ -81,6 +83,11 @@ class Measured:
             yield "What each thing is worth, in points of the average, on the same tasks:"
             yield ""
             yield from _differences([*self.margins, *self.lifts])
+            yield ""
+        if self.talk_lifts:
+            yield "What each switch changes in our own conversations (multi-turn), for each conversation:"
+            yield ""
+            yield from _talk_differences(self.talk_lifts)
             yield ""
         if self.more:
             yield "### Languages and shapes"
@@ -150,11 +157,23 @@ def _differences(found: Sequence[Lift]) -> Iterator[str]:
     yield "| what | with | without | points | 95 % | simple | multiple | parallel | irrelevance |"
     yield "| --- | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |"
     for lift in found:
-        one = lift.difference
-        points = f"**{100 * one.value:+.1f}**" if one.is_clear else f"{100 * one.value:+.1f}"
         each = " | ".join(f"{100 * lift.sets[name]:+.0f}" if name in lift.sets else "–" for name in data.SETS)
-        span = f"{100 * one.low:+.1f} to {100 * one.high:+.1f}"
-        yield f"| {lift.what} | {lift.better} | {lift.worse} | {points} | {span} | {each} |"
+        yield f"| {lift.what} | {lift.better} | {lift.worse} | {_difference(lift.difference, 100)} | {each} |"
+
+
+def _talk_differences(found: Sequence[TalkLift]) -> Iterator[str]:
+    yield "| what | with | without | right, in points | 95 % | calls | 95 % | n |"
+    yield "| --- | --- | --- | ---: | ---: | ---: | ---: | ---: |"
+    for lift in found:
+        cells = f"{_difference(lift.right, 100)} | {_difference(lift.calls)} | {lift.right.count}"
+        yield f"| {lift.what} | {lift.better} | {lift.worse} | {cells} |"
+
+
+def _difference(one: Estimate, times: int = 1) -> str:
+    """Write a difference and its interval, in two cells; bold if it is surely not zero."""
+    points = f"{times * one.value:+.1f}"
+    span = f"{times * one.low:+.1f} to {times * one.high:+.1f}"
+    return f"{f'**{points}**' if one.is_clear else points} | {span}"
 
 
 def page(measured: Sequence[Measured], split: Split, commit: str, date: str) -> str:

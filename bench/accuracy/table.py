@@ -1,12 +1,12 @@
 """The lines of one model become rows: how often each form is right, and what it costs."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from bench.accuracy.data import SETS
 from bench.accuracy.forms import FORGE, SEEDS
-from bench.accuracy.intervals import Estimate, average, share
+from bench.accuracy.intervals import FEWEST, Estimate, average, share
 from bench.accuracy.kept import Line
 
 MULTI_TURN = "multi_turn"
@@ -119,9 +119,31 @@ def _share(hits: Sequence[bool]) -> Estimate | None:
     return share(sum(hits), len(hits))
 
 
+@dataclass(frozen=True, slots=True)
+class TalkLift:
+    """What one thing changes in a conversation, on the same conversations; from a few nothing is told."""
+
+    what: str
+    better: str
+    worse: str
+    right: Estimate
+    calls: Estimate
+    """How many more calls a conversation has."""
+
+
 def lifts(lines: Lines) -> list[Lift]:
     """Return what each switch is worth, wherever a form is there with and without it."""
-    found = [_lift(lines, "rescue", "native+rescue", "native")]
+    return [lift for pair in _pairs(lines) if (lift := _lift(lines, *pair))]
+
+
+def talk_lifts(lines: Lines) -> list[TalkLift]:
+    """Return what each switch changes in conversations: a call that nobody asked for may leave them right."""
+    return [lift for pair in _pairs(lines) if (lift := _talk_lift(lines, *pair))]
+
+
+def _pairs(lines: Lines) -> Iterator[tuple[str, str, str]]:
+    """Yield each switch, the form with it and the form without it."""
+    yield "rescue", "native+rescue", "native"
     for form in lines:
         base, *switches = form.split()
         if form in SEEDS or form in FORGE:
@@ -130,8 +152,7 @@ def lifts(lines: Lines) -> list[Lift]:
             without = " ".join([base, *switches[:index], *switches[index + 1 :]])
             takes_away = switch.endswith(OFF)
             what = switch.partition("=")[0] if takes_away else switch
-            found.append(_lift(lines, what, *((without, form) if takes_away else (form, without))))
-    return [lift for lift in found if lift]
+            yield (what, without, form) if takes_away else (what, form, without)
 
 
 def margins(lines: Lines, ranked: Sequence[Row]) -> list[Lift]:
@@ -166,3 +187,13 @@ def _lift(lines: Lines, what: str, better: str, worse: str) -> Lift | None:
     difference = average(by_set, -1.0)
     means = {name: sum(values) / len(values) for name, values in by_set.items() if values}
     return Lift(what, better, worse, difference, means) if difference else None
+
+
+def _talk_lift(lines: Lines, what: str, better: str, worse: str) -> TalkLift | None:
+    ours, theirs = lines.get(better, {}), lines.get(worse, {})
+    both = [(ours[key], theirs[key]) for key in ours if key in theirs and key[0] == MULTI_TURN]
+    if len(both) < FEWEST:
+        return None
+    right = average({MULTI_TURN: [float(one.right) - float(other.right) for one, other in both]})
+    calls = average({MULTI_TURN: [float(len(one.calls) - len(other.calls)) for one, other in both]})
+    return TalkLift(what, better, worse, right, calls) if right and calls else None

@@ -8,7 +8,7 @@ from bench.accuracy.forms import FORMS, KnownProfiles, form_of, forms
 from bench.accuracy.intervals import average, share
 from bench.accuracy.kept import Conditions, Line, append, read
 from bench.accuracy.plot import plot
-from bench.accuracy.table import kind_of, lifts, margins, newest, row, rows
+from bench.accuracy.table import kind_of, lifts, margins, newest, row, rows, talk_lifts
 from toolspeak.engine.settings import Mode, Strategy
 
 SETS = ("simple_python", "multiple", "parallel", "irrelevance")
@@ -104,6 +104,20 @@ def test_a_lift_is_what_a_switch_is_worth_whichever_way_it_turns() -> None:
     )
     told = {lift.what: (lift.better, round(lift.difference.value, 3)) for lift in lifts(found)}
     assert told == {"few_shot": ("hermes few_shot", 0.2), "retries": ("hermes", 0.1)}
+
+
+def talks(form: str, calls: int, count: int) -> list[Line]:
+    """Return conversations that are all right, with as many calls in each, and one more in the first."""
+    made: list[object] = ["call"] * calls
+    return [line(form, task, True, "multi_turn", calls=[*made, *made[: task == 0]]) for task in range(count)]
+
+
+def test_what_a_switch_changes_in_conversations_is_told_of_ten_and_more() -> None:
+    found = newest([*talks("hermes few_shot", 1, 12), *talks("hermes", 3, 12), *talks("hermes retries=0", 3, 9)], "m")
+    (lift,) = talk_lifts(found)
+    assert (lift.what, lift.worse, lift.calls.count) == ("few_shot", "hermes", 12)
+    assert (lift.right.value, lift.right.is_clear) == (0.0, False)
+    assert (lift.calls.value, lift.calls.is_clear) == (-2.0, True)
 
 
 def test_margins_are_over_the_best_of_each_rival() -> None:
