@@ -70,7 +70,7 @@ test-on version *args: build
     "$found" -m venv --clear --without-pip .venv-{{ version }}
     {{ install }} .venv-{{ version }} requirements/test.txt
     .venv/bin/pip --python .venv-{{ version }} install --quiet --no-deps dist/*.whl
-    HYPOTHESIS_PROFILE=quick .venv-{{ version }}/bin/pytest -q -n 2 --dist worksteal {{ rerun }} {{ args }}
+    HYPOTHESIS_PROFILE=quick .venv-{{ version }}/bin/pytest -q -n 2 --dist worksteal {{ rerun }} "${@:2}"
 
 # the failure corpus: every case read as it must be, however it is cut; arguments are beginnings of ids
 corpus *args:
@@ -138,11 +138,11 @@ fuzz seeds="20000":
 
 # a coverage-guided search for exceptions and stalls, in .venv-fuzz; TARGET is http, wires or readers; `--seconds N`
 fuzz-coverage target *args:
-    .venv/bin/python -m bench.fuzzing.run {{ target }} {{ args }}
+    .venv/bin/python -m bench.fuzzing.run "$@"
 
 # whole turns against a simulated model, network and client; `just simulate 1 --seed S` runs one again
 simulate seeds="2000" *args:
-    .venv/bin/python -m bench.simulate {{ seeds }} {{ args }}
+    .venv/bin/python -m bench.simulate "$@"
 
 # both drivers of the gateway give the same bytes for the same bytes, whatever is cut or breaks; `--cases N`, `--seed S`, `--save`
 driver *args:
@@ -480,8 +480,8 @@ pin := "--quiet --universal --python-version 3.11 --generate-hashes --no-header"
 
 # 3.12 and 3.13, with a share of the cases: each test that can depend on the language runs on one of them (`tests` is named: pytest ignores no folder that it begins at, as bench/tests)
 pythons: build
-    {{ just_executable() }} --no-deps test-on 3.12 --share 4 tests -k "'not p8'" $(printf -- '--ignore %s ' {{ on_313 }} {{ on_311_only }})
-    {{ just_executable() }} --no-deps test-on 3.13 --share 4 -k "'not p8'" {{ on_313 }} $(printf -- '--ignore %s ' {{ on_311_only }})
+    {{ just_executable() }} --no-deps test-on 3.12 --share 4 tests -k 'not p8' $(printf -- '--ignore %s ' {{ on_313 }} {{ on_311_only }})
+    {{ just_executable() }} --no-deps test-on 3.13 --share 4 -k 'not p8' {{ on_313 }} $(printf -- '--ignore %s ' {{ on_311_only }})
 
 # asyncio, HTTP, TLS, terminals: all that the gateway, the client and the commands ask of Python
 on_313 := "tests/gateway tests/unit/cli tests/unit/client tests/unit/runtime tests/unit/local tests/unit/agent/tools tests/unit/engine"
