@@ -31,6 +31,8 @@ from toolspeak.gateway.tally import ProcessTally
 from toolspeak.runtime.clock import CLOCK
 
 ROOT = Path(__file__).parents[2]
+PATIENT = 30.0
+"""Seconds for one response of Redis. With the gateway's own half a second a busy machine looks like an outage."""
 # Read from a key of Redis, so that a test moves the time of scripts and of the local store alike.
 MOVED_TIME = "local now = tonumber(redis.call('get', 'now'))"
 
@@ -107,9 +109,9 @@ def test_the_open_requests_of_a_killed_process_are_given_back_safe9(redis: Redis
 class Fleet:
     """Admission of one process."""
 
-    def __init__(self, url: str, time_source: str = fleet_limits.SERVER_TIME) -> None:
+    def __init__(self, url: str, time_source: str = fleet_limits.SERVER_TIME, timeout: float = PATIENT) -> None:
         tally = ProcessTally()
-        self.store = FleetLimits(url, LocalLimits(tally, CLOCK), CLOCK, time_source)
+        self.store = FleetLimits(url, LocalLimits(tally, CLOCK), CLOCK, time_source, timeout=timeout)
         self.admission = Admission(Limits(), CLOCK, tally, self.store)
 
     async def enters(self, key: Key, held: AsyncExitStack | None = None) -> bool:
@@ -186,7 +188,7 @@ def test_open_requests_outlive_a_redis_that_starts_empty_safe9(redis: RedisServe
 
 @in_loop
 async def _hang(redis: RedisServer) -> None:
-    one = Fleet(redis.url)
+    one = Fleet(redis.url, timeout=fleet_limits.TIMEOUT)
     anna = Key("anna", b"", limits=RateLimits(requests_per_minute=1000))
     assert await one.enters(anna)
     redis.hang()
