@@ -10,17 +10,26 @@ takes for a call: Gemini wrote `<call:default_api:f{severity:high}/>` (bayes-pla
 "I'll list the directory first." (vLLM #32926). Words before a quotation are of another kind: these must announce it,
 in their last sentence or in one that names the tool. The 1.5B of that family told Claude Code "I will use the `Write`
 function. The `file_path` will be …", then the fence, and no file was written.
+
+The third kind is a JSON object with a tool's name and arguments that no reader takes for a call, because they do not
+fit: Qwen2.5-Coder 0.5B copies the tool's definition, or writes a list where the schema has one value.
 """
 
 import re
 from collections.abc import Iterable
 from functools import cache
 from pkgutil import get_data
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
+from toolspeak.dialects.core.json_form import ARGUMENT_KEYS
+from toolspeak.errors import BadJson
 from toolspeak.ir.tool import Tool
+from toolspeak.text.jsonspan import JsonSpan
+from toolspeak.text.strict import parse
+from toolspeak.toolset.check import is_schema
+from toolspeak.toolset.toolset import ToolSet
 
 LONGEST: Final = 240
 """Characters of an announcement; a longer answer says something."""
@@ -34,6 +43,8 @@ _WORD: Final = re.compile(r"[\w']+")
 _MARKUP: Final = re.compile(r"^(?:```|[<\[{|])", re.MULTILINE)
 """Where the markup of an answer begins."""
 _LONGEST_MARKUP: Final = 64 * 1024
+_OBJECT: Final = re.compile(r"(?:```\w*|<tools>)?\s*\{")
+_ASKS_FOR_JSON: Final = re.compile(r"(?i)json|schema|schéma|esquema|d[eé]fini|signatur")
 _HEAD: Final = 48
 """Characters of the markup among which the tool's name must begin; logs and data name it anywhere."""
 _SCHEMA: Final = re.compile(r'"(?:type|properties|description)"\s*:')
@@ -88,18 +99,48 @@ def _sentences(text: str) -> list[str]:
     return sentences
 
 
-def written_call(text: str, tools: Iterable[Tool]) -> str:
-    """Return the markup that an answer ends in, if it calls a tool in a form that no reader understands; else empty."""
+class WrittenCall(NamedTuple):
+    """Text that means a call and is none, and the tool's name where it is known."""
+
+    text: str
+    tool: str = ""
+
+
+def copied_call(text: str, tools: ToolSet, asked: str) -> WrittenCall | None:
+    """Return the JSON object that an answer begins with, if it is a tool's definition, or a call that does not fit.
+
+    A user who `asked` for a definition or for JSON gets it.
+    """
+    text = text.lstrip()
+    begin = _OBJECT.match(text)
+    if begin is None or _ASKS_FOR_JSON.search(asked):
+        return None
+    span, start = JsonSpan(), begin.end() - 1
+    end = span.feed(text[: start + _LONGEST_MARKUP], start)
+    try:
+        value = parse(text[start:end])
+    except BadJson:
+        return None
+    if not isinstance(value, dict) or (name := value.get("name")) not in tools.names:
+        return None
+    arguments = next((value[key] for key in ARGUMENT_KEYS if key in value), None)
+    if not isinstance(arguments, dict) or not (is_schema(arguments) or tools.fit(str(name), arguments).problems):
+        return None
+    return WrittenCall(text[start:end], str(name))
+
+
+def written_call(text: str, tools: Iterable[Tool]) -> WrittenCall | None:
+    """Return the markup that an answer ends in, if it calls a tool in a form that no reader understands."""
     text = text.strip()
     begin = _MARKUP.search(text[:_LONGEST_MARKUP])
     if begin is None or len(text) > _LONGEST_MARKUP or text[-1] not in ">]})|`" or _SCHEMA.search(text):
-        return ""
+        return None
     words, markup = text[: begin.start()].rstrip(), text[begin.start() :]
     is_fence = markup.startswith("```")
     if is_fence and (not words or markup.count("```") > 1 + markup.endswith("```")):
-        return ""  # code, or text that goes on after it
+        return None  # code, or text that goes on after it
     found = next((tool for tool in tools if _names(markup, tool)), None)
-    return markup if found is not None and (not words or _introduces(_sentences(words), found)) else ""
+    return WrittenCall(markup) if found is not None and (not words or _introduces(_sentences(words), found)) else None
 
 
 def _introduces(sentences: list[str], tool: Tool) -> bool:

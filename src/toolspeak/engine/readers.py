@@ -13,16 +13,16 @@ from toolspeak.engine.answer_reader import NOTHING_ANSWERED, AnswerReader, Reade
 from toolspeak.engine.constraint import Constraining
 from toolspeak.engine.effects import QUESTION
 from toolspeak.engine.guard import Echo, Guard
-from toolspeak.engine.guardrails.guardrail import GuardedConversation
+from toolspeak.engine.guardrails.guardrail import GuardedConversation, latest_words
 from toolspeak.engine.loose_calls import decided_calls, decision_in, loose_calls
 from toolspeak.engine.memory import known_tools
-from toolspeak.engine.narration import announces_call, written_call
+from toolspeak.engine.narration import announces_call, copied_call, written_call
 from toolspeak.engine.plan import ANY_DIALECT, Plan
 from toolspeak.engine.prompt import Prompt, Taught, compacted, dialect_of, untrusted_texts, writer_of
 from toolspeak.engine.refusal import RefusalWatch
 from toolspeak.engine.shortlist import named_only, shortlist
 from toolspeak.engine.tactics import Name
-from toolspeak.engine.trouble import must_call
+from toolspeak.engine.trouble import Kind, Trouble, must_call
 from toolspeak.facts.families import family_facts
 from toolspeak.facts.model import DEFAULT_DIALECT, UNKNOWN_MODEL, ModelFacts
 from toolspeak.ir.event import Usage
@@ -144,18 +144,24 @@ class ReaderFactory:
         best = max(alike, key=alike.__getitem__)
         return best if alike[best] else ""
 
-    def means_call(self, visible: str) -> bool:
-        """Whether an answer without calls announces one, or writes one in a form that no reader understands (CHK-15).
+    def narrated(self, visible: str, *, is_cut: bool) -> Trouble | None:
+        """Return the trouble with an answer that announces a call, or writes one that no reader understands (CHK-15).
 
         After results an announcement counts for nothing: the model is done. What only repeats untrusted text was not
         written by the model (SAFE-3), so that the model must not be asked for it, nor for markup without the key of a
-        keyed dialect (SAFE-4).
+        keyed dialect (SAFE-4). Of an answer that a token limit cut, only the beginning counts: small models copy a
+        definition until they are stopped.
         """
         messages, tools = self._request.messages, self.tools
-        if messages and messages[-1].role is Role.USER and announces_call(visible, tools):
-            return True
-        written = "" if self._plan.settings.key else written_call(visible, tools)
-        return bool(written) and not self._echo.is_echo(written)
+        if not is_cut and messages and messages[-1].role is Role.USER and announces_call(visible, tools):
+            return Trouble(Kind.NARRATED)
+        if self._plan.settings.key:
+            return None
+        written = copied_call(visible, ToolSet.of(tools), latest_words(self._request))
+        written = written or (None if is_cut else written_call(visible, tools))
+        if written is None or self._echo.is_echo(written.text):
+            return None
+        return Trouble(Kind.NARRATED, tool=written.tool)
 
     def native(self, *, streams_calls: bool) -> AnswerReader:
         """Return a reader for a native answer, which also finds calls that leaked into its text (MODE-8).

@@ -43,6 +43,8 @@ class Trouble:
 
     kind: Kind
     complaints: tuple[Complaint, ...] = ()
+    tool: str = ""
+    """The tool that the answer means, if it has its definition, or arguments that do not fit, in place of a call."""
 
 
 _WORDS: Final = {
@@ -69,6 +71,8 @@ TOO_LONG: Final = Failure(
 )
 ANSWERED: Final = "You have made this call already, and its result is above. Answer in words."
 CALL_NOW: Final = "You have said what you will do, and called no tool. Call the tool now: write nothing but the call."
+WILL_CALL: Final = "I will call {}."
+"""Stands in the history for an answer that copies a tool's definition."""
 ANSWER_INSTEAD: Final = "None of the tools is for this. Answer in words."
 GO_ON: Final = "Go on from the last result: make the next call, or give the user the answer."
 """Last, because small models repeat the last statement: with the error alone, Qwen answered "The answer was empty."."""

@@ -48,7 +48,7 @@ from toolspeak.engine.readers import ReaderFactory
 from toolspeak.engine.settings import Release
 from toolspeak.engine.tactics import REFUSALS, End, Name, Situation, Tactic, first_tactic, tactic_of
 from toolspeak.engine.text_lane import TextLane
-from toolspeak.engine.trouble import Kind, Trouble, asked_again, corrections, describe, failure_of, must_call
+from toolspeak.engine.trouble import WILL_CALL, Kind, Trouble, asked_again, corrections, describe, failure_of, must_call
 from toolspeak.facts.model import Support
 from toolspeak.ir.complaint import Complaint, Problem
 from toolspeak.ir.event import (
@@ -64,7 +64,6 @@ from toolspeak.ir.event import (
     Usage,
 )
 from toolspeak.ir.failure import Failure, FailureKind
-from toolspeak.ir.message import Call
 from toolspeak.ir.request import Request
 from toolspeak.ir.tool import AUTO, ChoiceMode, Tool, ToolChoice
 from toolspeak.ir.turn import split
@@ -333,10 +332,11 @@ class _Turn:
     def _trouble_of(self, tactic: Tactic, answer: ReadAnswer) -> Trouble | None:
         """Return the trouble with an answer, also if it means a call and holds none (CHK-15)."""
         trouble = answer.trouble(self._request.choice, refused=self._out.refused)
-        is_last_word = answer.stop is StopReason.END and not answer.call_count and not self._out.has_calls
+        is_cut = answer.stop is StopReason.LENGTH
+        is_last_word = (is_cut or answer.stop is StopReason.END) and not answer.call_count and not self._out.has_calls
         if trouble or not is_last_word or tactic.name not in (Name.NATIVE, Name.INLINE):
             return trouble
-        return Trouble(Kind.NARRATED) if self._readers.means_call(answer.visible) else None
+        return self._readers.narrated(answer.visible, is_cut=is_cut)
 
     def _may_ask_again(self, tactic: Tactic, answer: ReadAnswer, trouble: Trouble) -> bool:
         """Whether asking again could help, and would contradict nothing that has left (CHK-5)."""
@@ -405,11 +405,13 @@ class _Turn:
             return replace(attempt, request=replace(attempt.request, constraint=None))
         level, sent = self._asked_again, attempt.request
         self._asked_again += 1
+        # A model that reads the definition it has copied copies it once more.
+        quoted = WILL_CALL.format(trouble.tool) if trouble.tool else answer.quoted
         if attempt.tactic.is_taught:
             words = corrections(trouble, self._request.choice, level, self._prompt.frame)
-            sent = self._prompt.corrected(sent, answer.quoted, words, self._constraining.again(trouble))
+            sent = self._prompt.corrected(sent, quoted, words, self._constraining.again(trouble))
         else:
-            sent = asked_again(sent, answer.quoted, answer.attempted, trouble, level)
+            sent = asked_again(sent, quoted, answer.attempted, trouble, level)
         # A retry is buffered: it must bring a call, and text that streams now could not be taken back for the next one.
         release = attempt.tactic.release or Release.BUFFERED
         if trouble.kind is Kind.REPEATED:  # here the expected answer is text, which may stream
@@ -554,7 +556,7 @@ class _Turn:
 
     def _follow_up(self, guardrail: Guardrail, sent: Request, answer: ReadAnswer) -> _Read:
         """Ask for the calls that a guardrail finds missing, and add those of the answers that it accepts (CHK-12)."""
-        fresh: Sequence[Call] = answer.calls
+        first, fresh = answer, answer.calls
         for _ in range(MOST_FOLLOW_UPS):
             follow_up = guardrail.follow_up(answer.calls, self._readers.conversation)
             if follow_up is None or len(answer.calls) >= self._readers.max_calls:
@@ -562,12 +564,14 @@ class _Turn:
             sent = self._prompt.corrected(sent, self._prompt.written(fresh), (follow_up.question,))
             why = "a guardrail asks for the calls that are missing"
             more = yield from self._read_hidden(sent, self._readers.follow_up(self._prompt), why)
-            fresh = follow_up.accepted(more.calls)
+            fresh = tuple(follow_up.accepted(more.calls))
             if not fresh:
                 break
             answer = answer.with_calls(fresh)
-            yield from self._emit(self._out.take(split(fresh)))
-        return answer
+        added = answer.calls[len(first.calls) :]
+        kept = guardrail.settle(first.calls, added, self._readers.conversation) if added else added
+        yield from self._emit(self._out.take(split(kept)))
+        return first.with_calls(kept)
 
     # ---------------------------------------------------------------- the end
 

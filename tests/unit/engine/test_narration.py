@@ -8,8 +8,9 @@ from testkit.noncalls.texts import noncalls
 from testkit.noncalls.tools import tool_set
 from tests.unit.engine.test_refusal import HELD_OUT_OTHERS, HELD_OUT_REFUSALS, OTHERS, lines
 from toolspeak.dialects import load
-from toolspeak.engine.narration import LONGEST, announces_call, written_call
+from toolspeak.engine.narration import LONGEST, announces_call, copied_call, written_call
 from toolspeak.ir.tool import Tool
+from toolspeak.toolset.toolset import ToolSet
 
 TOOLS = (
     Tool("get_weather", "Tell the weather of a city.", {"type": "object", "properties": {"city": {"type": "string"}}}),
@@ -203,3 +204,35 @@ def test_few_texts_that_only_look_like_calls_are_written_calls_chk15() -> None:
     asked = [text for text in texts if written_call(text, map(tools.tool, tools.names))]
     print(f"{len(asked)} of {len(texts)}")
     assert len(asked) <= 0.01 * len(texts), asked
+
+
+DEFINITION = '{"name": "get_weather", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}}'
+MISFIT = '{"name": "get_weather", "arguments": {"city": ["Oslo", "Bergen"]}}'
+
+
+@pytest.mark.parametrize("frame", ["{}", "```json\n{}\n```", "<tools>\n{}\n</tools>", "  {},\n{}", "{}\n{}"])
+@pytest.mark.parametrize("copied", [DEFINITION, MISFIT, MISFIT.replace("arguments", "parameters")])
+def test_a_definition_or_a_misfit_in_place_of_a_call_names_its_tool_chk15(frame: str, copied: str) -> None:
+    found = copied_call(frame.replace("{}", copied), ToolSet.of(WEATHER), "How is Oslo?")
+    assert found is not None
+    assert (found.text, found.tool) == (copied, "get_weather")
+
+
+@pytest.mark.parametrize(
+    ("text", "asked"),
+    [
+        ("", "How is Oslo?"),
+        ("{" * 100, "How is Oslo?"),
+        ("[1, 2]", "How is Oslo?"),
+        ('{"name": "get_weather"}', "How is Oslo?"),
+        ('{"name": "get_weather", "arguments": {"city": "Oslo"}}', "How is Oslo?"),
+        (DEFINITION.replace("get_weather", "get_tides"), "How is Oslo?"),
+        (f"The tool is:\n{DEFINITION}", "How is Oslo?"),
+        (DEFINITION[:-9], "How is Oslo?"),
+        (DEFINITION, "Show me the JSON schema of get_weather."),
+        (DEFINITION, "Was ist die Definition von get_weather?"),
+        (DEFINITION, "Quelle est la définition ?"),
+    ],
+)
+def test_other_json_means_no_call_chk15(text: str, asked: str) -> None:
+    assert copied_call(text, ToolSet.of(WEATHER), asked) is None

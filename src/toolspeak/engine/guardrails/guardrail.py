@@ -1,9 +1,10 @@
 """The protocol between a turn and its guardrails.
 
-A turn asks each guardrail of its plan at two moments, and knows nothing else about it:
+A turn asks each guardrail of its plan at three moments, and knows nothing else about it:
 
-    judge(call, conversation)        a complete call came  →  None to deliver it, DropCall, or AskModel
-    follow_up(calls, conversation)   an answer with calls  →  a question for the calls that are missing
+    judge(call, conversation)             a complete call came    →  None to deliver it, DropCall, or AskModel
+    follow_up(calls, conversation)        an answer with calls    →  a question for the calls that are missing
+    settle(calls, added, conversation)    the last answer to it   →  those of the added calls that are delivered
 
 A new guardrail is a `Guardrail` in a module of its own, and a row in the catalogue of the package.
 """
@@ -127,6 +128,8 @@ class Guardrail:
     """Judges a complete call that matches its schema, before it leaves."""
     follow_up: Callable[[Sequence[Call], GuardedConversation], FollowUp | None] = lambda _, __: None
     """Returns a question for the calls that an emulated answer still needs; called again after each answer to it."""
+    settle: Callable[[Sequence[Call], Sequence[Call], GuardedConversation], Sequence[Call]] = lambda _, added, __: added
+    """Returns which of the calls that were added after its questions are delivered."""
     buffers: bool = False
     """Whether answers must be buffered, because it asks the model before events may leave."""
     drops_repeats: bool = False

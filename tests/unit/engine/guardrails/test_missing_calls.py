@@ -1,10 +1,12 @@
 """Calls that a request asks for and the model has not made are asked for (CHK-12)."""
 
+import json
+
 import pytest
 
 from tests.unit.engine.scene import BERGEN, FORCE, ONE, OSLO, WEATHER, ask, run, user, words_of, written
 from toolspeak.engine.guardrails.guardrail import MOST_FOLLOW_UPS
-from toolspeak.engine.guardrails.missing_calls import fitting_calls, left_over, question, uses
+from toolspeak.engine.guardrails.missing_calls import fitting_calls, left_over, question, uses, without_slips
 from toolspeak.engine.settings import Settings
 from toolspeak.ir.message import Call
 from toolspeak.ir.tool import Tool
@@ -103,3 +105,42 @@ def test_a_call_uses_what_is_left_over_chk12() -> None:
 def test_what_the_tool_is_about_is_not_left_over_chk12() -> None:
     call = Call("c", "get_weather", '{"city": "Oslo"}')
     assert left_over("Tell me the Weather and the City of Oslo", [call], [WEATHER]) == ()
+
+
+def test_a_call_that_a_later_one_corrects_is_not_delivered_chk12() -> None:
+    asked = ask(user("Weather in Oslo for 3 days, and in Bergen for 5 days?"), tools=(FORECAST,))
+    first, slip, right = forecast("Oslo", 3, "C"), forecast("Oslo", 5, "C"), forecast("Bergen", 5, "F")
+    ran = run(MISSING, written(first), written(slip), written(right), request=asked)
+    assert ran.outcome.requests == 3
+    assert ran.calls == [
+        ("forecast", {"city": "Oslo", "days": 3, "unit": "C"}),
+        ("forecast", {"city": "Bergen", "days": 5, "unit": "F"}),
+    ]
+
+
+FORECAST = Tool("forecast", "Forecast.", {"type": "object", "properties": {"city": {}, "days": {}, "unit": {}}})
+
+
+def forecast(city: str, days: int, unit: str) -> Call:
+    return Call("c", "forecast", json.dumps({"city": city, "days": days, "unit": unit}))
+
+
+@pytest.mark.parametrize(
+    ("asked", "slip", "last"),
+    [
+        # one argument differs: each city in each year
+        ("Weather in Oslo and Bergen for 3 and 5 days", forecast("Bergen", 3, "C"), forecast("Bergen", 5, "C")),
+        # the last call has not what the one before it added
+        ("Weather in Oslo for 3 and 5 days, and in Bergen", forecast("Oslo", 5, "C"), forecast("Bergen", 3, "F")),
+        # the request says it twice
+        ("Oslo for 3 days and 5 days, Bergen for 5 days", forecast("Oslo", 5, "C"), forecast("Bergen", 5, "F")),
+        # another tool
+        (
+            "Weather in Oslo for 3 days, and in Bergen for 5",
+            Call("c", "play", '{"city": "Oslo", "days": 5}'),
+            forecast("Bergen", 5, "F"),
+        ),
+    ],
+)
+def test_other_added_calls_are_delivered_chk12(asked: str, slip: Call, last: Call) -> None:
+    assert without_slips(asked, [forecast("Oslo", 3, "C")], [slip, last], [FORECAST, PLAY]) == [slip, last]
