@@ -55,6 +55,7 @@ class ReaderFactory:
         self._echo = Echo(untrusted_texts(request))
         # A client that demands a call may well want the same one again, so nothing counts as repeated.
         self._answered = NOTHING_ANSWERED if must_call(request.choice) else answered_calls(request.messages)
+        self._copied = ""
 
     def allow_repeats(self) -> None:
         """Deliver repeated calls from now on: the model was asked about one, and insists."""
@@ -161,6 +162,7 @@ class ReaderFactory:
         written = written or (None if is_cut else written_call(visible, tools))
         if written is None or self._echo.is_echo(written.text):
             return None
+        self._copied = written.tool
         return Trouble(Kind.NARRATED, tool=written.tool)
 
     def native(self, *, streams_calls: bool) -> AnswerReader:
@@ -228,7 +230,7 @@ class ReaderFactory:
 
     def _guarded(self, tools: ToolSet) -> GuardedConversation:
         unfit = self._plan.settings.unfit_probability or 0.0
-        return GuardedConversation(self._request, tools, tuple(self.tools), unfit)
+        return GuardedConversation(self._request, tools, tuple(self.tools), unfit, self._copied)
 
     def _native_tools(self) -> tuple[Tool, ...]:
         """Return the tools that a native answer may call, deferred ones too: the server may have shown them itself."""

@@ -204,7 +204,8 @@ class _Turn:
             self._made_prompt = self._prompt.without_system()
             return replace(self._begin(tactic, attempt, answer), why=situation)
         elif following is tactic.name:
-            if trouble is not None and trouble.kind is Kind.NARRATED:  # it stays shown, and the call follows it
+            # An announcement stays shown, and the call follows it. A copied definition is dropped if it is still held.
+            if trouble is not None and trouble.kind is Kind.NARRATED and not (trouble.tool and self._out.is_empty):
                 self._narrated, self._first_stop = True, answer.stop_reason
                 yield from self._emit(self._out.send(()))
             return replace(self._retry(attempt, answer, trouble), why=describe(trouble) if trouble else situation)

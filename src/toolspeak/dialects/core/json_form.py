@@ -31,6 +31,8 @@ ENVELOPE_KEYS: Final = ("tool_calls", "tools", "tool_call", "function_call", "ca
 CALL_KEYS: Final = frozenset(
     {*NAME_KEYS, *ARGUMENT_KEYS, *ID_KEYS, *ENVELOPE_KEYS, "type", "index", "thoughts", "thought"}
 )
+FILLED_IN: Final = Fix("definition_filled_in")
+"""The call is the tool's definition with values in place of the schema."""
 _DEFINITION_KEYS: Final = frozenset({"description", "required", "strict"})
 """What a tool's definition has beside its name and its schema."""
 _MAX_ENVELOPES = 3
@@ -91,9 +93,14 @@ def _single(value: JsonObject, scope: Scope) -> tuple[Attempt, ...] | NonCall:
     inner = function if isinstance(function, dict) else {}
     native_id = next((str(value[key]) for key in ID_KEYS if isinstance(value.get(key), str)), "")
     found = _arguments({**value, **{k: v for k, v in inner.items() if k in ARGUMENT_KEYS}}, name, scope)
-    if found is None or (not scope.sure and (is_schema(found[0]) or _has_foreign_keys(value, found[0], name, scope))):
+    if found is None or (not scope.sure and is_schema(found[0])):
         return NonCall.TEXT
     arguments, fixes = found
+    if foreign := _foreign_keys(value, arguments):
+        if foreign <= _DEFINITION_KEYS and _fills_in(arguments, name, scope):
+            fixes = (FILLED_IN, *fixes)
+        elif not scope.sure:
+            return NonCall.TEXT
     fixes = fixes if key == "name" else (Fix("name_key"), *fixes)
     if not name:
         detail = "the call's name is empty"
@@ -137,12 +144,11 @@ def _arguments(value: JsonObject, name: str, scope: Scope) -> tuple[Json, tuple[
     return ({}, (Fix("no_arguments"),)) if scope.sure else None
 
 
-def _has_foreign_keys(value: JsonObject, arguments: Json, name: str, scope: Scope) -> bool:
-    """Tell a record of a call (with its output, say) from a call."""
+def _foreign_keys(value: JsonObject, arguments: Json) -> set[str]:
+    """Return the keys that no call has: with its output beside it, it is the record of a call."""
     are_beside = isinstance(arguments, dict) and not any(key in value for key in ARGUMENT_KEYS)
     beside = arguments.keys() if isinstance(arguments, dict) and are_beside else ()
-    foreign = value.keys() - CALL_KEYS - set(beside)
-    return bool(foreign) and not (foreign <= _DEFINITION_KEYS and _fills_in(arguments, name, scope))
+    return value.keys() - CALL_KEYS - set(beside)
 
 
 def _fills_in(arguments: Json, name: str, scope: Scope) -> bool:

@@ -78,6 +78,8 @@ class GuardedConversation:
     """The client's tools, without the answer tool."""
     unfit_probability: float = 0.0
     """The setting of that name (CHK-14)."""
+    copied: str = ""
+    """The tool whose definition, or JSON that does not fit it, was the model's first answer in this turn (CHK-15)."""
 
     @cached_property
     def text(self) -> str:

@@ -31,6 +31,7 @@ from dataclasses import replace
 from functools import cache, partial
 from typing import Final
 
+from toolspeak.dialects.core.json_form import FILLED_IN
 from toolspeak.engine.guardrails.guardrail import (
     FEW_TOOLS,
     AskModel,
@@ -88,13 +89,19 @@ def _judge(call: Call, conversation: GuardedConversation) -> Judgement:
     tool = next((tool for tool in conversation.offered if tool.name == call.name), None)
     if tool is None or conversation.must_call:
         return None
-    is_made_up, limit = has_made_up_arguments(call, conversation), _probability_limit(conversation)
-    if not is_made_up and not limit:
+    is_doubtful, limit = _is_doubtful(call, conversation), _probability_limit(conversation)
+    if not is_doubtful and not limit:
         return None
     asked = replace(fit_question(conversation.request, tool), top_tokens=TOP_TOKENS if limit else 0)
     # A made-up value is a doubt of its own: calls of irrelevant tools have one six times as often as right calls.
-    rejects = partial(_rejects, limit=limit / 2 if is_made_up else limit, is_made_up=is_made_up)
+    rejects = partial(_rejects, limit=limit / 2 if is_doubtful else limit, is_doubtful=is_doubtful)
     return AskModel(asked, rejects, Complaint(Problem.UNRELATED, tool.name, UNFIT))
+
+
+def _is_doubtful(call: Call, conversation: GuardedConversation) -> bool:
+    """Return whether a required value is made up, or the model has copied the tool's definition before it called."""
+    is_copied = FILLED_IN in call.fixes or call.name == conversation.copied
+    return is_copied or has_made_up_arguments(call, conversation)
 
 
 def _probability_limit(conversation: GuardedConversation) -> float:
@@ -103,9 +110,9 @@ def _probability_limit(conversation: GuardedConversation) -> float:
     return conversation.unfit_probability if users == 1 and conversation.is_comparable else 0.0
 
 
-def _rejects(answer: str, first_token: FirstToken, *, limit: float, is_made_up: bool) -> bool:
+def _rejects(answer: str, first_token: FirstToken, *, limit: float, is_doubtful: bool) -> bool:
     unfit = no_probability(first_token) if limit else None
-    return unfit >= limit if unfit is not None else is_made_up and says_no(answer)
+    return unfit >= limit if unfit is not None else is_doubtful and says_no(answer)
 
 
 def no_probability(first_token: FirstToken) -> float | None:

@@ -1,5 +1,6 @@
 """Before a call goes out the model is asked whether the tool can do what was asked (CHK-14)."""
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -82,6 +83,20 @@ def test_each_tool_is_asked_about_once_chk14() -> None:
     ran = run(FITS, written(BERGEN, time, rome), "yes", "no", request=ask(tools=(WEATHER, TIME)))
     assert [name for name, _ in ran.calls] == ["get_weather", "get_weather"]
     assert (ran.outcome.requests, len(ran.outcome.complaints)) == (3, 1)
+
+
+DEFINED = '{"name": "get_weather", "description": "Tell the weather.", "parameters": %s}'
+
+
+@pytest.mark.parametrize(("word", "calls"), [("yes", 1), ("no", 0)])
+def test_a_call_after_a_copied_definition_is_questioned_chk14(word: str, calls: int) -> None:
+    """No value in it is made up: the question is about Oslo."""
+    filled_in = run(FITS, DEFINED % '{"city": "Oslo"}', word, "It is cold.")
+    assert (len(filled_in.calls), filled_in.outcome.requests) == (calls, 3 - calls)
+    copied = run(FITS, DEFINED % json.dumps(WEATHER.parameters), written(OSLO), word, "It is cold.")
+    assert (len(copied.calls), words_of(copied.sent[1].messages[-2])) == (calls, "I will call get_weather.")
+    assert "Tool: get_weather" in words_of(copied.sent[2].messages[-1])
+    assert copied.turn.text == ("" if calls else "It is cold.")
 
 
 def test_nothing_streams_before_the_verdict_chk14() -> None:
