@@ -16,7 +16,7 @@ fit: Qwen2.5-Coder 0.5B copies the tool's definition, or writes a list where the
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
 from pkgutil import get_data
 from typing import Final, NamedTuple
@@ -45,6 +45,7 @@ _MARKUP: Final = re.compile(r"^(?:```|[<\[{|])", re.MULTILINE)
 _LONGEST_MARKUP: Final = 64 * 1024
 _OBJECT: Final = re.compile(r"(?:```\w*|<tools>)?\s*\{")
 _ASKS_FOR_JSON: Final = re.compile(r"(?i)json|schema|schéma|esquema|d[eé]fini|signatur")
+"""A user who says so wants to see a definition, and no call."""
 _HEAD: Final = 48
 """Characters of the markup among which the tool's name must begin; logs and data name it anywhere."""
 _SCHEMA: Final = re.compile(r'"(?:type|properties|description)"\s*:')
@@ -106,7 +107,7 @@ class WrittenCall(NamedTuple):
     tool: str = ""
 
 
-def copied_call(text: str, tools: ToolSet, asked: str) -> WrittenCall | None:
+def copied_call(text: str, tools: Sequence[Tool], asked: str) -> WrittenCall | None:
     """Return the JSON object that an answer begins with, if it is a tool's definition, or a call that does not fit.
 
     A user who `asked` for a definition or for JSON gets it.
@@ -121,12 +122,13 @@ def copied_call(text: str, tools: ToolSet, asked: str) -> WrittenCall | None:
         value = parse(text[start:end])
     except BadJson:
         return None
-    if not isinstance(value, dict) or (name := value.get("name")) not in tools.names:
+    name = value.get("name") if isinstance(value, dict) else None
+    if not isinstance(value, dict) or not isinstance(name, str) or all(tool.name != name for tool in tools):
         return None
     arguments = next((value[key] for key in ARGUMENT_KEYS if key in value), None)
-    if not isinstance(arguments, dict) or not (is_schema(arguments) or tools.fit(str(name), arguments).problems):
+    if not isinstance(arguments, dict) or not (is_schema(arguments) or ToolSet.of(tools).fit(name, arguments).problems):
         return None
-    return WrittenCall(text[start:end], str(name))
+    return WrittenCall(text[start:end], name)
 
 
 def written_call(text: str, tools: Iterable[Tool]) -> WrittenCall | None:

@@ -158,7 +158,7 @@ class ReaderFactory:
             return Trouble(Kind.NARRATED)
         if self._plan.settings.key:
             return None
-        written = copied_call(visible, ToolSet.of(tools), latest_words(self._request))
+        written = copied_call(visible, tools, latest_words(self._request))
         written = written or (None if is_cut else written_call(visible, tools))
         if written is None or self._echo.is_echo(written.text):
             return None

@@ -10,7 +10,6 @@ from tests.unit.engine.test_refusal import HELD_OUT_OTHERS, HELD_OUT_REFUSALS, O
 from toolspeak.dialects import load
 from toolspeak.engine.narration import LONGEST, announces_call, copied_call, written_call
 from toolspeak.ir.tool import Tool
-from toolspeak.toolset.toolset import ToolSet
 
 TOOLS = (
     Tool("get_weather", "Tell the weather of a city.", {"type": "object", "properties": {"city": {"type": "string"}}}),
@@ -213,7 +212,7 @@ MISFIT = '{"name": "get_weather", "arguments": {"city": ["Oslo", "Bergen"]}}'
 @pytest.mark.parametrize("frame", ["{}", "```json\n{}\n```", "<tools>\n{}\n</tools>", "  {},\n{}", "{}\n{}"])
 @pytest.mark.parametrize("copied", [DEFINITION, MISFIT, MISFIT.replace("arguments", "parameters")])
 def test_a_definition_or_a_misfit_in_place_of_a_call_names_its_tool_chk15(frame: str, copied: str) -> None:
-    found = copied_call(frame.replace("{}", copied), ToolSet.of(WEATHER), "How is Oslo?")
+    found = copied_call(frame.replace("{}", copied), WEATHER, "How is Oslo?")
     assert found is not None
     assert (found.text, found.tool) == (copied, "get_weather")
 
@@ -235,4 +234,4 @@ def test_a_definition_or_a_misfit_in_place_of_a_call_names_its_tool_chk15(frame:
     ],
 )
 def test_other_json_means_no_call_chk15(text: str, asked: str) -> None:
-    assert copied_call(text, ToolSet.of(WEATHER), asked) is None
+    assert copied_call(text, WEATHER, asked) is None

@@ -84,8 +84,16 @@ def uses(call: Call, left: Iterable[str]) -> bool:
 
     Names in other letters than English has may have other endings in a call: a Russian request has them in any case.
     """
-    used = "\n".join(_values(call))
-    return any(is_mentioned(word, used) or (not word.isascii() and is_similar(word, used)) for word in left)
+    text = _text_of(call)
+    return any(_has(text, word) for word in left)
+
+
+def _has(text: str, word: str) -> bool:
+    return is_mentioned(word, text) or (not word.isascii() and is_similar(word, text))
+
+
+def _text_of(call: Call) -> str:
+    return "\n".join(_values(call))
 
 
 def _is_in_steps(asked: str) -> bool:
@@ -118,20 +126,20 @@ def without_slips(asked: str, first: Sequence[Call], added: Sequence[Call], tool
     right pair. A slip adds nothing that the later call does not have, from a place where the request says it once, and
     differs from that call in two arguments at least: calls for each of two cities in each of two years differ in one.
     """
-    made, slips = list(first), set[int]()
+    made, kept = list(first), list[Call]()
+    texts, arguments = [_text_of(call) for call in added], [_arguments(call) for call in added]
     for at, call in enumerate(added):
-        new = [word for word in left_over(asked, made, tools) if uses(call, (word,))]
+        new = [word for word in left_over(asked, made, tools) if _has(texts[at], word)]
         made.append(call)
-        if (
-            new
-            and all(len(_places(asked, word)) == 1 for word in new)
-            and any(
-                later.name == call.name and _differences(call, later) > 1 and all(uses(later, (word,)) for word in new)
-                for later in added[at + 1 :]
-            )
-        ):
-            slips.add(at)
-    return [call for at, call in enumerate(added) if at not in slips]
+        corrected = any(
+            added[later].name == call.name
+            and _differences(arguments[at], arguments[later]) > 1
+            and all(_has(texts[later], word) for word in new)
+            for later in range(at + 1, len(added))
+        )
+        if not (corrected and new and all(_is_said_once(asked, word) for word in new)):
+            kept.append(call)
+    return kept
 
 
 def _settle(first: Sequence[Call], added: Sequence[Call], conversation: GuardedConversation) -> Sequence[Call]:
@@ -141,14 +149,13 @@ def _settle(first: Sequence[Call], added: Sequence[Call], conversation: GuardedC
 REQUEST_MISSING_CALLS: Final = Guardrail("request_missing_calls", follow_up=_follow_up, settle=_settle)
 
 
-def _places(asked: str, word: str) -> list[str]:
-    return re.findall(rf"(?<![\w.]){re.escape(word)}(?!\w|[.,]\d)", asked)
+def _is_said_once(asked: str, word: str) -> bool:
+    return len(re.findall(rf"(?<![\w.]){re.escape(word)}(?!\w|[.,]\d)", asked)) == 1
 
 
-def _differences(one: Call, other: Call) -> int:
+def _differences(one: JsonObject, other: JsonObject) -> int:
     """Return how many arguments differ."""
-    here, there = _arguments(one), _arguments(other)
-    return sum(here.get(key) != there.get(key) for key in here.keys() | there.keys())
+    return sum(one.get(key) != other.get(key) for key in one.keys() | other.keys())
 
 
 def _arguments(call: Call) -> JsonObject:
