@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from typing_extensions import override
 
 from testkit.scripted_upstream import ScriptedUpstream
-from toolspeak.config.shape import Config, Driver, Key, RateLimits, Server, Upstream
+from toolspeak.config.shape import Config, Driver, Key, Limits, RateLimits, Server, Upstream
 from toolspeak.engine.verdict import Depth
 from toolspeak.gateway.asgi import Asgi
 from toolspeak.gateway.server import _Server, build
@@ -62,7 +62,11 @@ def towards(upstream: ScriptedUpstream, wire: str = "openai_chat", **more: Any) 
 def config_of(*upstreams: Upstream, server: Server | None = None, **more: Any) -> Config:  # noqa: ANN401 -- as above
     """Describe a gateway on a free port, which probes nobody unless it is told to."""
     server = replace(server or Server(), driver=DRIVER)
-    return Config(server=replace(server, port=0, probe=server.probe or Depth.OFF), upstreams=upstreams, **more)
+    # The clients and the upstreams of a test are threads of the gateway's process: on a busy machine they make its loop
+    # late, and it would send their crowd away, as it should. What it does then is tested in test_overload.py.
+    limits = replace(more.pop("limits", Limits()), loop_delay_seconds=60.0)
+    server = replace(server, port=0, probe=server.probe or Depth.OFF)
+    return Config(server=server, upstreams=upstreams, limits=limits, **more)
 
 
 class _Served(_Server):
