@@ -19,6 +19,7 @@ from testkit.protocols import answering, question
 from testkit.redis_server import RedisServer, running
 from testkit.scripted_upstream import listening
 from testkit.vendor_answers import Answer
+from tests.gateway.fleet_member import PATIENT
 from tests.gateway.scene import config_of, key, serving, towards
 from tests.gateway.test_rates import Still
 from toolspeak.config.shape import Key, Limits, Model, RateLimits
@@ -31,8 +32,6 @@ from toolspeak.gateway.tally import ProcessTally
 from toolspeak.runtime.clock import CLOCK
 
 ROOT = Path(__file__).parents[2]
-PATIENT = 30.0
-"""Seconds for one response of Redis. With the gateway's own half a second a busy machine looks like an outage."""
 # Read from a key of Redis, so that a test moves the time of scripts and of the local store alike.
 MOVED_TIME = "local now = tonumber(redis.call('get', 'now'))"
 

@@ -32,9 +32,7 @@ def decision_in(text: str) -> str:
     begin = _BEGIN.search(text[:_LONGEST])
     if begin is None:
         return ""
-    span = JsonSpan()
-    end = span.feed(text[:_LONGEST], begin.start())
-    return text[begin.start() : end] if span.status is SpanStatus.DONE else ""
+    return object_at(text[:_LONGEST], begin.start())[1]
 
 
 def decided_calls(decision: str, ids: Iterator[str]) -> list[Call]:
@@ -90,13 +88,13 @@ def loose_calls(text: str, names: Container[str], ids: Iterator[str]) -> LooseCa
         if begin.start() < end or begin[1] not in names or len(found) >= MOST:
             continue
         beside.append(text[end : begin.start()])
-        end, whole = _object_at(text, begin.start())
+        end, whole = object_at(text, begin.start())
         if whole and (call := _loose_call(whole, ids)):
             found.setdefault(whole, call)
     return LooseCalls(tuple(found.values()), not _BESIDE.sub("", "".join((*beside, text[end:]))))
 
 
-def _object_at(text: str, start: int) -> tuple[int, str]:
+def object_at(text: str, start: int) -> tuple[int, str]:
     """Return where the object ends, and its text. A truncated object ends with the text, and its text is empty."""
     span = JsonSpan()
     end = span.feed(text, start)

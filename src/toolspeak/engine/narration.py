@@ -24,10 +24,9 @@ from typing import Final, NamedTuple
 import msgspec
 
 from toolspeak.dialects.core.json_form import ARGUMENT_KEYS
-from toolspeak.errors import BadJson
+from toolspeak.engine.loose_calls import object_at
 from toolspeak.ir.tool import Tool
-from toolspeak.text.jsonspan import JsonSpan
-from toolspeak.text.strict import parse
+from toolspeak.text.strict import parse_object
 from toolspeak.toolset.check import is_schema
 from toolspeak.toolset.toolset import ToolSet
 
@@ -116,19 +115,16 @@ def copied_call(text: str, tools: Sequence[Tool], asked: str) -> WrittenCall | N
     begin = _OBJECT.match(text)
     if begin is None or _ASKS_FOR_JSON.search(asked):
         return None
-    span, start = JsonSpan(), begin.end() - 1
-    end = span.feed(text[: start + _LONGEST_MARKUP], start)
-    try:
-        value = parse(text[start:end])
-    except BadJson:
-        return None
-    name = value.get("name") if isinstance(value, dict) else None
-    if not isinstance(value, dict) or not isinstance(name, str) or all(tool.name != name for tool in tools):
+    start = begin.end() - 1
+    written = object_at(text[: start + _LONGEST_MARKUP], start)[1]
+    value = parse_object(written)
+    name = value.get("name")
+    if not isinstance(name, str) or all(tool.name != name for tool in tools):
         return None
     arguments = next((value[key] for key in ARGUMENT_KEYS if key in value), None)
     if not isinstance(arguments, dict) or not (is_schema(arguments) or ToolSet.of(tools).fit(name, arguments).problems):
         return None
-    return WrittenCall(text[start:end], name)
+    return WrittenCall(written, name)
 
 
 def written_call(text: str, tools: Iterable[Tool]) -> WrittenCall | None:

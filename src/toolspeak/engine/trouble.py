@@ -32,7 +32,7 @@ class Kind(StrEnum):
     REPEATED = "repeated"
     """The only calls are those that were answered just now: small models repeat them without end (CHK-9)."""
     NARRATED = "narrated"
-    """The answer only announces a call: "Let me check the weather for you." (CHK-15)."""
+    """The answer announces a call ("Let me check the weather for you."), or copies a tool's definition (CHK-15)."""
     UNRELATED = "unrelated"
     """A guardrail dropped all calls, because they have nothing to do with the request (CHK-10)."""
 
@@ -72,7 +72,7 @@ TOO_LONG: Final = Failure(
 ANSWERED: Final = "You have made this call already, and its result is above. Answer in words."
 CALL_NOW: Final = "You have said what you will do, and called no tool. Call the tool now: write nothing but the call."
 WILL_CALL: Final = "I will call {}."
-"""Stands in the history for an answer that copies a tool's definition."""
+"""The next request has this sentence in place of an answer that copied a tool's definition."""
 ANSWER_INSTEAD: Final = "None of the tools is for this. Answer in words."
 GO_ON: Final = "Go on from the last result: make the next call, or give the user the answer."
 """Last, because small models repeat the last statement: with the error alone, Qwen answered "The answer was empty."."""

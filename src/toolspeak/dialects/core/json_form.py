@@ -157,10 +157,9 @@ def _fills_in(arguments: Json, name: str, scope: Scope) -> bool:
     Qwen2.5-Coder 0.5B copies the tool's definition from the prompt, description and all, and writes the values in place
     of the schema: seven of sixty answers on development tasks.
     """
-    tool = scope.tools.find(name).tool
-    if tool is None or not isinstance(arguments, dict) or not arguments:
+    if not isinstance(arguments, dict) or not arguments:
         return False
-    return scope.tools.required(tool) <= arguments.keys() <= scope.tools.properties(tool)
+    return scope.tools.find(name).tool in scope.tools.accepting(arguments)
 
 
 def _are_properties(beside: JsonObject, name: str, scope: Scope) -> bool:

@@ -32,7 +32,7 @@ from toolspeak.errors import BadJson
 from toolspeak.ir.json import Json, JsonObject
 from toolspeak.ir.message import Call
 from toolspeak.ir.tool import Tool
-from toolspeak.text.strict import parse
+from toolspeak.text.strict import parse, parse_object
 
 _SEVERAL = re.compile(r"(?is)\b(?:and|then|both|each|also|respectively|as well|another)\b|[;&]|\?[^?]*\?")
 _STEPS = re.compile(r"(?is)(?:\A|[.!?]\s)first\b.*\bthen\b|\bafter that\b")
@@ -127,17 +127,18 @@ def without_slips(asked: str, first: Sequence[Call], added: Sequence[Call], tool
     differs from that call in two arguments at least: calls for each of two cities in each of two years differ in one.
     """
     made, kept = list(first), list[Call]()
-    texts, arguments = [_text_of(call) for call in added], [_arguments(call) for call in added]
+    texts, arguments = [_text_of(call) for call in added], [parse_object(call.arguments) for call in added]
     for at, call in enumerate(added):
         new = [word for word in left_over(asked, made, tools) if _has(texts[at], word)]
         made.append(call)
-        corrected = any(
+        is_slip = bool(new) and all(_is_said_once(asked, word) for word in new)
+        is_slip = is_slip and any(
             added[later].name == call.name
             and _differences(arguments[at], arguments[later]) > 1
             and all(_has(texts[later], word) for word in new)
             for later in range(at + 1, len(added))
         )
-        if not (corrected and new and all(_is_said_once(asked, word) for word in new)):
+        if not is_slip:
             kept.append(call)
     return kept
 
@@ -156,14 +157,6 @@ def _is_said_once(asked: str, word: str) -> bool:
 def _differences(one: JsonObject, other: JsonObject) -> int:
     """Return how many arguments differ."""
     return sum(one.get(key) != other.get(key) for key in one.keys() | other.keys())
-
-
-def _arguments(call: Call) -> JsonObject:
-    try:
-        value = parse(call.arguments)
-    except BadJson:
-        return {}
-    return value if isinstance(value, dict) else {}
 
 
 def _clauses(asked: str, left: Sequence[str]) -> Iterator[str]:
