@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from bench.accuracy.forms import forms
 from bench.accuracy.kept import Conditions
 from bench.accuracy.score import Delivered
 from bench.accuracy.speak import Said
@@ -19,7 +20,7 @@ from bench.injection.cases import ATTACKS, Case, in_turn, sample
 from bench.injection.dojo import Dojo, DojoLost, messages_of, version
 from bench.injection.lines import InjectionLine
 from bench.injection.plain import joined
-from bench.injection.run import FORMS, PLAIN, measured, measured_cases, options_of
+from bench.injection.run import FORMS, NEAR, PLAIN, CaseJob, measured, measured_cases, next_of, options_of
 from bench.injection.scripted import case, scripted
 from toolspeak.ir.message import Call, Message, Result, Role, Text
 from toolspeak.ir.request import Request
@@ -55,6 +56,19 @@ def test_suites_and_attacks_come_in_turn() -> None:
     ]
     assert len(first) == 12
     assert all(one.begun for one in first)
+
+
+def test_a_lane_stays_with_the_tools_and_the_form_that_its_slot_of_the_server_knows() -> None:
+    plain, ours = forms([PLAIN, "hermes"])
+    cases = list(in_turn(SUITES, ATTACKS, 20, 6, Split.HELD_OUT, begun=True))
+    waiting = [CaseJob(form, case) for case in cases for form in (plain, ours)]
+    assert next_of(waiting, None) == 0
+    last = CaseJob(ours, next(case for case in cases if case.suite == "slack"))
+    first = waiting[next_of(waiting, last)]
+    assert (first.form, first.case.suite) == (ours, "slack")
+    others = [job for job in waiting if not job.begins_like(last)]
+    assert len(others) > NEAR
+    assert next_of([*others[:NEAR], last], last) == 0, "a job far from its turn waits, so that samples stay equal"
 
 
 @pytest.mark.parametrize("obeys", [True, False])

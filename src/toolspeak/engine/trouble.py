@@ -60,6 +60,8 @@ _WORDS: Final = {
 
 def describe(trouble: Trouble) -> str:
     """Return a trouble in words, with its complaints, for people who read a trace."""
+    if trouble.kind is Kind.NARRATED and trouble.tool:
+        return f"it wrote the definition of {trouble.tool}, or arguments that do not fit it, and made no call"
     details = (f"{one.name or 'a call'}: {SAYS[one.problem]}" for one in trouble.complaints)
     return ": ".join(filter(None, (_WORDS[trouble.kind], "; ".join(details))))
 

@@ -15,6 +15,7 @@ from toolspeak.engine.trouble import (
     Trouble,
     call_needed,
     corrections,
+    describe,
     error_result,
     failure_of,
 )
@@ -159,3 +160,10 @@ def test_an_answer_without_end_is_closed_at_the_limit_p7(settings: Settings, mon
     assert sum(isinstance(effect, Pull) for effect in effects) == 1000 // len(LONG) + 1
     emitted = [effect.events[-1] for effect in turn if isinstance(effect, Emit)]
     assert isinstance(emitted[-1], Failed)
+
+
+def test_a_trace_tells_an_announcement_from_a_copied_definition_chk15() -> None:
+    assert describe(Trouble(Kind.NARRATED)) == "it announced a call and made none"
+    copied = describe(Trouble(Kind.NARRATED, tool="get_weather"))
+    assert "definition of get_weather" in copied
+    assert "announced" not in copied
