@@ -80,7 +80,7 @@ class Files:
         if lines[-1] == "":
             lines.pop()
         if first > max(len(lines), 1):
-            raise BadPath(f"{visible(path)!r} has {len(lines)} lines; line {first} is behind its end")
+            raise BadPath(f"{visible(path)!r} has {len(lines)} lines; line {first} is past its end")
         shown = self._page(lines[first - 1 : first - 1 + limit])
         last = first - 1 + len(shown)
         text = "\n".join(shown)

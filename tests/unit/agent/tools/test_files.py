@@ -100,7 +100,7 @@ def test_some_lines_of_a_file(desk: Desk, tmp_path: Path) -> None:
     assert desk.told("read_file", path="three", offset=2, limit=1) == "b\n[lines 2 to 2 of 3; go on with offset=3]"
     assert desk.told("read_file", path="three", offset=3) == "c\n[lines 3 to 3 of 3]"
     assert desk.told("read_file", path="three", offset=0) == "a\nb\nc"
-    assert desk.error("read_file", path="three", offset=4) == "'three' has 3 lines; line 4 is behind its end."
+    assert desk.error("read_file", path="three", offset=4) == "'three' has 3 lines; line 4 is past its end."
     assert "/limit" in desk.error("read_file", path="three", limit=0)
 
 
