@@ -77,7 +77,7 @@ class Contender:
 PROMPT: Final = ("--backend", "llamaserver", "--backend-capability", "prompt", "--model", MODEL)
 CONTENDERS: Final = {
     OURS: Contender(
-        toolspeak(), about="defaults, no probes; cases under the names of their models", options=("--by-model",)
+        toolspeak(), about="defaults, no probes; each case under the name of its model", options=("--by-model",)
     ),
     "toolspeak, model unknown": Contender(toolspeak(), about="defaults, no probes; all cases under one name"),
     "toolspeak, emulating": Contender(toolspeak("--mode", "force"), about="`--mode force`; all cases under one name"),
@@ -165,7 +165,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 
 def gateways(results: Mapping[str, Any]) -> str:
     """Return the counts of each gateway."""
-    head = ("gateway", "set-up", "responses", *COUNTS.values(), "right in content and form")
+    head = ("gateway", "setup", "responses", *COUNTS.values(), "right in content and form")
     rows = [
         (f"{name} {row['version']}".strip(), row["about"], row["sent"], *(row[count] for count in COUNTS), share(row))
         for name, row in results.items()
@@ -179,13 +179,13 @@ def share(row: Mapping[str, Any]) -> str:
 
 
 def problems(results: Mapping[str, Any]) -> str:
-    """Return the most frequent breaches of the protocol."""
+    """Return the most frequent violations of the protocol."""
     rows = [
         (name, problem.replace("|", "\\|"), times)
         for name, row in results.items()
         for problem, times in list(row["problems"].items())[:MOST_PROBLEMS]
     ]
-    return table(("gateway", "breach", "responses"), rows) if rows else "There is none.\n"
+    return table(("gateway", "violation", "responses"), rows) if rows else "None.\n"
 
 
 TABLES: Final = {"gateways": gateways, "problems": problems}

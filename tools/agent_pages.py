@@ -2,7 +2,7 @@
 
 Also writes the table of docs/apps.md, whose lines are written by hand and read by the client tests.
 
-With `--check`, only tells whether the pages are fresh. `just clients-all` makes the results.
+With `--check`, exits with an error if the pages are stale, and writes nothing. `just clients-all` makes the results.
 """
 
 import re
@@ -39,8 +39,8 @@ After this page {title} works with your own model, whether or not the model has 
 toolspeak launch {name}
 ```
 
-The command finds the gateway or starts one, chooses the model, and changes no file of yours: [launch](../launch.md). If
-{title} is missing, install it:
+The command finds the gateway or starts one, chooses the model, and does not change your files: see
+[launch](../launch.md). If {title} is not installed, install it:
 
 ```sh
 {install}
@@ -57,45 +57,45 @@ SGLang on this machine; for any other server, add `--upstream URL`.
 toolspeak serve
 ```
 
-Then start {title} with these settings. It speaks {wire}. `MODEL` is any name: a name that no upstream has becomes the
-first model of the first upstream. If the gateway asks for a key, write that key instead of `none`:
-[keys and tenants](../keys.md).
+Then start {title} with these settings. It uses the {wire} API. `MODEL` can be any name: if no upstream has a model with
+this name, the gateway uses the first model of the first upstream. If the gateway requires a key, use that key instead
+of `none`: [keys and tenants](../keys.md).
 
 """
 OTHERS = """\
 ## Other protocols
 
-The gateway speaks them all on one port. `--api` chooses one; without launch, only these lines change:
+The gateway serves all protocols on one port. `--api` chooses one. Without launch, only these lines change:
 
 """
 TESTED = """\
 ## What was tested
 
-{title} {version} talks to a scripted model server through the gateway, with the settings above and with options that
-let it answer one prompt without a terminal. It {does}, and the file is right to the byte. The table has the seconds
-from its start to its end; an empty cell was not run. The server *ignores* `tools`, has *native* tool calling, *leaks*
-calls as text, or *refuses* tools in the words of a real server.
+{title} {version} was tested against a scripted model server through the gateway, with the settings above and with
+options that let it answer one prompt without a terminal. It {does}, and the resulting file is correct to the byte. The
+table shows the seconds from start to exit; combinations with an empty cell were not run. The server *ignores* `tools`,
+has *native* tool calling, *leaks* calls as text, or *refuses* tools with the error message of a real server.
 
 """
 WRONG = """\
 
-If a call is missing or wrong, [debug it](../debug-a-call.md). [The doctor](../doctor.md) measures which way of tool
-calling suits your model.
+If a call is missing or wrong, [debug it](../debug-a-call.md). [The doctor](../doctor.md) measures which form of tool
+calling works best for your model.
 """
 INDEX_HEAD = """\
 # Agents
 
-After this page you know which agents toolspeak is tested with, and where to read how each is set up.
-[Clients](../clients.md) has the SDKs, and every figure of the tests.
+After this page you know which agents toolspeak is tested with, and where to find the setup of each.
+[Clients](../clients.md) covers the SDKs, and has all figures of the tests.
 
 | agent | command | tested version | protocols |
 | --- | --- | --- | --- |
 """
 INDEX_END = """\
 
-[Apps and editors](../apps.md) has the configuration of Open WebUI and Zed, and the files in which opencode, Continue,
-Cline and Aider keep theirs. Any other agent that lets you set the base URL of its provider works the same way: give it `http://127.0.0.1:4141/v1`
-for OpenAI, `http://127.0.0.1:4141` for Anthropic, Gemini and Ollama.
+[Apps and editors](../apps.md) has the configuration of Open WebUI and Zed, and the configuration files of opencode,
+Continue, Cline and Aider. Any other agent with a configurable provider base URL works the same way: set it to
+`http://127.0.0.1:4141/v1` for OpenAI, or to `http://127.0.0.1:4141` for Anthropic, Gemini and Ollama.
 """
 
 
@@ -132,7 +132,7 @@ def page(agent: Agent, found: Sequence[Result]) -> str:
 def _files(recipe: Recipe) -> Iterator[str]:
     for path, text in recipe.files.items():
         block = fence(LANGUAGES.get(path.suffix, "text"), text.rstrip().splitlines())
-        yield f"`{path}`, where the folder `{TARGET.folder}` may be any other:\n\n{block}"
+        yield f"`{path}`; you can replace `{TARGET.folder}` with any other folder:\n\n{block}"
 
 
 def _lines(agent: Agent, recipe: Recipe) -> list[str]:
@@ -163,7 +163,7 @@ def _tested(agent: Agent, found: Sequence[Result]) -> Iterator[str]:
     mine = [result for result in found if result["client"].partition(",")[0] == agent.title]
     columns = list(dict.fromkeys((result["client"], result["wire"]) for result in mine))
     cells = {(result["client"], result["wire"], result["upstream"]): _cell(result) for result in mine}
-    yield f"| the server | {' | '.join(_column(*column) for column in columns)} |\n| --- |{' --- |' * len(columns)}\n"
+    yield f"| server | {' | '.join(_column(*column) for column in columns)} |\n| --- |{' --- |' * len(columns)}\n"
     for name in [setting.name for setting in SETTINGS if any(setting.name == key[2] for key in cells)]:
         yield f"| {name} | {' | '.join(cells.get((*column, name), '') for column in columns)} |\n"
 

@@ -22,18 +22,18 @@ URL = "http://127.0.0.1:4141"
 HEAD = f"""\
 # Clients
 
-Real agents and SDKs, in the versions below, talk to a model that has no tool calling, through `toolspeak serve`. Each
-row really ran its tool: the file that the model asked for is there, to the byte, and the client has shown the model's
-last words. `just clients` runs the fast ones, `just clients-all` all; both in a network namespace with nothing but
-loopback. This page is made from what those commands start and measure.
+Each row is a real agent or SDK, in the version below, that talks through `toolspeak serve` to a model without tool
+calling. The client really ran its tool: the file that the model requested exists with exactly the right bytes, and the
+client showed the model's last words. `just clients` runs the fast rows, `just clients-all` runs all of them; both run
+in a network namespace that has only loopback. This page is generated from what those commands start and measure.
 
 ## How to point a client at toolspeak
 
-[`toolspeak launch AGENT`](launch.md) does it for an agent, and [each agent has a page](agents/index.md) with lines to
-type instead. [Apps and editors](apps.md) have a page with the lines of their own configuration, and so has
-[JavaScript](javascript.md). For an SDK, start the gateway (`toolspeak serve --upstream http://127.0.0.1:8080/v1`) and
-set the base URL. Any name of a model will do: what the upstream does not know becomes its first model. Where a client
-wants a key, any text will do, unless the gateway was started with `--key`.
+[`toolspeak launch AGENT`](launch.md) configures an agent, and [each agent has a page](agents/index.md) with the
+commands to type instead. [Apps and editors](apps.md) and [JavaScript](javascript.md) have pages with their own
+configuration. For an SDK, start the gateway (`toolspeak serve --upstream http://127.0.0.1:8080/v1`) and set the base
+URL. Any model name works: a name that the upstream does not know selects its first model. If a client requires a key,
+any text works, unless the gateway was started with `--key`.
 
 | SDK | what it needs |
 | --- | --- |
@@ -49,9 +49,9 @@ wants a key, any text will do, unless the gateway was started with `--key`.
 RAN = """\
 ## What ran
 
-The upstream answers plain text and takes no notice of tools (`--mode force`). Its calls come as text, in pieces of four
-characters. *Requests* are those of the client, and those that reached the upstream. Seconds are wall time on a
-shared machine with two cores, start of the client included.
+The upstream answers in plain text and ignores tools (`--mode force`). Its calls arrive as text, in chunks of four
+characters. *Requests* shows the client's requests → the requests that reached the upstream. Seconds are wall time on a
+shared machine with two cores, including the start of the client.
 
 | client | version | wire | result | seconds | requests |
 | --- | --- | --- | --- | --- | --- |
@@ -60,9 +60,9 @@ shared machine with two cores, start of the client included.
 EVERY = """\
 ## The same against other upstreams
 
-Seconds, or what went wrong. *native* has real tool calling, *leaks* takes tools and lets the call out as text,
-*refuses* answers an error to tools, in the words of a real server; for these the mode is `auto`. The others take no
-notice of tools, and the model writes in another dialect, or the upstream speaks another protocol.
+Each cell shows seconds, or what went wrong. *native* supports tool calling, *leaks* accepts tools and returns the call
+as text, *refuses* rejects requests that have tools, in the words of a real server; for these the mode is `auto`. The
+other upstreams ignore tools, and the model writes in another dialect, or the upstream speaks another protocol.
 
 """
 

@@ -22,10 +22,11 @@ PAGE, SCHEMA = DOCS / "configuration-reference.md", DOCS / "configuration.schema
 HEAD = """# Configuration reference
 
 Every setting of `toolspeak.toml`: its type, default and range, what it does, and the environment variable and the
-option that override it. [Configuration](configuration.md) explains where the file is, and has an example of all of it.
+option that override it. [Configuration](configuration.md) explains where the file is, and has an example of the whole
+file.
 
-`toolspeak config schema` prints the same as JSON Schema, by which editors complete and check the file;
-[configuration.schema.json](configuration.schema.json) is a copy. Both are written from the source by `just docs`.
+`toolspeak config schema` prints the same as a JSON Schema, which editors use to complete and check the file.
+[configuration.schema.json](configuration.schema.json) is a copy of it. `just docs` generates both from the source.
 """
 SHARED = {Settings: "tools", ModelFacts: "upstreams.NAME.facts"}
 """Tables that several sections have, and where they are described."""

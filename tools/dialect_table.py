@@ -14,26 +14,27 @@ A dialect is a text form of a tool call. toolspeak reads all of these. *Writes* 
 dialect to a model: put the tools in a prompt, and write calls and results as the model should see them. *Exports* says
 whether it can be written as a [response template](#response-templates).
 
-A dialect that is written is a module of its own, `src/toolspeak/dialects/<name>.py`; the others are rows of
+A dialect that toolspeak writes has its own module, `src/toolspeak/dialects/<name>.py`; the others are rows of
 `src/toolspeak/dialects/table.py`. To add one, see [your first dialect](first-dialect.md).
 
-Numbers such as D24 are those of the samples in `src/toolspeak/conformance/data/samples.jsonl`. `just docs`
-generates this page from the dialects.
+Numbers such as D24 refer to the samples in `src/toolspeak/conformance/data/samples.jsonl`. `just docs` generates
+this page from the dialects.
 
 | dialect | writes | exports | what it looks like |
 | --- | --- | --- | --- |
 """
 TAIL = """
-`keyed` is made for one conversation by its key (`toolspeak.dialects.keyed`): only markers with that key are calls.
+toolspeak builds `keyed` for one conversation from a key (`toolspeak.dialects.keyed`): only markers with that key are
+calls.
 
-From outside, the entry point group `toolspeak.dialects` adds more: each a `Dialect`, or a module with a `DIALECT`. See
-[plugins](plugins.md).
+Packages can add dialects through the entry point group `toolspeak.dialects`. Each is a `Dialect`, or a module with a
+`DIALECT`. See [plugins](plugins.md).
 
 ## Response templates
 
 A `response_template` in a model's `tokenizer_config.json` describes how the model writes calls and reasoning.
-transformers from 5.13 on, vLLM from 0.32 on (`--tool-call-parser hf`) and SGLang from 0.5.23 on read it. toolspeak
-reads it too, and writes it.
+transformers (5.13 and later), vLLM (0.32 and later, with `--tool-call-parser hf`) and SGLang (0.5.23 and later) read
+it. toolspeak reads and writes it.
 
 ### Read the template of a model
 
@@ -45,21 +46,21 @@ model = "acme/new-model"
 facts.response_template = "/models/new-model/tokenizer_config.json"
 ```
 
-Calls that the server leaves in the text are then read as the template describes them (CAP-8). A file that holds only
-the template is accepted as well. A vLLM server that runs with `--enable-tokenizer-info-endpoint` shows its
-`tokenizer_config.json`: `curl http://127.0.0.1:8000/tokenizer_info > tokenizer_config.json`. toolspeak knows of
-no other server that does.
+toolspeak then reads calls that the server leaves in the text as the template describes them (CAP-8). It also accepts a
+file that contains only the template. A vLLM server that runs with `--enable-tokenizer-info-endpoint` returns its
+`tokenizer_config.json`: `curl http://127.0.0.1:8000/tokenizer_info > tokenizer_config.json`. We know of no other
+server that does.
 
-The template becomes a grammar of toolspeak, and none of its patterns runs. Content is `json` or `xml-inline`;
-patterns are made of literals, blanks, alternatives and named runs of characters. Another template is refused when
-toolspeak starts, with the field and the reason. If the prompt opens the reasoning, set `facts.starts_in_reasoning` as
-well.
+toolspeak translates the template into a grammar, and never executes its patterns. Content must be `json` or
+`xml-inline`; patterns may contain literals, blanks, alternatives and named runs of characters. toolspeak rejects any
+other template at startup, and names the field and the reason. If the prompt opens the reasoning, also set
+`facts.starts_in_reasoning`.
 
 From Python, `template_dialect(template, name)` in `toolspeak.dialects.response_template` returns the dialect.
 
-toolspeak differs from the reader of transformers where that one would raise an error or lose something: a broken call
-is repaired or complained about, a mark inside a JSON string is data, a quoted example is text, a value in tags keeps
-its blanks, and the text before a call stays when text follows.
+toolspeak differs from the transformers reader where that reader would raise an error or lose data. toolspeak repairs a
+broken call or records a complaint, treats a mark inside a JSON string as data and a quoted example as text, preserves
+the blanks of a value in tags, and keeps the text before a call when text follows.
 
 ### Export a dialect
 
@@ -67,10 +68,10 @@ its blanks, and the text before a call stays when text follows.
 toolspeak dialects export qwen_xml --start-anchor '<|im_start|>assistant\\n'
 ```
 
-The start anchor is the end of the model's generation prompt: readers search the prompt for it, to find where the
-answer begins. Add what is printed to `tokenizer_config.json`. The template describes the form that the newest models
-of a dialect write; a text after calls replaces the text before them, because vLLM and SGLang refuse the key `join`.
-These dialects do not fit:
+The start anchor is the end of the model's generation prompt. Readers search the prompt for it to find where the
+answer begins. Add the output to `tokenizer_config.json`. The template describes the form that the newest models of a
+dialect write. Text after calls replaces the text before them, because vLLM and SGLang reject the key `join`. These
+dialects cannot be exported:
 
 | dialect | why |
 | --- | --- |

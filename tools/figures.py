@@ -134,14 +134,14 @@ SUBJECTS = {
     "emulated": "`asgi`, emulated",
     "push": "`push`, native",
     "push-emulated": "`push`, emulated",
-    "bare": "uvicorn and aiohttp that pass bytes on",
+    "bare": "uvicorn and aiohttp that forward bytes unchanged",
     "envoy": "Envoy {envoy}",
     "nginx": "nginx {nginx}",
     "litellm": "LiteLLM {litellm}",
     "forge": "forge {forge}",
     "portkey": "Portkey {portkey}",
 }
-"""What was measured beside each other, in the words of the page."""
+"""What was compared, with its name on the page."""
 WORKLOADS = {
     "small": "small request",
     "tools": "30 tools, native",
@@ -153,7 +153,7 @@ WORKLOADS = {
 
 
 def speed() -> Iterator[str]:
-    """Yield what requests and chunks cost beside others, and which aims were reached."""
+    """Yield what requests and chunks cost beside others, and which targets were reached."""
     found = result("speed-gateway")
     yield f"Measured on {found['date']}, {found['rounds']} rounds, Python {found['versions']['python']}:\n\n"
     yield f"| µs of CPU, medians | {' | '.join(WORKLOADS.values())} |\n| --- |{' ---: |' * len(WORKLOADS)}\n"
@@ -161,11 +161,11 @@ def speed() -> Iterator[str]:
         rows = (found["cpu_us"][workload].get(subject) for workload in WORKLOADS)
         cells = " | ".join(_microseconds(row["median_us"]) if row else "" for row in rows)
         yield f"| {name.format_map(found['versions'])} | {cells} |\n"
-    yield "\n| | aim | measured | |\n| --- | --- | ---: | --- |\n"
-    for aim in found["targets"]:
-        bound = f"at {'least' if aim['least'] else 'most'} {aim['bound']:g}"
-        outcome = "reached" if aim["ok"] else "**missed**"
-        yield f"| {aim['id']} {aim['what']} | {bound} | {aim['value']:.2f} | {outcome} |\n"
+    yield "\n| | target | measured | |\n| --- | --- | ---: | --- |\n"
+    for target in found["targets"]:
+        bound = f"at {'least' if target['least'] else 'most'} {target['bound']:g}"
+        outcome = "reached" if target["ok"] else "**missed**"
+        yield f"| {target['id']} {target['what']} | {bound} | {target['value']:.2f} | {outcome} |\n"
 
 
 IN_MEMORY = {
@@ -187,7 +187,7 @@ def pythons() -> Iterator[str]:
     for name, version in memory["pythons"].items():
         cells = " | ".join(_microseconds(memory["cpu_us"][name][figure]) for figure in IN_MEMORY)
         yield f"| {name}: Python {version} | {cells} |\n"
-    yield f"\nMeasured on {sockets['date']}, {sockets['rounds']} rounds, over sockets, all beside each other:\n\n"
+    yield f"\nMeasured on {sockets['date']}, {sockets['rounds']} rounds, over sockets, all interleaved in one run:\n\n"
     shown = {name: WORKLOADS[name] for name in sockets["cpu_us"]}
     yield f"| µs of CPU, medians | {' | '.join(f'{each} | × Envoy' for each in shown.values())} |\n"
     yield f"| --- |{' ---: | ---: |' * len(shown)}\n"

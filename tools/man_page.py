@@ -83,9 +83,10 @@ def page() -> str:
             "[OPTIONS] [ARGS]",
             ".SH DESCRIPTION",
             *paragraphs(
-                "Agents and SDKs speak with tools; many models behind them cannot call any. toolspeak decides for each "
-                "model whether its server's tool calling is used, mended or replaced, and answers each client in the "
-                "client's own protocol. Results go to standard output, notes and progress to standard error."
+                "Agents and SDKs use tools; many of the models that they talk to cannot call any. toolspeak decides "
+                "for each model whether its server's tool calling is used, repaired or replaced, and answers each "
+                "client in the client's own protocol. Results go to standard output, notes and progress to standard "
+                "error."
             ),
             ".SH COMMANDS",
             *commands(toolspeak, "toolspeak"),

@@ -93,7 +93,7 @@ def trimmed(results: Mapping[str, Any]) -> str:
         f"{peer} {len(results['only_trimmed'][peer])} of {count(results['cases'], peer, Verdict.WRONG.value)}"
         for peer in PEERS
     ]
-    return f"Wrong calls that only lack white space at the ends of values, whole: {', '.join(counts)}.\n"
+    return f"Wrong calls that only lack white space at the ends of values (whole texts): {', '.join(counts)}.\n"
 
 
 def sources(results: Mapping[str, Any]) -> str:
@@ -119,7 +119,7 @@ def better(results: Mapping[str, Any]) -> str:
                 found.setdefault((", ".join(peers), said), []).append(shown)
         note = row["note"].replace("<", "&lt;").replace("|", "\\|")
         rows += [(name, ", ".join(ways), peers, said, note) for (peers, said), ways in found.items()]
-    return table(("case", "ways", "right", "not right", "note"), rows) if rows else "There is no such case.\n"
+    return table(("case", "ways", "right", "not right", "note"), rows) if rows else "None.\n"
 
 
 def parsers(results: Mapping[str, Any]) -> str:
@@ -155,7 +155,7 @@ def truncated(results: Mapping[str, Any]) -> str:
     """Return how many wrong and false calls come from outputs that the token limit cut off."""
     cut = {name: row for name, row in results["fixtures"].items() if row["truncated"]}
     counts = [f"{peer} {bad(cut, peer)} of {bad(results['fixtures'], peer)}" for peer in (GATEWAY, *PEERS)]
-    return f"Wrong and false calls that come from the {len(cut)} truncated outputs, whole: {', '.join(counts)}.\n"
+    return f"Wrong and false calls from the {len(cut)} truncated outputs (whole texts): {', '.join(counts)}.\n"
 
 
 def origins(results: Mapping[str, Any]) -> str:

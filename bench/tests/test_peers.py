@@ -225,7 +225,7 @@ def test_better_lists_what_a_peer_reads_and_we_do_not() -> None:
     assert "| a |" not in made
     lost = results()
     del lost["cases"]["b"]
-    assert page.better(lost) == "There is no such case.\n"
+    assert page.better(lost) == "None.\n"
 
 
 def test_a_parser_that_failed_its_check_is_said_to_be_left_out() -> None:
@@ -242,7 +242,7 @@ def test_the_tables_of_the_suite() -> None:
     assert "told the format" not in made["verdicts"]
     assert "| kimi | 2 | 1, 1 | 1, 1 |" in made["families"]
     assert "| glm | 1 | 1, 1 | – |" in made["families"]
-    assert "the 1 truncated outputs, whole: toolspeak gateway 0 of 0, vllm 1 of 1," in made["truncated"]
+    assert "the 1 truncated outputs (whole texts): toolspeak gateway 0 of 0, vllm 1 of 1," in made["truncated"]
     assert "| kimi/b | whole, tokens, deltas |" in made["better"]
     assert "kimi/a" not in made["better"]
     assert "| tests of vllm-project/vllm | 1 |" in page.origins(results())

@@ -380,5 +380,5 @@ def test_the_admin_api_refuses_what_it_does_not_know_safe10(home: Path) -> None:
 def test_an_address_that_others_reach_is_enough_with_stored_keys_safe6() -> None:
     public = Server(host="192.0.2.1")
     check_public(Config(server=public, access=Access(KeyPlace.FILE)))
-    with pytest.raises(BadConfig, match="no key is asked for"):
+    with pytest.raises(BadConfig, match="no key is required"):
         check_public(Config(server=public))

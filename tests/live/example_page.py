@@ -9,24 +9,25 @@ from typing import Any
 LONGEST = 300
 HEAD = """# An example run
 
-What real models do with a run: small file tasks, worked on by Qwen2.5-Coder with 1.5 and 0.5 billion weights (Q4_K_M),
-on two cores that had much other work, behind [`toolspeak up`](up.md). This page is written by `just example-run`;
-temperature 0, at most 8 rounds, 400 tokens a turn.
+What a real model does in a run: small file tasks, run by Qwen2.5-Coder with 1.5 billion parameters (Q4_K_M, a file of
+1.12 GB) behind [`toolspeak up`](up.md), on two cores that were also busy with other work. `just example-run` generates
+this page. Temperature 0, at most 8 rounds, 400 tokens per turn.
 
-What limits the model of 1.5 GB, in our reading of its transcripts:
+The limits of the 1.5B model, in our reading of its transcripts:
 
-- It reads 31, 47 and 28 points, and takes the first player for the best (`scores`).
-- It corrects a word into itself (`spelling`), and reads one of two files (`both`). The run tells it what is left; it
-  goes on with a tool result of its own making, which is no final text (RUN-17), so that the run ends with a summary.
-- In `both` it wrote the call for the second file between the tags of a tool result, three times. toolspeak asks for
-  such a call, and does not take it: what stands between these tags is mostly the text of others.
+- It reads 31, 47 and 28 points, and picks the first player as the best (`scores`).
+- It replaces a word with the same word (`spelling`), and reads one of two files (`both`). The run tells the model what
+  is left to do. The model continues with a tool result that it made up, which is not a final text (RUN-17), so the run
+  ends with a summary.
+- In `both` it wrote the call for the second file between the tags of a tool result, three times. toolspeak asks the
+  model for such a call again, and does not run it: the text between these tags is mostly not the model's own.
 """
 TABLE = """
 ## All runs
 
-`file` says whether the files were right in the end, `answer` whether the final text was; an answer that was written
-before the file was seen is a guess, and wrong. The tools are `read_file`, `write_file`, `edit_file`, `list_files`, with
-or without `final_output`. The seconds tell more about the machine than about the form.
+`file` shows whether the files were right at the end, `answer` whether the final text was right. An answer that was
+written before the model saw the file is a guess, and counts as wrong. The tools are `read_file`, `write_file`,
+`edit_file`, `list_files`, with or without `final_output`. The seconds say more about the machine than about the form.
 """
 
 
@@ -112,7 +113,7 @@ def _round(number: int, each: dict[str, Any]) -> Iterator[str]:
         said = "\n".join(part.get("text", "") for part in result["content"])
         arguments = json.dumps(json.loads(call["arguments"]), ensure_ascii=False)
         yield from _block(f"round {number}"[:7], f"{call['name']} {arguments}")
-        yield from _block("  error" if result.get("is_error") else "  gives", said)
+        yield from _block("  error" if result.get("is_error") else " result", said)
 
 
 def _block(label: str, text: str) -> Iterator[str]:

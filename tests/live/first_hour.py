@@ -98,7 +98,7 @@ def install_wheel(sandbox: Sandbox) -> Step:
     environ = {**os.environ, "HOME": str(sandbox.folder / "home"), "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
     ended = subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
     said = ended.stdout + ended.stderr
-    about = "The extra `llama` brings the server that runs a model file."
+    about = "The extra `llama` installs the server that runs a model file."
     return Step(
         "Install",
         about,
@@ -128,7 +128,7 @@ def run_model(sandbox: Sandbox, env: dict[str, str], model: Path) -> tuple[Step,
     took = time.monotonic() - began
     time.sleep(1)  # the lines after that one
     said = log.read_text()
-    about = "It runs in a terminal of its own."
+    about = "It runs in its own terminal."
     return Step("Run a model", about, f"toolspeak up {model.name}", sandbox.shown(said), took, LISTENS in said), process
 
 
@@ -153,10 +153,10 @@ def launch(sandbox: Sandbox, env: dict[str, str], task: str, limit_s: float, *wo
             said = f"{process.communicate()[0]}stopped after {limit_s:.0f} s"
     command = " ".join(["toolspeak launch", *words[:-1], f'"{task}"'])
     about = (
-        "In the folder of the task. Without the words after `--`, Claude Code opens its own screen. `--tools Write` "
-        "offers the model that tool only, so that it has 2,000 tokens to read instead of 12,000."
+        "Run it in the folder of the task. Without the arguments after `--`, Claude Code opens its own screen. "
+        "`--tools Write` offers the model only that tool, so that the model has 2,000 tokens to read instead of 12,000."
         if "--tools" in words
-        else "The same with the scripted model."
+        else "The same, with the scripted model."
     )
     ok = process.returncode == 0
     return Step("Launch an agent", about, sandbox.shown(command), sandbox.shown(said), time.monotonic() - began, ok)
@@ -181,8 +181,8 @@ def try_all(sandbox: Sandbox, model: str, limit_s: float) -> tuple[list[Step], s
             steps.append(launch(sandbox, env, TASK, limit_s, "--", "--tools", "Write"))
             print(steps[-1].output, flush=True)
             if "hello" in written(sandbox, "hello.txt").lower():
-                return steps, f"the real model, {model}, at try {number} of at most {TRIES}"
-            steps[-1] = replace(steps[-1], title=f"Launch an agent, try {number} with the real model")
+                return steps, f"the real model, {model}, on attempt {number} of at most {TRIES}"
+            steps[-1] = replace(steps[-1], title=f"Launch an agent, attempt {number} with the real model")
     finally:
         process.send_signal(signal.SIGINT)
         process.wait(60)

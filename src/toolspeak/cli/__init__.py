@@ -54,6 +54,13 @@ _ENVIRONMENT: Final = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, er
 """The disk is full or broken, or a folder is not writable: the user can fix it, so no traceback is printed."""
 
 
+def _keep_lines(command: click.Command) -> None:
+    r"""Turn the `\b` of raw docstrings into click's mark for lines that are not joined, in subcommands too."""
+    command.help = (command.help or "").replace("\\b\n", "\b\n")
+    for each in command.commands.values() if isinstance(command, click.Group) else ():
+        _keep_lines(each)
+
+
 class Commands(click.Group):
     """The commands of `COMMANDS`, imported when they are used."""
 
@@ -70,7 +77,7 @@ class Commands(click.Group):
         command = getattr(import_module(f"{__name__}.{cmd_name}"), cmd_name)
         if not isinstance(command, click.Command):
             raise TypeError(f"{__name__}.{cmd_name}.{cmd_name} is not a click command")
-        command.help = (command.help or "").replace("\\b\n", "\b\n")  # click's mark, out of a raw docstring
+        _keep_lines(command)
         return command
 
     def resolve_command(

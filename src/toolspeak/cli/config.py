@@ -29,7 +29,7 @@ def config() -> None:
 
 @config.command()
 def schema() -> None:
-    r"""Print the JSON Schema of toolspeak.toml, by which editors complete and check the file.
+    r"""Print the JSON Schema of toolspeak.toml, which lets editors complete and check it.
 
     \b
     Example:
@@ -42,12 +42,13 @@ def schema() -> None:
 
 @config.command("check")
 @click.argument("file", required=False, type=click.Path(path_type=Path), metavar="[FILE]")
-@click.option("--upstreams", "asks", is_flag=True, help="Ask each upstream for its models, too.")
+@click.option("--upstreams", "asks", is_flag=True, help="Also ask each upstream for its models.")
 def check_file(*, file: Path | None, asks: bool) -> int:
     r"""Check a configuration file and the environment, and show what a gateway would use.
 
-    Without FILE it is the file that `toolspeak serve` would read. Each mistake is one line, with the file and the line
-    of it, and the exit status is 2. With --upstreams it is 1 if an upstream does not answer.
+    Without FILE, the command checks the file that `toolspeak serve` would read. It prints each mistake on one line,
+    with the file and the line number, and exits with status 2. With --upstreams, it exits with status 1 if an upstream
+    does not answer.
 
     \b
     Examples:

@@ -43,8 +43,8 @@ def read_duration(context: click.Context, parameter: click.Parameter, value: str
 def keys() -> None:
     r"""Make, list, rotate and revoke the keys of clients.
 
-    Nothing is restarted: running gateways take changes within two seconds. Keys are stored where [access] in
-    toolspeak.toml says: in a file of this machine, or in Redis for a fleet. Only their digests are stored.
+    Running gateways apply changes within two seconds, without a restart. [access] in toolspeak.toml sets where keys are
+    stored: in a file on this machine, or in Redis for a fleet. Only their digests are stored.
 
     \b
     Examples:
@@ -57,10 +57,10 @@ def keys() -> None:
 
 def _limit_options(command: F) -> F:
     texts = {
-        "--requests-per-minute": "Requests a minute.",
-        "--input-tokens-per-minute": "Tokens a minute that models read.",
-        "--output-tokens-per-minute": "Tokens a minute that models write.",
-        "--concurrent": "Requests answered at one time.",
+        "--requests-per-minute": "Requests per minute.",
+        "--input-tokens-per-minute": "Tokens per minute that models read.",
+        "--output-tokens-per-minute": "Tokens per minute that models write.",
+        "--concurrent": "Concurrent requests.",
     }
     for name, text in reversed(texts.items()):
         command = click.option(name, type=click.IntRange(1), metavar="N", help=f"{text}  [default: no limit]")(command)
@@ -71,7 +71,9 @@ def _limit_options(command: F) -> F:
 @click.argument("tenant")
 @click.option("--model", "models", multiple=True, metavar="NAME", help="Model that the key may use; may be repeated.")
 @_limit_options
-@click.option("--expires", callback=read_duration, metavar="TIME", help="After which time it expires, such as 90d.")
+@click.option(
+    "--expires", callback=read_duration, metavar="TIME", help="Time after which the key expires, such as 90d."
+)
 @config_option
 @json_option
 def make(  # noqa: PLR0913 # one for each option
@@ -105,7 +107,7 @@ def make(  # noqa: PLR0913 # one for each option
 @config_option
 @json_option
 def list_keys(*, file: Path | None, as_json: bool) -> None:
-    r"""List the stored keys: ids, tenants, limits and times. Keys of the configuration file are not in it.
+    r"""List the stored keys: ids, tenants, limits and times. Keys of the configuration file are not listed.
 
     \b
     Example:
@@ -137,7 +139,7 @@ def list_keys(*, file: Path | None, as_json: bool) -> None:
 @config_option
 @json_option
 def rotate(*, id: str, overlap: int, file: Path | None, as_json: bool) -> None:  # as people call it
-    r"""Make a new key with the rights of an old one, which expires after an overlap.
+    r"""Make a new key with the permissions of an old one, which expires after an overlap.
 
     \b
     Examples:
@@ -152,7 +154,7 @@ def rotate(*, id: str, overlap: int, file: Path | None, as_json: bool) -> None: 
 @config_option
 @json_option
 def revoke(*, id: str, file: Path | None, as_json: bool) -> None:  # as people call it
-    r"""End a key now. Gateways refuse it within two seconds; streams that are open go on.
+    r"""Revoke a key now. Gateways reject it within two seconds; open streams continue.
 
     \b
     Example:
@@ -181,9 +183,9 @@ def revoke(*, id: str, file: Path | None, as_json: bool) -> None:  # as people c
 )
 @config_option
 def serve(*, host: str, port: int, file: Path | None) -> None:
-    r"""Serve the admin API, by which programs make, list, rotate and revoke keys.
+    r"""Serve the admin API, which programs use to make, list, rotate and revoke keys.
 
-    Clients send the key in the variable TOOLSPEAK_ADMIN_KEY as a bearer token. It is no key of the gateway, and the
+    Clients send the key in the variable TOOLSPEAK_ADMIN_KEY as a bearer token. It is not a key of the gateway, and the
     gateway does not serve this API.
 
     \b

@@ -39,18 +39,18 @@ _OPTIONS: Final = (
     ("--upstream", "URL", "Base URL of the model server, without the API path, such as http://127.0.0.1:8080/v1."),
     ("--wire", "NAME", "API of the upstream: openai_chat, openai_responses, anthropic, gemini or ollama."),
     ("--preset", "NAME", "Use a known upstream, such as ollama, groq or anthropic."),
-    ("--model", "NAME", "Model to use when a request names none that the upstream has."),
+    ("--model", "NAME", "Model to use when a request names no model that the upstream has."),
     *map(_turn_option, OPTIONS),
 )
 _ADDRESS: Final = (("--host", "ADDRESS", "Address to listen on.  [default: 127.0.0.1]"),)
 _GUARDS: Final = (
-    ("--key", "KEY", "API key that clients must send; safer in the variable TOOLSPEAK_KEY."),
-    ("--probe", "DEPTH", "How to probe models: off, look, tokens or full."),
-    ("--unknown-models", "POLICY", "What to do with names of models that no upstream has: first or strict."),
-    ("--log", "FORM", "Form of the log: text or json.  [default: text]"),
+    ("--key", "KEY", "API key that clients must send; it is safer in the variable TOOLSPEAK_KEY."),
+    ("--probe", "DEPTH", "How deeply to probe models: off, look, tokens or full."),
+    ("--unknown-models", "POLICY", "What to do with requests for models that no upstream has: first or strict."),
+    ("--log", "FORM", "Format of the log: text or json.  [default: text]"),
 )
 _DRIVERS: Final = (
-    ("--driver", "NAME", "How bytes go from the upstream to the client: asgi or push.  [default: asgi]"),
+    ("--driver", "NAME", "How bytes travel from the upstream to the client: asgi or push.  [default: asgi]"),
 )
 _PLACE: Final = ("--upstream", "--wire", "--preset")
 _WHERE: Final = (*_PLACE, "--model")
@@ -82,7 +82,7 @@ def gateway_options(command: F) -> F:
 
 def workers_option(command: F) -> F:
     """Add `--workers N`; the command gets 0 for `auto`."""
-    text = "Processes that answer requests; auto means one for each usable core.  [default: 1]"
+    text = "Number of processes that answer requests; auto means one for each usable core.  [default: 1]"
     return click.option("--workers", metavar="N|auto", callback=_worker_count, help=text)(command)
 
 

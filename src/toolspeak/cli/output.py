@@ -119,8 +119,8 @@ _HINTS: Final[dict[str, str]] = {
     FailureKind.STREAMING_TOOLS_UNSUPPORTED: _EMULATE,
     FailureKind.TOOL_CHOICE_UNSUPPORTED: _EMULATE,
     FailureKind.NATIVE_PARSER_FAILED: _EMULATE,
-    FailureKind.INVALID_REQUEST: "these are the upstream's words; its log may say more",
-    FailureKind.OTHER: "these are the upstream's words; its log may say more",
+    FailureKind.INVALID_REQUEST: "this is the upstream's own message; its log may have details",
+    FailureKind.OTHER: "this is the upstream's own message; its log may have details",
 }
 
 

@@ -36,9 +36,9 @@ _LONGEST_PARENT: Final = 60
 def serve(*, file: Path | None, quiet: bool, **options: str | int | None) -> None:
     r"""Start the gateway: tool calling in five APIs on one port.
 
-    Agents and SDKs connect with the API of OpenAI Chat, OpenAI Responses, Anthropic, Gemini or Ollama. The model needs
-    no support for tools. Without --upstream and without a configuration, the command looks for a model server on this
-    machine: Ollama, llama.cpp, LM Studio, vLLM or SGLang.
+    Agents and SDKs connect through the API of OpenAI Chat, OpenAI Responses, Anthropic, Gemini or Ollama. The model
+    does not need to support tools. Without --upstream and without a configuration, the command looks for a model server
+    on this machine: Ollama, llama.cpp, LM Studio, vLLM or SGLang.
 
     \b
     Examples:

@@ -63,7 +63,7 @@ class _UpCommand(click.Command):
 @click.option("--context", type=click.IntRange(256), default=32_768, show_default=True, help="Context size in tokens.")
 @click.option("--threads", type=click.IntRange(0), default=0, help="CPU threads.  [default: chosen by llama-server]")
 @click.option("--llama-server", "binary", default="", metavar="PATH", help="The llama-server program to run.")
-@click.option("--loaded", type=click.IntRange(1), help="Models that are loaded at one time.  [default: 1]")
+@click.option("--loaded", type=click.IntRange(1), help="Number of models that are loaded at one time.  [default: 1]")
 @click.option(
     "--idle",
     type=click.FloatRange(0),
@@ -90,14 +90,14 @@ def up(  # noqa: PLR0913 - one for each option
 ) -> None:
     r"""Run models on this machine, with the gateway in front of them.
 
-    MODEL is a GGUF file, the name of a model that Ollama or LM Studio has stored here, or hf:ORG/REPO[:QUANT], which is
-    fetched first. Without MODEL, those of [up.models] in the configuration are run; if there are none, the models that
-    were found on this machine are listed.
+    MODEL is a GGUF file, the name of a model that Ollama or LM Studio has stored on this machine, or
+    hf:ORG/REPO[:QUANT], which is downloaded first. Without MODEL, the command runs the models of [up.models] in the
+    configuration; if there are none, it lists the models that it finds on this machine.
 
-    Of several models, each is loaded when a request needs it, and at most --loaded at one time. llama.cpp runs them:
-    the llama-server that you name, or the one on the PATH, or the one of `pip install 'toolspeak[llama]'`. If it
-    crashes or hangs, it is restarted, and requests wait meanwhile. It ends when toolspeak ends. Arguments after -- are
-    passed to llama-server.
+    With several models, each is loaded when a request needs it, at most --loaded at one time. llama-server of llama.cpp
+    runs them: the program that --llama-server names, else the one on the PATH, else the one of `pip install
+    'toolspeak[llama]'`. If it crashes or hangs, toolspeak restarts it, and requests wait. It stops when toolspeak
+    stops. Arguments after -- are passed to llama-server.
 
     \b
     Examples:
@@ -249,7 +249,7 @@ def _opened(wanted: Sequence[_Wanted], common: ModelOptions, environ: Mapping[st
         progress.end()
         if file.name in models:
             raise BadConfig(
-                f"{each.model}: another model is called {file.name!r} too. Give them names of their own: "
+                f"{each.model}: another model is called {file.name!r} too. Give each of them its own name: "
                 "[up.models.NAME] in toolspeak.toml, see docs/up.md"
             )
         models[file.name] = _Runnable(file, each.context or common.context, (*common.further, *each.further))

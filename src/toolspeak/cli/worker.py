@@ -52,9 +52,9 @@ def worker(  # one for each option
 ) -> None:
     r"""Work on durable runs, and take over those of dead workers.
 
-    Any number of workers can share one database; of several cells, a worker serves one. On SIGTERM or Ctrl-C, the
-    worker starts no further step, waits for the running ones, and puts its runs back into the queue. The exit status
-    is 3 if the worker lost its lease, so that other workers have its runs.
+    Any number of workers can share one database; with several cells, each worker serves one. On SIGTERM or Ctrl-C, the
+    worker starts no new step, waits for running steps, and puts its runs back into the queue. The exit status is 3 if
+    the worker lost its lease and other workers have its runs.
 
     \b
     Examples:

@@ -18,9 +18,9 @@ from toolspeak.runtime.transport import Timeouts
 _URL_MARKS = frozenset(":/.")
 """Characters of a URL. No preset has one, so a URL without its scheme is reported as a bad URL, not as a bad preset."""
 _IN_PYTHON: Final = (
-    ("say --upstream URL or --preset NAME", "name one"),
-    ("say --preset ", "say "),
-    ("say --upstream URL", "say the URL"),
+    ("pass --upstream URL or --preset NAME", "name one"),
+    ("pass --preset ", "pass "),
+    ("pass --upstream URL", "pass the URL"),
     ("--upstream-key: ", "key: "),
     ("--upstream: ", "upstream: "),
     ("--preset: ", "upstream: "),

@@ -28,7 +28,7 @@ _LOCALHOST = "localhost"
 def url_problem(url: str) -> str | None:
     """Return what is wrong with the URL of an upstream, or None. A URL that may contain a key is not shown."""
     if "@" in url:
-        return "holds a user name or password; say `key` instead (the URL is not shown)"
+        return "holds a user name or password; set `key` instead (the URL is not shown)"
     if "?" in url or "#" in url:
         return "has a query or fragment, which a base URL cannot have (the URL is not shown)"
     found = _URL.fullmatch(url)
@@ -157,8 +157,8 @@ def check_public(config: Config) -> None:
     host = config.server.host
     if not config.needs_key and not is_loopback(host):
         raise BadConfig(
-            f"server.host: {host!r} can be reached from other machines, and no key is asked for: "
-            "give one (--key KEY, TOOLSPEAK_KEY, or [[keys]] in the file), or listen on 127.0.0.1"
+            f"server.host: {host!r} can be reached from other machines, and no key is required: "
+            "set one (--key KEY, TOOLSPEAK_KEY, or [[keys]] in the file), or listen on 127.0.0.1"
         )
 
 

@@ -350,7 +350,7 @@ def _keys(root: Table, environ: Mapping[str, str]) -> tuple[Key, ...]:
 def _key(table: Table, environ: Mapping[str, str]) -> Key | None:
     """Read one of `[[keys]]`. The result has only the digest of the key."""
     if not {"key", "key_env", "sha256"} & {*table.left}:
-        table.bad("key", "is missing: say key, key_env or sha256")
+        table.bad("key", "is missing: set key, key_env or sha256")
     key = _secret(table, environ, "sha256")
     if "tenant" not in table.left:
         table.bad("tenant", "is missing: whose key it is")

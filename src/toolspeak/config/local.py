@@ -22,8 +22,8 @@ def with_local(config: Config, options: Options, environ: Mapping[str, str]) -> 
     found = asyncio.run(_found(places))
     if found is None:
         raise BadConfig(
-            f"no upstream is named, and no model server answers at {', '.join(places)}: "
-            "say --upstream URL or --preset NAME, or start Ollama, llama.cpp, LM Studio, vLLM or SGLang, "
+            f"no upstream is configured, and no model server answers at {', '.join(places)}: "
+            "pass --upstream URL or --preset NAME, or start Ollama, llama.cpp, LM Studio, vLLM or SGLang, "
             "or run a model here: toolspeak up MODEL.gguf"
         )
     return with_options(config, replace(options, upstream=found.url, preset=found.preset), environ)

@@ -129,5 +129,5 @@ def _problems(options: Options) -> Iterator[tuple[str, str]]:
 
 def _preset_as_url(url: str) -> str | None:
     if url in upstreams.names() and _URL_MARK not in url:
-        return f"{url!r} is not a URL but a preset: say --preset {url}"
+        return f"{url!r} is not a URL but a preset: pass --preset {url}"
     return None

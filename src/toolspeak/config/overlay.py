@@ -63,9 +63,8 @@ def unresolved(config: Config, name: str) -> str:
     """Return the message for a name that does not determine its upstream, with one that would."""
     names = [model.name for model in config.models]
     example = f"{config.upstreams[0].name}:{name}"
-    return (
-        f"{name!r} is none of [models], and does not say its upstream, such as {example!r}{did_you_mean(name, names)}"
-    )
+    meant = did_you_mean(name, names)
+    return f"{name!r} is not one of [models], and does not name its upstream, such as {example!r}{meant}"
 
 
 def doubts(config: Config) -> list[str]:
@@ -75,7 +74,7 @@ def doubts(config: Config) -> list[str]:
         presets = (upstreams.load(name) for name in upstreams.names())
         variable = next((each.key_env for each in presets if each.key_env and same_server(each.url, upstream.url)), "")
         if variable and not upstream.key:
-            found.append(f"upstream {upstream.name!r} has no key: set {variable}, or say key or key_env in the file")
+            found.append(f"upstream {upstream.name!r} has no key: set {variable}, or set key or key_env in the file")
         open_urls = (url for url in upstream.urls if url.startswith("http:") and not reaches_this_machine_only(url))
         if upstream.key and any(open_urls):
             by = " and its proxy" if upstream.outbound.proxy_url else ""
@@ -97,7 +96,7 @@ def _useless_patterns(config: Config) -> list[str]:
     permitted = [(f"the key of {key.tenant!r}", key.models) for key in config.keys]
     permitted += [(f"access.jwt.tenants.{rule.pattern!r}", rule.models) for rule in config.access.jwt.tenants]
     return [
-        f"{who} permits {pattern!r}, which is no name of [models]; "
+        f"{who} permits {pattern!r}, which is not a name of [models]; "
         f"a model of an upstream is permitted as {prefixes[0] if prefixes else 'upstream:'}{pattern}"
         for who, models in permitted
         for pattern in models
@@ -112,7 +111,7 @@ def _with_upstream(config: Config, said: Options, environ: Mapping[str, str]) ->
         return config
     if len(config.upstreams) > 1:
         names = ", ".join(each.name for each in config.upstreams)
-        raise BadConfig(f"--wire, --upstream-key: there are several upstreams ({names}); say --upstream URL with them")
+        raise BadConfig(f"--wire, --upstream-key: there are several upstreams ({names}); pass --upstream URL with them")
     return replace(config, upstreams=tuple(_changed(each, said) for each in config.upstreams))
 
 
@@ -128,7 +127,7 @@ def _built(said: Options, environ: Mapping[str, str]) -> Upstream:
     url = said.upstream or ""
     preset = said.preset or preset_of(url)
     if preset == ANY and not url:
-        raise BadConfig(f"--preset: {ANY!r} has no URL of its own; say --upstream URL")
+        raise BadConfig(f"--preset: {ANY!r} has no URL of its own; pass --upstream URL")
     name = upstream_name(url) if preset == ANY else preset
     return build_upstream(name, UpstreamSection(preset, url), environ)
 

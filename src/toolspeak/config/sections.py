@@ -48,7 +48,7 @@ class RedisSection:
 
     url: str = setting(
         "",
-        "URL of the Redis that the processes share. It may hold a password.",
+        "URL of the Redis that the processes share. It may contain a password.",
         otherwise="none: each process probes for itself",
         form="redis",
         is_secret=True,
@@ -60,7 +60,11 @@ class CellSection:
     """`[runs.cells.NAME]`: one more database of runs ([cells](runs.md#cells)). `runs.database` is the first."""
 
     database: str = setting(
-        "", "URL of a PostgreSQL. It may hold a password.", form="database", is_secret=True, is_required=True
+        "",
+        "URL of a PostgreSQL database. It may contain a password.",
+        form="database",
+        is_secret=True,
+        is_required=True,
     )
 
 
@@ -88,14 +92,14 @@ class UpstreamSection:
         (),
         "Base URLs of [several servers](upstreams.md#several-servers-for-a-model) with the same models, instead of "
         "`url`.",
-        otherwise="that of `url` alone",
+        otherwise="only `url`",
         form="url",
     )
     wire: str = setting("", "API of the server.", otherwise=_PRESETS, form="wire")
     auth: Auth | None = setting(
         None, "Header that carries the key.", otherwise="the preset's, or that of the wire", is_secret=True
     )
-    key: str = setting("", "API key of the server. Better is `key_env`.", otherwise="none", is_secret=True)
+    key: str = setting("", "API key of the server. Prefer `key_env`.", otherwise="none", is_secret=True)
     key_env: str = setting(
         "", "Environment variable that holds the key.", otherwise="the preset's variable", form="variable"
     )
@@ -107,53 +111,57 @@ class UpstreamSection:
     )
     outbound: Outbound = setting(NO_OUTBOUND, "Its proxy and its certificates.", is_inline=True)
     retries: int = setting(
-        RETRIES, "Further attempts where a request fails before its first byte.", least=0, most=MOST_RETRIES
+        RETRIES, "Retries of a request that fails before its first byte.", least=0, most=MOST_RETRIES
     )
     pass_traceparent: bool = setting(
         False,
         "Send the [`traceparent`](metrics.md#spans) of each turn to the server, so that its spans belong to the same "
-        "trace. For servers of your own: it tells which requests belong together.",
+        "trace. Use it only for your own servers: it reveals which requests belong together.",
     )
     expose_metrics: bool = setting(
         False,
-        "Show the server's own `/metrics` at [`/upstreams/NAME/metrics`](metrics.md#metrics-of-model-servers), for "
+        "Serve the server's own `/metrics` at [`/upstreams/NAME/metrics`](metrics.md#metrics-of-model-servers), for "
         "endpoint pickers.",
     )
     support: Support | None = setting(
-        None, "What the server does with tools: returns calls, refuses them, or leaks some as text.", otherwise=_PRESETS
+        None,
+        "How the server handles tools: it returns calls, rejects tools, or leaks some calls as text.",
+        otherwise=_PRESETS,
     )
     timeouts: Timeouts = setting(DEFAULT_TIMEOUTS, "Timeouts of each request.")
     settings: Settings = setting(
         NOTHING_SAID, "Settings as in `[tools]`, for the models of this upstream.", name="tools"
     )
     facts: ModelFacts = setting(UNKNOWN_MODEL, "Facts about all models of this upstream.")
-    quirks: Quirks = setting(QUIRKS, "What this server demands beyond its wire.")
+    quirks: Quirks = setting(QUIRKS, "What this server requires beyond its wire.")
 
 
 @dataclass(frozen=True, slots=True)
 class ModelSection:
     """`[models.NAME]`: a name that clients may use for a model."""
 
-    upstream: str = setting("", "Upstream that has the model.", otherwise="the only one, where there is one")
-    model: str = setting("", "Name of the model there.", otherwise="the same name")
+    upstream: str = setting("", "Upstream that has the model.", otherwise="the only upstream, if there is only one")
+    model: str = setting("", "Name of the model at the upstream.", otherwise="the same name")
     fallback: tuple[str, ...] = setting(
         (),
-        "[Other models](upstreams.md#another-model) that answer if this one cannot: names of `[models]`, or "
+        "[Other models](upstreams.md#another-model) that answer if this model cannot: names of `[models]`, or "
         "`upstream:model`.",
     )
     escalate_to: str = setting(
         "",
-        "[Stronger model](upstreams.md#a-stronger-model) that is asked for calls which this one gets wrong: a name of "
+        "[Stronger model](upstreams.md#a-stronger-model) that is asked for calls that this model gets wrong: a name of "
         "`[models]`, or `upstream:model`.",
         otherwise="none",
     )
-    escalations_per_minute: int = setting(PER_MINUTE, "Turns a minute that it is asked in, of each worker.", least=1)
+    escalations_per_minute: int = setting(
+        PER_MINUTE, "Turns per minute in which each worker may ask the stronger model.", least=1
+    )
     support: Support | None = setting(
-        None, "What its server does with tools for this model.", otherwise="that of the upstream"
+        None, "How its server handles tools for this model.", otherwise="that of the upstream"
     )
     settings: Settings = setting(NOTHING_SAID, "Settings as in `[tools]`, for this model.", name="tools")
     facts: ModelFacts = setting(
-        UNKNOWN_MODEL, "Facts about this model, as in `[upstreams.NAME.facts]`; they win over those of its upstream."
+        UNKNOWN_MODEL, "Facts about this model, as in `[upstreams.NAME.facts]`; they override those of its upstream."
     )
     limits: RateLimits = setting(NO_RATE_LIMITS, "Limits of all clients together.", is_inline=True)
 
@@ -162,12 +170,14 @@ class ModelSection:
 class KeySection:
     """`[[keys]]`: a key that clients may send. Without any, every client that reaches the address may send requests."""
 
-    tenant: str = setting("", "Whose key it is.", form="tenant", is_required=True)
+    tenant: str = setting("", "Tenant that owns the key.", form="tenant", is_required=True)
     key: str = setting(
-        "", "The key itself. One of `key`, `key_env` and `sha256` is needed.", otherwise="none", is_secret=True
+        "", "The key itself. One of `key`, `key_env` and `sha256` is required.", otherwise="none", is_secret=True
     )
     key_env: str = setting("", "Environment variable that holds the key.", otherwise="none", form="variable")
-    sha256: str = setting("", "SHA-256 of the key, so that the file holds no key.", otherwise="none", form="digest")
+    sha256: str = setting(
+        "", "SHA-256 of the key, so that the file does not contain the key.", otherwise="none", form="digest"
+    )
     models: tuple[str, ...] = setting(
         (),
         "Models that the key may use: names of `[models]`, or `upstream:model`; `*` matches anything.",
@@ -206,7 +216,7 @@ class AccessSection:
     jwt: JwtSection = setting(
         JwtSection(),
         "[Tokens of your identity provider](keys.md#tokens-of-your-identity-provider), which clients may send instead "
-        "of keys; needs `toolspeak[jwt]`.",
+        "of keys; requires `toolspeak[jwt]`.",
     )
 
 
@@ -217,16 +227,23 @@ class McpSection:
     command: str = setting("", "Program to start.", otherwise="none")
     args: tuple[str, ...] = setting((), "Arguments of the program.")
     cwd: str = setting(
-        "", "Folder in which it starts, one that it may see.", otherwise="`/tmp` of its sandbox", form="path"
+        "",
+        "Folder in which the program starts. It must be a folder that the program may see.",
+        otherwise="`/tmp` of its sandbox",
+        form="path",
     )
-    folders: tuple[str, ...] = setting((), "Folders that it may read and change.", form="home_path")
-    read: tuple[str, ...] = setting((), "Files and folders that it may only read.", form="home_path")
-    network: bool = setting(False, "Let it use the network of this machine, loopback included.")
-    sandbox: bool = setting(True, "Confine it; `false` runs it with all rights of your user.")
+    folders: tuple[str, ...] = setting((), "Folders that the program may read and change.", form="home_path")
+    read: tuple[str, ...] = setting((), "Files and folders that the program may only read.", form="home_path")
+    network: bool = setting(False, "Let the program use the network of this machine, including loopback.")
+    sandbox: bool = setting(True, "Run the program in a sandbox; `false` runs it with all permissions of your user.")
     env: tuple[str, ...] = setting(
-        (), "Environment variables that it gets, besides `PATH` and `HOME`. It inherits no other.", form="variable"
+        (),
+        "Environment variables that the program gets, in addition to `PATH` and `HOME`. It inherits no others.",
+        form="variable",
     )
-    set: Mapping[str, str] | None = setting(None, "Environment variables with values.", is_secret=True)
+    set: Mapping[str, str] | None = setting(
+        None, "Environment variables for the program, with their values.", is_secret=True
+    )
     url: str = setting("", "URL of a server over HTTP.", otherwise="none", form="url")
     headers: Mapping[str, str] | None = setting(None, "Headers sent to that server.", is_secret=True)
     key_env: str = setting(
@@ -237,8 +254,8 @@ class McpSection:
     )
     tools: tuple[str, ...] = setting((), "Tools to use.", otherwise="all")
     reads: tuple[str, ...] = setting((), "Tools that only read.")
-    trust: bool = setting(False, "Believe what the server says about its tools.")
-    seconds: float = setting(MCP_SECONDS, "Time to start, and to answer a call.", unit="seconds", above=0)
+    trust: bool = setting(False, "Trust what the server declares about its tools.")
+    seconds: float = setting(MCP_SECONDS, "Timeout for the start, and for each call.", unit="seconds", above=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,10 +263,10 @@ class UpModelSection:
     """`[up.models.NAME]`: a model that `toolspeak up` serves under this name."""
 
     model: str = setting(
-        "", "A GGUF file, a name of Ollama's or LM Studio's store, or `hf:ORG/REPO:QUANT`.", is_required=True
+        "", "A GGUF file, a name in the store of Ollama or LM Studio, or `hf:ORG/REPO:QUANT`.", is_required=True
     )
     context: int | None = setting(None, "Context size.", unit="tokens", otherwise="that of `--context`", least=256)
-    args: tuple[str, ...] = setting((), "Further arguments of `llama-server` for this model.")
+    args: tuple[str, ...] = setting((), "Additional arguments of `llama-server` for this model.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,15 +289,15 @@ class ConfigFile:
     unknown_models: UnknownModels = setting(
         UnknownModels.FIRST,
         "What happens to a request for a model that no upstream has: `first` serves it with the default model, "
-        "`strict` answers 404 with near names.",
+        "`strict` answers 404 with similar names.",
     )
     profiles: bool = setting(True, "Use the profiles that `toolspeak doctor` has saved.")
     server: Server = setting(Server(), "The gateway's address and behaviour.")
     limits: Limits = setting(Limits(), "What the gateway accepts from clients.")
     responses: Responses = setting(Responses(), "Stored responses, which OpenAI Responses clients continue by id.")
-    traces: Traces = setting(Traces(), "What is kept of each turn, to explain it later.")
-    otel: Otel = setting(Otel(), "Spans of turns, by OpenTelemetry.")
-    dashboard: DashboardSettings = setting(DashboardSettings(), "The pages that show turns, in a browser.")
+    traces: Traces = setting(Traces(), "What the gateway keeps of each turn, to explain it later.")
+    otel: Otel = setting(Otel(), "OpenTelemetry spans of turns.")
+    dashboard: DashboardSettings = setting(DashboardSettings(), "The pages that show turns in a browser.")
     keys: tuple[KeySection, ...] = setting((), "Keys of clients.")
     access: AccessSection = setting(AccessSection(), "Keys that are made while gateways run, and the audit log.")
     network: Outbound = setting(NO_OUTBOUND, "The proxy and the certificates of requests to upstreams.")
@@ -288,7 +305,7 @@ class ConfigFile:
     upstreams: Mapping[str, UpstreamSection] | None = setting(None, "Servers that have models.", item="NAME")
     models: Mapping[str, ModelSection] | None = setting(None, "Names for models.", item="NAME")
     capabilities: Mapping[str, Capability] | None = setting(
-        None, "What providers, or models of them, can do, against the built-in [facts](facts.md).", item="PATTERN"
+        None, "What providers, or models of them, can do. Overrides the built-in [facts](facts.md).", item="PATTERN"
     )
     runs: RunsSection = setting(RunsSection(), "Runs over HTTP, and durable runs.")
     mcp: Mapping[str, McpSection] | None = setting(None, "MCP servers.", item="NAME")

@@ -24,7 +24,7 @@ class ServerTls:
 
     certificate: str = setting(
         "",
-        "PEM file with the certificate of the gateway, followed by those of the authorities between it and the root.",
+        "PEM file with the certificate of the gateway, followed by the intermediate certificates.",
         otherwise="none: the gateway speaks HTTP",
         form="file",
     )
@@ -36,7 +36,8 @@ class ServerTls:
     )
     client_ca: str = setting(
         "",
-        "PEM file with authorities: a client must show a certificate of one of them, for every path.",
+        "PEM file with certificates of authorities. A client must present a certificate of one of them, for every "
+        "path.",
         otherwise="none: clients need no certificate",
         form="ca_file",
     )

@@ -31,7 +31,7 @@ MOST_WORKERS = 256
 class Approval(StrEnum):
     """When a person must approve a call that changes something.
 
-    The order is from the strictest mode to the freest; the gateway compares modes by it.
+    The order is from the strictest mode to the most permissive; the gateway compares modes by it.
     """
 
     READ_ONLY = "read-only"
@@ -73,62 +73,68 @@ class KeyPlace(StrEnum):
 class Server:
     """`[server]`: where the gateway listens, and how it behaves there."""
 
-    host: str = setting(HOST, "Address to listen on. One that other machines can reach needs `[[keys]]`.", form="host")
+    host: str = setting(
+        HOST, "Address to listen on. An address that other machines can reach requires `[[keys]]`.", form="host"
+    )
     port: int = setting(PORT, "Port to listen on; 0 picks a free one.", least=0, most=MOST_PORT)
     hosts: tuple[str, ...] = setting(
-        (), "Names by which clients may call the gateway (`Host`), besides its address.", form="host_name"
+        (),
+        "Host names that clients may send in the `Host` header, in addition to the gateway's address.",
+        form="host_name",
     )
     origins: tuple[str, ...] = setting(
-        (), "Web pages that may send requests from a browser, besides the gateway's own origin.", form="origin"
+        (),
+        "Origins of web pages that may send requests from a browser, in addition to the gateway's own origin.",
+        form="origin",
     )
     keep_alive: float = setting(
-        15.0, "Silence in a stream after which the client is sent a keep-alive.", unit="seconds", above=0
+        15.0, "Silence in a stream after which the gateway sends the client a keep-alive.", unit="seconds", above=0
     )
     shutdown: float = setting(60.0, "Time that open streams get to finish after SIGTERM.", unit="seconds", above=0)
     drain_delay: float = setting(
         0.0,
-        "Time after SIGTERM in which `/ready` answers 503 and connections are still accepted, so that a load balancer "
-        "sends clients elsewhere before they are refused.",
+        "Time after SIGTERM in which `/ready` answers 503 while the gateway still accepts connections, so that a load "
+        "balancer sends clients elsewhere before the gateway refuses them.",
         unit="seconds",
         least=0,
     )
     worker_timeout: float = setting(
-        60.0, "Time after which a worker that gives no sign of life is killed and replaced.", unit="seconds", above=0
+        60.0, "Time without a heartbeat after which a worker is killed and replaced.", unit="seconds", above=0
     )
     workers: int = setting(
         1,
-        "[Processes](scale.md#more-than-one-core) that answer requests on the one port; 0 means one for each usable "
-        "core.",
+        "Number of [processes](scale.md#more-than-one-core) that answer requests on the port; 0 means one for each "
+        "usable core.",
         least=0,
         most=MOST_WORKERS,
     )
     driver: Driver = setting(
         Driver.ASGI,
-        "How bytes go from the upstream to the client ([drivers](scale.md#drivers)): `asgi` is uvicorn and aiohttp, "
-        "`push` hands each chunk on in the call in which it arrives.",
+        "How bytes travel from the upstream to the client ([drivers](scale.md#drivers)): `asgi` uses uvicorn and "
+        "aiohttp, `push` forwards each chunk in the call in which it arrives.",
     )
     reload_on_change: bool = setting(
         False,
-        "Read the configuration file again when it changes, as on [SIGHUP](gateway.md#stopping-and-reloading): once it "
-        "has stayed the same for a second, and only if it has no mistake.",
+        "Reload the configuration file when it changes, as on [SIGHUP](gateway.md#stopping-and-reloading): once it has "
+        "been unchanged for a second, and only if it is valid.",
     )
     log: LogForm = setting(
-        LogForm.TEXT, "Form of the [log](gateway.md#the-log): lines for people, or one JSON object on each line."
+        LogForm.TEXT, "Format of the [log](gateway.md#the-log): lines for people, or one JSON object on each line."
     )
     probe: Depth | None = setting(
         None,
-        "How deep models are [probed](probes.md) in the background.",
+        "How deeply the gateway [probes](probes.md) models in the background.",
         otherwise="`full` on this machine and its network, `look` elsewhere, where requests cost money",
     )
     probe_requests: int = setting(
-        300, "Requests an hour that probes may send to one upstream. A full probe takes up to 15.", least=0
+        300, "Requests per hour that probes may send to one upstream. A full probe takes up to 15 requests.", least=0
     )
     doctor_when_idle: bool = setting(
         False,
         "Examine models with the [doctor](doctor.md#on-idle-capacity) while their upstream on this machine or its "
-        "network is idle, and keep what is better beyond chance.",
+        "network is idle, and save a form that is better beyond chance.",
     )
-    tls: ServerTls = setting(NO_SERVER_TLS, "The certificate with which the gateway speaks HTTPS ([TLS](tls.md)).")
+    tls: ServerTls = setting(NO_SERVER_TLS, "The certificate that the gateway uses for HTTPS ([TLS](tls.md)).")
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,29 +148,30 @@ class Limits:
     )
     body_idle_seconds: float = setting(
         30.0,
-        "Longest pause between two pieces of a body; the whole may take ten times as long.",
+        "Longest pause between two chunks of a body; the whole body may take ten times as long.",
         unit="seconds",
         above=0,
     )
-    concurrent: int = setting(2000, "Requests answered at one time, of all clients together.", least=1)
+    concurrent: int = setting(2000, "Concurrent requests, of all clients together.", least=1)
     connections: int = setting(
-        8192, "Open connections; fewer if the limit of open files (`ulimit -n`) leaves room for fewer.", least=1
+        8192, "Open connections; fewer if the limit of open files (`ulimit -n`) allows fewer.", least=1
     )
     connections_per_address: int = setting(
         4096,
-        "Open connections of one IP address, at most half of all. Clients of one proxy share its address.",
+        "Open connections of one IP address, at most half of all connections. Clients of one proxy share its address.",
         least=1,
     )
     request: RequestLimits = setting(DEFAULT_LIMITS, "What one request may contain.", is_inline=True)
     memory_bytes: int = setting(2 << 30, "Resident memory above which new requests get 503.", unit="bytes", least=1)
     buffered_bytes: int = setting(
         256 * MIB,
-        "Large bodies held at one time, without the first 64 KiB of each. One tenant may hold half of it.",
+        "Size of the large bodies held at one time, excluding the first 64 KiB of each. One tenant may hold half of "
+        "it.",
         unit="bytes",
         least=1,
     )
     loop_delay_seconds: float = setting(
-        0.25, "How late the event loop may be before a busy gateway answers 503.", unit="seconds", above=0
+        0.25, "Delay of the event loop above which a busy gateway answers 503.", unit="seconds", above=0
     )
 
 
@@ -172,14 +179,14 @@ class Limits:
 class RateLimits:
     """Limits of a key or of a model (SAFE-7). With `[redis]` they hold over all gateways that share it."""
 
-    requests_per_minute: int | None = setting(None, "Requests a minute.", otherwise="no limit", least=1)
+    requests_per_minute: int | None = setting(None, "Requests per minute.", otherwise="no limit", least=1)
     input_tokens_per_minute: int | None = setting(
-        None, "Tokens a minute that models read, as upstreams count them.", otherwise="no limit", least=1
+        None, "Tokens per minute that models read, as counted by upstreams.", otherwise="no limit", least=1
     )
     output_tokens_per_minute: int | None = setting(
-        None, "Tokens a minute that models write, as upstreams count them.", otherwise="no limit", least=1
+        None, "Tokens per minute that models write, as counted by upstreams.", otherwise="no limit", least=1
     )
-    concurrent: int | None = setting(None, "Requests answered at one time.", otherwise="no limit", least=1)
+    concurrent: int | None = setting(None, "Concurrent requests.", otherwise="no limit", least=1)
 
     def strictest(self, other: "RateLimits") -> "RateLimits":
         """Return the lower limit of each kind."""
@@ -211,29 +218,29 @@ class Jwt:
     """`[access.jwt]`: tokens of an identity provider, which clients may send instead of keys (SAFE-12)."""
 
     issuer: str = setting(
-        "", "Issuer of the tokens, exactly as their claim `iss` has it.", otherwise="none: tokens are not accepted"
+        "", "Issuer of the tokens, exactly as in their claim `iss`.", otherwise="none: tokens are not accepted"
     )
     audience: str = setting(
-        "", "Name of this gateway at the provider, which the claim `aud` must have.", otherwise="none; it is required"
+        "",
+        "Name of this gateway at the provider, which the claim `aud` must contain.",
+        otherwise="none; it is required",
     )
     jwks_url: str = setting("", "URL of the provider's public keys (JWKS).", otherwise="none", form="jwks_url")
     jwks_file: str = setting("", "File with the public keys, instead of `jwks_url`.", otherwise="none", form="file")
-    algorithms: tuple[str, ...] = setting(
-        ("RS256", "ES256"), "Accepted algorithms of signatures.", form="jwt_algorithm"
-    )
+    algorithms: tuple[str, ...] = setting(("RS256", "ES256"), "Accepted signature algorithms.", form="jwt_algorithm")
     tenant_claim: str = setting("sub", "Claim that names the tenant. Users must not be able to change it.")
     models_claim: str = setting(
         "",
-        "Claim that lists the models which the tenant may use: an array, or names with blanks between them. "
-        "With it, a token without the claim is refused.",
+        "Claim that lists the models that the tenant may use: an array, or names separated by spaces. "
+        "If it is set, the gateway rejects a token without the claim.",
         otherwise="none: the models of the tenant's pattern",
     )
     leeway: float = setting(
         30.0, "How far the clocks of the provider and the gateway may differ.", unit="seconds", least=0, most=600
     )
-    refresh: float = setting(300.0, "How often the public keys are fetched.", unit="seconds", above=0)
+    refresh: float = setting(300.0, "Interval at which the gateway fetches the public keys.", unit="seconds", above=0)
     max_stale: float = setting(
-        86_400.0, "How long fetched keys are used while no newer ones can be fetched.", unit="seconds", above=0
+        86_400.0, "How long the gateway uses fetched keys while it cannot fetch newer ones.", unit="seconds", above=0
     )
     tenants: tuple[TenantRule, ...] = ()
     """In the order of the file: the first one that matches counts. A tenant without any has all models and no limit."""
@@ -252,10 +259,10 @@ class Access:
 
     store: KeyPlace = setting(
         KeyPlace.NONE,
-        "Where [made keys](keys.md#keys-without-a-restart) are stored: in a `file` of this machine, or in `redis` for "
-        "a fleet. With either, every client needs a key.",
+        "Where keys [made by command](keys.md#keys-without-a-restart) are stored: in a `file` on this machine, or in "
+        "`redis` for a fleet. With either, every client needs a key.",
     )
-    file: str = setting("", "File of the keys.", otherwise="`keys.json` in the state folder", form="path")
+    file: str = setting("", "File that stores the keys.", otherwise="`keys.json` in the state folder", form="path")
     audit: str = setting(
         "",
         "File of the [audit log](keys.md#the-audit-log).",
@@ -272,7 +279,7 @@ class Responses:
     """`[responses]`: responses of the OpenAI Responses API that are kept for `previous_response_id` (WIRE-8)."""
 
     entries: int = setting(1000, "Responses kept for each tenant; 0 keeps none.", least=0)
-    bytes: int = setting(64 * MIB, "Size of all kept conversations of a tenant.", unit="bytes", least=1)
+    bytes: int = setting(64 * MIB, "Total size of the conversations kept for each tenant.", unit="bytes", least=1)
     seconds: float = setting(21_600.0, "How long a response is kept.", unit="seconds", above=0)
 
 
@@ -283,11 +290,11 @@ class Traces:
     enabled: bool = setting(True, "Keep a trace of each turn.")
     content: bool | None = setting(
         None,
-        "Keep what clients and models write, without which a trace has only names, counts and times.",
+        "Keep what clients and models write. Without it, a trace has only names, counts and times.",
         otherwise="`true` on a loopback address without `[[keys]]`, else `false`",
     )
     entries: int = setting(200, "Traces kept in memory for each tenant.", least=1)
-    bytes: int = setting(8 * MIB, "Size of all traces in memory of one tenant.", unit="bytes", least=1)
+    bytes: int = setting(8 * MIB, "Total size of the traces kept in memory for each tenant.", unit="bytes", least=1)
     database: str = setting(
         "", "SQLite file in which traces are kept instead of in memory.", otherwise="none: in memory", form="path"
     )
@@ -300,22 +307,20 @@ class Otel:
 
     endpoint: str = setting(
         "",
-        "OTLP/HTTP address of a collector, such as `http://127.0.0.1:4318`; `/v1/traces` is added. "
-        "Headers are those of `OTEL_EXPORTER_OTLP_HEADERS`.",
-        otherwise="none: spans are made only if the process has set up an OpenTelemetry SDK itself",
+        "OTLP/HTTP address of a collector, such as `http://127.0.0.1:4318`; `/v1/traces` is appended. "
+        "`OTEL_EXPORTER_OTLP_HEADERS` sets the headers.",
+        otherwise="none: spans are created only if the process has set up an OpenTelemetry SDK itself",
         form="collector",
     )
-    old_names: bool = setting(
-        False, "Add the attributes that were renamed under their old names, such as `gen_ai.system`."
-    )
-    content: bool = setting(False, "Add what clients and models write, up to 16 KiB in each span.")
+    old_names: bool = setting(False, "Also add renamed attributes under their old names, such as `gen_ai.system`.")
+    content: bool = setting(False, "Add what clients and models write, up to 16 KiB in each attribute.")
 
 
 @dataclass(frozen=True, slots=True)
 class DashboardSettings:
     """`[dashboard]`: the pages below `/ui` (OBS-16)."""
 
-    enabled: bool = setting(True, "Serve the dashboard at `/ui`. With `[[keys]]`, it asks for one of them.")
+    enabled: bool = setting(True, "Serve the dashboard at `/ui`. With `[[keys]]`, it asks for a key.")
 
 
 DEFAULT_CELL: Final = "default"
@@ -328,7 +333,7 @@ class Durable:
 
     database: str = setting(
         "",
-        "URL of a PostgreSQL or SQLite database. It may hold a password.",
+        "URL of a PostgreSQL or SQLite database. It may contain a password.",
         otherwise="`runs.sqlite` in the state folder",
         form="database",
         is_secret=True,
@@ -340,21 +345,24 @@ class Durable:
     cell: str = ""
     """The name of the cell whose database this is; empty: the default cell."""
     lease: float = setting(
-        10.0, "Silence after which a worker counts as dead and others take over its runs.", unit="seconds", above=0
+        10.0,
+        "Time without a heartbeat after which a worker counts as dead and other workers take over its runs.",
+        unit="seconds",
+        above=0,
     )
-    keep: float = setting(30.0, "How long a run is kept after its end.", unit="days", above=0, name="keep_days")
-    concurrent: int = setting(500, "Runs that one worker works on at one time.", least=1)
+    keep: float = setting(30.0, "How long a run is kept after it ends.", unit="days", above=0, name="keep_days")
+    concurrent: int = setting(500, "Concurrent runs of one worker.", least=1)
     concurrent_per_tenant: int | None = setting(
-        None, "Runs of one tenant that all workers together work on at one time.", otherwise="no limit", least=1
+        None, "Concurrent runs of one tenant, on all workers together.", otherwise="no limit", least=1
     )
     imports: tuple[str, ...] = setting(
-        (), "Functions (`module:attribute`, or globs) that runs at a worker may name as tools."
+        (), "Functions (`module:attribute`, or globs) that runs on a worker may name as tools."
     )
     unsafe_shell: bool = setting(
-        False, "Run commands without a [sandbox](sandbox.md), with all rights of the worker's user."
+        False, "Run commands without a [sandbox](sandbox.md), with all permissions of the worker's user."
     )
     disk_mib: int = setting(
-        2048, "Disk space that one run may add to its folder, all its commands together.", unit="MiB", least=1
+        2048, "Disk space that all commands of one run together may add to its folder.", unit="MiB", least=1
     )
 
 
@@ -368,12 +376,12 @@ class Offer:
     )
     folders: tuple[str, ...] = setting(
         (),
-        "Folders that clients may let runs work in, exactly these. Other runs get a folder of their own.",
+        "Folders in which clients may let runs work: exactly these folders. Every other run gets its own folder.",
         form="folder",
     )
-    approval: Approval = setting(Approval.AUTO, "The freest approval mode that clients may ask for.")
-    rounds: int = setting(ROUNDS, "Most rounds of one run.", least=1)
-    live: int = setting(20, "Unfinished runs of one tenant at one time.", least=1)
+    approval: Approval = setting(Approval.AUTO, "The most permissive approval mode that clients may request.")
+    rounds: int = setting(ROUNDS, "Maximum number of rounds of one run.", least=1)
+    live: int = setting(20, "Maximum number of unfinished runs of one tenant.", least=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -390,7 +398,7 @@ class UpModel:
 class Up:
     """`[up]`: the models of `toolspeak up`."""
 
-    loaded: int = setting(1, "Models that are loaded at one time.", least=1)
+    loaded: int = setting(1, "Number of models that are loaded at one time.", least=1)
     idle: float | None = setting(
         None,
         "Time without a request after which a model is unloaded; 0 means never.",

@@ -54,30 +54,31 @@ LABELS: Final = {
     "operation": "what the request was for: `turn`, `forward` (embeddings and the like), `models`, `traces`, …; "
     "`run_turn` for a turn of a run that the gateway executes; "
     "`unknown` for a path that does not exist",
-    "wire": "the protocol of the client: `openai_chat`, `openai_responses`, `anthropic`, `gemini`, `ollama`, or one of "
-    "a plug-in",
-    "model": "the upstream's name of the model, up to 64 characters; `other` for a name that no upstream lists and for "
-    "every name after the first 100; empty if the request has no model",
-    "mode": "how tools were handled: `native`, `rescued` (native, with calls that came as text), `emulated`, `plain` "
-    "(without tools), `off`; as planned if the turn failed; empty if the request is not a turn",
-    "status": "the class of the HTTP status: `2xx`, `4xx`, `5xx`. A client that hung up before it got one is `4xx`",
-    "fault": "whose fault a failure is: `upstream`, `client`, `limit` (of ours), `hung_up` (the client), `shutdown`, "
-    "`gateway`; empty if the request succeeded",
-    "kind": "the kind of the failure, such as `timeout` or `context_length`; empty if it has none",
+    "wire": "the protocol of the client: `openai_chat`, `openai_responses`, `anthropic`, `gemini`, `ollama`, or that "
+    "of a plug-in",
+    "model": "the upstream's name for the model, up to 64 characters; `other` for a name that no upstream lists and "
+    "for every name after the first 100; empty if the request has no model",
+    "mode": "how tools were handled: `native`, `rescued` (native, with calls that arrived as text), `emulated`, "
+    "`plain` (without tools), `off`; the planned mode if the turn failed; empty if the request is not a turn",
+    "status": "the class of the HTTP status: `2xx`, `4xx`, `5xx`; `4xx` if the client disconnected before it got a "
+    "status",
+    "fault": "the cause of a failure: `upstream`, `client`, `limit` (a limit of the gateway), `hung_up` (the client "
+    "disconnected), `shutdown`, `gateway`; empty if the request succeeded",
+    "kind": "the kind of the failure, such as `timeout` or `context_length`; empty if there is none",
     "problem": "why a call was not delivered: `parse_error`, `truncated`, `unknown_tool`, `ambiguous`, "
     "`schema_error`, `wrong_tool`, `unrelated`, `upstream_disconnect`",
     "direction": "`input` or `output`",
-    "request": "`first` for the first request of a turn, `hidden` for those that the client does not see: the model is "
-    "asked again, or a guardrail asks it",
-    "reason": "the limit: `memory`, `loop_delay` or `buffered`; of a fallback, `out` if no server of the model was in "
-    "service, else the kind of its failure",
-    "limit_of": "whose limit it is: `key` or `model`",
+    "request": "`first` for the first request of a turn, `hidden` for requests that the client does not see: toolspeak "
+    "asks the model again, or a guardrail asks it",
+    "reason": "for an overload, the limit: `memory`, `loop_delay` or `buffered`; for a fallback, `out` if no server of "
+    "the model was in service, else the kind of its failure",
+    "limit_of": "the owner of the limit: `key` or `model`",
     "limit": "the setting: `requests_per_minute`, `input_tokens_per_minute`, `output_tokens_per_minute`, `concurrent`",
     "quantile": "`0.5` or `0.99`",
     "upstream": "the upstream's name in the configuration",
-    "replica": "the number of the server in `urls` of its upstream, from 1",
-    "result": "of a retry: `sent`, or `denied` because the budget was used up; of an escalation: `answered`, `failed` "
-    "(the stronger model's answer was no better), or `denied` because the limit was reached",
+    "replica": "the position of the server in the `urls` of its upstream, counted from 1",
+    "result": "for a retry: `sent`, or `denied` because the budget was used up; for an escalation: `answered`, "
+    "`failed` (the stronger model's answer was no better), or `denied` because the limit was reached",
     "version": "the version of toolspeak",
 }
 """Each label and what its values are. All of them are bounded: a client can invent none."""
@@ -89,18 +90,24 @@ _SHORT: Final = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 
 REQUESTS: Final = Metric(
     "toolspeak_requests_total",
     _COUNTER,
-    "Requests that were answered or refused, health checks included.",
+    "Requests that were answered or rejected, including health checks.",
     ("operation", "wire", "model", "mode", "status", "fault"),
 )
 FAILURES: Final = Metric(
-    "toolspeak_failures_total", _COUNTER, "Requests that failed, also in the middle of a stream.", ("fault", "kind")
+    "toolspeak_failures_total",
+    _COUNTER,
+    "Requests that failed, including in the middle of a stream.",
+    ("fault", "kind"),
 )
-CALLS: Final = Metric("toolspeak_calls_total", _COUNTER, "Tool calls that clients got.", ("model", "mode"))
+CALLS: Final = Metric("toolspeak_calls_total", _COUNTER, "Tool calls delivered to clients.", ("model", "mode"))
 REPAIRED: Final = Metric(
-    "toolspeak_calls_repaired_total", _COUNTER, "Those of them that were repaired or coerced first.", ("model",)
+    "toolspeak_calls_repaired_total", _COUNTER, "Delivered tool calls that were repaired or coerced first.", ("model",)
 )
 REFUSED: Final = Metric(
-    "toolspeak_calls_refused_total", _COUNTER, "Tool calls that models wrote and that must not run.", ("model",)
+    "toolspeak_calls_refused_total",
+    _COUNTER,
+    "Tool calls of models that were rejected because they must not run.",
+    ("model",),
 )
 COMPLAINTS: Final = Metric(
     "toolspeak_complaints_total", _COUNTER, "Complaints about attempted calls.", ("model", "problem")
@@ -109,70 +116,80 @@ ASKED_AGAIN: Final = Metric(
     "toolspeak_turns_asked_again_total", _COUNTER, "Turns that took more than one request to the upstream.", ("model",)
 )
 UPSTREAM_REQUESTS: Final = Metric(
-    "toolspeak_upstream_requests_total", _COUNTER, "Requests to upstreams, for turns.", ("model", "request")
+    "toolspeak_upstream_requests_total", _COUNTER, "Requests sent to upstreams for turns.", ("model", "request")
 )
 TOKENS: Final = Metric(
-    "toolspeak_tokens_total", _COUNTER, "Tokens, as upstreams count them.", ("model", "direction", "request")
+    "toolspeak_tokens_total", _COUNTER, "Tokens, as counted by upstreams.", ("model", "direction", "request")
 )
 DURATION: Final = Metric(
     "toolspeak_turn_duration_seconds",
     _HISTOGRAM,
-    "From the head of the request to the end of the response.",
+    "Time from the head of the request to the end of the response.",
     ("model",),
     _LONG,
 )
 FIRST_BYTE: Final = Metric(
     "toolspeak_first_byte_seconds",
     _HISTOGRAM,
-    "From the head of the request to the first content of a streamed response; a keep-alive is no content.",
+    "Time from the head of the request to the first content of a streamed response; a keep-alive is not content.",
     ("model",),
     _LONG,
 )
 OVERHEAD: Final = Metric(
     "toolspeak_overhead_seconds",
     _HISTOGRAM,
-    "The part of a turn in which toolspeak neither received the request's body nor had a request to the upstream open.",
+    "Time of a turn in which toolspeak neither received the request body nor had a request to the upstream open.",
     ("mode",),
     _SHORT,
 )
-SHED: Final = Metric("toolspeak_shed_total", _COUNTER, "Requests refused with 503 because of an overload.", ("reason",))
+SHED: Final = Metric(
+    "toolspeak_shed_total", _COUNTER, "Requests rejected with 503 because of an overload.", ("reason",)
+)
 LIMITED: Final = Metric(
     "toolspeak_limited_total",
     _COUNTER,
-    "Requests refused with 429 because of a limit of a key or of a model.",
+    "Requests rejected with 429 because of a limit of a key or of a model.",
     ("limit_of", "limit"),
 )
 ALONE: Final = Metric(
     "toolspeak_limits_alone",
     _GAUGE,
-    "Processes that count limits alone because the Redis that they share is away; 0 is as it should be.",
+    "Processes that count limits on their own because the shared Redis is unreachable; normally 0.",
 )
-IN_FLIGHT: Final = Metric("toolspeak_requests_in_flight", _GAUGE, "Requests being answered, without the scrape itself.")
+IN_FLIGHT: Final = Metric(
+    "toolspeak_requests_in_flight", _GAUGE, "Requests being answered, excluding the scrape itself."
+)
 TURNS: Final = Metric("toolspeak_turns_in_flight", _GAUGE, "Turns being answered.")
 LOOP_DELAY: Final = Metric(
     "toolspeak_loop_delay_seconds",
     _GAUGE,
-    "How late the event loop ran its timers in the last minute; of several workers, the latest.",
+    "How late the event loop ran its timers in the last minute; with several workers, the largest value.",
     ("quantile",),
     is_peak=True,
 )
-RESIDENT: Final = Metric("toolspeak_resident_memory_bytes", _GAUGE, "Resident memory, of all workers.")
+RESIDENT: Final = Metric("toolspeak_resident_memory_bytes", _GAUGE, "Resident memory of all workers.")
 BUFFERED: Final = Metric(
-    "toolspeak_buffered_bytes", _GAUGE, "Large bodies that are held, without the first 64 KiB of each."
+    "toolspeak_buffered_bytes", _GAUGE, "Size of the large bodies held at one time, excluding the first 64 KiB of each."
 )
 REPLICA_REQUESTS: Final = Metric(
-    "toolspeak_replica_requests_total", _COUNTER, "Requests sent to each server, with retries.", ("upstream", "replica")
+    "toolspeak_replica_requests_total",
+    _COUNTER,
+    "Requests sent to each server, including retries.",
+    ("upstream", "replica"),
 )
 REPLICA_FAILURES: Final = Metric(
-    "toolspeak_replica_failures_total", _COUNTER, "Those that the server failed.", ("upstream", "replica")
+    "toolspeak_replica_failures_total",
+    _COUNTER,
+    "Requests that failed because of the server.",
+    ("upstream", "replica"),
 )
 REPLICA_EJECTIONS: Final = Metric(
-    "toolspeak_replica_ejections_total", _COUNTER, "How often each server was ejected.", ("upstream", "replica")
+    "toolspeak_replica_ejections_total", _COUNTER, "Number of times each server was ejected.", ("upstream", "replica")
 )
 REPLICA_EJECTED: Final = Metric(
     "toolspeak_replica_ejected",
     _GAUGE,
-    "1 while a server is ejected; with several workers, by any of them.",
+    "1 while a server is ejected; with several workers, while any worker has ejected it.",
     ("upstream", "replica"),
     is_peak=True,
 )
@@ -182,23 +199,25 @@ REPLICA_IN_FLIGHT: Final = Metric(
 UPSTREAM_RETRIES: Final = Metric(
     "toolspeak_upstream_retries_total",
     _COUNTER,
-    "Requests that failed before the first byte and could be sent again.",
+    "Requests that failed before the first byte and could be retried.",
     ("upstream", "result"),
 )
 FALLBACKS: Final = Metric(
     "toolspeak_fallbacks_total",
     _COUNTER,
-    "Turns that another model took; `model` is the one that answered last.",
+    "Turns that another model took over; `model` is the model that answered last.",
     ("model", "reason"),
 )
 ESCALATIONS: Final = Metric(
     "toolspeak_escalations_total",
     _COUNTER,
-    "Turns whose calls stayed wrong, so that a stronger model was to be asked.",
+    "Turns whose calls stayed wrong and were due for a stronger model.",
     ("model", "result"),
 )
-WORKERS: Final = Metric("toolspeak_workers", _GAUGE, "Processes that answer requests, with those that drain.")
-INFO: Final = Metric("toolspeak_info", _GAUGE, "Always 1; its label has the version.", ("version",), is_peak=True)
+WORKERS: Final = Metric(
+    "toolspeak_workers", _GAUGE, "Processes that answer requests, including those that are draining."
+)
+INFO: Final = Metric("toolspeak_info", _GAUGE, "Always 1; the label contains the version.", ("version",), is_peak=True)
 
 METRICS: Final = (
     REQUESTS,

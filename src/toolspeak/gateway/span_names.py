@@ -30,24 +30,31 @@ class SpanAttribute:
 _BOTH: Final = (TURN, CHAT)
 OPERATION: Final = SpanAttribute("gen_ai.operation.name", (CHAT,), "`chat`")
 PROVIDER: Final = SpanAttribute(
-    "gen_ai.provider.name", (CHAT,), "who serves the model: that of the preset, else of the wire", "gen_ai.system"
+    "gen_ai.provider.name",
+    (CHAT,),
+    "the provider that serves the model: that of the preset, else of the wire",
+    "gen_ai.system",
 )
 REQUEST_MODEL: Final = SpanAttribute(
-    "gen_ai.request.model", _BOTH, "the model as the client wrote it; in `chat`, as it was asked from the upstream"
+    "gen_ai.request.model",
+    _BOTH,
+    "the model as the client named it; in `chat`, as toolspeak requested it from the upstream",
 )
-RESPONSE_MODEL: Final = SpanAttribute("gen_ai.response.model", (TURN,), "the upstream's name of the model that served")
+RESPONSE_MODEL: Final = SpanAttribute(
+    "gen_ai.response.model", (TURN,), "the upstream's name for the model that answered"
+)
 STREAM: Final = SpanAttribute("gen_ai.request.stream", _BOTH, "whether the response is streamed")
 FINISH_REASONS: Final = SpanAttribute(
-    "gen_ai.response.finish_reasons", _BOTH, "why it ended: `end`, `calls`, `length`, `filter`, `error`"
+    "gen_ai.response.finish_reasons", _BOTH, "why generation ended: `end`, `calls`, `length`, `filter`, `error`"
 )
 FIRST_CHUNK: Final = SpanAttribute(
     "gen_ai.response.time_to_first_chunk", _BOTH, "seconds to the first event of the answer, or of the response"
 )
 INPUT_TOKENS: Final = SpanAttribute(
-    "gen_ai.usage.input_tokens", (CHAT,), "tokens, cached ones included", "gen_ai.usage.prompt_tokens"
+    "gen_ai.usage.input_tokens", (CHAT,), "tokens, including cached ones", "gen_ai.usage.prompt_tokens"
 )
 OUTPUT_TOKENS: Final = SpanAttribute(
-    "gen_ai.usage.output_tokens", (CHAT,), "tokens, reasoning included", "gen_ai.usage.completion_tokens"
+    "gen_ai.usage.output_tokens", (CHAT,), "tokens, including reasoning", "gen_ai.usage.completion_tokens"
 )
 CACHE_READ: Final = SpanAttribute("gen_ai.usage.cache_read.input_tokens", (CHAT,), "tokens, if any")
 CACHE_WRITE: Final = SpanAttribute("gen_ai.usage.cache_creation.input_tokens", (CHAT,), "tokens, if any")
@@ -59,25 +66,27 @@ OUTPUT: Final = SpanAttribute(
     "gen_ai.output.messages", _BOTH, "with `content`: the answer, as JSON; in `chat`, as the model wrote it",
     "gen_ai.completion",
 )  # fmt: skip
-ERROR: Final = SpanAttribute("error.type", _BOTH, "the kind of the failure, or whose fault it is")
+ERROR: Final = SpanAttribute("error.type", _BOTH, "the kind of the failure, or its cause (`fault` in the metrics)")
 METHOD: Final = SpanAttribute("http.request.method", (TURN,), "the method of the client's request")
-PATH: Final = SpanAttribute("url.path", (TURN,), "its path, without the query")
-STATUS: Final = SpanAttribute("http.response.status_code", (TURN,), "the status that the client got")
+PATH: Final = SpanAttribute("url.path", (TURN,), "the path of the client's request, without the query")
+STATUS: Final = SpanAttribute("http.response.status_code", (TURN,), "the status of the response")
 ADDRESS: Final = SpanAttribute("server.address", (CHAT,), "the host of the upstream")
-PORT: Final = SpanAttribute("server.port", (CHAT,), "its port")
+PORT: Final = SpanAttribute("server.port", (CHAT,), "the port of the upstream")
 TRACE: Final = SpanAttribute("toolspeak.trace", (TURN,), "the id of the [trace](traces.md)")
 WIRE: Final = SpanAttribute("toolspeak.wire", (TURN,), "the protocol of the client")
 PLAN: Final = SpanAttribute("toolspeak.plan", (TURN,), "the plan as it was carried out, in one line")
 UPSTREAM: Final = SpanAttribute("toolspeak.upstream", (CHAT,), "the upstream's name in the configuration")
 TACTIC: Final = SpanAttribute("toolspeak.tactic", (CHAT,), "the [tactic](turns.md) that sent the request")
-REQUESTS: Final = SpanAttribute("toolspeak.requests", (TURN,), "requests to the upstream, hidden ones included")
+REQUESTS: Final = SpanAttribute("toolspeak.requests", (TURN,), "requests to the upstream, including hidden ones")
 MODE: Final = SpanAttribute(
     "toolspeak.tool_call.mode", (TURN,), "`native`, `rescued`, `emulated`, `plain` or `off`, as in the metrics"
 )
 DIALECT: Final = SpanAttribute(
-    "toolspeak.tool_call.dialect", (TURN,), "in which emulated calls were written, else taught"
+    "toolspeak.tool_call.dialect",
+    (TURN,),
+    "the dialect in which the model wrote emulated calls, else the one it was taught",
 )
-CALLS: Final = SpanAttribute("toolspeak.tool_call.count", (TURN,), "calls that the client got")
+CALLS: Final = SpanAttribute("toolspeak.tool_call.count", (TURN,), "calls delivered to the client")
 REPAIR: Final = SpanAttribute(
     "toolspeak.tool_call.repair",
     (TURN,),
@@ -87,7 +96,7 @@ COMPLAINTS: Final = SpanAttribute(
     "toolspeak.tool_call.complaints", (TURN,), "why attempted calls were not delivered, such as `schema_error`"
 )
 RETRY_REASON: Final = SpanAttribute(
-    "toolspeak.tool_call.retry_reason", (CHAT,), "why the turn sent another request; the first has none"
+    "toolspeak.tool_call.retry_reason", (CHAT,), "why the turn sent another request; the first request has none"
 )
 
 SPAN_ATTRIBUTES: Final = (

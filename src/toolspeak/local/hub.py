@@ -244,7 +244,7 @@ class _Hub:
         # `HTTPError` is what the package's HTTP client, which has changed its name before, raises.
         if isinstance(error, errors.HTTPError | OSError):
             kept = f" {bytes_text(part.stat().st_size)} are kept" if part is not None and part.exists() else ""
-            again = f":{kept}. Type the same command again, and it goes on there." if kept else "."
+            again = f":{kept}. Run the same command again to continue there." if kept else "."
             return BadConfig(f"{name}: no connection to {self._package.constants.ENDPOINT} ({_one_line(error)}){again}")
         if isinstance(error, ValueError) and "hf_xet" in str(error):
             return BadConfig(f"{name}: files of this size come through another protocol: pip install hf_xet")

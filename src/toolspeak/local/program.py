@@ -92,7 +92,7 @@ _BINARY: Final = "llama-server"
 _PACKAGE: Final = "xllamacpp"
 _CHILD: Final = "toolspeak.local.serve"
 _NOTHING: Final = (
-    "nothing here can run a model: install llama.cpp, so that `llama-server` is on the PATH (or say --llama-server), "
+    "nothing here can run a model: install llama.cpp, so that `llama-server` is on the PATH (or pass --llama-server), "
     "or install the package: pip install 'toolspeak[llama]'"
 )
 

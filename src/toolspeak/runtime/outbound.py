@@ -21,21 +21,22 @@ class Outbound:
 
     proxy: str = setting(
         "",
-        "Proxy for requests: `http://HOST:PORT`, or `none`. It may hold a user name and a password. Requests to this "
-        "machine never use one.",
+        "Proxy for requests: `http://HOST:PORT`, or `none`. It may contain a user name and a password. Requests to "
+        "this machine never use a proxy.",
         otherwise="that of `[network]`, else of `HTTPS_PROXY` or `HTTP_PROXY`, unless `NO_PROXY` names the host",
         form="proxy",
         is_secret=True,
     )
     ca_file: str = setting(
         "",
-        "PEM file with certificates of authorities to trust, besides those of the system (or of `SSL_CERT_FILE`).",
+        "PEM file with certificates of authorities to trust, in addition to those of the system (or of "
+        "`SSL_CERT_FILE`).",
         otherwise="that of `[network]`, else none",
         form="ca_file",
     )
     client_cert: str = setting(
         "",
-        "PEM file with the certificate for servers that ask for one, and with its key unless `client_key` has it.",
+        "PEM file with the certificate for servers that request one, and with its key unless `client_key` is set.",
         otherwise="that of `[network]`, else none",
         form="file",
     )

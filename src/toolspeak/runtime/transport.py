@@ -40,11 +40,11 @@ class Timeouts:
     connect: float = setting(10.0, "Time to connect.", unit="seconds", above=0)
     first_byte: float = setting(
         300.0,
-        "Time until the first byte of the response. A model that thinks is silent for long.",
+        "Time until the first byte of the response. A model that reasons can be silent for a long time.",
         unit="seconds",
         above=0,
     )
-    idle: float = setting(120.0, "Longest pause between two pieces of the response.", unit="seconds", above=0)
+    idle: float = setting(120.0, "Longest pause between two chunks of the response.", unit="seconds", above=0)
     total: float = setting(1800.0, "Time for the whole response.", unit="seconds", above=0)
 
 

@@ -3,6 +3,7 @@
 import resource
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -73,6 +74,28 @@ def test_help_lists_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
     assert status_of("--help") == 0
     shown = capsys.readouterr().out
     assert all(line in shown for line in COMMANDS.values())
+
+
+def commands(group: click.Group, *path: str) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None
+        yield (*path, name), command
+        if isinstance(command, click.Group):
+            yield from commands(command, *path, name)
+
+
+def test_no_help_page_shows_the_mark_that_keeps_its_lines() -> None:
+    assert isinstance(toolspeak, click.Group)
+    found = dict(commands(toolspeak))
+    assert ("keys", "make") in found
+    marked = [command for command in found.values() if "\b" in (command.help or "")]
+    assert len(marked) > len(COMMANDS) / 2
+    for path, command in found.items():
+        page = command.get_help(click.Context(command, info_name=" ".join(path)))
+        assert "\\b" not in page, path
+        assert "\b" not in page, path
 
 
 def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:

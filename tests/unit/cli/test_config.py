@@ -101,7 +101,7 @@ models = ["small"]
     captured = capsys.readouterr()
     assert "keys         tokens of https://login.example.com\n" in captured.out
     assert "access.jwt.jwks_url is http: keys that are replaced on the way accept forged tokens" in captured.err
-    assert "access.jwt.tenants.'team-*' permits 'small', which is no name of [models]" in captured.err
+    assert "access.jwt.tenants.'team-*' permits 'small', which is not a name of [models]" in captured.err
 
 
 def test_a_variable_with_a_typo_is_named_obs12(

@@ -148,7 +148,7 @@ def test_a_gateway_that_runs_is_used_and_stays_launch2(
     with served(upstream, "--key", "sk-of-the-gateway") as url:
         refused = launched("claude", "--gateway", url, "--", "ask")
         assert refused.returncode == 2
-        assert f"the gateway at {url} wants a key. Set TOOLSPEAK_KEY to it" in refused.stderr
+        assert f"the gateway at {url} requires a key. Set TOOLSPEAK_KEY to it" in refused.stderr
         ended = launched("claude", "--gateway", url, "--key", "sk-of-the-gateway", "--", "ask")
         assert ended.returncode == 0, ended.stderr
         assert f"{url} (already running)" in ended.stderr
@@ -286,7 +286,7 @@ def test_alone_it_lists_the_agents_launch5(home: Path) -> None:
         (("gemini",), "Gemini CLI is not installed: there is no program 'gemini' on the PATH. Install it with `npm "),
         (("claude", "--api", "gemini"), "Claude Code cannot use the API 'gemini'. Pass --api anthropic, or leave it"),
         (("claude", "--gateway", "http://127.0.0.1:9"), "no toolspeak gateway answers at http://127.0.0.1:9. Start "),
-        (("claude", "--gateway", "nonsense"), "--gateway: 'nonsense' is no URL. Write it as http://127.0.0.1:4141"),
+        (("claude", "--gateway", "nonsense"), "--gateway: 'nonsense' is not a URL. Write it as http://127.0.0.1:4141"),
         (("claude", "--upstream", "http://127.0.0.1:9/v1"), "lists no models: its model server does not answer, or "),
     ],
 )

@@ -154,7 +154,7 @@ def test_a_host_that_does_not_exist_is_one_line(capsys: pytest.CaptureFixture[st
         (("--dialect", "klingon"), "--dialect: 'klingon' is not one of any, "),
         (("--preset", "grok"), "--preset: 'grok' is not one of "),
         (("--host", "no host"), "--host: 'no host' is not an address"),
-        (("--upstream", "ollama"), "--upstream: 'ollama' is not a URL but a preset: say --preset ollama"),
+        (("--upstream", "ollama"), "--upstream: 'ollama' is not a URL but a preset: pass --preset ollama"),
         (("--model", ""), "--model: is empty"),
     ],
 )
@@ -187,7 +187,7 @@ def test_nothing_found_says_where_it_looked_and_what_to_do(
     monkeypatch.setattr(local, "local_places", Mock(return_value=["http://127.0.0.1:9"]))
     assert status_of() == 2
     said = capsys.readouterr().err
-    assert said.startswith("toolspeak: no upstream is named, and no model server answers at http://127.0.0.1:9: ")
+    assert said.startswith("toolspeak: no upstream is configured, and no model server answers at http://127.0.0.1:9: ")
     assert "--upstream URL or --preset NAME" in said
     assert "toolspeak up MODEL.gguf" in said
     assert said.count("\n") == 1

@@ -265,7 +265,9 @@ def test_a_missing_extra_is_one_line_up1(capsys: pytest.CaptureFixture[str], mon
 def test_two_models_of_one_name_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     paths = [str(write_gguf(tmp_path / folder / "m.gguf")) for folder in ("x", "y")]
     assert status_of(*paths) == 2
-    assert "another model is called 'm' too. Give them names of their own: [up.models.NAME]" in capsys.readouterr().err
+    assert (
+        "another model is called 'm' too. Give each of them its own name: [up.models.NAME]" in capsys.readouterr().err
+    )
 
 
 # ---------------------------------------------------------------- memory

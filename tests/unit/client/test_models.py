@@ -54,7 +54,7 @@ def test_the_key_goes_to_the_upstream_and_shows_nowhere_safe6() -> None:
         (ModelSource("gorq"), "upstream: 'gorq' is not one of anthropic, .* did you mean 'groq'?"),
         (ModelSource("127.0.0.1:8080/v1"), "upstream: '127.0.0.1:8080/v1' is not a URL such as http://"),
         (ModelSource("ftp://box/v1"), "upstream: 'ftp://box/v1' is not a URL such as http://"),
-        (ModelSource("compatible"), "upstream: 'compatible' has no URL of its own; say the URL"),
+        (ModelSource("compatible"), "upstream: 'compatible' has no URL of its own; pass the URL"),
         (ModelSource("http://box/v1", wire="opnai"), "wire: 'opnai' is not one of .* did you mean 'openai_chat'"),
         (ModelSource("http://box/v1", key="two\nlines"), "key: is not a string of visible ASCII characters"),
         (

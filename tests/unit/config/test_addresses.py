@@ -110,7 +110,7 @@ def test_loopback_needs_no_key(host: str) -> None:
 def test_a_public_address_needs_a_key(host: str) -> None:
     """SAFE-6."""
     assert not is_loopback(host)
-    with pytest.raises(BadConfig, match=r"server.host: .* give one \(--key KEY, TOOLSPEAK_KEY, or \[\[keys\]\]"):
+    with pytest.raises(BadConfig, match=r"server.host: .* set one \(--key KEY, TOOLSPEAK_KEY, or \[\[keys\]\]"):
         check_public(Config(Server(host)))
     check_public(Config(Server(host), keys=(Key("a", b"digest"),)))
 

@@ -96,7 +96,7 @@ def test_chat_is_a_mode_of_the_environment_mode6() -> None:
         ({"WIRE": "openai"}, "TOOLSPEAK_WIRE: 'openai' is not one of anthropic, gemini"),
         ({"DIALECT": "hermess"}, "TOOLSPEAK_DIALECT: 'hermess' is not one of"),
         ({"HOST": "a b"}, "TOOLSPEAK_HOST: 'a b' is not an address"),
-        ({"UPSTREAM": "ollama"}, "TOOLSPEAK_UPSTREAM: 'ollama' is not a URL but a preset: say --preset ollama"),
+        ({"UPSTREAM": "ollama"}, "TOOLSPEAK_UPSTREAM: 'ollama' is not a URL but a preset: pass --preset ollama"),
         ({"UPSTREAM": "ftp://h"}, "TOOLSPEAK_UPSTREAM: 'ftp://h' is not a URL such as"),
         ({"KEY": "sk\x01canary"}, "TOOLSPEAK_KEY: is not a string of visible ASCII characters"),
     ],

@@ -252,7 +252,7 @@ def test_a_mistake_in_urls_is_named_pool1(line: str, problem: str) -> None:
     ("name", "problem"),
     [
         ("a", "3: models.a.fallback[0]: is the model itself: name another one"),
-        ("grox:m", "3: models.a.fallback[0]: 'grox:m' is none of [models], and does not say its upstream"),
+        ("grox:m", "3: models.a.fallback[0]: 'grox:m' is not one of [models], and does not name its upstream"),
     ],
 )
 def test_a_mistake_in_a_fallback_is_named_pool5(name: str, problem: str) -> None:
@@ -465,7 +465,7 @@ WRONG = [
     ("[models.a.quirks]\nids = 'any'\n[upstreams.groq]", "1: models.a.quirks: is no field here; there are"),
     (
         "default = 'a'\n[upstreams.groq]\n[upstreams.ollama]",
-        "1: default: 'a' is none of [models], and does not say its upstream, such as 'groq:a'",
+        "1: default: 'a' is not one of [models], and does not name its upstream, such as 'groq:a'",
     ),
     ("[up.models.a]", '1: up.models.a.model: is missing: a GGUF file, a name of a local store, or "hf:ORG/REPO:QUANT"'),
     ("[up]\nloaded = 0", "2: up.loaded: 0 is not an integer of at least 1"),
@@ -487,7 +487,7 @@ WRONG = [
     ("keys = 1", "1: keys: 1 is not an array of tables: write [[keys]]"),
     ("keys = [1]", "1: keys[0]: 1 is not a table"),
     ("[[keys]]\nkey = 'a'", "1: keys[0].tenant: is missing: whose key it is"),
-    ("[[keys]]\ntenant = 'a'", "1: keys[0].key: is missing: say key, key_env or sha256"),
+    ("[[keys]]\ntenant = 'a'", "1: keys[0].key: is missing: set key, key_env or sha256"),
     ("[[keys]]\ntenant = 'a b'\nkey = 'k'", "2: keys[0].tenant: 'a b' is not 1 to 64 letters, digits and . _ @ -"),
     ("[[keys]]\ntenant = 'a'\nsha256 = 'ab'", "3: keys[0].sha256: is not the SHA-256 of a key: 64 hexadecimal digits"),
     (

@@ -44,5 +44,7 @@ def test_where_nothing_is_found_it_is_said_what_to_do(monkeypatch: pytest.Monkey
         return ["http://127.0.0.1:9"]
 
     monkeypatch.setattr(local, "local_places", places)
-    with pytest.raises(BadConfig, match=r"at http://127.0.0.1:9: say --upstream URL or --preset NAME, or start Ollama"):
+    with pytest.raises(
+        BadConfig, match=r"at http://127.0.0.1:9: pass --upstream URL or --preset NAME, or start Ollama"
+    ):
         with_local(Config(), Options(), {})

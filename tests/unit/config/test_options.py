@@ -109,7 +109,7 @@ def test_the_file_knows_the_upstream_that_is_named() -> None:
 def test_wire_and_key_may_be_said_of_the_only_upstream() -> None:
     (upstream,) = laid(ONE, wire="openai_responses", upstream_key="said").upstreams
     assert (upstream.name, upstream.wire, upstream.key) == ("box", "openai_responses", "said")
-    assert "there are several upstreams (groq, box); say --upstream URL" in refusal(TWO, upstream_key="said")
+    assert "there are several upstreams (groq, box); pass --upstream URL" in refusal(TWO, upstream_key="said")
 
 
 def test_what_is_said_of_an_upstream_waits_for_one() -> None:
@@ -179,17 +179,18 @@ def test_a_default_model_must_be_clear() -> None:
     assert laid(ONE, model="qwen").default == "qwen"
     message = refusal(TWO, model="slw")
     assert message == (
-        "--model: 'slw' is none of [models], and does not say its upstream, such as 'groq:slw'; did you mean 'slow'?"
+        "--model: 'slw' is not one of [models], and does not name its upstream, such as 'groq:slw'; "
+        "did you mean 'slow'?"
     )
 
 
 @pytest.mark.parametrize(
     ("said", "message"),
     [
-        ({"upstream": "ollama"}, "--upstream: 'ollama' is not a URL but a preset: say --preset ollama"),
+        ({"upstream": "ollama"}, "--upstream: 'ollama' is not a URL but a preset: pass --preset ollama"),
         ({"upstream": "http://u:sk-canary@h"}, "--upstream: holds a user name or password"),
         ({"preset": "olama"}, "--preset: 'olama' is not one of"),
-        ({"preset": "compatible"}, "--preset: 'compatible' has no URL of its own; say --upstream URL"),
+        ({"preset": "compatible"}, "--preset: 'compatible' has no URL of its own; pass --upstream URL"),
         ({"wire": "chat"}, "--wire: 'chat' is not one of anthropic, gemini, ollama, openai_chat, openai_responses"),
         ({"mode": "chat"}, "--mode: 'chat' is not one of off, fallback, force, auto"),
         ({"strategy": "x"}, "--strategy: 'x' is not one of inline, decision"),
@@ -216,7 +217,7 @@ def test_options_show_no_key() -> None:
 
 def test_a_vendor_without_a_key_is_doubted() -> None:
     assert config.doubts(laid(preset="groq")) == [
-        "upstream 'groq' has no key: set GROQ_API_KEY, or say key or key_env in the file"
+        "upstream 'groq' has no key: set GROQ_API_KEY, or set key or key_env in the file"
     ]
     assert config.doubts(laid("", {"GROQ_API_KEY": "g"}, preset="groq")) == []
     assert config.doubts(laid(preset="ollama")) == []

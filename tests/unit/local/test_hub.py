@@ -118,7 +118,7 @@ def test_a_connection_that_stays_away_keeps_what_came_and_says_so(hub: FakeHub, 
     done = fetched(hub, tmp_path)
     assert done.returncode == 1
     assert f"no connection to {hub.url}" in done.stderr
-    assert "20 kB are kept. Type the same command again, and it goes on there." in done.stderr
+    assert "20 kB are kept. Run the same command again to continue there." in done.stderr
     assert "Traceback" not in done.stderr
     hub.is_down = False
     assert fetched(hub, tmp_path).returncode == 0

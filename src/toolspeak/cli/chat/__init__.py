@@ -54,12 +54,12 @@ def chat(  # noqa: PLR0913 - one for each option
 ) -> None:
     r"""Talk to a model, and see its tool calls.
 
-    With a PROMPT (or with - or nothing, if text is piped in) the command asks once and exits. Without one it starts a
-    conversation: Ctrl-C stops an answer, Ctrl-D exits.
+    With a PROMPT (or with - or nothing, if text is piped in), the command asks once and exits. Without a PROMPT, it
+    starts a conversation: Ctrl-C stops an answer, Ctrl-D exits.
 
-    With --tools FILE calls are shown, not run. In a conversation you type what the tool returns; an empty line cancels
-    the call. With --tools NAMES they run, as those of `toolspeak run`: in a sandbox, in one folder, and with your
-    approval. Each round of calls is one line with a number; /show N expands it.
+    With --tools FILE, calls are shown, not run. In a conversation, you type what the tool returns; an empty line
+    cancels the call. With --tools NAMES, the tools run as in `toolspeak run`: in a sandbox, in one folder, and with
+    your approval. Each round of calls is one numbered line; /show N expands it.
 
     The answer goes to standard output; reasoning and the status line go to standard error.
 

@@ -13,11 +13,11 @@ from toolspeak.cli.options import json_option
 from toolspeak.cli.terminal import Paint, color_option
 
 NOT_ALL_RIGHT: Final = 1
-_LIVE: Final = "Ask the model of the server itself a few questions, and judge only the form of the answers."
+_LIVE: Final = "Ask the server's own model a few questions, and judge only the form of the answers."
 _MODEL: Final = "Model name to send.  [default: conformance; with --live, the first that the server lists]"
 _BY_MODEL: Final = "Send each case under the name of the model that wrote it, for gateways that read by model name."
 _ONLY: Final = "Send only cases whose id or kind begins with this; can be repeated."
-_KEY: Final = "API key, sent as a bearer token; safer in the variable TOOLSPEAK_CONFORMANCE_KEY."
+_KEY: Final = "API key, sent as a bearer token; it is safer in the variable TOOLSPEAK_CONFORMANCE_KEY."
 _WAIT: Final = "Seconds to wait until a request arrives at the scripted upstream through the gateway."
 
 
@@ -53,10 +53,10 @@ _WAIT: Final = "Seconds to wait until a request arrives at the scripted upstream
     default=1,
     show_default=True,
     metavar="N",
-    help="Stream each case so many times, cut differently.",
+    help="Stream each case this many times, split differently each time.",
 )
 @click.option(
-    "--parallel", type=click.IntRange(1, 64), default=4, show_default=True, metavar="N", help="Requests at a time."
+    "--parallel", type=click.IntRange(1, 64), default=4, show_default=True, metavar="N", help="Concurrent requests."
 )
 @click.option(
     "--timeout",
@@ -70,7 +70,7 @@ _WAIT: Final = "Seconds to wait until a request arrives at the scripted upstream
     "--badge",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE.svg",
-    help="Draw a badge with the share of right results.",
+    help="Write a badge with the share of right results.",
 )
 @click.option(
     "--worst",
@@ -78,7 +78,7 @@ _WAIT: Final = "Seconds to wait until a request arrives at the scripted upstream
     default=10,
     show_default=True,
     metavar="N",
-    help="Show so many results that are not right.",
+    help="Show at most this many results that are not right.",
 )
 @json_option
 @color_option
@@ -105,8 +105,8 @@ def conformance(  # noqa: PLR0913 - one for each option
 
     URL is the base URL of a gateway, such as http://127.0.0.1:4141/v1. The command starts a scripted model server on
     loopback and prints its address: point the gateway at it. Then it sends each case through the gateway, streamed and
-    whole. The scripted model answers with what models really wrote, in their own formats of calls, and the command
-    judges what a client gets: the calls and their arguments, the text without leaked markup, and the protocol.
+    whole. The scripted model answers with what models really wrote, in their own call formats, and the command judges
+    what a client gets: the calls and their arguments, the text without leaked markup, and the protocol.
 
     With --live, URL is a model server, or a gateway with a real model: the command asks the model a few questions and
     judges only the protocol.

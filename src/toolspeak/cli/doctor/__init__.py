@@ -14,18 +14,18 @@ from toolspeak.cli.options import config_option, json_option, load_config, place
 from toolspeak.cli.terminal import Paint, color_option
 
 NOT_HELPED: Final = 1
-_FORMS: Final = "Try only these forms, separated by commas, such as native,hermes,fenced+example."
-_MINUTES: Final = "Stop after so many minutes, between two tasks; the next doctor continues there."
-_SANDBOX: Final = "Only show which sandbox isolates the shell of runs; no model is tested."
+_FORMS: Final = "Test only these forms, separated by commas, such as native,hermes,fenced+example."
+_MINUTES: Final = "Stop after this many minutes, between two tasks; the next doctor continues there."
+_SANDBOX: Final = "Only show which sandbox isolates the shell of runs, and test no model."
 
 
 @click.command()
 @click.argument("model", required=False)
 @place_options
 @config_option
-@click.option("--quick", is_flag=True, help="Ask few tasks in few forms, for 3 minutes at most.")
+@click.option("--quick", is_flag=True, help="Test few forms with few tasks, for 3 minutes at most.")
 @click.option("--minutes", type=click.FloatRange(min=0, min_open=True), help=_MINUTES)
-@click.option("--fresh", is_flag=True, help="Forget what an unfinished trial has found.")
+@click.option("--fresh", is_flag=True, help="Discard the results of an unfinished trial.")
 @click.option("--forms", metavar="NAMES", help=_FORMS)
 @click.option("--no-save", is_flag=True, help="Do not save the result.")
 @click.option("--sandbox", is_flag=True, help=_SANDBOX)
@@ -46,12 +46,13 @@ def doctor(  # noqa: PLR0913 - one for each option
 ) -> None:
     r"""Find a better form of tool calling for a model, and save it.
 
-    The forms are the upstream's native tools and several ways to describe tools in a prompt. They get small tasks; a
-    form that can hardly win any more is dropped. The best one and what you have today get further tasks, half of them
-    plain everyday requests. Only if the form is better beyond chance, it is saved as the profile of the model; `serve`,
-    `chat` and the library use it unless you set something else. Without MODEL, the default model is tested.
+    The forms are the upstream's native tools and several ways to describe tools in a prompt. The command tests them
+    with small tasks, and drops a form that can hardly win any more. It then tests the best form and the current one
+    with more tasks, half of them plain everyday requests. If the best form is better beyond chance, the command saves
+    it as the profile of the model; `serve`, `chat` and the library use it unless you set something else. Without MODEL,
+    the command tests the default model.
 
-    Ctrl-C keeps what is known: the next doctor continues there.
+    Ctrl-C keeps the results so far: the next doctor continues there.
 
     The exit status is 1 if the model does not call tools reliably; with --sandbox, if no sandbox works.
 

@@ -115,7 +115,7 @@ def _last_lines(found: Diagnosis, paint: Paint) -> Iterator[str]:
     for line in _wrapped(visible(found.report.verdict), paint):
         yield paint.ink(line, color)
     if found.removed:
-        yield "The saved profile is deleted. serve, chat and Client go on without it."
+        yield "The saved profile is deleted. serve, chat and Client continue without it."
     elif found.saved is not None:
         yield "Saved. serve, chat and Client use it from now on."
         yield paint.ink(visible(str(found.saved)), dim=True)

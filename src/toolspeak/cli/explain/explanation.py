@@ -324,8 +324,8 @@ class _View:
             yield from self._note(f"This dialect finds no calls. Try {options}.")
         if found.quoted:
             yield from self._note(
-                f"A code block reads as a call of {', '.join(found.quoted)}, and there is text beside it: so it counts "
-                "as an example, and nothing is called. If the model means calls like that, let toolspeak "
+                f"A code block reads as a call of {', '.join(found.quoted)}, and there is text beside it, so it counts "
+                "as an example and not as a call. If the model means such blocks as calls, let toolspeak "
                 "teach it a marked form: --mode force, or `toolspeak doctor`."
             )
 

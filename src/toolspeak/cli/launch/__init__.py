@@ -40,9 +40,9 @@ def _complete_agent(context: click.Context, parameter: click.Parameter, typed: s
 @click.argument("name", required=False, metavar="[AGENT]", shell_complete=_complete_agent)
 @click.argument("model", required=False, metavar="[MODEL] [-- ARGUMENT...]")
 @click.option("--gateway", metavar="URL", help="Use the gateway that runs at this address.")
-@click.option("--key", metavar="KEY", help="Key of that gateway; safer in the variable TOOLSPEAK_KEY.")
+@click.option("--key", metavar="KEY", help="Key of that gateway; it is safer in the variable TOOLSPEAK_KEY.")
 @click.option("--api", metavar="NAME", help="API that the agent uses, if it can use several, such as anthropic.")
-@click.option("--print", "prints", is_flag=True, help="Print environment, files and command; start nothing.")
+@click.option("--print", "prints", is_flag=True, help="Print the environment, files and command, and start nothing.")
 @place_options
 @tool_options
 @config_option
@@ -58,10 +58,10 @@ def launch(  # noqa: PLR0913 - one for each option
 ) -> None:
     r"""Start an agent with a model of toolspeak, or list the agents.
 
-    The agent gets its settings through variables, arguments and temporary files; its own configuration stays as it is.
-    It uses the gateway that runs on this machine (`toolspeak serve`, `toolspeak up`), or one that starts and ends with
-    it. MODEL is one of `toolspeak models`, the first by default. Arguments after -- are passed to the agent. The exit
-    status is that of the agent.
+    The agent gets its settings through environment variables, arguments and temporary files; its own configuration does
+    not change. It uses the gateway that runs on this machine (`toolspeak serve`, `toolspeak up`), or a new gateway that
+    starts and stops with the agent. MODEL is one of `toolspeak models`, the first by default. Arguments after -- are
+    passed to the agent. The exit status is that of the agent.
 
     \b
     Examples:

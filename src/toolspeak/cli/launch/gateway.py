@@ -208,7 +208,7 @@ def _model_names(gateway: RunningGateway) -> list[str]:
     status, body = _request(gateway.url, "/v1/models", gateway.key)
     if status in _UNAUTHORIZED:
         raise BadConfig(
-            f"the gateway at {gateway.url} wants a key. Set TOOLSPEAK_KEY to it, or pass --key KEY"
+            f"the gateway at {gateway.url} requires a key. Set TOOLSPEAK_KEY to it, or pass --key KEY"
             if gateway.key == NO_KEY
             else f"the gateway at {gateway.url} refuses this key. Set TOOLSPEAK_KEY to another, or pass --key KEY"
         )
@@ -258,4 +258,4 @@ def _check_url(url: str) -> None:
     except ValueError:
         is_port = False
     if split.scheme not in {"http", "https"} or not split.hostname or not is_port:
-        raise BadConfig(f"--gateway: {url!r} is no URL. Write it as http://127.0.0.1:4141")
+        raise BadConfig(f"--gateway: {url!r} is not a URL. Write it as http://127.0.0.1:4141")

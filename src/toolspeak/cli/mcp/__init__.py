@@ -86,7 +86,3 @@ def serve(
 
     wanted = tuple(each.strip() for each in names.split(",")) if names else TOOLS
     serve_runs(load_config(file, options), RunPolicy((root or Path()).resolve(), Approval(approval), wanted))
-
-
-for _command in mcp.commands.values():
-    _command.help = (_command.help or "").replace("\\b\n", "\b\n")  # click's mark, out of a raw docstring

@@ -57,7 +57,7 @@ def sandbox_options(command: F) -> F:
     "--max-tokens", type=click.IntRange(1), metavar="N", help="Limit of tokens that the model writes per turn."
 )
 @click.option("--temperature", type=click.FloatRange(0), metavar="X", help="Sampling temperature.")
-@click.option("--system", metavar="TEXT", help="System prompt, after the agent prompt.")
+@click.option("--system", metavar="TEXT", help="System prompt, added after the agent prompt.")
 @click.option("--no-agent-prompt", is_flag=True, help="Leave out the prompt that tells the model how an agent works.")
 @click.option(
     "--continue",
@@ -90,9 +90,9 @@ def run(  # noqa: PLR0913 - one for each option
 ) -> None:
     r"""Let a model work on a task with tools until it is done.
 
-    The model works on the TASK (with - or nothing: on the text that is piped in) in one folder. Progress goes to
+    The model works in one folder on the TASK (with - or nothing, on the text that is piped in). Progress goes to
     standard error, one line for each round of tool calls; the final text goes to standard output. Ctrl-C stops the run
-    and keeps its rounds, a second Ctrl-C exits at once.
+    and keeps its rounds; a second Ctrl-C exits at once.
 
     The exit status is 0 if the task is done, 1 if the run failed or used up its rounds, 130 if it was cancelled.
 

@@ -25,16 +25,16 @@ _FORMATS: Final = ("text", "json", "markdown", "curl", "case")
 @click.option("--search", default="", metavar="WORDS", help="List only traces with these words in names or errors.")
 @click.option("--failed", is_flag=True, help="List only turns that failed.")
 @click.option("--limit", type=click.IntRange(1, 200), default=20, show_default=True, help="How many to list.")
-@click.option("--follow", is_flag=True, help="Go on listing turns as they end, until Ctrl-C.")
+@click.option("--follow", is_flag=True, help="Keep listing turns as they end, until Ctrl-C.")
 @click.option(
-    "--as", "format", type=click.Choice(_FORMATS), default="text", show_default=True, help="Form of the trace."
+    "--as", "format", type=click.Choice(_FORMATS), default="text", show_default=True, help="Format of the trace."
 )
 @click.option("--attempt", type=click.IntRange(min=1), metavar="N", help="The attempt for --as case and --shrink.")
-@click.option("--shrink", is_flag=True, help="Cut the text down to the smallest one that is read in the same way.")
-@click.option("--mode", metavar="MODE", help="Read the answers again under this mode, and compare.")
+@click.option("--shrink", is_flag=True, help="Reduce the text to the smallest one that is read in the same way.")
+@click.option("--mode", metavar="MODE", help="Read the answers again in this mode, and compare.")
 @click.option("--dialect", metavar="NAME", help="Read the answers again in this dialect, and compare.")
-@click.option("--live", is_flag=True, help="Ask the model again, also under another --mode, --dialect or --model.")
-@click.option("--model", metavar="NAME", help="Ask this model, with --live.")
+@click.option("--live", is_flag=True, help="Ask the model again, optionally with another --mode, --dialect or --model.")
+@click.option("--model", metavar="NAME", help="With --live, ask this model.")
 @json_option
 @color_option
 def trace(  # noqa: PLR0913 - one for each option
@@ -58,13 +58,14 @@ def trace(  # noqa: PLR0913 - one for each option
 ) -> None:
     r"""See what happened in a turn, and why.
 
-    A page has the plan, what the model wrote, why it was asked again, what that cost, and what fills the context.
+    The page of a turn shows the plan, what the model wrote, why it was asked again, what that cost, and what fills the
+    context.
 
-    Without ID the newest turns are listed, running ones first. ID is the value of the response header
+    Without ID, the command lists the newest turns, running ones first. ID is the value of the response header
     x-toolspeak-trace, its beginning, or `last`.
 
-    With --mode or --dialect the recorded answers are read again, as if that had been set. The model is not asked,
-    unless --live says so: then the request is sent once more.
+    With --mode or --dialect, the command reads the recorded answers again, as if that had been set. It does not ask the
+    model, except with --live: then it sends the request once more.
 
     \b
     Examples:

@@ -129,7 +129,7 @@ class _Refusal(msgspec.Struct):
 
 def _refusal(status: int, body: bytes, url: str) -> ToolspeakError:
     if status == _DENIED:
-        return NoGateway(f"the gateway at {url} wants a key. Pass --key KEY, or set TOOLSPEAK_KEY.")
+        return NoGateway(f"the gateway at {url} requires a key. Pass --key KEY, or set TOOLSPEAK_KEY.")
     message = _message(body)
     if status == _UNKNOWN and "trace" in message:
         return BadRequest(f"{message}. `toolspeak trace` lists those that are kept.")
@@ -148,4 +148,4 @@ def read_trace(body: bytes) -> Trace:
     try:
         return msgspec.json.decode(body, type=Trace)
     except msgspec.MsgspecError as error:
-        raise BadRequest(f"this is no trace ({error}). `toolspeak trace ID --as json` writes one.") from None
+        raise BadRequest(f"this is not a trace ({error}). `toolspeak trace ID --as json` writes one.") from None
