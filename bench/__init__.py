@@ -1,1 +1,1 @@
-"""Proofs and measurements: each module is a command that closes with one line of JSON."""
+"""Proofs and measurements: each module is a command whose last output is one line of JSON."""

@@ -1,6 +1,6 @@
-"""What one cell of runs and one Redis carry, by CPU: claims of a long queue, whole runs on PostgreSQL, limit checks.
+"""Capacity of one cell of runs and one Redis, by CPU: claims of a long queue, whole runs on PostgreSQL, limit checks.
 
-CPU, and not time: the machine has other work, and its disk syncs at its own pace. A cell is a PostgreSQL with fsync.
+CPU counts, not time: the machine has other work, and its disk syncs at its own pace. A cell is a PostgreSQL with fsync.
 The worker and PostgreSQL are counted apart, because they scale apart: workers by number, PostgreSQL by the cell.
 """
 
@@ -65,7 +65,7 @@ def claims(order: Order) -> dict[str, float]:
 
 
 async def runs(order: Order) -> dict[str, float]:
-    """Measure whole runs: started as a gateway does it, worked on by one worker, and seen to their end."""
+    """Measure whole runs: a gateway's code starts them, one worker runs them, and all of them end."""
     database = Database(order.config.runs)
     with database.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         connection.exec_driver_sql("VACUUM FULL")
@@ -125,7 +125,7 @@ async def checks(folder: Path) -> dict[str, float]:
 
 
 def main() -> None:
-    """Measure, and close."""
+    """Measure, and exit."""
     options = argparse.ArgumentParser(prog="bench.cell")
     options.add_argument("--save", action="store_true", help="write bench/results/cell.json")
     is_saved = options.parse_args().save

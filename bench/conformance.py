@@ -1,7 +1,7 @@
 """`just conformance`: the fixtures of canitoolcall, an outside suite, read as the gateway reads them (P1, P2, P5).
 
-canitoolcall judges with its own checks: calls, text, reasoning, leaked markers, and that each way to cut the stream
-gives the same. Its fixtures are outputs of nine families, from their templates, from the tests of vLLM, SGLang,
+canitoolcall judges with its own checks: calls, text, reasoning, leaked markers, and that every way to cut the stream
+gives the same result. Its fixtures are outputs of nine families, from their templates, from the tests of vLLM, SGLang,
 llama.cpp and Ollama, and from bug reports. The bar: 465 of 469 right calls, 455 right in everything, and a reason in
 `LIMITS` for each fixture that is not.
 

@@ -1,6 +1,6 @@
 """`just conformance-peers`: `toolspeak conformance` on toolspeak and other gateways, each in front of the same model.
 
-Each gateway is a process of its own on loopback, set up as its documentation says for an OpenAI-compatible server, and
+Each gateway is a separate process on loopback, set up as its documentation says for an OpenAI-compatible server, and
 the command is the one that users run. LiteLLM, forge and Portkey are installed into ~/.cache/toolspeak/peers, see
 `bench.gateway.install`. It writes bench/results/conformance-peers.json and the tables of docs/conformance.md, and is no
 part of CI: it downloads 200 MB.
@@ -90,7 +90,7 @@ CONTENDERS: Final = {
 
 @contextmanager
 def started(contender: Contender, port: int, upstream: int, files: Path) -> Generator[Path]:
-    """Run a gateway while the block runs; give the file that it logs to."""
+    """Run a gateway while the block runs; yield its log file."""
     env = {name: os.environ[name] for name in ("HOME", "PATH", "LANG") if name in os.environ}
     env |= {"XDG_CONFIG_HOME": str(files), "XDG_STATE_HOME": str(files)}  # no profile of this machine's user
     path = files / "log"

@@ -1,4 +1,4 @@
-"""`just corpus`: every golden case right, and the same however the text is cut (P1, P2, P3, P5)."""
+"""`just corpus`: every golden case is read right, and equally for every cut of its text (P1, P2, P3, P5)."""
 
 import sys
 from collections import Counter

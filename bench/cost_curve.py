@@ -3,13 +3,13 @@
 Emulated plain text over OpenAI Chat, with both drivers. Few streams have 30 chunks a second each; many have less, so
 that 6,000 chunks a second pass in all. Each number of streams gets a new gateway. The streams are open before the
 measurement begins and stay open until it ends, so the cost of beginning one is not in the figures; the CPU of the idle
-gateway is taken off. In the end every stream must be right to the last word.
+gateway is subtracted. At the end every stream must be right to the last word.
 
     just cost-curve                        all, twice; about six minutes; writes bench/results/cost-curve.json
     just cost-curve --streams 1 100        only these numbers, and nothing is written
-    just cost-curve --urgent               before other jobs of this machine; needs root
+    just cost-curve --urgent               with priority over other jobs of this machine; needs root
 
-The gateway has one core, the upstream and the clients, one process, have another. Where other processes have taken so
+The gateway has one core; the upstream and the clients are one process on another. Where other processes have taken so
 much of the gateway's core that it read several chunks at once in every round, the command fails and writes nothing.
 """
 
@@ -46,11 +46,11 @@ RATE, MOST_PER_S = 30.0, 6000.0
 """Chunks a second of one stream, and of all together, at most."""
 ROUNDS, WINDOW_S, IDLE_S = 2, 10.0, 3.0
 SETTLE_S = 1.5
-"""From the first chunk to the measurement."""
+"""Seconds from the first chunk to the measurement."""
 BEGIN_EVERY_S, BURST = 0.05, 10
 """Streams begin in small groups, 200 a second."""
 WARM = 20, 0.5
-"""Streams that a new gateway has had before it is measured, and for how many seconds."""
+"""Streams that warm up a new gateway, and their duration in seconds."""
 VERSIONED = ("toolspeak", "uvicorn", "uvloop", "httptools", "aiohttp")
 
 
@@ -69,10 +69,10 @@ class Cell:
     """Chunks a second of each stream."""
     chunk_us: float
     idle_share: float
-    """Of the core, that the gateway takes without any stream."""
+    """Share of the core that the gateway uses without any stream."""
     before_mb: float
     open_mb: float
-    """When all streams are open, and none has said a word."""
+    """When all streams are open, before the first chunk."""
     speaking_mb: float
     busy: float
     waited: float
@@ -89,7 +89,7 @@ class Cell:
 
 
 class Wrong(Exception):
-    """A stream was not what the upstream said."""
+    """A stream differs from what the upstream sent."""
 
 
 async def begin(group: asyncio.TaskGroup, port: int, streams: int, first: int) -> list[asyncio.Task[Answer]]:
@@ -104,7 +104,7 @@ async def begin(group: asyncio.TaskGroup, port: int, streams: int, first: int) -
 
 
 def check(answers: Sequence[Answer], talk: Talk) -> None:
-    """Raise `Wrong` unless each stream has all that was said to it."""
+    """Raise `Wrong` unless each stream has everything that was sent to it."""
     for answer in answers:
         number = answer.question.number
         verdict, reason = judge(replace(answer, question=Question(number, "openai_chat", talk.counts[number])), ())
@@ -164,7 +164,7 @@ def best(cells: Sequence[Cell]) -> dict[str, Any]:
 
 
 def carried(curve: dict[int, float], rate: float) -> tuple[int, int]:
-    """Return how many streams at a rate fill a core, and the number of streams whose cost says so.
+    """Return how many streams at a rate fill a core, and the number of streams whose cost is used.
 
     `curve` has the µs of a chunk by the number of streams. The cost is that of the nearest number, as a factor.
     """
@@ -174,7 +174,7 @@ def carried(curve: dict[int, float], rate: float) -> tuple[int, int]:
 
 
 def line(cell: Cell) -> str:
-    """Say what one measurement found."""
+    """Return the figures of one measurement in words."""
     sizes = f"{cell.kb_per_stream(cell.open_mb):7.1f} kB open, {cell.kb_per_stream(cell.speaking_mb):7.1f} speaking"
     shares = f"busy {cell.busy:.0%}, waited {cell.waited:.0%}, load {cell.load_busy:.0%}"
     shares += "  crowded" if cell.is_crowded else ""
@@ -195,7 +195,7 @@ def rounds(counts: Sequence[int], number: int, window_s: float) -> dict[tuple[Dr
 
 
 def figures(table: dict[tuple[Driver, int], list[Cell]], counts: Sequence[int]) -> dict[str, Any]:
-    """Return what is written down."""
+    """Return the figures for the result file."""
     found: dict[str, Any] = {}
     for driver in Driver:
         streams = {count: best(table[driver, count]) for count in counts}
@@ -218,7 +218,7 @@ def options() -> argparse.Namespace:
 
 
 def main() -> None:
-    """Measure, and close."""
+    """Measure, and exit."""
     chosen = options()
     counts = tuple(chosen.streams)
     use_load_core()

@@ -20,11 +20,11 @@ from testkit.report import close
 RESULTS: Final = Path(__file__).parent / "results" / "driver.json"
 CASES: Final = 600
 PAIRS: Final = 8
-"""Pairs of gateways that run cases at one time: most of the time they wait."""
+"""Pairs of gateways that run cases concurrently: most of the time they wait."""
 
 
 def main() -> None:
-    """Run the cases and close."""
+    """Run the cases and exit."""
     options = argparse.ArgumentParser(prog="bench.driver")
     options.add_argument("--cases", type=int, default=CASES)
     options.add_argument("--seed", type=int, default=0, help="the first one")

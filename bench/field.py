@@ -1,6 +1,6 @@
 """`just field`: what models wrote in public issues, read as the gateway reads it (P1, P2, P3, P5).
 
-Each case is read whole, character by character and cut at random: all must give the same. A line tells each case that
+Each case is read whole, character by character and cut at random: all must give the same. A line shows each case that
 is not right. The bar: no wrong call, no false call, no difference between cuts, at least 95 % right in each reading,
 and a reason in `LIMITS` for each case that is neither right nor leads to a question to the model.
 
@@ -37,7 +37,7 @@ LEAST_ASKED: Final = 0.8
 
 
 def asked_share(asked: int, missed: int) -> float:
-    """Return the share of unread calls about which the model is asked again."""
+    """Return the share of unread calls that lead to a repeated request to the model."""
     return round(asked / max(1, asked + missed), 3)
 
 

@@ -1,11 +1,11 @@
-"""`just field-peers`: the parsers of vLLM, SGLang and @ai-sdk-tool/parser on the outputs that we read, beside us.
+"""`just field-peers`: the parsers of vLLM, SGLang and @ai-sdk-tool/parser compared with ours on the same outputs.
 
 The outputs are the field cases and the fixtures of canitoolcall, an outside suite. A case goes to the parser that the
 peer documents for the family of the model (`bench.peers.parsers`), a fixture to the one that canitoolcall names for it
 (`bench.peers.suite`): whole, token by token as these servers stream by default, and in random deltas of one to four
 tokens. Our readers get the same deltas. One judge judges all readers: `testkit.field` the cases, canitoolcall's checks
-the fixtures. First each parser for the cases reads a well-formed call of its own format, whole and token by token: one
-that cannot is left out.
+the fixtures. First each parser for the cases reads a well-formed call of its own format, whole and token by token: a
+parser that fails is left out.
 
 It installs the peers into ~/.cache/toolspeak/peers, writes bench/results/field-peers.json and docs/peers.md, and is no
 part of CI: it downloads 400 MB.
@@ -35,7 +35,7 @@ CHECKED_WAYS: Final = ("whole", "tokens")
 
 
 class Peer:
-    """One peer, which answers questions line by line in a process of its own."""
+    """One peer, which answers questions line by line in a separate process."""
 
     def __init__(self, name: str, sent: IO[str], received: IO[str]) -> None:
         self.name, self.sent, self.received = name, sent, received

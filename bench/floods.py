@@ -9,7 +9,7 @@ from toolspeak.dialects import load
 from toolspeak.dialects.core.grammar import MarkupGrammar
 
 Make: TypeAlias = Callable[[int], str]
-"""Makes a text of about that length."""
+"""Makes a text of about the given length."""
 
 PROSE = (
     "The *quick* brown fox jumps over the lazy dog; it costs < 5 € and `code` may follow.\n"
@@ -141,7 +141,7 @@ def by_grammar(name: str) -> Iterator[tuple[str, Make]]:
 
 
 def by_sample(name: str) -> Iterator[tuple[str, Make]]:
-    """Flood the dialect's sample: again and again, in a value that ends, in one that does not, behind its end."""
+    """Flood the dialect's sample: again and again, in a value that ends, in one that does not, after its end."""
     sample = sample_of(name)
     start = sample.index("Oslo" if "Oslo" in sample else "a.txt")
     before, after = sample[:start], sample[start:]

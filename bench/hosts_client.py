@@ -2,8 +2,8 @@
 
     python bench/hosts_client.py WAY URL     WAY is `sdk`, `gateway` (both over HTTP) or `transport` (in process)
 
-It reads one order a line (JSON: mode, model, requests, streams), carries it out and prints the seconds to the first
-event of each stream, or to the whole answer. The end of its input ends it.
+It reads one order per line (JSON: mode, model, requests, streams), carries it out and prints the seconds to the first
+event of each stream, or to the whole answer. It exits at the end of its input.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ class Program:
     def __init__(self, way: str, url: str) -> None:
         self._way, self._url = way, url
         self._loop = asyncio.new_event_loop()
-        self._threads = ThreadPoolExecutor(8)  # they stay: the CPU of a thread that has ended is counted coarsely
+        self._threads = ThreadPoolExecutor(8)  # the threads stay: the CPU of an ended thread is counted coarsely
         self._client, self._async_client = self._made()
 
     def _made(self) -> tuple[OpenAI, AsyncOpenAI]:
@@ -88,7 +88,7 @@ class Program:
         return first
 
     def close(self) -> None:
-        """End the clients, as a program does that made its event loop itself."""
+        """Close the clients, as a program with its own event loop does."""
         self._loop.run_until_complete(self._async_client.close())
         self._loop.close()
         self._client.close()

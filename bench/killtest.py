@@ -1,16 +1,16 @@
-"""Kill workers with `kill -9` while they work on runs, and look whether anything was lost or done twice (RUN-3).
+"""Kill workers with `kill -9` while they work on runs, and check whether anything was lost or done twice (RUN-3).
 
-Runs of six rounds, each with a turn, a call that may be repeated and one that may not. A file outside is told before
-and after each: it knows how often everything really ran. First on PostgreSQL with three workers, of which one is killed
-about every second and another begun; then calmly, so that each kill stands alone and recovery is the time of one; then
-on SQLite with one process that is killed and begun again.
+A run has six rounds, each with a turn, a call that may be repeated and one that may not. Each writes a mark to a file
+before and after it, so the file shows how often everything really ran. The test has three parts: PostgreSQL with three
+workers, of which one is killed about every second and replaced; the same with rare kills, so that the recovery from a
+single kill can be measured; SQLite with one process that is killed and restarted.
 
     unfinished      runs that did not end as they should
-    lost            results that a step has kept, and that the run does not have, or has otherwise
+    lost            results that a step has kept, and that are missing or different in the run
     repeated        steps that ran again after their result was kept
     twice           calls that may not run twice, and began twice
-    unknown         such calls whose outcome nobody knows, because their worker died over them: the model was told so
-    again           steps that ran again because their worker died over them
+    unknown         such calls with an unknown outcome, because their worker died during them: the result says so
+    again           steps that ran again because their worker died during them
 """
 
 import argparse
@@ -75,7 +75,7 @@ QUICK = (Plan("postgresql", 30, 3, 1.0, 3.0, 240), Plan("sqlite", 8, 1, 4.0, 2.0
 
 @dataclass
 class Outcome:
-    """What came of one part."""
+    """The result of one part."""
 
     plan: Plan
     seconds: float = 0.0
@@ -91,7 +91,7 @@ class Outcome:
 
     @property
     def ok(self) -> bool:
-        """Tell whether nothing was lost or done twice, and workers were really killed over their runs."""
+        """Tell whether nothing was lost or done twice, and workers were really killed during runs."""
         return not (self.unfinished or self.lost or self.repeated or self.twice) and bool(self.recoveries)
 
     def figures(self) -> dict[str, object]:
@@ -117,7 +117,7 @@ class Outcome:
 
 
 class Crew:
-    """Workers, and who kills them."""
+    """The workers, and the loop that kills them."""
 
     def __init__(self, order: Order, plan: Plan) -> None:
         self._order = order
@@ -127,7 +127,7 @@ class Crew:
         self.kills: list[tuple[int, float]] = []
 
     def start(self) -> None:
-        """Begin all."""
+        """Start workers until all are running."""
         self._crew = [process for process in self._crew if process.is_alive()]
         while len(self._crew) < self._plan.workers:
             process = PROCESSES.Process(target=work, args=(self._order,), daemon=True)
@@ -135,7 +135,7 @@ class Crew:
             self._crew.append(process)
 
     async def kill_on(self) -> None:
-        """Kill one after the other, for ever."""
+        """Kill and replace one worker after the other, until cancelled."""
         while True:
             await asyncio.sleep(self._plan.every * self._chance.uniform(0.5, 1.5))
             victim = self._crew.pop(self._chance.randrange(len(self._crew)))
@@ -145,7 +145,7 @@ class Crew:
             self.start()
 
     def end(self) -> None:
-        """Tell all to end."""
+        """Terminate all workers, and kill those that do not end."""
         for process in self._crew:
             process.terminate()
         for process in self._crew:
@@ -155,7 +155,7 @@ class Crew:
 
 
 async def play(order: Order, plan: Plan) -> Outcome:
-    """Let runs run, kill, and look."""
+    """Start runs, kill workers, and judge the results."""
     outcome = Outcome(plan)
     crew = Crew(order, plan)
     began = time.monotonic()
@@ -175,7 +175,7 @@ async def play(order: Order, plan: Plan) -> Outcome:
 
 
 async def wait_for_all(runs: DurableRuns, plan: Plan, crew: Crew) -> None:
-    """Wait for the end of all runs, or of our patience; kill meanwhile."""
+    """Wait for the end of all runs, or for the time limit; kill workers meanwhile."""
     deadline = time.monotonic() + plan.seconds
     async with asyncio.TaskGroup() as group:
         killing = group.create_task(crew.kill_on())
@@ -207,7 +207,7 @@ async def judge(runs: DurableRuns, order: Order, outcome: Outcome) -> None:
 
 
 def kept_steps(order: Order) -> defaultdict[str, dict[str, float]]:
-    """Return when each step of each run was kept."""
+    """Return the time at which each step of each run was kept."""
     kept: defaultdict[str, dict[str, float]] = defaultdict(dict)
     database = Database(order.config.runs)
     columns = dbos_internals.STEPS.c
@@ -242,7 +242,7 @@ def judge_run(view: RunView, marks: Sequence[Mark], kept: dict[str, float], outc
 
 
 def judge_result(name: str, result: Result, gave: set[str], outcome: Outcome) -> None:
-    """Compare a result with what the tool has given."""
+    """Compare a result with what the tool has returned."""
     text = "".join(part_text(piece) for piece in result.content)
     if text in gave and text:
         return
@@ -253,7 +253,7 @@ def judge_result(name: str, result: Result, gave: set[str], outcome: Outcome) ->
 
 
 def recoveries(by_run: dict[str, list[Mark]], kills: Sequence[tuple[int, float]]) -> list[float]:
-    """Return for each run that lost its worker how long it stood still."""
+    """Return how long each run that lost its worker made no progress."""
     found: list[float] = []
     for marks in by_run.values():
         for worker, at in kills:
@@ -268,9 +268,9 @@ def recoveries(by_run: dict[str, list[Mark]], kills: Sequence[tuple[int, float]]
 
 
 def part(plan: Plan, *, guarded: bool) -> Outcome:
-    """Play one part."""
+    """Run one part."""
     with tempfile.TemporaryDirectory(prefix="toolspeak-killtest-") as folder:
-        share = plan.runs // plan.workers + 10  # or the first who looks has all
+        share = plan.runs // plan.workers + 10  # else the first worker claims all runs
         marks = Path(folder) / "marks"
         order = Order("", Path(folder), plan.lease, marks, plan.think, plan.act, guarded, concurrent=share)
         if plan.name == "sqlite":
@@ -280,7 +280,7 @@ def part(plan: Plan, *, guarded: bool) -> Outcome:
 
 
 def main() -> None:
-    """Play both parts, and close."""
+    """Run both parts, and exit."""
     options = argparse.ArgumentParser(prog="bench.killtest")
     options.add_argument("--quick", action="store_true", help="few runs, not kept")
     options.add_argument("--only", choices=["postgresql", "calm", "sqlite"])
@@ -309,7 +309,7 @@ def slowed(plan: Plan, factor: float, seed: int) -> Plan:
 
 
 def keep(figures: dict[str, object]) -> None:
-    """Write the results, over those that are there."""
+    """Write the results, replacing those that exist."""
     before: dict[str, object] = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
     versions = {"python": platform.python_version(), **{name: version(name) for name in ("dbos", "sqlalchemy")}}
     kept = {**before, "date": datetime.now(UTC).date().isoformat(), "versions": versions, **figures}

@@ -2,7 +2,7 @@
 
 Every dialect meets every family at small sizes first: a screen, in which the cost of a byte must not grow twice in a
 row. Then plain text and the dialect's two worst families are measured from 100 to 200 KB, and so is every other
-component on all of its families. Noise can make a good ratio look bad, never the reverse: a bad one is taken again.
+component on all of its families. Noise can make a good ratio look bad, never the reverse: a bad one is measured again.
 
 `--every 3` measures every third case, as CI does: all of them take nine minutes.
 """
@@ -49,11 +49,11 @@ WHOLE = sys.maxsize
 MODES = {"deltas": DELTA, "whole": WHOLE}
 TRIES = 8
 AGAIN = 8
-"""A bad figure is measured anew so often: other work on the machine can spoil all tries of one measurement."""
+"""How often a bad figure is measured again: other work on the machine can spoil all tries of one measurement."""
 LONG_S, TOO_LONG_S = 0.5, 2.0
 """Noise hardly matters in the first, and what takes the second is not measured again."""
 TOO_SHORT_S = 0.002
-"""What takes less is repeated: a clock cannot tell."""
+"""Shorter work is repeated, because the clock is too coarse for it."""
 INFINITE = float("inf")
 
 # what is measured
@@ -141,7 +141,7 @@ def fit(shape: str, text: str) -> None:
 
 
 def components() -> Iterator[tuple[str, Use, dict[str, Make]]]:
-    """Yield everything that is no dialect: its name, how to use it, and its families."""
+    """Yield every component that is not a dialect: its name, how to use it, and its families."""
     yield "strict", parse, JSON_FLOODS
     yield "repair, closed", partial(repair, closed=True), JSON_FLOODS
     yield "repair, open", partial(repair, closed=False), JSON_FLOODS
@@ -165,7 +165,7 @@ def components() -> Iterator[tuple[str, Use, dict[str, Make]]]:
 
 @dataclass
 class Report:
-    """What was found: ratios at full size, and what is bad."""
+    """The findings: ratios at full size, and bad cases."""
 
     ratios: list[tuple[float, str]] = field(default_factory=list[tuple[float, str]])
     bad: list[str] = field(default_factory=list[str])
@@ -220,7 +220,7 @@ def cost(use: Use, text: str, times: int = 1) -> float:
 
 
 def ratio_of(use: Use, make: Make) -> float:
-    """Measure cost(2n)/cost(n), interleaved, best of each; go on while it does not look good."""
+    """Measure cost(2n)/cost(n), interleaved, best of each; repeat while the ratio looks bad."""
     small, large = make(SIZE), make(2 * SIZE)
     best = cost(use, small), cost(use, large)
     times = max(1, min(100, int(TOO_SHORT_S / best[0])))

@@ -1,4 +1,4 @@
-"""The usual parser, a pattern and json.loads: it stays here to show what the corpus can catch."""
+"""A typical parser, a pattern and json.loads: it shows which mistakes the corpus can catch."""
 
 import json
 import re

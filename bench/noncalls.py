@@ -1,4 +1,4 @@
-"""`just noncalls`: 100,000 texts that only look like calls, and no reader sees a call in them (P5, P1).
+"""`just noncalls`: 100,000 texts that only look like calls, in which no reader may find a call (P5, P1).
 
 Dialect readers must find nothing at all; for `any`, which accepts every dialect's markup at once, the rate is printed.
 
@@ -20,7 +20,7 @@ TEXTS: Final = 100_000
 
 
 def show(number: int) -> None:
-    """Print a text, and what each reader says of it."""
+    """Print a text, and what each reader finds in it."""
     text = noncall(number)
     print(f"#{number} {text.kind}, shows {', '.join(text.dialects)}\n{text.text}\n")
     for dialect in readers_of(text) if not text.strangers else (*READERS, ANY):
@@ -31,7 +31,7 @@ def show(number: int) -> None:
 
 
 def summary(counts: Counts) -> Iterator[str]:
-    """Say which readers saw calls in which kinds of text."""
+    """Report which readers found calls in which kinds of text."""
     kinds: dict[str, Counter[str]] = {}
     for case in (*counts.cases, *counts.any_cases):
         kinds.setdefault(case.text.kind, Counter())[case.dialect] += 1

@@ -1,7 +1,7 @@
 """Both ends of many paced streams, in the process of a bench: an upstream with words for each stream, and clients.
 
-A stream asks in its question for words of its own, as in `just fleet`: `stream-17-text-300-none` gets `w17x0 w17x1 …`.
-The last part is a fault that the upstream makes for this stream. So each end knows what the other should do.
+The question of a stream requests its own words, as in `just fleet`: `stream-17-text-300-none` gets `w17x0 w17x1 …`.
+The last part is a fault that the upstream injects into this stream. So each end knows what the other should do.
 """
 
 import asyncio
@@ -31,15 +31,15 @@ from toolspeak.config.shape import Driver
 
 NATIVE, EMULATED = MODELS = ("native", "emulated")
 IDLE_S = 5.0
-"""The gateway gives up an upstream that is silent for so long."""
+"""Seconds of silence after which the gateway gives up an upstream."""
 SLOW_S = 3.0
-"""For which a slow client stops reading."""
+"""Seconds for which a slow client stops reading."""
 SMALL_BUFFER = 4096
 """Bytes that the kernel may receive for a slow client."""
 ALLOWED_S = 60.0
-"""That an answer may take beyond the time of its chunks."""
+"""Seconds that an answer may take beyond the time of its chunks."""
 ENDLESS = 10**9
-"""The chunks of a stream that ends when the upstream is told to end all."""
+"""The chunks of a stream that lasts until the upstream ends all streams."""
 _STREAM = re.compile(rb"stream-(\d+)-(text|call)-(\d+)-([a-z0-9-]+)")
 _LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
 _IS_STREAMED = re.compile(rb'"stream": ?true')
@@ -84,10 +84,10 @@ class Request:
 
 @dataclass
 class Talk:
-    """What all connections of the upstream share."""
+    """The state that all connections of the upstream share."""
 
     pace_s: float
-    """Between two chunks of a stream."""
+    """Seconds between two chunks of a stream."""
     is_held: bool = False
     """Streams wait for `release` before their first chunk."""
     is_over: bool = False
@@ -99,12 +99,12 @@ class Talk:
     held: list[Callable[[], None]] = field(default_factory=list[Callable[[], None]])
 
     async def until_held(self, streams: int) -> None:
-        """Wait for so many streams that wait."""
+        """Wait until this many streams are held."""
         while len(self.held) < streams:  # noqa: ASYNC110 # takes a few seconds, before a measurement starts
             await asyncio.sleep(0.01)
 
     def release(self) -> None:
-        """Let all streams speak that wait."""
+        """Start all held streams."""
         self.is_held = False
         for begin in self.held:
             begin()
@@ -171,7 +171,7 @@ class Upstream(asyncio.Protocol):
         self._timer = self._loop.call_later(self._talk.pace_s, self._say)
 
     def _breaks(self) -> bool:
-        """Make the fault of this stream; return whether it says nothing more."""
+        """Make the fault of this stream; return whether it sends nothing more."""
         if self._injected is Injected.BAD_CHUNK:
             broken = b'data: {"choices": [{"index": 0, "delta": {"content": \n\n'
             self._transport.write(b"%x\r\n%b\r\n" % (len(broken), broken))
@@ -257,7 +257,7 @@ class _SlowClient(Client):
 
 
 async def ask(request: Request, port: int, pace_s: float) -> Answer:
-    """Send a request on a connection of its own, and return what came. One whose server is not there is lost."""
+    """Send a request on a new connection, and return the answer. It is lost if the server is unreachable."""
     loop, asked = asyncio.get_running_loop(), request.question
     heard = Heard(asked.number, asked.wire, request.injected)
     leaves_at = max(1, asked.chunks // 3) if request.injected is Injected.LEAVES else 0
@@ -313,7 +313,7 @@ dialect = "hermes"
 
 @asynccontextmanager
 async def gateway(talk: Talk, driver: Driver, files: Path) -> AsyncGenerator[Running]:
-    """Run the upstream in this process, and a gateway before it on a core of its own. SIGTERM ends both, as Ctrl-C."""
+    """Run the upstream in this process, and a gateway before it on its own core. SIGTERM ends both, as Ctrl-C does."""
     loop, me = asyncio.get_running_loop(), asyncio.current_task()
     assert me
     loop.add_signal_handler(signal.SIGTERM, me.cancel)
@@ -322,7 +322,7 @@ async def gateway(talk: Talk, driver: Driver, files: Path) -> AsyncGenerator[Run
     config = files / "gateway.toml"
     config.write_text(CONFIG.replace("PORT", str(server.sockets[0].getsockname()[1])))
     running = Running(Subject("gateway", toolspeak_serve(config, "--driver", driver.value), model=NATIVE), files)
-    starting = asyncio.create_task(asyncio.to_thread(running.__enter__))  # it asks the upstream, which is in this loop
+    starting = asyncio.create_task(asyncio.to_thread(running.__enter__))  # it calls the upstream, which is in this loop
     try:
         await asyncio.shield(starting)
         yield running
@@ -330,7 +330,7 @@ async def gateway(talk: Talk, driver: Driver, files: Path) -> AsyncGenerator[Run
         await asyncio.wait([starting])
         server.close()
         loop.remove_signal_handler(signal.SIGTERM)
-        if not starting.exception():  # else it has ended itself
+        if not starting.exception():  # else it has already ended
             running.__exit__()
 
 

@@ -1,8 +1,8 @@
 """`just prompt-cache`: how much of each turn's prompt the server has seen before, over a conversation of ten turns.
 
-A server that keeps what it has worked out for a prompt reads only what is new in the next one, if that begins with the
+A server with a prompt cache processes only the new part of the next prompt, provided that the prompt begins with the
 same tokens. Emulated, the tools and the history are text that we write: it must stay the same, turn by turn (INL-8).
-The real llama.cpp server tells for each answer how many tokens it took from its cache.
+The real llama.cpp server reports for each answer how many tokens it took from its cache.
 
     just prompt-cache                  ten turns, three forms; writes bench/results/prompt-cache.json
     just prompt-cache --turns 3        fewer, and nothing is written
@@ -37,7 +37,7 @@ RESULTS = Path(__file__).parent / "results" / "prompt-cache.json"
 TURNS, MAX_TOKENS, CONTEXT_TOKENS = 10, 24, 8192
 FORMS = ("native", "hermes", "fenced")
 LEAST = 0.9
-"""From the second turn on, so much of what was there before must come from the cache."""
+"""From the second turn on, the share of the earlier prompt that must come from the cache."""
 SLACK = 16
 """Tokens at the end of a prompt that may always be new: the next message begins in another way than the answer did."""
 CITIES = ("Oslo", "Lima", "Cairo", "Delhi", "Quito", "Paris", "Tokyo", "Accra", "Perth", "Turin", "Dakar", "Riga")
@@ -108,11 +108,11 @@ async def counted(url: str, model: str, settings: Settings, turns: int) -> list[
 
 
 async def _drop(events: object) -> None:
-    """Nobody listens."""
+    """Discard the events."""
 
 
 def measured(model: str, turns: int) -> tuple[dict[str, list[Turn]], str]:
-    """Measure every form on a server of its own, which has seen nothing yet."""
+    """Measure every form on a new server with an empty cache."""
     found: dict[str, list[Turn]] = {}
     build = ""
     for form in FORMS:
@@ -124,7 +124,7 @@ def measured(model: str, turns: int) -> tuple[dict[str, list[Turn]], str]:
 
 
 def faults(found: dict[str, list[Turn]]) -> list[str]:
-    """Say which turns lost what was in the cache."""
+    """Return the turns that did not use the cache."""
     return [
         f"{form}, turn {number}: only {turn.cached} of {turn.before} tokens came from the cache"
         for form, turns in found.items()
@@ -146,7 +146,7 @@ def write(found: dict[str, list[Turn]], model: str, build: str) -> None:
 
 
 def overall(turns: Sequence[Turn]) -> float:
-    """Return the share of all prompt tokens that the server had not to read again."""
+    """Return the share of all prompt tokens that came from the cache."""
     return sum(turn.cached for turn in turns) / max(1, sum(turn.prompt for turn in turns))
 
 

@@ -1,7 +1,7 @@
 """`just roundtrip`: every dialect that writes reads back what it has written (INL-3, P1).
 
 For each dialect 100,000 random examples from a seeded generator: Hypothesis would take hours, so
-`tests/contract/test_roundtrip.py` lets it drive the same generator for less. `testkit/roundtrip.py` has the promise.
+`tests/contract/test_roundtrip.py` lets it drive the same generator for less. `testkit/roundtrip.py` has the check.
 """
 
 import argparse

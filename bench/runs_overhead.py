@@ -1,7 +1,7 @@
-"""What it costs to keep runs: per step on both databases, and with 500 live runs on one worker.
+"""The cost of keeping runs: per step on both databases, and with 500 live runs on one worker.
 
 A step is a turn or a call of a model and tools that take no time, with its events; a call that may not run twice has
-two. The time of a step is all that passes until it is kept. Inline is the same run with nothing kept.
+two. The time of a step lasts until the step is kept. Inline is the same run with nothing kept.
 """
 
 import argparse
@@ -31,7 +31,7 @@ from toolspeak.config.shape import Approval
 
 RESULTS = Path(__file__).parent / "results" / "runs-overhead.json"
 STEP = 40.0
-"""Milliseconds that a step may cost, on a machine that has other things to do."""
+"""Milliseconds that a step may cost, on a machine with other work."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ async def ended(runs: DurableRuns, id: str) -> None:
 
 
 def timed(times: list[float]) -> Callable[[], None]:
-    """Note how long each step takes, from now on; return how to stop that."""
+    """Record how long each step takes, from now on; return the function that stops it."""
     keep = DbosStepStore.keep
 
     async def timed_keep(self: DbosStepStore, step: str, form: TextForm[T], do: Do[T], *, once: bool = False) -> T:
@@ -140,7 +140,7 @@ def _memory() -> float:
 
 
 def main() -> None:
-    """Measure, and close."""
+    """Measure, and exit."""
     options = argparse.ArgumentParser(prog="bench.runs_overhead")
     options.add_argument("--quick", action="store_true", help="less, and not kept")
     size = Size(10, 50, 1.0, 8.0) if options.parse_args().quick else Size()

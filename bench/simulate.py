@@ -1,6 +1,6 @@
-"""`just simulate [N] [--seed S]`: whole turns against a simulated model, network and client, each from one number.
+"""`just simulate [N] [--seed S]`: whole turns against a simulated model, network and client, each from one seed.
 
-`testkit/simulation` has the world and the promises; this command runs many seeds and counts what breaks.
+`testkit/simulation` has the world and the promises; this command runs many seeds and counts the broken promises.
 """
 
 import argparse
@@ -18,7 +18,7 @@ STEP: Final = 50
 
 
 def main() -> None:
-    """Run the seeds from S on, and close."""
+    """Run the seeds from S on, and exit."""
     options = argparse.ArgumentParser(prog="bench.simulate")
     options.add_argument("seeds", type=int, nargs="?", default=SEEDS)
     options.add_argument("--seed", type=int, default=0, help="the first one")

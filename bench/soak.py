@@ -1,20 +1,20 @@
 """`just soak`: half an hour at 70 % of what one gateway carries, with faults; nothing may leak, stall or fail.
 
-First it looks for the number of streams, at 30 chunks a second each, that fill the gateway's core. Then it keeps 70 %
-of them open, on all five protocols, native and emulated, with small requests beside them. One request in 21 gets a
+First it finds the number of streams, at 30 chunks a second each, that fill the gateway's core. Then it keeps 70 %
+of them open, on all five protocols, native and emulated, together with small requests. One request in 21 gets a
 fault: the upstream answers 500 or 429, resets or ends the connection, sends broken JSON or falls silent; the client
 leaves or stops reading. All others must be right to the last word.
 
     just soak                          30 minutes with the push driver; writes bench/results/soak.json
     just soak --driver asgi            the other driver; writes the same file
     just soak --minutes 2              shorter, and nothing is written without `--save`
-    just soak --streams 200            without looking for the capacity
-    just soak --urgent                 before other jobs of this machine; needs root
+    just soak --streams 200            without measuring the capacity
+    just soak --urgent                 with priority over other jobs of this machine; needs root
 
-The gateway has one core, the upstream and the clients, one process, have another. Answers are judged in a process that
-yields to that one: while it judged them itself it was up to 150 ms late, wrote all chunks of that time at once, and the
-gateway was as late as it takes to pass those on. The delay of the event loop is what the gateway measures itself, ten
-times a second, read from `GET /health/load` for each of these measurements.
+The gateway has one core; the upstream and the clients are one process on another. A second process with a lower
+priority judges the answers: when the first one judged them, it was up to 150 ms late and then wrote all overdue chunks
+at once, which delayed the gateway too. The gateway itself measures the delay of its event loop, ten times a second; the
+test reads each of these measurements from `GET /health/load`.
 """
 
 import argparse
@@ -62,14 +62,14 @@ SMALL_CHUNKS = 8
 """Words of a small request, whose answer comes whole."""
 SMALL_EVERY_S = 0.2
 FAULT_EVERY = 21
-"""One request in so many gets a fault; no multiple of five, so that faults go round all protocols."""
+"""One request in this many gets a fault; no multiple of five, so that faults reach all protocols."""
 FAULTS = tuple(fault for fault in Injected if fault is not Injected.NONE)
 FLAT, DELAY_MS = 0.05, 20.0
 """The bounds: growth of the resident memory, and the delay of the event loop in 999 of 1,000 measurements."""
 FULL_FROM = 0.8
-"""The share of its core from which the gateway is full enough to say what it carries."""
+"""The share of its core from which the gateway is full enough to extrapolate its capacity."""
 FULL = 0.95
-"""The share of a core from which nothing can be measured on it."""
+"""The share of a core above which measurements on it are not valid."""
 FIRST_STREAMS, STEPS = 60, 6
 BEGIN_EVERY_S = 0.02
 LOOK_S = 0.05
@@ -89,7 +89,7 @@ FULLY_JUDGED = 5
 _WORD = re.compile(rb"w(\d+)x(\d+)")
 
 
-# ---------------------------------------------------------------- what is asked, and how it is judged
+# ---------------------------------------------------------------- the requests, and how the answers are judged
 
 
 def fault_of(number: int, *, streams: bool = True) -> Injected:
@@ -101,7 +101,7 @@ def fault_of(number: int, *, streams: bool = True) -> Injected:
 
 
 def model_of(number: int) -> str:
-    """Return the model of a request: nine of the one, nine of the other, so that each gets faults of every kind."""
+    """Return the model of a request: nine of one, then nine of the other, so that each gets faults of every kind."""
     return MODELS[number // 9 % len(MODELS)]
 
 
@@ -135,7 +135,7 @@ def is_right(answer: Answer) -> bool:
 
 
 def judged(request: Request, answer: Answer) -> tuple[Verdict, str]:
-    """Return what an answer is. A client that leaves has nothing to expect but words of its own."""
+    """Return the verdict on an answer. A client that leaves can expect only words of its own stream."""
     if request.question.number % FULLY_JUDGED and is_right(answer):
         return Verdict.RIGHT, ""
     verdict, reason = judge(answer, ())
@@ -150,12 +150,12 @@ ALLOWED: Mapping[Injected, frozenset[Verdict]] = {
     Injected.LEAVES: frozenset({Verdict.RIGHT, Verdict.BROKEN_OFF}),
 }
 HONEST = frozenset({Verdict.RIGHT, Verdict.ERROR})
-"""What may come of all other faults: the protocol's error after a right beginning, or a right answer after a retry."""
+"""Allowed results of other faults: the protocol's error after a right beginning, or a right answer after a retry."""
 
 
 @dataclass
 class Tally:
-    """What came of all requests."""
+    """The results of all requests."""
 
     requests: int = 0
     small: int = 0
@@ -217,7 +217,7 @@ def quantiles(values: Sequence[float]) -> dict[str, float]:
 
 
 def faults_of(memory: Memory, delays_ms: Sequence[float], tally: Tally, busy: "Busy") -> list[str]:
-    """Say what is wrong with a run."""
+    """Return what is wrong with a run."""
     delay = quantile(delays_ms, 0.999)
     missing = [fault for fault, counts in tally.injected.items() if not counts]
     checks = {
@@ -236,19 +236,19 @@ def faults_of(memory: Memory, delays_ms: Sequence[float], tally: Tally, busy: "B
 
 @dataclass
 class Samples:
-    """What was seen of the gateway while it ran."""
+    """Measurements of the gateway while it ran."""
 
     memory: list[tuple[float, float]] = field(default_factory=list[tuple[float, float]])
     delays_ms: list[float] = field(default_factory=list[float])
-    """Of the gateway's event loop, as it says itself."""
+    """Delays of the gateway's event loop, as it reports them."""
     answers_ms: list[float] = field(default_factory=list[float])
     """Until `/health/load` was answered, seen from outside."""
     own_ms: list[float] = field(default_factory=list[float])
-    """How late this process was itself, which is in the times from outside too."""
+    """How late this process was itself; the times from outside include it."""
 
 
 def judge_process() -> Executor:
-    """Return a process that judges answers while the load has nothing to do."""
+    """Return a low-priority process that judges answers."""
     return ProcessPoolExecutor(1, mp_context=get_context("spawn"), initializer=os.nice, initargs=(19,))
 
 
@@ -318,7 +318,7 @@ class Load:
 
 @dataclass(frozen=True)
 class Busy:
-    """Of a time: the shares in which the gateway ran, and in which others had its core; chunks of a second."""
+    """A period: the shares in which the gateway ran, and in which other processes had its core; chunks per second."""
 
     ran: float
     waited: float
@@ -362,8 +362,8 @@ async def busy_for(pid: int, talk: Talk, seconds: float) -> Busy:
 async def capacity(load: Load, pid: int, group: asyncio.TaskGroup, share: float) -> int:
     """Return how many streams fill the gateway's core.
 
-    First more of them until it is almost full, then the rule of three. These streams only go on; those of the run begin
-    and end too, which costs as much as some tens of chunks. So what this share of them takes is measured once more
+    First more of them until it is almost full, then the rule of three. These streams stay open; those of the run begin
+    and end too, which costs as much as some tens of chunks. So the cost of this share of them is measured once more
     when the first have ended, and corrects the figure.
     """
     full = await _rough_capacity(load, pid, group)
@@ -394,7 +394,7 @@ async def _rough_capacity(load: Load, pid: int, group: asyncio.TaskGroup) -> int
 
 @dataclass(frozen=True)
 class Plan:
-    """What is run."""
+    """The settings of a run."""
 
     driver: Driver = Driver.PUSH
     minutes: float = MINUTES
@@ -428,7 +428,7 @@ async def play(plan: Plan, files: Path, judges: Executor) -> tuple[list[str], di
 
 
 async def watch(load: Load, running: Running, seconds: float) -> None:
-    """Look at the gateway's memory each second, and say how far it is."""
+    """Sample the gateway's memory each second, and print the progress."""
     began = time.monotonic()
     said, before = began, Clock.read(running.pid, load.talk)
     while (now := time.monotonic()) - began < seconds:
@@ -447,7 +447,7 @@ async def watch(load: Load, running: Running, seconds: float) -> None:
 
 
 def figures(plan: Plan, load: Load, memory: Memory, streams: dict[str, int], busy: Busy) -> dict[str, Any]:
-    """Return what is written down."""
+    """Return the figures for the result file."""
     tally, samples = load.tally, load.samples
     return {
         "driver": plan.driver.value,
@@ -485,7 +485,7 @@ def options() -> argparse.Namespace:
 
 
 def main() -> None:
-    """Run it, and close."""
+    """Run it, and exit."""
     chosen = options()
     plan = Plan(chosen.driver, chosen.minutes, chosen.share, chosen.streams)
     use_load_core()

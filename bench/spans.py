@@ -1,8 +1,8 @@
 """`just spans`: real turns through a real gateway, and their spans in a real collector, Phoenix (OBS-15).
 
-Phoenix, which is not ours and reads OpenTelemetry over the network, is installed in `.venv-phoenix` and started on
-loopback. A gateway with a scripted upstream sends it turns: streamed, emulated, asked again, failed, broken off. Then
-its API is asked what arrived, and every span is compared with what the turn did and with the table of docs/metrics.md.
+Phoenix, an independent collector that reads OpenTelemetry over the network, is installed in `.venv-phoenix` and started
+on loopback. A gateway with a scripted upstream sends it turns: streamed, emulated, retried, failed, broken off. Then
+its API returns what arrived, and every span is compared with what the turn did and with the table of docs/metrics.md.
 
     python -m bench.spans [--save]      writes bench/results/spans.json with --save
 """
@@ -51,7 +51,7 @@ CUT: Final = Answer("It is", error="the model crashed")
 
 @dataclass(frozen=True)
 class Scene:
-    """A turn, and what its spans must say. `chats` has the expectations of each request to the upstream."""
+    """A turn, and what its spans must contain. `chats` has the expectations of each request to the upstream."""
 
     name: str
     wire: str
@@ -144,7 +144,7 @@ def free_ports(count: int) -> list[int]:
 
 @contextmanager
 def phoenix() -> Generator[str]:
-    """Run Phoenix with an empty database, and give its URL."""
+    """Run Phoenix with an empty database, and yield its URL."""
     port, grpc = free_ports(2)
     url = f"http://127.0.0.1:{port}"
     with tempfile.TemporaryDirectory() as folder:
@@ -195,7 +195,7 @@ def got(url: str) -> dict[str, Any]:
 
 
 def spans_of(url: str, trace: str, count: int) -> list[dict[str, Any]]:
-    """Return the spans of a trace that Phoenix has, once they are so many."""
+    """Return the spans of a trace that Phoenix has, once there are this many."""
     end = time.monotonic() + ARRIVAL
     found: list[dict[str, Any]] = []
     while True:
@@ -207,7 +207,7 @@ def spans_of(url: str, trace: str, count: int) -> list[dict[str, Any]]:
 
 
 def shown_kinds(url: str, trace: str) -> Counter[str]:
-    """Return as what Phoenix shows the spans of a trace, such as `chat: LLM`."""
+    """Count the spans of a trace by operation and kind as Phoenix shows them, such as `chat: LLM`."""
     found = got(f"{url}/v1/projects/default/spans?trace_id={trace}&limit=100")["data"]
     return Counter(f"{span['name'].split()[0]}: {span['span_kind']}" for span in found)
 
@@ -223,7 +223,7 @@ def config_of(upstream: ScriptedUpstream, url: str, *, has_all: bool) -> Config:
 
 
 def play(gateway: str, upstream: ScriptedUpstream, scene: Scene, trace: str) -> None:
-    """Ask for the turn of a scene, as a part of a trace."""
+    """Request the turn of a scene, as a part of a trace."""
     upstream.answers(*scene.scripts)
     asked = question(scene.wire, stream=scene.is_streamed)
     headers = {"traceparent": f"00-{trace}-00f067aa0ba902b7-01", "content-type": "application/json"}
@@ -282,7 +282,7 @@ def faults(scene: Scene, trace: str, spans: list[dict[str, Any]], *, has_all: bo
 
 
 def differences(span: Mapping[str, Any], kind: str, expected: Mapping[str, object], *, has_all: bool) -> list[str]:
-    """Compare a span with the table of names, and with what it must say."""
+    """Compare a span with the table of names, and with its expected values."""
     values = plain(span)
     ours = [one for one in SPAN_ATTRIBUTES if kind in one.spans]
     names = {one.name for one in ours} | ({one.old for one in ours} if has_all else set[str]())

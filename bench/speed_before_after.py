@@ -1,8 +1,8 @@
-"""`just speed-before-after [REV]`: the speed of this code beside that of another commit, in one interleaved run.
+"""`just speed-before-after [REV]`: the speed of this code compared with another commit, in one interleaved run.
 
     python -m bench.speed_before_after [REV] [--rounds N]
 
-Each bench of the core runs in turns with the code of REV (default: before the second design) and with this code, each
+Each bench of the core alternates between the code of REV (default: before the second design) and this code, each
 with its own version of the bench and the same interpreter. The smallest CPU time of the rounds counts: a disturbance
 only adds to it. The command fails if a figure is more than `MOST` times the old one.
 """

@@ -1,4 +1,4 @@
-"""`just speed-core`: what reading costs, in µs of CPU per chunk of 4 characters, from making the reader to its end.
+"""`just speed-core`: the cost of reading, in µs of CPU per chunk of 4 characters, from creating the reader to its end.
 
 `--profile` shows where the time goes; `--save` keeps the figures in bench/results/speed-core.json.
 """
@@ -164,7 +164,7 @@ def round_us(name: str, pieces: list[str], times: int) -> float:
 
 
 def measure(texts: dict[str, tuple[str, str]]) -> dict[str, tuple[float, float]]:
-    """Return median and best for each text; the rounds of all texts take turns."""
+    """Return median and best for each text; the rounds of all texts are interleaved."""
     cuts = {what: (name, cut(text)) for what, (name, text) in texts.items()}
     times = {
         what: max(1, int(ROUND_S / (round_us(name, pieces, 1) * len(pieces) * 1e-6)))
@@ -179,7 +179,7 @@ def measure(texts: dict[str, tuple[str, str]]) -> dict[str, tuple[float, float]]
 
 
 def check() -> list[str]:
-    """Name the texts that do not read as they should: a speed of wrong answers is none."""
+    """Return the texts that are not read right: the speed of wrong answers does not count."""
     turns = {what: load(name).read(text, tools()) for what, (name, text) in TEXTS.items()}
     return [what for what, turn in turns.items() if len(turn.calls) != what.startswith("a call") or turn.complaints]
 

@@ -1,4 +1,4 @@
-"""`just speed-engine`: what the engine and the reader cost per streamed chunk, beside wire and JSON.
+"""`just speed-engine`: the cost of the engine and the reader per streamed chunk, compared with wire and JSON.
 
 The same upstream stream goes three ways: through the wires alone, through the engine with native tools, and through the
 engine emulated. The difference is the engine's. `--save` keeps the figures in bench/results/speed-engine.json.
@@ -77,7 +77,7 @@ def through_engine(request: Request, plan: Plan) -> Callable[[], None]:
 
 
 def main() -> None:
-    """Measure and close."""
+    """Measure and exit."""
     request = asked()
     plans = {mode: decide(request, Settings(mode=mode)) for mode in (Mode.OFF, Mode.AUTO, Mode.FORCE)}
     runs = {"json": bare(WIRE, with_msgspec), "wires": through_wires(request)}

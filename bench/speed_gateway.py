@@ -7,8 +7,8 @@ every workload once. Figures are µs of CPU of the gateway's processes; targets 
     just speed-gateway --quick         ours and the bare gateway only, under a minute; fails only if we are far off
     just speed-gateway --profile X …   where the time goes, such as `--profile "paced96 native" "small native"`
 
-`--rounds N`, `--only WORKLOAD …`. The full run writes bench/results/speed-gateway.json, and a profile for each target
-that was missed.
+`--rounds N`, `--only WORKLOAD …`. The full run writes bench/results/speed-gateway.json, and a profile for each
+missed target.
 """
 
 import argparse
@@ -42,9 +42,9 @@ PROFILES = RESULTS.with_name("speed-gateway-profile.txt")
 STARTS = 7
 OURS = ("native", "emulated", "push", "push-emulated")
 ENOUGH = 4
-"""Rounds below which nothing is written down."""
+"""Rounds below which no results are written."""
 ALARM = 3.0
-"""The quick run fails when a native chunk takes more than this many times the bare one: somebody made it slower."""
+"""The quick run fails when a native chunk takes more than this many times the bare one: that is a regression."""
 
 
 def heading(table: Table) -> Iterator[str]:
@@ -70,7 +70,7 @@ def figure_line(subject: str, figures: Figures, bare: Figures | None) -> str:
 
 
 def checked_plans(started: dict[str, Running]) -> dict[str, str]:
-    """Return what toolspeak does, in its own words; refuse to measure anything else."""
+    """Return the plans that toolspeak reports; refuse to measure anything else."""
     plans = {name: started[name].plan() for name in OURS if name in started}
     for name, plan in plans.items():
         if not plan.startswith("force" if name.endswith("emulated") else "native"):
@@ -110,7 +110,7 @@ def pair_lines(pairs: dict[str, dict[str, float]]) -> Iterator[str]:
 
 
 def versions() -> dict[str, str]:
-    """Return what was measured, and on what."""
+    """Return the versions of the measured programs and of what they run on."""
     ours = {name: version(name) for name in ("toolspeak", "uvicorn", "uvloop", "httptools", "aiohttp")}
     peers = {
         "python of the peers": said_version(folder("litellm") / "venv" / "bin" / "python"),
@@ -143,13 +143,13 @@ def keep(table: Table, beside: dict[str, object], made: list[Target], rounds: in
 
 
 def taking_part(chosen: list[Workload]) -> list[Subject]:
-    """Return all who are in one of these workloads."""
+    """Return all subjects of these workloads."""
     names = dict.fromkeys(name for workload in chosen for name in workload.subjects)
     return [SUBJECTS[name] for name in names]
 
 
 def full(chosen: list[Workload], rounds: int, files: Path, *, with_pairs: bool) -> list[Target]:
-    """Measure everything, and write it down."""
+    """Measure everything, and write the results."""
     for peer in (*PEERS, "envoy"):
         install(peer)
     with running(taking_part(chosen), files) as started:
@@ -191,7 +191,7 @@ def profile_of(name: str, files: Path) -> list[str]:
 
 
 def keep_profiles(missed: list[Target], files: Path) -> None:
-    """Write down where the time goes, for each target that was missed."""
+    """Write a profile for each missed target."""
     made = profiled([target.profile for target in missed], files) or ["no target was missed"]
     PROFILES.write_text("\n".join(made).rstrip() + "\n")
 
@@ -232,7 +232,7 @@ def arguments() -> argparse.Namespace:
 
 
 def main() -> None:
-    """Measure and close."""
+    """Measure and exit."""
     asked = arguments()
     if (os.cpu_count() or 1) > LOAD_CORE:
         os.sched_setaffinity(0, {LOAD_CORE})

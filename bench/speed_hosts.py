@@ -4,8 +4,8 @@
     gateway     the SDK talks to `toolspeak serve`; the CPU is that of both processes
     transport   the SDK has `toolspeak.Transport` or `AsyncTransport`
 
-All ways take turns in one run, and each has a process of its own. CPU is a request's or a chunk's, in microseconds; the
-least of all rounds counts, for others may work on the machine. The bar: what the transport adds to the bare SDK, to a
+All ways alternate in one run, each in its own process. CPU is per request or per chunk, in microseconds; the minimum of
+all rounds counts, because the machine may have other work. The bar: what the transport adds to the bare SDK, to a
 request and to a chunk, is at most 0.7 of the CPU of the gateway's process. It may be negative: the transport does
 without the HTTP of the SDK's client. `--save` writes bench/results/speed-hosts.json.
 """
@@ -38,7 +38,7 @@ SETTLE_S = 0.1
 
 @dataclass(frozen=True, slots=True)
 class HostLoad:
-    """What each way is asked to do."""
+    """The load of each way."""
 
     name: str
     mode: str
@@ -107,7 +107,7 @@ class Measured:
 
     cpu_us: list[float] = field(default_factory=list[float])
     gateway_us: list[float] = field(default_factory=list[float])
-    """Of that, in the gateway's process."""
+    """The part of it in the gateway's process."""
     seconds: list[float] = field(default_factory=list[float])
 
 
@@ -130,7 +130,7 @@ def measure(python: str, rounds: int) -> dict[str, dict[str, Measured]]:
 
 
 def summary(ways: dict[str, Measured]) -> dict[str, float]:
-    """Return what is kept of a load."""
+    """Return the figures of a load for the result file."""
     cpu = {way: min(ways[way].cpu_us) for way in WAYS}
     kept = {f"{way}_us": round(cpu[way], 1) for way in WAYS}
     kept |= {f"{way}_ms": round(min(ways[way].seconds) * 1e3, 2) for way in WAYS}
@@ -143,7 +143,7 @@ def summary(ways: dict[str, Measured]) -> dict[str, float]:
 
 
 def main() -> None:
-    """Measure, print and close."""
+    """Measure, print and exit."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--save", action="store_true")

@@ -1,9 +1,9 @@
-"""`just speed-pythons NAME=PYTHON …`: what other interpreters, or a compiled core, are worth.
+"""`just speed-pythons NAME=PYTHON …`: the effect of other interpreters, or of a compiled core.
 
     just speed-pythons pgo=/opt/python/bin/python3.11 mypyc=/elsewhere/.venv/bin/python
     just speed-pythons --sockets debian=/opt/python/bin/python3.11
 
-Each interpreter has toolspeak and what it needs installed; where that is a compiled toolspeak, it runs compiled. All of
+Each interpreter has toolspeak and its dependencies installed; where toolspeak is compiled, it runs compiled. All of
 them and this one run `bench.speed_engine` and `bench.speed_request` in turn: CPU time in memory, without sockets. With
 `--sockets` they run the bare gateway and ours (push driver, emulated) beside Envoy instead, all at once, as
 `just speed-gateway` does; that needs a quiet machine. `--rounds N`; `--save` writes its part of
@@ -57,7 +57,7 @@ def in_memory(pythons: Mapping[str, str], rounds: int) -> dict[str, dict[str, fl
         for place, (name, python) in enumerate(pythons.items()):
             progress(number * len(pythons) + place + 1, rounds * len(pythons), "runs")
             for bench, figures in BENCHES.items():
-                command = [python, "-m", *bench]  # its exit status is about other bounds
+                command = [python, "-m", *bench]  # its exit status reports other bounds
                 printed = subprocess.run(command, capture_output=True, text=True, check=False).stdout
                 closing = json.loads(printed.splitlines()[-1])
                 for figure in figures:
@@ -68,7 +68,7 @@ def in_memory(pythons: Mapping[str, str], rounds: int) -> dict[str, dict[str, fl
 
 
 def over_sockets(pythons: Mapping[str, str], rounds: int) -> Table:
-    """Return what each interpreter takes for gateways, beside Envoy."""
+    """Return the cost of gateways with each interpreter, next to Envoy."""
     install(BESIDE)
     if (os.cpu_count() or 1) > LOAD_CORE:
         os.sched_setaffinity(0, {LOAD_CORE})
@@ -103,7 +103,7 @@ def lines(table: Table) -> Iterator[str]:
 
 
 def main() -> None:
-    """Measure and close."""
+    """Measure and exit."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("pythons", nargs="+", metavar="NAME=PYTHON")
     parser.add_argument("--rounds", type=int, default=ROUNDS)
@@ -130,7 +130,7 @@ def main() -> None:
 
 
 def summaries(table: Table) -> dict[str, dict[str, dict[str, float]]]:
-    """Return what is kept of a table."""
+    """Return the figures of a table for the result file."""
     return {name: {subject: figures.summary() for subject, figures in row.items()} for name, row in table.items()}
 
 

@@ -37,13 +37,13 @@ wire = "openai_chat"
 """
 FORCED = '[tools]\nmode = "force"\ndialect = "fenced"\n'
 REQUESTS = 40
-"""In a round of one workload."""
+"""Requests in a round of one workload."""
 MOST_WARM, MOST_COLD = 1.5, 5.0
 """30 tools seen before against no tools, and tools never seen against those."""
 
 
 class _Answered:
-    """A response that is there at once."""
+    """A response that is complete at once."""
 
     status = 200
 
@@ -107,7 +107,7 @@ async def ask(app: Asgi, body: bytes) -> bytes:
 
 
 def workloads() -> dict[str, tuple[str, Callable[[int], bytes], bytes]]:
-    """Return by name: the configuration, the bodies, and what the response must have."""
+    """Return by name: the configuration, the bodies, and what the response must contain."""
     call = answers.TOOL.encode()
     tools, fenced = asks.with_tools("call-0"), asks.with_tools("fenced-0")
     return {
@@ -120,7 +120,7 @@ def workloads() -> dict[str, tuple[str, Callable[[int], bytes], bytes]]:
 
 
 async def opened() -> dict[str, Callable[[], Awaitable[None]]]:
-    """Return what asks each workload once."""
+    """Return a function that sends each workload once."""
     apps = dict[str, Asgi]()
     made = dict[str, Callable[[], Awaitable[None]]]()
     for name, (text, body, wanted) in workloads().items():
@@ -137,7 +137,7 @@ async def opened() -> dict[str, Callable[[], Awaitable[None]]]:
 
 
 async def measure(rounds: int) -> dict[str, list[float]]:
-    """Return µs per request of each round; the workloads take turns."""
+    """Return µs per request of each round; the workloads are interleaved."""
     asked = await opened()
     for once in asked.values():
         for _ in range(5):
@@ -155,7 +155,7 @@ async def measure(rounds: int) -> dict[str, list[float]]:
 
 
 async def profile(name: str) -> None:
-    """Show where the time of a workload goes."""
+    """Print a profile of a workload."""
     once = (await opened())[name]
     for _ in range(5):
         await once()
@@ -170,7 +170,7 @@ async def profile(name: str) -> None:
 
 
 def main() -> None:
-    """Measure and close."""
+    """Measure and exit."""
     options = argparse.ArgumentParser(prog="bench.speed_request")
     options.add_argument("--rounds", type=int, default=15)
     options.add_argument("--profile", default="")

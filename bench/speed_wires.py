@@ -1,7 +1,7 @@
-"""`just speed-wires`: what one streamed chunk costs, in µs of CPU, for each of the 25 pairs of wires.
+"""`just speed-wires`: the cost of one streamed chunk, in µs of CPU, for each of the 25 pairs of wires.
 
-Ours is the whole way: bytes of the upstream's frame in, frames decoded, events, bytes of the client's frame out. Beside
-it, in the same rounds, what only reading and writing the JSON of the same chunk costs, with json, msgspec and orjson.
+Our figure is the whole path: bytes of the upstream's frame in, frames decoded, events, bytes of the client's frame out.
+For comparison, the same rounds measure reading and writing only the JSON of that chunk, with json, msgspec and orjson.
 `--save` keeps the figures in bench/results/speed-wires.json.
 """
 
@@ -27,7 +27,7 @@ from toolspeak import wires
 AIM = 3.0
 """Times the fastest reading and writing of the same JSON."""
 ALARM = 8.0
-"""More than that fails: somebody made it slower. Between the two is noise of the machine, and honest cost."""
+"""More than that fails as a regression. Between the two is noise of the machine, and real cost."""
 ROUNDS = 15
 TEXT = "The harbour is quiet in the morning, and the first ferry leaves at half past six. " * 12
 RESULTS = Path(__file__).parent / "results" / "speed-wires.json"
@@ -46,7 +46,7 @@ def payload(frame: bytes) -> bytes:
 
 
 def ours(client: str, upstream: str) -> Callable[[], None]:
-    """Return a whole answer's way from the upstream's bytes to the client's."""
+    """Return a function that converts a whole answer from the upstream's bytes to the client's."""
     path, body = WRITE[client](Ask(stream=True))
     request = wires.load(client).decode_request(json.dumps(body).encode(), path)
     reads = frames(upstream)
@@ -114,7 +114,7 @@ def pairs() -> Iterator[tuple[str, dict[str, float]]]:
 
 
 def main() -> None:
-    """Measure all pairs and close."""
+    """Measure all pairs and exit."""
     ratios: list[float] = []
     table: dict[str, dict[str, float]] = {}
     for upstream, figures in pairs():

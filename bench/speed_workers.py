@@ -1,4 +1,4 @@
-"""`just speed-workers`: one worker beside several, as processes: requests a second, CPU of a request, and memory.
+"""`just speed-workers`: one worker against several, as processes: requests a second, CPU of a request, and memory.
 
 The client and the upstream run on the same machine and take cores from the workers: on two cores a second worker cannot
 double anything. So look at the CPU of a request (what sharing costs), at the share of each worker (whether the kernel
@@ -37,12 +37,12 @@ SETTLE_S = 0.3
 
 @dataclass
 class Measured:
-    """What one subject did with one load, a value for each round."""
+    """The figures of one subject with one load, a value for each round."""
 
     per_second: list[float] = field(default_factory=list[float])
     cpu_us: list[float] = field(default_factory=list[float])
     least_share: list[float] = field(default_factory=list[float])
-    """Of the CPU of all workers, that of the one with the least."""
+    """The share of the least busy worker in the CPU of all workers."""
     client_us: list[float] = field(default_factory=list[float])
     upstream_us: list[float] = field(default_factory=list[float])
 
@@ -89,7 +89,7 @@ def memory_mb(pid: int) -> dict[str, float]:
 
 
 def main() -> None:
-    """Measure, print a table, and close."""
+    """Measure, print a table, and exit."""
     options = argparse.ArgumentParser(prog="bench.speed_workers")
     options.add_argument("--workers", type=int, default=2)
     options.add_argument("--rounds", type=int, default=4)

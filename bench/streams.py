@@ -38,7 +38,7 @@ def allow_sockets() -> None:
 
 
 def main() -> None:
-    """Run it, and close."""
+    """Run it, and exit."""
     options = argparse.ArgumentParser(prog="bench.streams")
     options.add_argument("--streams", type=int, default=FULL.streams)
     options.add_argument("--chunks", type=int, default=FULL.chunks)

@@ -1,10 +1,10 @@
-"""`just traces-cost`: what traces cost the gateway in CPU and memory, and how long a search in a million of them takes.
+"""`just traces-cost`: the cost of traces in CPU and memory of the gateway, and the time to search a million traces.
 
     chunk       CPU of a streamed chunk with traces over that without, in one interleaved run; also of a small request
     memory      resident memory after 10,000 requests beyond that after 1,000, with the default limits
     search      the slowest of a set of searches in an SQLite file with a million traces
 
-The gateways share one core, the upstream and the client have the other. `--save` writes
+The gateways share one core; the upstream and the client have the other. `--save` writes
 bench/results/traces-cost.json. `--traces N` and `--rounds N` make it shorter.
 """
 
@@ -76,7 +76,7 @@ def chosen() -> list[Workload]:
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """What a workload costs with traces, over the same without."""
+    """The cost of a workload with traces, divided by the cost without."""
 
     workload: str
     unit: str
@@ -216,7 +216,7 @@ def arguments() -> argparse.Namespace:
 
 
 def main() -> None:
-    """Measure and close."""
+    """Measure and exit."""
     asked = arguments()
     if (os.cpu_count() or 1) > LOAD_CORE:
         os.sched_setaffinity(0, {LOAD_CORE})

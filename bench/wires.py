@@ -1,4 +1,4 @@
-"""`just wires`: real requests come back as they were, the 550 cells of the matrix, and 20,000 hostile bodies."""
+"""`just wires`: real requests survive a round trip, the 550 cells of the matrix, and 20,000 hostile bodies."""
 
 import time
 from collections import Counter
@@ -21,7 +21,7 @@ def requests() -> list[str]:
 
 
 def cells() -> list[str]:
-    """Go through the matrix; return what is wrong."""
+    """Run the matrix; return what is wrong."""
     faults: list[str] = []
     for cell in matrix.cells():
         try:
@@ -52,7 +52,7 @@ def hostile() -> tuple[Counter[str], list[str], float]:
 
 
 def main() -> None:
-    """Run all three and close."""
+    """Run all three and exit."""
     changed, wrong = requests(), cells()
     ends, broken, slowest = hostile()
     for fault in (*changed[:SHOWN], *wrong[:SHOWN], *broken[:SHOWN]):

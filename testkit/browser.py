@@ -1,4 +1,4 @@
-"""Drives a headless Chromium over its DevTools protocol, without any package: requests and answers go through pipes.
+"""Drives a headless Chromium over its DevTools protocol, without any package: requests and answers use pipes.
 
 with chromium() as browser:
     page = browser.page(1280, 900, theme="dark")
@@ -45,11 +45,11 @@ def find_chromium() -> str:
 
 
 class BrowserError(Exception):
-    """The browser refuses a command, or does not do something in time."""
+    """The browser rejects a command, or does not finish it in time."""
 
 
 class Browser:
-    """A browser process. A thread reads what it says."""
+    """A browser process. A thread reads its messages."""
 
     def __init__(self, process: subprocess.Popen[bytes], to: int, out: int) -> None:
         self._process, self._to = process, to
@@ -92,7 +92,7 @@ class Browser:
         return result
 
     def page(self, width: int = 1280, height: int = 900, theme: str = "light") -> "BrowserPage":
-        """Open a tab, with cookies of its own."""
+        """Open a tab with its own cookies."""
         context = self.send("Target.createBrowserContext")["browserContextId"]
         target = self.send("Target.createTarget", url="about:blank", browserContextId=context)["targetId"]
         session = self.send("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
@@ -191,7 +191,7 @@ class BrowserPage:
 
     @property
     def problems(self) -> list[str]:
-        """What the browser complains about: errors of scripts, and what the policy of a page has blocked."""
+        """Problems that the browser reports: errors of scripts, and loads that the policy of a page has blocked."""
         mine = [event for event in tuple(self._browser.events) if event.get("sessionId") == self._session]
         logged = [event["params"]["entry"] for event in mine if event["method"] == "Log.entryAdded"]
         thrown = [event["params"] for event in mine if event["method"] == "Runtime.exceptionThrown"]
@@ -201,7 +201,7 @@ class BrowserPage:
 
     @property
     def hosts(self) -> set[str]:
-        """The hosts that were asked for anything."""
+        """The hosts that received a request."""
         mine = [event for event in tuple(self._browser.events) if event.get("sessionId") == self._session]
         urls = [e["params"]["request"]["url"] for e in mine if e["method"] == "Network.requestWillBeSent"]
         return {url.split("/")[2] for url in urls if url.startswith(("http:", "https:", "ws:", "wss:"))}

@@ -1,4 +1,4 @@
-"""Reads a golden case, from text or from a wire, and compares what comes of it with what the case wants (P1, P2)."""
+"""Reads a golden case, from text or from a wire, and compares the result with what the case expects (P1, P2)."""
 
 import json
 import re
@@ -21,7 +21,7 @@ from toolspeak.toolset.toolset import ToolSet
 
 
 def read(case: Case, pieces: Iterable[str]) -> list[Event]:
-    """Read a case's text, cut in these pieces."""
+    """Read a case's text in these chunks."""
     reader = case.dialect.reader(case.tools, options=case.options)
     events = [event for piece in pieces for event in reader.feed(piece)]
     return [*events, *reader.finish()]
@@ -67,7 +67,7 @@ def deltas_in(pieces: Iterable[str]) -> list[Json]:
 
 
 def differences(case: Case, turn: Turn) -> list[str]:
-    """Say what is not as the case wants it."""
+    """Return the differences to what the case expects."""
     calls = [{"name": call.name, "arguments": parse(call.arguments)} for call in turn.calls]
     invalid = [{"name": complaint.name, "error": complaint.problem.value} for complaint in turn.complaints]
     wrong: list[str] = []
@@ -125,7 +125,7 @@ def strings_in(value: Json) -> Iterator[str]:
 
 
 def events_of(case: Case, pieces: tuple[str, ...]) -> list[Event]:
-    """Read a case, whatever it is."""
+    """Read a case of any kind."""
     if case.deltas is not None:
         return read_native(case)
     if case.body == "sse":

@@ -21,7 +21,7 @@ _ODDS_AND_ENDS: Final = (
 
 
 def fragments() -> list[str]:
-    """Return what is inserted: the markers of all dialects, and characters that mean something."""
+    """Return the texts to insert: the markers of all dialects, and characters with a meaning."""
     grammars = [load(name).grammar for name in names()]
     wrappers = chain.from_iterable(grammar.wrappers for grammar in grammars)
     markers = {marker for wrapper in wrappers for marker in (*wrapper.openers, *wrapper.closers)}
@@ -53,13 +53,13 @@ def damaged(text: str, others: list[Case], pieces: list[str], source: random.Ran
 
 
 def read(dialect: Dialect, case: Case, pieces: tuple[str, ...]) -> list[Event]:
-    """Read a text cut in these pieces."""
+    """Read a text in these chunks."""
     reader = dialect.reader(case.tools, options=case.options)
     return [*chain.from_iterable(map(reader.feed, pieces)), *reader.finish()]
 
 
 def breach(dialect: Dialect, case: Case, text: str, seed: int) -> str | None:
-    """Say what breaks a promise on this text, if anything."""
+    """Return the broken promise on this text, if any."""
     whole = fold(read(dialect, case, (text,)))
     for pieces in ((text,), by_characters(text), *at_random(text, CUTS, seed)):
         events = read(dialect, case, pieces)
@@ -71,7 +71,7 @@ def breach(dialect: Dialect, case: Case, text: str, seed: int) -> str | None:
 
 
 def one(seed: int, texts: list[Case], pieces: list[str]) -> str | None:
-    """Damage and read one text; the seed alone makes it again."""
+    """Damage and read one text; the seed alone reproduces it."""
     source = random.Random(seed)
     case = source.choice(texts)
     text = damaged(case.raw, texts, pieces, source)

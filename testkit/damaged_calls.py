@@ -1,7 +1,7 @@
 """Calls as models write them, damaged in one place: read right, refused with a complaint, or missed in silence.
 
 Each is made from its seed: a dialect's own form (`noncalls.renderings`), a tool with arguments that fit, and one damage
-of the kinds that models and servers cause. The markup is still there, so that the model can be asked again.
+of the kinds that models and servers cause. The markup is still there, so that toolspeak can ask the model again.
 """
 
 import json
@@ -21,7 +21,7 @@ _BRACKETS: Final = "{}[]\"'<>:,="
 
 @dataclass(frozen=True)
 class DamagedCall:
-    """One text, the call that was meant, and what happened to it."""
+    """One text, the intended call, and the damage."""
 
     seed: int
     damage: str
@@ -86,5 +86,5 @@ def damaged_call(seed: int) -> DamagedCall:
 
 
 def verdicts(count: int) -> Counter[str]:
-    """Count what comes of the first `count` texts."""
+    """Count the results of the first `count` texts."""
     return Counter(damaged_call(seed).verdict() for seed in range(count))

@@ -1,7 +1,7 @@
 """Cases for both drivers of the gateway: a request, the bytes of its upstream, where they are cut, and what goes wrong.
 
-A case is made from one number. The bytes are those of whole HTTP responses, so that cuts fall into heads, sizes of
-chunks and characters as well.
+A case is generated from one number. The bytes are those of whole HTTP responses, so that cuts fall into heads, sizes
+of chunks and characters as well.
 """
 
 import json
@@ -31,17 +31,17 @@ FAULTS: Final = {
     LEAVES: 10,
     READS_SLOWLY: 6,
 }
-"""What goes wrong, and how often of 100."""
+"""The faults, and how often each occurs in 100 cases."""
 MOST_CUTS: Final = 30
 LARGE: Final = 15_000
 """Characters of an answer that is read slowly: more than sockets and buffers hold."""
 MOST_TEXT: Final = 3000
 SHORT: Final = "short_"
-"""Before the names of upstreams that may be silent for a moment only."""
+"""Prefix of the names of upstreams with a short timeout for silence."""
 _STOPPED: Final = (CLOSES, RESETS, BAD_CHUNK, STALLS, LEAVES)
 """Faults that end what the upstream sends."""
 PROSE: Final = "It's cold in Oslo, and it will stay so for some time: take a coat with you. " * 15
-"""Text that no marker is in: most of it passes a turn unread."""
+"""Text without a marker: most of it passes through a turn unread."""
 _NO_HTTP: Final = (b"SSH-2.0-OpenSSH\r\n\r\n", b"HTTP/1.1 2x0 OK\r\n\r\n", b"HTTP/1.1 200 OK\r\nx y: \0\r\n\r\n")
 _INTERIM: Final = b"HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n"
 
@@ -82,7 +82,7 @@ class DriverCase:
         return b"connection: close" in self.response.partition(b"\r\n\r\ndata")[0][:300]
 
     def pieces(self) -> list[bytes]:
-        """Return what the upstream writes, one piece after the other, up to the fault."""
+        """Return the upstream's writes, chunk by chunk, up to the fault."""
         sent = self.response[: self.stop] if self.fault in _STOPPED else self.response
         marks = [0, *(cut for cut in self.cuts if cut < len(sent)), len(sent)]
         return [sent[start:end] for start, end in pairwise(marks) if end > start]
@@ -106,7 +106,7 @@ def driver_case(seed: int) -> DriverCase:
 
 @cache
 def _texts() -> list[tuple[str, str]]:
-    """Return what models wrote, and in which dialect; some dialects are made for one case and have no name."""
+    """Return outputs of models with their dialects; some dialects are made for one case and have no name."""
     named = [(case.raw, case.dialect.name) for case in golden_cases() if case.body == "text" and case.raw]
     return [(text, dialect) for text, dialect in named if ":" not in dialect and len(text) < MOST_TEXT]
 

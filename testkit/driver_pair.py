@@ -35,32 +35,32 @@ from toolspeak.runtime.transport import Timeouts
 from toolspeak.upstreams import Auth
 
 PAUSE: Final = 0.002
-"""Seconds between two pieces of the upstream: each of them is read before the next one comes."""
+"""Seconds between two chunks of the upstream: each is read before the next one comes."""
 LONG_PAUSE: Final = 0.1
-"""The same for a case that has differed. What a client sees of an answer that breaks off depends on which pieces the
-gateway has read at once, with either driver; on a busy machine that differs."""
+"""The same for a case that has differed. What a client sees of an answer that breaks off depends on which chunks the
+gateway has read at once, with either driver; on a busy machine that varies."""
 BEFORE_FAULT: Final = 0.3
 """Seconds before a fault. aiohttp drops bytes that its reader has not taken when the connection breaks."""
 SILENCE: Final = 1.0
 """Seconds for which an upstream with a short timeout may be silent."""
 PATIENCE: Final = 15.0
 LEAVES_AFTER: Final = 1.0
-"""Seconds after which a client leaves that has not got a piece of the body. They count from the moment at which the
-upstream has the request: on a busy machine the client would leave before one of the gateways has sent it."""
+"""Seconds after which a client leaves if it has received nothing of the body. They count from the moment at which the
+upstream has the request: on a busy machine the client could leave before one of the gateways has sent it."""
 SHOWN: Final = 20
 """Differences that are printed."""
 _LENGTH: Final = re.compile(rb"\r\ncontent-length: (\d+)\r\n")
 
 
 class CaseClock(Clock):
-    """A clock that stands still during a case, so that ids, times and budgets are the same for both drivers."""
+    """A clock that is frozen during a case, so that ids, times and budgets are the same for both drivers."""
 
     def __init__(self) -> None:
         self._case = 0
         self._ids = 0
 
     def begin(self, case: int) -> None:
-        """Begin a case, long after the one before: what was learned about a failed server is forgotten."""
+        """Begin a case, long after the previous one, so that the gateway no longer remembers a failed server."""
         self._case, self._ids = case, 0
 
     @override
@@ -91,7 +91,7 @@ class CaseClock(Clock):
 
 @dataclass
 class Seen:
-    """What was seen of one case."""
+    """The observations of one case."""
 
     head: bytes = b""
     body: bytes = b""
@@ -104,7 +104,7 @@ class Seen:
     """The upstream's connection was closed after the client had left."""
 
     def differences(self, other: "Seen", *, has_left: bool) -> list[str]:
-        """Say how two differ. A client that leaves has seen more or less of the same bytes."""
+        """Return how two differ. A client that leaves may have seen more or less of the same bytes."""
         if has_left:
             return _differences(self._seen_by(other), other._seen_by(self))
         return _differences(self, other)
@@ -163,7 +163,7 @@ class CaseUpstream:
             writer.transport.abort()
 
     async def _answered(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
-        """Answer a request, and return whether the connection goes on."""
+        """Answer a request, and return whether the connection stays open."""
         head = await reader.readuntil(b"\r\n\r\n")
         found = _LENGTH.search(head.lower())
         body = await reader.readexactly(int(found[1]) if found else 0)
@@ -329,7 +329,7 @@ class DriverPair:
             await side.upstream.stop()
 
     async def compared(self, case: DriverCase, pause: float = PAUSE) -> list[str]:
-        """Run a case on both drivers, and say how they differ."""
+        """Run a case on both drivers, and return how they differ."""
         self._number += 1
         for side in self.sides:
             side.upstream.pause = pause
@@ -356,7 +356,7 @@ async def run_cases(seeds: "asyncio.Queue[int]", pair: DriverPair, counts: Count
 
 
 async def run_alone(seeds: Iterable[int], pair: DriverPair, counts: Counter[str]) -> None:
-    """Run cases once more with nothing beside them: on a busy machine, timeouts of one second end some of them."""
+    """Run cases once more with nothing in parallel: on a busy machine, timeouts of one second end some of them."""
     for seed in seeds:
         case = driver_case(seed)
         if not (found := await pair.compared(case)):

@@ -1,6 +1,6 @@
 """The field cases: outputs of models from public issues, and the verdict on each reading of one.
 
-A case names the model, its tools, the text, and the calls that must come of it. It is read with each of `READINGS`,
+A case has the model, its tools, the text, and the expected calls. It is read with each of `READINGS`,
 whole and cut; a cut must change nothing.
 """
 
@@ -26,8 +26,8 @@ from toolspeak.toolset.toolset import ToolSet
 __all__ = ["READINGS", "FieldCase", "Verdict", "field_cases"]
 
 READINGS: Final = ("written", "gateway", "any", "taught")
-"""The dialect that the text is in; the one that the gateway reads leaked calls with; the one for every form; the
-one that reads an emulated turn."""
+"""The dialect of the text; the dialect that the gateway reads leaked calls with; the dialect for every form; the
+dialect that reads an emulated turn."""
 
 
 @dataclass(frozen=True)
@@ -47,14 +47,14 @@ class FieldCase(ConformanceCase):
         return load({"written": self.dialect, "gateway": facts.leaks_as or "any"}.get(reading, "any"))
 
     def read(self, dialect: Dialect, pieces: Iterable[str]) -> Turn:
-        """Read the text, cut into these pieces."""
+        """Read the text in these chunks."""
         options = ReadOptions(calls_in_reasoning=family_facts(self.model).calls_in_reasoning)
         reader = dialect.reader(self.tools, options=options)
         events = [event for piece in pieces for event in reader.feed(piece)]
         return fold((*events, *reader.finish()))
 
     def verdict(self, turn: Turn) -> Verdict:
-        """Judge a turn of ours; the gateway also asks again if the text is a call that no reader understands."""
+        """Judge a turn of ours; the gateway also retries if the text is a call that no reader understands."""
         calls = [{"name": call.name, "arguments": parse(call.arguments)} for call in turn.calls]
         return self.judge(calls, turn.text, complains=bool(turn.complaints) or self._is_asked_for(turn.text))
 

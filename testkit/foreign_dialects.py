@@ -1,4 +1,4 @@
-"""Installs dialects of a package that is not ours, for the time of one test."""
+"""Installs dialects of a third-party package for the duration of one test."""
 
 import importlib
 import sys
@@ -31,7 +31,7 @@ def install(
     lines = "".join(f"{name} = {module}\n" for name, module in entries.items())
     (info / "entry_points.txt").write_text(f"[toolspeak.dialects]\n{lines}")
     monkeypatch.setattr(sys, "path", [str(folder), *sys.path])
-    for name in modules:  # another test may have imported its own of that name
+    for name in modules:  # another test may have imported its own package of that name
         monkeypatch.delitem(sys.modules, name, raising=False)
     importlib.invalidate_caches()
     dialects.load.cache_clear()

@@ -9,7 +9,7 @@ ROOT = Path(__file__).parents[1]
 
 
 def python_of(environment: str) -> str:
-    """Return the Python of an environment, which is made anew when its pins have changed. It has the newest wheel."""
+    """Return the Python of an environment, which is rebuilt when its pins have changed. It has the newest wheel."""
     venv, pins = ROOT / f".venv-{environment}", ROOT / "requirements" / f"{environment}.txt"
     kept, digest = venv / "pins.sha256", hashlib.sha256(pins.read_bytes()).hexdigest()
     if not kept.exists() or kept.read_text() != digest:

@@ -1,8 +1,8 @@
 """Random tools, calls and texts that do their best to break a dialect, from any `random.Random`.
 
 Values are JSON texts, so that numbers keep their spelling. Their strings are made of every marker of every dialect, of
-quotes, fences, line ends, control characters and lone surrogates. They always fit the tool's schema: what does not is a
-complaint, and no matter of writing.
+quotes, fences, line ends, control characters and lone surrogates. They always fit the tool's schema: a call
+that does not fit is a complaint, and is never written.
 """
 
 import json
@@ -80,7 +80,7 @@ SCHEMAS: Final[tuple[JsonObject, ...]] = (
 
 @cache
 def pieces() -> tuple[tuple[str, ...], ...]:
-    """Return what strings are made of, by kind: every literal of every dialect, and more."""
+    """Return the parts of strings, by kind: every literal of every dialect, and more."""
     literals = {literal for name in names() for literal in literals_of(load(name).grammar)}
     return BLANKS, WORDS, SYNTAX, JSON_LIKE, MARKUP, tuple(sorted(literals))
 
@@ -192,7 +192,7 @@ def object_text(source: Random, members: Mapping[str, str]) -> str:
 
 
 def string(source: Random) -> str:
-    """Make a string that hurts."""
+    """Make a hostile string."""
     if source.randrange(40) == 0:
         return source.choice(source.choice(pieces())) * source.randrange(1, 300)
     joined = "".join(source.choice(source.choice(pieces())) for _ in range(source.choice((0, 1, 1, 2, 3, 5))))

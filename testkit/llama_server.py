@@ -5,9 +5,9 @@
 
     python -m testkit.llama_server [NAME] [--port 8080]       until it is interrupted
 
-It comes from a wheel, in a virtual environment of its own in the cache folder, and ends with the process that started
-it. One slot, unless more are asked for: a second request waits for the first. `program`, or `TOOLSPEAK_LLAMA_SERVER`,
-names a `llama-server` to run instead: one that was compiled for this machine (llama_build.py) reads prompts faster.
+It comes from a wheel, in its own virtual environment in the cache folder, and ends with the process that started it. It
+has one slot, unless more are requested: a second request waits for the first. `program`, or `TOOLSPEAK_LLAMA_SERVER`,
+names a `llama-server` to run instead: a server compiled for this machine (llama_build.py) reads prompts faster.
 """
 
 import argparse
@@ -33,7 +33,7 @@ LOOK_S = 0.3
 IDLE, WAITS_FOR_DISK = 3, 4
 """The places in the first line of /proc/stat."""
 CONTEXT_TOKENS = 32_768
-"""What the models were trained with; agents send long prompts."""
+"""The context that the models were trained with; agents send long prompts."""
 
 CHILD = """
 import sys, xllamacpp
@@ -50,13 +50,13 @@ print(server.listening_address, flush=True)
 sys.stdin.read()  # it ends when the parent does
 """
 RUN = """url=$1; shift; "$@" >&2 & echo "$url"; cat >/dev/null; kill $!; wait $!"""
-"""It ends when the parent does, as the other."""
+"""It ends when the parent ends, as the other does."""
 
 
 class LlamaServer:
-    """A model behind an HTTP server, from `with` to its end."""
+    """A model served over HTTP, for the duration of a `with` block."""
 
-    def __init__(  # noqa: PLR0913 # what a server can be told
+    def __init__(  # noqa: PLR0913 # options of the server
         self,
         model: str = DEFAULT,
         *,
@@ -67,10 +67,10 @@ class LlamaServer:
         program: Path | None = None,
         log: Path | None = None,
     ) -> None:
-        """Take any free port unless one is named; each slot has a context of so many tokens.
+        """Take any free port unless one is named; each slot has a context of this many tokens.
 
-        A server that remembers the last prompt is quick with a longer one, but says the same twice only by chance: the
-        sums are then done in other pieces, and near ties fall the other way.
+        A server that remembers the last prompt is quick with a longer one, but its answers are not reproducible: the
+        sums are then computed in other parts, and near ties may change.
         """
         self.model = model
         self._port, self._slots, self._context, self._remembers = port, slots, context, remembers
@@ -87,7 +87,7 @@ class LlamaServer:
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,
-                process_group=0,  # an interrupt is for us: the server ends when we are done with it
+                process_group=0,  # Ctrl-C must reach only this process, which then ends the server
             )
         try:
             self.url = self._address(self._process)
@@ -103,7 +103,7 @@ class LlamaServer:
         self._stop()
 
     def get(self, path: str) -> tuple[int, Any]:
-        """Ask for a page of the server's own."""
+        """Request a page of the server itself."""
         split = urlsplit(self.url)
         connection = http.client.HTTPConnection(split.hostname or "", split.port, timeout=START_S)
         try:
@@ -121,7 +121,7 @@ class LlamaServer:
             try:
                 fields = stat.read_text().rpartition(")")[2].split()
             except OSError:
-                continue  # it ended while we looked
+                continue  # the process has just ended
             if fields[2] == group:
                 ticks += int(fields[11]) + int(fields[12])
         return ticks / os.sysconf("SC_CLK_TCK")
@@ -176,16 +176,16 @@ class LlamaServer:
 
 
 def free_port() -> int:
-    """Return a port that nobody uses."""
+    """Return a free port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
 def free_cores() -> int:
-    """Return how many threads are wise: one that must wait for its core makes all the others wait at every step.
+    """Return the number of threads to use: a thread that waits for its core makes all others wait at every step.
 
-    What is busy now counts, not the load average, which remembers for minutes a build that is over.
+    The current use counts, not the load average, which includes a finished build for minutes.
     """
     before = _processor_ticks()
     time.sleep(LOOK_S)
@@ -199,7 +199,7 @@ def _processor_ticks() -> tuple[int, int]:
         first = Path("/proc/stat").read_text().partition("\n")[0]
     except OSError:
         return 0, 0
-    ticks = [int(field) for field in first.split()[1:9]]  # those of guests, which follow, are in these already
+    ticks = [int(field) for field in first.split()[1:9]]  # the guest times, which follow, are already included in these
     return sum(ticks), ticks[IDLE] + ticks[WAITS_FOR_DISK]
 
 

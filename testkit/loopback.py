@@ -1,4 +1,4 @@
-"""A small HTTP server on loopback that does with each request what a function says, and counts what came.
+"""A small HTTP server on loopback that answers each request with a function, and records requests and connections.
 
 async def say(got: Got, out: Out) -> None:
     await out.whole(200, b"{}")
@@ -17,15 +17,15 @@ from typing import Any, ParamSpec, Self, TypeAlias
 
 P = ParamSpec("P")
 SOON, STEP = 30.0, 0.002
-"""Seconds after which something that must happen will not."""
+"""Seconds to wait for something that must happen, and between two checks."""
 
 
 def in_loop(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
-    """Run a test in an event loop; no task may be left over, and nothing that complains when it is collected."""
+    """Run a test in an event loop; no task may be left over, and no object that warns when it is collected."""
 
     async def alone(*args: P.args, **kwargs: P.kwargs) -> None:
         await test(*args, **kwargs)
-        await asyncio.sleep(STEP)  # what the collector closes takes a moment
+        await asyncio.sleep(STEP)  # the collector needs a moment to close objects
         left = asyncio.all_tasks() - {asyncio.current_task()}
         assert not left, left
 
@@ -48,7 +48,7 @@ async def until(holds: Callable[[], bool]) -> None:
 
 @dataclass(frozen=True)
 class Got:
-    """A request that came; names of headers are in lower case."""
+    """A received request; names of headers are in lower case."""
 
     method: str
     target: str
@@ -59,7 +59,7 @@ class Got:
 
 @dataclass
 class Out:
-    """Where its answer goes."""
+    """The connection for its answer."""
 
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
@@ -97,7 +97,7 @@ class Out:
         self.writer.transport.abort()
 
     async def gone(self) -> None:
-        """Wait until the other side hangs up."""
+        """Wait until the client disconnects."""
         await self.reader.read()
 
 

@@ -1,8 +1,8 @@
 """The matrix: every client wire over every upstream wire, streamed and whole, in eleven scenarios (WIRE-2, WIRE-3).
 
-A cell goes the whole way in memory: a client's body, decoded, encoded for the upstream, and understood by a reader that
-knows nothing of us; the upstream's bytes, cut at random, decoded, encoded for the client, and read by the grammar of
-the client's wire, which knows nothing of us either.
+A cell takes the whole path in memory: a client's body, decoded, encoded for the upstream, and parsed by a reader that
+is independent of toolspeak; the upstream's bytes, cut at random, decoded, encoded for the client, and read by the
+grammar of the client's wire, which is independent too.
 """
 
 import json
@@ -42,7 +42,7 @@ SCENARIOS: dict[str, tuple[Ask, Answer]] = {
     BROKEN_OFF: (Ask(stream=True), Answer(TEXT, error=BROKEN)),
     "truncated by length": (Ask(stream=True), Answer(TEXT, cut=True)),
 }
-STOPS = {  # as each vendor says it: plain, with calls, cut
+STOPS = {  # as each vendor names it: plain, with calls, cut
     "openai_chat": ("stop", "tool_calls", "length"),
     "openai_responses": ("completed", "completed", "max_output_tokens"),
     "anthropic": ("end_turn", "tool_use", "max_tokens"),
@@ -53,7 +53,7 @@ STOPS = {  # as each vendor says it: plain, with calls, cut
 
 @dataclass(frozen=True)
 class Cell:
-    """One way through the house."""
+    """One combination of wires, scenario and streaming."""
 
     client: str
     upstream: str
@@ -72,7 +72,7 @@ def cells() -> Iterator[Cell]:
 
 
 def check(cell: Cell) -> list[str]:
-    """Go through a cell; say what is wrong."""
+    """Run a cell; return what is wrong."""
     ask, answer = SCENARIOS[cell.scenario]
     ask = replace(ask, stream=cell.stream)
     client, upstream = wires.load(cell.client), wires.load(cell.upstream)
@@ -92,9 +92,9 @@ def _request_faults(cell: Cell, ask: Ask, request: Request, upstream: Wire) -> l
 
 
 def request_faults(cell: Cell, ask: Ask, path: str, body: bytes) -> list[str]:
-    """Say what is wrong with a request that the upstream gets; `path` comes after the base URL."""
+    """Return what is wrong with a request that the upstream gets; `path` comes after the base URL."""
     seen = UNDERSTAND[cell.upstream](path, json.loads(body))
-    can_force = cell.client != "ollama" or cell.upstream == "ollama"  # it cannot ask for it
+    can_force = cell.client != "ollama" or cell.upstream == "ollama"  # Ollama clients cannot force a call
     wanted = {
         "system": (seen.system, SYSTEM),
         "user": (seen.user, QUESTION),
@@ -147,7 +147,7 @@ def _refusal_faults(cell: Cell, answer: Answer, client: Wire, upstream: Wire) ->
 
 
 def answer_faults(cell: Cell, answer: Answer, status: int, body: bytes) -> list[str]:
-    """Say what is wrong with a response that the client gets."""
+    """Return what is wrong with a response that the client gets."""
     if status == 200:
         return _seen_faults(cell, answer, (read_stream if cell.stream else read_whole)(cell.client, body))
     refused = cell.scenario == REFUSED and status in (503, 529) and BROKEN in message_of(body)

@@ -12,7 +12,7 @@ TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 
 
 def children(pid: int) -> list[int]:
-    """Return the processes that a process has started, by whichever of its threads; one that ends now has none."""
+    """Return the processes that a process has started, by any of its threads; a process that is ending has none."""
     tasks = Path(f"/proc/{pid}/task").glob("*/children")
     return [int(child) for task in tasks for child in read(task).split()]
 
@@ -34,7 +34,7 @@ def cpu_s(pid: int, *, lost_threads: bool = False) -> float:
 
 
 def waited_s(pid: int) -> float:
-    """Return how long a process tree could have run, but others had its core."""
+    """Return how long a process tree was ready to run, but other processes had its core."""
     return sum(of_threads(one, WAITED) for one in tree(pid))
 
 
@@ -56,9 +56,9 @@ def resident_mb(pid: int) -> float:
 
 @contextlib.contextmanager
 def urgent() -> Generator[None]:
-    """Let this session go before other jobs of a busy machine, where Linux weighs sessions and we may set the weight.
+    """Give this session priority on a busy machine, where Linux weighs sessions and we may set the weight.
 
-    That needs root. In a CPU cgroup of its own a process has no autogroup, and the file is empty or missing.
+    That needs root. A process in its own CPU cgroup has no autogroup, and the file is empty or missing.
     """
     group = Path("/proc/self/autogroup")
     before = read(group).split()[-1:]
@@ -73,7 +73,7 @@ def urgent() -> Generator[None]:
 
 
 def read(path: Path) -> str:
-    """Return what a file of /proc says, or nothing if its process or thread is gone."""
+    """Return the text of a file of /proc, or nothing if its process or thread is gone."""
     try:
         return path.read_text()
     except OSError:

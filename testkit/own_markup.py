@@ -1,8 +1,8 @@
 """Files that contain the markup of the calls that write them, for every dialect with tagged values (P2).
 
-A model writes values raw: nothing in a file is escaped. So the family has no writer of ours in it: `FORMS` renders
+A model writes values raw: nothing in a file is escaped. So this family uses no writer of toolspeak: `FORMS` renders
 calls as the models' own templates do, and `content` makes files out of closers, openers, whole calls, CDATA sections,
-fences, HTML and blank lines at both ends. Even seeds may shape the readers; odd ones only prove them (`proofs`).
+fences, HTML and blank lines at both ends. Even seeds may shape the readers; odd seeds only test them (`proofs`).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -131,7 +131,7 @@ FORMS: Final = (
 
 @dataclass(frozen=True)
 class Written:
-    """A message of a model, and the calls that it means."""
+    """A message of a model, and the intended calls."""
 
     seed: int
     form: Form
@@ -198,10 +198,10 @@ def written(seed: int) -> Written:
 
 
 def shaping(count: int) -> Iterator[Written]:
-    """Yield messages that may shape the readers."""
+    """Yield messages that may shape the readers, for their development."""
     return (written(2 * index) for index in range(count))
 
 
 def proofs(count: int) -> Iterator[Written]:
-    """Yield messages that only prove the readers."""
+    """Yield messages that only test the readers."""
     return (written(2 * index + 1) for index in range(count))

@@ -1,4 +1,4 @@
-"""A PostgreSQL of our own for a test: fresh, on a free loopback port, gone in the end. It has fsync on, as in life."""
+"""A temporary PostgreSQL for a test: on a free loopback port, removed at the end. fsync is on, as in production."""
 
 import os
 import shutil
@@ -19,7 +19,7 @@ _PLACES = "/usr/lib/postgresql/*/bin/postgres"
 
 @cache
 def binaries() -> Path | None:
-    """Return the folder of the newest PostgreSQL that is here."""
+    """Return the folder of the newest installed PostgreSQL."""
     found = sorted(Path("/").glob(_PLACES.lstrip("/")), key=lambda path: float(path.parts[-3]))
     if found:
         return found[-1].parent
@@ -29,7 +29,7 @@ def binaries() -> Path | None:
 
 @dataclass(frozen=True)
 class Postgres:
-    """A PostgreSQL that a test may stop, freeze and start again; its data stay."""
+    """A PostgreSQL that a test may stop, freeze and start again; its data are kept."""
 
     url: str
     _data: Path
@@ -38,7 +38,7 @@ class Postgres:
 
     @property
     def is_running(self) -> bool:
-        """Tell whether it was started and not stopped; frozen, it is running too."""
+        """Tell whether it was started and not stopped; a frozen server counts as running."""
         return (self._data / "data" / "postmaster.pid").exists()
 
     def start(self) -> None:
@@ -52,18 +52,18 @@ class Postgres:
         _run([*self._control, "-m", "immediate", "stop"])
 
     def freeze(self) -> None:
-        """Let it hang: the kernel still takes connections and data, and no answer comes."""
+        """Suspend it: the kernel still accepts connections and data, but no answer comes."""
         for process in self._processes():
             os.kill(process, signal.SIGSTOP)
 
     def thaw(self) -> None:
-        """Let it go on."""
+        """Resume it."""
         for process in self._processes():
-            with suppress(ProcessLookupError):  # a child may end as soon as its parent goes on
+            with suppress(ProcessLookupError):  # a child may end as soon as its parent resumes
                 os.kill(process, signal.SIGCONT)
 
     def _processes(self) -> list[int]:
-        """Return the postmaster, then its children, so that none is born unseen."""
+        """Return the postmaster, then its children, so that no new child is missed."""
         try:
             postmaster = int((self._data / "data" / "postmaster.pid").read_text().splitlines()[0])
         except FileNotFoundError:
@@ -73,14 +73,14 @@ class Postgres:
 
 @contextmanager
 def postgres(connections: int = 200) -> Generator[str]:
-    """Start one; give its URL."""
+    """Start a server; yield its URL."""
     with controlled_postgres(connections) as started:
         yield started.url
 
 
 @contextmanager
 def controlled_postgres(connections: int = 200, port: int = 0) -> Generator[Postgres]:
-    """Start one that the test controls, on this port or a free one; in the end it is gone, however the test left it."""
+    """Start a server that the test controls, on this port or a free one; it is removed at the end in any state."""
     folder = binaries()
     if folder is None:
         raise FileNotFoundError(f"no PostgreSQL: {_PLACES} is missing, and there is none on the path")

@@ -1,4 +1,4 @@
-"""What the five protocols ask for, and the shape of their errors, written from the vendors' documents."""
+"""Requests of the five protocols, and the shape of their errors, written from the vendors' documents."""
 
 import asyncio
 import json
@@ -18,7 +18,7 @@ Body = dict[str, Any]
 
 @dataclass(frozen=True)
 class Endpoint:
-    """One thing that can be asked for."""
+    """One kind of request."""
 
     wire: str
     method: str
@@ -28,7 +28,7 @@ class Endpoint:
 
 
 def question(wire: str, *, stream: bool = False, model: str = "m") -> Endpoint:
-    """Ask for a turn, with one tool."""
+    """Return the request for a turn, with one tool."""
     path, body = WRITE[wire](Ask(stream=stream))
     if wire == "gemini":
         path = path.replace("/models/m:", f"/models/{model}:")
@@ -38,7 +38,7 @@ def question(wire: str, *, stream: bool = False, model: str = "m") -> Endpoint:
 
 
 def sides(wire: str) -> list[Endpoint]:
-    """Return what clients of this protocol ask for beside turns."""
+    """Return the requests of this protocol's clients other than turns."""
     body = question(wire).body or {}
     match wire:
         case "openai_chat":
@@ -65,7 +65,7 @@ def sides(wire: str) -> list[Endpoint]:
 
 
 def answering(answer: Answer) -> Script:
-    """Make a script that answers as it was asked: on that wire, streamed or whole."""
+    """Make a script that answers on the wire of the request, streamed or whole."""
 
     async def script(asked: Asked) -> None:
         wire = asked.wire
@@ -99,7 +99,7 @@ _GEMINI = {
 
 
 def error_faults(wire: str, status: int, body: Body) -> list[str]:
-    """Say what is wrong with an error's body; the SDKs find its words only where they belong."""
+    """Return what is wrong with an error's body; the SDKs find its message only in the right place."""
     match wire:
         case "ollama":
             wanted: Body = {"error": str}
@@ -128,7 +128,7 @@ def error_faults(wire: str, status: int, body: Body) -> list[str]:
 
 
 def message_of(wire: str, body: Body) -> str:
-    """Return the words of an error."""
+    """Return the message of an error."""
     return body["error"] if wire == "ollama" else body["error"]["message"]
 
 

@@ -11,7 +11,7 @@ _BATCH = 5000
 
 
 def enqueue(database: Database, tenant: str | None, count: int, first: int = 0) -> None:
-    """Let runs of a tenant wait, the oldest first: `TENANT-0`, `TENANT-1`, …; they began at `first` milliseconds."""
+    """Queue runs of a tenant, the oldest first: `TENANT-0`, `TENANT-1`, …; they began at `first` milliseconds."""
     rows = [
         {
             "workflow_uuid": f"{tenant or ''}-{number}",
@@ -34,7 +34,7 @@ def enqueue(database: Database, tenant: str | None, count: int, first: int = 0) 
 
 
 def finish(database: Database, runs: Iterable[str]) -> None:
-    """Let runs end, as their worker would."""
+    """End runs, as their worker would."""
     flows = dbos_internals.WORKFLOWS
     with database.theirs.begin() as connection:
         connection.execute(

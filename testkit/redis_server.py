@@ -1,4 +1,4 @@
-"""A real Redis of our own on a free port of loopback: never the system's."""
+"""A private Redis server on a free port of loopback: never the system's."""
 
 import shutil
 import signal
@@ -11,7 +11,7 @@ from pathlib import Path
 
 
 class RedisServer:
-    """Can be killed, stopped in its tracks, and started again on the same port."""
+    """Can be killed, suspended, and started again on the same port."""
 
     def __init__(self, folder: Path, port: int = 0) -> None:
         self._folder = folder
@@ -48,7 +48,7 @@ class RedisServer:
         raise AssertionError("redis-server did not start")
 
     def hang(self) -> None:
-        """Let it answer nothing, with its socket open."""
+        """Suspend it: its socket stays open, but it does not answer."""
         assert self._process
         self._process.send_signal(signal.SIGSTOP)
 

@@ -1,4 +1,4 @@
-"""How each command closes: one line of JSON, and an exit code that tells whether the bar was met."""
+"""The end of each command: one line of JSON, and an exit code that reports whether the bar was met."""
 
 import json
 import sys
@@ -12,7 +12,7 @@ def close(bar: str, *, ok: bool, **figures: object) -> NoReturn:
 
 
 def progress(done: int, total: int, what: str) -> None:
-    """Show how far it is, on a terminal only."""
+    """Show the progress, on a terminal only."""
     if sys.stderr.isatty():
         end = "\n" if done == total else ""
         print(f"\r{what} {done}/{total}", end=end, file=sys.stderr, flush=True)

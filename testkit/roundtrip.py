@@ -1,9 +1,9 @@
 """Every dialect that writes reads back what it has written (INL-3, P1), for examples of `hostile.py`.
 
 An example must give the same names and arguments (an integer stays one), no complaint, no lost character, the text
-around it unaltered, the same turn when it comes in pieces, and the same where an emulated turn is read (INL-9).
+around it unaltered, the same turn when it comes in chunks, and the same where an emulated turn is read (INL-9).
 
-Some dialects leave no room around their calls: see ROOM.
+Some dialects allow no text around their calls: see ROOM.
 """
 
 import json
@@ -28,11 +28,11 @@ ROOM: Final = {
     "decision_json": (True, False),  # the decision may follow a text, but nothing follows it
     "inline_json": (True, False),  # the call is the last line
 }
-"""Whether text may stand before and after the calls; both, where a dialect is not named."""
+"""Whether text may come before and after the calls; dialects that are not listed allow both."""
 
 
 def writing() -> list[str]:
-    """Return the dialects that write."""
+    """Return the dialects with a writer."""
     return [name for name in names() if load(name).writer is not None]
 
 
@@ -52,14 +52,14 @@ def text_of(dialect: Dialect, made: Example) -> str:
 
 
 def read(dialect: Dialect, made: Example, pieces: Iterable[str]) -> list[Event]:
-    """Read a text that comes in pieces."""
+    """Read a text that comes in chunks."""
     reader = dialect.reader(made.tools)
     events = [event for piece in pieces for event in reader.feed(piece)]
     return [*events, *reader.finish()]
 
 
 def failures(dialect: Dialect, made: Example, source: Random) -> Iterator[str]:
-    """Say what is not as it was."""
+    """Return what has changed."""
     text = text_of(dialect, made)
     events = read(dialect, made, (text,))
     turn = fold(events)
@@ -77,7 +77,7 @@ def failures(dialect: Dialect, made: Example, source: Random) -> Iterator[str]:
         yield "lost characters"
     if in_pieces(dialect, made, text, source) != turn:
         yield "different in pieces"
-    # A fence that begins the message may be around the whole reply: there `any` takes code for a call, if a tool has
+    # A fence that begins the message may be around the whole reply: there `any` reads code as a call, if a tool has
     # the name of its function.
     is_read_alone = dialect.name not in names() or text.lstrip().startswith("```python")  # keyed markers are (SAFE-4)
     if not is_read_alone and _emulated(dialect, made, text) != turn:

@@ -1,4 +1,4 @@
-"""A small OpenAI-compatible server on loopback that says what a test tells it to, over real HTTP."""
+"""A small OpenAI-compatible server on loopback that sends the answers of a test's script, over real HTTP."""
 
 import json
 import threading
@@ -62,7 +62,7 @@ def called(*calls: tuple[str, str]) -> Says:
 
 @dataclass
 class Scripted:
-    """The server; `bodies` are the requests that came, `gone` tells that a client left an answer that hung."""
+    """The server; `bodies` are the received requests; `gone` is set when a client leaves an answer that hangs."""
 
     url: str = ""
     answers: list[Answer] = field(default_factory=list[Answer])
@@ -128,7 +128,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     @override
     def log_message(self, format: str, *args: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
     def _json(self, answer: dict[str, Any] | Refuses) -> None:
         status = answer.status if isinstance(answer, Refuses) else 200

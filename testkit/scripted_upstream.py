@@ -1,11 +1,11 @@
-"""An upstream on a real socket that does what a test says: answers, drips, hangs, hangs up.
+"""A scripted upstream on a real socket: it answers, drips, hangs or disconnects.
 
     with listening() as upstream:
         upstream.answers(say(STREAMS["openai_chat"](Answer("Hi")).encode(), SSE))
         ...
         upstream.turns[0].headers
 
-It knows HTTP only as far as it must, so that it can break it at any byte. It runs in a thread of its own.
+It implements only the HTTP that it needs, so that it can break it at any byte. It runs in its own thread.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ Pairs: TypeAlias = Sequence[tuple[str, str]]
 
 @dataclass
 class Asked:
-    """One request as it came in, and the hand that answers it."""
+    """One received request, and the methods that answer it."""
 
     method: str
     path: str
@@ -43,7 +43,7 @@ class Asked:
     writer: asyncio.StreamWriter
     at: float = field(default_factory=time.monotonic)
     hung_up: threading.Event = field(default_factory=threading.Event)
-    """The asker closed the connection before the answer was over."""
+    """The client closed the connection before the answer was complete."""
     hung_up_at: float = 0.0
     done: threading.Event = field(default_factory=threading.Event)
 
@@ -65,7 +65,7 @@ class Asked:
         self.writer.write("\r\n".join([*lines, "", ""]).encode())
 
     async def chunk(self, data: bytes) -> None:
-        """Send a piece of a chunked answer."""
+        """Send a chunk of a chunked answer."""
         self.writer.write(b"%x\r\n%b\r\n" % (len(data), data))
         await self.writer.drain()
 
@@ -81,18 +81,18 @@ class Asked:
         await self.writer.drain()
 
     def reset(self) -> None:
-        """Break the connection off as a crash would."""
+        """Reset the connection as a crash would."""
         self.writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.writer.transport.abort()
 
     def left(self) -> None:
-        """Note that the asker is gone."""
+        """Record that the client is gone."""
         if not self.hung_up.is_set():
             self.hung_up_at = time.monotonic()
             self.hung_up.set()
 
     def close(self) -> None:
-        """Close the connection politely, in the middle of whatever it is."""
+        """Close the connection normally, even in the middle of an answer."""
         self.writer.close()
 
 
@@ -118,13 +118,13 @@ def refuse(status: int, body: object, headers: Pairs = ()) -> Script:
 
 
 async def hang(asked: Asked) -> None:
-    """Say nothing, ever."""
+    """Never answer."""
     del asked
     await asyncio.sleep(3600)
 
 
 class ScriptedUpstream:
-    """Listens, notes, answers by script; lists of models it answers itself."""
+    """Records requests and answers them by script, except requests for the list of models."""
 
     def __init__(self, models: Sequence[str] = ("m",)) -> None:
         self.models = tuple(models)
@@ -139,13 +139,13 @@ class ScriptedUpstream:
         return f"http://127.0.0.1:{self.port}/v1"
 
     def answers(self, *scripts: Script) -> None:
-        """Answer with one script after the other; the last one stays. What was asked before is forgotten."""
+        """Answer with one script after the other; the last one stays. Earlier requests are forgotten."""
         self._scripts = list(scripts)
         self.asked.clear()
         self.listings.clear()
 
     def wait_for(self, count: int, seconds: float = 10.0) -> list[Asked]:
-        """Wait until so many turns were asked for."""
+        """Wait until this many requests for turns have come."""
         end = time.monotonic() + seconds
         while len(self.asked) < count:
             assert time.monotonic() < end, f"{len(self.asked)} requests came, not {count}"
@@ -224,8 +224,8 @@ class ScriptedUpstream:
 
 
 async def _watch(asked: Asked) -> None:
-    """Look whether the asker is there; reading would eat the next request."""
-    while not asked.reader.at_eof() and asked.reader.exception() is None:  # noqa: ASYNC110 # nobody tells us
+    """Wait until the client is gone; reading would consume the next request."""
+    while not asked.reader.at_eof() and asked.reader.exception() is None:  # noqa: ASYNC110 # there is no event for it
         await asyncio.sleep(0.005)
     asked.left()
 

@@ -1,8 +1,8 @@
-"""`pytest --share N`: of each test with a long table of cases about one case in N, the same ones every time.
+"""`pytest --share N`: runs about one case in N of each test with a long table of cases, the same ones every time.
 
-It is for another Python, where only the language can make a difference: a share of the cases still runs the code that
-the whole table runs. The names of test and case alone decide which cases these are. So each test has another share, and
-a dialect or wire that one test leaves out is among the cases of another.
+It is for other versions of Python, where only the language can make a difference: a share of the cases still runs the
+code that the whole table runs. The names of test and case alone decide which cases these are. So each test has a
+different share, and a dialect or wire that one test leaves out is among the cases of another.
 """
 
 import hashlib

@@ -1,7 +1,7 @@
-"""Both ends of many streams: an upstream that says to each its own text, and clients that keep what they hear.
+"""Both ends of many streams: an upstream that sends each its own text, and clients that keep what they receive.
 
-Every stream has a number, which is in the name of the model that it asks for: `s17-steady`. Its text is `17.0 17.1 …`;
-whatever came from another stream would show.
+Every stream has a number, which is in the name of the model that it requests: `s17-steady`. Its text is `17.0 17.1 …`;
+text from another stream would show.
 """
 
 import asyncio
@@ -43,13 +43,13 @@ class Load:
         return LEAVES if number % self.streams < self.waiting + self.leaving else STEADY
 
     def text(self, number: int) -> str:
-        """Return all that a stream says."""
+        """Return the whole text of a stream."""
         return "".join(f"{number}.{chunk} " for chunk in range(self.chunks))
 
 
 @dataclass
 class Book:
-    """What both ends note, by the stream's number."""
+    """Records of both ends, by the stream's number."""
 
     open: int = 0
     most_open: int = 0
@@ -142,7 +142,7 @@ class Upstream(asyncio.Protocol):
 
 @dataclass
 class Heard:
-    """What one client heard, and how long it waited for something at most."""
+    """What one client received, and its longest wait for anything."""
 
     number: int
     wire: str

@@ -1,4 +1,4 @@
-"""Many streams at once through one gateway in a process of its own, each with its own text, and their judge.
+"""Many streams at once through one gateway in a separate process, each with its own text, and their judge.
 
 No stream may be lost or mixed up, waiting clients get their keep-alives on time, clients that leave free their
 upstream within a second, and the gateway's memory stays bounded.
@@ -26,7 +26,7 @@ LATE_S = 1.0
 """A keep-alive is on time up to here, a client's upstream must be free by then."""
 TICK_S = 0.1
 MOST_KB = 256.0
-"""What a stream may add to the gateway's memory."""
+"""The memory that a stream may add to the gateway."""
 WORD = re.compile(r'"(\d+\.\d+) "')
 BURST, BETWEEN_S = 10, 0.1
 """Clients come in small groups: a thousand first requests at one moment are another test."""
@@ -42,7 +42,7 @@ url = "http://127.0.0.1:PORT/v1"
 
 @dataclass
 class Outcome:
-    """What a run showed."""
+    """The results of a run."""
 
     load: Load
     lost: list[int] = field(default_factory=list[int])
@@ -50,7 +50,7 @@ class Outcome:
     most_open: int = 0
     before_mb: float = 0.0
     idle_mb: float = 0.0
-    """When all streams were open, and no upstream had said a word."""
+    """When all streams were open, and no upstream had sent anything."""
     peak_mb: float = 0.0
     after_mb: float = 0.0
     longest_wait_s: float = 0.0
@@ -60,9 +60,9 @@ class Outcome:
     wall_s: float = 0.0
     gateway_cpu_s: float = 0.0
     machine_load: float = 0.0
-    """Of all processes, a minute's average: beside others' work the times say little."""
+    """Of all processes, a minute's average: with other work on the machine the times mean little."""
     own_lag_s: float = 0.0
-    """How late the clients and the upstream were themselves, which is in the times of the gateway too."""
+    """How late the clients and the upstream were themselves; the times of the gateway include it."""
 
     @property
     def kb_per_stream(self) -> float:
@@ -73,7 +73,7 @@ class Outcome:
         return (self.idle_mb - self.before_mb) * 1000 / self.load.streams
 
     def faults(self) -> list[str]:
-        """Say what is wrong with it."""
+        """Return what is wrong with the results."""
         load = self.load
         checks = {
             f"{len(self.lost)} streams lost, such as {self.lost[:5]}": not self.lost,
@@ -90,7 +90,7 @@ class Outcome:
         return [fault for fault, holds in checks.items() if not holds]
 
     def figures(self) -> dict[str, Any]:
-        """Return what is written down."""
+        """Return the figures for the result file."""
         kept = {name: value for name, value in asdict(self).items() if name not in ("load", "lost", "mixed")}
         rounded = {name: round(value, 3) if isinstance(value, float) else value for name, value in kept.items()}
         counts = {"lost": len(self.lost), "mixed": len(self.mixed), "kb_per_stream": round(self.kb_per_stream, 1)}
@@ -121,7 +121,7 @@ async def gateway(upstream_port: int, workers: int, driver: Driver) -> AsyncGene
 
 
 async def ask(heard: Heard, port: int, leaves_at: int, book: Book) -> Heard:
-    """Be one client."""
+    """Run one client."""
     mode = "force" if heard.number % 2 else "auto"
     data = request(heard.number, heard.wire, heard.kind, mode, port)
     make = lambda: Client(heard, data, leaves_at, book)  # noqa: E731 # it has no name elsewhere
@@ -131,7 +131,7 @@ async def ask(heard: Heard, port: int, leaves_at: int, book: Book) -> Heard:
 
 
 async def watch(pid: int, outcome: Outcome) -> None:
-    """Look at the gateway's memory, and at how late we are ourselves."""
+    """Sample the gateway's memory, and the delay of this process itself."""
     while True:
         outcome.peak_mb = max(outcome.peak_mb, resident_mb(pid))
         due = time.monotonic() + TICK_S
@@ -140,7 +140,7 @@ async def watch(pid: int, outcome: Outcome) -> None:
 
 
 async def ask_all(load: Load, port: int, book: Book, first: int) -> list[Heard]:
-    """Be all clients, a few at a time until all are there."""
+    """Run all clients; a few start at a time."""
     leaves_at = max(1, load.chunks // 4)
     tasks: list[asyncio.Task[Heard]] = []
     async with asyncio.TaskGroup() as group:
@@ -154,7 +154,7 @@ async def ask_all(load: Load, port: int, book: Book, first: int) -> list[Heard]:
 
 
 async def note_idle(pid: int, gate: asyncio.Event, outcome: Outcome) -> None:
-    """Look at the gateway's memory when all streams are open."""
+    """Sample the gateway's memory when all streams are open."""
     await gate.wait()
     outcome.idle_mb = resident_mb(pid)
 
@@ -185,7 +185,7 @@ async def measure(load: Load, workers: int = 1, driver: Driver = Driver.ASGI) ->
 
 
 def judge(heard: list[Heard], book: Book, outcome: Outcome) -> None:
-    """Compare what was heard with what was said."""
+    """Compare the received text with the sent text."""
     load = outcome.load
     outcome.most_open = book.most_open
     outcome.longest_wait_s = max(one.longest_wait_s for one in heard)

@@ -1,8 +1,8 @@
-"""Modules that are not there, so that the parsers of vLLM and SGLang load without a GPU and without torch.
+"""Stubs for missing modules, so that the parsers of vLLM and SGLang load without a GPU and without torch.
 
 A stubbed module has every name; each is a class that can be called, subclassed and iterated, and is false. The parsers
-themselves, and all that they call, are the real ones: `bench.field_peers` lets each read a well-formed call first.
-Nothing but this file and the package's own dependencies is imported: it runs in the environment of vLLM or SGLang.
+themselves, and all that they call, are the real ones: `bench.field_peers` checks each with a well-formed call first.
+It imports nothing but that package's own dependencies, since it runs in the environment of vLLM or SGLang.
 """
 
 import sys
@@ -28,7 +28,7 @@ SGLANG: Final = (
 
 
 class Nothing(type):
-    """The type of stubs: what is done with the class itself."""
+    """The type of stubs: operations on the class itself."""
 
     def __getattr__(cls, name: str) -> Any:
         if name.startswith("__"):

@@ -1,4 +1,4 @@
-"""A command in a terminal of its own, 80 columns wide: what it shows, and keys to press."""
+"""Runs a command in its own terminal, 80 columns wide: reads the screen and presses keys."""
 
 import fcntl
 import os
@@ -17,7 +17,7 @@ from pathlib import Path
 CTRL_C, CTRL_D = "\x03", "\x04"
 _PATIENCE_S = 30
 _TOOLSPEAK = "import fcntl, termios, toolspeak.cli; fcntl.ioctl(0, termios.TIOCSCTTY, 0); toolspeak.cli.main()"
-"""The terminal becomes its own, so that Ctrl-C there is a signal."""
+"""It makes the terminal its controlling one, so that Ctrl-C there is a signal."""
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
 
 
@@ -47,7 +47,7 @@ class Terminal:
         self._seen = at + len(text)
 
     def press(self, keys: str) -> None:
-        """Type, as people do: when the command waits for it. A signal just before it waits would be seen late."""
+        """Type, as people do, when the command waits for input. A signal just before that would be noticed late."""
         state = Path(f"/proc/{self._process.pid}/stat")
         while state.exists() and state.read_text().rpartition(")")[2].split()[0] == "R":
             time.sleep(0.01)
@@ -63,7 +63,7 @@ class Terminal:
         ready, _, _ = select.select([self._master], [], [], max(until - time.monotonic(), 0))
         try:
             more = os.read(self._master, 65536) if ready else b""
-        except OSError:  # Linux says so when the other side is closed
+        except OSError:  # on Linux, when the other side is closed
             more = b""
         self._bytes += more
         return bool(more)

@@ -1,7 +1,7 @@
-"""Twice the input, about twice the time (P8), told on a busy machine.
+"""Twice the input, about twice the time (P8), measured on a busy machine.
 
-Other work on the machine only ever adds time: the best of several measurements of each size counts, taken in turns so
-that both see the same load. A function whose cost is a square fails however often it is tried.
+Other work on the machine only ever adds time: the best of several measurements of each size counts, interleaved so that
+both see the same load. A function with quadratic cost fails however often it is tried.
 """
 
 import gc
@@ -12,12 +12,12 @@ from typing import TypeVar
 Input = TypeVar("Input")
 
 BAR = 3.0
-"""A square gives 4. `just linear` measures alone, against the promised 2.5; here other tests share the caches."""
+"""Quadratic cost gives 4. `just linear` measures alone, against the promised 2.5; here other tests share the caches."""
 TRIES = 25
 
 
 def growth(run: Callable[[Input], object], small: Input, large: Input) -> float:
-    """Return how much more the large input costs; done as soon as that is under the bar."""
+    """Return how much more the large input costs; stops as soon as that is under the bar."""
     best_small = best_large = float("inf")
     for _ in range(TRIES):
         best_small = min(best_small, cost(run, small))

@@ -1,6 +1,6 @@
 """Answers as the vendors' servers send them, written by hand from their documents: the upstream's side of the matrix.
 
-Nothing here knows toolspeak: what it reads out of these bytes is compared with what was put in.
+Nothing here depends on toolspeak: what it reads out of these bytes is compared with what was put in.
 """
 
 import json
@@ -14,7 +14,7 @@ Body = dict[str, Any]
 
 @dataclass(frozen=True)
 class Answer:
-    """What a scenario's model says, in this order: reasoning, text, calls."""
+    """The model's answer in a scenario, in this order: reasoning, text, calls."""
 
     text: str = ""
     reasoning: str = ""

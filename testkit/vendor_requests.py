@@ -1,6 +1,6 @@
 """Requests as the vendors' clients write them, and as their servers understand them: the matrix's other side.
 
-Written by hand; nothing here knows toolspeak.
+Written by hand; nothing here depends on toolspeak.
 """
 
 import json
@@ -17,7 +17,7 @@ SYSTEM, QUESTION, RESULT = "Be brief.", "How is the weather?", "3 °C, snow"
 
 @dataclass(frozen=True)
 class Ask:
-    """What a scenario's client wants; `history` is a call and its result, with an image or without."""
+    """The client's request in a scenario; `history` is a call and its result, with an image or without."""
 
     stream: bool
     forced: bool = False
@@ -129,7 +129,7 @@ WRITE: dict[str, Callable[[Ask], tuple[str, Body]]] = {
 
 @dataclass(frozen=True)
 class Understood:
-    """What a vendor's server makes of a request."""
+    """A request as a vendor's server understands it."""
 
     system: str
     user: str
@@ -140,7 +140,7 @@ class Understood:
     """The name and arguments of the call in the history."""
     result: str
     paired: bool
-    """The result names the call's id (or, where ids are not needed, stands in its place)."""
+    """The result has the call's id (or, where ids are not needed, the call's position)."""
     image: bool
     limit: int
     stream: bool
@@ -251,7 +251,7 @@ def of_ollama(path: str, body: Body) -> Understood:
         user=next(message for message in messages if message["role"] == "user")["content"],
         tools=tuple(tool["function"]["name"] for tool in body["tools"]),
         schema=body["tools"][0]["function"]["parameters"],
-        forced=len(body["tools"]) == 1,  # all that this wire can do
+        forced=len(body["tools"]) == 1,  # the most that this wire can express
         call=(calls[0]["name"], calls[0]["arguments"]) if calls else None,
         result="\n".join(message["content"] for message in results),
         paired=[call["name"] for call in calls] == [result["tool_name"] for result in results],

@@ -1,7 +1,7 @@
-"""What real clients send, decoded and written again on the same wire: it must mean the same.
+"""Requests of real clients, decoded and written again on the same wire: the meaning must not change.
 
-Every scalar of a body is a leaf: its key and its value, in order. A leaf that does not come back, or that is new, must
-be one of those listed here with the reason; everything else must come back in the same order.
+Every scalar of a body is a leaf: its key and its value, in order. A leaf that is lost or new must be listed here
+with the reason; all others must come back in the same order.
 """
 
 import json
@@ -110,12 +110,12 @@ def changes(golden: Golden) -> tuple[Counter[Leaf], Counter[Leaf], bool]:
 
 
 def reason(leaf: Leaf, reasons: dict[Leaf, str]) -> str:
-    """Say why a leaf was lost or is new; empty if nothing excuses it."""
+    """Return why a leaf may be lost or new; empty if nothing excuses it."""
     return reasons.get(leaf) or reasons.get((leaf[0], ANY), "")
 
 
 def faults(golden: Golden) -> list[str]:
-    """Say what a request lost, or gained, without a reason."""
+    """Return what a request lost or gained without a reason."""
     lost, new, ordered = changes(golden)
     wrong = [f"{golden.id} lost {leaf}" for leaf in lost if not reason(leaf, LOST)]
     wrong += [f"{golden.id} has the new {leaf}" for leaf in new if not reason(leaf, NEW)]

@@ -1,4 +1,4 @@
-"""Writes docs/api.md from the docstrings of the public names; with `--check`, only tells whether it is fresh.
+"""Writes docs/api.md from the docstrings of the public names; with `--check`, only checks whether it is up to date.
 
     python tools/api_reference.py [--check]
 
@@ -392,7 +392,7 @@ def _doc(found: object) -> str:
 
 
 def main() -> None:
-    """Write the page, or compare it."""
+    """Write the page, or check it."""
     made = page().rstrip() + "\n"
     if "--check" not in sys.argv:
         PAGE.write_text(made, encoding="utf-8")

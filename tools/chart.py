@@ -1,8 +1,8 @@
-"""`just chart`: render the Helm chart in each variant of charts/toolspeak/ci, and check what comes out.
+"""`just chart`: render the Helm chart in each variant of charts/toolspeak/ci, and check the manifests.
 
     python -m tools.chart [--save]
 
-Each manifest must fit the schemas of the oldest and the newest Kubernetes that the chart is for. No container may keep
+Each manifest must fit the schemas of the oldest and the newest supported Kubernetes. No container may keep
 privileges, the gateway may not run as root or write to its root, and `toolspeak config check` must accept the
 configuration. The programs are in .venv-packages.
 """
@@ -43,7 +43,7 @@ def parse(manifests: str) -> list[dict[str, Any]]:
 
 
 def schema_faults(manifests: str) -> Iterator[str]:
-    """Yield what the schemas of Kubernetes refuse, unknown fields included."""
+    """Yield the errors that the schemas of Kubernetes report, unknown fields included."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "manifests.yaml")
         path.write_text(manifests, encoding="utf-8")
@@ -70,7 +70,7 @@ def content_faults(documents: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def pod_faults(deployment: dict[str, Any]) -> Iterator[str]:
-    """Yield what a deployment of toolspeak may do, or does not tell the cluster."""
+    """Yield privileges that a deployment of toolspeak must not have, and settings that it lacks."""
     pod = deployment["spec"]["template"]["spec"]
     own = pod["containers"][0]
     security = own["securityContext"]
@@ -104,7 +104,7 @@ def _app(document: dict[str, Any]) -> str:
 
 
 def config_faults(text: str) -> Iterator[str]:
-    """Yield what `toolspeak config check` says about a configuration."""
+    """Yield the output of `toolspeak config check` for a configuration."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "toolspeak.toml")
         path.write_text(text, encoding="utf-8")

@@ -1,6 +1,6 @@
 """Writes docs/clients.md from `bench/results/clients.json`.
 
-With `--check`, only tells whether it is fresh. `just clients-all` makes the results.
+With `--check`, only checks whether it is up to date. `just clients-all` makes the results.
 """
 
 import json
@@ -67,7 +67,7 @@ other upstreams ignore tools, and the model writes in another dialect, or the up
 """
 
 
-# ---------------------------------------------------------------- what ran
+# ---------------------------------------------------------------- the results
 
 
 def results() -> list[Result]:
@@ -91,7 +91,7 @@ def ran(found: Sequence[Result]) -> Iterator[str]:
 
 
 def told(result: Result) -> str:
-    """Say how it went; what fails has its reason."""
+    """Return the result in words; a failure has its reason."""
     if result["passed"]:
         return "runs its tool" if result.get("calls", True) else "edits from plain text"
     return f"**fails**: {result.get('explanation') or '; '.join(result['faults'])}"

@@ -1,6 +1,6 @@
 """Writes docs/configuration-reference.md and docs/configuration.schema.json from the declarations of settings.
 
-With `--check` it writes nothing and exits with status 1 if one of the two is not fresh.
+With `--check` it writes nothing and exits with status 1 if one of the two is stale.
 """
 
 import json

@@ -3,8 +3,8 @@
     python -m tools.dependency_range [--only lowest|highest] [--save] [TEST …]
 
 For each end of the ranges in pyproject.toml it makes a virtual environment with uv, installs the package there and runs
-the tests. The tools of the tests have the versions that they have everywhere: they are no part of the range.
-`--save` writes bench/results/dependency-range.json; docs/dependencies.md says what was proven by it.
+the tests. The test tools keep their usual versions: they are not part of the range.
+`--save` writes bench/results/dependency-range.json; docs/dependencies.md reports what it proved.
 """
 
 import argparse
@@ -63,7 +63,7 @@ def test_tools(project: dict[str, Any]) -> list[str]:
 
 
 def tried(end: str, tests: list[str]) -> dict[str, Any]:
-    """Make the environment of one end, run the tests in it, and return what came of it."""
+    """Make the environment of one end, run the tests in it, and return the result."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     with tempfile.TemporaryDirectory() as folder:
         python = Path(folder) / "venv" / "bin" / "python"

@@ -3,7 +3,7 @@
 A test goes through a door if the names that it uses lead to one: its own body, its fixtures, and the functions,
 classes and values of `tests` and `testkit` that these use in turn. Annotations do not count. The doors are the modules
 of the rooms that users meet, and processes that are started as `toolspeak`. Code of `src` is not followed: a test of a
-function that the gateway happens to call is no test of the gateway.
+function that the gateway happens to call is not a test of the gateway.
 """
 
 import ast
@@ -16,9 +16,9 @@ from tools.imports import Module, read_modules
 
 DOORS = ("gateway", "client", "cli", "runs", "agent")
 NO_DOORS = ("agent.tools", "agent.mcp", "agent.sandbox")
-"""Parts of a door's room that a run uses and no user meets: a test of such a part alone is no run."""
+"""Parts of a door's room that a run uses and no user meets: a test of such a part alone does not count as a run."""
 PROCESS = "toolspeak"
-"""A string like this starts the command line in a process of its own."""
+"""A string like this starts the command line in a separate process."""
 
 Symbol = tuple[str, str]
 """Module and name."""
@@ -26,7 +26,7 @@ Symbol = tuple[str, str]
 
 @dataclass
 class Names:
-    """What a module's names are: the nodes that define one, or the place that it is imported from."""
+    """The names of a module: the nodes that define one, or the place that it is imported from."""
 
     defined: dict[str, list[ast.stmt]] = field(default_factory=dict[str, list[ast.stmt]])
     imported: dict[str, Symbol] = field(default_factory=dict[str, Symbol])

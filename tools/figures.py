@@ -20,7 +20,7 @@ KILLS = ("postgresql", "calm", "sqlite")
 RATES = (10, 20, 40, 80, 160)
 """Chunks per second of one stream; most servers send a chunk for each token."""
 BUSY = 0.6
-"""The share of a core that the sum fills; the rest is for requests and for bursts."""
+"""The share of a core that the calculation uses; the rest is for requests and for bursts."""
 CORE_US = 1_000_000
 
 
@@ -96,7 +96,7 @@ def _killed() -> tuple[int, int, int]:
 
 
 def scale() -> Iterator[str]:
-    """Yield the measurements, and the sum that follows from them."""
+    """Yield the measurements, and the calculation that follows from them."""
     speed, streams = result("speed-gateway"), result("streams")
     chunk_us = max(speed["cpu_us"]["paced96"][form]["median_us"] for form in ("native", "emulated"))
     yield from _measured(speed, streams, chunk_us)
@@ -109,7 +109,7 @@ def scale() -> Iterator[str]:
 
 
 def cost_curve() -> Iterator[str]:
-    """Yield what a chunk and a stream cost by the number of streams, and what a core carries."""
+    """Yield the cost of a chunk and a stream by the number of streams, and the capacity of a core."""
     found = result("cost-curve")
     counts = list(found["asgi"]["streams"])
     yield f"Measured on {found['date']}, {found['rounds']} rounds:\n\n"
@@ -153,7 +153,7 @@ WORKLOADS = {
 
 
 def speed() -> Iterator[str]:
-    """Yield what requests and chunks cost beside others, and which targets were reached."""
+    """Yield the cost of requests and chunks compared with others, and the targets that were reached."""
     found = result("speed-gateway")
     yield f"Measured on {found['date']}, {found['rounds']} rounds, Python {found['versions']['python']}:\n\n"
     yield f"| µs of CPU, medians | {' | '.join(WORKLOADS.values())} |\n| --- |{' ---: |' * len(WORKLOADS)}\n"
@@ -179,7 +179,7 @@ IN_MEMORY = {
 
 
 def pythons() -> Iterator[str]:
-    """Yield what other interpreters and a compiled core are worth, in memory and over sockets."""
+    """Yield the effect of other interpreters and of a compiled core, in memory and over sockets."""
     found = result("speed-pythons")
     memory, sockets = found["in_memory"], found["sockets"]
     yield f"Measured on {memory['date']}, {memory['rounds']} rounds, in memory, without sockets:\n\n"
@@ -215,13 +215,13 @@ def _microseconds(value: float) -> str:
 
 
 PRECISE = 100
-"""µs below which a tenth is shown."""
+"""µs below which one decimal is shown."""
 FEW = 100
-"""Streams below which the memory of one is lost in what the process takes anyway."""
+"""Streams below which the memory of one is too small against that of the process."""
 
 
 def soak() -> Iterator[str]:
-    """Yield what a long run under load and with faults showed."""
+    """Yield the results of a long run under load and with faults."""
     found = result("soak")
     memory, delays = found["memory_mb"], found["loop_delay_ms"]
     injected = sum(sum(counts.values()) for counts in found["injected"].values())
@@ -250,7 +250,7 @@ def soak() -> Iterator[str]:
 
 
 def _of_capacity(found: dict[str, Any]) -> str:
-    """Say which share of the capacity the streams are, where it was looked for."""
+    """Return the share of the capacity that the streams are, where it was measured."""
     full = found["capacity_streams"]
     return f", {found['share']:.0%} of the {full:,} that filled its core before the run" if full else ""
 
@@ -264,7 +264,7 @@ CELL_CORES, HOURS = 16, 8
 
 
 def fleet() -> Iterator[str]:
-    """Yield what one of each carries, and the sum for three numbers of users."""
+    """Yield the capacity of one of each, and the calculation for three numbers of users."""
     cell, speed, streams = result("cell"), result("speed-gateway"), result("streams")
     claims, runs, redis = cell["claims"], cell["runs"], cell["redis"]
     chunk_us = max(speed["cpu_us"]["paced96"][form]["median_us"] for form in ("native", "emulated"))
@@ -346,7 +346,7 @@ def _measured(speed: dict[str, Any], streams: dict[str, Any], chunk_us: float) -
 
 
 def server_tests() -> Iterator[str]:
-    """Yield what came of vLLM's own tests with our parsers, and each difference with its reason."""
+    """Yield the results of vLLM's own tests with our parsers, and each difference with its reason."""
     found, reasons = result("server-tests"), tomllib.loads(DIFFERENCES.read_text(encoding="utf-8"))
     calls, reasoning = found["tool_parsers"], found["reasoning"]
     yield "| | of calls | of reasoning |\n| --- | --- | --- |\n"
@@ -377,7 +377,7 @@ PAGES = {
 
 
 def page(now: str, figures: Sequence[Callable[[], Iterator[str]]]) -> str:
-    """Return a page with the figures of today; it has a place for each of them, in this order."""
+    """Return a page with the current figures; it has a place for each of them, in this order."""
     written, rest = "", now
     for each in figures:
         before, rest = rest.split(BEGIN, 1)

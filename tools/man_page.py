@@ -1,4 +1,4 @@
-"""Writes docs/toolspeak.1, the man page, from the commands themselves; with `--check`, only tells whether it is fresh.
+"""Writes docs/toolspeak.1, the man page, from the commands themselves; with `--check`, only checks whether it is fresh.
 
 python tools/man_page.py && man ./docs/toolspeak.1
 """
@@ -71,7 +71,7 @@ def commands(command: click.Command, name: str, parent: click.Context | None = N
 
 
 def page() -> str:
-    """Return the whole page. It has no date, because it would be another page every day."""
+    """Return the whole page. It has no date, because the page would change every day."""
     return "\n".join(
         (
             '.TH TOOLSPEAK 1 "" "toolspeak" "User Commands"',

@@ -1,6 +1,6 @@
-"""Writes the tables of docs/metrics.md from those of the code; with `--check`, only tells whether the page is fresh.
+"""Writes the tables of docs/metrics.md from those of the code; with `--check`, only checks whether it is up to date.
 
-A table stands between `<!-- NAME -->` and `<!-- end -->`; the words around it are written by hand.
+Each table is between `<!-- NAME -->` and `<!-- end -->`; the text around it is written by hand.
 """
 
 import re

@@ -1,7 +1,7 @@
 """Rules of this repository that no other tool checks. Prints what breaks them, and how long our functions are.
 
-- no file is named after nothing in particular (utils, helpers, ...): a module is named after its concept;
-- no file names a path of somebody's machine or an address to download from; requirements/ holds versions and hashes;
+- no file has a generic name (utils, helpers, ...): a module is named after its concept;
+- no file names a path of a private machine or an address to download from; requirements/ holds versions and hashes;
 - no lock file: requirements/*.txt are the pins;
 - tests and benches do not import each other: they share `testkit`, which imports neither.
 """
@@ -76,7 +76,7 @@ def import_breaches(name: str, source: str) -> Iterator[str]:
 
 
 def text_breaches(name: str, text: str) -> Iterator[str]:
-    """Check what a file says, line by line."""
+    """Check the text of a file, line by line."""
     for number, line in enumerate(text.splitlines(), start=1):
         for what, pattern in FOREIGN_TEXT.items():
             if found := pattern.search(line):
@@ -98,7 +98,7 @@ def breaches(root: Path, files: list[Path]) -> Iterator[str]:
 
 
 def function_summary(sources: list[Path]) -> str:
-    """Say how long our functions are."""
+    """Report how long our functions are."""
     lengths = [length for file in sources for _, _, length in function_lengths(file.read_text(encoding="utf-8"))]
     if len(lengths) < 2:
         return f"src: {len(sources)} files, {len(lengths)} functions"

@@ -4,8 +4,8 @@ A test proves a rule if its name has the rule's id in lower case without the das
 docstring names it (`MODE-7`, `P3`). Where no test does, a file counts whose first lines name the rule.
 
 At least one of these tests must go through the product: a function can be right and have no caller. `tools/doors.py`
-finds out which tests do. A rule that no user can meet there says so in its row: `(pure: <reason>)`. A rule that is not
-there yet says `(planned)`, and no test may claim to prove it.
+finds these tests. A rule that no user can meet there is marked in its row: `(pure: <reason>)`. A rule that is not
+implemented yet is marked `(planned)`, and no test may claim to prove it.
 """
 
 import ast
@@ -69,7 +69,7 @@ class Proof:
 
     @property
     def name(self) -> str:
-        """Return the name by which pytest knows it."""
+        """Return its pytest id."""
         return f"{self.path}::{self.test}" if self.test else self.path
 
 

@@ -75,7 +75,7 @@ class Picture:
         return [*above, *sorted(self.lines.get(name, ()))]
 
     def wish(self, name: str) -> float:
-        """Return where a box would like to be: over and under its neighbours."""
+        """Return the preferred place of a box: over and under its neighbours."""
         near = [self.x[other] for other in self.neighbours(name)]
         return sum(near) / len(near) if near else self.x[name]
 
@@ -103,7 +103,7 @@ def lay_out(layers: Sequence[Sequence[str]], graph: Graph) -> Picture:
         for layer in picture.layers if number % 2 else reversed(picture.layers):
             wishes = {name: picture.wish(name) for name in layer}
             if number < PASSES // 2:
-                layer.sort(key=lambda name: wishes[name])  # the order settles first, then the places
+                layer.sort(key=lambda name: wishes[name])  # first the order, then the places
             _spread(picture, layer, wishes)
     return picture
 

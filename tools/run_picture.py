@@ -1,4 +1,4 @@
-"""Draw docs/run.svg: a run as a person sees it, from a real `toolspeak run` in a terminal, with a scripted model."""
+"""Draw docs/run.svg: a run as a user sees it, from a real `toolspeak run` in a terminal, with a scripted model."""
 
 import io
 import os
@@ -32,7 +32,7 @@ def say(upstream: Scripted) -> None:
 
 
 def played(folder: Path) -> str:
-    """Run it, and allow what it asks for; return all that the terminal got."""
+    """Run it, and allow its requests; return everything that the terminal received."""
     (folder / "cart.py").write_text(CART, encoding="utf-8")
     args = ("run", TASK, "--folder", str(folder), "--tools", "files")
     with scripted() as upstream:

@@ -1,4 +1,4 @@
-"""Draws the tactics of a turn into docs/turns.md from the table in the code; `--check` only checks that it is fresh."""
+"""Draws the tactics of a turn into docs/turns.md from the table in the code; `--check` fails if the page is stale."""
 
 import sys
 from pathlib import Path
@@ -34,7 +34,7 @@ def arrows(tactic: Tactic) -> list[str]:
 
 
 def diagram() -> str:
-    """Return the diagram: what the table says, and that everything else ends the turn."""
+    """Return the diagram: the arrows of the table; everything else ends the turn."""
     lines = ["```mermaid", "stateDiagram-v2"]
     lines += [f"    [*] --> {node(name)}: {when}" for name, when in STARTS.items()]
     lines += [f"    {node(Teach.EMULATED)} --> {node(name)}" for name in (Name.INLINE, Name.DECISION)]
@@ -45,7 +45,7 @@ def diagram() -> str:
 
 
 def summary(tactic: Tactic) -> str:
-    """Return what the code says about a tactic."""
+    """Return the code's description of a tactic."""
     source = Path(sys.modules[Name.__module__].__file__ or "").read_text(encoding="utf-8")
     after = source.split(f'    {tactic.name.name} = "', 1)[1]
     return " ".join(after.split('"""', 2)[1].split())

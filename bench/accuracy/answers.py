@@ -1,10 +1,10 @@
-"""Keeps the answers of a model's server: in a database while we measure, and in the repository for those who check.
+"""Stores the answers of a model's server: in a database during a measurement, and in the repository for replays.
 
     just accuracy-answers        writes what the database has to bench/accuracy/answers/MODEL.jsonl.xz
 
-With temperature 0 the same question has the same answer. So no question is asked twice, and `just accuracy --replay`
+At temperature 0 the same question has the same answer. So no question is sent twice, and `just accuracy --replay`
 computes every figure again from the answers in the repository, without a model. A new version of toolspeak needs a
-model only for the questions that it asks differently.
+model only for the questions that it words differently.
 """
 
 import argparse
@@ -43,13 +43,13 @@ class Answers:
     """The answers of one model, in a file."""
 
     def __init__(self, model: str, folder: Path = FOLDER, archive: Path = ARCHIVE) -> None:
-        """Open the file, and add what the archive has and the file has not."""
+        """Open the file, and add the answers that only the archive has."""
         folder.mkdir(parents=True, exist_ok=True)
         self.model = model
         self._archive = archive / f"{model}.jsonl.xz"
         self._kept = sqlite3.connect(folder / f"answers-{model}.sqlite", isolation_level=None, timeout=60)
         self._kept.execute("pragma journal_mode = wal")
-        self._kept.execute("pragma synchronous = off")  # what a crash loses is asked again
+        self._kept.execute("pragma synchronous = off")  # answers that a crash loses are requested again
         self._kept.execute(TABLE)
         self._kept.execute(SERVER)
         self._load()
@@ -60,12 +60,12 @@ class Answers:
 
     @property
     def server(self) -> str:
-        """The version of the server that was asked last; empty if none was."""
+        """The version of the last server; empty if there was none."""
         row = self._kept.execute("select version from server where model = ?", (self.model,)).fetchone()
         return row[0] if row else ""
 
     def asked_of(self, server: str) -> None:
-        """Note which server is asked now."""
+        """Record the version of the current server."""
         self._kept.execute("insert or replace into server values (?, ?)", (self.model, server))
 
     def find(self, key: str) -> Kept | None:
@@ -103,13 +103,13 @@ class Answers:
 
 
 def key_of(model: str, server: str, path: str, body: bytes) -> str:
-    """Return what identifies a question: who is asked, where, and the bytes."""
+    """Return the key of a question: a hash of the model, the server, the path and the body."""
     identity = f"{model} {MODELS[model].sha256} {server}\n{path}\n"
     return hashlib.sha256(identity.encode() + body).hexdigest()[:KEY_LENGTH]
 
 
 def compact(kind: str, body: bytes) -> str:
-    """Return an answer without volatile fields; the pieces of a stream's text become one piece."""
+    """Return an answer without volatile fields; the text chunks of a stream are joined."""
     if not kind.startswith(STREAM):
         return _plain(json.loads(body)) if kind.startswith("application/json") else body.decode()
     lines = [line.removeprefix("data: ") for line in body.decode().splitlines() if line.startswith("data: ")]
@@ -123,7 +123,7 @@ def _plain(value: dict[str, Any]) -> str:
 
 
 def _joined(chunks: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Yield the chunks of a stream; adjacent ones that hold only text become one."""
+    """Yield the chunks of a stream; adjacent chunks that hold only text are joined."""
     text: list[str] = []
     for chunk in chunks:
         piece = _text_only(chunk)

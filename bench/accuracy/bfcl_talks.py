@@ -1,11 +1,11 @@
 """Conversations of BFCL (`multi_turn_base`): simulated programs with 8 to 40 tools, judged by BFCL's own checker.
 
-    user: Move 'final_report.pdf' to 'temp'.      -> cd, mkdir and mv run; state and results must be those of the truth
+    user: Move 'final_report.pdf' to 'temp'.      -> cd, mkdir and mv run; state and results must match the ground truth
     user: Search it for 'budget analysis'.        -> …
 
 After each turn the state of the programs must be the one that the right calls leave, and the results of the right calls
-must have been seen. The checker is asked after each turn: a conversation that has gone wrong is not played on. Tasks
-with BFCL's calculator are left out, for it needs a package (mpmath) that nothing else here does.
+must have been seen. The checker runs after each turn: a conversation ends at its first wrong turn. Tasks with
+BFCL's calculator are left out: it needs a package (mpmath) that nothing else here needs.
 """
 
 import asyncio
@@ -92,9 +92,9 @@ def tools_of(name: str) -> tuple[Tool, ...]:
 
 
 def written(call: Delivered, tools: Sequence[Tool]) -> str:
-    """Write a call as BFCL evaluates it: a tool's name, and literals by keyword; all else is a name that is not there.
+    """Write a call as BFCL evaluates it: a tool's name, and literals by keyword; all else becomes an undefined name.
 
-    Model text must not get into what is evaluated, so neither unknown names nor keys that are no identifiers do.
+    BFCL evaluates the result, so unknown tool names and keys that are not identifiers must not reach it.
     """
     arguments = arguments_of(call.arguments)
     if call.name not in {tool.name for tool in tools}:
@@ -147,7 +147,7 @@ async def programs(talk: BfclTalk) -> AsyncGenerator[_Programs]:
 
 @dataclass
 class _Stage:
-    """A conversation that goes on."""
+    """A conversation in progress."""
 
     talk: BfclTalk
     programs: _Programs
@@ -159,7 +159,7 @@ class _Stage:
     valid: bool = True
 
     async def turn(self, words: Sequence[str], speaker: Speaker) -> str:
-        """Let the user speak, and run tools until there is an answer in words; return a failure or nothing."""
+        """Send the user's message, and run tools until the model answers in text; return a failure or nothing."""
         self.messages += [Message(Role.USER, (Text(text),)) for text in words]
         self.turns.append([])
         for _ in range(MOST_ROUNDS):
@@ -187,7 +187,7 @@ class _Stage:
         self.valid = self.valid and all(fits)
 
     async def fault(self) -> str:
-        """Ask the checker about the turns so far."""
+        """Run the checker on the turns so far."""
         told = await self.programs.told({"check": self.turns, "truth": self.talk.truth[: len(self.turns)]})
         return str(told["error"])
 

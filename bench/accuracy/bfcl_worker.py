@@ -1,4 +1,4 @@
-"""Runs BFCL's simulated programs and its checker of conversations, out of the package's wheel, in a process of its own.
+"""Runs BFCL's simulated programs and its conversation checker from the package's wheel, in a separate process.
 
     python bfcl_worker.py WHEEL         one line of JSON in, one line of JSON out
     {"entry": {…}}                      a task as the data has it                                -> {}
@@ -23,7 +23,7 @@ def main() -> None:
         multi_turn_utils,
     )
 
-    answers, sys.stdout = sys.stdout, sys.stderr  # what the programs print is no answer
+    answers, sys.stdout = sys.stdout, sys.stderr  # keep the programs' own output out of the answers
     entry: dict[str, Any] = {}
     numbers = count()
     for line in sys.stdin:
@@ -37,7 +37,7 @@ def main() -> None:
             )
             told = {"results": results}
         else:
-            # Instances are kept by the model's name: each check needs a name of its own to begin anew.
+            # BFCL caches instances by the model's name: each check needs a unique name to start afresh.
             verdict = multi_turn_checker.multi_turn_checker(
                 asked["check"], asked["truth"], entry, "multi_turn_base", f"checked{next(numbers)}"
             )

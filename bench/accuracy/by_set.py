@@ -1,4 +1,4 @@
-"""The sets beyond the four, one row each: languages and shapes, every form beside itself with all guardrails.
+"""The sets beyond the four, one row each: languages and shapes, every form next to the same form with all guardrails.
 
     | set | tasks | hermes | hermes guardrails | guardrails |
     | language_de | 12 | 7 (5/8, 2/4) | 9 (5/8, 4/4) | +2 |
@@ -16,7 +16,7 @@ from bench.accuracy.table import Lines
 
 SETS = (*languages.SETS, *shapes.SETS)
 GUARDED = " guardrails"
-"""How the name of a form ends that has all guardrails."""
+"""Suffix of the names of forms with all guardrails."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ Tallies = dict[str, dict[str, Tally]]
 
 
 def tallies(lines: Lines, needing: Mapping[str, frozenset[str]]) -> Tallies:
-    """Count the right answers of every form that was asked one of these sets.
+    """Count the right answers of every form that has results for one of these sets.
 
     `needing` has the ids of each set's tasks that need calls. The forms of a row are compared on the tasks that all of
     them have done.
@@ -110,5 +110,5 @@ def _sum(each: Sequence[Tally]) -> Tally:
 
 
 def figures(counted: Tallies) -> dict[str, Any]:
-    """Return what is written down."""
+    """Return the figures for the result file."""
     return {name: {form: asdict(tally) for form, tally in each.items()} for name, each in counted.items()}

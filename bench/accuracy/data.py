@@ -2,7 +2,7 @@
 
 Sets of our own (languages.py, shapes.py) are written in its format.
 
-Its schemas are those of Python (`dict`, `float`, `tuple`), and its names have dots: both become what wires accept.
+Its schemas use Python's types (`dict`, `float`, `tuple`), and its names have dots: both are converted for the wires.
 """
 
 import hashlib
@@ -30,7 +30,7 @@ PIN = "bfcl-eval==2026.3.23"
 SHA256 = "3bb6dfa5f0c68ad403c9ec50b00db2bb3b4cc9b38ab1ff33f48fe30d853d3a0a"
 MEMBER = "bfcl_eval/data/{folder}BFCL_v4_{name}.json"
 SETS = ("simple_python", "multiple", "parallel", "irrelevance")
-"""What the average is taken over."""
+"""The sets that the average is taken over."""
 MORE_SETS = (
     "parallel_multiple",
     "live_simple",
@@ -54,17 +54,17 @@ _LONGEST_NAME = 64
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A call that must come; an empty text among the right values of a parameter says that it may be left out."""
+    """An expected call; an empty text among the right values of a parameter marks it as optional."""
 
     name: str
     accepted: dict[str, list[Json]]
     types: dict[str, str]
-    """The parameters' types in the words of the data."""
+    """The parameters' types as the data names them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One question with its tools, and what is right; no wanted call at all means that none is right."""
+    """One question with its tools and its expected calls; without an expected call, any call is wrong."""
 
     id: str
     set: str
@@ -72,7 +72,7 @@ class Task:
     tools: tuple[Tool, ...]
     wanted: tuple[Wanted, ...]
     names: dict[str, str]
-    """The legal names, and what the data calls them."""
+    """The legal names, each with its name in the data."""
 
 
 def sample(name: str, count: int, seed: int = SEED, split: Split = Split.HELD_OUT) -> list[Task]:
@@ -134,7 +134,7 @@ def task_of(name: str, row: dict[str, Any], answers: Sequence[dict[str, dict[str
 
 
 def legal_names(names: Iterable[str]) -> dict[str, str]:
-    """Give each name one that every wire accepts, all different."""
+    """Map each name to a unique name that every wire accepts."""
     legal: dict[str, str] = {}
     for name in names:
         plain = _NOT_LEGAL.sub("_", name)[:_LONGEST_NAME]
@@ -146,7 +146,7 @@ def legal_names(names: Iterable[str]) -> dict[str, str]:
 
 
 def types_of(parameters: dict[str, Any]) -> dict[str, str]:
-    """Return the type of each parameter, in the words of the data."""
+    """Return the type of each parameter, as the data names it."""
     return {name: str(schema.get("type", "any")) for name, schema in parameters.get("properties", {}).items()}
 
 
@@ -160,7 +160,7 @@ def schema_of(schema: JsonObject) -> JsonObject:
             written[key] = {name: schema_of(each) for name, each in value.items() if isinstance(each, dict)}
         elif key in ("items", "additionalProperties") and isinstance(value, dict):
             written[key] = schema_of(value)
-        elif key != "optional":  # what may be left out is said by `required`
+        elif key != "optional":  # `required` lists what is not optional
             written[key] = value
     return written
 

@@ -1,11 +1,11 @@
-"""`just escalation`: a small model, a larger one, and the small one with the larger one behind it (`escalate_to`).
+"""`just escalation`: a small model, a larger one, and the small one that escalates to the larger one (`escalate_to`).
 
     just escalation                    20 held-out tasks of each set, on the 0.5B and the 1.5B
     just escalation --replay           the tasks that have answers in the repository: asks no model
     just escalation --form 'hermes guardrails' --large-form fenced
 
-Each task is asked three times: of the small model, of the larger one, and of the small one that may escalate. A task
-counts if all three are done. Requests and tokens are counted for each model, since one of the larger costs more.
+Each task is sent three times: to the small model, to the larger one, and to the small one that may escalate. A task
+counts if all three are done. Requests and tokens are counted for each model, since those of the larger cost more.
 """
 
 import argparse
@@ -41,7 +41,7 @@ TASKS = 20
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """One task, asked in one way: whether it is solved, and what each model did for it."""
+    """One task in one way: whether it is solved, and what each model used for it."""
 
     set: str
     task: str
@@ -57,14 +57,14 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A model, the relay before its server, and the form that it is asked in."""
+    """A model, the relay before its server, and the form of its requests."""
 
     name: str
     relay: Relay
     form: Form
 
     def speaker(self, who: str, transport: HttpTransport, seed: int) -> Ours:
-        """Return who asks it, and on whose account."""
+        """Return the speaker for this model; its usage is charged to the account `who`."""
         sampling = Sampling(max_tokens=MAX_TOKENS, temperature=0.0, seed=seed)
         where = Where(self.relay.url(who), self.name, sampling, transport)
         assert self.form.settings is not None, "a form of others cannot escalate"
@@ -81,7 +81,7 @@ class Pair:
     seed: int
 
     async def ask(self, task: data.Task, way: str) -> Done | None:
-        """Ask one task in one way; None if an answer is missing and no server can be asked."""
+        """Send one task in one way; None if an answer is missing and there is no server."""
         who = f"{way}-{task.id}"
         large = self.large.speaker(who, self.transport, self.seed)
         alone = self.small.speaker(who, self.transport, self.seed)
@@ -95,7 +95,7 @@ class Pair:
 
 
 async def asked(pair: Pair, tasks: Sequence[data.Task], until: float) -> list[Done]:
-    """Ask all tasks in all three ways, until the time is over; a task that is not done in one way is left out."""
+    """Send all tasks in all three ways until the time is over; a task that is incomplete in one way is left out."""
     found: list[Done] = []
     for number, task in enumerate(tasks):
         if time.monotonic() > until:
@@ -108,11 +108,11 @@ async def asked(pair: Pair, tasks: Sequence[data.Task], until: float) -> list[Do
     return found
 
 
-# ---------------------------------------------------------------- what it shows
+# ---------------------------------------------------------------- the figures
 
 
 def figures(found: Sequence[Done]) -> dict[str, Any]:
-    """Return for each way how much is solved, and what a task costs."""
+    """Return the share of solved tasks and the cost of a task, for each way."""
     return {way: figures_of([done for done in found if done.way == way]) for way in (SMALL, LARGE, BOTH)}
 
 
@@ -162,7 +162,7 @@ def _estimate(found: Estimate | None) -> dict[str, float] | None:
 
 
 def faults(found: Sequence[Done]) -> list[str]:
-    """Say what is wrong: a way that was not measured, or a larger model that is asked where it need not be."""
+    """Return the faults: a way that was not measured, or requests to the larger model without need."""
     shown = figures(found)
     by_way = {(done.way, done.task): done for done in found}
     changed = [
@@ -183,7 +183,7 @@ def faults(found: Sequence[Done]) -> list[str]:
 
 @asynccontextmanager
 async def opened(name: str, url: str, form: str, folder: Path) -> AsyncGenerator[Model]:
-    """Give a model with its kept answers."""
+    """Yield a model with its kept answers."""
     answers = Answers(name, folder, ARCHIVE)
     try:
         if url:
@@ -195,7 +195,7 @@ async def opened(name: str, url: str, form: str, folder: Path) -> AsyncGenerator
 
 
 async def measured(options: argparse.Namespace, urls: tuple[str, str]) -> list[Done]:
-    """Ask what is asked for."""
+    """Run the requested tasks."""
     samples = [data.sample(name, options.tasks, options.seed, Split.HELD_OUT) for name in data.SETS]
     tasks = [sample[place] for place in range(options.tasks) for sample in samples if place < len(sample)]
     transport = HttpTransport()
@@ -208,7 +208,7 @@ async def measured(options: argparse.Namespace, urls: tuple[str, str]) -> list[D
 
 
 def main() -> None:
-    """Measure, write the results, and close."""
+    """Measure, write the results, and exit."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--small", default="qwen2.5-coder-0.5b", choices=MODELS)
     parser.add_argument("--large", default="qwen2.5-coder-1.5b", choices=MODELS)

@@ -1,4 +1,4 @@
-"""The peer forge as a proxy before the same server, in its prompt mode: one process a lane, started when needed."""
+"""The peer forge as a proxy before the same server, in its prompt mode: one process per lane, started when needed."""
 
 import asyncio
 import contextlib
@@ -17,14 +17,14 @@ from bench.gateway.install import folder, install
 START_S = 60.0
 PEER = "forge"
 RUN = """"$@" & cat >/dev/null; kill $!; wait $!"""
-"""It ends when its input does: with us, however we end."""
+"""The proxy ends when its input closes, so it never outlives this process."""
 
 
 class Forges:
     """The running proxies."""
 
     def __init__(self, relay: Relay, model: str, lanes: int) -> None:
-        """Start none yet."""
+        """Start no proxy yet."""
         self._relay, self._model, self._lanes = relay, model, lanes
         self._free: dict[str, asyncio.Queue[tuple[str, str]]] = {}
         self._starting = asyncio.Lock()
@@ -43,7 +43,7 @@ class Forges:
 
     @asynccontextmanager
     async def lent(self, form: str) -> AsyncGenerator[tuple[str, str]]:
-        """Lend a proxy: its address, and the account that it asks on."""
+        """Lend a proxy: its address, and the account that its usage is charged to."""
         async with self._starting:
             if form not in self._free:
                 self._free[form] = await self._started(form)

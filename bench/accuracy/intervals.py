@@ -1,4 +1,4 @@
-"""How sure a figure is: intervals of 95 %."""
+"""Confidence intervals of 95 %."""
 
 import math
 import random
@@ -37,9 +37,9 @@ def share(hits: int, count: int) -> Estimate | None:
 
 
 def average(sets: Mapping[str, Sequence[float]], least: float = 0.0) -> Estimate | None:
-    """Return the mean of the sets' means; its interval by drawing the tasks of every set again and again.
+    """Return the mean of the sets' means; its interval comes from resampling the tasks of every set.
 
-    From a few tasks that all went alike nothing could be drawn that differs: then it may be anything from `least` to 1.
+    Resampling a few tasks with equal results shows no variation: with too few tasks the interval is `least` to 1.
     """
     if not sets or not all(sets.values()):
         return None

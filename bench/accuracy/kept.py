@@ -1,4 +1,4 @@
-"""What has been asked: one line of JSON for each task, form and model, in a file that only grows."""
+"""Finished tasks: one line of JSON for each task, form and model, in an append-only file."""
 
 import contextlib
 import json
@@ -20,7 +20,7 @@ LINES = FOLDER / "lines.jsonl"
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """What must be equal so that two lines may stand in one table."""
+    """Conditions that must be equal for two lines to share a table."""
 
     seed: int
     max_tokens: int
@@ -48,11 +48,11 @@ class Line:
     text: str = ""
     failure: str = ""
     notes: list[str] = field(default_factory=list[str])
-    """What a conversation lacked."""
+    """What was missing in a conversation."""
     code: str = ""
-    """Which code of ours spoke and read; none for the forms of others."""
+    """The version of our code; empty for the forms of other projects."""
     cached_tokens: int = 0
-    """Of the input tokens: what the server did not have to read again."""
+    """Input tokens that the server took from its cache."""
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -65,7 +65,7 @@ def read(file: Path = LINES) -> Iterator[Line]:
 
 
 def append(line: Line, file: Path = LINES) -> None:
-    """Keep one more."""
+    """Append a line to the file."""
     append_line(line, file)
 
 
@@ -73,7 +73,7 @@ LineKind = TypeVar("LineKind")
 
 
 def read_lines(file: Path, kind: type[LineKind]) -> Iterator[LineKind]:
-    """Return the lines of a file, each one as a dataclass of this kind; one that was cut short is left out."""
+    """Return the lines of a file, each one as a dataclass of this kind; a line that was cut short is skipped."""
     if not file.exists():
         return
     for text in file.read_text().splitlines():
@@ -82,7 +82,7 @@ def read_lines(file: Path, kind: type[LineKind]) -> Iterator[LineKind]:
 
 
 def append_line(line: "DataclassInstance", file: Path) -> None:
-    """Add a line to a file; it is whole or missing."""
+    """Append a line to a file; the readers skip a line that was cut short."""
     file.parent.mkdir(parents=True, exist_ok=True)
     with file.open("a") as out:
         out.write(json.dumps(asdict(line), ensure_ascii=False) + "\n")

@@ -25,7 +25,7 @@ PREFIX = "language_"
 SETS = tuple(PREFIX + language for language in LANGUAGES)
 GROUP = "@"
 """Separates the task from the language in an id. The part before it decides the split (split.py): a task that was
-looked at in one language counts as looked at in all."""
+looked at in one language counts as looked at in all languages."""
 OPTIONAL = ""
 
 Row = dict[str, Any]
@@ -37,7 +37,7 @@ class Translation:
     """The texts of one language."""
 
     sentences: dict[str, str]
-    """What the user says, by task."""
+    """The user's message, by task."""
     values: dict[str, list[Json]]
     """The right spellings of a value, by the name that a task gives it."""
     tools: dict[str, str]
@@ -52,7 +52,7 @@ class Sketch:
 
     tools: tuple[str, ...]
     calls: tuple[tuple[str, JsonObject], ...] = ()
-    """The calls that are right. A value such as `$lisbon` stands for its spellings, a list for all that is accepted."""
+    """The right calls. A value such as `$lisbon` is replaced by its spellings; a list holds all accepted values."""
 
 
 _ROOM: JsonObject = {"type": "string", "enum": ["kitchen", "bedroom", "living_room"]}

@@ -1,7 +1,7 @@
 """Twelve conversations that were written after the guardrails were shaped, and are held out: see split.py.
 
-Four of them need a call whose value is in the result of another one, which no guardrail may take for a call too many:
-"In which room is the manager of Linus?" is `find_person`, and then `room_of` for whom that names.
+Four of them need a call that takes a value from the result of another call. No guardrail may drop it as superfluous:
+"In which room is the manager of Linus?" is `find_person`, and then `room_of` for the manager that it returns.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,7 +1,7 @@
 """`just accuracy-quick`: a dozen tasks on a real model of 0.5 GB, bare and in our forms, in a few minutes.
 
 It fails if ours has fewer right answers than the bare server, finds no call at all, or delivers a call that does not
-fit its schema. Nothing is kept from run to run but the model and the tasks.
+fit its schema. Only the model and the tasks are kept from run to run.
 """
 
 import asyncio
@@ -19,14 +19,14 @@ from testkit.report import close
 
 TASKS, MAX_TOKENS = 3, 96
 MINUTES, LEAST_MINUTES = 5.0, 2.5
-"""With the model's way here; a slow net leaves less for the tasks, but never too little."""
+"""The download of the model included; a slow network leaves less for the tasks, but at least the second value."""
 BARE, OURS = "native", ("default", "hermes guardrails")
 LEAST_TASKS = 2
-"""That even a machine with much else to do must come to; a free one does them all."""
+"""The minimum for a busy machine; an idle one does all tasks."""
 
 
 def asked(folder: Path) -> list[Line]:
-    """Ask, and return the tasks that every form has done."""
+    """Run the tasks, and return those that every form has done."""
     began = time.monotonic()
     options = options_of(
         [
@@ -44,7 +44,7 @@ def asked(folder: Path) -> list[Line]:
 
 
 def faults(lines: Sequence[Line]) -> list[str]:
-    """Say what is wrong with it."""
+    """Return what is wrong with the results."""
     right = {form: sum(line.right for line in lines if line.form == form) for form in (BARE, *OURS)}
     calls = sum(line.called for line in lines if line.form in OURS)
     checks = {
@@ -62,7 +62,7 @@ def faults(lines: Sequence[Line]) -> list[str]:
 
 
 def main() -> None:
-    """Run it, and close."""
+    """Run it, and exit."""
     with tempfile.TemporaryDirectory() as folder:
         lines = asked(Path(folder))
     found = faults(lines)

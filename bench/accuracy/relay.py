@@ -1,9 +1,9 @@
-"""Stands before the model's server: counts what every form costs, and asks nothing twice.
+"""A proxy for the model's server: counts the cost of every form, and sends no question twice.
 
     /of/{who}/v1/chat/completions    the same as /v1/chat/completions of the server, on the account of `who`
 
-With temperature 0 the same question has the same answer, so that answers are kept (answers.py): forms that begin alike
-differ only where they go on, a stopped run goes on where it was, and a new version of the code asks only what is new.
+At temperature 0 the same question has the same answer, so answers are kept (answers.py): forms share the answers to
+equal requests, a stopped run continues where it was, and a new version of the code sends only new questions.
 """
 
 import asyncio
@@ -26,33 +26,33 @@ _MODEL = re.compile(rb'"model"\s*:\s*"([^"]*)"')
 
 @dataclass(slots=True)
 class Account:
-    """What somebody has used."""
+    """The usage of one account."""
 
     requests: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
     cached_tokens: int = 0
-    """Of the input: what the server had in its prompt cache when it was asked."""
+    """Input tokens that were in the server's prompt cache when the question was sent."""
     seconds: float = 0.0
-    """Of the model; a kept answer counts what it took when it was asked for."""
+    """Time of the model; a kept answer counts with the time that it took originally."""
     missing: int = 0
-    """Questions that had no kept answer, where there is no server to ask."""
+    """Questions without a kept answer, while there is no server."""
 
 
 class Relay:
-    """An HTTP server on loopback, from `async with` to its end."""
+    """An HTTP server on loopback, for the duration of its `async with` block."""
 
     def __init__(self, url: str, server: str, answers: Answers) -> None:
-        """Take the server's address, its version, and where answers are kept. Without an address, only those count."""
+        """Take the server's address, its version, and the kept answers. Without an address, only these are used."""
         self._url, self._server, self._answers = url.rstrip("/"), server, answers
         self._accounts: defaultdict[str, Account] = defaultdict(Account)
         self._asking: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._speaks = ""
-        """Who answers, by its own name."""
+        """The model that answers, by the name in its answers."""
         self.lost = ""
         """Why the server cannot be reached any more."""
         self.asked = self.spared = 0
-        """How many questions went to the server, and how many did not have to."""
+        """How many questions went to the server, and how many had a kept answer."""
 
     async def __aenter__(self) -> Self:
         timeout = aiohttp.ClientTimeout(total=PATIENCE_S, sock_connect=10)
@@ -73,11 +73,11 @@ class Relay:
         await self._session.close()
 
     def url(self, who: str) -> str:
-        """Return the address for somebody; `/v1` follows."""
+        """Return the base URL of the account `who`, without `/v1`."""
         return f"http://127.0.0.1:{self.port}/of/{who}"
 
     def settle(self, who: str) -> Account:
-        """Return what somebody has used since the last time."""
+        """Return the usage of the account `who` since the last call."""
         return self._accounts.pop(who, Account())
 
     async def _answer(self, request: web.Request) -> web.Response:
@@ -85,7 +85,7 @@ class Relay:
         account = self._accounts[request.match_info["who"]]
         is_question = request.method == "POST" and path.endswith("chat/completions")
         key = key_of(self._answers.model, self._server, path, body)
-        # Forms of one task begin alike, and are asked at the same time on several lanes: the first one asks for all.
+        # Forms of one task start with equal requests, at the same time on several lanes: only one is sent.
         async with self._asking[key]:
             kept = self._answers.find(key)
             if kept is None:
@@ -103,7 +103,7 @@ class Relay:
     async def _asked(
         self, method: str, path: str, body: bytes, account: Account, *, is_question: bool
     ) -> Kept | web.Response:
-        """Ask the server; what is no answer to keep is returned as a response."""
+        """Send the request to the server; an error is returned as a response and not kept."""
         if not self._url:
             account.missing += is_question
             return web.Response(status=501, text="no kept answer, and no server to ask")
@@ -125,7 +125,7 @@ class Relay:
         return Kept(kind, answer, time.monotonic() - began)
 
     def _is_still_the_same(self, answer: bytes) -> None:
-        """Hold that no other model has taken the place of ours: its answers would be kept as those of ours."""
+        """Check that the server has not switched to another model, whose answers would be kept as those of ours."""
         found = _MODEL.search(answer)
         name = found[1].decode() if found else ""
         self._speaks = self._speaks or name
@@ -147,7 +147,7 @@ def _charge(account: Account, kept: Kept) -> None:
 
 
 def _usage(kept: Kept) -> dict[str, Any]:
-    """Return the tokens as the server counted them; a stream tells them at its end."""
+    """Return the tokens as the server counted them; a stream reports them at its end."""
     if not kept.type.startswith(STREAM):
         return json.loads(kept.body).get("usage") or {}
     lines = (line.removeprefix(b"data: ") for line in kept.body.split(b"\n") if line.startswith(b"data: {"))

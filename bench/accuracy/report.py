@@ -1,4 +1,4 @@
-"""`just accuracy-report`: what the lines say, as a table, the lifts of each switch, and a picture for each model.
+"""`just accuracy-report`: the kept lines as a table, the lift of each switch, and a picture for each model.
 
 Writes bench/results/accuracy.json, bench/results/accuracy.md and bench/results/accuracy-MODEL.svg from held-out tasks;
 `--split development` writes bench/results/accuracy-development.json and so on.
@@ -30,7 +30,7 @@ RESULTS = Path(__file__).parents[1] / "results"
 COLUMNS = (*data.SETS, "average", MULTI_TURN, BFCL_MULTI_TURN)
 NOTE = "Right answers, mean of simple, multiple, parallel, irrelevance (BFCL v4, {split} tasks); lines: 95 % intervals."
 STEMS = {Split.HELD_OUT: "accuracy", Split.DEVELOPMENT: "accuracy-development"}
-"""How the files of each split begin."""
+"""Prefix of the files of each split."""
 MEANINGS = {
     Split.HELD_OUT: "Held-out tasks: no prompt, guardrail or reader was changed after a look at them.",
     Split.DEVELOPMENT: "Development tasks: forms were shaped on them, so these figures flatter our forms.",
@@ -53,7 +53,7 @@ class Measured:
         self.tasks = f"{min(counts)}" if min(counts) == max(counts) else f"{min(counts)} to {max(counts)}"
 
     def figures(self) -> dict[str, Any]:
-        """Return what is written down."""
+        """Return the figures for the result file."""
         return {
             "sha256": MODELS[self.model].sha256,
             "split": self.split,
@@ -112,7 +112,7 @@ def _needing(name: str) -> frozenset[str]:
 
 
 def _rounded(value: dict[str, Any]) -> dict[str, Any]:
-    """Leave the digits that mean something."""
+    """Round to significant digits."""
     return json.loads(json.dumps(value), parse_float=lambda text: round(float(text), 4))
 
 

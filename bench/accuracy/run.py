@@ -6,11 +6,11 @@
     just accuracy --form native 'hermes*' --form 'hermes constraint=text'
     just accuracy --set bfcl_multi_turn --tasks 10 --form auto native+rescue
     just accuracy --url http://127.0.0.1:8080 --lanes 4
-    just accuracy --form hermes fenced --until-certain hermes     a form that is surely better or worse is asked no more
+    just accuracy --form hermes fenced --until-certain hermes     stops a form that is certainly better or worse
     just accuracy --replay                         asks no model: counts the answers in the repository (answers.py)
     just accuracy --list                           the forms
 
-Every finished task is a line in ~/.cache/toolspeak/accuracy/lines.jsonl: a run that is started again goes on.
+Every finished task is a line in ~/.cache/toolspeak/accuracy/lines.jsonl: a run that is started again continues.
 """
 
 import argparse
@@ -75,7 +75,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """Where jobs are done, and under which conditions."""
+    """The model, its relay, and the conditions of the jobs."""
 
     model: str
     relay: Relay
@@ -85,7 +85,7 @@ class Bench:
 
     @asynccontextmanager
     async def speaker(self, form: Form, who: str) -> AsyncGenerator[tuple[Speaker, str]]:
-        """Give who asks, and on whose account."""
+        """Yield the speaker of a form, and the account that its usage is charged to."""
         sampling = Sampling(max_tokens=self.conditions.max_tokens, temperature=0.0, seed=self.conditions.seed)
         where = Where(self.relay.url(who), self.model, sampling, self.transport)
         if form.name not in FORGE:
@@ -95,12 +95,12 @@ class Bench:
             yield form.speaker(Where(url, self.model, sampling, self.transport)), account
 
     async def done(self, job: Job, who: str) -> Line | None:
-        """Do one job; None if an answer is missing and there is no server to ask."""
+        """Do one job; None if an answer is missing and there is no server."""
         async with self.speaker(job.form, who) as (speaker, account):
             self.relay.settle(account)
             played = await _played(job.task, speaker)
         if self.relay.lost:
-            raise ServerLost(self.relay.lost)  # what failed for that is no answer
+            raise ServerLost(self.relay.lost)  # a failure of the server is no answer of the form
         used = self.relay.settle(account)
         return self._line(job, used, played) if not used.missing else None
 
@@ -161,7 +161,7 @@ def _sample(name: str, tasks: int, seed: int, split: Split) -> Sequence[Asked]:
 
 @dataclass
 class Progress:
-    """How far it is."""
+    """The progress of a run."""
 
     total: int
     began: float
@@ -169,7 +169,7 @@ class Progress:
     shown: float = 0.0
 
     def note(self, line: Line, relay: Relay) -> None:
-        """Show it, often on a terminal and now and then elsewhere."""
+        """Print the progress, often on a terminal and rarely elsewhere."""
         self.done += 1
         now = time.monotonic()
         every = 0.2 if sys.stderr.isatty() else 30.0
@@ -184,13 +184,13 @@ class Progress:
         print(f"\r{text[:118]:118}" if sys.stderr.isatty() else text, end=end, file=sys.stderr, flush=True)
 
 
-async def run(  # noqa: PLR0913 # what a run is
+async def run(  # noqa: PLR0913 # each one defines the run
     bench: Bench, work: Sequence[Job], lanes: int, out: Path, until: float, *, race: Race | None
 ) -> int:
-    """Do the work on so many lanes; return how much was done before the time was over.
+    """Do the jobs on this many lanes; return how many were done before the time limit.
 
-    A lane takes a task in all its forms: these begin with the same requests, which the server is asked once, so that
-    lanes that share a task wait for each other. In a race, jobs that cannot change a verdict any more are left out.
+    A lane takes a task in all its forms: these begin with the same requests, which go to the server once, so lanes
+    that shared a task would wait for each other. In a race, jobs that can no longer change a verdict are left out.
     """
     tasks = iter([list(found) for _, found in groupby(work, key=lambda job: (job.set, job.task.id))])
     numbers, progress = count(), Progress(len(work), time.monotonic())
@@ -217,7 +217,7 @@ async def run(  # noqa: PLR0913 # what a run is
 
 @contextmanager
 def served(options: argparse.Namespace) -> Generator[str]:
-    """Give the address of the model's server."""
+    """Yield the address of the model's server."""
     if options.url and not options.replay:
         yield options.url.removesuffix("/v1").rstrip("/")
         return
@@ -227,7 +227,7 @@ def served(options: argparse.Namespace) -> Generator[str]:
 
 @contextmanager
 def started(model: str, lanes: int, *, replay: bool) -> Generator[str]:
-    """Start a model's server and give its address; a replay has no server, and an empty address."""
+    """Start a model's server and yield its address; a replay has no server, and an empty address."""
     if replay:
         yield ""
         return
@@ -236,7 +236,7 @@ def started(model: str, lanes: int, *, replay: bool) -> Generator[str]:
 
 
 def build_of(url: str, model: str) -> str:
-    """Return the version of the server; one that says that it serves another of our models is refused."""
+    """Return the version of the server; a server that reports another of our models is refused."""
     with urllib.request.urlopen(f"{url}/props", timeout=60) as reply:
         props: dict[str, Any] = json.load(reply)
     served = Path(str(props.get("model_path", ""))).stem
@@ -246,7 +246,7 @@ def build_of(url: str, model: str) -> str:
 
 
 async def measured(options: argparse.Namespace, url: str) -> tuple[int, int]:
-    """Do what is not done yet; return how much that was, and how much there was to do."""
+    """Do the jobs that are not done yet; return how many were done, and how many there were."""
     answers = Answers(options.model, options.answers, options.archive)
     if url:
         answers.asked_of(build_of(url, options.model))
@@ -276,7 +276,7 @@ async def measured(options: argparse.Namespace, url: str) -> tuple[int, int]:
 
 
 def plan(options: argparse.Namespace) -> list[Job]:
-    """Return all jobs that are asked for, done or not."""
+    """Return all requested jobs, done or not."""
     chosen = forms(options.form, profiles_of(options.model, options.profile))
     return list(jobs(chosen, options.set, options.tasks, options.seed, options.split))
 
@@ -319,7 +319,7 @@ def options_of(arguments: Sequence[str] | None = None) -> argparse.Namespace:
 
 
 def main() -> None:
-    """Run what is asked for; an interrupt leaves what is finished."""
+    """Run the requested jobs; an interrupt keeps the finished ones."""
     options = options_of()
     if options.list:
         print("\n".join(FORMS))
@@ -330,7 +330,7 @@ def main() -> None:
 def run_served(
     options: argparse.Namespace, measure: Callable[[argparse.Namespace, str], Coroutine[Any, Any, tuple[int, int]]]
 ) -> None:
-    """Start the model's server, measure what is asked for, and say how much was done."""
+    """Start the model's server, run the requested jobs, and report how many were done."""
     try:
         with contextlib.suppress(KeyboardInterrupt), served(options) as url:
             done, total = asyncio.run(measure(options, url))

@@ -1,7 +1,7 @@
-"""Which answers are right, by the rules of BFCL's syntax check, written anew.
+"""Which answers are right, by the rules of BFCL's syntax check, reimplemented.
 
-Each parameter has a list of values that are right, and an empty text among them says that it may be left out. Strings
-are compared without case, blanks and `,./-_*^`; an integer may stand for a float; a call that nobody wanted, a missing
+Each parameter has a list of values that are right, and an empty text among them marks it as optional. Strings
+are compared without case, blanks and `,./-_*^`; an integer is accepted for a float; an unexpected call, a missing
 one or an unknown parameter makes the answer wrong; the order of calls does not count.
 """
 
@@ -41,7 +41,7 @@ class Delivered:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """What an answer is worth."""
+    """The score of an answer."""
 
     right: bool
     valid: bool
@@ -76,7 +76,7 @@ def is_valid(tools: Sequence[Tool], name: str, arguments: JsonObject | None) -> 
 
 
 def is_right(wanted: Sequence[Wanted], calls: Sequence[tuple[str, JsonObject | None]]) -> bool:
-    """Tell whether these are the wanted calls, in any order."""
+    """Tell whether these are the expected calls, in any order."""
     if len(wanted) != len(calls):
         return False
     if not wanted:
@@ -86,7 +86,7 @@ def is_right(wanted: Sequence[Wanted], calls: Sequence[tuple[str, JsonObject | N
 
 
 def fulfils(want: Wanted, name: str, arguments: JsonObject | None) -> bool:
-    """Tell whether a call is the wanted one."""
+    """Tell whether a call is the expected one."""
     if name != want.name or arguments is None:
         return False
     if any(OPTIONAL not in accepted for key, accepted in want.accepted.items() if key not in arguments):
@@ -130,5 +130,5 @@ def _same_object(value: JsonObject, accepted: JsonObject) -> bool:
 
 
 def plain(text: str) -> str:
-    """Return a text without what does not count."""
+    """Return a text without the characters that do not count."""
     return _IGNORED.sub("", text).lower().replace("'", '"')

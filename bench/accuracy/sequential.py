@@ -33,13 +33,13 @@ def evidence(wins: int, losses: int) -> float:
 
 
 class Verdict(StrEnum):
-    """What a comparison has found; all but `OPEN` end it."""
+    """The verdict of a comparison; all but `OPEN` end it."""
 
     OPEN = "open"
     BETTER = "better"
     WORSE = "worse"
     HOPELESS = "no certain difference"
-    """Not even if one form won all tasks that are left would a difference be certain."""
+    """No difference can become certain, even if one form wins all remaining tasks."""
 
 
 @dataclass

@@ -36,7 +36,7 @@ def forty_tools(rows: Sequence[Row], answers: dict[str, Answers], others: Sequen
 
 
 def _among_forty(row: Row, pool: Sequence[Row]) -> Row:
-    """Put a task's tools among others, always the same ones; a tool that may do the task too is not taken."""
+    """Put a task's tools among others, always the same ones; tools that could also do the task are left out."""
     draw = random.Random(row["id"])
     asked = " ".join(message["content"] for message in row["question"][0])
     about = _words(" ".join((asked, *(function["name"] for function in row["function"]))))
@@ -272,8 +272,8 @@ _AGENT_CALLS: dict[str, tuple[tuple[str, str, dict[str, Json]], ...]] = {
         (_SHELL, "bash", {"command": _COMMAND}),
     ),
 }
-"""What is asked of each agent's tools, and the call that is right. Claude Code's shell is not asked for: it takes a
-description in free words, which no list of right values can hold."""
+"""The request for each agent's tools, and the right call. Claude Code's shell is left out: it takes a free-text
+description, which no list of right values can hold."""
 
 
 def agents() -> list[tuple[Row, Answers]]:

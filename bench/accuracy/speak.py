@@ -1,4 +1,4 @@
-"""How a form is spoken: one question with its tools goes out, and what a client would have got comes back."""
+"""Speakers of the forms: each sends one question with its tools, and returns what a client would get."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -34,19 +34,19 @@ class Said:
 
 
 class Speaker(Protocol):
-    """Asks in one form."""
+    """Sends questions in one form."""
 
     async def ask(self, messages: Sequence[Message], tools: Sequence[Tool]) -> Said:
-        """Ask; a failure is an answer too."""
+        """Send a question; a failure is an answer too."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """The model that is asked, and how it samples."""
+    """The model, its address, and how it samples."""
 
     url: str
-    """With the account of the asker; `/v1` follows."""
+    """Includes the account; `/v1` is appended."""
     model: str
     sampling: Sampling
     transport: UpstreamTransport
@@ -71,7 +71,7 @@ class Ours:
     settings: Settings
     tools: Support = Support.UNKNOWN
     stronger: "Ours | None" = None
-    """The model that is asked if calls stay wrong, as by `escalate_to`."""
+    """The model to escalate to if calls stay wrong (`escalate_to`)."""
 
     async def ask(self, messages: Sequence[Message], tools: Sequence[Tool]) -> Said:
         route, request = self.route(), self.where.request(messages, tools)
@@ -91,12 +91,12 @@ async def _keep(events: Sequence[Event]) -> None:
 
 
 def said(outcome: Outcome) -> Said:
-    """Return what the client got of a turn."""
+    """Return what the client gets from a turn."""
     return said_turn(outcome.turn)
 
 
 def said_turn(turn: Turn) -> Said:
-    """Return what a turn says."""
+    """Return the text and calls of a turn, or its failure."""
     if turn.failure is not None:
         return Said(failure=turn.failure.message or turn.failure.kind)
     return Said(turn.text, tuple(Delivered(call.name, call.arguments) for call in turn.calls))

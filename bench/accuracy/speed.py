@@ -3,9 +3,9 @@
     just accuracy-speed                          the wheel's server with one lane, then ours (`just llama-server`)
     just accuracy-speed --rounds 3 --save        writes bench/results/accuracy-speed.json
 
-All are measured in turns, round by round, on the same development tasks, with nothing in any cache of answers. Machines
-have other work to do, so CPU time counts: `tasks_an_hour` is what all cores of this machine would do with nothing else
-to do. The first phase asks for tokens alone: a long prompt and one token, then a short prompt and many tokens.
+The setups alternate round by round, on the same development tasks, with empty answer caches. The machine may have
+other work, so CPU time counts: `tasks_an_hour` is what all cores of this machine would do without other work. The first
+phase measures tokens alone: a long prompt and one token, then a short prompt and many tokens.
 """
 
 import argparse
@@ -54,7 +54,7 @@ SETUPS = (Setup(WHEEL, 1), Setup(NATIVE, 1), Setup(NATIVE, 4))
 
 @dataclass
 class Used:
-    """What a setup has used for how much work."""
+    """The work that a setup did, and the resources that it used."""
 
     tasks: int = 0
     right: int = 0
@@ -67,7 +67,7 @@ class Used:
     output_cpu_s: list[float] = field(default_factory=list[float])
 
     def figures(self) -> dict[str, object]:
-        """Return what is told of it."""
+        """Return the figures for the result file."""
         cores = os.cpu_count() or 1
         return {
             "tasks": self.tasks,
@@ -89,8 +89,8 @@ def _rate(tokens: int, seconds: Sequence[float]) -> float:
 
 
 def measure(server: LlamaServer, setup: Setup, used: Used, tasks: int, options: argparse.Namespace) -> None:
-    """Ask more development tasks, up to so many of each set, and add what that took."""
-    if setup.lanes == 1:  # one request at a time says nothing of several lanes
+    """Send more development tasks, up to this many of each set, and add what they took."""
+    if setup.lanes == 1:  # one request at a time does not measure several lanes
         used.prompt_cpu_s.append(_cpu(server, lambda: _complete(server, PROMPT_TOKENS, 1)))
         used.output_cpu_s.append(_cpu(server, lambda: _complete(server, 1, OUTPUT_TOKENS)))
     folder = options.folder / setup.name

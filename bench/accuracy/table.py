@@ -11,7 +11,7 @@ from bench.accuracy.kept import Line
 
 MULTI_TURN = "multi_turn"
 OFF = ("=0", "=false", "=off")
-"""How a switch ends that takes something away."""
+"""Suffixes of switches that turn something off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Row:
     sets: dict[str, Estimate]
     """How often it is right."""
     average: Estimate | None
-    """Over the four sets that count."""
+    """Over the four sets that count for the average."""
     valid: Estimate | None
     """Of the answers with calls: all calls fit their schemas."""
     wrong_but_valid: Estimate | None
@@ -37,7 +37,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What one solved task of the four sets costs, the tasks that were not solved included."""
+    """The cost of one solved task of the four sets; unsolved tasks are included in the cost."""
 
     requests: float
     input_tokens: float
@@ -46,7 +46,7 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Lift:
-    """What one thing is worth: the difference on the same tasks, in the average of the sets."""
+    """The difference between two forms on the same tasks, in the average of the sets."""
 
     what: str
     better: str
@@ -121,23 +121,23 @@ def _share(hits: Sequence[bool]) -> Estimate | None:
 
 @dataclass(frozen=True, slots=True)
 class TalkLift:
-    """What one thing changes in a conversation, on the same conversations; from a few nothing is told."""
+    """The difference between two forms on the same conversations; not computed for too few of them."""
 
     what: str
     better: str
     worse: str
     right: Estimate
     calls: Estimate
-    """How many more calls a conversation has."""
+    """How many more calls each conversation has."""
 
 
 def lifts(lines: Lines) -> list[Lift]:
-    """Return what each switch is worth, wherever a form is there with and without it."""
+    """Return the effect of each switch, where there is a form with it and without it."""
     return [lift for pair in _pairs(lines) if (lift := _lift(lines, *pair))]
 
 
 def talk_lifts(lines: Lines) -> list[TalkLift]:
-    """Return what each switch changes in conversations: a call that nobody asked for may leave them right."""
+    """Return the effect of each switch on conversations, which may be right in spite of an unrequested call."""
     return [lift for pair in _pairs(lines) if (lift := _talk_lift(lines, *pair))]
 
 
@@ -164,11 +164,11 @@ def margins(lines: Lines, ranked: Sequence[Row]) -> list[Lift]:
 
 RIVALS = ("native", "seed", "forge")
 OTHERS = ("seed", "forge")
-"""Whose forms our code has no part in."""
+"""Kinds of forms that run none of our code."""
 
 
 def kind_of(form: str) -> str:
-    """Return whose form it is."""
+    """Return the kind of a form."""
     if form in SEEDS:
         return "seed"
     if form in FORGE:

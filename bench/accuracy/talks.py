@@ -1,9 +1,9 @@
-"""Twenty conversations with tools that really run: right is what leaves the right state and says what was found.
+"""Twenty conversations with tools that really run: both the final state and the answers must be right.
 
     user: How warm is the kitchen?      -> read_room runs -> the answer must name 17.5
     user: Make it 21 degrees.           -> set_target runs -> the state must have the target
 
-The state is compared at the end, and every answer must mention what only the tools could tell.
+The state is compared at the end, and every answer must mention what only the tools could report.
 """
 
 import re
@@ -31,12 +31,12 @@ from toolspeak.ir.message import Call, Message, Result, Role, Text
 from toolspeak.text.strict import dump
 
 MOST_ROUNDS = 8
-"""After which a user has no patience left."""
+"""Rounds of calls that a user waits for in one step."""
 
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """What an answer or a whole conversation came to."""
+    """The result of one answer or of a whole conversation."""
 
     right: bool
     valid: bool
@@ -47,13 +47,13 @@ class Played:
 
     @staticmethod
     def of(said: Said, score: Score) -> "Played":
-        """Take one answer for the whole."""
+        """Make the result of a single answer."""
         return Played(score.right, score.valid, said.calls, said.text, said.failure)
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What the user says, and what the answer must mention: each as a pattern of whole words."""
+    """The user's message, and what the answer must mention: each as a pattern of whole words."""
 
     user: str
     mentions: tuple[str, ...] = ()
@@ -61,7 +61,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Talk:
-    """A conversation: the world, how it is at the beginning, what the user says, and what must have changed."""
+    """A conversation: the world, its initial state, the user's messages, and the check of the final state."""
 
     id: str
     world: World
@@ -73,7 +73,7 @@ class Talk:
 
 @dataclass
 class _Stage:
-    """A conversation that goes on."""
+    """A conversation in progress."""
 
     talk: Talk
     state: State
@@ -82,7 +82,7 @@ class _Stage:
     valid: bool = True
 
     async def answered(self, step: Step, speaker: Speaker) -> Said:
-        """Let the user speak, and run tools until there is an answer in words."""
+        """Send the user's message, and run tools until the model answers in text."""
         self.messages.append(Message(Role.USER, (Text(step.user),)))
         for _ in range(MOST_ROUNDS):
             said = await speaker.ask(self.messages, self.talk.world.tools)
@@ -113,7 +113,7 @@ class _Stage:
 
 
 async def play(talk: Talk, speaker: Speaker) -> Played:
-    """Play a conversation; one that has gone wrong is not played on."""
+    """Play a conversation until its end or its first failure."""
     stage = _Stage(talk, deepcopy(dict(talk.begin)))
     said, notes = Said(), list[str]()
     for step in talk.steps:

@@ -55,7 +55,7 @@ async def chance(task: data.Task, where: Where) -> float | None:
 
 
 async def asked(model: str, url: str, tasks: Sequence[data.Task], answers: Answers) -> list[dict[str, Any]]:
-    """Ask about all tasks, one after the other; leave out what has no answer."""
+    """Send the question for all tasks, one after the other; leave out tasks without an answer."""
     found: list[dict[str, Any]] = []
     transport = HttpTransport()
     try:
@@ -93,7 +93,7 @@ def area(irrelevant: Sequence[float], right: Sequence[float]) -> float:
 
 
 def measured(model: str, options: argparse.Namespace) -> list[dict[str, Any]]:
-    """Ask one model."""
+    """Measure one model."""
     samples = [data.sample(name, options.tasks, data.SEED, Split.DEVELOPMENT) for name in SETS]
     tasks = [task for together in zip(*samples, strict=False) for task in together]
     answers = Answers(model, options.answers, ARCHIVE)
@@ -107,7 +107,7 @@ def measured(model: str, options: argparse.Namespace) -> list[dict[str, Any]]:
 
 
 def main() -> None:
-    """Ask, save, and close."""
+    """Measure, save, and exit."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", choices=MODELS)
     parser.add_argument("--tasks", type=int, default=40, help="of each set")

@@ -1,6 +1,6 @@
-"""Small worlds that tools change: what a conversation really did is read from the state that it leaves.
+"""Small worlds that tools change: the final state shows what a conversation really did.
 
-Each tool is a function of the state and its arguments; what it returns is the result, and what it refuses is an error.
+Each tool is a function of the state and its arguments; its return value is the result, and a refusal is an error.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,12 +15,12 @@ Act = Callable[..., Json]
 
 
 class Refused(Exception):
-    """The world does not allow it."""
+    """The world does not allow the call."""
 
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """What there is, and what can be done."""
+    """The tools, and the functions that run them."""
 
     tools: tuple[Tool, ...]
     acts: Mapping[str, Act]
@@ -36,7 +36,7 @@ class World:
 
 
 def make_tool(name: str, description: str, /, **parameters: str) -> Tool:
-    """Write a tool; a parameter is `type: description`, and one that ends in `?` may be left out."""
+    """Write a tool; a parameter is `type: description`, and a type that ends in `?` makes it optional."""
     properties: JsonObject = {}
     required: list[Json] = []
     for key, said in parameters.items():

@@ -1,6 +1,6 @@
-"""Judges what clients of the fleet got: pure functions of recorded answers, samples of the limit, runs and marks.
+"""Judges the results of the fleet's clients: pure functions of recorded answers, samples of the limit, runs and marks.
 
-A stream asks for its own words, `w17x0 w17x1 …` for stream 17, and some ask for one call with `c17` as argument. So
+A stream requests its own words, `w17x0 w17x1 …` for stream 17, and some request one call with `c17` as argument. So
 each answer shows by itself whether it is whole, and whether anything in it belongs to another stream.
 """
 
@@ -19,7 +19,7 @@ from testkit.killtest_worker import Mark
 from testkit.protocols import error_faults
 
 TOOL = "get_weather"
-"""That streams which ask for a call get called; the same name as in testkit.vendor_requests."""
+"""The tool of streams that request a call; the same name as in testkit.vendor_requests."""
 _WORD = re.compile(r"w(\d+)x\d+")
 _OWNER = re.compile(r"(?:look|put) \d+ of (\S+) by ")
 _UNKNOWN = "The outcome of put is unknown"
@@ -29,7 +29,7 @@ _UNKNOWN = "The outcome of put is unknown"
 
 @dataclass(frozen=True)
 class Question:
-    """What one request asks for, mostly a stream."""
+    """The content of one request, mostly for a stream."""
 
     number: int
     wire: str
@@ -43,13 +43,13 @@ class Question:
 
     @property
     def arguments(self) -> dict[str, str]:
-        """Return the arguments of the call, if it asks for one."""
+        """Return the arguments of the call, if it requests one."""
         return {"city": f"c{self.number}"}
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What its client got. `ended`: the HTTP message is complete. Times are seconds since the load began."""
+    """What the client received. `ended`: the HTTP message is complete. Times are seconds since the load began."""
 
     question: Question
     began: float
@@ -63,12 +63,12 @@ class Answer:
 
     @property
     def cut(self) -> Cut:
-        """Return what decides whether a death explains its end."""
+        """Return the part that decides whether a death explains its end."""
         return Cut(self.carrier, self.began, self.done)
 
 
 class Verdict(StrEnum):
-    """What an answer was."""
+    """The verdict on an answer."""
 
     RIGHT = "right"
     ERROR = "error"
@@ -81,7 +81,7 @@ class Verdict(StrEnum):
     """The same, when the load balancer was killed."""
     MIXED = "mixed"
     WRONG = "wrong"
-    """It ends well, or in an error, and what came before is not what was asked for."""
+    """It ends well or in an error, but its content is not what was requested."""
     TWICE = "twice"
     """A call was delivered more than once."""
     MALFORMED = "malformed"
@@ -91,14 +91,14 @@ class Verdict(StrEnum):
 
 
 EXCUSED = frozenset({Verdict.PROXY_ERROR, Verdict.BROKEN_OFF, Verdict.PROXY_DIED})
-"""No process was left that could have sent the protocol's error."""
+"""No process remained to send the protocol's error."""
 HONEST = frozenset({Verdict.RIGHT, Verdict.ERROR}) | EXCUSED
-"""Verdicts that a client can live with; all others are faults of the fleet."""
+"""Verdicts that a client can handle; all others are faults of the fleet."""
 
 
 @dataclass(frozen=True)
 class Span:
-    """From when to when something was so, in seconds since the load began."""
+    """A period, in seconds since the load began."""
 
     began: float
     ended: float
@@ -210,11 +210,11 @@ class Window:
     admitted: int
     uncertain: int
     slack: float = 0.0
-    """Requests by which it may miss the limit, because it is not known when exactly its two ends were decided."""
+    """Requests that it may miss the limit by, because the exact times of its two ends are unknown."""
 
     @property
     def deviation(self) -> float:
-        """Return by which share the admitted requests miss the limit; uncertain ones count in favour."""
+        """Return how far the admitted requests miss the limit, as a share of it; uncertain ones count in favour."""
         if not self.allowed:
             return 0.0
         if self.admitted > self.allowed:
@@ -230,7 +230,7 @@ OK, LIMITED = 200, 429
 def windows(samples: Sequence[Sample], apart: Sequence[Span], per_second: float) -> list[Window]:
     """Cut the samples into windows, each from a refusal to a refusal, without the times in which gateways were `apart`.
 
-    At a refusal the bucket is empty, so between two of them exactly the rate was to be had. But after an outage of
+    At a refusal the bucket is empty, so between two of them exactly the rate was available. But after an outage of
     Redis the bucket may be in debt, and refuse for a while: so a window begins with the first refusal before an
     admission. A request that was sent before the window began may have been admitted before.
     """
@@ -251,7 +251,7 @@ def windows(samples: Sequence[Sample], apart: Sequence[Span], per_second: float)
 def _used_up(group: Sequence[Sample]) -> Sequence[Sample]:
     """Return the part of a group in which the limit was used up.
 
-    It begins where no earlier request is still unanswered, if there is soon such a place.
+    It begins where no earlier request is still unanswered, if such a place is close.
     """
     statuses = [sample.status for sample in group]
     firsts = [place for place, pair in enumerate(pairwise(statuses)) if pair == (LIMITED, OK)]
@@ -303,7 +303,7 @@ class RunAsked:
 
     @property
     def text(self) -> str:
-        """Return what it says in the end."""
+        """Return its final text."""
         return f"{self.name} is done"
 
 
@@ -316,7 +316,7 @@ class RunTally:
     mixed: list[str] = field(default_factory=list[str])
     twice: list[str] = field(default_factory=list[str])
     unknown: int = 0
-    """Calls that must not run twice, whose worker died over them: the model was told so."""
+    """Calls that must not run twice, whose worker died during them: the model's result says so."""
     again: int = 0
     """Calls that may run twice, and did."""
 
@@ -332,7 +332,7 @@ def judge_run(
     marks: Sequence[Mark],
     tally: RunTally,
 ) -> None:
-    """Compare what a run shows with what its tools have done, by the marks that they left outside."""
+    """Compare what a run shows with what its tools have done, by the marks that they wrote to a file."""
     begun = Counter(mark.step for mark in marks if mark.what == "begin")
     for step, times in begun.items():
         if times > 1 and step.startswith("put"):

@@ -1,6 +1,6 @@
 """Which answers a `kill -9` may have broken off: those that the killed process carried at that moment, and no other.
 
-nginx writes the gateway that it asked last into each response (`x-carried-by`), and the connections of a process are
+nginx writes the last gateway that it tried into each response (`x-carried-by`), and the connections of a process are
 counted just before it is killed. So an answer is excused only if it was open at that moment, was carried by that
 gateway, ended at once, and if the process had so many connections at all. nginx carries every answer.
 """
@@ -13,10 +13,10 @@ from pathlib import Path
 CARRIER = "x-carried-by"
 """The header with the address of the gateway; after a retry, with the addresses of all, the last one last."""
 NOTICED_S = 1.0
-"""Within which a client notices that its connection is gone, if its event loop has nothing else to do."""
+"""Seconds within which a client notices a closed connection, if its event loop has nothing else to do."""
 LATE = 2
-"""Times the longest delay of the clients' event loop, that it may take longer: all clients share one loop, and where
-hundreds of connections end at once on a busy machine, the last was noticed after 4.3 s."""
+"""The extra time, as a multiple of the longest delay of the clients' event loop: all clients share one loop, and when
+hundreds of connections ended at once on a busy machine, the last was noticed after 4.3 s."""
 _ESTABLISHED = "01"
 
 
@@ -32,13 +32,13 @@ class Death:
     at: float
     gone: float
     connections: int
-    """That it had at `at`; idle ones count too."""
+    """Its connections at `at`, idle ones included."""
     delay: float = 0.0
-    """The longest of the clients' event loop around that time."""
+    """The longest delay of the clients' event loop around that time."""
 
     @property
     def noticed_s(self) -> float:
-        """Return within which all clients notice it."""
+        """Return the seconds within which all clients notice it."""
         return NOTICED_S + LATE * self.delay
 
     def carried(self, carrier: str, began: float, done: float) -> bool:
@@ -63,7 +63,7 @@ def longest_delay(delays: Iterable[Delay], death: Death) -> float:
 
 @dataclass(frozen=True)
 class Cut:
-    """An answer that broke off: by which gateway it came, and from when to when."""
+    """An answer that broke off: its gateway, its begin and its end."""
 
     carrier: str
     began: float
@@ -71,7 +71,7 @@ class Cut:
 
 
 def death_of(cut: Cut, deaths: Iterable[Death]) -> Death | None:
-    """Return the death that explains why an answer broke off; that of nginx goes first, if there are two."""
+    """Return the death that explains why an answer broke off; that of nginx takes precedence, if there are two."""
     found = [death for death in deaths if death.carried(cut.carrier, cut.began, cut.done)]
     return min(found, key=lambda death: death.address, default=None)
 

@@ -1,4 +1,4 @@
-"""Does what the schedule says to the processes of the fleet, and measures how long each takes to recover."""
+"""Applies the schedule's faults to the processes of the fleet, and measures how long each takes to recover."""
 
 import asyncio
 import os
@@ -18,14 +18,14 @@ from bench.fleet.upstream import Mode
 
 HOUR_S = 3600
 PATIENCE_S = 60.0
-"""After which a part counts as not recovered."""
+"""Seconds after which a part counts as not recovered."""
 COUNTED_S = 1.2
-"""After a kill, until the metrics of a gateway no longer count a dead worker: a page may be a second old. No process is
-ready again before."""
+"""Seconds after a kill until the metrics of a gateway no longer count a dead worker: a page may be a second old. No
+process is ready again earlier."""
 ASKED = 8
-"""New connections on which a gateway must accept a key, so that all of its workers are asked."""
+"""New connections on which a gateway must accept a key, so that all of its workers are checked."""
 SETTLE_S = 2.0
-"""nginx does not ask a gateway that failed for so long (fail_timeout)."""
+"""nginx does not try a failed gateway for this many seconds (fail_timeout)."""
 KILLS = frozenset(
     {
         Kind.KILL_GATEWAY,
@@ -42,7 +42,7 @@ Undo = Callable[[], Awaitable[None]]
 
 @dataclass(frozen=True)
 class Event:
-    """A fault that happened, in seconds since the load began. `recovered` is None if it did not within the patience."""
+    """A fault that happened, in seconds since the load began. `recovered` is None if it took over `PATIENCE_S`."""
 
     fault: Fault
     began: float
@@ -63,7 +63,7 @@ def deaths(events: Sequence[Event]) -> list[Death]:
 
 
 def with_delays(events: Iterable[Event], delays: Sequence[Delay]) -> list[Event]:
-    """Return events whose deaths say how late the clients' event loop was."""
+    """Return the events; their deaths have the delay of the clients' event loop."""
     return [
         replace(event, death=replace(event.death, delay=longest_delay(delays, event.death))) if event.death else event
         for event in events
@@ -137,7 +137,7 @@ class Saboteur:
         return None
 
     async def _do(self, fault: Fault) -> tuple[Undo, Death | None]:
-        """Break something; return how to undo it, and whose death it was if that may break off answers."""
+        """Break something; return how to undo it, and the death that may break off answers, if there is one."""
         if fault.target == "redis":
             return await _break_redis(self._fleet, fault.kind), None
         if fault.target == "postgres":
@@ -173,7 +173,7 @@ def _check(fleet: Fleet, target: str) -> Callable[[], bool]:
 
 
 def _has_reloaded(fleet: Fleet, fault: Fault) -> Callable[[], bool]:
-    """Make a check: all workers of a gateway accept the key that its configuration has got."""
+    """Make a check: all workers of a gateway accept the new key of its configuration."""
     accepts = answers(fleet.url("/v1/models", fault.target), _new_key(fault))
     return lambda: all(accepts() for _ in range(ASKED))
 

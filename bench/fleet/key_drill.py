@@ -1,4 +1,4 @@
-"""A key is made, used, limited, rotated and revoked while the fleet works: how long until every gateway acts on it.
+"""Creates, uses, limits, rotates and revokes a key under load: how long until every gateway acts on each change.
 
 The drill runs under load, before the first fault: a Redis that starts empty has no stored keys.
 """
@@ -37,15 +37,15 @@ class KeyFigures:
     rotated_s: float = 0.0
     revoked_s: float = 0.0
     admitted: int = 0
-    """Of a key that may send `RATE` requests, when all gateways are asked for more."""
+    """Admitted requests of a key that may send `RATE`, when all gateways get more."""
     allowed: float = 0.0
-    """With what flows in while they are asked."""
+    """The most that the limit allows, including the refill during the requests."""
     audit: dict[str, int] = field(default_factory=dict[str, int])
     """Lines of the drill in the audit logs, by event."""
     problems: list[str] = field(default_factory=list[str])
 
     def faults(self) -> list[str]:
-        """Say what is wrong with it."""
+        """Return what is wrong with the figures."""
         changes = {"made": self.made_s, "rotated": self.rotated_s, "revoked": self.revoked_s}
         late = [f"a key was {name} in {took:.1f} s" for name, took in changes.items() if took > WITHIN_S]
         if not RATE <= self.admitted <= self.allowed + 1:
@@ -54,7 +54,7 @@ class KeyFigures:
 
 
 async def drill(ports: Sequence[int], config: Path, state: Path, audits: Sequence[Path]) -> KeyFigures:
-    """Do it. `state` is the folder of the administration, `audits` are the audit logs of the gateways."""
+    """Run the drill. `state` is the folder of the administration, `audits` are the audit logs of the gateways."""
     admin, figures = await asyncio.to_thread(_open, config, state), KeyFigures()
     made, first = await asyncio.to_thread(admin.make, KeyOrder("drill"))
     figures.made_s = await _until(ports, {first: OK}, figures)
@@ -73,7 +73,7 @@ def _open(config: Path, state: Path) -> KeyAdmin:
 
 
 async def _until(ports: Sequence[int], wanted: Mapping[str, int], figures: KeyFigures) -> float:
-    """Return after how many seconds all gateways gave the wanted status for each key."""
+    """Return after how many seconds all gateways gave the expected status for each key."""
     began, found = time.monotonic(), list[int]()
     while time.monotonic() < began + PATIENCE_S:
         asked = time.monotonic()
@@ -89,7 +89,7 @@ async def _until(ports: Sequence[int], wanted: Mapping[str, int], figures: KeyFi
 
 
 async def _use_up(admin: KeyAdmin, ports: Sequence[int], figures: KeyFigures) -> str:
-    """Ask all gateways for three times what a key may send; return its id."""
+    """Send three times what a key may send to all gateways; return its id."""
     record, secret = await asyncio.to_thread(
         admin.make, KeyOrder("drill-limited", limits=RateLimits(requests_per_minute=RATE))
     )

@@ -1,4 +1,4 @@
-"""The clients of the fleet: streams on all five protocols, runs, and a tenant that asks for more than its limit."""
+"""The clients of the fleet: streams on all five protocols, runs, and a tenant that sends more than its limit."""
 
 import asyncio
 import itertools
@@ -26,9 +26,9 @@ KEYS = {"streams": "sk-fleet-streams", "runs": "sk-fleet-runs", "metered": "sk-f
 CHUNKS = 20, 40
 """Words of a stream, at least and at most."""
 STREAM_S = 400.0
-"""After which a stream counts as lost; longer than the gateway's own limit for an answer."""
+"""Seconds after which a stream counts as lost; longer than the gateway's own limit for an answer."""
 ANSWER_S = 30.0
-"""After which a small request counts as unanswered."""
+"""Seconds after which a small request counts as unanswered."""
 MODELS = ("pool-native", "proxied-emulated", "pool-emulated", "proxied-native")
 ROUNDS = 4
 RESUMES = 30
@@ -37,14 +37,14 @@ TICK_S = 0.05
 """How often the delay of the event loop is measured."""
 BURST = 20
 OFFERED = 1.5
-"""Times its limit, that the metered tenant asks for."""
+"""The load of the metered tenant, as a multiple of its limit."""
 NOT_SENT = -1
 """The status of a request that found no server."""
 TOOLS = ("bench.fleet.run_tools:look", "bench.fleet.run_tools:put")
 
 
 class _Client(Client):
-    """A client that keeps which gateway answered, and when its connection ended."""
+    """A client that records the gateway that answered, and when its connection ended."""
 
     carrier = ""
     lost_at = 0.0
@@ -74,7 +74,7 @@ class Load:
     began: float = 0.0
     right: int = 0
     others: list[Answer] = field(default_factory=list[Answer])
-    """Answers that are not right: whether that is excused shows when all faults are known."""
+    """Answers that are not right: they are judged when all faults are known."""
     samples: list[Sample] = field(default_factory=list[Sample])
     accepted: list[RunAsked] = field(default_factory=list[RunAsked])
     resumed: int = 0
@@ -88,7 +88,7 @@ class Load:
         return time.monotonic() - self.began
 
     async def play(self) -> None:
-        """Be all clients until the time is over; streams and requests that began by then may end."""
+        """Run all clients until the time is over; streams and requests that began by then may end."""
         self.began = self.began or time.monotonic()
         async with asyncio.TaskGroup() as group:
             group.create_task(self._note_delays())
@@ -109,7 +109,7 @@ class Load:
     # ------------------------------------------------------------ streams
 
     async def _stream_on(self, slot: int) -> None:
-        """Ask for one stream after the other. Slots begin one by one: a flood of first requests is another test."""
+        """Open one stream after the other. Slots begin one by one: a flood of first requests is another test."""
         await asyncio.sleep(slot / max(self.streams, 1) * min(20.0, self.seconds * 0.05))
         while self.now() < self.seconds:
             number = next(self._numbers)
@@ -117,7 +117,7 @@ class Load:
             wire = WIRES[number % len(WIRES)]
             question = Question(number, wire, least + number * 7 % (most - least), calls=number % 3 == 0)
             answer = await self._stream(question)
-            # a cut answer is judged in the end: judging thousands here would make the others notice late
+            # a cut answer is judged in the end: judging thousands here would delay the other clients
             if answer.ended and judge(answer, ())[0] is Verdict.RIGHT:
                 self.right += 1
             else:
@@ -140,7 +140,7 @@ class Load:
         return Answer(question, began, done, heard.status, body, heard.ended, timed_out, client.carrier)
 
     async def _connect(self, client: "_Client") -> float:
-        """Connect, again and again while the load balancer is down; return when the try began that succeeded."""
+        """Connect, again and again while the load balancer is down; return the begin of the attempt that succeeded."""
         loop = asyncio.get_running_loop()
         while True:
             began = self.now()
@@ -155,7 +155,7 @@ class Load:
     # ------------------------------------------------------------ the limit
 
     async def _meter(self, group: asyncio.TaskGroup) -> None:
-        """Keep the limit used up: in bursts while nothing is refused, then a little more than what flows in."""
+        """Keep the limit used up: in bursts while nothing is refused, then a little more than the refill."""
         due = time.monotonic()
         while self.now() < self.seconds:
             recent = self.samples[-BURST:]
@@ -178,7 +178,7 @@ class Load:
     # ------------------------------------------------------------ runs
 
     async def _begin_run(self, number: int) -> None:
-        """Start a run in the first half of the time, and ask again until a gateway has accepted it."""
+        """Start a run in the first half of the time, and retry until a gateway has accepted it."""
         asked = RunAsked(f"fleet-{number}", ROUNDS)
         await asyncio.sleep(number / max(self.runs, 1) * self.seconds / 2)
         body = {
@@ -252,7 +252,7 @@ def _head(method: str, path: str, key: str, length: int, **more: str) -> bytes:
 
 
 async def ask(port: int, method: str, path: str, key: str, body: Mapping[str, Any] | None = None) -> tuple[int, bytes]:
-    """Send one request on a connection of its own; return the status and the body, or 0 without a whole answer."""
+    """Send one request on a new connection; return the status and the body, or 0 without a whole answer."""
     data = b"" if body is None else json.dumps(body).encode()
     writer: asyncio.StreamWriter | None = None
     try:

@@ -32,9 +32,9 @@ from testkit.redis_server import RedisServer
 
 GATEWAYS, WORKERS, RUN_WORKERS, UPSTREAMS = 4, 2, 2, 3
 RESTART_S = 1.0
-"""Between the death of a process and its next start."""
+"""Seconds between the death of a process and its next start."""
 PATIENCE_S = 180.0
-"""Until all is ready; four gateways start at once, perhaps on a busy machine."""
+"""Seconds until all is ready; four gateways start at once, perhaps on a busy machine."""
 DISK_MIB = 24
 FAKE_TIME = "usr/lib/*/faketime/libfaketimeMT.so.1"
 DISK_OF, CLOCKS_OF = "gateway-1", ("gateway-2",)
@@ -72,12 +72,12 @@ class Member:
     process: "subprocess.Popen[bytes] | None" = None
     died: float = 0.0
     logged: int = 0
-    """Bytes of its log from before its last start."""
+    """Size of its log before its last start."""
     groups: list[int] = field(default_factory=list[int])
     """Process groups of all its starts: workers outlive a supervisor that is killed."""
 
     def start(self) -> None:
-        """Start it, in a process group of its own."""
+        """Start it in its own process group."""
         with self.log.open("ab") as log:
             self.logged = log.tell()
             self.process = subprocess.Popen(
@@ -186,7 +186,7 @@ class Fleet:
         new.replace(config)  # a gateway that starts now reads one or the other
 
     def mode(self, upstream: str, mode: Mode) -> None:
-        """Tell an upstream how to behave."""
+        """Set the mode of an upstream."""
         (self.folder / f"{upstream}.mode").write_text(mode)
 
     def targets(self) -> Targets:
@@ -208,7 +208,7 @@ class Fleet:
             await asyncio.sleep(0.1)
 
     async def until_ready(self, *names: str) -> None:
-        """Wait until members are ready. Raises `TimeoutError` with the end of the log of the one that is not."""
+        """Wait until members are ready. Raises `TimeoutError` with the end of the log of a member that is not ready."""
         for name in names or tuple(self.members):
             member = self.members[name]
             deadline = time.monotonic() + PATIENCE_S
@@ -239,7 +239,7 @@ def metric(url: str, name: str) -> float | None:
 
 @contextmanager
 def small_disk(place: Path) -> Generator[Path | None]:
-    """Mount a small file system of its own; None where we may not mount."""
+    """Mount a separate small file system; None where we may not mount."""
     place.mkdir()
     if subprocess.run(
         ["mount", "-t", "tmpfs", "-o", f"size={DISK_MIB}m,mode=700", "tmpfs", str(place)],
@@ -271,7 +271,7 @@ def clock_environment(offset: Path) -> dict[str, str]:
 
 @contextmanager
 def started(folder: Path, streams: int) -> Generator[Fleet]:
-    """Start everything but wait for nothing; in the end all of it is gone."""
+    """Start everything without waiting for it, and stop everything at the end of the block."""
     free = iter(list(ports(GATEWAYS + UPSTREAMS + 5)))
     with ExitStack() as stack:
         redis = RedisServer(folder, next(free))
@@ -350,7 +350,7 @@ def nginx() -> str:
 
 
 def _says(fleet: Fleet, name: str, words: bytes) -> Callable[[], bool]:
-    """Make a check of a process without a port: it has said these words since it was started last."""
+    """Make a check of a process without a port: its log has these words since its last start."""
 
     def check() -> bool:
         member = fleet.members[name]
@@ -361,7 +361,7 @@ def _says(fleet: Fleet, name: str, words: bytes) -> Callable[[], bool]:
 
 
 def _end(fleet: Fleet) -> None:
-    """End all members, however they are."""
+    """End all members, in whatever state they are."""
     for member in fleet.members.values():
         member.send(signal.SIGCONT, member.pids)
         if member.process and member.process.poll() is None:

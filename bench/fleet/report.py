@@ -1,4 +1,4 @@
-"""What a day of the fleet showed: the figures that are kept, and whether the bar was met."""
+"""The report of a fleet run: the figures that are kept, and whether the bar was met."""
 
 import statistics
 from collections import defaultdict
@@ -28,19 +28,19 @@ from bench.fleet.schedule import Kind
 from testkit.killtest_worker import Mark
 
 EXACT = 0.01
-"""By which share of the limit the admitted requests may miss it."""
+"""The share of the limit that the admitted requests may miss it by."""
 EDGE = 1
-"""Requests by which a window may differ besides: the bucket has less than one request at each end, and none of them
-the same part."""
+"""Requests that a window may differ by in addition: the bucket has less than one request at each end, and a different
+fraction each time."""
 HARMLESS = frozenset({Kind.RELOAD})
 """Kinds that no client may notice."""
 LEAST_RIGHT = 0.5
-"""Of all answers but those that a dead process cut off: a fleet that only refuses would make no mistake either."""
+"""Least share of right answers, without those that a death cut off: a fleet that only refuses makes no mistake."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What was asked for."""
+    """The settings of a run."""
 
     minutes: float
     streams: int
@@ -52,7 +52,7 @@ class Plan:
 
 @dataclass
 class Outcome:
-    """What came of it."""
+    """The results of a run."""
 
     plan: Plan
     streams: Tally
@@ -71,11 +71,11 @@ class Outcome:
     samples: Sequence[Sample] = ()
     """Of the limit."""
     left_out: Sequence[Kind] = ()
-    """Kinds that this machine does not allow, or that were not asked for."""
+    """Kinds that this machine does not allow, or that were not requested."""
     keys: KeyFigures = field(default_factory=KeyFigures)
 
     def faults(self) -> list[str]:
-        """Say what is wrong with it."""
+        """Return everything that fails the bar."""
         counts = self.streams.counts
         struck = {event.fault.kind for event in self.events}
         missing = [kind for kind in Kind if kind not in struck and kind not in self.left_out]
@@ -110,7 +110,7 @@ class Outcome:
         return [*self.streams.faults[:20], *self.runs.lost[:20], *self.runs.mixed[:20], *self.runs.twice[:20]]
 
     def figures(self) -> dict[str, Any]:
-        """Return what is written down."""
+        """Return the figures for the result file."""
         counts = self.streams.counts
         return {
             "minutes": self.plan.minutes,

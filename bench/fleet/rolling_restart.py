@@ -3,7 +3,7 @@
     just rolling-restart                   writes bench/results/rolling-restart.json
     just rolling-restart --keep FOLDER     logs and configurations stay there
 
-It is the fleet of `just fleet`, where nothing breaks: again and again a gateway gets one more key in its configuration,
+The fleet is that of `just fleet`, without faults: again and again a gateway gets one more key in its configuration,
 and SIGHUP. Streams on all five protocols come through nginx, which keeps connections to the gateways open.
 """
 
@@ -21,7 +21,7 @@ PLAN = Plan(minutes=1.5, streams=100, runs=0, seed=7, kinds=frozenset({Kind.RELO
 
 
 def figures(outcome: Outcome) -> dict[str, object]:
-    """Return what is written down: `ready_s` is until all workers of a gateway have the new configuration."""
+    """Return the results: `ready_s` is the time until all workers of a gateway have the new configuration."""
     found = outcome.figures()
     answers = found["answers"]
     return {
@@ -36,7 +36,7 @@ def figures(outcome: Outcome) -> dict[str, object]:
 
 
 def main() -> None:
-    """Run it, and close."""
+    """Run it, and exit."""
     parser = argparse.ArgumentParser(prog="bench.fleet.rolling_restart")
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="where logs and configurations stay")
     outcome = carry_out(PLAN, parser.parse_args().keep)

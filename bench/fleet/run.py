@@ -7,8 +7,8 @@
     just fleet --seed 8                               other faults, or the same in another order
     just fleet --keep FOLDER                          logs and configurations stay there
 
-Every answer must be right or end in its protocol's error. A connection may break only at the moment at which the
-process that carried it is killed. No run may be lost, no call run twice, no stream be mixed with another, and a shared
+Every answer must be right or end in its protocol's error. A connection may break only when the process that
+carries it is killed. No run may be lost, no call run twice, no stream be mixed with another, and a shared
 limit must be kept to one percent while Redis is there.
 """
 
@@ -46,15 +46,15 @@ RESULTS = Path(__file__).parents[1] / "results" / "fleet.json"
 VERSIONED = ("toolspeak", "uvicorn", "uvloop", "aiohttp", "redis", "dbos", "sqlalchemy")
 FULL = Plan(minutes=20.0, streams=2000, runs=200, seed=7)
 ALL_KINDS_MINUTES = 2.0
-"""From which length on a run has every kind of fault."""
+"""Minutes from which a run has every kind of fault."""
 LOGGED_S = 15.0
-"""Between two lines of progress in a log."""
+"""Seconds between two lines of progress in a log."""
 OVERTIME_S = 600.0
-"""After which a run that does not end is given up: longer than the longest stream."""
+"""Seconds after which a run that does not end is given up: longer than the longest stream."""
 TAIL = 3000
 """Bytes of a bad answer that are kept."""
 FINISH_S = 180.0
-"""That runs have to end after the load."""
+"""Seconds that runs have to end after the load."""
 
 
 def allow_sockets() -> None:
@@ -64,7 +64,7 @@ def allow_sockets() -> None:
 
 
 async def play(fleet: Fleet, plan: Plan) -> Outcome:
-    """Load the fleet, break it, and judge what came of it."""
+    """Load the fleet, break it, and judge the results."""
     seconds = plan.minutes * 60
     targets = {kind: names for kind, names in fleet.targets().items() if kind in (plan.kinds or Kind)}
     faults = schedule(plan.seed, seconds, targets)
@@ -102,7 +102,7 @@ async def key_drill(fleet: Fleet) -> KeyFigures:
 
 
 def left_out(plan: Plan, targets: Targets, faults: Sequence[Fault]) -> list[Kind]:
-    """Return the kinds that need not be struck: not asked for, not possible here, or without room in a short run."""
+    """Return the kinds that may be missing: not requested, not possible here, or without room in a short run."""
     is_short = not plan.kinds and plan.minutes < ALL_KINDS_MINUTES
     planned = {fault.kind for fault in faults}
     return [kind for kind in Kind if not targets.get(kind) or (is_short and kind not in planned)]
@@ -115,7 +115,7 @@ async def stop_after(watching: "asyncio.Task[None]", load: Load) -> None:
 
 
 async def show(load: Load, saboteur: Saboteur, faults: int) -> None:
-    """Show how far it is: every second on a terminal, and a line now and then in a log."""
+    """Show the progress: every second on a terminal, and a line now and then in a log."""
     is_terminal = sys.stderr.isatty()
     while True:
         said = f"{load.now():.0f}/{load.seconds:.0f} s, {load.right} answers right, {len(load.others)} not, "
@@ -155,7 +155,7 @@ async def judge_all(fleet: Fleet, plan: Plan, load: Load, saboteur: Saboteur, on
 
 
 def read_marks(file: Path) -> list[Mark]:
-    """Read what the tools of runs have left."""
+    """Read the marks that the tools of runs have written."""
     lines = file.read_bytes().splitlines() if file.exists() else []
     return [msgspec.json.decode(line, type=Mark) for line in lines]
 
@@ -176,7 +176,7 @@ def options() -> argparse.Namespace:
 
 
 def main() -> None:
-    """Run it, and close."""
+    """Run it, and exit."""
     chosen = options()
     plan = Plan(chosen.minutes, chosen.streams, chosen.runs, chosen.seed, frozenset(chosen.faults))
     outcome = carry_out(plan, chosen.keep)
@@ -201,7 +201,7 @@ def carry_out(plan: Plan, keep: Path | None) -> Outcome:
 
 
 def write_events(file: Path, outcome: Outcome) -> None:
-    """Write what happened, fault by fault and failure by failure, for a look beside the logs of the processes."""
+    """Write what happened, fault by fault and failure by failure, to be read next to the logs of the processes."""
     faults = [{"at": event.began, "event": event} for event in outcome.events]
     dead = deaths(outcome.events)
     failures = [failure(answer, dead) for answer in outcome.failures]
@@ -211,7 +211,7 @@ def write_events(file: Path, outcome: Outcome) -> None:
 
 
 def failure(answer: Answer, dead: Sequence[Death]) -> dict[str, object]:
-    """Return a line about an answer that is not right; one that no client can live with has its last bytes."""
+    """Return a line about an answer that is not right; an answer that no client can handle has its last bytes."""
     verdict, reason = judge(answer, dead)
     said = {} if verdict in HONEST else {"ends": answer.body[-TAIL:].decode(errors="replace")}
     line = {"at": answer.done, "began": answer.began, "stream": answer.question, "carrier": answer.carrier}

@@ -1,6 +1,6 @@
-"""The tools of the fleet's runs: each leaves a mark outside when it begins and when it ends.
+"""The tools of the fleet's runs: each writes a mark to a file when it begins and when it ends.
 
-The file of the marks is in FLEET_MARKS. What `kill -9` interrupts has a beginning only.
+The file of the marks is in FLEET_MARKS. A call that `kill -9` interrupts has only the first mark.
 """
 
 import asyncio

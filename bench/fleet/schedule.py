@@ -1,4 +1,4 @@
-"""Which part of the fleet breaks when, and for how long: a function of the seed and of nothing else."""
+"""Which part of the fleet breaks when, and for how long: a pure function of the seed."""
 
 import random
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -10,11 +10,11 @@ CALM = 0.08
 SLOWEST_S, FASTEST_S = 20.0, 3.5
 """Bounds of the mean time between the beginnings of two faults."""
 FAULTS = 60
-"""That a run has, if these bounds allow it."""
+"""Faults of a run, if these bounds allow that many."""
 
 
 class Kind(StrEnum):
-    """A way to break."""
+    """A kind of fault."""
 
     KILL_GATEWAY = "kill-gateway"
     """`kill -9` of a supervisor and its workers: a node dies."""
@@ -115,7 +115,7 @@ Targets = Mapping[Kind, Sequence[str]]
 def schedule(seed: int, seconds: float, targets: Targets) -> tuple[Fault, ...]:
     """Return the faults of a run, in their order.
 
-    Kinds come in shuffled rounds: none comes again before all others had their turn. Faults of different targets may
+    Kinds come in shuffled rounds: none is repeated before all others have come. Faults of different targets may
     overlap; a target has one at a time. All are over before the last part of the time, in which the fleet must recover.
     """
     chance = random.Random(seed)
@@ -135,7 +135,7 @@ def schedule(seed: int, seconds: float, targets: Targets) -> tuple[Fault, ...]:
 
 
 def _rounds(chance: random.Random, kinds: Collection[Kind]) -> Iterator[Kind]:
-    """Yield the kinds for ever, each round in an order of its own."""
+    """Yield the kinds forever, each round in a new order."""
     while kinds:
         yield from chance.sample(list(kinds), len(kinds))
 

@@ -1,6 +1,6 @@
 """A model server of the fleet: `python -m bench.fleet.upstream PORT MODE_FILE`.
 
-It speaks OpenAI Chat and says what it is asked for: `stream-17-text-30` gets thirty words of stream 17,
+It speaks OpenAI Chat, and the question selects the answer: `stream-17-text-30` gets thirty words of stream 17,
 `stream-17-call-30` the same words and one call, `run-fleet-3-of-4` the next round of a run. The file holds its mode,
 which the fleet changes while it runs: `right`, `hangs`, `lies`, `slows`.
 """
@@ -22,9 +22,9 @@ from bench.fleet.checks import TOOL, Question, RunAsked
 from testkit.stream_ends import END, SSE, chunk
 
 PACE_S = 1.0
-"""Between two words of a stream: about as fast as a person reads, and slow enough for thousands of streams."""
+"""Seconds between two words of a stream: about as fast as a person reads, and slow enough for thousands of streams."""
 THINK_S = 0.5
-"""Until a turn of a run begins."""
+"""Seconds until a turn of a run begins."""
 SLOWED = 4
 LOOK_S = 0.2
 _STREAM = re.compile(rb"stream-(\d+)-(text|call)-(\d+)")
@@ -61,7 +61,7 @@ class Server:
             await asyncio.sleep(LOOK_S)
 
     async def pause(self, seconds: float) -> None:
-        """Wait before the next words; while the server hangs, for as long as it does."""
+        """Wait before the next words, and until the server no longer hangs."""
         await asyncio.sleep(seconds * (SLOWED if self.mode is Mode.SLOWS else 1))
         await self._goes_on.wait()
 
@@ -97,7 +97,7 @@ class Server:
     async def stream(
         self, writer: asyncio.StreamWriter, number: int, deltas: AsyncIterator[tuple[dict[str, Any], str | None]]
     ) -> None:
-        """Stream an answer, or a lie."""
+        """Stream an answer, or a broken one."""
         lie = LIES[number % len(LIES)] if self.mode is Mode.LIES else None
         if lie and lie.instead:
             writer.write(lie.instead)
@@ -115,7 +115,7 @@ class Server:
         writer.write(END[len(chunk({}, "stop")) :])
 
     async def words(self, question: Question, *, emulated: bool) -> AsyncIterator[tuple[dict[str, Any], str | None]]:
-        """Say the words of a stream, then make its call if it asks for one."""
+        """Yield the words of a stream, then its call if the question requests one."""
         for word in question.words:
             yield {"content": f"{word} "}, None
             await self.pause(PACE_S)
@@ -142,7 +142,7 @@ class Server:
 
 @dataclass(frozen=True)
 class Lie:
-    """An answer that is none: all of it, or what follows the second chunk; then the connection ends."""
+    """A broken answer: all of it, or what follows the second chunk; then the connection ends."""
 
     instead: bytes = b""
     within: bytes = b""
@@ -166,7 +166,7 @@ LIES = (
     Lie(within=b""),
 )
 """An error, a page, half a JSON text, no HTTP; then broken JSON, half a line, an end without an end, a broken frame, an
-error in the stream, a closed connection. A lie that reads like a right answer is none that a gateway could find."""
+error in the stream, a closed connection. Wrong answers in correct form are left out: no gateway could detect them."""
 
 
 def _call(place: int, name: str, arguments: dict[str, Any]) -> dict[str, Any]:

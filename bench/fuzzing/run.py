@@ -110,7 +110,7 @@ def record(name: str, figures: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    """Search one target and close."""
+    """Search one target and exit."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("target", choices=NAMES)
     parser.add_argument("--seconds", type=int, default=600, help="how long to search (default: 600)")

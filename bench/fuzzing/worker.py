@@ -1,6 +1,6 @@
 """The fuzzing process: libFuzzer by atheris, on one target. Started by `run.py` in `.venv-fuzz`.
 
-A finding does not end the search: it is written to the folder of findings, once per kind, and the search goes on.
+A finding does not end the search: it is written to the folder of findings, once per kind, and the search continues.
 """
 
 import random

@@ -1,7 +1,7 @@
-"""What the upstream of the bench says, by the name of the model: `KIND-PACE`, such as `text-5` or `fenced-0`.
+"""Answers of the bench's upstream, selected by the name of the model: `KIND-PACE`, such as `text-5` or `fenced-0`.
 
 The kind is the answer, the pace the milliseconds between two frames of its stream; 0 sends them all in one write. A
-stream has about 200 frames with four tokens each, and each frame is an HTTP chunk of its own.
+stream has about 200 frames with four tokens each, and each frame is a separate HTTP chunk.
 """
 
 import json
@@ -21,7 +21,7 @@ PROSE = "The harbour is quiet in the morning, and the first ferry leaves at half
 PATH, TOOL = "docs/ferries.md", "write_file"
 CUT_AFTER = "The harbour has a new ferry; I write it down.\n\n"
 MARK = "@@@"
-"""Stands for the text in a stream of one chunk, which the long ones are made from."""
+"""Placeholder for the text in a stream of one chunk, which the long streams are made from."""
 
 KINDS = ("small", "brief", "text", "call", "fenced", "forge")
 PACES = (0, 2, 5, 10)
@@ -52,7 +52,7 @@ def forge() -> str:
 
 @cache
 def answer(kind: str) -> Answer:
-    """Return what the model says."""
+    """Return the model's answer."""
     if kind == "small":
         return Answer(prose(700))
     if kind == "brief":
@@ -102,7 +102,7 @@ def quoted(text: str) -> str:
 
 
 def numbered(stream: str) -> str:
-    """Count the events anew where the wire counts them."""
+    """Renumber the events where the wire numbers them."""
     counter = iter(range(10_000))
     return re.sub(r'"sequence_number": \d+', lambda _: f'"sequence_number": {next(counter)}', stream)
 

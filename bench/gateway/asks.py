@@ -1,4 +1,4 @@
-"""What the client of the bench asks: a small question, 30 tools, a streamed text; on all five wires."""
+"""Requests of the bench's client: a small question, 30 tools, a streamed text; on all five wires."""
 
 import json
 from typing import Any
@@ -20,7 +20,7 @@ NAMES = (
     *("send_mail", "list_mails", "read_calendar", "add_meeting", "query_table", "describe_table", "plot", "translate"),
 )
 FRESH = b"#0000000"
-"""In the description of a tool; a request with another number has tools that nobody has seen."""
+"""Part of a tool's description; a request with another number has tools that no gateway has seen."""
 
 
 def schema(number: int) -> Body:

@@ -1,8 +1,8 @@
-"""The bare gateway: the server and the client of ours, passing bytes through without a look at them.
+"""The bare gateway: our server and our client, which pass bytes through without reading them.
 
     python -m bench.gateway.bare PORT UPSTREAM
 
-What toolspeak costs more than this is what toolspeak does.
+The difference to toolspeak is the cost of toolspeak's own work.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""Puts the peers into a folder of their own, outside the repository, in the versions that the figures name.
+"""Installs the peers into a separate folder outside the repository, in the versions that the figures name.
 
 python -m bench.gateway.install [litellm] [forge] [portkey] [envoy] [py-spy]
 """
@@ -13,7 +13,7 @@ from pathlib import Path
 
 CACHE = Path(os.environ.get("TOOLSPEAK_PEERS", "~/.cache/toolspeak/peers")).expanduser()
 PYTHON = "3.12"
-"""What the Python peers run on: LiteLLM and forge have no wheels for every newer one."""
+"""The Python version for the peers: LiteLLM and forge have no wheels for every newer version."""
 PIPS = {
     "litellm": "litellm[proxy]==1.106.2",
     "forge": "forge-guardrails==0.10.0",
@@ -33,7 +33,7 @@ VERSIONS = {"litellm": "1.106.2", "forge": "0.10.0", "portkey": "1.15.2", "envoy
 
 
 def folder(peer: str) -> Path:
-    """Return where a peer lives; the version is part of it, so that a new pin is a new folder."""
+    """Return the folder of a peer; the version is part of its name, so a new pin gets a new folder."""
     return CACHE / f"{peer}-{VERSIONS[peer]}"
 
 
@@ -72,7 +72,7 @@ def install_npm(peer: str) -> None:
 
 
 def install(peer: str) -> None:
-    """Install one peer, unless it is there; one that broke off half-way is made anew."""
+    """Install one peer, unless it is there; an incomplete installation is repeated."""
     if done(peer).exists():
         return
     print(f"installs {peer} {VERSIONS[peer]} into {folder(peer)}", flush=True)
@@ -83,7 +83,7 @@ def install(peer: str) -> None:
 
 
 def main() -> None:
-    """Install what is asked for, or all."""
+    """Install the named peers, or all."""
     for peer in sys.argv[1:] or VERSIONS:
         install(peer)
 

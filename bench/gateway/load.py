@@ -1,4 +1,4 @@
-"""The client of the bench: keeps some connections busy with one request after another, and takes times.
+"""The client of the bench: keeps some connections busy with one request after another, and measures times.
 
 Bytes in, bytes out, on asyncio.Protocol and httptools: it shares its core with the upstream and must leave room for it.
 """
@@ -18,7 +18,7 @@ TIMEOUT_S = 300.0
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What is sent: by how many connections, how often in all, and what an answer must hold."""
+    """The requests: over how many connections, how many in all, and what an answer must contain."""
 
     path: str
     body: Callable[[int], bytes]
@@ -28,12 +28,12 @@ class Load:
     proof: tuple[bytes, ...]
     """All of these are in every answer, or the load did not do what it should."""
     first: bytes = b""
-    """The first byte is the one that comes with this."""
+    """The time to the first byte ends when this arrives."""
 
 
 @dataclass(slots=True)
 class Times:
-    """What the client saw, in seconds."""
+    """Times that the client measured, in seconds."""
 
     wall_s: float = 0.0
     whole_s: list[float] = field(default_factory=list[float])
@@ -50,7 +50,7 @@ class Connection(asyncio.Protocol):
     def __init__(self, load: Load, head: bytes, numbers: deque[int], times: Times) -> None:
         self._load, self._head, self._numbers, self._times = load, head, numbers, times
         self.done: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        """True when all was sent, False when the server wants a new connection for the next request."""
+        """True when all was sent, False when the server requires a new connection for the next request."""
         self._pieces: list[bytes] = []
         self._began = self._first = 0.0
         self._number, self._answered = 0, False
@@ -64,7 +64,7 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         if self.done.done():
             return
-        if self._answered and not self._pieces:  # closed after the last answer without a word: asked again
+        if self._answered and not self._pieces:  # the server closed an idle connection: retry
             self._numbers.appendleft(self._number)
             self.done.set_result(False)
         else:

@@ -1,4 +1,4 @@
-"""Where the time goes: a subject under a load, looked into by py-spy from outside, 400 times a second."""
+"""Where the time goes: py-spy samples a subject under load from outside, 400 times a second."""
 
 import subprocess
 from collections import Counter
@@ -21,7 +21,7 @@ def stacks(workload: Workload, running: Running, files: Path, *, native: bool = 
     """Return how often each stack was seen while the load ran."""
     install("py-spy")
     kept = files / "stacks.txt"
-    once(workload, running, None)  # what is made once is not what a request costs
+    once(workload, running, None)  # one-time work is not part of the cost of a request
     program = [*pinned(LOAD_CORE), str(folder("py-spy") / "venv" / "bin" / "py-spy"), "record"]
     how = [
         "--duration",
@@ -79,7 +79,7 @@ def lines(title: str, counted: Counter[tuple[str, ...]]) -> Iterator[str]:
 
 
 def import_lines(files: Path, upstream_port: int) -> Iterator[str]:
-    """Write what the start imports, the dearest first: in the module itself, and with all that it imports."""
+    """Write what the start imports, the most expensive first: in the module itself, and with all that it imports."""
     timed = replace(SUBJECTS["native"], name="timed", command=with_import_times)
     with Running(timed, files, upstream_port) as started:
         seconds = started.start_s

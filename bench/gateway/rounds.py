@@ -1,4 +1,4 @@
-"""Interleaved rounds: in each, every subject takes every workload once, and the order of the subjects turns."""
+"""Interleaved rounds: in each, every subject runs every workload once, and the order of the subjects rotates."""
 
 import statistics
 import time
@@ -21,11 +21,11 @@ CROWDED = 0.9
 
 @dataclass(slots=True)
 class Figures:
-    """What one subject took for one workload, a value for each round."""
+    """The cost of one workload for one subject, a value for each round."""
 
     cpu_us: list[float] = field(default_factory=list[float])
     busy: list[float] = field(default_factory=list[float])
-    """The share of the time in which it ran, and in which it could not, as others had its core."""
+    """The share of the time in which it ran, and in which it waited because other processes had its core."""
     waited: list[float] = field(default_factory=list[float])
     first_ms: list[float] = field(default_factory=list[float])
     p50_ms: list[float] = field(default_factory=list[float])
@@ -45,7 +45,7 @@ class Figures:
         return statistics.median(self.busy) + statistics.median(self.waited) > CROWDED
 
     def summary(self) -> dict[str, float]:
-        """Return what is kept of it."""
+        """Return the figures for the result file."""
         return {
             "min_us": round(min(self.cpu_us), 2),
             "median_us": round(self.median_us, 2),

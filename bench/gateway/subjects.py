@@ -40,7 +40,7 @@ Command = Callable[[int, int, Path], list[str]]
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """One that is measured."""
+    """A gateway that is measured."""
 
     name: str
     command: Command
@@ -51,7 +51,7 @@ class Subject:
     slow: int = 1
     """It gets this many times fewer requests, so that a round stays short."""
     model: str = "small-0"
-    """What it is asked for until it answers."""
+    """The model of the requests that wait for its first answer."""
     is_pinned: bool = True
     """It runs on the core of gateways; else on all of them."""
 
@@ -217,14 +217,14 @@ def of_wire(wire: str) -> Subject:
 
 
 def free_port() -> int:
-    """Return a port that nobody uses."""
+    """Return a free port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
 def pinned(core: int) -> list[str]:
-    """Return what ties a command to a core, where there are two and a tool for it."""
+    """Return the prefix that pins a command to a core, where there are two cores and a tool for it."""
     return ["taskset", "-c", str(core)] if shutil.which("taskset") and (os.cpu_count() or 1) > 1 else []
 
 
@@ -274,7 +274,7 @@ class Running:
         return Path(self._log.name).read_text(errors="replace")
 
     def _wait(self) -> None:
-        """Ask until an answer comes."""
+        """Send requests until an answer comes."""
         end = time.perf_counter() + START_LIMIT_S
         while not self._answers():
             if self._process.poll() is not None or time.perf_counter() > end:
@@ -288,7 +288,7 @@ class Running:
             return False
 
     def plan(self) -> str:
-        """Return what toolspeak says it does with a request that has a tool."""
+        """Return the plan that toolspeak reports for a request with a tool."""
         return self._asked(with_one_tool("brief-0")).headers.get("x-toolspeak-plan", "")
 
     def _asked(self, body: bytes) -> http.client.HTTPResponse:

@@ -1,4 +1,4 @@
-"""The targets S1 to S10: ratios of medians of one run, and what became of them."""
+"""The targets S1 to S10: ratios of medians of one run, and whether they are met."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class Target:
 
     @property
     def line(self) -> str:
-        """Say it in one line."""
+        """The target, its value and its bound in one line."""
         sign = "at least" if self.least else "at most"
         return (
             f"{'pass  ' if self.ok else 'MISSED'} {self.id}  {self.what:<62} {self.value:8.2f}  {sign} {self.bound:g}"
@@ -36,7 +36,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """What is measured beside the rounds."""
+    """Measurements outside the rounds."""
 
     start_s: float
     resident_mb: float
@@ -69,7 +69,7 @@ def against_bare(table: Table) -> Iterator[Target]:
 
 
 def against_envoy(table: Table) -> Iterator[Target]:
-    """S10: what a chunk costs beside a proxy in C++ that understands nothing of it."""
+    """S10: the cost of a chunk compared with a proxy in C++ that does not parse it."""
     for name in ("emulated", "push-emulated"):
         for workload in ("paced48", "paced96"):
             if value := ratio(table, (workload, name), (workload, "envoy")):
@@ -102,7 +102,7 @@ def first_bytes(table: Table) -> Iterator[Target]:
 
 
 def pairs(beside: Beside) -> Iterator[Target]:
-    """S9: each upstream's wire, its dearest client beside the same wire."""
+    """S9: each upstream's wire, its most expensive client compared with the same wire."""
     for upstream, row in beside.pairs.items():
         client = max(row, key=lambda name: row[name])
         what = f"chunk of {upstream}: {client} / same wire"
@@ -110,7 +110,7 @@ def pairs(beside: Beside) -> Iterator[Target]:
 
 
 def targets(table: Table, beside: Beside) -> list[Target]:
-    """Return all targets that this run can tell."""
+    """Return all targets that this run can judge."""
     made = [*against_bare(table), *against_envoy(table), *against_peers(table), *first_bytes(table)]
     made.append(Target("S8", "seconds from start to first answer", beside.start_s, 0.5, profile="start"))
     made.append(Target("S8", "MB resident after load", beside.resident_mb, 60, profile="memory"))

@@ -2,7 +2,7 @@
 
     python -m bench.gateway.upstream PORT
 
-It reads no JSON: the model is found by a pattern, and all bytes that it sends are made before the first request.
+It reads no JSON: a pattern finds the model, and all bytes that it sends are made before the first request.
 """
 
 import asyncio
@@ -57,7 +57,7 @@ def plain(status: int, body: bytes) -> bytes:
 
 
 def side(path: str) -> bytes:
-    """Answer what is not a question: the lists of models, as each vendor writes them."""
+    """Answer requests for lists of models, as each vendor writes them."""
     if path.endswith("/api/tags"):
         return listing({"models": [{"name": model, "model": model} for model in answers.MODELS]})
     if "v1beta" in path:

@@ -1,4 +1,4 @@
-"""What is measured: each workload with those who take part, and the unit that its CPU is divided by."""
+"""The workloads: each with its subjects, and the unit that its CPU is divided by."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -14,7 +14,7 @@ OURS = ("bare", "native", "emulated")
 PUSH = ("push", "push-emulated")
 """Ours with the other driver; not in the quick run."""
 PROXIES = ("envoy", "nginx")
-"""They pass bytes on and understand none of them: what a gateway costs at least."""
+"""They forward bytes without parsing them: the least that a gateway costs."""
 PEERS = ("litellm", "forge", "portkey")
 ALL = ("direct", *PROXIES, *OURS, *PUSH, *PEERS)
 
@@ -31,10 +31,10 @@ class Workload:
     chunks: int = 1
     """Units in one request."""
     own_body: tuple[tuple[str, Callable[[int], bytes]], ...] = ()
-    """The bodies of those who must be asked otherwise: another model, which answers in their form."""
+    """Bodies for subjects that need a different request: another model, which answers in their form."""
 
     def load_of(self, subject: str, slow: int) -> Load:
-        """Return the load of one subject: slow ones get fewer requests, unless each is a time of its own."""
+        """Return the load of one subject: slow subjects get fewer requests, unless each request is timed."""
         body = dict(self.own_body).get(subject, self.load.body)
         fewer = max(self.load.requests // slow, self.load.streams)
         requests = self.load.requests if self.unit == FIRST_BYTE else fewer
@@ -102,7 +102,7 @@ def workloads() -> list[Workload]:
 
 
 def quick() -> list[Workload]:
-    """Return those of the quick run, for ours only, with half the requests."""
+    """Return the workloads of the quick run, for ours only, with half the requests."""
     kept = ("small", "tools", "emulated-warm", "paced96", "fenced96", "first")
     made: list[Workload] = []
     for workload in workloads():

@@ -1,4 +1,4 @@
-"""Puts the peers into a folder of their own, outside the repository, in the versions that the figures name.
+"""Installs the peers into a separate folder outside the repository, in the versions that the figures name.
 
 The wheels of vLLM and SGLang are installed without their dependencies, which would be several gigabytes for a GPU;
 the packages that their parsers import follow.
@@ -45,12 +45,12 @@ NPM: Final = {"@ai-sdk-tool/parser": VERSIONS["@ai-sdk-tool/parser"], "ai": "6.0
 
 
 def folder(peer: str) -> Path:
-    """Return where a peer lives; the version is part of it, so that a new pin is a new folder."""
+    """Return the folder of a peer; the version is part of its name, so a new pin gets a new folder."""
     return CACHE / f"{peer.replace('/', '-').strip('@')}-{VERSIONS[peer]}-parsers"
 
 
 def command(peer: str) -> list[str]:
-    """Return the command that answers questions, one a line; it runs in `ROOT`."""
+    """Return the command that answers questions, one per line; it runs in `ROOT`."""
     if peer in LIGHT:
         return [str(folder(peer) / "venv" / "bin" / "python"), "-m", f"bench.peers.adapters.{peer}_parsers"]
     # Node looks for packages beside the file that imports them
@@ -58,7 +58,7 @@ def command(peer: str) -> list[str]:
 
 
 def install(peer: str) -> None:
-    """Install one peer, unless it is there; one that broke off half-way is made anew."""
+    """Install one peer, unless it is there; an incomplete installation is repeated."""
     done = folder(peer) / "installed"
     if done.exists():
         return

@@ -72,7 +72,7 @@ def verdicts(results: Mapping[str, Any], kinds: Iterable[Verdict] = Verdict) -> 
 
 
 def pairs(results: Mapping[str, Any]) -> str:
-    """Return each peer beside the gateway, on the cases that the peer has a parser for."""
+    """Return each peer next to the gateway, on the cases that the peer has a parser for."""
     rows: list[tuple[object, ...]] = []
     for peer in PEERS:
         chosen = {peer: with_parser(results["cases"], peer, own=True)}

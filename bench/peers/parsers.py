@@ -1,6 +1,6 @@
-"""Which parser of each peer reads which case: the one that its documentation names for the family of models.
+"""The parser of each peer for each case: the parser that its documentation names for the family of models.
 
-A family without a row, or with an empty entry, has no parser there; such cases are counted on their own, not as missed.
+A family without a row, or with an empty entry, has no parser there; such cases are counted separately, not as missed.
 Parsers of reasoning are used where the text holds reasoning: a server is set up with both.
 """
 
@@ -93,7 +93,7 @@ EXTRA_SAMPLES: Final = {
     "deepseek-v4.1": DSML_SAMPLE.format(" ", " "),
     "xlam": '[{"name": "find_bus", "arguments": {"stop": "Oslo S", "limit": 2}}]',
 }
-"""Samples that samples.jsonl has not: one call of `find_bus` for the stop "Oslo S" with the limit 2."""
+"""Samples that are not in samples.jsonl: one call of `find_bus` for the stop "Oslo S" with the limit 2."""
 
 BY_MODEL: Final = (
     (r"xlam", "xLAM"),
@@ -103,7 +103,7 @@ BY_MODEL: Final = (
     (r"deepseek-v4\.1", "DeepSeek V4.1"),
     (r"qwen3\.[56]", "Qwen3-Coder, Qwen 3.5"),
 )
-"""Models whose parser their format does not tell; the first that fits."""
+"""Models whose format does not determine the parser; the first match counts."""
 
 BY_DIALECT: Final = {
     "hermes": "Qwen 2.5, Qwen 3",

@@ -26,7 +26,7 @@ NOT_IN_VOCABULARY: Final = (
     (r"Mistral-7B-Instruct-v0\.3", ("[ARGS]", "[CALL_ID]", "[THINK]", "[/THINK]")),
     (r"Magistral-Small-2506|Mistral-Small-3\.2|Devstral-Small-2507", ("[THINK]", "[/THINK]")),
 )
-"""Special tokens of younger tokenizers of Mistral: vLLM tells the format of the calls by the vocabulary."""
+"""Special tokens of younger tokenizers of Mistral: vLLM recognizes the format of the calls by the vocabulary."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What the measurement of `escalate_to` says of tasks that were solved, and of those that were not."""
+"""What the measurement of `escalate_to` reports for solved and unsolved tasks."""
 
 from bench.accuracy import data
 from bench.accuracy.escalation import BOTH, LARGE, SMALL, Done, difference, faults, figures

@@ -1,4 +1,4 @@
-"""The forms against a scripted server behind the real relay: what they ask, what they read, what they are charged."""
+"""The forms with a scripted server and the real relay: their requests, their readings and their usage."""
 
 import asyncio
 import json
@@ -34,7 +34,7 @@ OSLO = (Delivered("get_weather", '{"city": "Oslo"}'),)
 
 @dataclass
 class Model:
-    """Answers with these texts, one after the other, and remembers what it was asked; an integer is an error."""
+    """Answers with these texts, one after the other, and records the requests; an integer is an error."""
 
     texts: list[str | int]
     bodies: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
@@ -50,7 +50,7 @@ class Model:
         return web.json_response({"object": "chat.completion", "choices": choices, "usage": usage})
 
     def said(self, index: int = 0) -> str:
-        """Return all that was said to it in a request."""
+        """Return all text of a request."""
         return json.dumps(self.bodies[index]["messages"])
 
 
@@ -84,7 +84,7 @@ def test_native_reads_no_text_and_rescue_does(tmp_path: Path) -> None:
     said, used = asked(model, "native+rescue", tmp_path)
     assert said.calls == OSLO
     assert model.bodies[0]["tools"]
-    assert len(model.bodies) == 1  # the same question is not asked twice
+    assert len(model.bodies) == 1  # the same question is not sent twice
     assert (used.requests, used.input_tokens, used.output_tokens) == (1, 40, 5)  # but it is charged
 
 

@@ -106,7 +106,7 @@ def test_half_of_the_tasks_describe_their_tools_in_the_language(language: str) -
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_the_values_of_a_right_call_are_in_its_sentence(language: str) -> None:
-    """Numbers, addresses and names must be said, else more than one answer would be right."""
+    """Numbers, addresses and names must be in the request, else more than one answer would be right."""
     for task in load(f"language_{language}"):
         digits = {int(found) for found in re.findall(r"\d+", sentence(task))}
         for want in task.wanted:
@@ -208,7 +208,7 @@ def test_agents_have_their_whole_tool_sets() -> None:
 
 @pytest.mark.parametrize("name", [name for name in languages.SETS if name != "language_en"])
 def test_no_guardrail_drops_a_right_call_of_a_development_task(name: str) -> None:
-    """Held-out tasks are not asked here: guardrails may be shaped on the others only.
+    """Held-out tasks are not used here: guardrails may be shaped on the others only.
 
     In English they do drop one, "How warm is it in Oslo": its words are not those of `get_temperature`.
     """

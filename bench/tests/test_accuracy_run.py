@@ -1,4 +1,4 @@
-"""A run goes task by task through all forms, may stop anywhere, and goes on where it stopped."""
+"""A run does each task in all forms, may stop anywhere, and continues where it stopped."""
 
 import asyncio
 import json
@@ -42,9 +42,9 @@ class Handler(JsonHandler):
     path_of_model = ""
     asked = 0
     names: ClassVar[list[str]] = []
-    """What it calls itself, answer for answer; then nothing."""
+    """The model name in each answer; later answers have none."""
     meeting: ClassVar[threading.Barrier | None] = None
-    """Nobody is answered before so many are asking."""
+    """No request is answered before this many are waiting."""
 
     @override
     def info(self) -> object:
@@ -181,7 +181,7 @@ def test_a_form_that_is_surely_better_is_asked_no_more(tmp_path: Path, capsys: p
     race = ("--set", "multiple", "--tasks", "3", "--until-certain", "native", "--error-rate", "0.9")
     with server() as url:
         assert ran(tmp_path, url, *race) == (4, 6)
-        assert ran(tmp_path, url, *race) == (0, 2)  # what is known counts
+        assert ran(tmp_path, url, *race) == (0, 2)  # known results count
     assert capsys.readouterr().out.count("native+rescue against native: better: 2 won, 0 lost of 2 tasks") == 2
 
 

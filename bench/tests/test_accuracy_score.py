@@ -1,4 +1,4 @@
-"""Which answers are right: cases made by hand, each beside one that differs in one thing."""
+"""Which answers are right: cases made by hand, each next to one that differs in one detail."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""A run may stop as soon as a difference is certain, and errs as rarely as it says."""
+"""A run may stop as soon as a difference is certain, and its error rate is as promised."""
 
 import random
 from itertools import product

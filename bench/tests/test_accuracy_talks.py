@@ -1,4 +1,4 @@
-"""The conversations can be played to the end, and one that is played badly is seen."""
+"""The conversations can be played to the end, and wrong answers in them are detected."""
 
 import asyncio
 import json
@@ -173,7 +173,7 @@ ALL_TALKS = (*TALKS, *LATER_TALKS)
 
 @dataclass
 class Player:
-    """Says what is written down, and remembers what it was told."""
+    """Gives the scripted answers, and records what it received."""
 
     turns: Sequence[Turn]
     said: list[Said] = field(default_factory=list[Said])

@@ -1,4 +1,4 @@
-"""The comparison of gateways: what is kept of a trial, and that the page shows the kept results."""
+"""The comparison of gateways: the figures that are kept, and that the page shows them."""
 
 from pathlib import Path
 from typing import Any

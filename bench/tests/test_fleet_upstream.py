@@ -28,7 +28,7 @@ def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def exchange(file: Path, mode: Mode, body: bytes) -> bytes:
-    """Send one request, and return all that comes until the server has nothing more to say."""
+    """Send one request, and return everything until the server sends nothing more."""
 
     async def talk(port: int) -> bytes:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)

@@ -1,4 +1,4 @@
-"""The server that is compiled for a machine is found on such a machine only, and its source is what was pinned."""
+"""A server that is compiled for a machine is found on such a machine only, and its source matches the pin."""
 
 import subprocess
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`just soak` and `just cost-curve`: their rules, their two ends over a real gateway, and what their judges notice."""
+"""`just soak` and `just cost-curve`: their rules, their two ends over a real gateway, and what their judges detect."""
 
 import asyncio
 import os

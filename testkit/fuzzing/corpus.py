@@ -1,4 +1,4 @@
-"""The kept corpus of each target: one JSON string per line, a byte per character (Latin-1), so that it can be read.
+"""The kept corpus of each target: one JSON string per line, a byte per character (Latin-1), so that people can read it.
 
 It is the smallest set that was found to run every pair of neighbouring lines that the whole search ran. The tests
 replay it; the next search starts from it.
@@ -19,7 +19,7 @@ FOLDER: Final = GOLDEN / "fuzz"
 LARGEST: Final = 600_000
 """Bytes of one target's file."""
 _SOURCES: Final = (str(Path(__file__).parents[2] / "src"), str(Path(httptools_impl.__file__).parent))
-"""Our own code, and uvicorn's HTTP protocol: the parser itself is written in C, and shows in what these do."""
+"""Our own code, and uvicorn's HTTP protocol: the parser itself is written in C, and shows in the lines these run."""
 
 _Trace: TypeAlias = Callable[[FrameType, str, Any], Any]
 

@@ -20,7 +20,7 @@ from toolspeak.gateway.connections import Connections, HttpConnection
 
 _HEADER: Final = 1
 _TURNS: Final = 4
-"""Passes of the event loop after each piece: enough for the application to read a body and to answer."""
+"""Passes of the event loop after each chunk: enough for the application to read a body and to answer."""
 _READ: Final = 65_536
 """Bytes that an event loop reads from a socket at once."""
 Seen = list[tuple[str, str, tuple[tuple[bytes, bytes], ...]]]
@@ -109,7 +109,7 @@ class Client:
             self.connection.data_received(piece)
 
     def wait(self) -> None:
-        """Let the application work."""
+        """Let the application run."""
         for _ in range(_TURNS):
             self.loop.run_until_complete(asyncio.sleep(0))
 
@@ -138,7 +138,7 @@ def _records() -> _Records:
 
 
 def check(data: bytes) -> None:
-    """Send an input at once and in pieces: nothing raises or is logged as an error, and both reach the same handlers.
+    """Send an input at once and in chunks: nothing raises or is logged as an error, and both reach the same handlers.
 
     A connection that is closed for a violation may have served fewer requests when the violation arrived earlier.
     """

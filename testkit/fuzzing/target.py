@@ -1,4 +1,4 @@
-"""What the fuzzer needs of each part under test."""
+"""The interface between the fuzzer and each part under test."""
 
 import random
 import re
@@ -17,9 +17,9 @@ STRETCHED: Final = 100_000
 STALL_S: Final = 0.050
 """CPU seconds that the slowest step of an input may take, for each 100 KB begun."""
 TRIES: Final = 12
-"""A suspected stall is timed so often, and the shortest time counts: other work on the machine only adds to it."""
+"""A suspected stall is timed this often, and the shortest time counts: other work on the machine only adds to it."""
 _BEYOND_DOUBT: Final = 20
-"""Times the limit at which no second try is needed."""
+"""The multiple of the limit at which no second try is needed."""
 
 
 class Broken(Exception):
@@ -82,7 +82,7 @@ def allowed(data: bytes) -> float:
 
 
 def pieces(content: bytes, seed: int) -> list[bytes]:
-    """Split bytes as the seed says: 0 whole, 1 byte by byte (up to 4 KB), else at random places."""
+    """Split bytes as the seed selects: 0 whole, 1 byte by byte (up to 4 KB), else at random places."""
     if seed == 0 or len(content) < 2:
         return [content]
     if seed == 1 and len(content) <= 4096:

@@ -123,7 +123,7 @@ def _parts(data: bytes) -> tuple[Wire, str, int, Wire]:
 
 
 def steps(data: bytes) -> Iterator[Callable[[], object]]:
-    """Yield the decoder's work on the whole input in one piece."""
+    """Yield the decoder's work on the whole input at once."""
     wire, direction, seed, _ = _parts(data)
     content = data[_HEADER:]
     if direction == "request":

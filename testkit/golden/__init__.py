@@ -1,4 +1,4 @@
-"""The golden cases: what models really wrote, and what must come of it.
+"""The golden cases: real outputs of models, and the expected results.
 
 The texts are those of `toolspeak conformance` (`CASES`); this folder has requests, templates and fuzzed inputs.
 """
@@ -106,7 +106,7 @@ BY_SAMPLE = {
 
 @dataclass(frozen=True)
 class Case:
-    """One text and what it must give. `text`, `reasoning` and `invalid` are None where the case does not say."""
+    """One text and its expected result. `text`, `reasoning` and `invalid` are None without an expectation."""
 
     id: str
     dialect: Dialect
@@ -119,13 +119,13 @@ class Case:
     options: ReadOptions = ReadOptions()
     deltas: list[Any] | None = None
     body: str = "text"
-    """What `raw` is: text, or the bytes of an SSE stream of an OpenAI-compatible server."""
+    """The kind of `raw`: text, or the bytes of an SSE stream of an OpenAI-compatible server."""
     disconnected: bool = False
     notes: str = field(default="", compare=False)
 
 
 def cases() -> list[Case]:
-    """Return all cases that a parser answers."""
+    """Return all parser cases."""
     return [*failures(), *samples()]
 
 

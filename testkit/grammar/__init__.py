@@ -1,8 +1,8 @@
 """Judges of the bytes that a server sends: one per wire, written from the vendors' rules and from nothing else.
 
 Belongs here: for each wire a small machine that reads a streamed response and a whole one, refuses (GrammarError) what
-the vendor's SDKs or known clients would refuse or lose, and tells what a client has seen.
-Does not: anything of toolspeak. A judge that shares code with the accused finds nothing.
+the vendor's SDKs or known clients would refuse or lose, and returns what a client has seen.
+Does not: code of toolspeak. A judge that shared code with toolspeak would share its mistakes.
 Read first: `seen.py`, then `anthropic.py`.
 """
 

@@ -77,7 +77,7 @@ class _Block:
             self.pieces.append(piece)
 
     def whole(self) -> Obj:
-        """Return the block as it stands in a whole response."""
+        """Return the block in the form of a whole response."""
         text = "".join(self.pieces)
         told: dict[str, dict[str, object]] = {
             "text": {"text": text},

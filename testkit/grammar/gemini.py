@@ -5,7 +5,7 @@ r"""Gemini, `generateContent` and `streamGenerateContent`.
     data: {"candidates":[{"content":{"role":"model","parts":[{"functionCall":{"name":"f","args":{}}}]},
            "finishReason":"STOP","index":0}],"usageMetadata":{…},"modelVersion":"m","responseId":"r"}
 
-Nothing but `data: ` lines: google-genai and Gemini CLI take a comment or an event name for broken JSON. Calls come
+Nothing but `data: ` lines: google-genai and Gemini CLI read a comment or an event name as broken JSON. Calls come
 whole. Without `alt=sse` the same chunks are one JSON array. `{"error":{"code","message","status"}}` may be the last
 chunk.
 """

@@ -6,10 +6,10 @@ r"""OpenAI Chat Completions.
     … "delta":{"tool_calls":[{"index":0,"id":"call_1","type":"function","function":{"name":"f","arguments":""}}]} …
     … "delta":{"tool_calls":[{"index":0,"function":{"arguments":"{}"}}]} …
     … "delta":{},"logprobs":null,"finish_reason":"tool_calls" …
-    … "choices":[],"usage":{…} …          (only when asked for)
+    … "choices":[],"usage":{…} …          (only when requested)
     data: [DONE]
 
-Clients add up strings of equal keys, so a role, id or name that comes twice is written twice.
+Clients add up strings of equal keys, so a role, id or name that comes twice is duplicated.
 """
 
 from testkit.grammar.frames import body, sse

@@ -34,7 +34,7 @@ _FINAL = frozenset({"completed", "incomplete"})
 
 @dataclass(frozen=True, slots=True)
 class _Text:
-    """A text that comes in pieces: in which item, in which part of it, under which keys."""
+    """A text that comes in deltas: its kind of item, its part of the item, and its keys."""
 
     item: str
     part: str
@@ -76,7 +76,7 @@ def read_whole(data: bytes) -> Seen:
 
 @dataclass(slots=True)
 class _Flow:
-    """One text on its way: a part of an item, or a call's arguments (then `part` is empty)."""
+    """One streamed text: a part of an item, or a call's arguments (then `part` is empty)."""
 
     part: str
     wrapped: bool
@@ -112,7 +112,7 @@ class _OpenItem:
         return sum(_INDEX_OF[flow.part] == key for flow in self.flows)
 
     def flow(self, event: Obj, text: _Text) -> _Flow:
-        """Return the flow that an event goes on with."""
+        """Return the flow that an event continues."""
         expect(self.kind == text.item, f"{event.where} is no event of a {self.kind}")
         if self.open is None and text.part == "reasoning_text":
             self.begin(text.part, wrapped=False)

@@ -1,4 +1,4 @@
-"""Good responses of every wire, written by hand without toolspeak, to try the judges on."""
+"""Good responses of every wire, written by hand without toolspeak, to test the judges with."""
 
 import json
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from testkit.grammar.seen import SeenCall
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What a response says. `error` breaks the stream after it."""
+    """The content of a response. `error` breaks the stream after it."""
 
     reasoning: str = ""
     signature: str = ""

@@ -1,6 +1,6 @@
 """What a client has seen of one response, the same on every wire.
 
-`usage` is input and output tokens with nothing left out: on the Anthropic wire the input that was read from or written
+`usage` is all input and output tokens: on the Anthropic wire the input that was read from or written
 to a cache is added, on the Gemini wire the thoughts are added to the output.
 """
 
@@ -44,7 +44,7 @@ class Seen:
 
 @dataclass(slots=True)
 class Notes:
-    """What a machine has noted so far."""
+    """What a machine has recorded so far."""
 
     texts: list[str] = field(default_factory=list[str])
     reasonings: list[str] = field(default_factory=list[str])

@@ -1,4 +1,4 @@
-"""JSON, read strictly, and checked access to it. Whatever is not as expected is a GrammarError that names the place."""
+"""JSON, read strictly, and checked access to it. Anything unexpected raises a GrammarError that names the place."""
 
 import json
 import re
@@ -130,7 +130,7 @@ def number(value: object, where: str) -> int:
 
 
 def fresh(found: str, known: set[str], where: str) -> str:
-    """Return an id that was not there before, and know it from now on."""
+    """Return an id that is new, and record it."""
     expect(found not in known, f"{where}: {found!r} was used before")
     known.add(found)
     return found

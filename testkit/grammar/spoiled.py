@@ -1,6 +1,6 @@
-"""Bad bytes and bad bodies, each a good sample with one thing spoiled, and what its judge must say.
+"""Bad bytes and bad bodies, each a good sample with one thing spoiled, and what its judge must report.
 
-A row of a table has the sample's name, what is done to it, and a pattern of the complaint.
+A row of a table has the sample's name, the change, and a pattern of the complaint.
 """
 
 import re
@@ -16,7 +16,7 @@ def cut(data: bytes) -> list[bytes]:
 
 
 def recount(frames: list[bytes]) -> list[bytes]:
-    """Count the sequence numbers of frames anew, after some were moved."""
+    """Renumber the sequence numbers of frames, after some were moved."""
     count = rb'"sequence_number":\d+'
     return [re.sub(count, b'"sequence_number":%d' % number, frame) for number, frame in enumerate(frames)]
 

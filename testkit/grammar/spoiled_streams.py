@@ -1,7 +1,6 @@
-"""Bad streams, each a good sample with one thing spoiled, and what its judge must say.
+"""Bad streams, each a good sample with one thing spoiled, and what its judge must report.
 
-A row has the sample's name, what is done to it, and a pattern of the complaint. Frames are counted as they stand in the
-sample.
+A row has the sample's name, the change, and a pattern of the complaint. Frames are counted as in the sample.
 """
 
 from testkit.grammar import samples

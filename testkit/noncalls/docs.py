@@ -27,7 +27,7 @@ GAPS: Final = (
     *("YOUR_KEY", "<key>", "<your key>", "<the key to use>", "[key]", "{key}", "{{key}}", "${KEY}", "...", "KEY"),
     *("KEY_NAME", "your_key", "Your_Key", "YOUR KEY", "your key here", "<KEY>", "the key here", "<insert key here>"),
 )
-"""Values that a reader of the text shall fill in."""
+"""Placeholders that a reader of the text is expected to fill in."""
 
 
 def documentation(dice: Random) -> Draft:
@@ -85,7 +85,7 @@ def _placeholder(dice: Random) -> Draft:
 
 
 def _gaps(dice: Random) -> Draft:
-    """Explain a call in plain markup, with a gap as the value of an argument, and go on in prose."""
+    """Explain a call in plain markup, with a gap as the value of an argument, and continue in prose."""
     name = dice.choice([name for name in NAMES if name != "now"])
     row = next(row for row in iter(lambda: pick(dice, fences=False), None) if not _forges(row))
     args: Args = arguments(dice, name)
@@ -98,12 +98,12 @@ def _gaps(dice: Random) -> Draft:
 
 
 def _forges(row: Rendering) -> bool:
-    """Return whether the beginning of a result is part of the form: after it, the rest is invented by rule."""
+    """Return whether the beginning of a result is part of the form: by rule, everything after it counts as invented."""
     return row.write("f", {}).endswith(("Observation:", "✿RESULT✿"))
 
 
 def _bare(dice: Random) -> Draft:
-    """Show a form without markers in the midst of prose: it would be a call only as the end of the message."""
+    """Show a form without markers in the middle of prose: it would be a call only as the end of the message."""
     call = written(dice, dice.choice(BARE))
     text = f"{intro(dice, call.name)}\n\n{call.text}\n\n{outro(dice, call.name)}"
     return Draft("docs/bare", text, call.dialects)

@@ -1,4 +1,4 @@
-"""What a family makes: a text, what kind of text it is, and whose markup it shows."""
+"""The product of a family: a text, its kind, and the dialects whose markup it shows."""
 
 from random import Random
 from typing import NamedTuple
@@ -8,7 +8,7 @@ from testkit.noncalls.tools import Args, example
 
 
 class Draft(NamedTuple):
-    """A text without a call. `strangers` says whether it is one for every reader, or only for those it shows."""
+    """A text without a call. `strangers`: it is one for every reader, not only for the dialects it shows."""
 
     kind: str
     text: str
@@ -26,7 +26,7 @@ class Shown(NamedTuple):
 
     @property
     def opener(self) -> str:
-        """Return how it begins."""
+        """Return its first marker."""
         return self.row.opener.replace("{}", self.name)
 
     @property

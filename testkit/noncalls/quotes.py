@@ -1,4 +1,4 @@
-"""Ways to quote a call, so that it is shown and not made."""
+"""Ways to quote a call, so that it is only shown."""
 
 import json
 from collections.abc import Callable

@@ -1,6 +1,6 @@
 """Reads texts that only look like calls, and counts the calls that a reader sees in them (P5, P1).
 
-`texts.py` says what the texts are, and which texts are not among them. Each is read by the readers of the dialects
+`texts.py` describes the texts, and which texts are not among them. Each is read by the readers of the dialects
 whose markup it shows, by three others, by `any`, and by one of these together with `any`, as emulated turns are read.
 """
 
@@ -25,7 +25,7 @@ READERS: Final = tuple(name for name in names() if name != ANY)
 
 
 class Case(NamedTuple):
-    """A call that was seen where none is."""
+    """A call that a reader found in a text without calls."""
 
     dialect: str
     called: tuple[str, ...]
@@ -40,7 +40,7 @@ class Case(NamedTuple):
 
 @dataclass
 class Counts:
-    """What all reads came to."""
+    """The results of all reads."""
 
     reads: int = 0
     lost: int = 0

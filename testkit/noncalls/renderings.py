@@ -36,7 +36,7 @@ def keys(name_key: str = "name", arguments_key: str = "arguments") -> Write:
 
 
 def inside(before: str, after: str = "", write: Write | None = None) -> Write:
-    """Write a call (a JSON object unless told) between two texts."""
+    """Write a call (by default a JSON object) between two texts."""
     body = keys() if write is None else write
     return lambda name, args: f"{before}{body(name, args)}{after}"
 
@@ -62,7 +62,7 @@ def tagged(before: str, argument: str, after: str) -> Write:
 
 
 def kinds(value: Value) -> Mapping[str, str]:
-    """Say what some tags tell of a value's type."""
+    """Return the type of a value, as some tags state it."""
     is_text = isinstance(value, str)
     json_type = "string" if is_text else "boolean" if isinstance(value, bool) else "number"
     return {"string": "true" if is_text else "false", "raw": "raw" if is_text else "json", "type": json_type}

@@ -50,7 +50,7 @@ OWN_THINK: Final = (
     ("longcat", "<longcat_think>", "</longcat_think>", "\0"),
     ("solar", "<|think|>", "<|end|>", "\0"),
 )
-"""Tags of one family, and the token of the same family that ends its reasoning by itself, if it has one."""
+"""Tags of one family, and the token of the same family that also ends its reasoning, if there is one."""
 
 
 def transcript(dice: Random) -> Draft:
@@ -113,7 +113,7 @@ def _conversation(dice: Random) -> Draft:
 
 
 def _narrated(dice: Random) -> Draft:
-    """Tell of a call that was made before."""
+    """Mention a call that was made before."""
     name = dice.choice(NAMES)
     args = json.dumps(arguments(dice, name), ensure_ascii=False)
     said = dice.choice(

@@ -1,7 +1,7 @@
-"""Texts that look as if they had to do with tool calling, and in which no call is made (P5).
+"""Texts that look like tool calling, but make no call (P5).
 
-Each text is made from its number alone. The tools whose names and arguments occur in them are offered, see
-`tools.py`. What quotes a call here: fences, inline code, `>` and `|` at line starts, indented code blocks, cells
+Each text is generated from its number alone. The tools whose names and arguments occur in them are offered, see
+`tools.py`. A call is quoted by: fences, inline code, `>` and `|` at line starts, indented code blocks, cells
 of tables, quotation marks and string literals right around it, a closed block of reasoning, a tool result's tags.
 
 Not among them, because by rule it is a call ("a canonical, closed, wrapped call needs only gates 1-2"): an unquoted,
@@ -45,12 +45,12 @@ class NonCall:
     number: int
     family: str
     kind: str
-    """Family and template, to sort findings by."""
+    """Family and template, to group findings by."""
     text: str
     dialects: tuple[str, ...]
-    """Whose markup it shows."""
+    """The dialects whose markup it shows."""
     strangers: bool
-    """Any reader may read it; else only those whose markup it shows."""
+    """It may be given to any reader; else only to those whose markup it shows."""
 
 
 def noncall(number: int) -> NonCall:

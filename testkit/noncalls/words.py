@@ -1,4 +1,4 @@
-"""Prose for texts about tools, and about anything else."""
+"""Prose for texts about tools and about other subjects."""
 
 from random import Random
 from typing import Final

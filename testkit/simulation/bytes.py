@@ -13,7 +13,7 @@ from testkit.vendor_answers import STREAMS, WHOLES, Answer
 
 FAILURES: Final = CASES / "failures.jsonl"
 FINE: Final = 120
-"""Bytes of the stretch that comes in the smallest pieces."""
+"""Bytes of the stretch that comes in the smallest chunks."""
 BROKEN: Final = "the model fell over"
 FAULTS: Final = {
     "": 55,
@@ -27,7 +27,7 @@ FAULTS: Final = {
     "silence": 4,
 }
 LOSES: Final = 0.15
-"""How often arguments are lost, where calls have some that come in pieces."""
+"""How often arguments are lost, where calls have some that come in deltas."""
 _ENDS: Final = {
     "openai_chat": '"finish_reason": "',
     "openai_responses": "event: response.completed",
@@ -35,7 +35,7 @@ _ENDS: Final = {
     "gemini": '"finishReason"',
     "ollama": '"done": true',
 }
-"""What the first frame that tells the end has, and no frame before it."""
+"""Text that is in the first frame with the end, and in no frame before it."""
 _REASONS: Final = {
     "openai_chat": "finish_reason",
     "openai_responses": "status",
@@ -63,7 +63,7 @@ class Delivery:
     then: str = "end"
     again: bytes = b""
     whole: bool = True
-    """All that the model said is there, and its end."""
+    """Everything that the model wrote is there, and its end."""
     told_end: bool = True
     """The answer's end can be known from the bytes; without it, no success."""
 
@@ -141,7 +141,7 @@ def _streamed(wire: str, text: str, fault: str, dice: Random) -> Delivery:
 
 
 def _endless(wire: str, dice: Random) -> Delivery:
-    """Begin an answer, and say, think or pass the same words for ever."""
+    """Begin an answer, and repeat the same text, reasoning or arguments forever."""
     words = "Well, and more and "
     argued = Answer(calls=(("call_endless", "search", {"q": "xxand more"}),))
     answers = (Answer(words), Answer(words), Answer(reasoning=words), argued if wire in _ARGUMENTS else Answer(words))
@@ -157,7 +157,7 @@ def _frames(wire: str, text: str) -> list[str]:
 
 
 def _end_of(wire: str, text: str) -> int:
-    """Find where the frame begins that tells the end."""
+    """Find the begin of the frame with the end."""
     mark = _ENDS[wire]
     at = text.find(mark)
     if at < 0:
@@ -167,13 +167,13 @@ def _end_of(wire: str, text: str) -> int:
 
 
 def _lied(wire: str, text: str, dice: Random) -> str:
-    """Tell another end than there was, or one that no document knows."""
+    """Report a different end, or an undocumented one."""
     told, lie = dice.choice(_LIES[wire])
     return text.replace(f'"{_REASONS[wire]}": "{told}"', f'"{_REASONS[wire]}": "{lie}"')
 
 
 def _without_arguments(wire: str, text: str, dice: Random) -> str:
-    """Lose the last pieces of the last call's arguments, though the end comes."""
+    """Lose the last deltas of the last call's arguments, although the end comes."""
     frames = _frames(wire, text)
     places = [number for number, frame in enumerate(frames) if _ARGUMENTS[wire] in frame]
     lost = set(places[-dice.randint(1, 3) :])

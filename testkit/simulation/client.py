@@ -37,19 +37,19 @@ class SimClient:
         self._encoder = self.scenario.client.new_encoder(self.scenario.request, STAMP)
 
     def emit(self, events: Sequence[Event]) -> None:
-        """Take events from the driver that blocks."""
+        """Take events from the synchronous driver."""
         self._take(events)
         if self.clock.tick(self.dice.choice((0.0, 0.5, 5.0))):
             raise Cancelled
 
     async def emit_async(self, events: Sequence[Event]) -> None:
-        """Take events from the driver that waits."""
+        """Take events from the asynchronous driver."""
         self._take(events)
         self.clock.tick()
         await Tick()
 
     def seen(self) -> Seen | None:
-        """Say what it understands; None for an error instead of an answer. GrammarError if it understands nothing."""
+        """Return what it understands; None for an error instead of an answer. Raises GrammarError for invalid bytes."""
         if not self.scenario.request.stream:
             return self._whole()
         if self.error is not None:
@@ -81,7 +81,7 @@ class SimClient:
 
 
 def check_error(error: ErrorBody) -> None:
-    """Raise if a client would not take this for an error that says something."""
+    """Raise if a client would not recognize this as an error with a message."""
     if (
         not 400 <= error.status <= 599
         or not message_of(error.body).strip()
@@ -91,7 +91,7 @@ def check_error(error: ErrorBody) -> None:
 
 
 def run(coroutine: Coroutine[Any, Any, T], clock: Clock) -> T:
-    """Run a coroutine without a loop: each wait is over at once, or is where the client goes away."""
+    """Run a coroutine without a loop: each wait ends at once, or the client goes away at it."""
     try:
         while True:
             coroutine.send(None)

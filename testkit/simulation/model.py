@@ -1,4 +1,4 @@
-"""What the simulated model says, and what it meant: the simulation knows which calls are calls."""
+"""The simulated model: its answers and the calls that it meant, so that the simulation knows which calls are real."""
 
 import json
 from collections.abc import Callable
@@ -23,7 +23,7 @@ from toolspeak.text.strict import dump
 
 @dataclass(frozen=True)
 class Meant:
-    """A call that may be delivered, exactly so. `eager`: only by those that deliver before they check."""
+    """A call that may be delivered, exactly so. `eager`: only with `Release.EAGER`, which delivers before the check."""
 
     name: str
     arguments: JsonObject
@@ -32,7 +32,7 @@ class Meant:
 
 @dataclass(frozen=True)
 class Saying:
-    """One answer of the model: what it writes, and what of it must, may and must not come of it."""
+    """One answer of the model: its text, and which parts of it must, may and must not be delivered."""
 
     kind: str
     text: str = ""
@@ -43,15 +43,15 @@ class Saying:
     must: bool = False
     """All that may be delivered must be, if nothing goes wrong."""
     fine: bool = False
-    """A good answer in words."""
+    """A good answer in text."""
     prose: tuple[str, ...] = ()
-    """What belongs to the visible text."""
+    """Parts of the visible text."""
     never: str = ""
-    """What must not be shown."""
+    """Text that must not be shown."""
     cut: bool = False
 
     def until(self, stops: tuple[str, ...]) -> "Saying":
-        """Return what is left if the server honours these stop sequences."""
+        """Return the rest if the server honours these stop sequences."""
         found = [at for stop in stops if (at := self.text.find(stop)) >= 0]
         if not found:
             return self
@@ -62,7 +62,7 @@ class Saying:
 
 @dataclass(frozen=True)
 class Form:
-    """How a call is written: natively (no dialect), or as text. `right`: as it was asked for."""
+    """How a call is written: natively (no dialect), or as text. `right`: in the requested form."""
 
     dialect: Dialect | None
     right: bool
@@ -78,7 +78,7 @@ QUOTES: Final = (fence, tildes, nested_fence, indented_fence, block_quote, quote
 
 
 class Model:
-    """Thinks of an answer to each request of one scenario."""
+    """Generates an answer to each request of one scenario."""
 
     def __init__(self, scenario: Scenario, dice: Random) -> None:
         """Take chance from `dice`."""
@@ -179,14 +179,14 @@ class Model:
         return self._said(self._form(request), calls)
 
     def _truncated(self, request: Request) -> Saying:
-        """Stop in the middle of a call; what was whole of it already may be delivered, whole."""
+        """Stop in the middle of a call; if its content is already complete, it may be delivered."""
         form, calls = self._form(request), [call_of(self._dice.choice(self._tools), self._dice)]
         text = self._written(form.dialect or self._scenario.taught, calls)
         text = text[: self._dice.randint(1, max(1, len(text) - 1))]
         return Saying("", text, may=_meant(calls), cut=self._dice.random() < 0.5)
 
     def _forged(self, request: Request) -> Saying:
-        """Go on after the call, and make its result up."""
+        """Continue after the call, and invent its result."""
         form, tools, obeyed = self._form(request), *self._picked(request)
         calls = [call_of(tools[0], self._dice)]
         if form.dialect is None or form.dialect.writer is None:
@@ -205,12 +205,12 @@ class Model:
         before, after = self._prose(), self._prose()
         quoted = self._dice.choice(QUOTES)(self._dice, self._written(dialect, calls))
         text = f"{before} For example:\n\n{quoted}\n\n{after}"
-        # who was asked for a decision and nothing else has nothing to quote: words around it are borne (DEC-3)
+        # a request for only a decision leaves nothing to quote: text around the decision is tolerated (DEC-3)
         may = _meant(calls) if decides(self._scenario) and dialect.name == DECISION_DIALECT else ()
         return Saying("", text, may=may, prose=self._shown((before, after)), fine=True)
 
     def _echo(self, request: Request) -> Saying:
-        """Repeat a call that somebody has planted."""
+        """Repeat a planted call."""
         if not self._scenario.planted:
             return self._answer(request)
         before, after = self._prose(), self._prose()
@@ -219,7 +219,7 @@ class Model:
         return self._dice.choice((Saying("", text, prose=self._shown((before, after))), Saying("", alone)))
 
     def _draft(self, request: Request) -> Saying:
-        """Think of a call, and then not make it."""
+        """Draft a call in reasoning, and do not make it."""
         dialect = self._form(request).dialect or self._scenario.taught
         calls = [call_of(self._dice.choice(self._quotable()), self._dice)]
         thought = f"I could write:\n{self._written(dialect, calls)}\nbut I need not."
@@ -237,7 +237,7 @@ class Model:
         text = self._written(self._scenario.taught, [Call("", name, dump({"text": said}))], Tool(name))
         return Saying("", text, prose=self._shown((said,)))
 
-    # ---------------------------------------------------------------- how
+    # ---------------------------------------------------------------- forms and tools
 
     def _form(self, request: Request) -> Form:
         chance, plan = self._dice.random(), self._scenario.plan
@@ -287,12 +287,12 @@ class Model:
         return Saying("", text, thought, prose=self._shown((before, "" if over else after)))
 
     def _id(self) -> str:
-        """Make the id of a native call; some servers count from nought in each answer, so that ids come again."""
+        """Make the id of a native call; some servers count from zero in each answer, so that ids repeat."""
         chance = self._dice.random()
         return "call_h0" if chance < 0.05 else "call_same" if chance < 0.1 else f"call_{token(self._dice)}"
 
     def _written(self, dialect: Dialect, calls: list[Call], *more: Tool) -> str:
-        """Write calls; a dialect that cannot write is spoken as the default one."""
+        """Write calls; a dialect without a writer is replaced by the default one."""
         known = {tool.name: tool for tool in (*self._tools, *more)} | {
             call.name: Tool(call.name) for call in calls if call.name in UNKNOWN
         }
@@ -303,7 +303,7 @@ class Model:
         return tuple(tool for tool in self._tools if tool.name in named) or UNMISTAKABLE
 
     def _shown(self, pieces: tuple[str, ...]) -> tuple[str, ...]:
-        """Say which words must be seen: those before the client's stop sequence."""
+        """Return the text that must be seen: the text before the client's stop sequence."""
         return tuple(piece for piece in pieces if piece and STOP not in piece)
 
 
@@ -312,5 +312,5 @@ def _meant(calls: list[Call], *, eager: bool = False) -> tuple[Meant, ...]:
 
 
 def decides(scenario: Scenario) -> bool:
-    """Tell whether calls are asked for apart from the answer."""
+    """Tell whether calls are requested separately from the answer."""
     return scenario.plan.settings.strategy is Strategy.DECISION

@@ -1,6 +1,6 @@
-"""What must hold after every run of the simulation; each breach names its promise (see docs/behaviour.md).
+"""Promises that must hold after every run of the simulation; each breach names its promise (see docs/behaviour.md).
 
-The judge knows what the model meant, what the network did to it, and what the client got. It knows nothing of how the
+The judge knows what the model meant, what the network did to it, and what the client received. It does not know how the
 engine reads.
 """
 
@@ -27,14 +27,14 @@ from toolspeak.ir.tool import ChoiceMode
 from toolspeak.ir.turn import Turn, fold
 
 MOST_HELD: Final = 300
-"""Characters of plain text that may wait while text streams live: what may be a refusal waits so long."""
+"""Characters of plain text that may wait while text streams live: a possible refusal is held this long."""
 MORE_REQUESTS: Final = 3
-"""So many requests may come on top of the retries."""
+"""Requests that may come on top of the retries."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """One scenario, and what came of it. `outcome` is None if the client went away."""
+    """One scenario, and its results. `outcome` is None if the client went away."""
 
     scenario: Scenario
     upstream: SimUpstream
@@ -66,7 +66,7 @@ class Run:
 
 
 def breaches(run: Run) -> Iterator[str]:
-    """Yield what is broken."""
+    """Yield the broken promises."""
     for check in ALWAYS:
         yield from check(run)
     if run.outcome is None:
@@ -144,7 +144,7 @@ def _meant(run: Run) -> Iterator[str]:
 
 
 def _which(run: Run, call: Call) -> str:
-    """Name the promise that an unmeant call breaks, as well as can be told."""
+    """Name the promise that an unmeant call breaks, as far as it can be determined."""
     kinds = {attempt.said.kind for attempt in run.attempts}
     cut = "truncated call" in kinds or any(not attempt.delivery.whole for attempt in run.attempts)
     planted = any(text in planted for planted in run.scenario.planted for text in strings_in(_value(call)) if text)
@@ -237,7 +237,7 @@ def _counted(run: Run, outcome: Outcome) -> Iterator[str]:
 
 
 def _not_empty(run: Run, outcome: Outcome) -> Iterator[str]:
-    """Check that a success has something in it, and came of an answer that ended (P6)."""
+    """Check that a success has content, and comes from an answer that ended (P6)."""
     for attempt in run.attempts:
         if not attempt.delivery.told_end and isinstance(attempt.last, Finished):
             yield f"P6: the answer broke ({attempt.delivery.fault}), and was read as whole"
@@ -254,7 +254,7 @@ def _not_empty(run: Run, outcome: Outcome) -> Iterator[str]:
 
 
 def _saved(run: Run) -> bool:
-    """Tell whether a success does not come of the last answer: of its error, of the first, or of one with calls."""
+    """Tell whether a success is not from the last answer, but from its error, the first answer, or one with calls."""
     if run.attempts[-1].salvage:
         return True
     plan, before = run.scenario.plan, [attempt.last for attempt in run.attempts[:-1]]
@@ -265,7 +265,7 @@ def _saved(run: Run) -> bool:
 
 
 def _delivered(run: Run, outcome: Outcome) -> Iterator[str]:
-    """Check that what is right comes through."""
+    """Check that right calls and good answers are delivered."""
     last = run.attempts[-1]
     for attempt in run.attempts if not run.scenario.guarded else ():
         if attempt.good and attempt.said.must and run.scenario.checked and STOP not in attempt.said.text:
@@ -279,7 +279,7 @@ def _delivered(run: Run, outcome: Outcome) -> Iterator[str]:
 
 
 def _repeats(run: Run, wanted: Sequence[tuple[str, JsonObject]]) -> bool:
-    """Tell whether these calls were all answered just now: then they are asked about first (CHK-9)."""
+    """Tell whether all these calls were just answered: then the model is asked about them first (CHK-9)."""
     said = [message for message in run.scenario.request.messages if message.role is not Role.TOOL]
     if not said or run.scenario.request.messages[-1].role is not Role.TOOL:
         return False
@@ -290,7 +290,7 @@ def _repeats(run: Run, wanted: Sequence[tuple[str, JsonObject]]) -> bool:
 def _prose(run: Run, outcome: Outcome) -> Iterator[str]:
     """Check that the words of the answer reach the client (P1)."""
     text = outcome.turn.text
-    # a decision has calls only (DEC-5); words of an attempt that was asked for again are not said twice
+    # a decision has calls only (DEC-5); words of a retried attempt are not repeated
     calls_only = outcome.turn.calls and (_decides(run) or len(run.attempts) > 1)
     if not run.succeeded or run.scenario.guarded or calls_only:
         return
@@ -307,7 +307,7 @@ def _prose(run: Run, outcome: Outcome) -> Iterator[str]:
 
 
 def _on_the_wire(run: Run, outcome: Outcome) -> Iterator[str]:
-    """Check that the client's protocol is kept, and says what the turn says."""
+    """Check that the client's protocol is kept, and has the content of the turn."""
     seen = run.client.seen()
     if seen is None or outcome.turn.failure is not None:
         if bool(seen is None or seen.error) != (outcome.turn.failure is not None):
@@ -379,7 +379,7 @@ def _written(attempt: Attempt) -> str:
 
 
 def _readings(run: Run) -> list[str]:
-    """Return what the model wrote, as it stands and as its escapes mean it."""
+    """Return what the model wrote, as written and with its escapes decoded."""
     raw = "\n".join(map(_written, run.attempts))
     once = unescaped(raw)
     return [raw, once, unescaped(once)]

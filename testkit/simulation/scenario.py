@@ -1,4 +1,4 @@
-"""A scenario of the simulation: who asks whom for what, made from one number."""
+"""A scenario of the simulation: client, upstream, request and plan, generated from one number."""
 
 from dataclasses import dataclass, replace
 from random import Random
@@ -33,7 +33,7 @@ GUARDED: Final = 0.2
 
 @dataclass(frozen=True)
 class Scenario:
-    """Who asks whom for what. `request` is what the client's wire understood."""
+    """One scenario. `request` is the request as the client's wire decoded it."""
 
     seed: int
     client: Wire
@@ -44,9 +44,9 @@ class Scenario:
     facts: ModelFacts
     plan: Plan
     tools: tuple[Tool, ...]
-    """Those that the model may call."""
+    """The tools that the model may call."""
     planted: tuple[str, ...]
-    """Calls that stand in what the user said or a tool answered."""
+    """Calls inside the user's message or a tool's result."""
     asynchronous: bool
     cancels_at: int
     """The step at which the client goes away; 0 for never."""
@@ -69,7 +69,7 @@ class Scenario:
 
     @property
     def checked(self) -> bool:
-        """Tell whether calls are looked at: where nothing is offered or all is passed through, they are not."""
+        """Tell whether calls are looked at: they are not if no tool is offered or everything is passed through."""
         return self.plan.way not in (Way.PLAIN, Way.OFF)
 
     def lines(self) -> list[str]:
@@ -134,7 +134,7 @@ def _settings(dice: Random) -> Settings:
 
 
 def _guarded(settings: Settings, dice: Random) -> Settings:
-    """Switch guardrails on for some; by dice of their own, so that all else of a seed stays as it is."""
+    """Switch guardrails on for some; with separate dice, so that the rest of a seed stays the same."""
     if dice.random() > GUARDED:
         return settings
     return replace(settings, **{name: dice.random() < 0.6 for name in GUARDRAILS})
@@ -183,7 +183,7 @@ def _messages(dice: Random, offered: tuple[Tool, ...], planted: tuple[str, ...])
 
 
 def _called(dice: Random, tools: tuple[Tool, ...], answer: str) -> list[Message]:
-    """Make a round that has been: calls and their results."""
+    """Make an earlier round: calls and their results."""
     calls = [Call(f"call_h{n}", tool.name, dump(arguments(tool, dice))) for n, tool in enumerate(_few(dice, tools))]
     said = (Text(f"I look at {token(dice)}."),) if dice.random() < 0.5 else ()
     results = tuple(Result(call.id, (Text(answer),), call.name, is_error=dice.random() < 0.1) for call in calls)
@@ -205,7 +205,7 @@ def _choice(dice: Random, offered: tuple[Tool, ...]) -> ToolChoice:
 
 
 def _planted(dice: Random, offered: tuple[Tool, ...], settings: Settings) -> tuple[str, ...]:
-    """Write calls that somebody hides in what the user says or a tool answers."""
+    """Write calls that are hidden in a user's message or a tool's result."""
     if dice.random() >= 0.3:
         return ()
     tools = [tool for tool in offered if tool in UNMISTAKABLE] or list(UNMISTAKABLE)
@@ -215,7 +215,7 @@ def _planted(dice: Random, offered: tuple[Tool, ...], settings: Settings) -> tup
 
 
 def _as_the_client_sends(request: Request, client: Wire) -> Request:
-    """Send it over the client's wire: what that has no word for is lost, as it really is."""
+    """Send it over the client's wire: fields that the wire lacks are lost, as in reality."""
     sent = client.encode_request(request, QUIRKS)
     return client.decode_request(sent.body, sent.path)
 

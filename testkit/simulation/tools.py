@@ -1,4 +1,4 @@
-"""The tools of the simulation, arguments for them that fit or do not, and a judge of both that knows nothing of us."""
+"""The tools of the simulation, arguments for them that fit or do not, and an independent judge of both."""
 
 from random import Random
 from typing import Any, Final
@@ -33,7 +33,7 @@ POOL: Final = (
 )
 BY_NAME: Final = {tool.name: tool for tool in POOL}
 UNMISTAKABLE: Final = tuple(BY_NAME[name] for name in ("get_weather", "search", "write_file"))
-"""Those whose calls have a word of their own, so that nobody writes the same one by chance."""
+"""Tools whose calls contain a unique word, so that an equal call cannot occur by chance."""
 UNKNOWN: Final = ("launch_rocket", "teleport", "summon_demon")
 
 
@@ -48,7 +48,7 @@ def phrase(dice: Random) -> str:
 
 
 def arguments(tool: Tool, dice: Random) -> JsonObject:
-    """Make arguments that fit; a tool of the pool that only a history tells of takes what it always takes."""
+    """Make arguments that fit; a tool of the pool that only a history mentions takes its usual arguments."""
     schema: Any = BY_NAME.get(tool.name, tool).parameters
     properties: dict[str, JsonObject] = schema["properties"]
     return {
@@ -57,7 +57,7 @@ def arguments(tool: Tool, dice: Random) -> JsonObject:
 
 
 def wrong_arguments(tool: Tool, dice: Random) -> JsonObject:
-    """Make arguments that no lossless change makes fit: something is missing, or is what it must not be."""
+    """Make arguments that no lossless change makes fit: something is missing, or has a wrong value."""
     right = arguments(tool, dice)
     first = next(iter(right), "")
     if dice.random() < 0.5 or not first:

@@ -1,4 +1,4 @@
-"""One turn against a simulated model, network and client, made from one number.
+"""One turn against a simulated model, network and client, generated from one number.
 
 A seed is one scenario: any request, plan and pair of wires; a model that answers, calls, refuses, forges or echoes; a
 network that cuts, breaks, repeats or falls silent; a client that may go away. Nothing waits, nothing is real, and the
@@ -21,12 +21,12 @@ from toolspeak.engine.turn import take_turn
 from toolspeak.runtime.drive import drive, drive_sync
 
 TWICE: Final = 16
-"""Of so many seeds, one is run again and must give the same bytes."""
+"""One seed in this many is run again and must give the same bytes."""
 
 
 @dataclass(frozen=True)
 class Result:
-    """What one seed came to."""
+    """The result of one seed."""
 
     seed: int
     kind: str
@@ -38,14 +38,14 @@ class Result:
     lines: tuple[str, ...] = ()
 
     def report(self) -> str:
-        """Say what is broken, in which scenario, and how to see it again."""
+        """Report the broken promises, the scenario, and how to reproduce it."""
         wrong = "\n".join(f"  BROKEN {breach[:1500]}" for breach in self.wrong)
         lines = "\n".join(f"    {line}" for line in self.lines)
         return f"seed {self.seed}:\n{wrong}\n{lines}\n    again: just simulate 1 --seed {self.seed}"
 
 
 def simulate(seed: int) -> Result:
-    """Run one seed; whatever is raised is a breach."""
+    """Run one seed; any exception is a breach."""
     dice = Random(seed)
     try:
         scenario = make(seed, dice)

@@ -17,19 +17,19 @@ from toolspeak.ir.request import Request
 PATIENCE_S: Final = 60.0
 """How long one read may take."""
 ENDLESS: Final = 200
-"""So many reads of an endless answer, and the client goes away."""
+"""Reads of an endless answer after which the client goes away."""
 READ_S: Final = 0.02
 
 
 class Cancelled(BaseException):
-    """The client has gone away: the driver is stopped where it stands."""
+    """The client has gone away: the driver stops at its current point."""
 
 
 class Clock:
     """The time and the steps of one run; nothing waits for real."""
 
     def __init__(self, cancels_at: int) -> None:
-        """Start at nought; at that step (0: never) the client goes away."""
+        """Start at zero; at that step (0: never) the client goes away."""
         self.now_s = 0.0
         self.steps = 0
         self.cancelled = False
@@ -49,16 +49,16 @@ class Clock:
 
 
 class Tick:
-    """Something to wait for: whoever runs the coroutine decides how it goes on."""
+    """An awaitable: the caller that runs the coroutine decides how it continues."""
 
     def __await__(self) -> Generator[None, None, None]:
-        """Give control away once."""
+        """Yield control once."""
         yield
 
 
 @dataclass
 class Attempt:
-    """One request, and what came of it."""
+    """One request, and its results."""
 
     request: Request
     emulated: bool
@@ -75,7 +75,7 @@ class Attempt:
 
     @property
     def ended(self) -> bool:
-        """Tell whether the engine was told the end of the answer."""
+        """Tell whether the engine has received the end of the answer."""
         return self.last is not None
 
     def lines(self) -> list[str]:
@@ -103,7 +103,7 @@ class SimUpstream:
         """What is wrong with the requests that came."""
 
     def open(self, request: Request) -> Generator[list[Event], None, None]:
-        """Answer a request, for the driver that blocks."""
+        """Answer a request, for the synchronous driver."""
         attempt = self._begun(request)
         try:
             for batch in self._batches(attempt):
@@ -133,7 +133,7 @@ class SimUpstream:
             self.faults.append("a request has no messages")
 
     def _batches(self, attempt: Attempt) -> Iterator[list[Event]]:
-        """Give the events of one read after the other; a read without an event goes on to the next."""
+        """Yield the events of one read after the other; a read without events is skipped."""
         for batch in self._read(attempt):
             if batch:
                 attempt.pulls += 1
@@ -174,10 +174,10 @@ class SimUpstream:
 
 
 class AsyncSimUpstream:
-    """The same, for the driver that waits."""
+    """The same, for the asynchronous driver."""
 
     def __init__(self, upstream: SimUpstream) -> None:
-        """Answer as that one does."""
+        """Wrap a synchronous upstream."""
         self._upstream = upstream
 
     async def open(self, request: Request) -> AsyncGenerator[list[Event], None]:

@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 BEFORE = "25e14b3"
 """The commit before the second design of the house."""
 Row = tuple[str, str, str, str]
-"""Name, before, after, wanted."""
+"""Name, before, after, target."""
 
 
 def figure_rows(before: Tree, after: Tree) -> list[Row]:

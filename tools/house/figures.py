@@ -1,4 +1,4 @@
-"""The figures of a tree, each beside the one that is wanted.
+"""The figures of a tree, each next to its target.
 
 A comment counts if it can hold a reason: lines that only draw a rule and suppressions of a checker do not count. An
 import statement counts with all its lines. Functions are measured without their decorators, as the rules of the
@@ -24,7 +24,7 @@ _NO_REASON = re.compile(r"#[\s\-=#]*$|#\s*-{4}|#\s*(?:noqa|type:|pyright:|pragma
 
 @dataclass(frozen=True)
 class Figures:
-    """What the table shows of one tree."""
+    """The figures of one tree."""
 
     files: int
     lines: int
@@ -42,7 +42,7 @@ class Figures:
     arrows_up: int
 
     def rows(self) -> Iterator[tuple[str, str, str]]:
-        """Yield name, value and wanted value of each row."""
+        """Yield name, value and target of each row."""
         yield "files in src", f"{self.files}", "at most 300"
         yield "lines in src", f"{self.lines}", "at most 40000"
         yield "median file, lines", f"{self.median_file:g}", "110 or more"

@@ -1,7 +1,7 @@
 """Imports that go up: the layers are those of the import-linter contracts in pyproject.toml, highest first.
 
 import-linter itself runs in `just check`. Here the arrows are counted, also in an old commit with its own contract.
-Like there, modules on one line with `|` between them may not import each other, with `:` they may; parentheses mean
+As there, modules on one line with `|` between them may not import each other, with `:` they may; parentheses mean
 that the module may be missing.
 """
 
@@ -16,7 +16,7 @@ _SEPARATOR = re.compile(r"\s*[|:]\s*")
 
 
 def arrows_up(tree: Tree) -> list[tuple[str, str]]:
-    """Return the imports, importer first, that go up or to a sibling that must be unknown."""
+    """Return the imports, importer first, that go up or to an independent sibling."""
     return sorted({arrow for contract in _contracts(tree) for arrow in _arrows_of(tree, contract)})
 
 
@@ -27,7 +27,7 @@ def _contracts(tree: Tree) -> Iterator[dict[str, Any]]:
 
 
 def rooms(tree: Tree) -> list[list[str]]:
-    """Return the rooms of the package by layer, the highest first; a room that is not there is left out."""
+    """Return the rooms of the package by layer, the highest first; missing rooms are left out."""
     (contract,) = (found for found in _contracts(tree) if found.get("containers") == [PACKAGE])
     layers = [[name.strip("() ") for name in _SEPARATOR.split(layer)] for layer in contract["layers"]]
     there = [[room for room in layer if f"{PACKAGE}.{room}" in tree.modules] for layer in layers]

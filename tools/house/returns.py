@@ -1,13 +1,13 @@
-"""How often control passes back between modules on the way of one request.
+"""How often control passes back between modules during one request.
 
 Definition: one emulated request, whose answer is one tool call in one piece, goes through `take_turn`. The program
 runs twice, because the first run fills memos, and the second is traced with `sys.setprofile`. Each return, and each
 value that a generator yields, counts if it leaves a module for another one, and if both are in the packages between
 the wire and the text: `engine`, `dialects`, `toolset`. Not counted are `ir` (values), `text` (scanners at the
 leaves), the driver, the scripted upstream, and methods that dataclasses generate. A request that crosses a module
-once counts once, however many functions of that module take part; data that is passed to and fro counts each time.
+once counts once, however many functions of that module take part; data that is passed back and forth counts each time.
 
-The trace runs in a process of its own, so that it can load an old tree:
+The trace runs in a separate process, so that it can load an old tree:
 
     PYTHONPATH=<tree>/src python tools/house/returns.py       {"returns": 108, "files": 36}
 

@@ -11,7 +11,7 @@ from tools.imports import Module
 SMALL = 40
 """A module with fewer lines and one importer belongs into that importer, unless its docstring has a reason."""
 REASON = "One importer: "
-"""How a line of the docstring begins that says why a small module is one of its own."""
+"""The beginning of the docstring line that gives the reason for a small module."""
 
 
 def breaches(tree: Tree) -> Iterator[str]:
@@ -40,6 +40,6 @@ def lonely(tree: Tree) -> list[Module]:
 
 
 def has_reason(module: Module) -> bool:
-    """Return whether the docstring says why the module has one importer."""
+    """Return whether the docstring gives the reason for a single importer."""
     docstring = ast.get_docstring(module.syntax) or ""
     return any(line.startswith(REASON) and line.removeprefix(REASON).strip() for line in docstring.splitlines())

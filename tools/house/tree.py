@@ -15,7 +15,7 @@ from typing import Any
 from tools.imports import Module, cycles, import_graph, importers, read_modules
 
 MEASURED = ("src", "docs", "pyproject.toml")
-"""What is read of a commit."""
+"""The files that are read from a commit."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Tree:
 
     @cached_property
     def importers(self) -> dict[str, frozenset[str]]:
-        """Return by which modules each one is imported."""
+        """Return the modules that import each one."""
         return importers(self.graph)
 
     @cached_property

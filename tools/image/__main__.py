@@ -57,8 +57,8 @@ def build_root(wheel: Path, extras: Sequence[str], root: Path, scratch: Path) ->
 
 
 def commit(root: Path, state: Path, name: str, version: str, archive: Path) -> None:
-    """Make the image: one layer of files that belong to root, and a folder of its own for the user."""
-    (state / "toolspeak").mkdir(parents=True)  # `buildah copy` gives the new owner to what is in a folder, not to it
+    """Make the image: one layer of files that belong to root, and a separate folder for the user."""
+    (state / "toolspeak").mkdir(parents=True)  # `buildah copy` changes the owner of a folder's files, not of the folder
     container = _buildah("from", "--format", "docker", "scratch")
     try:
         _buildah("copy", "--quiet", "--chown", "0:0", container, str(root), "/")
@@ -77,7 +77,7 @@ def commit(root: Path, state: Path, name: str, version: str, archive: Path) -> N
             *variables,
             container,
         )
-        # Docker's format, for OCI's has no health check.
+        # Docker's format, because OCI's has no health check.
         stamp = ("--timestamp", _commit_time())
         _buildah("commit", "--quiet", "--format", "docker", *stamp, container, f"localhost/{name}:{version}")
         archive.unlink(missing_ok=True)
@@ -87,7 +87,7 @@ def commit(root: Path, state: Path, name: str, version: str, archive: Path) -> N
 
 
 def _commit_time() -> str:
-    """Return the time of the commit that is built, as SOURCE_DATE_EPOCH has it."""
+    """Return the time of the built commit, in the format of SOURCE_DATE_EPOCH."""
     command = ["git", "log", "-1", "--format=%ct"]
     said = subprocess.run(command, cwd=python.ROOT, check=True, capture_output=True, text=True).stdout.strip()
     return os.environ.get("SOURCE_DATE_EPOCH", said)

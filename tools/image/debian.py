@@ -67,7 +67,7 @@ def field_of(package: Path, name: str) -> str:
 
 
 def unpack(packages: list[Path], root: Path) -> None:
-    """Unpack the packages into a root, without what is left out, and write what their scripts would have written."""
+    """Unpack the packages into a root, except the excluded files, and write what their scripts would have written."""
     # base-files first: it has the links /lib and /lib64, and a folder in their place would stay one
     for package in sorted(packages, key=lambda path: not path.name.startswith("base-files_")):
         subprocess.run(["dpkg-deb", "--extract", str(package), str(root)], check=True)
@@ -83,7 +83,7 @@ def unpack(packages: list[Path], root: Path) -> None:
 
 
 def _write_certificates(root: Path) -> None:
-    """Write the bundle of authorities as update-ca-certificates does, and the link by which OpenSSL finds it.
+    """Write the bundle of authorities as update-ca-certificates does, and the link that leads OpenSSL to it.
 
     The link is part of the package of the program `openssl`, which the image does not have: without it, Python trusts
     no authority, and every https upstream fails.

@@ -36,7 +36,7 @@ def requirement_files(extras: Sequence[str]) -> list[Path]:
 def install(wheel: Path, extras: Sequence[str], root: Path) -> None:
     """Install the wheel and its dependencies into a root, each dependency checked against its hashes."""
     target = root / PACKAGES_FOLDER
-    # Copies: the files are stripped below, and with hard links that would change uv's cache and all who link to it.
+    # Copies: the files are stripped below, and with hard links that would change uv's cache and all its users.
     command = [str(ROOT / ".venv/bin/uv"), "pip", "install", "--quiet", "--link-mode", "copy", "--target", str(target)]
     command += ["--python-version", PYTHON, "--python-platform", PLATFORM, "--only-binary", ":all:", "--no-deps"]
     pins = [option for path in requirement_files(extras) for option in ("--requirement", str(path))]
@@ -71,7 +71,7 @@ def shrink(root: Path) -> None:
 
 
 def _correct(record: Path, folder: Path) -> None:
-    """Take from a list of installed files those that are gone, and the hashes of those that were stripped."""
+    """Remove missing files, and the hashes of stripped files, from a list of installed files."""
     lines: list[str] = []
     for line in record.read_text(encoding="utf-8").splitlines():
         name = line.rsplit(",", 2)[0]
@@ -83,8 +83,8 @@ def _correct(record: Path, folder: Path) -> None:
 def compile_all(root: Path) -> None:
     """Compile every module: with a read-only root, Python would compile all of them again at each start.
 
-    The root's own Python does it, started by the root's own loader: no chroot, and so no privilege. The files name no
-    time, so that two builds of one commit are alike.
+    The root's own Python does it, started by the root's own loader: no chroot, and so no privilege. The files have no
+    time stamp, so that two builds of one commit are alike.
     """
     libraries = next((root / "usr/lib").glob("*-linux-gnu"))
     loader = next((root / "usr/lib64").glob("ld-linux-*"), None) or next((root / "usr/lib").glob("ld-linux-*"))

@@ -12,11 +12,11 @@ from tools.image.debian import SUITE
 from tools.image.python import PACKAGES_FOLDER
 
 PLACE: Final = "usr/share/sbom/toolspeak.cdx.json"
-"""Where the image has it."""
+"""The path of the document in the image."""
 
 
 def bill(root: Path) -> dict[str, Any]:
-    """Return the document, made from what is installed in the root, and not from what was asked for."""
+    """Return the document, made from the packages installed in the root, not from the requested ones."""
     components = [*debian_packages(root), *distributions(root)]
     [ours] = [each for each in components if each["name"] == "toolspeak"]
     others = sorted((each for each in components if each is not ours), key=lambda each: str(each["bom-ref"]))
@@ -51,7 +51,7 @@ def component(name: str, version: str, address: str) -> dict[str, Any]:
 
 
 def licence_of(metadata: Message) -> dict[str, Any] | None:
-    """Return what a distribution says about its licence: an SPDX expression, or a short name."""
+    """Return the licence of a distribution: an SPDX expression, or a short name."""
     if expression := metadata["License-Expression"]:
         return {"expression": expression}
     named = str(metadata["License"] or "")

@@ -1,1 +1,1 @@
-"""Do the tests notice a mistake? `python -m tools.mutants` makes mistakes and counts those that they find."""
+"""Do the tests notice a mistake? `python -m tools.mutants` makes mistakes and counts those that the tests find."""

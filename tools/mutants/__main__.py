@@ -1,10 +1,10 @@
 """Make mistakes in the code, one at a time in a copy of the tree, and count how many the tests that reach them notice.
 
-`python -m tools.mutants` tries 200, and goes on where it stopped: the results are in bench/results/mutants.json, and a
-mistake is tried again only if its file has changed. `--minutes` ends it earlier, `--again` tries those that survived
+`python -m tools.mutants` tries 200 and continues where it stopped: results are in bench/results/mutants.json, and a
+mistake is tried again only if its file has changed. `--minutes` ends it earlier, `--again` tries the survivors
 once more with more tests. `--only` takes a room (safety, engine, dialects, toolset, gateway, agent) or a file or folder
-below src/toolspeak, and writes nothing. A mistake that survives is no bug: it is a missing test, or a change that makes
-no difference; `equivalent.py` lists those, each with its reason.
+below src/toolspeak, and writes nothing. A mistake that survives is not a bug: it is a missing test, or a change without
+effect; `equivalent.py` lists the latter, each with its reason.
 """
 
 import argparse
@@ -53,7 +53,7 @@ def try_all(
     try:
         yield from filter(None, pool.map(try_one, mutants))
     finally:
-        pool.shutdown(cancel_futures=True)  # after Ctrl-C only those that run are waited for
+        pool.shutdown(cancel_futures=True)  # after Ctrl-C, wait only for the trials that are running
 
 
 BUDGET_S, BUDGET_AGAIN_S = 25.0, 120.0
@@ -74,7 +74,7 @@ def summary(tried: Sequence[Tried]) -> dict[str, Any]:
 
 
 def print_survivors(tried: Sequence[Tried]) -> None:
-    """Print what survived, the safety rules last and apart."""
+    """Print the survivors, the safety rules last and separately."""
     alive = [one for one in tried if not one.verdict.killed]
     groups = {
         "survivors": [one for one in alive if one.mutant.room != SAFETY],
@@ -105,7 +105,7 @@ def saved(tried: Sequence[Tried], seed: int) -> str:
 
 
 def known(mutants: Sequence[Mutant], result: Path) -> list[Tried]:
-    """Return those of the mistakes whose verdict is kept."""
+    """Return the mistakes with a kept verdict."""
     kept: dict[str, Any] = json.loads(result.read_text("utf-8")) if result.exists() else {"verdicts": {}}
     verdicts: dict[str, str] = kept["verdicts"]
     return [Tried(mutant, Verdict[verdicts[mutant.key]]) for mutant in mutants if mutant.key in verdicts]
@@ -125,7 +125,7 @@ def options() -> argparse.Namespace:
 
 
 def main() -> None:
-    """Try the mistakes and print what survived."""
+    """Try the mistakes and print the survivors."""
     given = options()
     until = time.monotonic() + 60 * given.minutes
     try:
@@ -144,7 +144,7 @@ def main() -> None:
     with TemporaryDirectory(prefix="mutants-") as folder:
         copies = [Copy(ROOT, Path(folder) / str(number)) for number in range(given.jobs)]
         budget_s = BUDGET_AGAIN_S if given.again else BUDGET_S
-        with suppress(KeyboardInterrupt):  # what was tried so far is kept
+        with suppress(KeyboardInterrupt):  # the results so far are kept
             for one in try_all(waiting, coverage, copies, until, budget_s):
                 kept[one.mutant.key] = one
                 print(f"{len(kept)}/{len(mutants)} {one.mutant.place}: {one.verdict.value}", flush=True)

@@ -1,8 +1,7 @@
 """A copy of the tree in which mistakes are tried, one at a time: the working tree is never changed.
 
-The copy has a `.venv` of its own that borrows the installed packages, so that processes which the tests start import
-the copy as well. Its bytecode is checked by the hash of the source, so a file that changes twice in a second is read
-anew.
+The copy has its own `.venv` that borrows the installed packages, so that processes which the tests start import the
+copy as well. Its bytecode is checked by the hash of the source, so a file that changes twice in a second is read again.
 """
 
 import contextlib
@@ -30,7 +29,7 @@ class Run:
     """A run of pytest."""
 
     status: int
-    """Of the process; None of it has meaning if the time was up."""
+    """Exit status of the process; meaningless if the time was up."""
     timed_out: bool
     seconds: float
 
@@ -51,7 +50,7 @@ class Copy:
         subprocess.run(compiles, cwd=self.tree, check=True, stdout=subprocess.DEVNULL)
 
     def pytest(self, arguments: Sequence[str], limit_s: float, more: Mapping[str, str]) -> Run:
-        """Run pytest in the copy, with few examples, and end whatever it leaves."""
+        """Run pytest in the copy, with few examples, and end every process that it leaves."""
         environment = {
             **os.environ,
             "HYPOTHESIS_PROFILE": "quick",

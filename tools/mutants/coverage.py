@@ -1,7 +1,7 @@
 """Which tests run which block of src: one run of all tests in a copy, kept in `.mutants/` until the code changes.
 
 A block is a part of a function that runs as a whole: its body, a branch, a loop, a handler. A mistake is judged by the
-tests that run its block; outside of functions, by those that run anything of its file. A table of constants has no
+tests that run its block; outside of functions, by the tests that run anything in its file. A table of constants has no
 block that a test could run: there the files that import it count.
 """
 
@@ -76,7 +76,7 @@ class Coverage:
 
     @property
     def failed(self) -> list[str]:
-        """Return the tests that do not pass without a mistake: they judge none."""
+        """Return the tests that fail without a mistake: they cannot judge any."""
         return sorted(test.test for test in self.recorded if not test.passed)
 
     def tests_for(self, path: str, line: int) -> list[Recorded]:
@@ -114,10 +114,10 @@ def fingerprint(root: Path) -> str:
 
 
 def read_coverage(root: Path, kept: Path, jobs: int) -> Coverage:
-    """Return what is kept for this code; run the tests of files for which nothing is kept, and keep that.
+    """Return the kept record for this code; run the tests of files without one, and keep the result.
 
     A changed test file is run alone: only a change of what every test may run needs all tests again. They run some
-    files at a time, so a run that is stopped goes on there.
+    files at a time, so a stopped run continues there.
     """
     numbered = numbered_blocks(root)
     folder = kept / fingerprint(root)

@@ -1,4 +1,4 @@
-"""Mistakes that make no difference that a test could notice, each with its reason. They are not tried."""
+"""Mistakes without an effect that a test could notice, each with its reason. They are not tried."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ class Equivalent:
     """A change of a file that changes no behaviour."""
 
     path: str
-    """How the file's path ends; folders may move."""
+    """The end of the file's path; folders may move."""
     change: str
     """As `Mutation.describe` writes it."""
     reason: str

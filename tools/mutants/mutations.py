@@ -94,7 +94,7 @@ class _Places(ast.NodeVisitor):
         end = self._line_starts[(node.end_lineno or node.lineno) - 1] + (node.end_col_offset or 0)
         self.made.append(Mutation(kind, node.lineno, start, end, new))
 
-    # ---------------------------------------------------------------- what is entered
+    # ---------------------------------------------------------------- the visited nodes
 
     @override
     def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
@@ -133,7 +133,7 @@ class _Places(ast.NodeVisitor):
 
     @override
     def visit_JoinedStr(self, node: ast.JoinedStr) -> None:
-        """Leave out f-strings: before Python 3.12 their parts have no place of their own."""
+        """Leave out f-strings: before Python 3.12 their parts have no position."""
 
     @override
     def visit_Call(self, node: ast.Call) -> None:
@@ -149,7 +149,7 @@ class _Places(ast.NodeVisitor):
         if not isinstance(node, ast.Raise):  # its message is for people
             super().generic_visit(node)
 
-    # ---------------------------------------------------------------- what is changed
+    # ---------------------------------------------------------------- the mistakes
 
     def _change_statement(self, node: ast.stmt) -> None:
         if isinstance(node, _REMOVABLE) or _stores_inside(node):

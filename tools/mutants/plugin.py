@@ -1,4 +1,4 @@
-"""A plugin of pytest in a copy: it keeps to the tests that are asked for, and writes down what each one reaches.
+"""A pytest plugin for a copy: it runs only the requested tests, and records what each one reaches.
 
 With `MUTANTS_TESTS` (a file with a test in each line) pytest runs only these. With `MUTANTS_RECORD` (a folder) it
 writes a line for each test, with the numbers of the blocks that it ran, in processes that it started too:
@@ -19,7 +19,7 @@ _FAILED: set[str] = set()
 
 
 def pytest_configure() -> None:
-    """Give this process and those that it starts a folder of their own: xdist runs several at once."""
+    """Give this process and its children a separate folder: xdist runs several at once."""
     if "MUTANTS_RECORD" in os.environ:
         folder = Path(os.environ["MUTANTS_REACHED"])
         own = folder / str(os.getpid())
@@ -29,7 +29,7 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep the tests that are asked for."""
+    """Keep the requested tests."""
     if "MUTANTS_TESTS" in os.environ:
         wanted = set(Path(os.environ["MUTANTS_TESTS"]).read_text("utf-8").splitlines())
         config.hook.pytest_deselected(items=[item for item in items if item.nodeid not in wanted])
@@ -37,14 +37,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
-    """Forget what ran while the tests were imported: it belongs to none of them."""
+    """Forget the blocks that ran while the tests were imported: they belong to no test."""
     if "MUTANTS_RECORD" in os.environ:
         taken(Path(os.environ["MUTANTS_REACHED"]))
 
 
 @pytest.hookimpl(hookwrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, None]:
-    """Write down what a test reaches."""
+    """Record what a test reaches."""
     began = time.perf_counter()
     yield
     if "MUTANTS_RECORD" in os.environ:
@@ -56,7 +56,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, None]:
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Note what failed; a test that was skipped shows nothing either."""
+    """Record failures; a skipped test shows nothing either."""
     if report.outcome != "passed":
         _FAILED.add(report.nodeid)
 

@@ -2,11 +2,11 @@
 
 `copies.py` puts this file into the copy's site-packages beside a `.pth` file that imports it. With `MUTANTS_REACHED` (a
 folder) and `MUTANTS_PLAN` set, modules of src are compiled with one more statement at the start of each block, which
-sets a byte. That costs a few percent; a profiler made the largest contract tests run into their time limit, and they
-dropped out. The bytes are in a file of the process, so a process that is killed has written them too.
+sets a byte. That costs a few percent; with a profiler the largest contract tests exceeded their time limit and were
+lost. The bytes are in a file of the process, so they survive when the process is killed.
 
-A process that is started with `-I -S` loads no `.pth` file and often gets no environment: the sandbox's guard is one.
-Its start is changed so that it records too.
+A process that is started with `-I -S`, such as the sandbox's guard, loads no `.pth` file and often gets no environment.
+Its command line is changed so that it records too.
 """
 
 import ast
@@ -38,7 +38,7 @@ def blocks(tree: ast.Module) -> list[list[ast.stmt]]:
 
 
 def _inside(function: ast.AST) -> Iterator[ast.AST]:
-    """Yield what a function contains, functions in it excluded: they have blocks of their own."""
+    """Yield what a function contains, functions in it excluded: they have their own blocks."""
     waiting = list(ast.iter_child_nodes(function))
     while waiting:
         node = waiting.pop()

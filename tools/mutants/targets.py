@@ -1,4 +1,4 @@
-"""Which code is changed: the rooms, and in a room of their own the rules that keep users safe."""
+"""The code that is changed: the rooms, and the safety rules as a separate room."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -102,7 +102,7 @@ def choose(root: Path, count: int, seed: int, only: str = "") -> list[Mutant]:
 
 
 def _deck(root: Path, room: str, files: list[str], seed: int) -> Iterator[Mutant]:
-    """Yield the mistakes of a room that are Python, a kind after the other in turns."""
+    """Yield the mistakes of a room that are Python, alternating between the kinds."""
     kinds: dict[str, list[Mutant]] = {kind: [] for kind in KINDS}
     for path in files:
         source = (root / path).read_text(encoding="utf-8")

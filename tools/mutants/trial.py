@@ -1,9 +1,9 @@
 """Tries mistakes: makes one in a copy, runs the tests that reach it until one fails, and takes it back.
 
 From each test function some cases are taken, as many as fit in the budget: first those of test files whose names have
-most in common with the file of the mistake, then the quick ones. A line of the engine is run by 700 functions, and by
-the quickest 300 of them alone the tests of its own module were never asked. The nearest files run alone first: they
-find most mistakes, and to collect all files takes longer than to run these. The time limit is a multiple of what they
+most in common with the file of the mistake, then the quick ones. A line of the engine is run by 700 functions, and
+the quickest 300 of them never included the tests of its own module. The nearest files run alone first: they find
+most mistakes, and collecting all files takes longer than running these. The time limit is a multiple of what they
 took without the mistake, so an endless loop counts as found and a slow machine does not.
 """
 
@@ -26,11 +26,11 @@ START_S = 40.0
 """On top of that, for the start of processes on a busy machine."""
 MOST_TESTS = 1000
 FIRST_FILES = 3
-"""How many test files are asked before all others."""
+"""How many test files run before all others."""
 
 
 class Verdict(Enum):
-    """What came of a mistake."""
+    """The verdict on a mistake."""
 
     FAILED = "a test failed"
     TIMED_OUT = "the time limit was reached"
@@ -123,5 +123,5 @@ def _verdict(run: Run) -> Verdict:
     if run.timed_out:
         return Verdict.TIMED_OUT
     if run.status in (pytest.ExitCode.NO_TESTS_COLLECTED, pytest.ExitCode.USAGE_ERROR):
-        return Verdict.UNTRIED  # the tests are gone, which says nothing about the mistake
+        return Verdict.UNTRIED  # the tests are gone, so there is no verdict
     return Verdict.SURVIVED if run.status == pytest.ExitCode.OK else Verdict.FAILED

@@ -1,1 +1,1 @@
-"""Terminal recordings for the docs: commands run in a terminal of ours, and become animated pictures."""
+"""Terminal recordings for the docs: commands run in an emulated terminal, and become animated pictures."""

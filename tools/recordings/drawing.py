@@ -1,6 +1,6 @@
 """Draws screens as one animated SVG: no scripts, no fonts from elsewhere, colours for light and for dark pages.
 
-Each row of text that differs is drawn once, in the time that it is on the screen. Where animations are off, or not
+Each distinct row of text is drawn once, for the time that it is on the screen. Where animations are off, or not
 supported, the last screen is shown.
 """
 

@@ -122,7 +122,7 @@ class Recorder:
         return os.waitstatus_to_exitcode(os.waitpid(self._pid, 0)[1])
 
     def _read(self) -> bool:
-        """Take what has come in a short while. False when the command has ended."""
+        """Read the output of a short while. False when the command has ended."""
         ready, _, _ = select.select([self._fd], [], [], _STEP_S / 2)
         if ready:
             try:
@@ -138,7 +138,7 @@ class Recorder:
         return True
 
     def _answer(self, chunk: bytes) -> None:
-        """Answer what programs ask of a terminal: who it is, and where its cursor is."""
+        """Answer the queries of programs: the terminal's identity and its cursor position."""
         if b"\x1b[c" in chunk:
             os.write(self._fd, b"\x1b[?62;c")
         if b"\x1b[6n" in chunk:

@@ -1,6 +1,6 @@
 """`just site`: build the documentation site into build/site/html, and fail if anything is wrong with it.
 
-python -m tools.site ZENSICAL      the program of Zensical, from an environment of its own
+python -m tools.site ZENSICAL      the program of Zensical, from a separate environment
 """
 
 import subprocess

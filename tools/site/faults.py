@@ -1,4 +1,4 @@
-"""Finds what is wrong with a built site: dead links, loads from other hosts, Markdown that was not rendered, gaps."""
+"""Finds the faults of a built site: dead links, loads from other hosts, Markdown that was not rendered, gaps."""
 
 import re
 from collections.abc import Iterator
@@ -34,7 +34,7 @@ UNRENDERED = re.compile(r"^(?:- |\* |\d+\. |\|.*\|$|```|#+ |> )", re.MULTILINE)
 
 
 class Page(HTMLParser):
-    """What a page links to, loads, and offers as anchors."""
+    """The links, loads and anchors of a page."""
 
     def __init__(self, text: str) -> None:
         super().__init__()

@@ -2,7 +2,7 @@
 
 The Markdown in the repository stays readable on its own, so it differs from the site's in three ways: pages at the top
 of the repository are outside docs/, some links lead to files that are no pages, and GitHub draws Mermaid blocks. The
-copy has the top pages beside the others, images in a folder of its own, and a table for each Mermaid block: Zensical
+copy has the top pages beside the others, images in a separate folder, and a table for each Mermaid block: Zensical
 would load Mermaid from another host. It also has a blank line before each list and four spaces before each nested
 item, which Python's Markdown wants and GitHub's does not.
 """
@@ -102,7 +102,7 @@ def _arrow_table(diagram: str) -> Iterator[str]:
 
 
 def _link(link: re.Match[str], name: str, source: Path, folder: Path) -> str:
-    """Lead a link to the page or asset of the site; one to another file of the repository becomes its text."""
+    """Map a link to the page or asset of the site; a link to another file of the repository becomes its text."""
     mark, text, path, anchor = link.groups(default="")
     target = (source.parent / path).resolve()
     if not target.exists():

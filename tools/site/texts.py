@@ -1,4 +1,4 @@
-"""Writes what programs read: a Markdown twin of each page, `llms.txt` (the list) and `llms-full.txt` (all text).
+"""Writes the files for programs: a Markdown twin of each page, `llms.txt` (the list) and `llms-full.txt` (all text).
 
 See https://llmstxt.org for the form. Links are relative, so the files work on any host and from a folder.
 """

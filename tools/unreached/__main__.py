@@ -81,7 +81,7 @@ BY_NAME: Final = {("Settings", name) for name in GUARDRAILS}
 
 
 class Product:
-    """The source of the package, and what is read in the functions that it reaches."""
+    """The source of the package, and the reads in the functions that it reaches."""
 
     def __init__(self, root: Path) -> None:
         """Read `src/toolspeak` below a folder."""

@@ -2,7 +2,7 @@
 
 The code of every module runs when it is imported. A function is reached if its name is used in reached code, as a name,
 an attribute, or a string (`getattr(module, "WIRE")`), and so is a decorated one, because its decorator registers it.
-Methods are not told apart by their class, so a function may count as reached that is not; never the other way round.
+Methods are not distinguished by class, so a function may wrongly count as reached, but never as unreached.
 """
 
 import ast
@@ -51,7 +51,7 @@ def _names(root: ast.AST, *, outside_functions: bool = False) -> Iterator[str]:
             case ast.Constant(value=str(name)):
                 yield name
             case ast.alias(name=name):
-                continue  # an import alone is no use
+                continue  # an import alone does not count as a use
             case _:
                 pass
         waiting.extend(ast.iter_child_nodes(node))

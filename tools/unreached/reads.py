@@ -5,7 +5,7 @@ them: `config.upstreams` and `for one in config.upstreams` are both an `Upstream
 `settings.retries` from `address.retries`, and needs no type checker. An object of unknown type counts as read only if
 one class alone has a field of that name.
 
-A value that is handed to the constructor of a class (`UpstreamAddress(upstream.url, …)`) is copied, not read: the field
+A value that is passed to the constructor of a class (`UpstreamAddress(upstream.url, …)`) is copied, not read: the field
 that it becomes must be read in turn. `replace(…)` is a copy into the same class.
 """
 
@@ -39,7 +39,7 @@ class ClassFacts:
     fields: list[str] = field(default_factory=list[str])
     """Annotated names of the body, in order: the parameters of a dataclass."""
     has_init: bool = False
-    """It has an `__init__` of its own: what that is given counts as read."""
+    """It has its own `__init__`, whose arguments count as read."""
     types: dict[str, Types] = field(default_factory=dict[str, Types])
     """The types of its attributes, and of what its methods return."""
 
@@ -145,7 +145,7 @@ class Reads:
                             pass
 
     def _named(self, annotation: ast.expr | None) -> Types:
-        """Return the classes that an annotation names, also those in quotes and behind an alias."""
+        """Return the classes that an annotation names, also in quotes and through an alias."""
         found: set[str] = set()
         for node in ast.walk(annotation) if annotation is not None else ():
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
@@ -366,6 +366,6 @@ class Scope:
 
 
 def _values(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield the children of a node; an annotation is no use of what it names."""
+    """Yield the children of a node; an annotation does not use what it names."""
     hidden = {getattr(node, "annotation", None), getattr(node, "returns", None)}
     yield from (child for child in ast.iter_child_nodes(node) if child not in hidden)

@@ -1,8 +1,8 @@
-"""SGLang's parsers, one question a line: run by the Python of SGLang's own environment.
+"""SGLang's parsers, one question per line; runs in the Python of SGLang's own environment.
 
     {"parser", "reasoning", "forced", "template", "stop", "tools", "text", "streams": {way: deltas}} -> {way: answer}
 
-It goes the way of SGLang's server (`serving_chat.py`): the parser of reasoning first, that of calls on the rest; at the
+It follows SGLang's server (`serving_chat.py`): the reasoning parser first, then the call parser on the rest; at the
 end both flush, and arguments that were parsed but not streamed follow. `forced` says whether the output begins inside
 the reasoning; null leaves that to the server's own rule, which looks at the request (`template`). `stop` is the token
 that ended the output: the server leaves it in the text for gpt-oss only.

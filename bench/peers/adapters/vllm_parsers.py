@@ -1,11 +1,11 @@
-"""vLLM's parsers, one question a line: run by the Python of vLLM's own environment.
+"""vLLM's parsers, one question per line; runs in the Python of vLLM's own environment.
 
     {"parser", "reasoning", "prompt", "template", "tools", "text", "ids", "special", "token", "streams": {way: deltas}}
     -> {way: answer}
 
-It goes the way of vLLM's server: `ParserManager` joins the parser of calls and that of reasoning, `parse` reads a whole
+It follows vLLM's server: `ParserManager` joins the call parser and the reasoning parser, `parse` reads a whole
 output, `parse_delta` each delta with the ids of its tokens. `prompt` is how the prompt ended: it may have opened the
-reasoning. `template` is what the request asks of the template. `special` and `token` (a pattern) make the tokenizer;
+reasoning. `template` holds the request's template options. `special` and `token` (a pattern) make the tokenizer;
 for gpt-oss the real one is here, and `ids` are the tokens that the model wrote, if they are known.
 """
 
