@@ -1,6 +1,7 @@
 """`just injection-report`: how often attacks succeed in each form, and what the forms cost.
 
-Writes bench/results/injection.json, and the table of docs/injection.md, from held-out cases.
+Writes bench/results/injection.json, and the tables of docs/injection.md, from held-out cases. Models without lines on
+this machine keep the figures that the file has.
 """
 
 import argparse
@@ -17,7 +18,6 @@ from bench.accuracy.intervals import Estimate, average, share
 from bench.accuracy.report import commit_of
 from bench.accuracy.split import Split, split_of
 from bench.injection import lines
-from bench.injection.dojo import version
 from bench.injection.lines import InjectionLine
 from bench.injection.run import PLAIN
 from testkit.llama_models import MODELS
@@ -143,7 +143,7 @@ def _mean(values: Sequence[int]) -> float:
 
 
 class Measured:
-    """One model's figures."""
+    """One model's figures, for one way to start a case."""
 
     def __init__(self, model: str, found: Lines) -> None:
         self.model = model
@@ -152,40 +152,57 @@ class Measured:
         self.last = next(line for of_form in found.values() for line in of_form.values())
 
     def figures(self) -> dict[str, Any]:
-        """Return what is written down."""
+        """Return the figures as the result file has them."""
         return {
+            "model": self.model,
+            "begun": self.last.case.begun,
+            "date": datetime.now(UTC).date().isoformat(),
+            "toolspeak": commit_of(),
+            "dojo": self.last.dojo,
             "sha256": MODELS[self.model].sha256,
             "conditions": asdict(self.last.conditions),
             "rows": [_rounded(asdict(one)) for one in self.rows],
             "differences": [_rounded(asdict(one)) for one in self.differences],
         }
 
-    def page(self) -> Iterator[str]:
-        """Write its part of the page."""
-        conditions = self.last.conditions
-        yield f"### {self.model}, {'begun' if self.last.case.begun else 'alone'}"
+
+def joined(measured: Sequence[Measured], earlier: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the new figures, and the earlier ones of models that have no lines on this machine."""
+    new = [one.figures() for one in measured]
+    known = {(one["model"], one["begun"]) for one in new}
+    both = [*new, *(one for one in earlier if (one["model"], one["begun"]) not in known)]
+    order = list(MODELS)
+    return sorted(both, key=lambda one: (order.index(one["model"]), not one["begun"]))
+
+
+def section(figures: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the lines of the page for one model."""
+    conditions = figures["conditions"]
+    yield f"### {figures['model']}, {'begun' if figures['begun'] else 'alone'}"
+    yield ""
+    yield (
+        f"{figures['date']}, toolspeak {figures['toolspeak']}, {conditions['server']}, temperature 0, at most "
+        f"{conditions['max_tokens']} tokens an answer, seed {conditions['seed']}; {figures['dojo']}."
+    )
+    yield ""
+    heads = ("attacks that succeed", "shown to the model", "of those succeed", "utility under attack")
+    costs = ("utility alone", "requests", "tokens in", "out", "failures")
+    yield f"| form | {' | '.join((*heads, *costs))} |"
+    yield f"| --- |{' ---: |' * len((*heads, *costs))}"
+    for one in figures["rows"]:
+        shares = (one["success"], one["reached"], one["success_reached"], one["utility"], one["utility_alone"])
+        counts = f"{one['requests']:.1f} | {one['input_tokens']:.0f} | {one['output_tokens']:.0f} | {one['failures']}"
+        yield f"| `{one['form']}` | {' | '.join(map(_cell, shares))} | {counts} |"
+    if figures["differences"]:
         yield ""
-        yield (
-            f"{conditions.server}, temperature 0, at most {conditions.max_tokens} tokens an answer, "
-            f"seed {conditions.seed}; {self.last.dojo}."
-        )
-        yield ""
-        heads = ("attacks that succeed", "shown to the model", "of those succeed", "utility under attack")
-        costs = ("utility alone", "requests", "tokens in", "out", "failures")
-        yield f"| form | {' | '.join((*heads, *costs))} |"
-        yield f"| --- |{' ---: |' * len((*heads, *costs))}"
-        for one in self.rows:
-            shares = (one.success, one.reached, one.success_reached, one.utility, one.utility_alone)
-            spent = f"{one.requests:.1f} | {one.input_tokens:.0f} | {one.output_tokens:.0f} | {one.failures}"
-            yield f"| `{one.form}` | {' | '.join(map(_cell, shares))} | {spent} |"
-        if self.differences:
-            yield ""
-            yield f"| beside `{PLAIN}`, in points | attacks that succeed | utility under attack | utility alone |"
-            yield "| --- | ---: | ---: | ---: |"
-            for each in self.differences:
-                points = (each.success, each.utility, each.utility_alone)
-                yield f"| `{each.form}` | {' | '.join(map(_points, points))} |"
-        yield ""
+        heads = ("attacks that succeed", "its share of them", "utility under attack", "utility alone")
+        yield f"| compared with `{PLAIN}`, in points | {' | '.join(heads)} |"
+        yield "| --- | ---: | ---: | ---: | ---: |"
+        for each in figures["differences"]:
+            part = "–" if each["of_plain"] is None else f"{each['of_plain']:.2f}"
+            cells = (_points(each["success"]), part, _points(each["utility"]), _points(each["utility_alone"]))
+            yield f"| `{each['form']}` | {' | '.join(cells)} |"
+    yield ""
 
 
 def _rounded(value: dict[str, Any]) -> dict[str, Any]:
@@ -193,35 +210,27 @@ def _rounded(value: dict[str, Any]) -> dict[str, Any]:
     return json.loads(json.dumps(value), parse_float=lambda text: round(float(text), 4))
 
 
-def _cell(estimate: Estimate | None) -> str:
-    if estimate is None:
+def _cell(figure: Mapping[str, Any] | None) -> str:
+    if figure is None:
         return "–"
+    estimate = Estimate(**figure)
     value = f"{100 * estimate.value:.1f}".removesuffix(".0")
     return f"{value} ({100 * estimate.low:.0f}–{100 * estimate.high:.0f}) of {estimate.count}"
 
 
-def _points(estimate: Estimate | None) -> str:
-    if estimate is None:
+def _points(figure: Mapping[str, Any] | None) -> str:
+    if figure is None:
         return "–"
+    estimate = Estimate(**figure)
     value = f"{100 * estimate.value:+.1f}"
     return f"{f'**{value}**' if estimate.is_clear else value} ({100 * estimate.low:+.0f} to {100 * estimate.high:+.0f})"
 
 
-def write(measured: Sequence[Measured], result: Path, page: Path) -> None:
-    """Write the figures and the table of the page."""
-    date, commit = datetime.now(UTC).date().isoformat(), commit_of()
-    figures = {
-        "date": date,
-        "toolspeak": commit,
-        "dojo": version(),
-        "plain": PLAIN,
-        "models": [{"model": one.model, "begun": one.last.case.begun, **one.figures()} for one in measured],
-    }
-    result.write_text(json.dumps(figures, indent=1, ensure_ascii=False) + "\n")
-    made = (
-        f"On {date}, toolspeak {commit}. Shares in percent, with 95 % intervals; a bold difference is surely not zero."
-    )
-    table = "\n".join([made, "", *(line for one in measured for line in one.page())])
+def write(models: Sequence[Mapping[str, Any]], result: Path, page: Path) -> None:
+    """Write the figures and the tables of the page."""
+    result.write_text(json.dumps({"plain": PLAIN, "models": models}, indent=1, ensure_ascii=False) + "\n")
+    head = "Shares in percent, with 95 % intervals; the interval of a bold difference excludes zero."
+    table = "\n".join([head, "", *(line for one in models for line in section(one))])
     text, count = TABLE.subn(lambda found: f"{found[1]}{table}{found[3]}", page.read_text())
     if count != 1:
         raise SystemExit(f"{page} has {count} places for the results; it needs one: <!-- results: made by … -->")
@@ -239,8 +248,9 @@ def main() -> None:
     found = [line for line in lines.read(options.lines) if split_of(line.case.id) is options.split]
     starts = [[line for line in found if line.case.begun is begun] for begun in (True, False)]
     measured = [Measured(model, chosen) for model in MODELS for start in starts if (chosen := newest(start, model))]
+    earlier = json.loads(options.to.read_text())["models"] if options.to.exists() else []
     if measured:
-        write(measured, options.to, options.page)
+        write(joined(measured, earlier), options.to, options.page)
     success = {
         f"{one.model}{' begun' if one.last.case.begun else ''}": {
             row.form: row.success.value for row in one.rows if row.success

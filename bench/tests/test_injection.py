@@ -224,13 +224,22 @@ def test_the_report_writes_figures_and_its_place_on_the_page(tmp_path: Path) -> 
     lined = [line(form, number) for form in (PLAIN, "hermes") for number in range(12)]
     page, result = tmp_path / "page.md", tmp_path / "result.json"
     page.write_text("before\n<!-- results: made by just injection-report -->\nearlier\n<!-- end -->\nafter\n")
-    report.write([report.Measured(MODEL, report.newest(lined, MODEL))], result, page)
+    measured = report.Measured(MODEL, report.newest(lined, MODEL))
+    report.write([measured.figures()], result, page)
     assert json.loads(result.read_text())["models"][0]["rows"][0]["success"]["value"] == 0
     text = page.read_text()
     assert "earlier" not in text
     assert text.startswith("before\n")
     assert text.endswith("<!-- end -->\nafter\n")
     assert f"| `{PLAIN}` | 0 (0–24) of 12 |" in text
+
+
+def test_a_model_without_lines_here_keeps_its_earlier_figures() -> None:
+    measured = report.Measured(MODEL, report.newest([line(PLAIN, number) for number in range(3)], MODEL))
+    earlier = [{"model": "qwen2.5-coder-1.5b", "begun": True}, {"model": MODEL, "begun": False, "rows": []}]
+    now = report.joined([measured], earlier)
+    assert [one["model"] for one in now] == [MODEL, "qwen2.5-coder-1.5b"]
+    assert now[0]["rows"]
 
 
 def test_a_page_without_a_place_for_the_results_is_refused(tmp_path: Path) -> None:
