@@ -248,7 +248,7 @@ def main() -> None:
     found = [line for line in lines.read(options.lines) if split_of(line.case.id) is options.split]
     starts = [[line for line in found if line.case.begun is begun] for begun in (True, False)]
     measured = [Measured(model, chosen) for model in MODELS for start in starts if (chosen := newest(start, model))]
-    earlier = json.loads(options.to.read_text())["models"] if options.to.exists() else []
+    earlier: list[dict[str, Any]] = json.loads(options.to.read_text())["models"] if options.to.exists() else []
     if measured:
         write(joined(measured, earlier), options.to, options.page)
     success = {

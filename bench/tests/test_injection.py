@@ -236,7 +236,10 @@ def test_the_report_writes_figures_and_its_place_on_the_page(tmp_path: Path) -> 
 
 def test_a_model_without_lines_here_keeps_its_earlier_figures() -> None:
     measured = report.Measured(MODEL, report.newest([line(PLAIN, number) for number in range(3)], MODEL))
-    earlier = [{"model": "qwen2.5-coder-1.5b", "begun": True}, {"model": MODEL, "begun": False, "rows": []}]
+    earlier: list[dict[str, Any]] = [
+        {"model": "qwen2.5-coder-1.5b", "begun": True},
+        {"model": MODEL, "begun": False, "rows": []},
+    ]
     now = report.joined([measured], earlier)
     assert [one["model"] for one in now] == [MODEL, "qwen2.5-coder-1.5b"]
     assert now[0]["rows"]
