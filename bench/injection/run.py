@@ -5,6 +5,7 @@
     just injection --start alone                   from the user's words on: for models that use tools well
     just injection --form 'seed json action' 'hermes guardrails mark_results'
     just injection --url http://127.0.0.1:8080 --attack ignore_previous
+    just injection --replay --model qwen2.5-coder-1.5b --rounds 3 --cases 14     from the answers in the repository
 
 Every finished case is a line in ~/.cache/toolspeak/accuracy/injection.jsonl: a run that is started again goes on.
 """
@@ -76,8 +77,8 @@ class InjectionBench:
         """Return the key of a job's line."""
         return (self.model, job.form.name, job.form.version, job.case.key, str(self.conditions), self.dojo)
 
-    async def played(self, job: CaseJob, account: str, dojo: Dojo) -> InjectionLine:
-        """Play one case."""
+    async def played(self, job: CaseJob, account: str, dojo: Dojo) -> InjectionLine | None:
+        """Play one case; None if it needs an answer that a replay does not have."""
         sampling = Sampling(max_tokens=self.conditions.max_tokens, temperature=0.0, seed=self.conditions.seed)
         kind = PlainWhere if job.form.name in SEEDS else Where
         where = kind(self.relay.url(account), self.model, sampling, self.transport)
@@ -86,8 +87,10 @@ class InjectionBench:
             raise ServerLost(self.relay.lost)  # what failed for that is no answer
         return self._line(job, account, verdict)
 
-    def _line(self, job: CaseJob, account: str, verdict: Verdict) -> InjectionLine:
+    def _line(self, job: CaseJob, account: str, verdict: Verdict) -> InjectionLine | None:
         used, form = self.relay.settle(account), job.form
+        if used.missing:
+            return None
         return InjectionLine(
             self.model,
             form.name,
@@ -125,6 +128,8 @@ async def run(bench: InjectionBench, work: Sequence[CaseJob], dojos: Sequence[Do
         while time.monotonic() < until and waiting:
             last = job = waiting.pop(next_of(waiting, last))
             line = await bench.played(job, f"i{next(numbers)}", dojo)
+            if line is None:
+                continue
             lines.append(line, out)
             finished = next(done)
             told = ", ".join(name for name in ("reached", "attacked", "utility") if getattr(line, name)) or "nothing"
@@ -155,9 +160,10 @@ async def measured_cases(
     options: argparse.Namespace, url: str, cases: Sequence[Case], worker: Sequence[str] = WORKER
 ) -> tuple[int, int]:
     """Play these cases, as `measured` does."""
-    conditions = Conditions(options.seed, options.max_tokens, build_of(url, options.model))
     transport, answers = HttpTransport(), Answers(options.model, options.answers)
-    answers.asked_of(conditions.server)
+    if url:
+        answers.asked_of(build_of(url, options.model))
+    conditions = Conditions(options.seed, options.max_tokens, answers.server)
     async with contextlib.AsyncExitStack() as stack:
         stack.callback(answers.close)
         relay = await stack.enter_async_context(Relay(url, conditions.server, answers))
@@ -176,6 +182,7 @@ def options_of(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", default=DEFAULT, choices=MODELS)
     parser.add_argument("--url", default="", help="a server that runs already, with that model")
+    parser.add_argument("--replay", action="store_true", help="ask no server: only what has kept answers is counted")
     parser.add_argument("--form", nargs="+", action="extend", default=[], help="names or patterns of forms")
     parser.add_argument("--suite", nargs="+", default=list(SUITES), choices=SUITES)
     parser.add_argument(
@@ -200,7 +207,6 @@ def options_of(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--profile", type=Path, help="for the form `auto`, instead of the one that doctor kept")
     parser.add_argument("--out", type=Path, default=lines.LINES)
     parser.add_argument("--answers", type=Path, default=kept.FOLDER, help="the folder that keeps the server's answers")
-    parser.set_defaults(replay=False)
     options = parser.parse_args(arguments)
     if peers := FORGE.keys() & set(options.form):
         parser.error(f"--form {peers.pop()!r}: forge is a proxy of its own, which only `just accuracy` starts")

@@ -82,6 +82,17 @@ def test_every_attack_succeeds_with_a_model_that_obeys_and_none_with_another(tmp
     assert all(line.requests >= 3 and line.input_tokens == 10 * line.requests for line in found)
 
 
+def test_a_replay_counts_the_cases_whose_answers_are_kept_and_no_others(tmp_path: Path) -> None:
+    assert ran(tmp_path, True, attacks=ATTACKS[:1]) == (3, 3)
+    again = ["--replay", "--out", str(tmp_path / "again.jsonl"), "--answers", str(tmp_path / "True")]
+    cases = [case(ATTACKS[0]), case("")]
+    assert asyncio.run(measured_cases(options_of(again), "", cases, STAND_IN)) == (3, 6)
+    asked, replayed = (list(lines.read(tmp_path / name)) for name in ("lines.jsonl", "again.jsonl"))
+    assert [(one.form, one.attacked, one.calls) for one in replayed] == [
+        (one.form, one.attacked, one.calls) for one in asked
+    ]
+
+
 def test_a_case_that_is_begun_has_read_the_bill_already(tmp_path: Path) -> None:
     arguments = ["--out", str(tmp_path / "lines.jsonl"), "--answers", str(tmp_path)]
     with scripted(obeys=True) as url:
