@@ -5,8 +5,11 @@
     just tool-fit --replay                         the questions that have answers in the repository: asks no model
 
 The question of `confirm_tool_fit` is asked about the right tool of tasks that need a call, and about the tool of tasks
-that need none. The result shows what each limit of `unfit_probability` would reject. Only development tasks are asked:
-the limit of a profile is chosen by them.
+that need none. The result shows what each limit of `unfit_probability` would reject. Only development tasks are asked.
+
+The right tools are counted in two groups. BFCL words its requests like its tools; the twenty everyday requests of
+`testkit/everyday.py` and the first messages of our development conversations are worded as people speak. A limit that
+looks free on the first group is not on the second.
 """
 
 import argparse
@@ -23,10 +26,14 @@ from bench.accuracy.relay import Relay
 from bench.accuracy.run import build_of, started
 from bench.accuracy.speak import Where
 from bench.accuracy.split import Split
+from bench.accuracy.talks import TALKS
+from testkit.everyday import REQUESTS, TOOLS
 from testkit.llama_models import MODELS
 from testkit.report import close
 from toolspeak.engine.guardrails.tool_fit import TOP_TOKENS, fit_question, no_probability
 from toolspeak.ir.event import Finished
+from toolspeak.ir.json import JsonObject
+from toolspeak.ir.message import Message, Role, Text
 from toolspeak.ir.request import Request, Sampling
 from toolspeak.ir.tool import Tool
 from toolspeak.runtime.http_transport import HttpTransport
@@ -37,6 +44,47 @@ IRRELEVANT = "irrelevance"
 SETS = (IRRELEVANT, "simple_python", "multiple")
 LIMITS = (0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7)
 ASKER = "tool-fit"
+EVERYDAY, TALK = "everyday", "conversation"
+FIRST_TOOLS = {
+    "warm kitchen": "read_room",
+    "coldest room": "read_room",
+    "two rooms": "set_target",
+    "a day's events": "list_events",
+    "cancel one": "list_events",
+    "move an event": "cancel_event",
+    "read a file": "list_files",
+    "copy a file": "read_file",
+    "tidy up": "delete_file",
+    "an open order": "order_status",
+    "a transfer": "get_balance",
+    "too much": "transfer",
+    "two balances": "get_balance",
+    "lights out": "list_lights",
+    "light up": "switch_light",
+    "a shopping list": "add_item",
+    "no tool needed": "show_list",
+    "a message": "find_contact",
+}
+"""The right tool for the first message of development conversations; the others begin with a question of two tools."""
+
+
+def worded_by_people() -> list[data.Task]:
+    """Return the everyday requests and the first messages of conversations, each with its right tool."""
+    found: list[data.Task] = []
+    for words, names, _ in REQUESTS:
+        description, parameter = TOOLS[names[0]]
+        schema: JsonObject = {"type": "object", "properties": {parameter: {"type": "string"}}, "required": [parameter]}
+        found.append(_task(EVERYDAY, words, words, Tool(names[0], description, schema)))
+    for talk in TALKS:
+        if name := FIRST_TOOLS.get(talk.id):
+            tool = next(tool for tool in talk.world.tools if tool.name == name)
+            found.append(_task(TALK, talk.id, talk.steps[0].user, tool))
+    return found
+
+
+def _task(group: str, id: str, words: str, tool: Tool) -> data.Task:
+    wanted = (data.Wanted(tool.name, {}, {}),)
+    return data.Task(id, group, (Message(Role.USER, (Text(words),)),), (tool,), wanted, {tool.name: tool.name})
 
 
 def tool_of(task: data.Task) -> Tool:
@@ -74,15 +122,16 @@ async def asked(model: str, url: str, tasks: Sequence[data.Task], answers: Answe
 
 def figures(found: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Return what each limit rejects of the irrelevant and of the right tools. Other answers reject none."""
-    irrelevant = [row["no"] or 0.0 for row in found if row["set"] == IRRELEVANT]
-    right = [row["no"] or 0.0 for row in found if row["set"] != IRRELEVANT]
+    people = (EVERYDAY, TALK)
+    groups = {
+        "irrelevant": [row["no"] or 0.0 for row in found if row["set"] == IRRELEVANT],
+        "right": [row["no"] or 0.0 for row in found if row["set"] not in (IRRELEVANT, *people)],
+        "right_as_people_speak": [row["no"] or 0.0 for row in found if row["set"] in people],
+    }
     return {
-        "irrelevant": len(irrelevant),
-        "right": len(right),
-        "area": round(area(irrelevant, right), 3),
-        "rejected": {
-            str(limit): [sum(no >= limit for no in irrelevant), sum(no >= limit for no in right)] for limit in LIMITS
-        },
+        **{name: len(group) for name, group in groups.items()},
+        "area": round(area(groups["irrelevant"], groups["right"] + groups["right_as_people_speak"]), 3),
+        "rejected": {str(limit): [sum(no >= limit for no in group) for group in groups.values()] for limit in LIMITS},
     }
 
 
@@ -95,7 +144,7 @@ def area(irrelevant: Sequence[float], right: Sequence[float]) -> float:
 def measured(model: str, options: argparse.Namespace) -> list[dict[str, Any]]:
     """Measure one model."""
     samples = [data.sample(name, options.tasks, data.SEED, Split.DEVELOPMENT) for name in SETS]
-    tasks = [task for together in zip(*samples, strict=False) for task in together]
+    tasks = [*(task for together in zip(*samples, strict=False) for task in together), *worded_by_people()]
     answers = Answers(model, options.answers, ARCHIVE)
     try:
         with started(model, 1, replay=options.replay) as url:

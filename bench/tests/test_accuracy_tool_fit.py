@@ -3,7 +3,8 @@
 import pytest
 
 from bench.accuracy.data import Task, Wanted
-from bench.accuracy.tool_fit import area, figures, tool_of
+from bench.accuracy.tool_fit import FIRST_TOOLS, area, figures, tool_of, worded_by_people
+from testkit.everyday import REQUESTS
 from toolspeak.ir.tool import Tool
 
 
@@ -12,9 +13,17 @@ def test_a_limit_is_shown_with_what_it_rejects_on_both_sides() -> None:
     found = [{"set": name, "task": "t", "no": no} for name, values in chances.items() for no in values]
     shown = figures(found)
     assert (shown["irrelevant"], shown["right"]) == (3, 4)
-    assert shown["rejected"]["0.35"] == [2, 1]
-    assert shown["rejected"]["0.3"] == [2, 2]
-    assert shown["rejected"]["0.6"] == [1, 0]
+    assert shown["rejected"]["0.35"] == [2, 1, 0]
+    assert shown["rejected"]["0.3"] == [2, 2, 0]
+    assert shown["rejected"]["0.6"] == [1, 0, 0]
+
+
+def test_requests_as_people_word_them_are_counted_apart() -> None:
+    tasks = worded_by_people()
+    assert len(tasks) == len(REQUESTS) + len(FIRST_TOOLS)
+    assert all(tool_of(task).name == task.wanted[0].name for task in tasks)
+    found = [{"set": task.set, "task": task.id, "no": 0.3} for task in tasks]
+    assert figures(found)["rejected"]["0.25"] == [0, 0, len(tasks)]
 
 
 @pytest.mark.parametrize(

@@ -16,11 +16,12 @@ still questioned half of the everyday requests, and the 1.5B model said no to re
 temperature in the bedroom?".
 
 The word hides how sure the model is. Where the server tells probabilities, `unfit_probability` sets the one of "no"
-from which a call is dropped, or half of it if the call is doubtful, and each first call is questioned. On development
-tasks the word of Qwen2.5-Coder 1.5B rejects 27 of 40 irrelevant tools and one of 80 right ones; at 0.25, which its
-profile has, it rejects 35 of 40 and the same one (`just tool-fit`). The 0.5B is not sure of anything (right tools 0.2
-to 0.8, irrelevant ones 0.4 to 0.8), and gains nothing. All of this was measured on first messages in English, so others
-keep the rule of the word.
+from which a call is dropped, or half of it if the call is doubtful, and each first call is questioned. At 0.25
+Qwen2.5-Coder 1.5B rejects 35 of 40 irrelevant tools of development tasks and one of 80 right ones, but also 6 of 38
+right tools for requests as people word them (`just tool-fit`): it says no with 0.82 to reading the temperature of a room
+for "What is the temperature in the bedroom?". So no shipped profile sets it. The 0.5B is not sure of anything (right
+tools 0.2 to 0.8, irrelevant ones 0.4 to 0.8), and gains nothing. All of this was measured on first messages in English,
+so others keep the rule of the word.
 
 This is for assistants with a few tools that answer questions. The tools of an agent are steps: reading a file is not an
 answer to "fix the failing test", and the 1.5B model says no to five of twelve good steps. So the guardrail does not
