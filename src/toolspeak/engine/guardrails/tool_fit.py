@@ -18,8 +18,8 @@ temperature in the bedroom?".
 The word hides how sure the model is. Where the server tells probabilities, `unfit_probability` sets the one of "no"
 from which a call is dropped, or half of it if the call is doubtful, and each first call is questioned. At 0.25
 Qwen2.5-Coder 1.5B rejects 35 of 40 irrelevant tools of development tasks and one of 80 right ones, but also 6 of 38
-right tools for requests as people word them (`just tool-fit`): it says no with 0.82 to reading the temperature of a room
-for "What is the temperature in the bedroom?". So no shipped profile sets it. The 0.5B is not sure of anything (right
+right tools for requests as people word them (`just tool-fit`): for "What is the temperature in the bedroom?" it says no
+with 0.82 to reading the temperature of a room. So no shipped profile sets it. The 0.5B is not sure of anything (right
 tools 0.2 to 0.8, irrelevant ones 0.4 to 0.8), and gains nothing. All of this was measured on first messages in English,
 so others keep the rule of the word.
 
