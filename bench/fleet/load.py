@@ -140,7 +140,7 @@ class Load:
         return Answer(question, began, done, heard.status, body, heard.ended, timed_out, client.carrier)
 
     async def _connect(self, client: "_Client") -> float:
-        """Connect, again and again while the load balancer is down; return the begin of the attempt that succeeded."""
+        """Connect, again and again while the load balancer is down; return the start of the attempt that succeeded."""
         loop = asyncio.get_running_loop()
         while True:
             began = self.now()

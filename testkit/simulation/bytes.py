@@ -157,7 +157,7 @@ def _frames(wire: str, text: str) -> list[str]:
 
 
 def _end_of(wire: str, text: str) -> int:
-    """Find the begin of the frame with the end."""
+    """Find the start of the frame that has this end."""
     mark = _ENDS[wire]
     at = text.find(mark)
     if at < 0:
